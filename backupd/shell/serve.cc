@@ -204,6 +204,7 @@ Status Service::stop() {
     if (flushed.answer != store::Answer::done)
         return fail(Code::io_error, "the backup's store is in doubt: " + flushed.status.text);
     if (!flushed.status) log_warn("last flush: " + flushed.status.text);
+    store_.retire_journal();
     log_info("stopped");
     return Status::ok();
 }

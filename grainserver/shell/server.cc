@@ -358,8 +358,9 @@ Status Server::run(Signals &signals) {
     while (!stop_) {
         keep_launcher();
         handle_pending();
+        const bool busy = contents_.busy() || files_.removes();
         const Instant deadline =
-            contents_.busy() || files_.removes() ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_});
+            busy ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_});
         std::vector<net::Arrival> arrivals = loop_->wait(deadline, arrivals_max);
         for (net::Arrival &arrival : arrivals) {
             take(arrival);

@@ -74,7 +74,7 @@ Status Engine::apply_replace(const Step &step, std::uint64_t turn) {
 Status Engine::apply_append(const Step &step, std::uint64_t turn) {
     const std::string path = step.path();
     DCS_REQUIRE(step.action == Action::append, "only appends have an old length");
-    bool existed = pending_.lengths.count(path) != 0;
+    bool existed = pending_.files.count(path) != 0;
     std::uint64_t length = step.old_length;
     if (!existed || planted(plant_append_at_end)) {
         Result<std::uint64_t> size = disk_.size(path);

@@ -51,9 +51,16 @@ Status Engine::prepare(const TurnPlan &plan) {
     return sync_big_directories(plan);
 }
 
-// The commit itself: before the rename the turn has no effect.
+// The commit itself.
 Status Engine::write_root(const TurnPlan &plan) {
     DCS_REQUIRE(!plan.root.empty(), "a turn has a root");
+    Status status = plan.in_journal ? write_into_journal(plan) : write_root_file(plan);
+    if (status) pending_.bytes += plan.big_bytes;
+    return status;
+}
+
+// Before the rename the turn has no effect.
+Status Engine::write_root_file(const TurnPlan &plan) {
     const std::string temporary = root_temporary(turn_ + 1);
     temporaries_.push_back(temporary);
     failpoint("store.root_write.before");
@@ -73,7 +80,7 @@ Status Engine::write_root(const TurnPlan &plan) {
     failpoint("store.commit_sync.after");
     if (!status) return status;
     pending_.roots[turn_ + 1] = plan.root.size();
-    pending_.bytes += plan.root.size() + plan.big_bytes;
+    pending_.bytes += plan.root.size();
     return status;
 }
 
@@ -161,21 +168,32 @@ CommitResult Engine::commit(const std::vector<TreeUpdate> &updates, Room room) {
 CommitResult Engine::commit_planned(TurnPlan &planned, Room room) {
     DCS_REQUIRE(temporaries_.empty() && directories_.empty(), "the previous turn left no temporaries");
     DCS_REQUIRE(!recovering_, "a store accepts turns after its recovery");
-    planned.root = encode_turn(turn_ + 1, planned.steps, layout());
-
     drop_roots(2);  // each commit adds one
     Status status = remove_leftovers();
     // A flush that was postponed for lack of space or descriptors must not be postponed for ever.
     if (status && (planned.flush_first || over_limits(2))) status = flush_pending();
+    if (status) status = choose_root(planned);
     if (status) status = reach_commit(planned, planted(plant_reserve_for_all) ? Room::reserve : room);
     if (!status) return give_up(status);
 
     ++turn_;
-    DCS_REQUIRE(pending_.roots.count(turn_) == 1, "a turn is committed by its root");
+    DCS_REQUIRE(planned.in_journal || pending_.roots.count(turn_) == 1, "a turn is committed by its root");
     remember_turn(planned);
     if (options_.committed) options_.committed(turn_, planned.steps);
-    for (const Step &step : planned.steps) {
-        if (status = apply(step, turn_); status) continue;
+    return after_commit(planned);
+}
+
+CommitResult Engine::after_commit(const TurnPlan &planned) {
+    Status status;
+    if (may_lag(planned)) {
+        put_behind(planned);
+        if (lags_too_far()) status = catch_up();
+    } else {
+        status = catch_up();
+        for (const Step &step : planned.steps)
+            if (status) status = apply(step, turn_);
+    }
+    if (!status) {
         broken_ = status;
         return {Answer::unknown, status};
     }
@@ -191,10 +209,16 @@ CommitResult Engine::commit_planned(TurnPlan &planned, Room room) {
 }
 
 Result<std::string> Engine::read(const std::string &path, std::uint64_t offset, std::uint64_t max) {
-    return disk_.read(path, offset, max);
+    return behind_.read(disk_, path, offset, max);
 }
 
 Result<std::vector<std::string>> Engine::list(const std::string &directory) {
+    if (behind_.has_below(directory)) {
+        if (Status status = catch_up(); !status) {
+            broken_ = status;
+            return status;
+        }
+    }
     Result<std::vector<std::string>> all = disk_.list(directory);
     if (!all) return all;
     std::vector<std::string> shown;

@@ -19,7 +19,7 @@ Status Engine::read_format_and_stamp(RecoveryReport &report) {
     const Format kind = decode_format(*format);
     if (kind == Format::foreign)
         return fail(Code::invalid, "the format file contains `" + format_line(*format) +
-                                       "`, but this program reads `dcs backing store 2`: use the version "
+                                       "`, but this program reads `dcs backing store 3`: use the version "
                                        "of DCS that wrote it");
     Result<std::string> text = disk_.read(applied_file, 0, most_text);
     if (!text && text.status().code != Code::not_found) return text.status();
@@ -28,11 +28,10 @@ Status Engine::read_format_and_stamp(RecoveryReport &report) {
     if (kind == Format::damaged && !stamp)
         return fail(Code::io_error, "neither the file format nor turns/applied can be read: restore the state "
                                     "directory from a backup");
-    if (kind != Format::good) {
-        rewrite_format_ = true;
+    rewrite_format_ = kind != Format::good;
+    if (rewrite_format_ && kind != Format::older)
         report.damaged.push_back({format_file, kind == Format::damaged ? "both of its copies were damaged; rewritten"
                                                                       : "one of its copies was damaged; rewritten"});
-    }
     if (!stamp) {
         stamp_lost_ = rewrite_stamp_ = true;
         report.damaged.push_back({applied_file, stamp.status().text + "; no turn is pending, so it is rewritten"});
@@ -167,10 +166,13 @@ Status Engine::report_markers(RecoveryReport &report) {
 Status Engine::keep_lost_roots() {
     for (const std::uint64_t turn : lost_) {
         Result<std::uint64_t> there = disk_.size(root_name(turn));
-        if (!there && there.status().code == Code::not_found) continue;
-        if (!there) return there.status();
+        const bool in_journal = journal_turns_.count(turn) != 0;
+        if (!there && there.status().code == Code::not_found && !in_journal) continue;
+        if (!there && !in_journal) return there.status();
         failpoint("store.lost_root.before");
-        if (Status status = disk_.rename(root_name(turn), lost_name(turn)); !status) return status;
+        Status status = in_journal ? disk_.remove(lost_name(turn)) : disk_.rename(root_name(turn), lost_name(turn));
+        if (status && in_journal) status = disk_.create(lost_name(turn), "given up: the journal is damaged\n");
+        if (!status) return status;
         failpoint("store.lost_root.after");
     }
     return Status::ok();

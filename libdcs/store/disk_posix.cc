@@ -27,6 +27,7 @@ public:
     Status create(const std::string &path, std::string_view bytes) override;
     Status truncate_append(const std::string &path, std::uint64_t length,
                            std::string_view bytes) override;
+    Status overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) override;
     Result<std::string> read(const std::string &path, std::uint64_t offset,
                              std::uint64_t max) override;
     Result<std::uint64_t> size(const std::string &path) override;
@@ -50,9 +51,17 @@ private:
     Status write_at(int fd, std::uint64_t offset, std::string_view bytes, const std::string &path);
     Result<std::vector<std::string>> read_names(DIR *stream, const std::string &path);
 
+    void forget(const std::string &path) {
+        if (path == kept_path_) kept_ = Fd();
+    }
+
     PathOpener below_;
     const std::string directory_;
     const bool reports_;
+    // The file that was overwritten last.
+    Fd kept_;
+    std::string kept_path_;
+    std::uint64_t kept_size_ = 0;
 };
 
 // Opens a regular file, checked by the descriptor, not the name.
@@ -82,6 +91,7 @@ Status PosixDisk::create(const std::string &path, std::string_view bytes) {
 
 Status PosixDisk::truncate_append(const std::string &path, std::uint64_t length,
                                   std::string_view bytes) {
+    forget(path);
     // A missing file with recorded content is not created.
     std::uint64_t size = 0;
     Result<Fd> fd = open_file(path, O_WRONLY | (length == 0 ? O_CREAT : 0), &size);
@@ -94,6 +104,19 @@ Status PosixDisk::truncate_append(const std::string &path, std::uint64_t length,
         if (errno != EINTR) return failed("truncate", path, errno);
     if (Status status = write_at(fd->get(), length, bytes, path); !status) return status;
     return fd->close_checked() ? Status::ok() : failed("close", path, errno);
+}
+
+Status PosixDisk::overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) {
+    if (!kept_ || path != kept_path_) {
+        kept_ = Fd();
+        Result<Fd> fd = open_file(path, O_WRONLY, &kept_size_);
+        if (!fd) return fd.status();
+        kept_ = std::move(*fd);
+        kept_path_ = path;
+    }
+    if (offset > kept_size_ || bytes.size() > kept_size_ - offset)
+        return fail(Code::io_error, join(directory_, path) + " is shorter than it was made");
+    return write_at(kept_.get(), offset, bytes, path);
 }
 
 Result<std::string> PosixDisk::read(const std::string &path, std::uint64_t offset,
@@ -120,6 +143,8 @@ Result<std::uint64_t> PosixDisk::size(const std::string &path) {
 }
 
 Status PosixDisk::rename(const std::string &from, const std::string &to) {
+    forget(from);
+    forget(to);
     Result<PathOpener::Place> source = below_.locate(from);
     if (!source) return source.status();
     const bool same = parent_of(from) == parent_of(to);  // the usual case: saves one descriptor
@@ -144,6 +169,7 @@ Status PosixDisk::link(const std::string &from, const std::string &to) {
 }
 
 Status PosixDisk::remove(const std::string &path) {
+    forget(path);
     Result<PathOpener::Place> place = below_.locate(path);
     if (!place) return place.status().code == Code::not_found ? Status::ok() : place.status();
     if (::unlinkat(place->at, place->name.c_str(), 0) != 0 && errno != ENOENT)
@@ -210,6 +236,8 @@ Result<std::vector<std::string>> PosixDisk::list(const std::string &path) {
 
 // fdatasync: content and length suffice; it omits the times.
 Status PosixDisk::sync_file(const std::string &path) {
+    if (kept_ && path == kept_path_)
+        return ::fdatasync(kept_.get()) == 0 ? Status::ok() : failed("sync", path, errno);
     Result<Fd> fd = below_.open(path, O_RDONLY);
     if (!fd) return fd.status();
     if (::fdatasync(fd->get()) != 0) return failed("sync", path, errno);

@@ -1,6 +1,7 @@
 #pragma once
 // The implementation of Store, a class with its files by subject: plan.cc (the steps of a turn),
-// commit.cc (steps up to the commit), apply.cc (the steps after it, also replayed), flush.cc
+// commit.cc (steps up to the commit), journal_turns.cc (a commit into the journal, and what recovery
+// finds there), apply.cc (the steps after it, also replayed), behind.cc (applying in groups), flush.cc
 // (syncing and dropping roots), reserve.cc (a full disk), recover.cc (open), damage.cc (how open
 // handles damage).
 #include <deque>
@@ -9,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "store/behind.h"
+#include "store/journal.h"
 #include "store/pending.h"
 #include "store/stamp.h"
 #include "store/store.h"
@@ -21,6 +24,8 @@ struct TurnPlan {
     std::vector<Step> steps;
     std::deque<std::string> joined;  // bytes of steps that combine several updates
     std::string root;
+    bool in_journal = false;       // else the root is a file
+    std::uint64_t root_bytes = 0;  // of new disk space
     std::uint64_t big_bytes = 0;   // in temporaries beside the root
     std::uint64_t all_bytes = 0;
     bool flush_first = false;
@@ -33,6 +38,7 @@ public:
     CommitResult commit(const std::vector<TreeUpdate> &updates, Room room) override;
     CommitResult commit_copied(std::uint64_t turn, std::string_view root) override;
     CommitResult flush() override;
+    void retire_journal() override;
     Status set_aside(const std::string &directory, const std::string &why) override;
     std::uint64_t turn() const override { return turn_; }
     std::uint64_t pending_bytes() const override { return pending_.bytes + dead_bytes_; }
@@ -63,10 +69,27 @@ private:
     Status prepare_big(const Step &step);
     Status sync_big_directories(const TurnPlan &plan);
     Status write_root(const TurnPlan &plan);
+    Status write_root_file(const TurnPlan &plan);
+    CommitResult after_commit(const TurnPlan &plan);
     void discard_prepared();
     CommitResult give_up(const Status &status);
     Status remove_leftovers();
     void remember_turn(const TurnPlan &plan);
+
+    // journal_turns.cc
+    Status choose_root(TurnPlan &plan);
+    Status place_in_journal(TurnPlan &plan);
+    Status make_journal();
+    Status write_into_journal(const TurnPlan &plan);
+    Status take_journal();
+    std::string where_is(std::uint64_t turn) const;
+    Result<std::string> read_root(std::uint64_t turn);
+
+    // behind.cc
+    bool may_lag(const TurnPlan &plan) const;
+    bool lags_too_far() const;
+    void put_behind(const TurnPlan &plan);
+    Status catch_up();
 
     // apply.cc
     Status apply(const Step &step, std::uint64_t turn);
@@ -102,7 +125,12 @@ private:
 
     // recover.cc
     Status create_store(const std::vector<std::string> &present);
+    struct Found {
+        bool root = false, lost = false;  // files
+        std::string name;                 // for people
+    };
     Status find_roots(std::vector<std::string> &stale, RecoveryReport &report);
+    Status number_turns(const std::map<std::uint64_t, Found> &found);
     Status check_root(std::uint64_t turn, std::set<std::string> &temporaries, RecoveryReport &report);
     Result<std::string> read_whole(const std::string &path);
     Status discard_strays(const std::string &directory, const std::set<std::string> &keep,
@@ -130,12 +158,16 @@ private:
     std::uint64_t turn_ = 0;     // last committed
     std::uint64_t applied_ = 0;  // last turn whose effects are synced; the roots above it exist
     Pending pending_;
+    Behind behind_;
+    bool journal_made_ = false;  // by this process, and durable
+    std::uint64_t journal_at_ = 0;   // where its next turn goes
     std::uint64_t reserve_ = 0;  // its present size in bytes
     // Directories that are known to exist; cleared when there are too many.
     std::set<std::string, std::less<>> known_;
     std::set<std::string, std::less<>> set_aside_;  // directories with a marker
     // For recovery:
     std::set<std::uint64_t> lost_;       // turns above applied_ that are given up
+    std::map<std::uint64_t, JournalTurn> journal_turns_;  // turns above applied_ whose root is not a file
     std::uint64_t highest_ = 0;          // highest number in any name
     bool rewrite_format_ = false, rewrite_stamp_ = false, stamp_lost_ = false;
     bool recovering_ = false;

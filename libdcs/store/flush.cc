@@ -72,17 +72,20 @@ Status Engine::write_stamp(std::uint64_t turn) {
 Status Engine::flush_pending() {
     DCS_REQUIRE(applied_ <= turn_, "only committed turns are applied");
     if (turn_ == applied_) return Status::ok();
+    if (planted(plant_forget_behind)) behind_ = Behind();
+    Status status = catch_up();
+    if (!status) return status;
     failpoint("store.flush_trees.before");
-    Status status = sync_pending();
+    status = sync_pending();
     failpoint("store.flush_trees.after");
     if (status) status = write_stamp(turn_);
     if (!status) return status;
     // From here on the roots are not needed. One that cannot be removed now is removed later.
-    for (std::uint64_t turn = applied_ + 1; turn <= turn_; ++turn) {
-        const auto root = pending_.roots.find(turn);
-        dead_roots_.push_back({root_name(turn), root == pending_.roots.end() ? 0 : root->second});
-        dead_bytes_ += dead_roots_.back().bytes;
+    for (const auto &[turn, bytes] : pending_.roots) {
+        dead_roots_.push_back({root_name(turn), bytes});
+        dead_bytes_ += bytes;
     }
+    journal_at_ = 0;
     failpoint("store.drop_temporaries.before");
     for (const std::string &name : pending_.temporaries)
         if (!disk_.remove(name)) leftovers_.push_back(name);

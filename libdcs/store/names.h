@@ -1,8 +1,8 @@
 #pragma once
 // The names in a state directory, and the functions on paths that the store needs.
-//   format            "dcs backing store 2", twice
+//   format            "dcs backing store 3", twice
 //   reserve           space set aside
-//   turns/            <20 digits>.commit, <20 digits>.tmp, <20 digits>.lost, applied, applied.tmp
+//   turns/            journal, <20 digits>.commit, <20 digits>.tmp, <20 digits>.lost, applied, applied.tmp
 //   anything else     update trees; in them <node>, <node>.new, <node>.<20 digits>.tmp, DAMAGED
 #include <cstdint>
 #include <string>
@@ -18,6 +18,7 @@ inline constexpr const char *format_file = "format";
 inline constexpr const char *format_temporary = "format.tmp";
 inline constexpr const char *applied_file = "turns/applied";
 inline constexpr const char *applied_temporary = "turns/applied.tmp";
+inline constexpr const char *journal_file = "turns/journal";
 inline constexpr const char *reserve_file = "reserve";
 // In the directory of a tree that is set aside: a text about the damage.
 inline constexpr const char *damage_marker = "DAMAGED";

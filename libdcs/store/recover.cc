@@ -48,42 +48,66 @@ Status Engine::create_store(const std::vector<std::string> &present) {
     return status;
 }
 
-// Finds the committed turns above the stamp; they have no gaps but those that were given up. Everything
-// else in turns/ is stale.
+// Finds the committed turns above the stamp, in files and in the journal. Everything else in turns/ is stale.
 Status Engine::find_roots(std::vector<std::string> &stale, RecoveryReport &report) {
     Result<std::vector<std::string>> names = disk_.list(turns_directory);
     if (!names) return names.status();
     if (stamp_lost_)
         if (Status status = check_stamp_missing(*names); !status) return status;
+    std::map<std::uint64_t, Found> found;
     for (const std::string &name : *names) {
         std::uint64_t number = turn_of_temporary(name);
         const bool root = parse_root_name(name, number), lost = parse_lost_name(name, number);
         highest_ = std::max(highest_, number);
         if (stamp_lost_ && lost) continue;
         if ((root || lost) && number > applied_) {
-            if (number == turn_ + 2 && options_.accept_lost_turn == turn_ + 1) lost_.insert(++turn_);
-            if (number > turn_ + 1)
-                return fail(Code::io_error, root_name(turn_ + 1) + " is missing, but " + name +
-                                                " exists" + restore_it);
-            if (lost && number == turn_ + 1) lost_.insert(number);  // ".commit" sorts first, if it exists
-            turn_ = number;
+            Found &turn = found[number];
+            (root ? turn.root : turn.lost) = true;
+            if (turn.name.empty()) turn.name = name;  // ".commit" sorts first
         } else if (root || is_temporary(name)) {
             stale.push_back(join(turns_directory, name));
             if (!root) ++report.temporaries_discarded;
         }
     }
+    // The last turn is incomplete if a crash interrupted its writing; an earlier one is damaged.
+    const std::uint64_t last_file = found.empty() ? 0 : found.rbegin()->first;
+    if (!journal_turns_.empty()) {
+        const auto last = std::prev(journal_turns_.end());
+        if (last->second.root.empty() && last->first > last_file) journal_turns_.erase(last);
+    }
+    for (auto it = journal_turns_.begin(); it != journal_turns_.end();) {
+        highest_ = std::max(highest_, it->first);
+        Found &turn = found[it->first];
+        if (!turn.root && turn.name.empty()) turn.name = where_is(it->first);
+        it = turn.root ? journal_turns_.erase(it) : std::next(it);
+    }
+    return number_turns(found);
+}
+
+// They have no gaps but those that were given up.
+Status Engine::number_turns(const std::map<std::uint64_t, Found> &found) {
+    for (const auto &[number, turn] : found) {
+        if (number == turn_ + 2 && options_.accept_lost_turn == turn_ + 1) lost_.insert(++turn_);
+        if (number > turn_ + 1)
+            return fail(Code::io_error, root_name(turn_ + 1) + " is missing, but " + turn.name +
+                                            " exists" + restore_it);
+        if (turn.lost && !turn.root) lost_.insert(number);
+        turn_ = number;
+    }
     return Status::ok();
 }
 
 Status Engine::check_root(std::uint64_t turn, std::set<std::string> &temporaries, RecoveryReport &report) {
-    const std::string name = root_name(turn);
+    const std::string name = where_is(turn);
     if (lost_.count(turn)) {
         report.damaged.push_back({name, "it is lost and was given up"});
         return Status::ok();
     }
-    Result<std::string> root = read_whole(name);
-    if (!root) return about(name, root.status(), restore_it);
-    Result<DecodedTurn> decoded = decode_turn(*root, turn, !planted(plant_skip_root_checksum));
+    const bool in_journal = journal_turns_.count(turn) != 0;
+    Result<std::string> root = read_root(turn);
+    if (!root && !in_journal) return about(name, root.status(), restore_it);
+    Result<DecodedTurn> decoded =
+        root ? decode_turn(*root, turn, !planted(plant_skip_root_checksum)) : Result<DecodedTurn>(root.status());
     if (!decoded && decoded.status().code == Code::io_error && options_.accept_lost_turn == turn) {
         lost_.insert(turn);
         report.damaged.push_back({name, decoded.status().text + "; given up, kept as " + lost_name(turn)});
@@ -92,7 +116,11 @@ Status Engine::check_root(std::uint64_t turn, std::set<std::string> &temporaries
     if (!decoded) return about(name, decoded.status(), restore_it);
     if (!decoded->repaired.empty())
         report.damaged.push_back({name, decoded->repaired + "; the other copy is valid, so nothing is lost"});
-    pending_.bytes += pending_.roots[turn] = root->size();
+    if (in_journal && journal_turns_[turn].repaired && turn < turn_)
+        report.damaged.push_back({journal_file, "a block of turn " + std::to_string(turn) +
+                                                    " is damaged; its other copy is valid, so nothing is lost"});
+    pending_.bytes += root->size();
+    if (!in_journal) pending_.roots[turn] = root->size();
     for (const Step &step : decoded->steps)
         if (step.kind == StepKind::beside)
             temporaries.insert(big_temporary(step.directory, step.file, turn));
@@ -154,8 +182,8 @@ Status Engine::replay_step(const Step &step, std::uint64_t turn, RecoveryReport 
 
 Status Engine::replay(std::uint64_t turn, RecoveryReport &report) {
     if (lost_.count(turn)) return Status::ok();
-    const std::string name = root_name(turn);
-    Result<std::string> root = read_whole(name);
+    const std::string name = where_is(turn);
+    Result<std::string> root = read_root(turn);
     if (!root) return about(name, root.status(), restore_it);
     Result<DecodedTurn> decoded = decode_turn(*root, turn, !planted(plant_skip_root_checksum));
     if (!decoded) return about(name, decoded.status(), restore_it);
@@ -191,6 +219,7 @@ Status Engine::recover(RecoveryReport &report) {
         if (status && !planted(plant_trust_visible_roots)) status = sync_dir(turns_directory);
         failpoint("store.recover_names.after");
     }
+    if (status) status = take_journal();
     std::vector<std::string> stale;
     std::set<std::string> temporaries;
     if (status) status = find_roots(stale, report);
@@ -206,6 +235,8 @@ Status Engine::recover(RecoveryReport &report) {
     if (status) status = replay_all(report);
     if (status) status = flush_pending();
     if (status) drop_roots(dead_roots_.size());
+    if (status) status = disk_.remove(journal_file);
+    journal_turns_.clear();
     recovering_ = false;
     if (status) status = check_reserve();
     return status;

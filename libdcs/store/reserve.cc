@@ -39,14 +39,16 @@ Result<Space> Engine::space() {
 // Before the commit a turn needs room for its root and big temporaries, afterwards for their final
 // files in the trees, and for the stamp.
 Status Engine::check_space(const TurnPlan &plan, Room room) {
-    const std::uint64_t before = plan.root.size() + plan.big_bytes + options_.turn_room / 2;
-    const std::uint64_t after = plan.all_bytes + options_.step_room * plan.steps.size() + options_.turn_room / 2;
+    const std::uint64_t before = plan.root_bytes + plan.big_bytes + options_.turn_room / 2;
+    const std::uint64_t own = plan.all_bytes + options_.step_room * plan.steps.size() + options_.turn_room / 2;
+    std::uint64_t after = own + behind_.room(options_.step_room);
     const std::uint64_t missing = options_.reserve_bytes - std::min<std::uint64_t>(reserve_, options_.reserve_bytes);
     Result<std::uint64_t> free = disk_.free_bytes();
     if (!free) return free.status();
     if (*free < before + after + missing && (pending_.bytes > 0 || !dead_roots_.empty())) {
         // Roots that wait for the flush occupy space, too.
         if (Status status = flush_pending(); !status && doubt_) return status;
+        after = own + behind_.room(options_.step_room);
         drop_roots(dead_roots_.size());
         free = disk_.free_bytes();
         if (!free) return free.status();

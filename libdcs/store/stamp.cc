@@ -83,6 +83,7 @@ Format decode_format(std::string_view file) {
     const bool second = file.size() > format_text.size() && tail_of(file, format_text.size()) == format_text;
     if (first && second) return Format::good;
     if (first || second) return Format::one_copy;
+    if (file.starts_with(older_format_text) || file.ends_with(older_format_text)) return Format::older;
     return format_line(file).empty() ? Format::damaged : Format::foreign;
 }
 

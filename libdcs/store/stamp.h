@@ -3,7 +3,7 @@
 // and at the end, in different blocks:
 //   turns/applied   "dcs applied <20 digits> <8 hex digits>\n": the number of the last turn whose
 //                   effects are synced, and the crc32c of the preceding bytes
-//   format          "dcs backing store 2\n"
+//   format          "dcs backing store 3\n"
 // They are written whole and renamed into place after a sync, so no crash leaves copies that
 // differ: a difference is damage.
 #include <cstdint>
@@ -14,7 +14,9 @@
 
 namespace dcs::store {
 
-inline constexpr std::string_view format_text = "dcs backing store 2\n";
+inline constexpr std::string_view format_text = "dcs backing store 3\n";
+// Of release 0.1, which has no journal of turns: read, and rewritten so that it refuses what it cannot read.
+inline constexpr std::string_view older_format_text = "dcs backing store 2\n";
 
 std::string encode_stamp(std::uint64_t turn, std::size_t block);
 std::string encode_format(std::size_t block);
@@ -29,6 +31,7 @@ Result<Stamp> decode_stamp(std::string_view file, bool check_sums);
 enum class Format {
     good,     // both copies
     one_copy,
+    older,    // at least one copy of the older one
     foreign,  // no valid copy, but a well-formed line with another number
     damaged
 };

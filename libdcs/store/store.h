@@ -1,15 +1,17 @@
 #pragma once
 // The backing store: a forest of update trees that changes by whole turns.
 //
-// A turn consists of updates of any number of trees, committed together by one root, the file
-// turns/<number>.commit. Small temporaries are stored inside that root; large ones (above
-// inline_limit) are files <node>.<turn>.tmp in their tree's directory, synced before the root. The root
-// records name, action, old length, length and checksum of all of them. The rename of
-// turns/<number>.tmp to .commit, made durable, is the commit. Application from leaf to root (rules i-vii)
-// follows at once but unsynced. From time to time (or when an update requires it) everything that was
-// touched is synced, turns/applied records the number, and only then are the turn roots and large
-// temporaries removed. Recovery applies every committed turn above `applied` again, in order: each
-// step is idempotent. So after a crash each turn is visible whole or not at all, and an
+// A turn consists of updates of any number of trees, committed together by one root. Small
+// temporaries are stored inside that root; large ones (above inline_limit) are files
+// <node>.<turn>.tmp in their tree's directory, synced before the root. The root records name, action,
+// old length, length and checksum of all of them. An ordinary root is written into turns/journal, a
+// preallocated file, and one sync of it is the commit; a large one is a file of its own, and the
+// rename of turns/<number>.tmp to .commit, made durable, is. Application from leaf to root (rules
+// i-vii) follows unsynced, and for small turns in groups; until then reads are answered from memory.
+// From time to time (or when an update requires it) everything that was touched is synced,
+// turns/applied records the number, and only then is the journal used again from its start, and are
+// the turn roots and large temporaries removed. Recovery applies every committed turn above
+// `applied` again, in order: each step is idempotent. So after a crash each turn is visible whole or not at all, and an
 // acknowledged one whole. docs/BACKING_STORE.md describes the rules step by step.
 //
 // Not thread-safe: one thread at a time (the scheduler passes the store to its storage thread for
@@ -48,7 +50,7 @@ enum class Answer {
 struct CommitResult { Answer answer = Answer::done; Status status; };
 
 // Planted bugs of the test build: each removes one barrier, order or check. 0 in production.
-enum Plant : std::uint32_t {
+enum Plant : std::uint64_t {
     plant_none = 0,
     plant_no_sync_temp = 1u << 0,       // big temporaries not synced before the root
     plant_no_sync_temp_dir = 1u << 1,   // their directories not synced
@@ -77,7 +79,12 @@ enum Plant : std::uint32_t {
     plant_commit_to_damaged = 1u << 24, // commit accepts updates of such a tree
     plant_reserve_for_all = 1u << 25,   // ordinary commits may use the reserve
     plant_reserve_all_at_once = 1u << 26,   // no part of the reserve is kept to complete the turn
-    plant_no_sync_reserve = 1u << 27    // a power failure may release the reserve
+    plant_no_sync_reserve = 1u << 27,   // a power failure may release the reserve
+    plant_no_sync_journal = 1u << 28,   // a turn acknowledged before the journal is synced
+    plant_reuse_journal_early = 1u << 29,   // the journal begins anew before its turns are in the trees
+    plant_trust_visible_journal = 1u << 30, // recovery acts on turns in the journal before it has synced them
+    plant_replay_old_turns = 1u << 31,  // recovery applies turns that are older than the stamp
+    plant_forget_behind = 1ull << 32    // what is not applied yet is left out by the flush
 };
 
 // Whether a commit may use the reserve on a full disk. Kill, close and finish may, because
@@ -89,13 +96,17 @@ struct StoreOptions {
     std::size_t append_inline_limit = 1u << 20;  // for appends, which are copied in any case
     std::size_t flush_bytes = 8u << 20;       // pending turn roots above this size are flushed
     std::size_t flush_turns = 512;
+    std::size_t journal_bytes = 4u << 20;     // 0: each root is a file
+    std::size_t journal_turn_bytes = 512 * 1024;  // a turn that takes more of it is a file: its second sync is little
+    std::size_t behind_turns = 64;            // committed turns that are applied together; 0: each at once
+    std::size_t behind_bytes = 1u << 20;
     std::size_t sync_all_above = 16;          // for more files and directories: one sync_all instead
     std::size_t reserve_bytes = 4u << 20;     // to complete a committed turn on a full disk
     std::size_t step_room = 8 * 1024;         // blocks and names of a node, in addition to its bytes
     std::size_t turn_room = 64 * 1024;        // the same for a turn
     RootLayout layout;
     std::uint64_t accept_lost_turn = 0;       // both heads of this turn's root are damaged: continue without it
-    std::uint32_t plant = plant_none;
+    std::uint64_t plant = plant_none;
     // Whether the store is still protected from other writers. Called before each commit; false ends all commits. Null:
     // no other process can access the disk, as in tests.
     std::function<bool()> still_alone;
@@ -148,6 +159,10 @@ public:
     // did not suffice; nothing is lost (the turn roots stay) and a later flush retries it.
     virtual CommitResult flush() = 0;
 
+    // For a clean stop, after flush(): removes the journal, which a later start makes anew, so that the trees and
+    // the stamp are all that is left. Without an effect if a turn is pending.
+    virtual void retire_journal() = 0;
+
     // Sets a tree aside for a reason of the caller: the marker with this text is durable on
     // return. For use at the start, before the first commit.
     virtual Status set_aside(const std::string &directory, const std::string &why) = 0;
@@ -159,6 +174,7 @@ public:
     // Reads reflect every committed turn. A listing omits temporaries and the store's own
     // files at the top (turns/, format, reserve). A file DAMAGED: the tree there is set aside.
     virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;
+    // Before a listing everything in that directory is applied.
     virtual Result<std::vector<std::string>> list(const std::string &directory) = 0;
 };
 

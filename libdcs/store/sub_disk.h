@@ -14,6 +14,9 @@ public:
     Status truncate_append(const std::string &path, std::uint64_t length, std::string_view bytes) override {
         return disk_.truncate_append(at(path), length, bytes);
     }
+    Status overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) override {
+        return disk_.overwrite(at(path), offset, bytes);
+    }
     Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) override {
         return disk_.read(at(path), offset, max);
     }

@@ -140,9 +140,9 @@ std::string encode_turn(std::uint64_t turn, const std::vector<Step> &steps, cons
         if (step.kind == StepKind::inside) inside += step.bytes.size();
     const std::size_t head = head_bytes(steps);
     DCS_REQUIRE(head <= most_bytes, "the head of a turn is at most 4 GiB");
-    const bool twice = inside <= layout.twice_limit;
+    const bool twice = !layout.one_head && inside <= layout.twice_limit;
     const std::size_t second = (head + inside + layout.block - 1) / layout.block * layout.block;
-    const std::size_t length = second + (twice ? inside : 0) + head;
+    const std::size_t length = layout.one_head ? head + inside : second + (twice ? inside : 0) + head;
 
     ByteWriter out;
     out.bytes().reserve(length);
@@ -160,6 +160,7 @@ std::string encode_turn(std::uint64_t turn, const std::vector<Step> &steps, cons
     for (const Step &step : steps)
         if (step.kind == StepKind::inside) out.raw(step.bytes);
     std::string &root = out.bytes();
+    if (layout.one_head) return std::move(root);
     root.resize(second);
     if (twice) root.append(root, head, inside);
     root.append(root, 0, head);

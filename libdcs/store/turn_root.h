@@ -14,6 +14,8 @@
 //   u32 length of the head   u32 crc32c of all of the above
 // bytes: of the steps with kind `inside`, in the order of the steps.
 //
+// In the journal (journal.h) a root has no second head and no padding: it is stored twice as a whole.
+//
 // The copy at the end is found by its last eight bytes, so a reader does not need the block size.
 #include <cstdint>
 #include <string>
@@ -48,6 +50,7 @@ struct Step {
 struct RootLayout {
     std::size_t block = 4096;       // the unit of damage on the disk
     std::size_t twice_limit = 8192; // bytes up to this size are stored twice
+    bool one_head = false;          // for the journal, which stores the whole root twice: head and bytes, no more
 };
 std::string encode_turn(std::uint64_t turn, const std::vector<Step> &steps, const RootLayout &layout);
 

@@ -1,6 +1,5 @@
-// The only writer of State. Each entity has one function that takes it from what it is to what it
-// shall be and keeps everything derived in step; apply and roll_back both go through it, so a
-// roll-back cannot forget a consequence.
+// The only writer of State. Each entity has one function that takes it from what it is to what it shall be and keeps
+// everything derived in step; apply and roll_back both go through it, so a roll-back cannot forget a consequence.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -124,6 +123,7 @@ std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) 
         if (!before) {
             state.hosts.emplace_back();
             state.running.emplace_back();
+            state.ahead.emplace_back();
             state.used.emplace_back();
         }
         if (before && before->config->name != next->config->name) state.host_ids.erase(before->config->name);
@@ -137,6 +137,7 @@ std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) 
         state.host_ids.erase(before->config->name);
         state.hosts.pop_back();
         state.running.pop_back();
+        state.ahead.pop_back();
         state.used.pop_back();
     }
     return before;

@@ -109,6 +109,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.confinement = call.confinement;
     host.free_memory_kb = -1;
     host.total_memory_kb = 0;
+    host.pace = Pace();
     host.usurping.clear();  // but it stays shut until its next call-in says otherwise
     host.missing.clear();  // whoever restarts a server may have put something right
     if (too_open(host)) d.event("host " + host.config->name + " gets no grains: " + too_open_text(host));

@@ -156,6 +156,13 @@ void run_there(State &state, const GrainKey &key, const Grain &g, bool in) {
     const auto index = static_cast<std::size_t>(id);
     const bool changed = in ? state.running[index].insert(key).second : state.running[index].erase(key) == 1;
     DCS_REQUIRE(changed, "a grain runs once");
+    if (g.ahead) {
+        std::set<GrainKey> &ahead = state.ahead[index];
+        if (in) ahead.insert(key);
+        else ahead.erase(key);
+        if (ahead.empty()) state.crowded.erase(id);
+        else state.crowded.insert(id);
+    }
     const wire::Demands &demand = *g.demands;
     state.used[index].cores += (in ? 1 : -1) * std::int64_t{std::max(1, demand.cores)};
     state.used[index].memory_mb += (in ? 1 : -1) * std::int64_t{demand.memory_mb};
@@ -168,6 +175,7 @@ void count_grain(State &state, Session &session, const GrainKey &key, const Grai
     std::int32_t &count = session.counts[static_cast<int>(g.status())];
     count += in ? 1 : -1;
     DCS_REQUIRE(count >= 0, "no count is below nothing");
+    if (g.ahead) session.ahead += in ? 1 : -1;
     if (g.has_failed()) session.failed += in ? 1 : -1;
     const auto saved = static_cast<std::uint64_t>(g.kept->saved);
     session.saved_us = in ? session.saved_us + saved : session.saved_us - saved;

@@ -1,12 +1,13 @@
-// S4: one grain for one free slot, by seniority and then queue order; then the next slot.
+// S4: one grain for one free slot, by seniority and then queue order; then the next slot, and then some to wait there.
+#include "scheduler/core/ahead.h"
 #include "scheduler/core/placement.h"
 
 namespace dcs::core {
 
 void fill_host(Draft &d, const FillHost &in) {
-    if (d.state.free_slots(in.host) == 0) return;
+    if (d.state.free_slots(in.host) == 0) return fill_ahead(d, in.host);
     const std::optional<GrainKey> first = first_for_host(d.state, d.now, in.host, {});
-    if (!first) return;
+    if (!first) return recall_for_idle(d, in.host);
     launch(d, *first, in.host, false);
     d.follow_up(FillHost{in.host});
 }

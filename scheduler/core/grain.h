@@ -154,11 +154,12 @@ struct Grain : DurableGrain {
     // To where it stands now.
     void become(Phase next) {
         phase = next;
-        launched = false;
+        launched = ahead = false;
         rest_until = Instant{};
     }
 
     bool launched = false;           // running: the server confirmed the start
+    bool ahead = false;              // running: leased ahead of a free slot, and not known to have started
     std::uint8_t failures_there = 0; // in a row, where it failed last: tried there first
     std::uint8_t refusals = 0;       // starts in a row that failed for a reason of the host's
     HostId failed_on = no_host;

@@ -239,6 +239,12 @@ void Checker::check_indexes() {
     require(active == state.by_seniority, "order of seniority differs from the sessions");
     require(waiting == state.waiting, "sessions with ready grains differ");
     require(running == state.running, "running grains differ from their hosts");
+    std::vector<std::set<GrainKey>> ahead(state.hosts.size());
+    std::set<HostId> crowded;
+    for (std::size_t i = 0; i < running.size(); ++i)
+        for (const GrainKey &key : running[i])
+            if (state.grain(key)->ahead) ahead[i].insert(key), crowded.insert(static_cast<HostId>(i));
+    require(ahead == state.ahead && crowded == state.crowded, "grains that wait for a slot differ from their hosts");
     require(resting == state.resting, "grains that rest differ");
     require(circling == state.circling, "grains that come back and back differ");
     require(users == state.users, "counts of users differ from their sessions");

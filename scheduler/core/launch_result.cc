@@ -1,4 +1,5 @@
 // The server's answer to a launch (S3: a failed start makes the host nogo and the search goes on).
+#include "scheduler/core/ahead.h"
 #include "scheduler/core/placement.h"
 
 namespace dcs::core {
@@ -95,6 +96,7 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
         if (grain->program != 0) d.host(in.host).missing.erase(ProgramOf{key.session.user, grain->program});
         Grain &g = d.grain(key);
         g.launched = result.ok;
+        if (result.ok) g.ahead = false;
         if (result.ok) g.refusals = 0;
         d.volatile_only(key);
         return result.staged ? staged(d, key, in.host) : void();
@@ -106,6 +108,8 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
     if (code == Code::not_found || code == Code::invalid)
         cannot_start(d, key, in.host, result.text,
                      code == Code::not_found ? MoveReason::no_program : MoveReason::cannot_start);
+    else if (code == Code::refused && called_back(d, in.host, *grain))
+        requeue_front(d, key, false);
     else
         not_now(d, key, in.host, result.text, ordered, ran);
     d.follow_up(PlaceGrain{key});

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/planted.h"
+#include "scheduler/core/ahead.h"
 #include "scheduler/core/placement.h"
 
 namespace dcs::core {
@@ -197,7 +198,8 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     Grain &g = d.grain(key);
     DCS_REQUIRE(g.status() == GrainStatus::ready, "only a ready grain is launched");
     DCS_REQUIRE(d.state.host(id) && d.state.host(id)->conn != 0, "only a connected host is given grains");
-    DCS_REQUIRE(tentative || d.state.free_slots(id) > 0, "a grain needs a free slot");
+    const bool ahead = !tentative && d.state.free_slots(id) == 0;
+    DCS_REQUIRE(!ahead || may_lead(d.state, id), "a grain needs a free slot, or waits for one there");
     DCS_REQUIRE(could_run(*d.state.host(id), id, key.session, g), "a grain is tried only where it may be");
     // The host whose lease might still be forgiven has it no more, unless it has run longer.
     g.old_lease = g.lessee == no_host ? OldLease{} : OldLease{g.lessee, g.lease};
@@ -206,6 +208,7 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     g.before = g.current;
     g.current = wire::Usage();
     g.become(Running{});
+    g.ahead = ahead;
     g.lessee = id;
     const Host &host = *d.state.host(id);
     if (host.fence > g.incarnation) {
@@ -280,6 +283,7 @@ void place_grain(Draft &d, const PlaceGrain &in) {
     for (auto &[bit, rank] : ranks)
         while (const std::optional<HostId> id = rank.next())
             if (try_host(d, in.key, *grain, *id)) return;
+    recall_for_older(d, in.key, *grain);
 }
 
 }  // namespace dcs::core

@@ -25,8 +25,8 @@ wire::SystemRow system_row(const State &state) {
     row.sessions_active = static_cast<std::int32_t>(state.by_seniority.size());
     for (const auto &[seniority, key] : state.by_seniority) {
         const Session &session = *state.session(key);
-        row.ready += session.counts[static_cast<int>(GrainStatus::ready)];
-        row.running += session.counts[static_cast<int>(GrainStatus::running)];
+        row.ready += session.counts[static_cast<int>(GrainStatus::ready)] + session.ahead;
+        row.running += session.counts[static_cast<int>(GrainStatus::running)] - session.ahead;
     }
     return row;
 }
@@ -86,7 +86,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.users = host.config->users;
     row.blamed = static_cast<std::int64_t>(host.totals.blamed);
     row.blamed_lately = host.blamed_lately;
-    row.running = static_cast<std::int32_t>(d.state.running[i].size());
+    row.running = static_cast<std::int32_t>(d.state.running[i].size() - d.state.ahead[i].size());
     row.last_call_in_s = host.called ? since(d.now, host.last_contact) : -1;
     row.interval_s = host.config->interval.seconds();
     row.alert_s = host.config->alert.seconds();
@@ -111,7 +111,7 @@ wire::SessionRow session_row(const Caller &caller, const SessionKey &key, const 
     row.ident = session.info.ident;
     row.state = name_of(session.info.status);
     row.ready = count(GrainStatus::ready);
-    row.running = count(GrainStatus::running);
+    row.running = count(GrainStatus::running) - session.ahead;
     row.finished = count(GrainStatus::finished);
     row.killed = count(GrainStatus::killed);
     row.sent = acknowledged(session);

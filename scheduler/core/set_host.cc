@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "scheduler/core/ahead.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -143,6 +144,7 @@ void set_host(Draft &d, const Caller &caller, const wire::SetHost &call) {
         d.host_durably(id).setting = setting;
         configure_host(d, id, with_setting(known->table, setting));
         const std::string text = to_text(setting);
+        if (setting.drained) recall_all(d, id, "the host is drained");
         d.event("host " + call.host + " was set by " + caller.user + ": " +
                 (text.empty() ? "as the host table has it" : text));
     }

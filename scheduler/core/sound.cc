@@ -14,6 +14,8 @@ void require_sound(const Grain &g) {
     if (g.status() == GrainStatus::running)
         DCS_REQUIRE(g.lease > 0 && g.lessee != no_host && g.rest_until == Instant{}, "a grain runs under a lease");
     DCS_REQUIRE(g.status() == GrainStatus::running || !g.launched, "what does not run was not started");
+    const bool leased = g.status() == GrainStatus::running;
+    DCS_REQUIRE(!g.ahead || (leased && !g.launched), "what waits for a slot has not started");
     DCS_REQUIRE(g.moved->size() <= g.moves->size(), "each instant is of a move");
     DCS_REQUIRE(g.demands->attempts >= 1 && g.failures <= g.demands->attempts, "a grain fails as often as it may");
     DCS_REQUIRE(g.input_position <= g.input_length, "a grain has read no more than its input");

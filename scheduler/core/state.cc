@@ -102,10 +102,15 @@ HostId State::host_id(const std::string &name) const {
     return it == host_ids.end() ? no_host : it->second;
 }
 
-std::int32_t State::free_slots(HostId id) const {
+bool State::takes_grains(HostId id) const {
     const Host *h = host(id);
-    if (!h || !h->configured || h->status != HostStatus::active || h->conn == 0) return 0;
-    if (h->setting.drained || !h->shut.empty() || too_open(*h)) return 0;
+    if (!h || !h->configured || h->status != HostStatus::active || h->conn == 0) return false;
+    return !h->setting.drained && h->shut.empty() && !too_open(*h);
+}
+
+std::int32_t State::free_slots(HostId id) const {
+    if (!takes_grains(id)) return 0;
+    const Host *h = host(id);
     const auto taken = static_cast<std::int64_t>(running[static_cast<std::size_t>(id)].size());
     return taken >= h->config->slots ? 0 : static_cast<std::int32_t>(h->config->slots - taken);
 }

@@ -62,6 +62,7 @@ struct Session {
     std::vector<GrainNumber> results;              // index -> grain, -1: hole
     std::int32_t counts[4] = {0, 0, 0, 0}, failed = 0;  // by GrainStatus; finished with a signal or a code
     std::uint64_t saved_us = 0;                    // processor time of its grains, see Kept; too large a sum wraps
+    std::int32_t ahead = 0;                        // running ones that wait for a slot on their host
     std::int32_t with_files = 0;                   // grains that name contents, or may
     std::uint64_t own_trees = 0;                   // disk that grains with trees of their own take
     std::set<GrainNumber> packable;                // once the session is closed, see packable()
@@ -123,6 +124,13 @@ struct HeldBack { GrainKey key; Instant until{}; };
 struct ProgramOf { std::string user; std::uint32_t program = 0; auto operator<=>(const ProgramOf &) const = default; };
 // A tentative launch: `by` is staged; when it can run, `displaced` is withdrawn for it.
 struct Usurpation { GrainKey by, displaced; Incarnation incarnation = 0, displaced_lease = 0; };
+// How many grains end there in a second, and what follows from it (ahead.cc).
+struct Pace {
+    Instant since{};             // of the present count
+    std::int64_t ended = 0;
+    std::int32_t ahead = 0;      // so many grains may wait there beyond its slots
+    Instant recalled{};          // when some of them were last called back
+};
 enum class Checked : std::uint8_t {
     no,
     asked,     // a probe is on its way
@@ -154,6 +162,7 @@ struct Host : DurableHost {
     std::int64_t total_memory_kb = 0; // 0: unknown
     std::vector<HeldBack> held_back;  // ended there innocently a moment ago: not again at once
     std::vector<Usurpation> usurping;
+    Pace pace;
     HandedOver given_up;             // what it was waited for in vain (hand_over.cc)
     std::map<ProgramOf, Instant> missing;  // that could not be executed there: not tried again before
     Checked checked = Checked::no;
@@ -253,6 +262,8 @@ struct State {
     // derived
     std::map<std::uint64_t, SessionKey> by_seniority;       // active sessions
     std::vector<std::set<GrainKey>> running;                // by HostId
+    std::vector<std::set<GrainKey>> ahead;                  // by HostId: of these, those that wait for a slot there
+    std::set<HostId> crowded;                               // hosts with some
     std::map<std::string, HostId> host_ids;
     // Active sessions with ready grains: shape -> user -> seniority.
     std::map<Shape, std::map<std::string, std::map<std::uint64_t, SessionKey>>> waiting;
@@ -275,7 +286,8 @@ struct State {
     const Host *host(HostId id) const;
     HostId host_id(const std::string &name) const;          // no_host if unknown
     std::string host_name(HostId id) const;                 // empty if unknown
-    std::int32_t free_slots(HostId id) const;               // 0 unless active, connected, not drained, shut or too open
+    bool takes_grains(HostId id) const;                     // active, connected, not drained, shut or too open
+    std::int32_t free_slots(HostId id) const;               // 0 unless it takes grains
 };
 
 // The next instant at which silence of this host has a consequence, and at which a mark on it (held_back, missing) is

@@ -5,6 +5,7 @@
 #include "base/checksum.h"
 #include "base/limits.h"
 #include "base/planted.h"
+#include "scheduler/core/ahead.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -154,6 +155,7 @@ void finish_grain(Taking &t) {
         append(t, File::grain_err, g.err_length, g.err_sum, r.err);
     }
     take_files(t);
+    note_pace(t.d, t.host);
     end_grain(t.d, t.key, t.host, r.signal, r.exit_code);
     settle_blame(t.d, t.key, t.host);
 }
@@ -224,6 +226,7 @@ void take_leased(Taking &t, const ServerReport &in) {
         return acknowledge(t.d, in, t.old.sequence, false, wire::Verdict::have_it);
     Grain &g = t.d.grain(t.key);
     g.launched = true;
+    g.ahead = false;
     if (const std::string why = what_does_not_fit(t); !why.empty()) {
         t.d.withdraw(t.host, t.key, t.old.lease, true, why);
         if (last_return(t.old)) return give_up(t.d, t.key, t.host, exit_given_up, again_and_again(t.old, why));

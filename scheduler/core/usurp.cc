@@ -25,11 +25,18 @@ bool in_progress(const State &state, HostId id, const Usurpation &u) {
 }
 
 
+std::size_t on_slots(const State &state, HostId id) {
+    const auto index = static_cast<std::size_t>(id);
+    return state.running[index].size() - state.ahead[index].size();
+}
+
 // Of the youngest session; there the one that has run least since it came.
 std::optional<GrainKey> weakest(const State &state, HostId id, const std::vector<Usurpation> &under_way) {
     std::optional<GrainKey> weakest;
     std::tuple<std::uint64_t, std::int64_t, GrainNumber> rank;
+    const std::set<GrainKey> &ahead = state.ahead[static_cast<std::size_t>(id)];
     for (const GrainKey &key : state.running[static_cast<std::size_t>(id)]) {
+        if (ahead.count(key) != 0) continue;  // takes no slot
         const bool involved = std::any_of(under_way.begin(), under_way.end(), [&](const Usurpation &u) {
             return u.by == key || u.displaced == key;
         });
@@ -67,7 +74,7 @@ std::optional<Place> next_place(const State &state, HostId id) {
     if (!host || !host->configured || host->status != HostStatus::active || host->conn == 0) return {};
     if (host->setting.drained || !host->shut.empty() || too_open(*host) || state.policy.fair_share) return {};
     std::vector<Usurpation> under_way = usurpations(state, id);
-    const std::size_t there = state.running[static_cast<std::size_t>(id)].size();
+    const std::size_t there = on_slots(state, id);
     // A limit that was lowered is met by attrition first.
     if (there > static_cast<std::size_t>(std::max(0, host->config->slots)) + under_way.size()) return {};
     const std::optional<GrainKey> victim = weakest(state, id, under_way);
@@ -108,7 +115,7 @@ void usurp(Draft &d, const Usurp &in) {
 
 void staged(Draft &d, const GrainKey &key, HostId id) {
     const Host &host = *d.state.host(id);
-    const std::size_t there = d.state.running[static_cast<std::size_t>(id)].size();
+    const std::size_t there = on_slots(d.state, id);
     for (const Usurpation &u : usurpations(d.state, id)) {
         if (u.by != key) continue;
         // Another grain may have ended meanwhile: then its slot does as well.

@@ -182,7 +182,7 @@ def backup_cases():
         Case("backup_scheduler", "dcs_backupd", ("--dir", "@"), "dcs_backupd: --scheduler is missing: the scheduler's socket, "
              "or its TLS port HOST:PORT", code=2),
         case("name", [], "cannot generate a name for the store: Input/output error", refuse="getrandom::EIO"),
-        case("full", [], "cannot name the store: ", refuse="pwrite:/turns/0000:ENOSPC"),
+        case("full", [], "cannot name the store: ", refuse="pwrite:/turns/journal:ENOSPC:1"),
         case("doubt", [], ["the backup's store is in doubt: sync", "; the backup ends without replying, start it again: it "
                            "recovers"], refuse="fdatasync:applied.tmp:EIO:1"),
         case("late", [], "the backup's store postpones its syncs: write", at_end="last flush: write", code=0,

@@ -24,6 +24,16 @@ Status MemDisk::truncate_append(const std::string &path, std::uint64_t length, s
     return Status::ok();
 }
 
+Status MemDisk::overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) {
+    const Stopwatch watch(true, spent);
+    const auto file = files_.find(path);
+    if (file == files_.end()) return absent(path);
+    if (offset + bytes.size() > file->second->size())
+        return fail(Code::io_error, path + " is shorter than it was made");
+    file->second->replace(offset, bytes.size(), bytes);
+    return Status::ok();
+}
+
 Result<std::string> MemDisk::read(const std::string &path, std::uint64_t offset, std::uint64_t max) {
     const Stopwatch watch(true, spent);
     const auto file = files_.find(path);

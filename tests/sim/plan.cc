@@ -57,8 +57,9 @@ constexpr const char *plants[] = {
     "no_sync_new_dirs", "no_flush_before_remove", "no_flush_before_shrink", "drop_temps_early", "move_big",
     "trust_visible_roots", "trust_visible_dirs", "ignore_failed_sync", "keep_strays", "no_sync_marker",
     "trust_visible_marker", "heads_in_one_block", "skip_stamp_checksum", "apply_to_damaged", "commit_to_damaged",
-    "reserve_for_all", "reserve_all_at_once", "no_sync_reserve"};
-static_assert(store::plant_no_sync_reserve == 1u << (std::size(plants) - 1));
+    "reserve_for_all", "reserve_all_at_once", "no_sync_reserve", "no_sync_journal", "reuse_journal_early",
+    "trust_visible_journal", "replay_old_turns", "forget_behind"};
+static_assert(store::plant_forget_behind == 1ull << (std::size(plants) - 1));
 
 Status choose_faults(const std::string &list, std::array<bool, fault_count> &allowed) {
     allowed.fill(list == "all");
@@ -92,6 +93,9 @@ void draw_store(Plan &p, Random &r) {
     s.flush_bytes = static_cast<std::size_t>(spread(r, 16 * 1024, 1 << 20));
     s.flush_turns = static_cast<std::size_t>(spread(r, 2, 512));
     s.sync_all_above = static_cast<std::size_t>(spread(r, 4, 64));
+    s.journal_bytes = static_cast<std::size_t>(spread(r, 16 * 1024, 256 * 1024));
+    s.journal_turn_bytes = s.journal_bytes;
+    s.behind_turns = static_cast<std::size_t>(spread(r, 1, 64));
     s.turn_room = 8 * 1024;
     s.step_room = 1024;
 }
@@ -110,9 +114,9 @@ void draw_work(Plan &p, Random &r, const Options &o) {
 
 const char *name_of(Fault fault) { return kinds[static_cast<std::size_t>(fault)].name; }
 
-std::uint32_t store_plant(const std::string &name) {
+std::uint64_t store_plant(const std::string &name) {
     for (std::size_t i = 0; i < std::size(plants); ++i)
-        if (name == std::string("store.") + plants[i]) return 1u << i;
+        if (name == std::string("store.") + plants[i]) return 1ull << i;
     return 0;
 }
 
@@ -136,6 +140,7 @@ Result<Plan> make_plan(const Options &o, std::uint64_t seed) {
     draw_paces(p, r);
     draw_store(p, r);
     draw_work(p, r, o);
+    if (o.brief) p.grain_cpu_max = milliseconds(1000);
     p.backup = o.backup;
     Random b = random_for(seed, "backup-plan");
     p.backup_bytes = b.chance(70) ? std::uint64_t{1} << 30 : static_cast<std::uint64_t>(spread(b, 4096, 1 << 20));

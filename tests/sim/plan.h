@@ -42,6 +42,7 @@ struct Options {
     bool contents = false;              // grains have files
     bool backup = false;                // there is a passive backup
     bool forget = false;                // users forget results
+    bool brief = false;                 // grains take a second at most
     bool trace = false, scale_table = false, quiet = false, hash = false;
     std::string command;                // as it was given, without seeds
 };
@@ -76,7 +77,7 @@ Result<Plan> make_plan(const Options &options, std::uint64_t seed);
 Plan scale_plan(const Options &options);
 
 // Bit of StoreOptions::plant by its name; 0 if it is none of them.
-std::uint32_t store_plant(const std::string &name);
+std::uint64_t store_plant(const std::string &name);
 std::vector<std::string> store_plants();
 
 }  // namespace dcs::sim

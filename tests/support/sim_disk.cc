@@ -2,25 +2,10 @@
 
 #include <algorithm>
 
+#include "base/require.h"
 #include "store/names.h"
 
 namespace dcs::test {
-namespace {
-
-constexpr std::uint64_t call_limit = 2'000'000;  // more than that is a loop that does not end
-
-}  // namespace
-
-const char *name_of(Fault fault) {
-    switch (fault) {
-    case Fault::no_space: return "no space";
-    case Fault::limit: return "no descriptor";
-    case Fault::io_error: return "I/O error";
-    case Fault::io_error_done: return "I/O error, done nevertheless";
-    case Fault::short_write: return "short write";
-    }
-    return "";
-}
 
 std::uint64_t Random::next() {
     std::uint64_t z = (state_ += 0x9E3779B97F4A7C15ull);
@@ -38,41 +23,6 @@ SimDisk SimDisk::killed() const {
     copy.capacity_ = ~0ull;
     copy.calls_ = 0;
     return copy;
-}
-
-void SimDisk::fail_at(std::uint64_t n, Fault fault, bool from_then_on) {
-    calls_ = 0;
-    fail_at_ = n;
-    fault_ = fault;
-    from_then_on_ = from_then_on;
-    faults_hit_ = 0;
-}
-
-void SimDisk::clear_faults() {
-    fail_at_ = 0;
-    fail_syncs_ = false;
-}
-
-bool SimDisk::enter(Kind kind, Fault &fault) {
-    ++calls_;
-    if (kind == Kind::sync) ++syncs_;
-    DCS_REQUIRE(calls_ < call_limit, "the store does not come to an end");
-    if (kind == Kind::sync && fail_syncs_) {
-        fault = Fault::io_error;
-        ++faults_hit_;
-        return true;
-    }
-    if (fail_at_ == 0 || calls_ < fail_at_ || (calls_ > fail_at_ && !from_then_on_)) return false;
-    fault = fault_;
-    ++faults_hit_;
-    return true;
-}
-
-Status SimDisk::as_status(Fault fault, const std::string &path) {
-    Code code = Code::io_error;
-    if (fault == Fault::no_space || fault == Fault::short_write) code = Code::no_space;
-    if (fault == Fault::limit) code = Code::limit;
-    return fail(code, path + ": planted fault, " + name_of(fault));
 }
 
 SimDisk::Inode &SimDisk::change(int inode) {
@@ -199,6 +149,21 @@ Status SimDisk::truncate_append(const std::string &path, std::uint64_t length,
         node.data.push_back(DataOp{++clock_, true, false, length, {}});
     }
     Status status = write(inode, length, bytes, half);
+    if (failing && !half) status = as_status(fault, path);
+    return done(status);
+}
+
+Status SimDisk::overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) {
+    Fault fault{};
+    const bool failing = enter(Kind::write, fault);
+    const bool half = failing && fault == Fault::short_write;
+    if (failing && !half && fault != Fault::io_error_done) return as_status(fault, path);
+    const int inode = find(path);
+    if (inode < 0) return fail(Code::not_found, path + ": no such file");
+    if (at(inode).directory) return fail(Code::io_error, path + " is a directory");
+    if (offset + bytes.size() > at(inode).cached.size())
+        return fail(Code::io_error, path + " is shorter than it was made");
+    Status status = write(inode, offset, bytes, half);
     if (failing && !half) status = as_status(fault, path);
     return done(status);
 }

@@ -292,6 +292,7 @@ StoreOptions options_of(unsigned variant) {
     options.flush_turns = 2 + variant;
     options.sync_all_above = variant % 2 ? 4 : 16;
     options.reserve_bytes = 4096;
+    options.journal_bytes = options.journal_turn_bytes = variant % 2 ? 64 * 1024 : 0;
     return options;
 }
 

@@ -15,6 +15,9 @@ store::StoreOptions small_limits(std::uint64_t seed, bool long_log) {
     options.sync_all_above = one_of({0, 16, 1000});
     options.flush_bytes = one_of({4000, 1'000'000, 1'000'000});
     options.reserve_bytes = one_of({40, 6000});
+    options.journal_bytes = one_of({0, 16'384, 65'536, 65'536});
+    options.journal_turn_bytes = options.journal_bytes;
+    options.behind_turns = one_of({0, 2, 4, 64});
     options.turn_room = 512;
     options.step_room = 64;
     if (!long_log) return options;
@@ -25,7 +28,7 @@ store::StoreOptions small_limits(std::uint64_t seed, bool long_log) {
     return options;
 }
 
-Enumerator::Enumerator(std::uint64_t seed, Effort effort, std::uint32_t plant)
+Enumerator::Enumerator(std::uint64_t seed, Effort effort, std::uint64_t plant)
     : long_log_(seed % 3 == 1), options_(small_limits(seed, long_log_)), effort_(effort), random_(seed), seed_(seed) {
     options_.plant = plant;
 }

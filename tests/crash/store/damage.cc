@@ -1,5 +1,7 @@
 #include "crash/store/damage.h"
 
+#include "store/journal.h"
+
 #include <algorithm>
 
 #include "store/names.h"
@@ -41,19 +43,35 @@ std::string difference(const Patient &patient, const SimDisk &disk, const std::s
 
 }  // namespace
 
+// Of turns in the journal no single block costs anything, only what lies beside them. Small stores have these blocks.
+constexpr std::size_t journal_block = 64;
+
+std::size_t journal_end(const SimDisk &disk) {
+    const Files files = disk.files();
+    const auto journal = files.find(journal_file);
+    return journal == files.end() ? 0 : read_journal(journal->second, 0, journal_block, true).used;
+}
+
 std::set<std::string> trees_lost(const SimDisk &good, const SimDisk &damaged) {
     const Files before = good.files(), after = damaged.files();
     std::set<std::string> lost;
     const auto stamp = before.find(applied_file);
     const auto applied = stamp == before.end() ? Result<Stamp>(Stamp{}) : decode_stamp(stamp->second, true);
     DCS_REQUIRE(applied, "the stamp was damaged before");
-    for (const auto &[path, root] : before) {  // in the order of the turns
+    std::map<std::uint64_t, std::string> roots;
+    for (const auto &[path, root] : before) {
         std::uint64_t turn = 0;
-        if (path.compare(0, 6, "turns/") != 0 || !parse_root_name(path.substr(6), turn)) continue;
+        if (path.compare(0, 6, "turns/") == 0 && parse_root_name(path.substr(6), turn)) roots[turn] = root;
+    }
+    if (const auto journal = before.find(journal_file); journal != before.end())
+        for (const auto &[turn, read] : read_journal(journal->second, applied->turn, journal_block, true).turns)
+            roots.emplace(turn, read.root);
+    for (const auto &[turn, root] : roots) {
         if (turn <= applied->turn) continue;  // nothing needs it any more
         const auto decoded = decode_turn(root, turn, true);
         DCS_REQUIRE(decoded, "the root was damaged before");
-        const std::string &root_after = after.at(path);
+        const auto file = after.find(root_name(turn));
+        const std::string &root_after = file == after.end() ? root : file->second;
         for (const Step &step : decoded->steps) {
             if (step.kind == StepKind::remove) {
                 for (auto it = lost.begin(); it != lost.end();)

@@ -13,6 +13,8 @@ namespace dcs::test {
 // Of the committed turns that wait on `good`: the trees that must be set aside on `damaged`. Told
 // by comparing the two, without a checksum.
 std::set<std::string> trees_lost(const SimDisk &good, const SimDisk &damaged);
+// Where the turns in the journal end.
+std::size_t journal_end(const SimDisk &disk);
 
 struct Verdict {
     std::uint64_t tried = 0, harmless = 0, repaired = 0, set_aside = 0, refused = 0, wrong = 0;

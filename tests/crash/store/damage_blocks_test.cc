@@ -16,6 +16,7 @@ constexpr std::size_t block = 4096;
 
 StoreOptions real_sizes() {
     StoreOptions options;
+    options.journal_bytes = 0;
     options.flush_turns = 1000;
     options.append_inline_limit = options.inline_limit;
     options.reserve_bytes = 3 * block;
@@ -25,7 +26,7 @@ StoreOptions real_sizes() {
 // Turns with roots of all sizes, and the model of what they do.
 class Ward {
 public:
-    explicit Ward(std::uint32_t plant) : disk_(512), random_(7) {
+    explicit Ward(std::uint64_t plant) : disk_(512), random_(7) {
         patient_.options = real_sizes();
         patient_.options.plant = plant;
         open();
@@ -78,7 +79,7 @@ private:
 
 const std::string ann = "sessions/ann/1", bob = "sessions/bob/1", cyd = "sessions/cyd/1", dan = "sessions/dan/1";
 
-Patient populated(std::uint32_t plant) {
+Patient populated(std::uint64_t plant) {
     Ward w(plant);
     // A tree that is set aside already, and durable ones.
     w.update(cyd, "session", {{"grains", w.text(20'000), 0}, {"status", w.text(60), 0}});
@@ -125,7 +126,7 @@ Patient populated(std::uint32_t plant) {
     return w.patient();
 }
 
-Verdict every_block(std::uint32_t plant) {
+Verdict every_block(std::uint64_t plant) {
     Patient patient = populated(plant & plant_heads_in_one_block);
     patient.options.plant = plant;
     Verdict verdict;

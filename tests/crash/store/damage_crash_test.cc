@@ -16,7 +16,7 @@ struct Tally {
 };
 
 // Some blocks of what waits on the disk, one at a time.
-void damage_and_crash(const Workload &workload, unsigned variant, std::uint32_t plant, Tally &tally) {
+void damage_and_crash(const Workload &workload, unsigned variant, std::uint64_t plant, Tally &tally) {
     StoreOptions options = small_options(variant);
     options.flush_turns = 1000;
     options.flush_bytes = 1 << 20;
@@ -30,12 +30,15 @@ void damage_and_crash(const Workload &workload, unsigned variant, std::uint32_t 
         const Files files = disk.files();
         for (const auto &[path, bytes] : files) {
             const bool text = path == applied_file || path == format_file;
-            const bool needed = text || path.find(".commit") != path.npos || (is_temporary(path) && !bytes.empty());
+            const bool journal = path == journal_file;
+            const bool temporary = is_temporary(path) && !bytes.empty();
+            const bool needed = text || journal || temporary || path.find(".commit") != path.npos;
             if (!needed || random.below(8) != 0) continue;
-            const std::size_t at = random.below(bytes.size()) / options.layout.block * options.layout.block;
+            const std::size_t block = options.layout.block;
+            const std::size_t at = random.below(journal ? journal_end(disk) + 1 : bytes.size()) / block * block;
             for (SimDisk image : {disk.killed(), disk.crashed()}) {
                 const SimDisk good = image.killed();
-                image.damage(path, at, options.layout.block, [](char c) { return static_cast<char>(~c); });
+                image.damage(path, at, block, [](char c) { return static_cast<char>(~c); });
                 const auto lost = trees_lost(good, image);
                 Effort effort;
                 effort.stop_at_first = true;

@@ -13,6 +13,8 @@ using namespace store;
 
 StoreOptions unflushed() {
     StoreOptions options = small_options(3);  // everything inside the roots
+    options.journal_bytes = 0;
+    options.behind_turns = 0;
     options.flush_turns = 1000;
     options.layout.twice_limit = 0;
     return options;
@@ -324,7 +326,7 @@ TEST_CASE("a format file that says nothing is written anew if the stamp is ours,
 
     SimDisk foreign = disk.killed();
     foreign.cut(format_file, 0);
-    REQUIRE(foreign.truncate_append(format_file, 0, "dcs backing store 3\n"));
+    REQUIRE(foreign.truncate_append(format_file, 0, "dcs backing store 4\n"));
     const Files before = foreign.files();
     CHECK(error_of(foreign, unflushed()).find("`dcs backing store 3`") != std::string::npos);
     CHECK(foreign.files() == before);

@@ -20,6 +20,11 @@ store::StoreOptions small_options(unsigned variant) {
     options.append_inline_limit = options.inline_limit;
     options.step_room = 20;
     options.turn_room = 200;
+    // None, one that most turns fit into only once or twice, one with room for all.
+    const std::size_t journals[] = {0, 4096, 64 * 1024};
+    options.journal_bytes = journals[variant / 2 % 3];
+    options.journal_turn_bytes = options.journal_bytes;
+    options.behind_turns = variant % 4 == 3 ? 0 : 2 + variant % 3;
     const std::size_t twice_limits[] = {8192, 0, 60};
     options.layout = {64, twice_limits[variant / 2 % 3]};
     return options;

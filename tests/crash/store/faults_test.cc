@@ -109,7 +109,7 @@ private:
             if (result.answer == Answer::nothing) {
                 ++tally_.nothing;
                 if (result.status) wrong("nothing, but no reason");
-                compare(disk, store.turn(), low, low);
+                if (options_.behind_turns == 0) compare(disk, store.turn(), low, low);
                 disk.clear_faults();
                 result = store.commit(turn.updates);
                 if (result.answer != Answer::done)
@@ -122,7 +122,7 @@ private:
             }
             ++tally_.done;
             low = high;
-            compare(disk, store.turn(), low, high);
+            if (options_.behind_turns == 0) compare(disk, store.turn(), low, high);
             if (turn.flush_after && store.flush().answer == Answer::unknown) return false;
         }
         return true;
@@ -229,6 +229,7 @@ TEST_CASE("every call of a recovery of a damaged disk may fail") {
     for (const unsigned variant : {3u, 0u}) {
         StoreOptions options = small_options(variant);
         options.flush_turns = 1000;
+        options.journal_bytes = 0;
         options.layout.twice_limit = 0;
         SimDisk disk(16);
         auto opened = Store::open(disk, test_forest(), options, nullptr);

@@ -18,7 +18,10 @@ StoreOptions options_of(unsigned round) {
     StoreOptions options;
     options.inline_limit = round % 2 ? 24 : 1000;
     options.flush_turns = 1 + round % 7;
-    options.reserve_bytes = 4096;
+    options.reserve_bytes = 64 * 1024;
+    options.journal_bytes = round % 3 ? 64 * 1024 : 0;
+    options.journal_turn_bytes = options.journal_bytes;
+    options.behind_turns = round % 5;
     return options;
 }
 

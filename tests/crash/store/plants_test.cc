@@ -36,6 +36,11 @@ constexpr Planted barriers[] = {
     {plant_reserve_for_all, "reserve_for_all"},
     {plant_reserve_all_at_once, "reserve_all_at_once"},
     {plant_no_sync_reserve, "no_sync_reserve"},
+    {plant_no_sync_journal, "no_sync_journal"},
+    {plant_reuse_journal_early, "reuse_journal_early"},
+    {plant_trust_visible_journal, "trust_visible_journal"},
+    {plant_replay_old_turns, "replay_old_turns"},
+    {plant_forget_behind, "forget_behind"},
 };
 
 }  // namespace

@@ -73,7 +73,8 @@ void Durable::check_space(const core::State &state, store::Store &store) {
     }
     if (clock_.plan.contents)  // they lie beside the update trees, as long as somebody may want them
         for (const auto &[path, bytes] : disk->files("library")) data += bytes.size();
-    const std::uint64_t most = 2 * data + 2 * store.pending_bytes() + clock_.plan.store.reserve_bytes;
+    const std::uint64_t most = 2 * data + 2 * store.pending_bytes() + clock_.plan.store.reserve_bytes +
+                               clock_.plan.store.journal_bytes;
     if (disk->used_bytes() > most)
         clock_.complain("store bound", std::to_string(disk->used_bytes()) + " bytes are used, at most " +
                                            std::to_string(most) + " may be");

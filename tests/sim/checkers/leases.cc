@@ -48,7 +48,8 @@ void Leases::launched(ConnId conn, const wire::Launch &launch, const core::State
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         const core::Host &host = state.hosts[i];
         if (host.conn != conn) continue;
-        if (state.running[i].size() > static_cast<std::size_t>(host.config->slots) + host.usurping.size())
+        if (state.running[i].size() > static_cast<std::size_t>(host.config->slots) + host.usurping.size() +
+                                           state.ahead[i].size())
             clock_.complain("slots", host.config->name + " is given a grain beyond its " +
                                          std::to_string(host.config->slots) + " slots");
         return;

@@ -55,10 +55,9 @@ core::HostConfig host(const std::string &name, int slots) {
 
 // Small limits, so that the big paths of the store are walked with few bytes.
 store::StoreOptions Pool::options() {
-    store::StoreOptions o;
-    o.inline_limit = 4096;
+    store::StoreOptions o{.inline_limit = 4096, .flush_turns = 16};
+    o.journal_bytes = o.behind_turns = 0;  // tests look at the files, and at how much room they need
     o.reserve_bytes = 256 * 1024;
-    o.flush_turns = 16;
     return o;
 }
 

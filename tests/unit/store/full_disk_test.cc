@@ -18,6 +18,8 @@ constexpr std::size_t reserve = 200'000;
 
 StoreOptions options() {
     StoreOptions o;
+    o.journal_bytes = 0;
+    o.behind_turns = 0;
     o.inline_limit = 1000;
     o.reserve_bytes = reserve;
     return o;

@@ -20,6 +20,8 @@ const Forest forest{
 
 StoreOptions small() {
     StoreOptions options;
+    options.journal_bytes = 0;
+    options.behind_turns = 0;
     options.inline_limit = 50;
     options.reserve_bytes = 100;
     return options;
@@ -57,7 +59,7 @@ TEST_CASE("an empty directory becomes an empty store") {
     CHECK(store->turn() == 0);
     CHECK(store->list("")->empty());
     CHECK(store->pending_bytes() == 0);
-    CHECK(disk.files().at("format").substr(0, 20) == "dcs backing store 2\n");
+    CHECK(disk.files().at("format").substr(0, 20) == "dcs backing store 3\n");
     CHECK(disk.files().at("reserve").size() == 100);
     CHECK(open(disk)->turn() == 0);
 }
@@ -237,11 +239,11 @@ TEST_CASE("no updates: done, and no turn") {
 TEST_CASE("foreign directories are refused") {
     SimDisk newer;
     open(newer);
-    newer.flip("format", 18, 1);
-    newer.flip("format", newer.files().at("format").size() - 2, 1);
+    newer.flip("format", 18, 7);
+    newer.flip("format", newer.files().at("format").size() - 2, 7);
     auto opened = Store::open(newer, forest, small(), nullptr);
     REQUIRE_FALSE(opened);
-    CHECK(opened.status().text.find("dcs backing store 3") != std::string::npos);
+    CHECK(opened.status().text.find("`dcs backing store 3`") != std::string::npos);
 
     SimDisk home;
     REQUIRE(home.create("thesis.tex", "precious"));

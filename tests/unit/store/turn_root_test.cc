@@ -182,7 +182,7 @@ TEST_CASE("of two good stamps the higher is the later write") {
 TEST_CASE("the format") {
     const std::string file = encode_format(64);
     CHECK(decode_format(file) == Format::good);
-    CHECK(file.substr(0, file.find('\n')) == "dcs backing store 2");
+    CHECK(file.substr(0, file.find('\n')) == "dcs backing store 3");
     for (std::size_t i = 0; i < 20; ++i)
         for (int bit = 0; bit < 8; ++bit) {
             std::string damaged = file;
@@ -195,7 +195,7 @@ TEST_CASE("the format") {
             damaged[64 + i] = static_cast<char>(damaged[64 + i] ^ (1 << bit));
             if (decode_format(damaged) != Format::one_copy) FAIL("second copy, " << i);
         }
-    CHECK(decode_format("dcs backing store 2\n") == Format::one_copy);
+    CHECK(decode_format("dcs backing store 3\n") == Format::one_copy);
     CHECK(decode_format("dcs backing store 1\n") == Format::foreign);
     CHECK(decode_format("dcs backing store 30\nand more\n") == Format::foreign);
     CHECK(format_line("dcs backing store 30\nand more\n") == "dcs backing store 30");

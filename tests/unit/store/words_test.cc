@@ -23,6 +23,8 @@ const Forest forest{
 
 StoreOptions small() {
     StoreOptions options;
+    options.journal_bytes = 0;
+    options.behind_turns = 0;
     options.inline_limit = 50;
     options.reserve_bytes = 100;
     options.layout = RootLayout{512, 1000};
@@ -78,6 +80,9 @@ struct Passed : Disk {
     Status create(const std::string &p, std::string_view b) override { return disk.create(p, b); }
     Status truncate_append(const std::string &p, std::uint64_t l, std::string_view b) override {
         return disk.truncate_append(p, l, b);
+    }
+    Status overwrite(const std::string &p, std::uint64_t o, std::string_view b) override {
+        return disk.overwrite(p, o, b);
     }
     Result<std::string> read(const std::string &p, std::uint64_t o, std::uint64_t m) override {
         return disk.read(p, o, m);
