@@ -1,7 +1,6 @@
 #include "grainserver/shell/grain_files.h"
 
 #include <algorithm>
-#include <csignal>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,8 +15,8 @@
 
 namespace dcs::server {
 namespace {
-constexpr int names_at_once = 2000;               // removed without a look at anything else
-constexpr const char *aside_prefix = "removed-";  // no name of a grain's directory
+constexpr int names_at_once = 2000;                // removed without a look at anything else
+constexpr const char *aside_prefix = "removed-";   // no name of a grain's directory
 
 ExitFacts facts_of(const files::ExitRecord &record) {
     ExitFacts facts;
@@ -89,14 +88,13 @@ void adopt_outputs(int grain, Adopted &a) {
     a.output_words = outputs->words;
 }
 
-// Makes the room with the grain's input. In place: the directory is incomplete until its record exists.
+// Makes the room with the grain's input. Written in place: the directory is incomplete until its record exists.
 Status furnish(int grain, const std::string &bytes) {
     const Result<Fd> room = files::make_room(grain);
     if (!room) return room.status();
-    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-    Fd input(::openat(room->get(), files::input_name, flags, 0600));
-    if (!input || !write_all(input.get(), bytes) || !input.close_checked()) return file_error(files::input_name, errno);
-    return Status::ok();
+    Fd input(::openat(room->get(), files::input_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    const bool good = input && write_all(input.get(), bytes) && input.close_checked();
+    return good ? Status::ok() : file_error(files::input_name, errno);
 }
 
 // Grains under other accounts must reach their rooms and homes; the directories above cannot be listed.
@@ -222,12 +220,11 @@ Status GrainFiles::make_home(const std::string &user, const files::Account &acco
 Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
     const std::string name = name_of(id);
     const mode_t mode = identities_.users() ? 0711 : 0700;
-    const auto make = [&] { return ::mkdirat(grains_.get(), name.c_str(), mode) == 0; };
-    if (!make()) {
-        if (errno != EEXIST) return file_error(name, errno);
-        if (Status s = remove(id); !s) return s;
-        if (!make()) return file_error(name, errno);
-    }
+    const auto make = [&] { return ::mkdirat(grains_.get(), name.c_str(), mode) == 0 ? 0 : errno; };
+    int error = make();
+    if (Status s = error == EEXIST ? remove(id) : Status::ok(); !s) return s;
+    if (error == EEXIST) error = make();
+    if (error != 0) return file_error(name, error);
     Result<Fd> grain = directory_of(id);
     Status s = grain ? fill(grain->get(), id, launch, epoch) : grain.status();
     if (!s && !remove(id)) s.text += " (and its directory could not be removed)";
@@ -242,8 +239,9 @@ Status GrainFiles::remove(const GrainId &id) {
     TreeRemoval tree(grains_.get(), name);
     auto done = tree.go_on(names_at_once);
     if (!done || *done) return done.status();
-    std::string aside = aside_prefix + std::to_string(++aside_);
-    while (file_exists(grains_.get(), aside)) aside = aside_prefix + std::to_string(++aside_);
+    std::string aside;
+    do aside = aside_prefix + std::to_string(++aside_);
+    while (file_exists(grains_.get(), aside));
     if (::renameat(grains_.get(), name.c_str(), grains_.get(), aside.c_str()) != 0) return file_error(name, errno);
     tree.renamed(aside);
     removing_.push_back(std::move(tree));
@@ -321,8 +319,9 @@ DirFacts GrainFiles::look(const GrainId &id, bool ended) const {
     const Result<std::vector<std::string>> names = list_directory(room->fd.get());
     if (!names) return facts;
     const auto size_of = [&](const std::string &name) { return files::foreign_size(*room, name, &facts.strange); };
+    const bool announces = std::binary_search(names->begin(), names->end(), files::announce_name);
+    facts.announced = announces && size_of(files::announce_name) >= 0;
     for (const std::string &name : *names) {
-        facts.announced = facts.announced || (name == files::announce_name && size_of(name) >= 0);
         if (const std::uint32_t k = files::sequence_of(name, "checkpoint.")) {
             const std::int64_t size = size_of(name);
             if (size >= 0) facts.checkpoints[k] = static_cast<std::uint64_t>(size);
