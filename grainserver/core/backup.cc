@@ -9,18 +9,18 @@
 namespace dcs::server {
 namespace {
 
-bool anything_on_its_way(const State &state) {
-    return std::any_of(state.grains.begin(), state.grains.end(),
-                       [](const auto &g) { return g.second.outstanding.has_value(); });
+bool anything_on_its_way(Turn &t) {
+    settle(t);
+    return t.state.derived.in_flight != 0;
 }
 
 // Postponed reports, and those of ended grains, are due with a new peer.
 void report_all(Turn &t) {
-    for (auto &[id, g] : t.state.grains) {
+    t.for_each([&](const GrainId &id, Grain &g) {
         g.hold = false;
         if (g.phase == Phase::running || (g.phase == Phase::ended && !g.looked_after_end)) t.emit(Look{id});
         else if (g.phase == Phase::ended) consider_report(t, id, g);
-    }
+    });
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ void backup_tick(Turn &t) {
 
 void leave_backup(Turn &t) {
     State &s = t.state;
-    if (!s.leaving || s.link != Link::ready || anything_on_its_way(s)) return;
+    if (!s.leaving || s.link != Link::ready || anything_on_its_way(t)) return;
     t.emit(Disconnect{});
     rest(t, Duration{});
     connect_now(t);

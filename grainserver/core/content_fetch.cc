@@ -16,13 +16,14 @@ constexpr int rounds_max = 4;
 
 std::vector<GrainId> waiting_for(const State &state, const std::string &digest) {
     std::vector<GrainId> found;
-    for (const auto &[id, g] : state.grains)
-        if (g.content.missing.count(digest) != 0) found.push_back(id);
+    for (const GrainId &id : state.derived.files)
+        if (state.grains.at(id).content.missing.count(digest) != 0) found.push_back(id);
     return found;
 }
 
 // Grains that wait for the content cannot start on this host now; that is not their fault.
 void give_up_fetch(Turn &t, const std::string &digest, Code code, const std::string &why) {
+    settle(t);
     for (const GrainId &id : waiting_for(t.state, digest))
         drop_unstarted(t, id, code, "cannot get content " + wire::digest_text(digest) + ": " + why);
 }
@@ -35,7 +36,8 @@ void failed(Turn &t, const std::string &digest, Transfer &f, Code code, const st
 }
 
 void place_files(Turn &t) {
-    for (auto &[id, g] : t.state.grains) {
+    for (const GrainId &id : t.state.derived.files) {
+        Grain &g = *t.find(id);
         GrainContents &c = g.content;
         if (!c.to_place || !c.recorded || c.placing || !c.missing.empty()) continue;
         DCS_REQUIRE(!g.written && g.phase == Phase::queued, "files are placed before the grain may start");
@@ -149,7 +151,7 @@ void piece_kept(Turn &t, const PieceKept &x) {
     f.failures = 0;
     if (f.done < f.total) return;
     t.state.fetches.erase(it);
-    for (auto &[id, g] : t.state.grains) g.content.missing.erase(x.digest);
+    for (const GrainId &id : t.state.derived.files) t.find(id)->content.missing.erase(x.digest);
 }
 
 // None of its pieces are kept now.
@@ -163,6 +165,8 @@ void piece_unkept(Turn &t, const PieceUnkept &x) {
 }
 
 void fetch_on(Turn &t) {
+    settle(t);
+    if (t.state.derived.files.empty() && t.state.fetches.empty()) return;
     place_files(t);
     forget_unwanted(t);
     ask_next(t);

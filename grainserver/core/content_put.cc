@@ -23,7 +23,8 @@ void all_unsent(GrainContents &c) {
 }
 
 void keep_outputs(Turn &t) {
-    for (auto &[id, g] : t.state.grains) {
+    for (const GrainId &id : t.state.derived.files) {
+        Grain &g = *t.find(id);
         GrainContents &c = g.content;
         if (t.now >= c.keep_again) c.keep_again = Instant::never();
         if (!brings_back(g) || c.outputs || c.keeping || c.keep_again != Instant::never()) continue;
@@ -42,7 +43,8 @@ std::uint64_t size_of(const GrainContents &c, const std::string &digest) {
 // Derives the transfers from the unsent outputs of the grains.
 void plan_puts(State &state) {
     std::set<std::string> wanted;
-    for (const auto &[id, g] : state.grains) {
+    for (const GrainId &id : state.derived.files) {
+        const Grain &g = state.grains.at(id);
         if (!brings_back(g)) continue;
         for (const std::string &digest : g.content.unsent) {
             wanted.insert(digest);
@@ -112,8 +114,10 @@ void content_taken(Turn &t, const wire::ContentTaken &taken) {
     if (p.done < p.total) return;
     const std::string digest = taken.digest;
     t.state.puts.erase(it);
-    for (auto &[id, g] : t.state.grains)
-        if (g.content.unsent.erase(digest) != 0) consider_report(t, id, g);
+    settle(t);
+    const std::set<GrainId> all = t.state.derived.files;
+    for (const GrainId &id : all)
+        if (Grain &g = *t.find(id); g.content.unsent.erase(digest) != 0) consider_report(t, id, g);
 }
 
 // A kept output is missing in the library or damaged: the grain's directory still has it.
@@ -121,7 +125,9 @@ void piece_unreadable(Turn &t, const PieceUnreadable &x) {
     t.state.puts.erase(x.digest);
     t.log(Level::warning, "an output file that was kept cannot be read: " + x.text);
     std::vector<GrainId> lost;
-    for (auto &[id, g] : t.state.grains) {
+    settle(t);
+    for (const GrainId &id : t.state.derived.files) {
+        Grain &g = *t.find(id);
         if (g.content.unsent.count(x.digest) == 0) continue;
         g.content.outputs.reset();
         g.content.unsent.clear();
@@ -132,6 +138,8 @@ void piece_unreadable(Turn &t, const PieceUnreadable &x) {
 }
 
 void put_on(Turn &t) {
+    settle(t);
+    if (t.state.derived.files.empty() && t.state.puts.empty()) return;
     keep_outputs(t);
     plan_puts(t.state);
     send_next(t);

@@ -135,6 +135,7 @@ void kill_largest(Turn &t, const std::string &why) {
     const auto it = largest(t.state, true);
     if (it == t.state.grains.end()) return;
     auto &[id, g] = *it;
+    t.touched.push_back(id);
     DCS_REQUIRE(runs(g) && g.ending != Ending::overrun && g.ending != Ending::discard, "it is not being killed yet");
     t.log(Level::warning, to_text(id) + " is killed: " + why);
     c.settled_at = t.now + kill_settles;
@@ -152,21 +153,22 @@ void kill_largest(Turn &t, const std::string &why) {
 
 void warn_all(Turn &t) {
     t.state.courtesy.warned = true;
-    for (auto &[id, g] : t.state.grains) {
-        if (!runs(g) || g.ending != Ending::none) continue;
+    t.for_each([&](const GrainId &id, Grain &g) {
+        if (!runs(g) || g.ending != Ending::none) return;
         if (g.facts.announced) {
             t.emit(ThrashSignal{id});
         } else {  // it may have been announced since the last look
             g.want_warning = true;
             t.emit(Look{id});
         }
-    }
+    });
 }
 
 void give_back(Turn &t, const GrainId &id, Grain &g, GivenBack kind, const std::string &why) {
     DCS_REQUIRE(kind != GivenBack::no, "a grain that is given back has a reason");
     t.log(Level::info, to_text(id) + " is given back: " + why);
     shut(t, why);
+    t.touched.push_back(id);
     ask_to_end(t, id, g, why, kind);
 }
 

@@ -38,7 +38,7 @@ void take_limit(Turn &t, const GrainId &id, Grain &g) {
 
 void erase_dir(Turn &t, const GrainId &id) {
     t.emit(RemoveDir{id});
-    t.state.grains.erase(id);
+    t.forget(id);
 }
 }  // namespace
 
@@ -155,7 +155,7 @@ void exited(Turn &t, const GrainExited &x) {
     g->exit = x.facts;
     take_limit(t, x.id, *g);
     g->cpu_us = std::max(g->cpu_us, x.facts.usage.user_us + x.facts.usage.system_us);
-    g->act_at = g->signal_at = g->look_at = g->wall_at = Instant::never();
+    g->act_at = g->answer_at = g->signal_at = g->look_at = g->wall_at = Instant::never();
     g->hold = false;
     t.emit(Look{x.id});
     start_queued(t);
@@ -166,11 +166,11 @@ Instant wall_end(const Grain &g, Instant since) {
 }
 
 void ending_tick(Turn &t) {
-    for (auto &[id, g] : t.state.grains) {
+    t.for_each([&](const GrainId &id, Grain &g) {
         if (t.now >= g.wall_at) too_long(t, id, g);
-        if (t.now < g.act_at) continue;
+        if (t.now < g.act_at) return;
         g.act_at = Instant::never();
-        if (g.phase != Phase::running) continue;
+        if (g.phase != Phase::running) return;
         if (g.ending == Ending::asked) {
             t.emit(Look{id});
             g.act_at = t.now + look_for_checkpoint;
@@ -178,7 +178,7 @@ void ending_tick(Turn &t) {
             g.act_at = t.now + kill_after;
             t.emit(KillGrain{id});
         }
-    }
+    });
 }
 
 void adopted(Turn &t, const Adopted &a) {
@@ -222,8 +222,7 @@ void adopted(Turn &t, const Adopted &a) {
         put_again(g);
     }
     const bool queued = g.phase == Phase::queued;
-    const bool fresh = t.state.grains.emplace(a.id, std::move(g)).second;
-    DCS_REQUIRE(fresh, "a directory is adopted once");
+    t.add(a.id, std::move(g));
     if (a.started && !a.exit) courtesy_begins(t);
     if (!queued) t.emit(Look{a.id});  // before the first call, which states how long it has run
 }

@@ -91,6 +91,7 @@ struct SendReport {
     GrainId id;
     std::uint32_t first = 1, last = 0;
     std::uint32_t checkpoint = 0;                    // 0: none
+    bool empty = false;                              // its increments have no bytes: nothing is to be read
     wire::Usage usage;
     bool ended = false;
     std::int32_t exit_code = 0, signal = 0;

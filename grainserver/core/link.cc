@@ -11,17 +11,17 @@ constexpr Duration first_retry = milliseconds(200);
 constexpr Duration retry_max = seconds(30);
 constexpr Duration interval_min = milliseconds(50);
 
-void forget_reports_on_the_way(State &state) {
-    for (auto &[id, g] : state.grains) {
+void forget_reports_on_the_way(Turn &t) {
+    t.for_each([](const GrainId &, Grain &g) {
         g.outstanding.reset();
         g.report_even_nothing = false;
-    }
+    });
 }
 
 }  // namespace
 
 void rest(Turn &t, Duration pause) {
-    forget_reports_on_the_way(t.state);
+    forget_reports_on_the_way(t);
     t.state.link = Link::down;
     t.state.leaving = false;
     t.state.link_at = t.now + pause;

@@ -126,18 +126,12 @@ Planned plan(const GrainId &id, const Grain &g) {
     } else if (g.phase == Phase::ended && g.looked_after_end && outputs_are_there(g)) {
         p.report.last = last_increment(g);
         p.bytes = bytes_of(g, p.report.first, p.report.last);
+        p.report.empty = p.bytes == 0;
         put_end(g, p.bytes > limits::report_bytes, p.report);
         p.bytes = std::min<std::uint64_t>(p.bytes, limits::report_bytes);
         p.any = true;
     }
     return p;
-}
-
-std::uint64_t in_flight(const State &state) {
-    std::uint64_t sum = 0;
-    for (const auto &[id, g] : state.grains)
-        if (g.outstanding) sum += std::max<std::uint64_t>(g.outstanding->bytes, 1);
-    return sum;
 }
 
 void report_nothing(Turn &t, const GrainId &id, Grain &g) {
@@ -167,10 +161,15 @@ void consider_report(Turn &t, const GrainId &id, Grain &g) {
     }
     DCS_REQUIRE(p.report.first == g.acked + 1 && p.report.last >= g.acked,
                 "a report follows the acknowledged increments");
-    const std::uint64_t busy = in_flight(t.state);
-    if (busy != 0 && busy + p.bytes > in_flight_max) return;  // sent when an answer frees capacity
+    settle(t);
+    const std::uint64_t busy = t.state.derived.in_flight;
+    if (busy != 0 && busy + p.bytes > in_flight_max) {  // sent when an answer frees capacity
+        t.state.crowded.insert(id);
+        return;
+    }
     g.report_even_nothing = false;
     g.outstanding = Outstanding{p.report.first, p.report.last, p.report.ended, p.bytes, t.now};
+    t.touched.push_back(id);
     const bool ended = p.report.ended;
     const std::uint32_t last = p.report.last;
     t.emit(std::move(p.report));
@@ -178,11 +177,14 @@ void consider_report(Turn &t, const GrainId &id, Grain &g) {
         g.acked = last;
         t.emit(WriteAcked{id, last});
     }
-    if (ended && t.state.with_scheduler()) t.emit(Gauge{});  // an early call-in: a slot is free
+    // An early call-in: a slot is free, and no grain here takes it.
+    if (ended && t.state.with_scheduler() && t.state.derived.processes < t.state.slots) t.emit(Gauge{});
 }
 
-void consider_all(Turn &t) {
-    for (auto &[id, g] : t.state.grains) consider_report(t, id, g);
+// There is less in flight.
+void consider_crowded(Turn &t) {
+    for (const GrainId &id : std::exchange(t.state.crowded, {}))
+        if (Grain *g = t.find(id)) consider_report(t, id, *g);
 }
 
 void looked(Turn &t, Looked x) {
@@ -228,8 +230,8 @@ void acknowledged(Turn &t, const wire::ReportAck &ack) {
         t.log(Level::debug, to_text(id) + " is complete");
         if (g->phase != Phase::ended) return discard(t, id, "the scheduler has its result");
         t.emit(RemoveDir{id});
-        t.state.grains.erase(id);
-        return consider_all(t);
+        t.forget(id);
+        return consider_crowded(t);
     }
     if (ack.last_seq > g->acked) {
         g->acked = ack.last_seq;
@@ -241,7 +243,8 @@ void acknowledged(Turn &t, const wire::ReportAck &ack) {
         g->hold = g->outstanding->ended && ack.last_seq >= g->outstanding->last;
         g->outstanding.reset();
     }
-    consider_all(t);
+    consider_report(t, id, *g);
+    consider_crowded(t);
 }
 
 void unsendable(Turn &t, const ReportUnsendable &x) {

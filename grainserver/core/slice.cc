@@ -12,6 +12,8 @@ constexpr int resend_slices = 3;
 constexpr Duration resend_min = seconds(60);
 }  // namespace
 
+Duration look_interval(const State &state) { return std::min(state.interval, look_interval_max); }
+
 // The minutes of notice, at most the slice; without notice, enough for a checkpoint to arrive with this call-in.
 Duration lead_of(std::int32_t notice_minutes, Duration interval) {
     const Duration asked = seconds(60) * std::clamp(notice_minutes, 0, 100'000);
@@ -34,27 +36,28 @@ void call_in(Turn &t, bool at_boundary) {
     s.next_call_in = t.now + s.interval;
     const bool ready = s.with_scheduler();
     const Duration patience = std::max(s.interval * resend_slices, resend_min);
-    for (auto &[id, g] : s.grains) {
+    t.for_each([&](const GrainId &id, Grain &g) {
         g.hold = false;
         if (g.outstanding && t.now - g.outstanding->since > patience) g.outstanding.reset();
         if (g.phase == Phase::running) {
             plan_signal(s, g, t.now);
             g.report_even_nothing = ready && g.ending != Ending::discard;
-            g.look_at = t.now + std::min(s.interval, look_interval_max);
+            g.look_at = t.now + look_interval(s);
             t.emit(Look{id});
         } else if (g.phase == Phase::ended) {
             if (g.looked_after_end) consider_report(t, id, g);
             else t.emit(Look{id});
         }
-    }
+    });
     courtesy_idle(t);
     if (ready) t.emit(Gauge{at_boundary});
 }
 
 void slice_tick(Turn &t) {
     State &s = t.state;
-    for (auto &[id, g] : s.grains) {
-        if (g.phase != Phase::running) continue;
+    t.for_each([&](const GrainId &id, Grain &g) {
+        if (g.phase != Phase::running) return;
+        answer_started(t, id, g);
         bool look = false;
         if (t.now >= g.signal_at) {
             g.signal_at = Instant::never();
@@ -62,11 +65,11 @@ void slice_tick(Turn &t) {
             look = true;
         }
         if (t.now >= g.look_at) {
-            g.look_at = t.now + std::min(s.interval, look_interval_max);
+            g.look_at = t.now + look_interval(s);
             look = true;
         }
         if (look) t.emit(Look{id});
-    }
+    });
     if (t.now >= s.next_call_in) call_in(t, true);
 }
 

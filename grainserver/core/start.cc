@@ -8,6 +8,7 @@
 namespace dcs::server {
 namespace {
 constexpr Duration slot_retry = milliseconds(200);
+constexpr Duration answer_later = milliseconds(50);
 constexpr Duration slot_patience = seconds(15);  // a killed grain frees its slot within this time
 
 void answer(Turn &t, const GrainId &id, bool ok, Code code, const std::string &text, bool staged = false) {
@@ -18,12 +19,6 @@ void answer(Turn &t, const GrainId &id, bool ok, Code code, const std::string &t
 void answer_staged(Turn &t, const GrainId &id) { answer(t, id, false, Code::ok, "", true); }
 
 bool to_be_proved(const Grain &g) { return g.phase == Phase::queued && g.written && g.tentative && !g.staged; }
-
-int occupied(const State &state) {
-    int n = 0;
-    for (const auto &[id, g] : state.grains) n += has_process(g);
-    return n;
-}
 }  // namespace
 
 void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text) {
@@ -34,7 +29,7 @@ void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &te
     t.log(Level::info, to_text(id) + " was not started: " + text);
     if (g->ending != Ending::discard) answer(t, id, false, code, text);
     t.emit(RemoveDir{id});
-    t.state.grains.erase(id);
+    t.forget(id);
 }
 
 bool has_process(const Grain &g) { return g.phase == Phase::starting || g.phase == Phase::running; }
@@ -70,8 +65,7 @@ void launch(Turn &t, wire::Launch message) {
     g.acked = message.next_seq - 1;
     take_files(g, message.files);
     g.content.to_place = !message.files.empty();
-    const bool fresh = t.state.grains.emplace(id, std::move(g)).second;
-    DCS_REQUIRE(fresh, "a lease is accepted once");
+    t.add(id, std::move(g));
     t.emit(WriteLaunch{id, std::move(message)});
 }
 
@@ -117,17 +111,15 @@ void tell_staged(Turn &t) {
 // A withdrawn grain may still be exiting after its slot has been assigned to another.
 void start_queued(Turn &t) {
     if (!t.state.launcher_up) return;
-    std::map<std::pair<bool, std::uint64_t>, GrainId> queue;  // staged ones first
-    for (const auto &[id, g] : t.state.grains)
-        if (g.phase == Phase::queued && g.written && !to_be_proved(g) && g.retry_start == Instant::never())
-            queue.emplace(std::pair{!g.staged, g.order}, id);
-    int free = t.state.slots - occupied(t.state);
-    for (const auto &[order, id] : queue) {
-        if (free-- <= 0) break;
+    settle(t);
+    const Derived &d = t.state.derived;
+    while (d.processes < t.state.slots && !d.queue.empty()) {
+        const GrainId id = d.queue.begin()->second;
         Grain *g = t.find(id);
         DCS_REQUIRE(g != nullptr && g->written, "queued grains exist and are complete");
         g->phase = Phase::starting;
         t.emit(StartGrain{id});
+        settle(t);
     }
 }
 
@@ -137,13 +129,23 @@ void started(Turn &t, const GrainId &id) {
     DCS_REQUIRE(g->written && !g->exit, "only a complete grain that has not ended is started");
     g->phase = Phase::running;
     g->give_up_start = Instant::never();
-    g->look_at = t.now;
+    g->look_at = t.now + look_interval(t.state);
     g->wall_at = wall_end(*g, t.now);
     plan_signal(t.state, *g, t.now);
     courtesy_begins(t);
     DCS_REQUIRE(g->phase == Phase::running && g->wall_at >= t.now, "the time limit starts with the run");
-    if (g->ending != Ending::discard) answer(t, id, true, Code::ok, "");
+    // While others wait here, most grains are short: the report of one that has ended states as much.
+    settle(t);
+    g->answer_at = t.state.derived.queue.empty() ? t.now : t.now + answer_later;
+    answer_started(t, id, *g);
+    t.touched.push_back(id);
     repeat_ending(t, id, *g);
+}
+
+void answer_started(Turn &t, const GrainId &id, Grain &g) {
+    if (t.now < g.answer_at) return;
+    g.answer_at = Instant::never();
+    if (g.ending != Ending::discard) answer(t, id, true, Code::ok, "");
 }
 
 void start_failed(Turn &t, const StartFailed &x) {
@@ -160,10 +162,11 @@ void start_failed(Turn &t, const StartFailed &x) {
 
 void launcher_up(Turn &t) {
     t.state.launcher_up = true;
-    for (auto &[id, g] : t.state.grains)
+    t.for_each([&](const GrainId &id, Grain &g) {
         if (g.phase == Phase::starting) t.emit(StartGrain{id});
         else if (to_be_proved(g)) t.emit(ProveGrain{id});
         else repeat_ending(t, id, g);
+    });
     start_queued(t);
 }
 
@@ -176,10 +179,10 @@ void drop_queued(Turn &t, const std::string &why) {
 
 void queue_tick(Turn &t) {
     std::vector<GrainId> late;
-    for (auto &[id, g] : t.state.grains)
+    t.for_each([&](const GrainId &id, Grain &g) {
         if (t.now >= g.retry_start) g.retry_start = Instant::never();
-    for (const auto &[id, g] : t.state.grains)
         if (g.phase == Phase::queued && g.written && t.now >= g.give_up_start) late.push_back(id);
+    });
     for (const GrainId &id : late)
         drop_unstarted(t, id, Code::limit, t.state.launcher_up ? "no slot became free on this host"
                                                                : "the launcher of this host does not run");

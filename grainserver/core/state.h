@@ -64,7 +64,17 @@ struct Outstanding {
     Instant since{};
 };
 
+// What Derived holds of one grain.
+struct Marks {
+    bool process = false, files = false;
+    std::uint64_t in_flight = 0;
+    std::optional<std::pair<bool, std::uint64_t>> place;  // in the queue: staged ones first, then by arrival
+    Instant deadline = Instant::never();
+    bool operator==(const Marks &) const = default;
+};
+
 struct Grain {
+    Marks marks;
     Phase phase = Phase::queued;
     bool written = false;                // its directory is complete
     bool tentative = false;              // verified before it is queued, and before others in the queue
@@ -88,6 +98,7 @@ struct Grain {
     bool report_even_nothing = false;    // call-in: report the usage even without new output
     bool want_signal = false;            // the checkpoint signal is due at the next look
     bool want_warning = false;           // the thrash signal is due at the next look
+    Instant answer_at = Instant::never();  // running: the scheduler is told that it started
     Instant signal_at = Instant::never(), look_at = Instant::never();
     Ending ending = Ending::none;
     std::string reason;                  // of the ending
@@ -98,6 +109,16 @@ struct Grain {
     Instant act_at = Instant::never();   // asked: send TERM; terminated, overrun, discard: KILL (again)
     GrainContents content;
     GrainCourtesy courtesy;
+};
+
+// Kept in step with the grains (derived.cc), so that no input takes time for every grain that waits here.
+struct Derived {
+    std::set<std::pair<std::pair<bool, std::uint64_t>, GrainId>> queue;  // may be started
+    std::set<std::pair<Instant, GrainId>> deadlines;
+    std::set<GrainId> files;      // grains that bring files or make them
+    int processes = 0;            // of grains; each takes a slot
+    std::uint64_t in_flight = 0;  // bytes of unanswered reports, at least 1 for each
+    bool operator==(const Derived &) const = default;
 };
 
 enum class Link : std::uint8_t {
@@ -137,7 +158,9 @@ struct State {
     std::uint64_t next_order = 1;
     Courtesy courtesy;
     std::map<GrainId, Grain> grains;
-    std::map<std::string, Transfer> fetches, puts;  // by digest; derived from the grains
+    Derived derived;
+    std::set<GrainId> crowded;    // their reports wait until there is less in flight
+    std::map<std::string, Transfer> fetches, puts;  // by digest; from the grains
 
     bool with_scheduler() const { return link == Link::ready && peer == Peer::scheduler; }
 };

@@ -82,6 +82,7 @@ std::vector<Effect> step(State &state, Instant now, double jitter, Input input) 
     fetch_on(t);
     put_on(t);
     leave_backup(t);
+    settle(t);
     DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "a received configuration is made valid");
     return std::move(t.out);
 }
@@ -93,12 +94,7 @@ std::string to_text(const GrainId &id) {
 Instant next_deadline(const State &state) {
     Instant at = std::min(state.next_call_in, state.courtesy.look_at);
     if (!state.with_scheduler()) at = std::min(at, state.link_at);
-    for (const auto &[id, g] : state.grains) {
-        at = std::min(at, g.act_at);
-        if (g.phase == Phase::running) at = std::min({at, g.signal_at, g.look_at, g.wall_at});
-        if (g.phase == Phase::queued && g.written) at = std::min({at, g.give_up_start, g.retry_start});
-        at = std::min(at, g.content.keep_again);
-    }
+    if (!state.derived.deadlines.empty()) at = std::min(at, state.derived.deadlines.begin()->first);
     for (const auto *transfers : {&state.fetches, &state.puts})
         for (const auto &[digest, x] : *transfers) at = std::min({at, x.until, x.again});
     return at;
@@ -151,6 +147,7 @@ std::string check(const State &state) {
         if (g.outstanding) { in_flight += g.outstanding->bytes; ++reports; }
     }
     if (reports > 1 && in_flight > in_flight_max) return "too many bytes of reports are on their way";
+    if (std::string wrong = check_derived(state); !wrong.empty()) return wrong;
     return check_contents(state);
 }
 

@@ -9,14 +9,31 @@ struct Turn {
     Instant now;
     double jitter;
     std::vector<Effect> out;
+    std::vector<GrainId> touched;  // changed, and not in step with State::derived yet
 
     void emit(Effect effect) { out.push_back(std::move(effect)); }
     void log(Level level, std::string text) { out.push_back(Log{level, std::move(text)}); }
+    // The caller may change it.
     Grain *find(const GrainId &id) {
         const auto it = state.grains.find(id);
+        if (it != state.grains.end()) touched.push_back(id);
         return it == state.grains.end() ? nullptr : &it->second;
     }
+    // Calls `change(id, grain)` for each grain; it must not remove any.
+    template <class Change> void for_each(Change change) {
+        for (auto &[id, g] : state.grains) {
+            touched.push_back(id);
+            change(id, g);
+        }
+    }
+    void add(const GrainId &id, Grain grain);  // one that is not there yet
+    void forget(GrainId id);
 };
+
+// derived.cc
+// State::derived is in step with the grains. A grain that is changed afterwards must be touched again.
+void settle(Turn &t);
+std::string check_derived(const State &state);
 
 // link.cc
 void connect_now(Turn &t);
@@ -45,6 +62,7 @@ bool for_backup(const wire::AnyMessage &message);
 void call_in(Turn &t, bool at_boundary);
 void slice_tick(Turn &t);
 void plan_signal(const State &state, Grain &grain, Instant from);
+Duration look_interval(const State &state);  // between looks at a running grain's room
 Duration lead_of(std::int32_t notice_minutes, Duration interval);
 void gauged(Turn &t, const Gauged &g);
 
@@ -60,6 +78,7 @@ Instant give_up_at(const Turn &t, const Grain &g);
 void proved(Turn &t, const GrainId &id);
 void tell_staged(Turn &t);  // again, to a scheduler that may not have received it
 void started(Turn &t, const GrainId &id);
+void answer_started(Turn &t, const GrainId &id, Grain &g);
 void start_failed(Turn &t, const StartFailed &x);
 void launcher_up(Turn &t);
 void queue_tick(Turn &t);
@@ -67,7 +86,7 @@ void queue_tick(Turn &t);
 // report.cc
 void looked(Turn &t, Looked x);
 void consider_report(Turn &t, const GrainId &id, Grain &g);
-void consider_all(Turn &t);
+void consider_crowded(Turn &t);
 void acknowledged(Turn &t, const wire::ReportAck &ack);
 void unsendable(Turn &t, const ReportUnsendable &x);
 bool innocent_end(const Grain &g);

@@ -49,17 +49,21 @@ void write_pid_file(const Plan &plan) noexcept {
 // From linux/ioprio.h, which newer C++ compilers reject (a parameter named `class`).
 constexpr int ioprio_who_process = 1, ioprio_class_idle = 3, ioprio_class_shift = 13;
 
-// Courtesy. An error here does not stop the grain.
+// Courtesy; errors in these two do not stop the grain. The kernel's sacrifice when memory runs out. Set before the
+// change of identity, after which the file belongs to root.
+void be_dispensable() noexcept {
+    const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    if (::write(fd, "500", 3) < 0) errno = 0;
+    ::close(fd);
+}
+
+// Just before the exec: until then the launcher waits for this process, and must not wait for all others of the host.
 void be_modest() noexcept {
     ::setpriority(PRIO_PROCESS, 0, 19);
     const sched_param none{};
     if (::sched_setscheduler(0, SCHED_IDLE, &none) != 0) ::sched_setscheduler(0, SCHED_BATCH, &none);
     ::syscall(SYS_ioprio_set, ioprio_who_process, 0, ioprio_class_idle << ioprio_class_shift);
-    const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        if (::write(fd, "500", 3) < 0) errno = 0;
-        ::close(fd);
-    }
 }
 
 void join_groups(const Plan &plan) noexcept {
@@ -160,14 +164,14 @@ void enter_directory(const Plan &plan) noexcept {
 
 [[noreturn]] void become_grain(const Plan &plan) noexcept {
     ::setsid();
-    be_modest();
+    be_dispensable();
     if (!plan.only_prove) write_pid_file(plan);
     // If the launcher died before this line, the next one may already have searched for grains without
     // finding this one. If it dies after it, the next one finds the pid file.
     if (::getppid() != plan.launcher) give_up(plan, Step::orphaned, ECANCELED);
-    join_groups(plan);
     set_limits(plan);
     enter_namespaces(plan);
+    join_groups(plan);  // which give way to everybody: as late as possible, but it takes the server's rights
     change_identity(plan);
     open_streams(plan);
     enter_directory(plan);
@@ -180,6 +184,7 @@ void enter_directory(const Plan &plan) noexcept {
     if (plan.only_prove) only_prove(plan);
     if (const int error = files::put_confinement_on(*plan.confinement); error != 0)
         give_up(plan, Step::confinement, error);
+    be_modest();
     ::execve(plan.runner != nullptr ? plan.runner : plan.program, plan.argv, plan.env);
     give_up(plan, plan.runner != nullptr ? Step::runner : Step::exec, errno);
 }

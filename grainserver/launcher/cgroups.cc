@@ -136,21 +136,27 @@ bool Cgroups::set_limits(const Hierarchy &h, const std::string &leaf, const file
             write_control(leaf + "/memory.swappiness", "0");
         }
     }
-    if (h.pids && limits.processes > 0)
+    if (h.pids && limits.processes > 0) {
         made.processes = write_control(leaf + "/pids.max", std::to_string(limits.processes));
+        made.refusals = Fd(::open((leaf + "/pids.events").c_str(), O_RDONLY | O_CLOEXEC));
+    }
     h.give_way(leaf);
-    made.joins.emplace_back(::open((leaf + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    made.joins.emplace_back(::open((leaf + "/cgroup.procs").c_str(), O_RDWR | O_CLOEXEC));
     return static_cast<bool>(made.joins.back());
 }
 
 Leaf Cgroups::make(const std::string &name, const files::Limits &limits) const {
     DCS_REQUIRE(is_leaf_name(name), "the name of a leaf is valid");
     Leaf made;
+    made.name = name;
+    made.processes_max = limits.processes;
     for (const Hierarchy &h : hierarchies_) {
         // A hierarchy for memory alone is expensive and lists no processes that the others do not.
         if (h.memory && !h.unified && !h.pids && !h.cpu && limits.memory_mb == 0) continue;
         const std::string leaf = h.path + "/" + name;
-        if (h.make_group() && make_group_directory(leaf) && set_limits(h, leaf, limits, made)) {
+        // The group is nearly always there.
+        const bool there = make_group_directory(leaf) || (h.make_group() && make_group_directory(leaf));
+        if (there && set_limits(h, leaf, limits, made)) {
             made.there = true;
             continue;
         }
@@ -198,10 +204,17 @@ bool Cgroups::ran_out_of_memory(const std::string &name) const {
     return false;
 }
 
-bool Cgroups::ran_out_of_processes(const std::string &name) const {
-    for (const Hierarchy &h : hierarchies_)
-        if (h.pids && count_of(read_text(h.path + "/" + name + "/pids.events"), "max") > 0) return true;
-    return false;
+bool Cgroups::is_empty(const Leaf &leaf) {
+    char first;
+    for (const Fd &procs : leaf.joins)
+        if (::pread(procs.get(), &first, 1, 0) != 0) return false;
+    return !leaf.joins.empty();
+}
+
+std::int64_t Cgroups::refused_in(const Leaf &leaf) {
+    char text[64];
+    const ssize_t n = leaf.refusals ? ::pread(leaf.refusals.get(), text, sizeof text, 0) : 0;
+    return n > 0 ? count_of(std::string(text, static_cast<std::size_t>(n)), "max") : 0;
 }
 
 bool Cgroups::remove(const std::string &name) const {

@@ -16,8 +16,13 @@ namespace dcs::launcher {
 
 // A leaf, and the limits that it enforces.
 struct Leaf {
+    std::string name;       // the directory of the first grain that had it
     std::vector<Fd> joins;  // writing "0" moves the writer into it; if one fails, the grain does not start
+    Fd refusals;            // how many processes the kernel refused, if it limits them
+    std::int64_t refused = 0;  // before the present grain
+    std::int64_t processes_max = 0;
     bool there = false, memory = false, processes = false;
+    bool sealed = false;
 };
 
 class Cgroups {
@@ -27,13 +32,15 @@ public:
     std::string open(const std::string &group, const std::string &root = "");
 
     Leaf make(const std::string &name, const files::Limits &limits) const;
+    // Whether no process is in it. False also if that cannot be read.
+    static bool is_empty(const Leaf &leaf);
+    static std::int64_t refused_in(const Leaf &leaf);  // processes, since it was made
     std::vector<std::string> leaves() const;
     std::vector<pid_t> members(const std::string &name) const;
     // Keeps its processes from starting others; kills all at once if the kernel can.
     void seal(const std::string &name) const;
     // Whether the kernel killed for lack of memory, or refused a process.
     bool ran_out_of_memory(const std::string &name) const;
-    bool ran_out_of_processes(const std::string &name) const;
     // False while processes are left in it.
     bool remove(const std::string &name) const;
     // Removes the group of all leaves, when there are none left.

@@ -36,7 +36,8 @@ FoundProcesses look_for(const Orphan &orphan, const Cgroups &cgroups) {
     const ProcessTable table;
     const ProcessStat *leader = table.find(orphan.pid);
     const bool lives = leader != nullptr && leader->start_time == orphan.start_time;
-    std::vector<pid_t> start = cgroups.members(orphan.leaf);
+    std::vector<pid_t> start;
+    if (!orphan.leaf.empty()) start = cgroups.members(orphan.leaf);
     if (lives) start.push_back(orphan.pid);
     FoundProcesses found;
     for (const ProcessStat &p : table.all()) {
@@ -53,10 +54,10 @@ FoundProcesses look_for(const Orphan &orphan, const Cgroups &cgroups) {
 }
 
 bool kill_orphan(const Orphan &orphan, const Cgroups &cgroups, int seconds) {
-    DCS_REQUIRE(!orphan.directory.empty() && !orphan.leaf.empty(), "an orphan has a directory and a leaf");
+    DCS_REQUIRE(!orphan.directory.empty(), "an orphan has a directory");
     const Instant deadline = boot_clock() + dcs::seconds(seconds), clear_by = boot_clock() + exec_time;
     for (;;) {
-        cgroups.seal(orphan.leaf);
+        if (!orphan.leaf.empty()) cgroups.seal(orphan.leaf);
         const FoundProcesses found = strike([&] { return look_for(orphan, cgroups); });
         if (found.processes.empty() && (!found.unclear || boot_clock() >= clear_by)) return true;
         if (boot_clock() >= deadline) return false;

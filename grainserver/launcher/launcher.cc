@@ -31,6 +31,7 @@ constexpr std::size_t peers_max = 16;
 constexpr Duration retry = milliseconds(120);
 constexpr Duration look_around = seconds(30);
 constexpr Duration lower_every = seconds(1);
+constexpr Duration spares_last = seconds(2);
 
 Status take_signals(Fd &fd) {
     // Inherited handlers must not reach the grains; by raw system call, as libc reserves two signals.
@@ -69,7 +70,7 @@ Status Launcher::open(const LauncherOptions &options) {
     if (!grains) return grains.status();
     grains_fd_ = std::move(*grains);
     const std::string slots = options.slots.empty() ? directory_ + "/" + files::slots_folder : options.slots;
-    place_ = Place{base_.get(), grains_fd_.get(), path_, slots, boot_id(), &cgroups_, &keeper_};
+    place_ = Place{base_.get(), grains_fd_.get(), path_, slots, boot_id(), &leaves_, &keeper_};
     struct stat st{};
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
@@ -109,8 +110,7 @@ void Launcher::bury(const std::string &dir, int grain) {
     const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
     if (!old || old->boot_id == place_.boot_id) {
         std::printf("%s: its launcher died; ending its remaining processes\n", dir.c_str());
-        const Orphan orphan{old ? old->pid : 0, old ? old->start_time : 0, path_ + "/" + dir, dir,
-                            account_of(grain)};
+        const Orphan orphan{old ? old->pid : 0, old ? old->start_time : 0, path_ + "/" + dir, "", account_of(grain)};
         if (!kill_orphan(orphan, cgroups_, 10))
             std::printf("%s: some of its processes cannot be killed\n", dir.c_str());
     }
@@ -121,7 +121,12 @@ void Launcher::bury(const std::string &dir, int grain) {
         std::printf("%s: %s\n", dir.c_str(), s.text.c_str());
 }
 
+// The leaves first: which of them was whose died with the launcher, and all their processes are to be ended.
 void Launcher::bury_the_dead() {
+    const std::vector<std::string> leaves = cgroups_.leaves();
+    for (const std::string &leaf : leaves)
+        if (!cgroups_.members(leaf).empty() && !kill_orphan({0, 0, path_, leaf, {}}, cgroups_, 10))
+            std::printf("%s: some of its processes cannot be killed\n", leaf.c_str());
     if (const Result<std::vector<std::string>> dirs = list_directory(grains_fd_.get()))
         for (const std::string &dir : *dirs) {
             const Result<Fd> grain = open_directory(grains_fd_.get(), dir);
@@ -129,11 +134,8 @@ void Launcher::bury_the_dead() {
             const bool ended = file_exists(grain->get(), files::exit_name);
             if (file_exists(grain->get(), files::pid_name) && !ended) bury(dir, grain->get());
         }
-    for (const std::string &leaf : cgroups_.leaves()) {
-        cgroups_.seal(leaf);
-        (void)strike([&] { return FoundProcesses{members_of(leaf, cgroups_), false}; });
+    for (const std::string &leaf : leaves)
         if (!cgroups_.remove(leaf)) stale_leaves_.insert(leaf);
-    }
     std::fflush(stdout);
 }
 
@@ -143,6 +145,7 @@ void Launcher::run() {
         if (stopping_) push_stop(boot_clock());
     }
     DCS_REQUIRE(ended_, "the loop ends only with the launcher");
+    leaves_.remove_spares();
     if (grains_.empty()) keeper_.finish();
     if (cgroups_.leaves().empty()) cgroups_.remove_group();
 }
@@ -156,7 +159,9 @@ void Launcher::wait_once(Instant now) {
     for (const int peer : peers_) fds.push_back({peer, POLLIN, 0});
     const bool may_begin_sessions = !grains_.empty() && NewSessions::matter();
     Duration wait = again || lower_again_ ? retry : may_begin_sessions ? lower_every : look_around;
-    const Instant next = std::min(next_watch_, leftovers_.next());
+    if (!grains_.empty() || !leaves_.any_spare()) spares_until_ = Instant::never();
+    else if (spares_until_ == Instant::never()) spares_until_ = now + spares_last;
+    const Instant next = std::min({next_watch_, leftovers_.next(), spares_until_});
     if (next != Instant::never()) wait = std::clamp(next - now, milliseconds(0), wait);
     DCS_REQUIRE(wait.ns >= 0, "the time-out of poll is not negative");
     const int n = ::poll(fds.data(), fds.size(), static_cast<int>((wait.ns + 999'999) / 1'000'000));
@@ -174,6 +179,7 @@ void Launcher::wait_once(Instant now) {
         for (auto it = stale_leaves_.begin(); it != stale_leaves_.end();)
             it = cgroups_.remove(*it) ? stale_leaves_.erase(it) : std::next(it);
     }
+    if (boot_clock() >= spares_until_) leaves_.remove_spares();
     if (may_begin_sessions && now >= next_lower_) lower_sessions(now);
     if (boot_clock() >= next_watch_) watch(boot_clock());
     if (boot_clock() >= leftovers_.next()) clear_leftovers(boot_clock());
@@ -189,10 +195,13 @@ void Launcher::lower_sessions(Instant now) {
 }
 
 void Launcher::on_signals() {
-    signalfd_siginfo info{};
+    signalfd_siginfo all[8];
     bool stop = false;
-    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-        stop = stop || info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
+    for (ssize_t n = sizeof all; n == static_cast<ssize_t>(sizeof all);) {
+        n = ::read(signals_.get(), all, sizeof all);
+        for (ssize_t i = 0; i < n / static_cast<ssize_t>(sizeof all[0]); ++i)
+            stop = stop || all[i].ssi_signo == SIGTERM || all[i].ssi_signo == SIGINT;
+    }
     look_at_children();
     if (stop && !stopping_) stop_all(boot_clock());
 }
@@ -289,10 +298,9 @@ void Launcher::start(int peer, const files::LauncherCall &call) {
         grain.low_priority = lower_session_priority(grain.pid);
         grain.limits = outcome.limits;
         grain.account = outcome.account;
-        grain.in_group = outcome.in_group;
-        grain.memory_by_group = outcome.memory_by_group;
-        grain.processes_by_group = outcome.processes_by_group;
-        next_watch_ = Instant{};
+        grain.in_group = outcome.leaf.there;
+        grain.leaf = std::move(outcome.leaf);
+        next_watch_ = std::min(next_watch_, boot_clock() + look_often);
         break;
     }
     }
@@ -321,7 +329,7 @@ void Launcher::keep_keeper() {
     Status s = keeper_.start(path_, cgroups_);
     for (const auto &[dir, grain] : grains_) {
         DCS_REQUIRE(grain.slot.held(), "a grain has its slot until its last process has ended");
-        if (s && !keeper_.hold(dir, grain.slot.lock_fds()[0]))
+        if (s && !keeper_.hold(dir, grain.leaf.name, grain.slot.lock_fds()[0]))
             s = fail(Code::io_error, "the keeper of slots does not listen");
     }
     if (!s) std::printf("%s\n", s.text.c_str());

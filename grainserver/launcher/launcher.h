@@ -49,7 +49,8 @@ private:
         files::ExitRecord exit;
         files::Limits limits;
         files::Account account;
-        bool in_group = false, memory_by_group = false, processes_by_group = false;
+        bool in_group = false;  // it had a leaf from its start on
+        Leaf leaf;              // until nothing is in it any more
         DiskUse disk;
     };
     using Grains = std::map<std::string, Running>;
@@ -68,8 +69,9 @@ private:
     void on_signals();
     void look_at_children();
     bool note_end(const std::string &dir, Running &grain);
-    void reap_strays();
-    bool clear_tree(const std::string &dir, Running &grain);
+    bool reap_strays();
+    bool clear_tree(const std::string &dir, Running &grain, bool strays);
+    void seal(Leaf &leaf);
     void kill_tree(const std::string &dir, Running &grain);
     // strays.cc
     enum class Whose : std::uint8_t { its_own, unclear, unclaimed, of_another };
@@ -79,6 +81,7 @@ private:
     };
     std::set<pid_t> not_strays() const;  // children that are no left-overs of grains
     static bool enclosed(const Running &grain) { return grain.in_group && grain.account.change; }
+    std::vector<pid_t> housed_in(const Leaf &leaf) const;
     RunsAs may_be_of(const Running &grain, pid_t pid) const;
     std::set<pid_t> housed() const;      // processes in the control groups of grains
     Whose whose(pid_t stray, const std::string &dir, const Running &grain, const std::set<pid_t> &housed) const;
@@ -90,6 +93,7 @@ private:
     void end_unclaimed(const std::string &dir, const Running &grain, const std::string &words);
     void keep_keeper();
     // limits.cc
+    static constexpr Duration look_often = milliseconds(250);  // at grains with limits
     void watch(Instant now);
     void watch_one(const std::string &dir, Running &grain, const ProcessTable *table);
     void note_limit(const std::string &dir, Running &grain);
@@ -104,6 +108,7 @@ private:
     std::string directory_, path_;  // DIR, DIR/grains; both absolute
     Place place_;
     Cgroups cgroups_;
+    Leaves leaves_{cgroups_};
     SlotKeeper keeper_;
     locks::AdaptiveLock lock_;
     Fd base_, grains_fd_, listener_, signals_;
@@ -114,6 +119,7 @@ private:
     NewSessions new_sessions_;
     Instant next_lower_{};  // for sessions that grains create
     bool lower_again_ = false;
+    Instant spares_until_ = Instant::never();  // no grain runs: when spare leaves are removed
     Instant next_try_{};  // for operations that the kernel or the disk refused
     Instant next_watch_{};
     Leftovers leftovers_;

@@ -14,7 +14,6 @@
 
 namespace dcs::launcher {
 namespace {
-constexpr Duration look_often = milliseconds(250);
 constexpr int look_share = 50;          // a check takes at most one part in this number of the time
 constexpr int names_at_a_time = 2000;   // of files
 
@@ -74,9 +73,9 @@ void Launcher::note_limit(const std::string &dir, Running &grain) {
     DCS_REQUIRE(grain.exit.known, "the exit status is known");
     const int status = grain.exit.status;
     if (status == 0 || grain.exit.limit_signal != 0) return;
-    if (grain.memory_by_group && cgroups_.ran_out_of_memory(dir))
+    if (grain.leaf.memory && cgroups_.ran_out_of_memory(grain.leaf.name))
         return over(dir, grain, SIGKILL, memory_words(grain.limits));
-    if (grain.processes_by_group && cgroups_.ran_out_of_processes(dir))
+    if (grain.leaf.processes && Cgroups::refused_in(grain.leaf) > grain.leaf.refused)
         return over(dir, grain, SIGKILL, process_words(grain.limits));
     if (grain.limits.file_mb > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
         over(dir, grain, SIGXFSZ, "the grain wrote a file of more than its " + amount(grain.limits.file_mb, "MB"));
@@ -84,13 +83,14 @@ void Launcher::note_limit(const std::string &dir, Running &grain) {
 
 void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTable *table) {
     const files::Limits &l = grain.limits;
-    if (grain.memory_by_group && cgroups_.ran_out_of_memory(dir)) return over(dir, grain, SIGKILL, memory_words(l));
-    if (grain.processes_by_group && cgroups_.ran_out_of_processes(dir))
+    if (grain.leaf.memory && cgroups_.ran_out_of_memory(grain.leaf.name))
+        return over(dir, grain, SIGKILL, memory_words(l));
+    if (grain.leaf.processes && Cgroups::refused_in(grain.leaf) > grain.leaf.refused)
         return over(dir, grain, SIGKILL, process_words(l));
     if (table != nullptr) {
         Members members = members_in(*table, dir, grain);
         const auto judge = [&](const std::vector<ProcessStat> &processes) {
-            return broken_by(use_of(processes, grain.exit), l, grain.memory_by_group, grain.processes_by_group);
+            return broken_by(use_of(processes, grain.exit), l, grain.leaf.memory, grain.leaf.processes);
         };
         if (const Broken own = judge(members.found.processes); own.signal != 0)
             return over(dir, grain, own.signal, own.words);
@@ -117,7 +117,7 @@ void Launcher::watch(Instant now) {
     for (const auto &[dir, grain] : grains_) {
         if (grain.first_process_ended || !watches(grain.limits)) continue;
         any = true;
-        look = look || needs_table(grain.limits, grain.memory_by_group, grain.processes_by_group);
+        look = look || needs_table(grain.limits, grain.leaf.memory, grain.leaf.processes);
     }
     next_watch_ = Instant::never();
     if (!any) return;
@@ -125,7 +125,7 @@ void Launcher::watch(Instant now) {
     if (look) table.emplace();
     for (auto &[dir, grain] : grains_) {
         if (grain.first_process_ended || !watches(grain.limits)) continue;
-        const bool by_table = needs_table(grain.limits, grain.memory_by_group, grain.processes_by_group);
+        const bool by_table = needs_table(grain.limits, grain.leaf.memory, grain.leaf.processes);
         DCS_REQUIRE(!by_table || table, "the need for the process table was determined before");
         watch_one(dir, grain, by_table ? &*table : nullptr);
     }

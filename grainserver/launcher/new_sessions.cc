@@ -22,7 +22,10 @@ void add_children(pid_t pid, std::vector<pid_t> &pids) {
 }
 }  // namespace
 
-bool NewSessions::matter() { return ::access("/proc/self/autogroup", W_OK) == 0; }
+bool NewSessions::matter() {
+    static const bool do_they = ::access("/proc/self/autogroup", W_OK) == 0;
+    return do_they;
+}
 
 // Starts at the launcher's own children, which include all orphans.
 bool NewSessions::lower(const std::set<pid_t> &grains) {

@@ -63,33 +63,43 @@ bool Launcher::note_end(const std::string &dir, Running &grain) {
 }
 
 // Orphaned descendants of grains. Collects those that ended; their CPU time
-// counts for the grain whose session they were in.
-void Launcher::reap_strays() {
+// counts for the grain whose session they were in. False: there was none, ended or not.
+bool Launcher::reap_strays() {
     const std::set<pid_t> known = not_strays();
+    bool any = false;
     for (const pid_t pid : own_children()) {
         ProcessStat stat;
+        any = any || known.count(pid) == 0;
         if (known.count(pid) != 0 || !read_stat(pid, stat) || stat.state != 'Z') continue;
         rusage used{};
         if (::wait4(pid, nullptr, WNOHANG, &used) != pid) continue;
         for (auto &[dir, grain] : grains_)
             if (grain.pid == stat.session) add_usage(grain.exit, used);
     }
+    return any;
+}
+
+void Launcher::seal(Leaf &leaf) {
+    if (!leaf.there) return;
+    leaf.sealed = true;
+    cgroups_.seal(leaf.name);
 }
 
 void Launcher::kill_tree(const std::string &dir, Running &grain) {
     DCS_REQUIRE(grain.pid > 1, "the pid of a grain is greater than 1");
-    if (grain.in_group) cgroups_.seal(dir);
+    seal(grain.leaf);
     if (!grain.first_process_ended) ::kill(-grain.pid, SIGKILL);
     (void)strike([&] { return tree_of(dir, grain); });
 }
 
 // Kills the remaining processes of a grain whose first process has ended. True if there are none: the usual case, which
-// must not require a scan of all processes of the host.
-bool Launcher::clear_tree(const std::string &dir, Running &grain) {
+// must not require a scan of all processes of the host. The kernel removes no leaf with a process in it.
+bool Launcher::clear_tree(const std::string &dir, Running &grain, bool strays) {
     DCS_REQUIRE(grain.first_process_ended, "the tree is cleared when its first process has ended");
-    const bool in_leaf = grain.in_group && !members_of(dir, cgroups_).empty();
-    if (!in_leaf && (enclosed(grain) || !has_strays())) return true;
-    if (grain.in_group) cgroups_.seal(dir);
+    const bool in_leaf = grain.leaf.there && !leaves_.give_back(grain.leaf) &&
+                         !members_of(grain.leaf.name, cgroups_).empty();
+    if (!in_leaf && (enclosed(grain) || !strays)) return true;
+    if (grain.in_group) seal(grain.leaf);
     else chase(dir, grain);
     const FoundProcesses left = strike([&] { return tree_of(dir, grain); });
     if (!left.processes.empty() || (left.unclear && boot_clock() < grain.unclear_until)) return false;
@@ -110,18 +120,20 @@ bool Launcher::finish(const std::string &dir, Running &grain) {
         }
     }
     while (::waitpid(grain.pid, nullptr, 0) < 0 && errno == EINTR) {}
-    if (grain.in_group && !cgroups_.remove(dir)) stale_leaves_.insert(dir);
+    const std::string leaf = grain.leaf.name;
+    if (!leaves_.remove(grain.leaf)) stale_leaves_.insert(leaf);
     return true;
 }
 
 void Launcher::look_at_children() {
     bool ended = false;
     for (auto &[dir, grain] : grains_) ended = grain.first_process_ended || note_end(dir, grain) || ended;
-    reap_strays();
+    // After the first processes have ended: what they left is the launcher's now.
+    const bool strays = reap_strays() && has_strays();
     if (!ended) return;
     for (auto it = grains_.begin(); it != grains_.end();) {
         Running &grain = it->second;
-        if (!grain.first_process_ended || !clear_tree(it->first, grain) || !finish(it->first, grain)) {
+        if (!grain.first_process_ended || !clear_tree(it->first, grain, strays) || !finish(it->first, grain)) {
             ++it;
             continue;
         }

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <map>
+#include <set>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +21,8 @@
 
 namespace dcs::launcher {
 namespace {
-constexpr std::size_t packet_max = 512;
+constexpr std::size_t packet_max = 1024;
+constexpr std::size_t leaves_max = 4096;  // that it remembers
 constexpr int answer_ms = 2000;  // a stopped keeper counts as dead
 constexpr int first_look_ms = 50, last_look_ms = 5000;  // interval of checks for the end of grains after the launcher's
 
@@ -29,23 +31,29 @@ struct Kept {
     const std::string &grains;
     const Cgroups &cgroups;
     int socket;
-    std::map<std::string, Fd> slots;
+    struct Slot { Fd lock; std::string leaf; };
+    std::map<std::string, Slot> slots;
+    std::set<std::string> leaves;  // that grains of this launcher have had
 
-    // Handles "hold <dir>" with a descriptor, or "drop <dir>". False: the launcher has ended.
+    // Handles "hold <dir> <leaf>" with a descriptor, or "drop <dir>". False: the launcher has ended.
     bool take_call() {
         Fd slot;
         const auto packet = receive_packet(socket, packet_max, slot);
         if (!packet) return false;
-        const std::string word = packet->substr(0, 5), dir = packet->substr(word.size());
-        if (word == "hold " && slot) slots[dir] = std::move(slot);
+        const std::string word = packet->substr(0, 5), rest = packet->substr(word.size());
+        const std::string dir = rest.substr(0, rest.find(' '));
+        const std::string leaf = rest.substr(std::min(dir.size() + 1, rest.size()));
+        if (leaves.size() >= leaves_max) leaves.clear();
+        if (!leaf.empty()) leaves.insert(leaf);
+        if (word == "hold " && slot) slots[dir] = {std::move(slot), leaf};
         else slots.erase(dir);
         if (word == "drop ") (void)!::send(socket, "ok", 2, MSG_NOSIGNAL | MSG_DONTWAIT);
         return true;
     }
 
-    bool lives(const std::string &dir) const {
+    bool lives(const std::string &dir, const std::string &leaf) const {
         const std::string path = grains + "/" + dir;
-        Orphan orphan{0, 0, path, dir, {}};
+        Orphan orphan{0, 0, path, leaf, {}};
         if (const Result<Fd> grain = open_directory(AT_FDCWD, path)) {
             orphan.account = account_of(grain->get());
             if (const auto text = read_file(grain->get(), files::pid_name, files::record_bytes_max))
@@ -63,16 +71,16 @@ struct Kept {
     void outlive() {
         for (int pause = first_look_ms; !slots.empty(); pause = std::min(pause * 2, last_look_ms)) {
             for (auto it = slots.begin(); it != slots.end();) {
-                if (lives(it->first)) {
+                if (lives(it->first, it->second.leaf)) {
                     ++it;
                     continue;
                 }
-                cgroups.remove(it->first);
                 it = slots.erase(it);
                 pause = first_look_ms;
             }
             if (!slots.empty()) ::poll(nullptr, 0, pause);
         }
+        for (const std::string &leaf : leaves) cgroups.remove(leaf);
         if (cgroups.leaves().empty()) cgroups.remove_group();
     }
 };
@@ -85,7 +93,7 @@ struct Kept {
     if (ours > 3) ::syscall(SYS_close_range, 3u, ours - 1, 0u);
     ::syscall(SYS_close_range, ours + 1, ~0u, 0u);
     DCS_REQUIRE(socket > 2, "the standard streams stay open");
-    Kept kept{grains, cgroups, socket, {}};
+    Kept kept{grains, cgroups, socket, {}, {}};
     while (kept.take_call()) {}
     kept.outlive();
     ::_exit(0);
@@ -121,8 +129,8 @@ void SlotKeeper::finish() {
     pid_ = 0;
 }
 
-bool SlotKeeper::hold(const std::string &dir, int slot) {
-    const std::string text = "hold " + dir;
+bool SlotKeeper::hold(const std::string &dir, const std::string &leaf, int slot) {
+    const std::string text = "hold " + dir + (leaf.empty() ? "" : " " + leaf);
     DCS_REQUIRE(slot >= 0 && text.size() <= packet_max, "the call has a slot and fits a packet");
     return known(socket_ && send_packet(socket_.get(), text, slot, MSG_DONTWAIT));
 }

@@ -18,7 +18,8 @@ public:
     pid_t pid() const { return pid_; }
     int fd() const { return socket_.get(); }  // -1 or readable: the keeper has ended
     // On return the keeper has a copy, independent of the launcher. False: it has ended; start another and repeat all.
-    bool hold(const std::string &dir, int slot);
+    // `leaf`: the grain's control group; empty: none.
+    bool hold(const std::string &dir, const std::string &leaf, int slot);
     // On return the keeper has no copy any more. False: as above.
     bool drop(const std::string &dir);
     // For an orderly exit of the launcher: waits until the keeper has ended. Only if it holds no slot.

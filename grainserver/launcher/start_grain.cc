@@ -194,7 +194,7 @@ void name_owner(locks::Slots &slot, pid_t pid, const std::string &program) {
 
 // Without a slot: only proves that it could run.
 StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
-                 std::optional<locks::Slots> slot, int slot_limit) {
+                 std::optional<locks::Slots> slot, int slot_limit, Leaf &leaf) {
     StartMaterial p;
     Result<files::Room> room = files::open_room(grain.get());
     if (!room) return failed(Code::io_error, room.status().text);
@@ -213,7 +213,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
         return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));
     const Fd report_in(ends[0]);
     Fd report_out(ends[1]);
-    if (slot) p.leaf = place.cgroups->make(dir, launch.limits);
+    p.leaf = std::move(leaf);
     for (const Fd &join : p.leaf.joins) p.joins.push_back(join.get());
     fill_plan(p, place, grain, launch, slot_limit);
     p.plan.report = report_out.get();
@@ -223,7 +223,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     failpoint("launcher.start.after_fork");
     if (pid < 0) {
         const int error = errno;
-        if (p.leaf.there) place.cgroups->remove(dir);
+        leaf = std::move(p.leaf);
         return failed(Code::io_error, std::string("cannot create a process for the grain: ") + std::strerror(error));
     }
     DCS_REQUIRE(pid > 1, "only the parent returns from fork_grain");
@@ -233,7 +233,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
         wait_for_end(pid);
         if (slot) remove_file(grain.get(), files::pid_name);
         if (slot) remove_file(grain.get(), "pid.tmp");
-        if (p.leaf.there) place.cgroups->remove(dir);
+        leaf = std::move(p.leaf);
         return told(failure, launch);
     }
     StartOutcome outcome;
@@ -250,9 +250,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     name_owner(outcome.slot, pid, launch.program);
     outcome.limits = launch.limits;
     outcome.account = launch.account;
-    outcome.in_group = p.leaf.there;
-    outcome.memory_by_group = p.leaf.memory;
-    outcome.processes_by_group = p.leaf.processes;
+    outcome.leaf = std::move(p.leaf);
     return outcome;
 }
 
@@ -297,26 +295,38 @@ std::optional<Ready> find(const Place &place, const std::string &dir, StartOutco
 StartOutcome prove_grain(const Place &place, const std::string &dir) {
     StartOutcome outcome;
     const std::optional<Ready> ready = find(place, dir, outcome);
-    return ready ? run(place, dir, ready->grain, ready->launch, std::nullopt, 1) : std::move(outcome);
+    Leaf none;
+    return ready ? run(place, dir, ready->grain, ready->launch, std::nullopt, 1, none) : std::move(outcome);
 }
 
 StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit) {
     StartOutcome outcome;
     const std::optional<Ready> ready = find(place, dir, outcome);
     if (!ready) return outcome;
-    if (::mkdir(place.slots.c_str(), 0700) != 0 && errno != EEXIST)
-        return failed(Code::io_error, "directory of slots " + place.slots + ": " + std::strerror(errno));
-    Result<locks::Slots> slot = locks::Slots::take(locks::this_world(), {{slots_file(place.slots), slot_limit}},
-                                                   locks::Deadline::none(), "grain " + dir);
+    const auto take = [&] {
+        return locks::Slots::take(locks::this_world(), {{slots_file(place.slots), slot_limit}},
+                                  locks::Deadline::none(), "grain " + dir);
+    };
+    Result<locks::Slots> slot = take();
+    if (!slot && slot.status().code != Code::limit) {
+        if (::mkdir(place.slots.c_str(), 0700) == 0) slot = take();
+        else if (errno != EEXIST)
+            return failed(Code::io_error, "directory of slots " + place.slots + ": " + std::strerror(errno));
+    }
     if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
     DCS_REQUIRE(slot->lock_fds().size() == 1, "one limit has one lock");
     // Before there is a process: so no process is ever without a slot, whichever daemon is killed.
     failpoint("launcher.slot.before_hold");
-    if (!place.keeper->hold(dir, slot->lock_fds()[0]))
+    Leaf leaf = place.leaves->take(dir, ready->launch.limits);
+    if (!place.keeper->hold(dir, leaf.name, slot->lock_fds()[0])) {
+        place.leaves->remove(leaf);
         return failed(Code::io_error, "the keeper of this host's slots is being replaced", true);
+    }
     failpoint("launcher.slot.after_hold");
-    StartOutcome started = run(place, dir, ready->grain, ready->launch, std::move(*slot), slot_limit);
-    if (started.kind != StartOutcome::Kind::started) place.keeper->drop(dir);
+    StartOutcome started = run(place, dir, ready->grain, ready->launch, std::move(*slot), slot_limit, leaf);
+    if (started.kind == StartOutcome::Kind::started) return started;
+    place.leaves->remove(leaf);
+    place.keeper->drop(dir);
     return started;
 }
 

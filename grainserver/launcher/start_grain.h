@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "grainserver/files/grain_record.h"
-#include "grainserver/launcher/cgroups.h"
+#include "grainserver/launcher/leaves.h"
 #include "grainserver/launcher/slot_keeper.h"
 #include "locks/counted_slots.h"
 
@@ -19,7 +19,7 @@ struct Place {
     std::string path;     // absolute path of DIR/grains: DCS_GRAIN_DIR is below it
     std::string slots;    // directory of the slots' lock file
     std::string boot_id;
-    const Cgroups *cgroups = nullptr;
+    Leaves *leaves = nullptr;
     SlotKeeper *keeper = nullptr;
 };
 
@@ -27,8 +27,8 @@ struct StartOutcome {
     enum class Kind : std::uint8_t { started, have_it, failed } kind = Kind::failed;
     pid_t pid = 0;            // started
     locks::Slots slot;        // started: keep it as long as the grain has a process
-    files::Limits limits;     // started; and which of them its control group enforces, if it has one
-    bool in_group = false, memory_by_group = false, processes_by_group = false;
+    files::Limits limits;     // started
+    Leaf leaf;                // started: its control group, if it has one, and which limits that enforces
     files::Account account;   // started: as in its record
     Code code = Code::ok;     // failed. not_found, invalid: see wire::LaunchResult; others: an error of the host
     bool again = false;       // failed: no slot is free just now

@@ -42,11 +42,14 @@ RunsAs Launcher::may_be_of(const Running &grain, pid_t pid) const {
     return answer;
 }
 
+std::vector<pid_t> Launcher::housed_in(const Leaf &leaf) const {
+    return leaf.there ? cgroups_.members(leaf.name) : std::vector<pid_t>();
+}
+
 std::set<pid_t> Launcher::housed() const {
     std::set<pid_t> pids;
     for (const auto &[dir, grain] : grains_)
-        if (grain.in_group)
-            for (const pid_t pid : cgroups_.members(dir)) pids.insert(pid);
+        for (const pid_t pid : housed_in(grain.leaf)) pids.insert(pid);
     return pids;
 }
 
@@ -79,7 +82,7 @@ Launcher::Members Launcher::members_in(const ProcessTable &table, const std::str
     const std::set<pid_t> in_groups = enclosed(grain) ? std::set<pid_t>() : housed();
     Members members;
     std::vector<pid_t> start, unclaimed;
-    if (grain.in_group) start = cgroups_.members(dir);
+    start = housed_in(grain.leaf);
     if (!grain.first_process_ended) start.push_back(grain.pid);
     for (const ProcessStat &p : table.all()) {
         if (p.parent != ::getpid() || known.count(p.pid) != 0 || p.session == grain.pid) continue;

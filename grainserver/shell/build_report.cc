@@ -51,7 +51,8 @@ bool read_carry(Building &b, const files::Room &room, std::uint64_t from, std::u
     return true;
 }
 
-bool put_checkpoint(Building &b, const files::Room &room, const files::LaunchRecord &launch) {
+bool put_checkpoint(Building &b, const files::Room &room, const Result<files::LaunchRecord> &launch) {
+    if (!launch) return b.give_up(Why::unreadable, launch.status().text);
     const std::string name = files::checkpoint_name(b.plan.checkpoint);
     const Result<std::string> bytes = files::read_foreign(room, name, limits::report_bytes + limits::message_bytes);
     if (!bytes && bytes.status().code == Code::limit) return b.give_up(Why::too_big, bytes.status().text);
@@ -69,9 +70,9 @@ bool put_checkpoint(Building &b, const files::Room &room, const files::LaunchRec
         b.report.usage.user_us = found->user_us;
         b.report.usage.system_us = found->system_us;
     }
-    const Normalised n = normalise(found->input_offset, launch.checkpoint_length, launch.input_base);
+    const Normalised n = normalise(found->input_offset, launch->checkpoint_length, launch->input_base);
     b.report.input_position = n.input_position;
-    return read_carry(b, room, n.carry_from, launch.checkpoint_length);
+    return read_carry(b, room, n.carry_from, launch->checkpoint_length);
 }
 
 bool append(Building &b, const files::Room &room, const std::string &name, std::size_t most, std::string &to) {
@@ -109,14 +110,12 @@ std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendRe
     b.report.reason = plan.reason;
     b.report.given_back = plan.given_back;
     b.report.files = plan.files;
-    if (plan.first > plan.last) return std::move(b.report);
+    if (plan.first > plan.last || plan.empty) return std::move(b.report);
     const Result<Fd> grain = directory_of(plan.id);
-    const Result<files::LaunchRecord> launch =
-        grain ? launch_of(grain->get()) : Result<files::LaunchRecord>(grain.status());
-    if (!launch) return ReportUnsendable{plan.id, Why::unreadable, plan.checkpoint, launch.status().text};
-    const Result<files::Room> room = files::open_room(grain->get());
+    const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
     if (!room) return ReportUnsendable{plan.id, Why::unreadable, plan.checkpoint, room.status().text};
-    const bool whole = (plan.checkpoint == 0 || put_checkpoint(b, *room, *launch)) && put_increments(b, *room);
+    const bool whole = (plan.checkpoint == 0 || put_checkpoint(b, *room, launch_of(grain->get()))) &&
+                       put_increments(b, *room);
     DCS_REQUIRE(whole == !b.trouble, "an incomplete report has a reason");
     if (!whole) return *b.trouble;
     return std::move(b.report);

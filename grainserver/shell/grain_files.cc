@@ -89,10 +89,14 @@ void adopt_outputs(int grain, Adopted &a) {
     a.output_words = outputs->words;
 }
 
-// Makes the room with the grain's input.
+// Makes the room with the grain's input. Written in place: the directory is incomplete until its record exists.
 Status furnish(int grain, const std::string &bytes) {
     const Result<Fd> room = files::make_room(grain);
-    return room ? replace_file(room->get(), files::input_name, bytes) : room.status();
+    if (!room) return room.status();
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    Fd input(::openat(room->get(), files::input_name, flags, 0600));
+    if (!input || !write_all(input.get(), bytes) || !input.close_checked()) return file_error(files::input_name, errno);
+    return Status::ok();
 }
 
 // Grains under other accounts must reach their rooms and homes; the directories above cannot be listed.
@@ -216,10 +220,15 @@ Status GrainFiles::make_home(const std::string &user, const files::Account &acco
 }
 
 Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
-    if (Status s = remove(id); !s) return s;
     const std::string name = name_of(id);
     const mode_t mode = identities_.users() ? 0711 : 0700;
-    if (::mkdirat(grains_.get(), name.c_str(), mode) != 0) return file_error(name, errno);
+    const auto make = [&] { return ::mkdirat(grains_.get(), name.c_str(), mode) == 0; };
+    bool made = make();
+    if (!made && errno == EEXIST) {
+        if (Status s = remove(id); !s) return s;
+        made = make();
+    }
+    if (!made) return file_error(name, errno);
     Result<Fd> grain = directory_of(id);
     Status s = grain ? fill(grain->get(), id, launch, epoch) : grain.status();
     if (!s && !remove(id)) s.text += " (and its directory could not be removed)";
@@ -306,7 +315,7 @@ std::vector<Adopted> GrainFiles::adopt() {
     return found;
 }
 
-DirFacts GrainFiles::look(const GrainId &id) const {
+DirFacts GrainFiles::look(const GrainId &id, bool ended) const {
     DirFacts facts;
     const Result<Fd> grain = directory_of(id);
     const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
@@ -314,9 +323,10 @@ DirFacts GrainFiles::look(const GrainId &id) const {
     const Result<std::vector<std::string>> names = list_directory(room->fd.get());
     if (!names) return facts;
     const auto size_of = [&](const std::string &name) { return files::foreign_size(*room, name, &facts.strange); };
-    facts.announced = size_of(files::announce_name) >= 0;
     for (const std::string &name : *names) {
-        if (const std::uint32_t k = files::sequence_of(name, "checkpoint.")) {
+        if (name == files::announce_name) {
+            facts.announced = size_of(name) >= 0;
+        } else if (const std::uint32_t k = files::sequence_of(name, "checkpoint.")) {
             const std::int64_t size = size_of(name);
             if (size >= 0) facts.checkpoints[k] = static_cast<std::uint64_t>(size);
         } else if (const std::uint32_t n = files::sequence_of(name, "out.")) {
@@ -324,7 +334,7 @@ DirFacts GrainFiles::look(const GrainId &id) const {
             if (out >= 0 && err >= 0) facts.increments[n] = static_cast<std::uint64_t>(out + err);
         }
     }
-    facts.usage = usage_of(grain->get(), boot_id_);
+    if (!ended) facts.usage = usage_of(grain->get(), boot_id_);
     return facts;
 }
 

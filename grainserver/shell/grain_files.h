@@ -51,7 +51,8 @@ public:
     // The grains of an earlier server process. Directories of another boot and incomplete ones are removed.
     std::vector<Adopted> adopt();
 
-    DirFacts look(const GrainId &id) const;
+    // `ended`: without the usage, which its exit record states.
+    DirFacts look(const GrainId &id, bool ended = false) const;
     pid_t process_of(const GrainId &id) const;  // the grain's first process; 0 if it does not run
     std::optional<ExitFacts> exit_of(const GrainId &id) const;
     // The report for `plan`, or why it cannot be built.

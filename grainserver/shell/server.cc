@@ -21,6 +21,8 @@ namespace dcs::server {
 namespace {
 constexpr std::size_t arrivals_max = 256;
 constexpr Duration tidy_interval = seconds(60);
+constexpr Duration figures_last = milliseconds(500);
+constexpr Duration mark_lasts = seconds(1);
 
 net::Limits link_limits() {
     net::Limits limits;
@@ -91,7 +93,11 @@ struct Performer {
         tell(e.id, s.files_.remove(e.id));
         failpoint("server.directory.after_remove");
     }
-    void operator()(Look &e) { s.put(Looked{e.id, s.files_.look(e.id)}); }
+    void operator()(Look &e) {
+        const auto grain = s.state_.grains.find(e.id);
+        const bool ended = grain != s.state_.grains.end() && grain->second.phase == Phase::ended;
+        s.put(Looked{e.id, s.files_.look(e.id, ended)});
+    }
     void operator()(SendReport &e) {
         auto built = s.files_.build(e);
         auto *report = std::get_if<wire::GrainReport>(&built);
@@ -101,8 +107,11 @@ struct Performer {
         failpoint("server.report.after_send");
     }
     void operator()(Gauge &e) {
-        const HostFigures figures = s.gauge_.figures();
-        s.put(Gauged{figures.load, figures.free_memory_kb, e.boundary, figures.memory_kb});
+        if (const Instant now = boot_clock(); e.boundary || now >= s.figures_until_) {
+            s.figures_ = s.gauge_.figures();
+            s.figures_until_ = now + figures_last;
+        }
+        s.put(Gauged{s.figures_.load, s.figures_.free_memory_kb, e.boundary, s.figures_.memory_kb});
     }
     void operator()(PeekOutput &e) { s.send(s.files_.peek(e.id, e.peek)); }
     void operator()(WatchHost &e) {
@@ -149,7 +158,7 @@ void Server::warden_is_gone() {
     stop_ = true;
 }
 
-double Server::jitter() { return static_cast<double>(random_number() >> 11) / 9007199254740992.0; }
+double Server::jitter() { return static_cast<double>(random_() >> 11) / 9007199254740992.0; }
 
 void Server::connect(Peer to) {
     DCS_REQUIRE(conn_ == 0, "the previous connection is closed");
@@ -202,18 +211,16 @@ void Server::launcher_answers() {
     put(LauncherUp{});
     for (const auto &[id, g] : state_.grains)
         if (g.phase == Phase::running) look_for_exit(id);
+    mark_until_ = Instant{};
     replace_launcher();
 }
 
 // After an upgrade the launcher of the previous release is asked to end when no grain runs. At most once per server
 // process: a program that another one runs, such as an emulator, never matches the file that was started.
 void Server::replace_launcher() {
-    const auto has_processes = [](const auto &grain) {
-        return grain.second.phase == Phase::starting || grain.second.phase == Phase::running;
-    };
-    if (replacing_ != Replacing::not_yet || std::any_of(state_.grains.begin(), state_.grains.end(), has_processes) ||
-        !launcher_.outdated(options_.launcher_program))
-        return;
+    if (replacing_ != Replacing::not_yet || state_.derived.processes != 0 || boot_clock() < mark_until_) return;
+    mark_until_ = boot_clock() + mark_lasts;
+    if (!launcher_.outdated(options_.launcher_program)) return;
     replacing_ = Replacing::asked;
     launcher_.send({files::Verb::quit});
 }
@@ -351,8 +358,9 @@ Status Server::run(Signals &signals) {
     while (!stop_) {
         keep_launcher();
         handle_pending();
+        const bool busy = contents_.busy() || files_.removes();
         const Instant deadline =
-            contents_.busy() || files_.removes() ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_});
+            busy ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_});
         std::vector<net::Arrival> arrivals = loop_->wait(deadline, arrivals_max);
         for (net::Arrival &arrival : arrivals) {
             take(arrival);

@@ -2,6 +2,7 @@
 // The grain server around its core: performs the effects, converts events to inputs.
 #include <deque>
 #include <memory>
+#include <random>
 #include <string>
 
 #include "daemon/configuration.h"
@@ -55,7 +56,7 @@ private:
     void drop_link();
     void keep_certificate();
     void take_certificate(const wire::Renewed &renewed);
-    double jitter();
+    double jitter();  // spreads the servers of a pool in time; nothing secret
     void keep_contents();
     ContentCache::Names needed_contents() const;
     void put(Input input) { pending_.push_back(std::move(input)); }
@@ -81,6 +82,10 @@ private:
     Signals *signals_ = nullptr;
     bool stop_ = false;
     std::deque<Input> pending_;
+    std::mt19937_64 random_{random_number()};
+    HostFigures figures_;        // as of the last time that they were read
+    Instant figures_until_{};    // grains may end many times a second, each with a call-in
+    Instant mark_until_{};       // likewise, whether the launcher's program was replaced
 };
 
 }  // namespace dcs::server

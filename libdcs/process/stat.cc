@@ -19,8 +19,9 @@ constexpr std::int64_t exiting_flag = 0x00000004;         // PF_EXITING
 constexpr std::size_t list_max = 1u << 20;
 constexpr int exec_quick_tries = 10, exec_tries = 60;  // about 5 ms; a program from a slow file system takes longer
 constexpr std::size_t environment_max = 4u << 20;  // more than execve takes by default
-// Reads up to `size` bytes of a file of /proc; -1 if it cannot be opened or read.
-ssize_t read_proc(const char *path, char *buffer, std::size_t size) noexcept {
+// Reads up to `size` bytes of a file of /proc; -1 if it cannot be opened or read. `line`: it ends with its only line
+// feed, or at least its end is not needed.
+ssize_t read_proc(const char *path, char *buffer, std::size_t size, bool line = false) noexcept {
     const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
     if (!fd) return -1;
     std::size_t length = 0;
@@ -30,6 +31,7 @@ ssize_t read_proc(const char *path, char *buffer, std::size_t size) noexcept {
         if (n < 0) return -1;
         if (n == 0) break;
         length += static_cast<std::size_t>(n);
+        if (line && buffer[length - 1] == '\n') break;
     }
     return static_cast<ssize_t>(length);
 }
@@ -95,7 +97,7 @@ bool parse_stat(std::string_view line, ProcessStat &stat) noexcept {
 bool read_stat(pid_t pid, ProcessStat &stat) noexcept {
     char path[64], buffer[1024];
     std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
-    const ssize_t n = read_proc(path, buffer, sizeof buffer);
+    const ssize_t n = read_proc(path, buffer, sizeof buffer, true);
     return n > 0 && parse_stat(std::string_view(buffer, static_cast<std::size_t>(n)), stat) && stat.pid == pid;
 }
 

@@ -20,8 +20,8 @@ bool may_be_signalled(const ProcessStat &p) {
 }
 
 std::vector<pid_t> own_children() {
-    const std::string path = "/proc/self/task/" + std::to_string(::getpid()) + "/children";
-    if (::access(path.c_str(), R_OK) == 0) return pids_in(path);
+    static const bool listed = ::access("/proc/thread-self/children", R_OK) == 0;  // else the kernel lacks the list
+    if (listed) return pids_in("/proc/self/task/" + std::to_string(::getpid()) + "/children");
     std::vector<pid_t> pids;
     const pid_t self = ::getpid();
     for (const ProcessStat &p : all_processes())

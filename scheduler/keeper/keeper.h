@@ -33,8 +33,8 @@ private:
     std::optional<Point> own_;  // whose key has the scheduler's certificate
 };
 
-// Of files it may change those of the directories of the authority and of the three files, and read these, /etc, and what
-// the user database of this host may consist of. False: this kernel has no Landlock.
+// Of files it may change those of the directories of the authority and of the three files, and read these, /etc, and
+// what the user database of this host may consist of. False: this kernel has no Landlock.
 Result<bool> fence_keeper(const Place &place);
 
 // This process, just forked, becomes the keeper: of all that was open it keeps `socket` and standard error.

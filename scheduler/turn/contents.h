@@ -47,8 +47,8 @@ public:
     void refuse_put(const Peer &peer, const std::string &digest, const Status &why);
 
     bool has(const wire::GrainFile &file) const;
-    // Is it here, and did this host bring it, or has the user of the grain that made it the same already? What a host did
-    // not bring lately it brings again.
+    // Is it here, and did this host bring it, or has the user of the grain that made it the same already? What a host
+    // did not bring lately it brings again.
     bool has(const wire::GrainFile &output, const std::string &host, const Holder &holder) const;
     bool use(const wire::GrainFile &file, const Holder &holder);  // here and his, and it counts as asked for
     // not_found, naming the first content of these that is not here. Those that are count as asked for.

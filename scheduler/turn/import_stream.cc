@@ -113,7 +113,8 @@ void ImportReader::Import::keep_params(wire::ExportedGrain &g, Grain &grain) {
 
 // What is not finished needs all that it names; of the rest what came back must be readable. The parameters
 // are those of the submission again.
-Status ImportReader::Import::keep_files(wire::ExportedGrain &g, Grain &grain, const Holder &holder, Contents &contents) {
+Status ImportReader::Import::keep_files(wire::ExportedGrain &g, Grain &grain, const Holder &holder,
+                                        Contents &contents) {
     if (g.spec.files.empty()) return Status::ok();
     core::GrainFiles files = files_of(g.spec);
     for (wire::GrainFile &file : g.spec.files) {
@@ -310,7 +311,9 @@ ImportReader::ImportReader(std::string stream, std::string user)
 ImportReader::~ImportReader() = default;
 ImportReader::ImportReader(ImportReader &&) noexcept = default;
 ImportReader &ImportReader::operator=(ImportReader &&) noexcept = default;
-bool ImportReader::step(std::size_t bytes, const Holder &holder, Contents &contents) { return import_->step(bytes, holder, contents); }
+bool ImportReader::step(std::size_t bytes, const Holder &holder, Contents &contents) {
+    return import_->step(bytes, holder, contents);
+}
 std::size_t ImportReader::held() const { return import_->held(); }
 
 Result<std::shared_ptr<const core::ImportContent>> ImportReader::take(const core::State &state) {

@@ -60,8 +60,8 @@ def main():
         with open(logins, "w") as file:
             file.write("0/h1\n")
         assert f"{logins}:1: `0/h1` has a number of jobs" in world.dcs("host", "import", "--sshlogin", logins, code=2).stderr
-        assert "from what?" in world.dcs("host", "import", code=2).stderr
-        assert "from what?" in world.dcs("host", "import", "--ansible", "a", "--sshlogin", "b", code=2).stderr
+        assert "no source is given" in world.dcs("host", "import", code=2).stderr
+        assert "no source is given" in world.dcs("host", "import", "--ansible", "a", "--sshlogin", "b", code=2).stderr
         assert "--group needs --ansible" in world.dcs("host", "import", "--sshlogin", "b", "--group", "g", code=2).stderr
         assert "no hosts were read" in world.dcs("host", "import", "--sshlogin", logins + "no", code=3).stderr
 

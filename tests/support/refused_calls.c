@@ -161,6 +161,7 @@ size_t fread(void *to, size_t size, size_t many, FILE *from) /* ferror() says so
 int fflush(FILE *to) { CALL(fflush, -1, NULL, to); }
 DIR *fdopendir(int fd) { POINTER(fdopendir, fd, NULL, fd); }
 DIR *opendir(const char *path) { POINTER(opendir, -1, path, path); }
+ssize_t getdents64(int fd, void *to, size_t bytes) { CALL(getdents64, fd, NULL, fd, to, bytes); }
 struct dirent *readdir(DIR *stream) { POINTER(readdir, dirfd(stream), NULL, stream); }
 char *getcwd(char *to, size_t room) { POINTER(getcwd, -1, NULL, to, room); }
 

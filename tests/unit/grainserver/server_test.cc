@@ -87,8 +87,8 @@ TEST_CASE("a grain from launch to forgotten") {
     g.launch(p.scheduler);
     const auto started = p.scheduler.wait_for<wire::LaunchResult>();
     REQUIRE(started.ok);
-    const auto report = p.scheduler.wait_for<wire::GrainReport>();
-    REQUIRE(report.ended);
+    auto report = p.scheduler.wait_for<wire::GrainReport>();
+    while (!report.ended) report = p.scheduler.wait_for<wire::GrainReport>();  // of call-ins, on a busy host
     REQUIRE(report.exit_code == 0);
     REQUIRE(report.out == "hello\n");
     REQUIRE(report.usage.max_rss_kb > 0);

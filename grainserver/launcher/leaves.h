@@ -1,0 +1,31 @@
+#pragma once
+// The leaves of running grains, and spare ones: a leaf without processes and without a limit of memory goes to the next
+// grain with the same limit of processes. To make and to remove one takes the kernel longer than to start a process.
+#include <set>
+#include <string>
+#include <vector>
+
+#include "grainserver/launcher/cgroups.h"
+
+namespace dcs::launcher {
+
+class Leaves {
+public:
+    explicit Leaves(const Cgroups &cgroups) : cgroups_(cgroups) {}
+    // A spare one, or a new one with the name of the grain's directory.
+    Leaf take(const std::string &dir, const files::Limits &limits);
+    // The grain has ended. False: processes are left in it, and it stays as it is.
+    bool give_back(Leaf &leaf);
+    // Its grain did not start. False: processes are left in it.
+    bool remove(Leaf &leaf);
+    void remove_spares();
+    bool any_spare() const { return !spares_.empty(); }
+
+private:
+    const Cgroups &cgroups_;
+    std::vector<Leaf> spares_;
+    std::set<std::string> names_;  // of all that exist: no two grains ever share a leaf
+    unsigned next_ = 1;
+};
+
+}  // namespace dcs::launcher

@@ -1,0 +1,42 @@
+// Grains that the server has beyond its slots.
+#include "core_bench.h"
+
+using namespace bench;
+using wire::Verdict;
+
+TEST_CASE("grains that wait for a slot start as others end; of short ones the scheduler gets the report only") {
+    Bench b;
+    b.connect(9, 2);
+    b.in(LauncherUp{});
+    for (int i = 1; i <= 5; ++i) {
+        b.launch(id(i));
+        b.in(LaunchWritten{id(i)});
+    }
+    REQUIRE(b.take<StartGrain>().size() == 2);
+    REQUIRE(b.state.derived.processes == 2);
+    REQUIRE(b.state.derived.queue.size() == 3);
+    b.in(GrainStarted{id(1)});
+    b.in(GrainStarted{id(2)});
+    b.in(GrainExited{id(1), {true}});
+    REQUIRE(b.one<StartGrain>().id == id(3));
+    b.look(id(1), dir({{1, 0}}));
+    const SendReport report = b.one<SendReport>();
+    REQUIRE((report.ended && report.empty));
+    REQUIRE(b.none<Gauge>());  // no slot is free
+    REQUIRE(b.sent<wire::LaunchResult>().empty());
+    b.pass(milliseconds(60));
+    const auto late = b.sent<wire::LaunchResult>();
+    REQUIRE((late.size() == 1 && late[0].ok && wire::key_of(late[0].key) == id(2).key));
+    b.in(GrainStarted{id(3)});
+    b.withdraw(id(5), false, "another host has room");  // it waits: its end is said at once
+    REQUIRE(b.sent<wire::LaunchResult>().size() == 1);
+    b.exit(id(2), dir({{1, 7}}), {});
+    REQUIRE(b.one<StartGrain>().id == id(4));
+    REQUIRE_FALSE(b.one<SendReport>().empty);
+    b.in(GrainStarted{id(4)});  // nothing waits any more: the scheduler may be watched by people
+    REQUIRE(b.sent<wire::LaunchResult>().size() == 1);
+    b.exit(id(3), dir({{1, 0}}), {});
+    b.one<Gauge>();
+    for (int i = 1; i <= 3; ++i) b.ack(id(i), 1, true, Verdict::taken);
+    REQUIRE(b.state.grains.size() == 1);
+}
