@@ -1,5 +1,5 @@
 #pragma once
-// A directory goes with all that is in it, in steps, however deep and wide strangers made it. Symbolic links are removed,
+// A directory goes with all that is in it, in steps, however deep and wide strangers made it. Links are removed,
 // not followed, and nothing outside is touched, even while its owner moves parts of it: who does gets an error.
 #include <string>
 #include <vector>
