@@ -1,6 +1,6 @@
 #pragma once
-// A directory goes with all that is in it, in steps, however deep and wide strangers made it. Links are removed,
-// not followed, and nothing outside is touched, even while its owner moves parts of it: who does gets an error.
+// Removes a directory with all that is in it, in steps, however deep and wide its owner made it. Symbolic links are
+// removed, not followed, and nothing outside is touched, even while the owner moves parts of it: that ends in an error.
 #include <string>
 #include <vector>
 

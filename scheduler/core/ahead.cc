@@ -4,8 +4,8 @@
 //
 // Only grains that take one core and ask for nothing else are handed out so: whatever ends there leaves room for one of
 // them. They come strictly in the order in which they would get a free slot, and an older release's server, which
-// expects no more than its slots, gets none. They are called back when a grain of an older session, or an urgent one of
-// theirs, wants the host, when a slot elsewhere finds nothing to do, and when the host is drained.
+// expects no more than its slots, gets none. They are called back when a grain of an older session wants the
+// host, when a slot elsewhere finds nothing to do, and when the host is drained.
 #include <algorithm>
 
 #include "base/planted.h"
@@ -101,8 +101,7 @@ void recall_for_older(Draft &d, const GrainKey &key, const Grain &grain) {
     each_crowded(d, [&](HostId id) {
         if (!would_take(d.state, d.now, id, key, grain, room_ahead(d.state, id))) return false;
         return recall(d, id, most_ahead, "grain " + to_text(key) + " comes first", [&](const GrainKey &there) {
-                   if (there.session != key.session) return d.state.session(there.session)->info.seniority > seniority;
-                   return grain.demands->urgent && !d.state.grain(there)->demands->urgent;
+                   return d.state.session(there.session)->info.seniority > seniority;
                }) > 0;
     });
 }

@@ -27,7 +27,10 @@ bool in_progress(const State &state, HostId id, const Usurpation &u) {
 
 std::size_t on_slots(const State &state, HostId id) {
     const auto index = static_cast<std::size_t>(id);
-    return state.running[index].size() - state.ahead[index].size();
+    const std::size_t there = state.running[index].size();
+    const auto slots = static_cast<std::size_t>(std::max(0, state.hosts[index].config->slots));
+    // Those that wait start before the server says so.
+    return std::max(there - state.ahead[index].size(), std::min(there, slots));
 }
 
 // Of the youngest session; there the one that has run least since it came.

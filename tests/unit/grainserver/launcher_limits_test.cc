@@ -1,15 +1,6 @@
 // Limits of a grain, and the end of everything that it started: with control groups and without.
 #include "grainserver/launcher/cgroups.h"
-#include <grp.h>
-#include <sys/msg.h>
-#include <sys/sem.h>
-#include <sys/shm.h>
-#include <sys/wait.h>
-
-#include "base/clock.h"
 #include "grainserver/launcher/disk_use.h"
-#include "grainserver/launcher/leaves.h"
-#include "grainserver/launcher/leftovers.h"
 #include "launcher_bench.h"
 
 using namespace bench;
@@ -175,88 +166,6 @@ TEST_CASE("disk use is counted in portions, and follows no link") {
     REQUIRE(use.look(room->get(), 1) < sum);  // from the beginning again
 }
 
-TEST_CASE("what a made-up uid leaves in the places of all goes when its last process has gone") {
-    if (::geteuid() != 0) {
-        WARN("SKIPPED: other accounts need root");
-        return;
-    }
-    constexpr uid_t uid = 2'000'400'017, other = 2'000'400'018;
-    ScratchDir all, closed;
-    REQUIRE(::chmod(all.path.c_str(), 01777) == 0);
-    REQUIRE(::chmod(closed.path.c_str(), 0777) == 0);  // without the sticky bit
-    // In a child of that uid: files, a wide tree with a directory closed to its owner, and what the kernel keeps.
-    int segments[2];
-    REQUIRE(::pipe(segments) == 0);
-    const auto as = [&](uid_t who) {
-        const pid_t child = ::fork();
-        if (child == 0) {
-            const bool in = ::setgroups(0, nullptr) == 0 && ::setresgid(who, who, who) == 0 &&
-                            ::setresuid(who, who, who) == 0;
-            const std::string tree = all.path + "/tree" + std::to_string(who);
-            put_file(all.path + "/file" + std::to_string(who), "x");
-            put_file(closed.path + "/file" + std::to_string(who), "x");
-            const bool made = make_directories(tree + "/locked/in") && make_directories(tree + "/wide");
-            for (int i = 0; i < 3000; ++i) put_file(tree + "/wide/" + std::to_string(i), "");
-            ::chmod((tree + "/locked").c_str(), 0);
-            const int ids[3] = {::shmget(IPC_PRIVATE, 4096, 0600), ::semget(IPC_PRIVATE, 1, 0600),
-                                ::msgget(IPC_PRIVATE, 0600)};
-            ::_exit(in && made && ::write(segments[1], ids, sizeof ids) == sizeof ids ? 0 : 1);
-        }
-        int status = 1;
-        REQUIRE(::waitpid(child, &status, 0) == child);
-        REQUIRE(status == 0);
-    };
-    as(uid);
-    as(other);
-    int ids[2][3];
-    REQUIRE(::read(segments[0], ids, sizeof ids) == sizeof ids);
-    launcher::Leftovers leftovers({all.path, closed.path, all.path + "/nowhere"});
-    const Instant now = boot_clock(), later = now + seconds(2);
-    const auto there = [&](const std::string &name) { return file_exists(AT_FDCWD, all.path + "/" + name); };
-    const std::string own = std::to_string(uid);
-    const auto clear = [&] {
-        for (int i = 0; i < 20; ++i) leftovers.clear({}, later);
-    };
-    leftovers.note(uid, uid, now);
-    leftovers.clear({}, now);  // a next grain may follow at once
-    CHECK(there("file" + own));
-    leftovers.clear({uid}, later);  // one did
-    clear();
-    CHECK(there("file" + own));
-    leftovers.note(uid, uid, now);
-    const pid_t alive = ::fork();
-    if (alive == 0) {
-        if (::setresuid(uid, uid, uid) == 0) ::pause();
-        ::_exit(1);
-    }
-    REQUIRE(soon([&] {
-        struct stat st{};
-        return ::stat(("/proc/" + std::to_string(alive)).c_str(), &st) == 0 && st.st_uid == uid;
-    }));
-    leftovers.clear({}, later);
-    CHECK(there("file" + own));
-    ::kill(alive, SIGKILL);
-    ::waitpid(alive, nullptr, 0);
-    leftovers.note(uid, uid, now);
-    leftovers.clear({}, later);
-    CHECK(leftovers.next() != Instant::never());  // 3000 names are more than a slice
-    clear();
-    CHECK(leftovers.next() == Instant::never());
-    CHECK_FALSE(there("file" + own));
-    CHECK_FALSE(there("tree" + own));
-    CHECK(file_exists(AT_FDCWD, closed.path + "/file" + own));
-    CHECK(there("file" + std::to_string(other)));
-    CHECK(there("tree" + std::to_string(other)));
-    shmid_ds shm{};
-    CHECK(::shmctl(ids[0][0], IPC_STAT, &shm) != 0);
-    CHECK(::semctl(ids[0][1], 0, GETVAL) < 0);
-    CHECK(::msgctl(ids[0][2], IPC_STAT, nullptr) != 0);
-    CHECK(::shmctl(ids[1][0], IPC_RMID, nullptr) == 0);
-    CHECK(::semctl(ids[1][1], 0, IPC_RMID) == 0);
-    CHECK(::msgctl(ids[1][2], IPC_RMID, nullptr) == 0);
-    for (const int fd : segments) ::close(fd);
-}
-
 TEST_CASE("no leaf of a control group is left, not by ended grains and not by a dead launcher") {
     Place p;
     if (!p.has_groups("v")) return;
@@ -279,76 +188,6 @@ TEST_CASE("no leaf of a control group is left, not by ended grains and not by a 
     for (const pid_t pid : members) REQUIRE(soon([&] { return gone(pid); }));
     REQUIRE(soon([&] { return groups.leaves().empty(); }));
     put_file(p.path(g) + "/exit", "");
-}
-
-// A host whose control groups are files of a directory.
-struct PaperGroups {
-    ScratchDir d;
-    std::string group = d.path + "/cg/dcs/dcs-1-2";
-    launcher::Cgroups groups;
-    PaperGroups() {
-        file(d.path + "/proc/self/cgroup", "0::/dcs\n");
-        file(d.path + "/proc/self/mountinfo", "31 23 0:28 / /cg rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
-        file(d.path + "/cg/dcs/cgroup.controllers", "pids\n");
-        file(d.path + "/cg/dcs/cgroup.subtree_control", "");
-        file(group + "/cgroup.subtree_control", "");
-        file(group + "/probe/cgroup.procs", "");
-        REQUIRE(groups.open("dcs-1-2", d.path).find("v2 pids") != std::string::npos);
-    }
-    static void file(const std::string &path, const std::string &text) {
-        REQUIRE(make_directories(path.substr(0, path.rfind('/'))));
-        put_file(path, text);
-    }
-    void leaf(const std::string &name) {
-        for (const char *of : {"cgroup.procs", "cgroup.kill", "pids.max"}) file(group + "/" + name + "/" + of, "");
-        file(group + "/" + name + "/pids.events", "max 0\n");
-    }
-};
-
-TEST_CASE("a leaf with a process in it goes to no other grain") {
-    PaperGroups p;
-    p.leaf("a");
-    p.leaf("b");
-    launcher::Leaves leaves(p.groups);
-    files::Limits limits;
-    limits.processes = 5;
-    launcher::Leaf a = leaves.take("a", limits);
-    REQUIRE((a.there && a.processes && a.name == "a"));
-    p.file(p.group + "/a/cgroup.procs", "17\n");
-    REQUIRE_FALSE(leaves.give_back(a));
-    REQUIRE(a.there);
-    REQUIRE_FALSE(leaves.any_spare());
-    launcher::Leaf b = leaves.take("b", limits);
-    REQUIRE(b.name == "b");
-    REQUIRE(leaves.give_back(b));
-    REQUIRE((!b.there && leaves.any_spare()));
-    p.file(p.group + "/b/cgroup.procs", "18\n");  // in the meantime, by somebody with the right to
-    p.leaf("c");
-    REQUIRE(leaves.take("c", limits).name == "c");
-}
-
-TEST_CASE("a spare leaf goes to a grain of the same limits, which answers for no other's refusals") {
-    PaperGroups p;
-    for (const char *name : {"a", "b", "c", "d"}) p.leaf(name);
-    launcher::Leaves leaves(p.groups);
-    files::Limits five, six, memory;
-    five.processes = memory.processes = 5;
-    six.processes = 6;
-    memory.memory_mb = 64;
-    launcher::Leaf a = leaves.take("a", five);
-    REQUIRE(a.refused == 0);
-    p.file(p.group + "/a/pids.events", "max 3\n");
-    REQUIRE(launcher::Cgroups::refused_in(a) == 3);
-    REQUIRE(leaves.give_back(a));
-    REQUIRE(leaves.take("b", six).name == "b");
-    REQUIRE(leaves.take("c", memory).name == "c");
-    launcher::Leaf again = leaves.take("d", five);
-    REQUIRE(again.name == "a");
-    REQUIRE(again.refused == 3);
-    again.sealed = true;  // its limit is not what the next grain's would be
-    REQUIRE_FALSE(leaves.give_back(again));  // a directory of files cannot be removed as a leaf can
-    REQUIRE_FALSE(leaves.any_spare());
-    REQUIRE(leaves.take("a", five).name != "a");
 }
 
 TEST_CASE("version 2 of control groups, as its files are") {
