@@ -1,0 +1,95 @@
+// What grains leave on the host outside of their rooms.
+#include "grainserver/launcher/leftovers.h"
+
+#include <grp.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "launcher_bench.h"
+
+using namespace bench;
+
+TEST_CASE("what a made-up uid leaves in the places of all goes when its last process has gone") {
+    if (::geteuid() != 0) {
+        WARN("SKIPPED: other accounts need root");
+        return;
+    }
+    constexpr uid_t uid = 2'000'400'017, other = 2'000'400'018;
+    ScratchDir all, closed;
+    REQUIRE(::chmod(all.path.c_str(), 01777) == 0);
+    REQUIRE(::chmod(closed.path.c_str(), 0777) == 0);  // without the sticky bit
+    // In a child of that uid: files, a wide tree with a directory closed to its owner, and what the kernel keeps.
+    int segments[2];
+    REQUIRE(::pipe(segments) == 0);
+    const auto as = [&](uid_t who) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            const bool in = ::setgroups(0, nullptr) == 0 && ::setresgid(who, who, who) == 0 &&
+                            ::setresuid(who, who, who) == 0;
+            const std::string tree = all.path + "/tree" + std::to_string(who);
+            put_file(all.path + "/file" + std::to_string(who), "x");
+            put_file(closed.path + "/file" + std::to_string(who), "x");
+            const bool made = make_directories(tree + "/locked/in") && make_directories(tree + "/wide");
+            for (int i = 0; i < 3000; ++i) put_file(tree + "/wide/" + std::to_string(i), "");
+            ::chmod((tree + "/locked").c_str(), 0);
+            const int ids[3] = {::shmget(IPC_PRIVATE, 4096, 0600), ::semget(IPC_PRIVATE, 1, 0600),
+                                ::msgget(IPC_PRIVATE, 0600)};
+            ::_exit(in && made && ::write(segments[1], ids, sizeof ids) == sizeof ids ? 0 : 1);
+        }
+        int status = 1;
+        REQUIRE(::waitpid(child, &status, 0) == child);
+        REQUIRE(status == 0);
+    };
+    as(uid);
+    as(other);
+    int ids[2][3];
+    REQUIRE(::read(segments[0], ids, sizeof ids) == sizeof ids);
+    launcher::Leftovers leftovers({all.path, closed.path, all.path + "/nowhere"});
+    const Instant now = boot_clock(), later = now + seconds(2);
+    const auto there = [&](const std::string &name) { return file_exists(AT_FDCWD, all.path + "/" + name); };
+    const std::string own = std::to_string(uid);
+    const auto clear = [&] {
+        for (int i = 0; i < 20; ++i) leftovers.clear({}, later);
+    };
+    leftovers.note(uid, uid, now);
+    leftovers.clear({}, now);  // a next grain may follow at once
+    CHECK(there("file" + own));
+    leftovers.clear({uid}, later);  // one did
+    clear();
+    CHECK(there("file" + own));
+    leftovers.note(uid, uid, now);
+    const pid_t alive = ::fork();
+    if (alive == 0) {
+        if (::setresuid(uid, uid, uid) == 0) ::pause();
+        ::_exit(1);
+    }
+    REQUIRE(soon([&] {
+        struct stat st{};
+        return ::stat(("/proc/" + std::to_string(alive)).c_str(), &st) == 0 && st.st_uid == uid;
+    }));
+    leftovers.clear({}, later);
+    CHECK(there("file" + own));
+    ::kill(alive, SIGKILL);
+    ::waitpid(alive, nullptr, 0);
+    leftovers.note(uid, uid, now);
+    leftovers.clear({}, later);
+    CHECK(leftovers.next() != Instant::never());  // 3000 names are more than a slice
+    clear();
+    CHECK(leftovers.next() == Instant::never());
+    CHECK_FALSE(there("file" + own));
+    CHECK_FALSE(there("tree" + own));
+    CHECK(file_exists(AT_FDCWD, closed.path + "/file" + own));
+    CHECK(there("file" + std::to_string(other)));
+    CHECK(there("tree" + std::to_string(other)));
+    shmid_ds shm{};
+    CHECK(::shmctl(ids[0][0], IPC_STAT, &shm) != 0);
+    CHECK(::semctl(ids[0][1], 0, GETVAL) < 0);
+    CHECK(::msgctl(ids[0][2], IPC_STAT, nullptr) != 0);
+    CHECK(::shmctl(ids[1][0], IPC_RMID, nullptr) == 0);
+    CHECK(::semctl(ids[1][1], 0, IPC_RMID) == 0);
+    CHECK(::msgctl(ids[1][2], IPC_RMID, nullptr) == 0);
+    for (const int fd : segments) ::close(fd);
+}
