@@ -1,7 +1,6 @@
 #include "grainserver/shell/grain_files.h"
 
 #include <algorithm>
-#include <csignal>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -93,10 +92,9 @@ void adopt_outputs(int grain, Adopted &a) {
 Status furnish(int grain, const std::string &bytes) {
     const Result<Fd> room = files::make_room(grain);
     if (!room) return room.status();
-    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-    Fd input(::openat(room->get(), files::input_name, flags, 0600));
-    if (!input || !write_all(input.get(), bytes) || !input.close_checked()) return file_error(files::input_name, errno);
-    return Status::ok();
+    Fd input(::openat(room->get(), files::input_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    const bool good = input && write_all(input.get(), bytes) && input.close_checked();
+    return good ? Status::ok() : file_error(files::input_name, errno);
 }
 
 // Grains under other accounts must reach their rooms and homes; the directories above cannot be listed.
@@ -222,13 +220,11 @@ Status GrainFiles::make_home(const std::string &user, const files::Account &acco
 Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
     const std::string name = name_of(id);
     const mode_t mode = identities_.users() ? 0711 : 0700;
-    const auto make = [&] { return ::mkdirat(grains_.get(), name.c_str(), mode) == 0; };
-    bool made = make();
-    if (!made && errno == EEXIST) {
-        if (Status s = remove(id); !s) return s;
-        made = make();
-    }
-    if (!made) return file_error(name, errno);
+    const auto make = [&] { return ::mkdirat(grains_.get(), name.c_str(), mode) == 0 ? 0 : errno; };
+    int error = make();
+    if (Status s = error == EEXIST ? remove(id) : Status::ok(); !s) return s;
+    if (error == EEXIST) error = make();
+    if (error != 0) return file_error(name, error);
     Result<Fd> grain = directory_of(id);
     Status s = grain ? fill(grain->get(), id, launch, epoch) : grain.status();
     if (!s && !remove(id)) s.text += " (and its directory could not be removed)";
@@ -323,10 +319,10 @@ DirFacts GrainFiles::look(const GrainId &id, bool ended) const {
     const Result<std::vector<std::string>> names = list_directory(room->fd.get());
     if (!names) return facts;
     const auto size_of = [&](const std::string &name) { return files::foreign_size(*room, name, &facts.strange); };
+    const bool announces = std::binary_search(names->begin(), names->end(), files::announce_name);
+    facts.announced = announces && size_of(files::announce_name) >= 0;
     for (const std::string &name : *names) {
-        if (name == files::announce_name) {
-            facts.announced = size_of(name) >= 0;
-        } else if (const std::uint32_t k = files::sequence_of(name, "checkpoint.")) {
+        if (const std::uint32_t k = files::sequence_of(name, "checkpoint.")) {
             const std::int64_t size = size_of(name);
             if (size >= 0) facts.checkpoints[k] = static_cast<std::uint64_t>(size);
         } else if (const std::uint32_t n = files::sequence_of(name, "out.")) {

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/require.h"
 #include "grainserver/files/program_mark.h"
-#include "locks/lock_search.h"
+#include "locks/files/lock_search.h"
 
 namespace dcs::server {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
-// A directory with all that is in it goes, in steps, however deep and wide strangers made it. Symbolic links are removed,
-// not followed, and nothing outside is touched, even while its owner moves parts of it: whoever does that gets an error.
+// Removes a directory with all that is in it, in steps, however deep and wide its owner made it. Symbolic links are
+// removed, not followed, and nothing outside is touched, even while the owner moves parts of it: that ends in an error.
 #include <string>
 #include <vector>
 

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "locks/lock_request.h"
-#include "locks/queue.h"
-#include "locks/run_log.h"
+#include "locks/files/queue.h"
+#include "locks/files/run_log.h"
 
 namespace dcs::locks {
 

@@ -8,7 +8,7 @@
 #include "base/failpoint.h"
 #include "base/require.h"
 #include "locks/adaptive_get.h"
-#include "locks/lock_search.h"
+#include "locks/files/lock_search.h"
 #include "locks/run_end.h"
 
 namespace dcs::locks {

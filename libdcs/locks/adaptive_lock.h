@@ -5,7 +5,7 @@
 #include <string>
 
 #include "locks/lock_request.h"
-#include "locks/run_log.h"
+#include "locks/files/run_log.h"
 
 namespace dcs::locks {
 

@@ -9,7 +9,7 @@
 #include "locks/adaptive_get.h"
 #include "locks/belief.h"
 #include "locks/run_end.h"
-#include "locks/world.h"
+#include "locks/files/world.h"
 
 namespace dcs::locks {
 namespace {

@@ -1,5 +1,5 @@
 #include "locks/adaptive_rule.h"
-#include "locks/world.h"
+#include "locks/files/world.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 // atom is held is an argument, because only the kernel knows it.
 #include <cstdint>
 
-#include "locks/record.h"
+#include "locks/files/record.h"
 
 namespace dcs::locks {
 

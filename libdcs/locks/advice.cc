@@ -1,5 +1,5 @@
 #include "locks/advice.h"
-#include "locks/world.h"
+#include "locks/files/world.h"
 
 #include <algorithm>
 #include <cmath>

@@ -17,7 +17,7 @@
 #include "base/planted.h"
 #include "locks/life_limit.h"
 #include "locks/spawn.h"
-#include "locks/world.h"
+#include "locks/files/world.h"
 
 namespace dcs::locks {
 namespace {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/planted.h"
-#include "locks/lock_search.h"
+#include "locks/files/lock_search.h"
 #include "process/stat.h"
 
 namespace dcs::locks {

@@ -9,8 +9,8 @@
 #include <sys/types.h>
 
 #include "locks/kill_carefully.h"
-#include "locks/lock_file.h"
-#include "locks/record.h"
+#include "locks/files/lock_file.h"
+#include "locks/files/record.h"
 
 namespace dcs::locks {
 

@@ -10,9 +10,9 @@
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "locks/lock_search.h"
-#include "locks/queue.h"
-#include "locks/slot_table.h"
+#include "locks/files/lock_search.h"
+#include "locks/files/queue.h"
+#include "locks/files/slot_table.h"
 #include "locks/slot_wait.h"
 
 namespace dcs::locks {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "locks/lock_file.h"
-#include "locks/slot_table.h"
+#include "locks/files/lock_file.h"
+#include "locks/files/slot_table.h"
 
 namespace dcs::locks {
 

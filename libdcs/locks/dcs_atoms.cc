@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "locks/lock_search.h"
-#include "locks/record.h"
+#include "locks/files/lock_search.h"
+#include "locks/files/record.h"
 
 namespace dcs::locks {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "locks/record.h"
-#include "locks/world.h"
+#include "locks/files/record.h"
+#include "locks/files/world.h"
 
 namespace dcs::locks {
 

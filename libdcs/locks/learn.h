@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "locks/sample.h"
+#include "locks/files/sample.h"
 
 namespace dcs::locks {
 

@@ -8,7 +8,7 @@
 
 #include "base/planted.h"
 #include "base/require.h"
-#include "locks/world.h"
+#include "locks/files/world.h"
 
 namespace dcs::locks {
 namespace {

@@ -3,7 +3,7 @@
 // used CPU or did I/O continues and is checked again, up to the hard limit.
 #include <cstdint>
 
-#include "locks/record.h"
+#include "locks/files/record.h"
 #include "locks/run_tree.h"
 
 namespace dcs::locks {

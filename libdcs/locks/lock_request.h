@@ -6,7 +6,7 @@
 #include "locks/adaptive_rule.h"
 #include "locks/kill_carefully.h"
 #include "locks/learn.h"
-#include "locks/lock_file.h"
+#include "locks/files/lock_file.h"
 
 namespace dcs::locks {
 

@@ -7,9 +7,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "locks/run_log.h"
-#include "locks/sample.h"
-#include "locks/world.h"
+#include "locks/files/run_log.h"
+#include "locks/files/sample.h"
+#include "locks/files/world.h"
 
 namespace dcs::locks {
 namespace {

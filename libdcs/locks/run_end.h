@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "locks/lock_file.h"
-#include "locks/record.h"
+#include "locks/files/lock_file.h"
+#include "locks/files/record.h"
 
 namespace dcs::locks {
 

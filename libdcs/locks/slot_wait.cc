@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/planted.h"
 #include "process/stat.h"
-#include "locks/slot_table.h"
+#include "locks/files/slot_table.h"
 
 namespace dcs::locks {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "locks/slot_table.h"
+#include "locks/files/slot_table.h"
 
 namespace dcs::locks {
 

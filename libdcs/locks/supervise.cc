@@ -18,7 +18,7 @@
 #include "locks/leaf.h"
 #include "locks/life_limit.h"
 #include "locks/spawn.h"
-#include "locks/world.h"
+#include "locks/files/world.h"
 
 namespace dcs::locks {
 namespace {

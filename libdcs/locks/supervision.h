@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "locks/kill_carefully.h"
-#include "locks/record.h"
+#include "locks/files/record.h"
 
 namespace dcs::locks {
 

@@ -1,7 +1,7 @@
 #pragma once
 // The implementation of Store, a class with its files by subject: plan.cc (the steps of a turn),
 // commit.cc (steps up to the commit), journal_turns.cc (a commit into the journal, and what recovery
-// finds there), apply.cc (the steps after it, also replayed), behind.cc (applying in groups), flush.cc
+// finds there), apply.cc (the steps after it, also replayed), catch_up.cc (applying in groups), flush.cc
 // (syncing and dropping roots), reserve.cc (a full disk), recover.cc (open), damage.cc (how open
 // handles damage).
 #include <deque>
@@ -85,7 +85,7 @@ private:
     std::string where_is(std::uint64_t turn) const;
     Result<std::string> read_root(std::uint64_t turn);
 
-    // behind.cc
+    // catch_up.cc
     bool may_lag(const TurnPlan &plan) const;
     bool lags_too_far() const;
     void put_behind(const TurnPlan &plan);

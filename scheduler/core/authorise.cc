@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "scheduler/core/missing.h"
+#include "scheduler/state/missing.h"
 #include "wire/content_check.h"
 
 namespace dcs::core {

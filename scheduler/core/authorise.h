@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "scheduler/core/input.h"
+#include "scheduler/state/input.h"
 #include "wire/message.h"
 
 namespace dcs::core {

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "scheduler/core/authorise.h"
-#include "scheduler/core/draft.h"
-#include "scheduler/core/missing.h"
+#include "scheduler/state/draft.h"
+#include "scheduler/state/missing.h"
 #include "wire/session_check.h"
 
 namespace dcs::core {

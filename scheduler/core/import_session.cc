@@ -1,7 +1,7 @@
 // `dcs session import`: an export becomes a terminated session of the caller, in one turn, alone
 // or in the place of one that is terminated or damaged.
 #include "scheduler/core/decisions.h"
-#include "scheduler/core/derived.h"
+#include "scheduler/state/derived.h"
 
 namespace dcs::core {
 namespace {

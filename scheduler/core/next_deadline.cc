@@ -1,4 +1,4 @@
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 
 namespace dcs::core {
 

@@ -1,6 +1,6 @@
 // d_open_ses, d_resume_ses, d_reopen_ses, replay of a terminated session included.
 #include "scheduler/core/decisions.h"
-#include "scheduler/core/seniority.h"
+#include "scheduler/state/seniority.h"
 
 namespace dcs::core {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/confinement.h"
 #include "base/limits.h"
 #include "scheduler/core/decisions.h"
-#include "scheduler/core/seniority.h"
+#include "scheduler/state/seniority.h"
 
 namespace dcs::core {
 namespace {

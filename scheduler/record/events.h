@@ -1,7 +1,7 @@
 #pragma once
 // What a change means for its session's event log (wire/event_log.h). The log is derived from the very changes that
 // a turn makes durable, so the two cannot part.
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "wire/event_log.h"
 
 namespace dcs::record {

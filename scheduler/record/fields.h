@@ -81,7 +81,7 @@ template <> struct Fields<core::OldLease> {
 template <> struct Fields<core::Move> {
     static void list(auto &a) {
         using M = core::Move;
-        a.field(1, "reason", &M::reason, "place in the list of scheduler/core/statuses.h");
+        a.field(1, "reason", &M::reason, "place in the list of scheduler/state/statuses.h");
         a.field(2, "host", &M::host, "that it left");
         a.field(3, "incarnation", &M::incarnation, "that ended there");
         a.field(4, "detail", &M::detail, "in words");

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "store/store.h"
 #include "wire/event_log.h"
 

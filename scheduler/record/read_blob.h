@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "store/store.h"
 
 namespace dcs::record {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/planted.h"
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "scheduler/record/codec.h"
 #include "scheduler/record/paths.h"
 #include "scheduler/record/templates.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "wire/session_calls.h"
 #include "store/store.h"
 

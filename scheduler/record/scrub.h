@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "scheduler/record/read_ahead.h"
 #include "store/store.h"
 

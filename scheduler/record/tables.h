@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 
 namespace dcs::record {
 

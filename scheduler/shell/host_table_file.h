@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 
 namespace dcs::shell {
 

@@ -16,7 +16,7 @@
 
 #include "base/instant.h"
 #include "net/loop.h"
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "scheduler/shell/address.h"
 #include "scheduler/shell/probe_socket.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "daemon/options.h"
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "scheduler/turn/user_limits.h"
 
 namespace dcs::shell {

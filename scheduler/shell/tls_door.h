@@ -6,7 +6,7 @@
 #include "net/loop.h"
 #include "pki/authority.h"
 #include "scheduler/keeper/keeper_client.h"
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "wire/join_calls.h"
 
 namespace dcs::shell {

@@ -5,7 +5,7 @@
 // them set aside.
 #include <string>
 
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "scheduler/turn/connections.h"
 
 namespace dcs::turn {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "scheduler/turn/intake.h"
 
 namespace dcs::turn {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "scheduler/library/library.h"
 #include "scheduler/turn/outside.h"
 

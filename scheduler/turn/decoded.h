@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "scheduler/core/input.h"
+#include "scheduler/state/input.h"
 #include "scheduler/turn/connections.h"
 #include "scheduler/turn/contents.h"
 #include "scheduler/turn/imports.h"

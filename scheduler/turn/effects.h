@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "scheduler/record/read_blob.h"
 #include "scheduler/record/scrub.h"
 #include "scheduler/turn/contents.h"

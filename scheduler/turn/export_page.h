@@ -1,7 +1,7 @@
 #pragma once
 // A page of a session for `dcs session export`: entities from the State, bytes from the store.
 #include "base/status.h"
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "store/store.h"
 #include "wire/session_calls.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "scheduler/core/input.h"
+#include "scheduler/state/input.h"
 #include "scheduler/turn/contents.h"
 
 namespace dcs::turn {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/ids.h"
-#include "scheduler/core/input.h"
+#include "scheduler/state/input.h"
 #include "scheduler/turn/user_limits.h"
 #include "wire/message.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <map>
 
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "scheduler/turn/outside.h"
 
 namespace dcs::turn {

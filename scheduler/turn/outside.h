@@ -7,7 +7,7 @@
 
 #include "base/ids.h"
 #include "base/instant.h"
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "scheduler/library/library.h"
 #include "store/store.h"
 #include "wire/message.h"

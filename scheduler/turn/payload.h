@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/checksum.h"
-#include "scheduler/core/input.h"
+#include "scheduler/state/input.h"
 
 namespace dcs::turn {
 

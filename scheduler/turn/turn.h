@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "scheduler/record/plan.h"
 #include "scheduler/record/scrub.h"
 #include "scheduler/turn/concerns.h"

@@ -2,7 +2,7 @@
 // How much work an input is, in small requests. Turns are filled, and users charged, by it.
 #include <cstddef>
 
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "scheduler/record/read_blob.h"
 
 namespace dcs::turn {

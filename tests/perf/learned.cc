@@ -13,7 +13,7 @@
 #include <random>
 
 #include "locks/learn.h"
-#include "locks/run_log.h"
+#include "locks/files/run_log.h"
 
 namespace dcs::locks {
 namespace {

@@ -21,7 +21,7 @@
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "locks/counted_slots.h"
-#include "locks/queue.h"
+#include "locks/files/queue.h"
 
 using namespace dcs;
 using namespace dcs::locks;

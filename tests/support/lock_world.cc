@@ -3,8 +3,8 @@
 //   DCS_LOCK_TEST_BOOT_ID              32 hex digits; minus signs are left out
 //   DCS_LOCK_TEST_PIDNS                inode of the pid namespace
 //   DCS_LOCK_TEST_HOST                 name of the host
-// What is not named is as it is. Instead of libdcs/locks/world.cc, which the linker then leaves out.
-#include "locks/world.h"
+// What is not named is as it is. Instead of libdcs/locks/files/world.cc, which the linker then leaves out.
+#include "locks/files/world.h"
 
 #include <cstdlib>
 #include <ctime>

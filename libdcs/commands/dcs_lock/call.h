@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "locks/world.h"
+#include "locks/files/world.h"
 #include "options.h"
 
 namespace dcs::lock_command {

@@ -11,7 +11,7 @@
 
 #include "base/version.h"
 #include "call.h"
-#include "locks/lock_file.h"
+#include "locks/files/lock_file.h"
 #include "quantity.h"
 #include "request.h"
 #include "say.h"

@@ -13,7 +13,7 @@
 
 #include "base/failpoint.h"
 #include "process/stat.h"
-#include "locks/world.h"
+#include "locks/files/world.h"
 
 namespace dcs::lock_command {
 namespace {

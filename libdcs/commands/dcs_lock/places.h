@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "locks/counted_slots.h"
-#include "locks/queue.h"
+#include "locks/files/queue.h"
 #include "options.h"
 
 namespace dcs::lock_command {

@@ -9,7 +9,7 @@
 
 #include "base/option_table.h"
 #include "locks/counted_slots.h"
-#include "locks/record.h"
+#include "locks/files/record.h"
 
 namespace dcs::lock_command {
 namespace {

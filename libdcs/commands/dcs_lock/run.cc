@@ -6,7 +6,7 @@
 #include "base/planted.h"
 #include "call.h"
 #include "process/table.h"
-#include "locks/run_log.h"
+#include "locks/files/run_log.h"
 #include "quantity.h"
 #include "request.h"
 #include "say.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "store/store.h"
 
 namespace dcs::test {

@@ -1,15 +1,15 @@
 // A lock file that anybody wrote into: its header, its records, its samples and refusals; and names of atoms.
-#include "locks/lock_file.h"
+#include "locks/files/lock_file.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "locks/block.h"
-#include "locks/lock_header.h"
-#include "locks/record.h"
-#include "locks/run_log.h"
-#include "locks/sample.h"
+#include "locks/files/block.h"
+#include "locks/files/lock_header.h"
+#include "locks/files/record.h"
+#include "locks/files/run_log.h"
+#include "locks/files/sample.h"
 
 namespace dcs::fuzz {
 namespace {

@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "locks/atom.h"
-#include "locks/lock_file.h"
+#include "locks/files/atom.h"
+#include "locks/files/lock_file.h"
 
 namespace dcs::locks::perf {
 

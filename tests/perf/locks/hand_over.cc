@@ -12,7 +12,7 @@
 
 #include "bench.h"
 #include "locks/adaptive_lock.h"
-#include "locks/queue.h"
+#include "locks/files/queue.h"
 
 namespace dcs::locks::perf {
 namespace {

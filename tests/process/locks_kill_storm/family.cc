@@ -2,7 +2,7 @@
 
 #include "locks/adaptive_lock.h"
 #include "locks/counted_slots.h"
-#include "locks/queue.h"
+#include "locks/files/queue.h"
 
 namespace storm {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "backupd/core/state.h"
 #include "grainserver/core/state.h"
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "sim/clock.h"
 
 namespace dcs::sim {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "sim/clock.h"
 #include "sim/scheduler_node.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "sim/clock.h"
 
 namespace dcs::sim {

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "sim/clock.h"
 #include "sim/host.h"
 #include "wire/message.h"

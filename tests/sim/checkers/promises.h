@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "sim/clock.h"
 #include "sim/control_node.h"
 #include "wire/message.h"

@@ -4,7 +4,7 @@
 // behind it.
 #include <vector>
 
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 #include "sim/clock.h"
 #include "wire/message.h"
 

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "commands/dcs_lock/quantity.h"
 #include "commands/dcs_lock/say.h"
-#include "locks/record.h"
+#include "locks/files/record.h"
 
 using namespace dcs::lock_command;
 

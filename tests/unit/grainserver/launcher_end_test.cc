@@ -1,5 +1,5 @@
 // The launcher ends grains, whole trees of them, and ends itself.
-#include "locks/lock_search.h"
+#include "locks/files/lock_search.h"
 #include "launcher_bench.h"
 #include "places.h"
 

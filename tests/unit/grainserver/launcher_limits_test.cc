@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "grainserver/launcher/disk_use.h"
-#include "grainserver/launcher/leaves.h"
 #include "grainserver/launcher/leftovers.h"
 #include "launcher_bench.h"
 
@@ -279,76 +278,6 @@ TEST_CASE("no leaf of a control group is left, not by ended grains and not by a 
     for (const pid_t pid : members) REQUIRE(soon([&] { return gone(pid); }));
     REQUIRE(soon([&] { return groups.leaves().empty(); }));
     put_file(p.path(g) + "/exit", "");
-}
-
-// A host whose control groups are files of a directory.
-struct PaperGroups {
-    ScratchDir d;
-    std::string group = d.path + "/cg/dcs/dcs-1-2";
-    launcher::Cgroups groups;
-    PaperGroups() {
-        file(d.path + "/proc/self/cgroup", "0::/dcs\n");
-        file(d.path + "/proc/self/mountinfo", "31 23 0:28 / /cg rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
-        file(d.path + "/cg/dcs/cgroup.controllers", "pids\n");
-        file(d.path + "/cg/dcs/cgroup.subtree_control", "");
-        file(group + "/cgroup.subtree_control", "");
-        file(group + "/probe/cgroup.procs", "");
-        REQUIRE(groups.open("dcs-1-2", d.path).find("v2 pids") != std::string::npos);
-    }
-    static void file(const std::string &path, const std::string &text) {
-        REQUIRE(make_directories(path.substr(0, path.rfind('/'))));
-        put_file(path, text);
-    }
-    void leaf(const std::string &name) {
-        for (const char *of : {"cgroup.procs", "cgroup.kill", "pids.max"}) file(group + "/" + name + "/" + of, "");
-        file(group + "/" + name + "/pids.events", "max 0\n");
-    }
-};
-
-TEST_CASE("a leaf with a process in it goes to no other grain") {
-    PaperGroups p;
-    p.leaf("a");
-    p.leaf("b");
-    launcher::Leaves leaves(p.groups);
-    files::Limits limits;
-    limits.processes = 5;
-    launcher::Leaf a = leaves.take("a", limits);
-    REQUIRE((a.there && a.processes && a.name == "a"));
-    p.file(p.group + "/a/cgroup.procs", "17\n");
-    REQUIRE_FALSE(leaves.give_back(a));
-    REQUIRE(a.there);
-    REQUIRE_FALSE(leaves.any_spare());
-    launcher::Leaf b = leaves.take("b", limits);
-    REQUIRE(b.name == "b");
-    REQUIRE(leaves.give_back(b));
-    REQUIRE((!b.there && leaves.any_spare()));
-    p.file(p.group + "/b/cgroup.procs", "18\n");  // in the meantime, by somebody with the right to
-    p.leaf("c");
-    REQUIRE(leaves.take("c", limits).name == "c");
-}
-
-TEST_CASE("a spare leaf goes to a grain of the same limits, which answers for no other's refusals") {
-    PaperGroups p;
-    for (const char *name : {"a", "b", "c", "d"}) p.leaf(name);
-    launcher::Leaves leaves(p.groups);
-    files::Limits five, six, memory;
-    five.processes = memory.processes = 5;
-    six.processes = 6;
-    memory.memory_mb = 64;
-    launcher::Leaf a = leaves.take("a", five);
-    REQUIRE(a.refused == 0);
-    p.file(p.group + "/a/pids.events", "max 3\n");
-    REQUIRE(launcher::Cgroups::refused_in(a) == 3);
-    REQUIRE(leaves.give_back(a));
-    REQUIRE(leaves.take("b", six).name == "b");
-    REQUIRE(leaves.take("c", memory).name == "c");
-    launcher::Leaf again = leaves.take("d", five);
-    REQUIRE(again.name == "a");
-    REQUIRE(again.refused == 3);
-    again.sealed = true;  // its limit is not what the next grain's would be
-    REQUIRE_FALSE(leaves.give_back(again));  // a directory of files cannot be removed as a leaf can
-    REQUIRE_FALSE(leaves.any_spare());
-    REQUIRE(leaves.take("a", five).name != "a");
 }
 
 TEST_CASE("version 2 of control groups, as its files are") {

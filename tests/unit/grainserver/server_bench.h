@@ -16,7 +16,7 @@
 #include "daemon/spawn.h"
 #include "process/stat.h"
 #include "locks/dcs_atoms.h"
-#include "locks/lock_search.h"
+#include "locks/files/lock_search.h"
 #include "places.h"
 #include "scratch_dir.h"
 #include "slot_held.h"

@@ -4,7 +4,7 @@
 #include <set>
 #include <sys/stat.h>
 
-#include "locks/lock_search.h"
+#include "locks/files/lock_search.h"
 #include "scratch.h"
 #include "support/catch.h"
 

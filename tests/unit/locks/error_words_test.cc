@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "dcs_lock.h"
-#include "locks/atom.h"
+#include "locks/files/atom.h"
 #include "scratch.h"
 #include "support/catch.h"
 

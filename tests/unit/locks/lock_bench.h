@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "locks/lock_file.h"
+#include "locks/files/lock_file.h"
 #include "process/stat.h"
 #include "scratch.h"
 #include "support/catch.h"

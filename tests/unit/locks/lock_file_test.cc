@@ -1,4 +1,4 @@
-#include "locks/lock_file.h"
+#include "locks/files/lock_file.h"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "locks/lock_search.h"
+#include "locks/files/lock_search.h"
 #include "process/identity.h"
-#include "locks/record.h"
-#include "locks/sample.h"
+#include "locks/files/record.h"
+#include "locks/files/sample.h"
 #include "scratch.h"
 #include "support/catch.h"
 

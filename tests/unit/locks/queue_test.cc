@@ -1,4 +1,4 @@
-#include "locks/queue.h"
+#include "locks/files/queue.h"
 
 #include <fstream>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "locks/run_log.h"
+#include "locks/files/run_log.h"
 
 #include <algorithm>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "locks/session_claims.h"
+#include "locks/files/session_claims.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "locks/counted_slots.h"
-#include "locks/world.h"
+#include "locks/files/world.h"
 #include "lock_bench.h"
 
 namespace lock_bench {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <sys/resource.h>
 
-#include "locks/queue.h"
+#include "locks/files/queue.h"
 #include "slot_bench.h"
 
 using namespace lock_bench;

@@ -1,6 +1,6 @@
 #pragma once
 // This host, but with clocks that a test steps, and another boot or host where it says so.
-#include "locks/world.h"
+#include "locks/files/world.h"
 
 namespace scratch {
 

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "locks/lock_file.h"
+#include "locks/files/lock_file.h"
 #include "scratch.h"
 #include "victims.h"
 

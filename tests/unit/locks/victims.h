@@ -15,9 +15,9 @@
 
 #include "process/identity.h"
 #include "process/table.h"
-#include "locks/record.h"
+#include "locks/files/record.h"
 #include "locks/run_tree.h"
-#include "locks/world.h"
+#include "locks/files/world.h"
 #include "support/catch.h"
 
 namespace victims {

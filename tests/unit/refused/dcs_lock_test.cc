@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "commands/dcs_lock/call.h"
-#include "locks/queue.h"
-#include "locks/world.h"
+#include "locks/files/queue.h"
+#include "locks/files/world.h"
 #include "support/catch.h"
 #include "support/refuse.h"
 #include "unit/locks/lock_bench.h"

@@ -3,7 +3,7 @@
 // hosts their names. Payloads appear as lengths; tokens do not appear.
 #include <string>
 
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 
 namespace dcs::core {
 

@@ -2,7 +2,7 @@
 // Pieces of the lines that describe.cc and describe_input.cc write.
 #include <string>
 
-#include "scheduler/core/state.h"
+#include "scheduler/state/state.h"
 
 namespace dcs::core {
 

@@ -2,7 +2,7 @@
 // The whole State as text, entities and everything derived: equal text, equal State.
 #include <sstream>
 
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 
 namespace dcs::core {
 

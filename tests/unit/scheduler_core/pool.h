@@ -13,7 +13,7 @@
 
 #include "base/limits.h"
 #include "base/status.h"
-#include "scheduler/core/decision.h"
+#include "scheduler/state/decision.h"
 #include "describe.h"
 #include "support/catch.h"
 

@@ -10,7 +10,7 @@
 #include "commands/dcs/frame/unicode.h"
 #include "daemons.h"
 #include "locks/dcs_atoms.h"
-#include "locks/lock_search.h"
+#include "locks/files/lock_search.h"
 
 namespace dcs::commands {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "arguments.h"
 #include "locks/dcs_atoms.h"
-#include "locks/lock_search.h"
+#include "locks/files/lock_search.h"
 
 namespace dcs::commands {
 namespace {

@@ -3,7 +3,7 @@
 //
 //   pool                  servers N / slots K / interval S / courtesy watch, written by `dcs up`
 //   up.lock               held while `dcs up` or `dcs down` works on the directory
-//   maps.lock             which sessions a `dcs map` works for (locks/session_claims.h)
+//   maps.lock             which sessions a `dcs map` works for (locks/files/session_claims.h)
 //   scheduler/            lock, user.sock, server.sock, hosts, state/, log
 //   backup/               lock, backup.sock, state/, log
 //   servers/NAME/         lock, launcher.lock, launcher.sock, log, slots/, grains/

@@ -18,7 +18,7 @@
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/placeholders.h"
 #include "commands/dcs/run/start_options.h"
-#include "locks/lock_search.h"
+#include "locks/files/lock_search.h"
 #include "files.h"
 #include "progress.h"
 #include "session.h"

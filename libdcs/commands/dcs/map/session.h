@@ -6,7 +6,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/frame/call.h"
-#include "locks/session_claims.h"
+#include "locks/files/session_claims.h"
 #include "files.h"
 #include "plan.h"
 

@@ -8,7 +8,7 @@
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
 #include "locks/dcs_atoms.h"
-#include "locks/lock_search.h"
+#include "locks/files/lock_search.h"
 #include "processes.h"
 
 namespace dcs::commands {

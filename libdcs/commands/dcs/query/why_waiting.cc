@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "locks/lock_search.h"
+#include "locks/files/lock_search.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/unicode.h"
 

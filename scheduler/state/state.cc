@@ -1,0 +1,123 @@
+#include "scheduler/state/state.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace dcs::core {
+
+const char *name_of(GrainStatus s) {
+    constexpr const char *names[] = {"ready", "running", "finished", "killed"};
+    return names[static_cast<int>(s)];
+}
+Phase phase_of(GrainStatus s) {
+    const Phase phases[] = {Ready{}, Running{}, Finished{}, Killed{}};
+    return phases[static_cast<int>(s)];
+}
+const char *name_of(SessionStatus s) {
+    return s == SessionStatus::active ? "active" : "terminated";
+}
+const char *name_of(HostStatus s) {
+    constexpr const char *names[] = {"unknown", "active", "delinquent", "dead"};
+    return names[static_cast<int>(s)];
+}
+
+const char *name_of(MoveReason r) {
+    constexpr const char *names[] = {"failed",     "no_program",   "start_failed", "given_back", "usurped",
+                                     "host_dead",  "host_lost",    "host_removed", "host_closed", "gap",
+                                     "restarted",  "session_closed", "longer_copy", "over_limit", "shut_out",
+                                     "thrashed",   "cannot_start", "given_up"};
+    static_assert(std::size(names) == move_reasons);
+    return names[static_cast<int>(r)];
+}
+
+namespace {
+// More groups mean less to look through when a program is missing somewhere, and more queues.
+constexpr std::uint32_t program_groups = 31;
+
+std::uint8_t bits_of(std::int32_t n) {
+    return n <= 0 ? 0 : static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint32_t>(n)));
+}
+}  // namespace
+
+Shape shape_of(const Grain &g) {
+    Shape shape;
+    shape.host_class = g.demands->host_class;
+    shape.thrash_bits = bits_of(g.demands->thrash);
+    shape.memory_bits = bits_of(g.demands->memory_mb);
+    shape.program_group = static_cast<std::uint8_t>(g.program % program_groups);
+    shape.form = wire::form_needed(g.demands);
+    shape.cores = g.demands->cores;
+    shape.binary_classes = g.files->binary_classes;
+    return shape;
+}
+
+HostConfig with_setting(HostConfig table, const HostSetting &setting) {
+    if (setting.slots >= 0) table.slots = setting.slots;
+    if (setting.interval.ns >= 0) table.interval = setting.interval;
+    if (setting.alert.ns >= 0) table.alert = setting.alert;
+    if (setting.limit.ns >= 0) table.limit = setting.limit;
+    if (setting.extended.ns >= 0) table.extended = setting.extended;
+    if (setting.host_class != 0) table.host_class = setting.host_class;
+    // Of a table that was reread after something had been set.
+    table.alert = std::max(table.alert, table.interval);
+    table.limit = std::max(table.limit, table.alert);
+    table.extended = std::max(table.extended, table.limit);
+    return table;
+}
+
+const std::string &binary_class_of(const Host &host) {
+    return host.binary_class.empty() ? host.config->binary_class : host.binary_class;
+}
+
+Instant lapse_of(const Host &host) {
+    Instant first = Instant::never();
+    for (const HeldBack &h : host.held_back) first = std::min(first, h.until);
+    for (const auto &[program, until] : host.missing) first = std::min(first, until);
+    return first;
+}
+
+bool circles(const Grain &g) {
+    return !g.is_over() && (g.returns >= limits::returns_told || g.refusals >= limits::returns_told);
+}
+
+const Session *State::session(const SessionKey &key) const {
+    const auto it = sessions.find(key);
+    return it == sessions.end() ? nullptr : &it->second;
+}
+
+const Grain *State::grain(const GrainKey &key) const {
+    const Session *s = session(key.session);
+    if (!s) return nullptr;
+    const auto it = s->grains.find(key.grain);
+    return it == s->grains.end() ? nullptr : &it->second;
+}
+
+const Host *State::host(HostId id) const {
+    if (static_cast<std::size_t>(id) >= hosts.size()) return nullptr;  // no_host too
+    return &hosts[static_cast<std::size_t>(id)];
+}
+
+HostId State::host_id(const std::string &name) const {
+    const auto it = host_ids.find(name);
+    return it == host_ids.end() ? no_host : it->second;
+}
+
+bool State::takes_grains(HostId id) const {
+    const Host *h = host(id);
+    if (!h || !h->configured || h->status != HostStatus::active || h->conn == 0) return false;
+    return !h->setting.drained && h->shut.empty() && !too_open(*h);
+}
+
+std::int32_t State::free_slots(HostId id) const {
+    if (!takes_grains(id)) return 0;
+    const Host *h = host(id);
+    const auto taken = static_cast<std::int64_t>(running[static_cast<std::size_t>(id)].size());
+    return taken >= h->config->slots ? 0 : static_cast<std::int32_t>(h->config->slots - taken);
+}
+
+std::string State::host_name(HostId id) const {
+    const Host *h = host(id);
+    return h ? h->config->name : std::string();
+}
+
+}  // namespace dcs::core
