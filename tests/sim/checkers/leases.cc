@@ -49,7 +49,7 @@ void Leases::launched(ConnId conn, const wire::Launch &launch, const core::State
         const core::Host &host = state.hosts[i];
         if (host.conn != conn) continue;
         if (state.running[i].size() > static_cast<std::size_t>(host.config->slots) + host.usurping.size() +
-                                           state.ahead[i].size())
+                                           std::max(state.ahead[i].size(), static_cast<std::size_t>(host.pace.ahead)))
             clock_.complain("slots", host.config->name + " is given a grain beyond its " +
                                          std::to_string(host.config->slots) + " slots");
         return;
