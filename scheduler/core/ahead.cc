@@ -16,7 +16,7 @@ namespace dcs::core {
 namespace {
 
 constexpr Duration window = seconds(1);
-constexpr std::int64_t most_ahead = 256;
+constexpr std::int64_t most_handed_ahead = 256;
 // Before what was called back has come back, more is not.
 constexpr Duration recall_pause = seconds(1);
 // Hosts that are looked at for one grain or slot: each gives back many.
@@ -73,7 +73,7 @@ void note_pace(Draft &d, HostId id) {
     Pace &pace = d.host(id).pace;
     const Duration passed = d.now - pace.since;
     if (passed >= window) {
-        pace.ahead = static_cast<std::int32_t>(std::min(most_ahead, pace.ended * window.ns / passed.ns));
+        pace.ahead = static_cast<std::int32_t>(std::min(most_handed_ahead, pace.ended * window.ns / passed.ns));
         pace.since = d.now;
         pace.ended = 0;
     }
@@ -100,7 +100,7 @@ void recall_for_older(Draft &d, const GrainKey &key, const Grain &grain) {
     const std::uint64_t seniority = d.state.session(key.session)->info.seniority;
     each_crowded(d, [&](HostId id) {
         if (!would_take(d.state, d.now, id, key, grain, room_ahead(d.state, id))) return false;
-        return recall(d, id, most_ahead, "grain " + to_text(key) + " comes first", [&](const GrainKey &there) {
+        return recall(d, id, most_handed_ahead, "grain " + to_text(key) + " comes first", [&](const GrainKey &there) {
                    return d.state.session(there.session)->info.seniority > seniority;
                }) > 0;
     });
