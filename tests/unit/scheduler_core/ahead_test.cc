@@ -65,9 +65,8 @@ TEST_CASE("a host is given as many grains ahead as end there in a second") {
     Stage s(1);
     CHECK(s.leased(0) == 2);
     s.learn("h1", 10);
-    CHECK(s.ahead(0) >= 9);
-    CHECK(s.ahead(0) <= 10);
-    CHECK(s.leased(0) == s.ahead(0) + 2);
+    CHECK(s.leased(0) >= 11);  // two in its slots; which ones have started its server has not said yet
+    CHECK(s.leased(0) <= 12);
     for (const GrainKey &key : s.pool.state.ahead[0]) CHECK(s.pool.state.grain(key)->lessee == s.pool.id("h1"));
     const auto hosts = s.pool.answer<wire::QueryReply>(s.ann, wire::Query{wire::QueryType::hosts});
     REQUIRE(hosts.hosts.size() == 1);
