@@ -27,6 +27,7 @@ public:
         job_.reset();
         sent.clear();
         store::StoreOptions options;
+        options.behind_turns = 0;  // tests look at the files
         options.reserve_bytes = reserve_;
         auto opened = store::Store::open(disk, record::forest(), options, nullptr);
         if (!opened) return opened.status().text;

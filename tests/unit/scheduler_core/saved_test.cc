@@ -113,6 +113,24 @@ TEST_CASE("an older lease that counts again takes back what its successor had sa
     CHECK(s.held() == 450);  // counted from its own beginning
 }
 
+TEST_CASE("two hosts that are lost by turns get their own lease back each time") {
+    Stage s;
+    s.pool.wait(seconds(40));
+    s.pool.call_in("h2");
+    s.pool.wait(seconds(21));
+    s.pool.call_in("h2");
+    REQUIRE(s.where() == "h2");
+    s.pool.wait(seconds(100));
+    REQUIRE(s.pool.status("ann/1:0") == "ready");
+    s.pool.first_call("h1", {{"ann/1:0", 1, 400}});
+    REQUIRE(s.where() == "h1");
+    s.pool.wait(seconds(100));
+    REQUIRE(s.pool.status("ann/1:0") == "ready");
+    s.pool.first_call("h2", {{"ann/1:0", 2, 10}});  // the newest lease, which was not the last that counted
+    CHECK(s.where() == "h2");
+    CHECK(s.pool.at("ann/1:0").lease == 2);
+}
+
 TEST_CASE("a grain whose end is forgotten has saved nothing") {
     Stage s;
     s.checkpoint("h1", 300);
