@@ -135,8 +135,8 @@ def down_cases():
                                           "hint: name your own by --dir DIR or DCS_DIR"], code=4, files={"d/p": None},
                 preexec=as_nobody),
         Command("down_lock", ("down",), "dcs down: @/p/up.lock is a symbolic link, not a lock file\n", files=HOSTS, code=2, prepare=no_lock),
-        Command("down_held", ("down",), ["dcs: could not stop: scheduler scheduler\n", "hint: `dcs down` again; a process "
-                                         "that a disk holds fast ends when the disk answers"],
+        Command("down_held", ("down",), ["dcs: could not stop: scheduler scheduler\n", "hint: run `dcs down` again; a process "
+                                         "that waits for a disk ends when the disk answers"],
                 refuse=NO_SIGNALS, slow=True, files={**NUMBERS, **HOSTS}, prepare=SCHEDULER),
     ]
 

@@ -31,6 +31,7 @@ store::StoreOptions small_limits(std::uint64_t seed, bool long_log) {
 Enumerator::Enumerator(std::uint64_t seed, Effort effort, std::uint64_t plant)
     : long_log_(seed % 3 == 1), options_(small_limits(seed, long_log_)), effort_(effort), random_(seed), seed_(seed) {
     options_.plant = plant;
+    if (effort_.root_files) options_.journal_bytes = options_.journal_turn_bytes = 0;
 }
 
 void Enumerator::wrong(const std::string &what) {

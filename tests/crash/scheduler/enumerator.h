@@ -21,6 +21,7 @@ struct Effort {
     int steps_before = 40;           // without crashes, so that there is something to lose
     int steps = 50;
     std::uint64_t max_states = ~0ull;
+    bool root_files = false;         // each turn in a file of its own, as large ones are, none in the journal
 };
 
 class Enumerator {

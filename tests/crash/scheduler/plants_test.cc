@@ -45,6 +45,7 @@ TEST_CASE("planted bugs of the store are caught by turns of the scheduler") {
             effort.weak = 2;
             effort.journal = 1;
             effort.deep_one_in = 30;
+            effort.root_files = planted.bug == plant_trust_visible_roots;
             Enumerator run(seed, effort, planted.bug);
             run.run();
             states += run.states;
