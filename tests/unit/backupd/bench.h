@@ -27,7 +27,8 @@ public:
         job_.reset();
         sent.clear();
         store::StoreOptions options;
-        options.behind_turns = 0;  // tests look at the files
+        options.behind_turns = 0;        // tests look at the files
+        options.journal_bytes = 65'536;  // every crash state copies it
         options.reserve_bytes = reserve_;
         auto opened = store::Store::open(disk, record::forest(), options, nullptr);
         if (!opened) return opened.status().text;

@@ -35,6 +35,7 @@ inline store::StoreOptions small_store() {
     options.append_inline_limit = 400;
     options.flush_turns = 5;
     options.reserve_bytes = 0;
+    options.journal_bytes = 16'384;  // every crash state copies it
     options.step_room = options.turn_room = 0;
     return options;
 }
