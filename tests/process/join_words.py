@@ -155,7 +155,7 @@ def clients(world):
     with open(os.path.join(here, "pool.conf"), "w") as file:
         file.write("dir /var/lib/dcs\n")
     world.join(here, "dcs: this host has not joined: @/pool.conf says that the scheduler runs on this host, in /var/lib/dcs: it "
-               "has no need to join\n", "--role", "client", code=4)
+               "does not need to join\n", "--role", "client", code=4)
 
 
 def main():

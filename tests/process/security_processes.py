@@ -15,7 +15,7 @@ NAMES = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 13: "NET_RAW"}
 WITH_POWER = {
     "dcs_keeper": ("scheduler/keeper", "libdcs/pki"),
     "dcs_warden": ("grainserver/warden", "grainserver/files"),
-    "dcs_launcher": ("grainserver/launcher", "grainserver/files", "libdcs/process", "libdcs/locks"),
+    "dcs_launcher": ("grainserver/launcher", "grainserver/files", "libdcs/process", "libdcs/locks", "libdcs/locks/files"),
     "dcs_begin": ("libdcs/commands/dcs_begin",),
 }
 

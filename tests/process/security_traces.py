@@ -98,7 +98,7 @@ import ctypes, os
 for place in ("/dev/shm", "/var/tmp", "/tmp"):
     with open(f"{place}/dcs-left-{os.getuid()}", "wb") as file:
         file.write(bytes(5 << 20))
-    os.makedirs(f"{place}/dcs-left-tree-{os.getuid()}/a/b")
+    os.makedirs(f"{place}/dcs-left-tree-{os.getuid()}/a/b", exist_ok=True)
 assert ctypes.CDLL(None).shmget(0, 5 << 20, 0o1600) >= 0
 """
 

@@ -307,7 +307,7 @@ def codes_are_for_once(pool):
     wrong = pool.code("--host", "h1")
     wrong[wrong.index("--ca-hash") + 1] = "11" * 32
     result = pool.join("thief", *wrong, check=False)
-    assert result.returncode == 5 and "authority does not have the given hash" in result.stderr, result
+    assert result.returncode == 5 and "another authority than the one whose hash was given" in result.stderr, result
     line = pool.code("--host", "h1")
     row = [t for t in pool.json("token", "ls")["tokens"] if not t["used"] and t["host"] == "h1"]
     for token in row:
