@@ -10,7 +10,8 @@ namespace {
 // nothing; numbers go on above both.
 void give_back_lease(Draft &d, const GrainKey &key, HostId id, Incarnation lease) {
     Grain &g = d.grain(key);
-    DCS_REQUIRE(lease != 0 && lease <= g.incarnation && lease != g.lease, "another lease than the last one is taken back");
+    DCS_REQUIRE(lease != 0 && lease <= g.incarnation && lease != g.lease,
+                "another lease than the last one is taken back");
     const wire::Usage newer = g.current, before = g.before;
     const auto without = [](std::int64_t a, std::int64_t b) { return std::max<std::int64_t>(0, a - b); };
     wire::Usage past = g.past;

@@ -61,7 +61,8 @@ TEST_CASE("a process that executes one program after the other shows its environ
     int without = 0;
     for (int i = 0; i < 20'000; ++i)
         if (!has_variable(environment_of(pid), "MARK=1")) ++without;
-    CHECK(without < 100);  // read once it would be a thousand; one that gets no processor amid execve(2) has none for longer
+    // Read once it would be a thousand; a process that gets no processor amid execve(2) has none for longer.
+    CHECK(without < 100);
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
 }
