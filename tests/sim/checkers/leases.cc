@@ -30,6 +30,7 @@ void Leases::begin_anew(GrainKey key, std::uint64_t seniority) {
 }
 
 void Leases::sends(ConnId conn, const wire::AnyMessage &message, const core::State &state) {
+    if (const auto *configure = std::get_if<wire::Configure>(&message)) slots_[conn] = configure->slots;
     if (const auto *launch = std::get_if<wire::Launch>(&message)) launched(conn, *launch, state);
     if (const auto *ack = std::get_if<wire::ReportAck>(&message)) acknowledged(*ack, state);
 }
@@ -48,10 +49,12 @@ void Leases::launched(ConnId conn, const wire::Launch &launch, const core::State
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         const core::Host &host = state.hosts[i];
         if (host.conn != conn) continue;
-        if (state.running[i].size() > static_cast<std::size_t>(host.config->slots) + host.usurping.size() +
+        // A turn may launch and then take a host table with fewer slots: the host had been told of more.
+        const std::int32_t slots = std::max(host.config->slots, slots_[conn]);
+        if (state.running[i].size() > static_cast<std::size_t>(slots) + host.usurping.size() +
                                            std::max(state.ahead[i].size(), static_cast<std::size_t>(host.pace.ahead)))
             clock_.complain("slots", host.config->name + " is given a grain beyond its " +
-                                         std::to_string(host.config->slots) + " slots");
+                                         std::to_string(slots) + " slots");
         return;
     }
 }

@@ -36,6 +36,7 @@ private:
     std::map<Grain, Incarnation> newest_;
     std::map<Grain, Taken> taken_;  // of whom something was taken last
     std::set<GrainKey> forgotten_;
+    std::map<ConnId, std::int32_t> slots_;  // that the host was told of last
 };
 
 }  // namespace dcs::sim
