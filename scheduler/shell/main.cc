@@ -141,6 +141,8 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (!signals) return signals.status();
     const auto keeper = keeper::KeeperClient::start(keeper_place(line, *settings));
     if (!keeper) return keeper.status();
+    const auto reader = reader::Reader::start();
+    if (!reader) return reader.status();
     const std::unique_ptr<net::Loop> loop = net::Loop::create();
     if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
     failpoint("shell.start.before_listen");
@@ -193,7 +195,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (!library_disk) return library_disk.status();
     settings->manager = std::move(manager);
     Service service(std::move(*settings), *signals, **suspect, **store, std::move(*library_disk), *loop,
-                    **keeper, std::move(*doors), std::move(setup),
+                    **keeper, **reader, std::move(*doors), std::move(setup),
                     {{*identity, mode, (*attached)->read()}, **attached, turns}, configuration);
     return service.run();
 }
