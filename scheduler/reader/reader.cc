@@ -111,7 +111,8 @@ Result<std::string> Reader::decode(std::string stream, const std::function<void(
     } catch (const std::bad_alloc &) {  // here, and its decoder is ended as any other
     }
     busy(-1);
-    const auto ended = ask(Ask::end, static_cast<std::uint32_t>(std::strtoul(number->c_str(), nullptr, 10)), 0, nullptr);
+    const auto pid = static_cast<std::uint32_t>(std::strtoul(number->c_str(), nullptr, 10));
+    const auto ended = ask(Ask::end, pid, 0, nullptr);
     if (!answer) return fail(Code::limit, "the import is refused: the scheduler has no memory for it");
     if (auto said = open_envelope(std::move(*answer))) return std::move(*said);
     return fail(Code::invalid, "the import is refused: the process that decoded it " +

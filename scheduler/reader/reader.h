@@ -1,7 +1,7 @@
 #pragma once
-// The reader: a process beside the scheduler (forked before the scheduler knows anything) that decodes imports. It reads
-// none itself: for each one it forks a decoder, which has no rights at all, gets the stream through a socket, and hands
-// back rows (wire/import_rows.h). What a stream does to its decoder is the business of the user who sent it.
+// The reader: a process beside the scheduler (forked before the scheduler knows anything) that has imports decoded. It
+// reads none itself: for each one it forks a decoder, which has no rights at all, gets the stream through a socket, and
+// hands back rows (wire/import_rows.h). What a stream does to its decoder is the business of the user who sent it.
 #include <cstdint>
 #include <functional>
 #include <memory>

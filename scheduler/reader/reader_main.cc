@@ -104,7 +104,8 @@ void run_reader(int socket) {
     const Status s = settle_reader(socket);
     if (!s) log_error(s.text);
     Decoders decoders;
-    if (s) serve_side_process(socket, patience_s, [&](std::string_view packet, int *fd) { return decoders.answer(packet, fd); });
+    const auto answer = [&](std::string_view packet, int *fd) { return decoders.answer(packet, fd); };
+    if (s) serve_side_process(socket, patience_s, answer);
     ::_exit(s ? 0 : 1);
 }
 

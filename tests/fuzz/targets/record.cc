@@ -170,7 +170,8 @@ std::vector<Seed> seeds() {
         {auth, record::encode_auth(state.auth)}, {hosts, record::encode_hosts(state)},
         {spec, wire::pack(wire::samples::spec())}, {exported_session, wire::pack(wire::samples::exported_session())},
         {exported_grain, wire::pack(wire::samples::exported_grain())}, {stamp, store::encode_stamp(77, 64)},
-        {format, store::encode_format(64)}, {names, "00000000000000000017.commit"}, {names, "a%20b"}, {import_rows, some_rows()}};
+        {format, store::encode_format(64)}, {names, "00000000000000000017.commit"}, {names, "a%20b"},
+        {import_rows, some_rows()}};
     std::vector<Seed> list;
     for (const auto &[what, bytes] : whole) {
         const std::string name = "what-" + std::to_string(what) + "-" + std::to_string(list.size());
