@@ -20,7 +20,8 @@ namespace dcs {
 namespace {
 
 // Numbers from 424 on are the same everywhere; headers of older systems lack some.
-constexpr int nr_pidfd_open = 434, nr_close_range = 436, nr_new_ruleset = 444, nr_restrict_self = 446, nr_openat2 = 437, nr_epoll_pwait2 = 441, nr_futex_waitv = 449;
+constexpr int nr_pidfd_open = 434, nr_close_range = 436, nr_openat2 = 437, nr_epoll_pwait2 = 441,
+              nr_new_ruleset = 444, nr_restrict_self = 446, nr_futex_waitv = 449;
 constexpr int truncates_known_since = 3;  // version of Landlock
 constexpr std::uint32_t allowed = SECCOMP_RET_ALLOW, denied = SECCOMP_RET_ERRNO | EPERM;
 constexpr std::uint32_t absent = SECCOMP_RET_ERRNO | ENOSYS;  // what libraries know how to do without

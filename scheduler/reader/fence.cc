@@ -23,7 +23,9 @@ constexpr unsigned longest_s = 3600;  // by the clock, for machines that are bus
 constexpr int left_to_decoders[] = {SYS_read, SYS_write, SYS_munmap, SYS_mremap, SYS_brk, SYS_madvise, SYS_futex,
                                     SYS_exit, SYS_exit_group, SYS_getpid, SYS_gettid, SYS_rt_sigreturn};
 
-Status failed_fence(const char *what) { return fail_errno(Code::io_error, std::string("fencing a decoder: ") + what, errno); }
+Status failed_fence(const char *what) {
+    return fail_errno(Code::io_error, std::string("fencing a decoder: ") + what, errno);
+}
 
 bool limit(__rlimit_resource_t what, std::uint64_t most) {
     rlimit now{};

@@ -4,6 +4,8 @@
 
 #include <sys/socket.h>
 
+#include "daemon/log.h"
+
 namespace dcs::shell {
 namespace {
 
@@ -36,6 +38,13 @@ void ImportThreads::start(std::uint64_t id, std::string stream) {
 std::vector<ImportThreads::Done> ImportThreads::take() {
     std::lock_guard<std::mutex> guard(mutex_);
     return std::exchange(done_, {});
+}
+
+// An import can wait for the next start; nothing else waits for that process.
+void ImportThreads::reader_is_gone() {
+    loop_.unwatch(watched());
+    log_error("the scheduler's reader " + reader_.how_it_ended() + ": imports of sessions are refused until the "
+              "scheduler is started again; everything else goes on");
 }
 
 Result<std::string> ImportThreads::decode(std::string stream) {

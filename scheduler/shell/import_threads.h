@@ -27,6 +27,8 @@ public:
         Result<std::string> rows;
     };
     std::vector<Done> take();
+    int watched() const { return reader_.fd(); }  // readable: the reader is gone
+    void reader_is_gone();
 
 private:
     struct Job {

@@ -73,6 +73,16 @@ std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &rec
     return rebuilt;
 }
 
+turn::Turn::Setup setup_of(record::Rebuilt &rebuilt, std::uint64_t epoch, const store::RecoveryReport &recovery) {
+    turn::Turn::Setup setup;
+    setup.state = std::move(rebuilt.state);
+    setup.state.epoch = epoch;
+    setup.set_aside = std::move(rebuilt.set_aside);
+    setup.about = turn::AboutProcess{::getpid(), boot_clock(), DCS_VERSION};
+    setup.about.problems = problems_at_start(recovery, std::move(rebuilt.problems));
+    return setup;
+}
+
 // What the options say, and the files that they name.
 Result<ServeSettings> settings_of(const SchedulerOptions &options) {
     std::vector<Status> why;
@@ -182,12 +192,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     log_info(std::to_string(rebuilt->state.sessions.size()) + " sessions after turn " +
                      std::to_string((*store)->turn()));
 
-    turn::Turn::Setup setup;
-    setup.state = std::move(rebuilt->state);
-    setup.state.epoch = identity->epoch;
-    setup.set_aside = std::move(rebuilt->set_aside);
-    setup.about = turn::AboutProcess{::getpid(), boot_clock(), DCS_VERSION};
-    setup.about.problems = problems_at_start(recovery, std::move(rebuilt->problems));
+    turn::Turn::Setup setup = setup_of(*rebuilt, identity->epoch, recovery);
     auto library = library::Library::open(**disk, boot_clock());
     if (!library) return library.status();
     setup.library = std::move(*library);

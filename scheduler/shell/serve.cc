@@ -45,7 +45,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
     : settings_(std::move(settings)), configuration_(configuration), signals_(signals), keeper_(keeper),
       names_([this](std::uint32_t uid) { return user_of(uid); }), store_(store), loop_(loop),
       storage_(store, loop), library_(std::move(library_disk), loop),
-      reader_(reader), imports_(reader, loop),
+      imports_(reader, loop),
       prober_(loop, [this](bool v6) { return keeper_.echo_socket(v6); }),
       outside_(loop, storage_, library_, imports_, suspect, prober_, keeper), turn_(std::move(setup), store, outside_),
       mirror_(mirror.setup, mirror.file, mirror.turns, store, turn_.library(), loop,
@@ -61,7 +61,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
 Status Service::run() {
     loop_.watch(signals_.fd());
     loop_.watch(keeper_.fd());
-    loop_.watch(reader_.fd());
+    loop_.watch(imports_.watched());
     turn_.take_limits(settings_.limits);
     turn_.take_policy(std::move(settings_.policy));
     turn_.take_host_table(std::move(settings_.hosts));
@@ -298,7 +298,7 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
 
 void Service::readable(int watch) {
     if (watch == keeper_.fd()) return keeper_is_gone();
-    if (watch == reader_.fd()) return reader_is_gone();
+    if (watch == imports_.watched()) return imports_.reader_is_gone();
     if (watch == signals_.fd()) return handle_signals();
     if (const auto conn = server_processes_.ended(watch)) turn_.take_end(*conn);
 }
@@ -310,13 +310,6 @@ void Service::keeper_is_gone() {
                   "start it again. Nothing is lost; programs and grain servers come back by themselves");
     log_error(ended_.text);
     stopping_ = true;
-}
-
-// An import can wait for the next start; nothing else waits for that process.
-void Service::reader_is_gone() {
-    loop_.unwatch(reader_.fd());
-    log_error("the scheduler's reader " + reader_.how_it_ended() + ": imports of sessions are refused until the "
-              "scheduler is started again; everything else goes on");
 }
 
 void Service::handle_signals() {

@@ -63,7 +63,6 @@ private:
     void opened_from_afar(const net::Arrival &arrival);
     void readable(int watch);
     void keeper_is_gone();
-    void reader_is_gone();
     void fenced(const std::string &why);
     bool about_copy(const net::Arrival &arrival);
     void turn_out_copies();
@@ -87,7 +86,6 @@ private:
     net::Loop &loop_;
     storage::StorageThread storage_;
     LibraryThread library_;
-    reader::Reader &reader_;
     ImportThreads imports_;
     Prober prober_;
     RealOutside outside_;
