@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/call_program.h"
-#include "base/landlock.h"
 #include "base/planted.h"
+#include "process/call_program.h"
+#include "process/landlock.h"
 #include "scheduler/reader/reader.h"
 
 namespace dcs::reader {
