@@ -33,6 +33,11 @@ std::uint64_t Imports::held() const {
     return sum;
 }
 
+std::size_t Imports::of(const std::string &user) const {
+    const auto found = of_user_.find(user);
+    return found == of_user_.end() ? 0 : found->second.size();
+}
+
 // One of each user; who drops it and begins another one waits for it all the same.
 bool Imports::may_leave(const std::string &user, const Job &job) const {
     return job.id == 0 && away_.size() < away_at_once &&

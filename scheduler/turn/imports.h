@@ -19,6 +19,7 @@ public:
     // What connections that ended had begun is forgotten.
     void drop(ConnId conn);
     bool idle() const;           // nothing can be done before came()
+    std::size_t of(const std::string &user) const;  // imports that are not read yet
     std::uint64_t held() const;  // bytes of streams and rows
 
     // Has streams decoded, as many as may be at a time.
