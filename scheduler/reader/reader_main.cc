@@ -3,6 +3,7 @@
 #include <new>
 #include <set>
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -90,11 +91,13 @@ private:
 Status settle_reader(int &socket) {
     if (Status s = settle_side_process(socket, "dcs_reader"); !s) return s;
     std::signal(SIGCHLD, SIG_DFL);  // whoever started the scheduler may not want to know of its children; this does
+    // A service manager may have the scheduler ended last when memory is short. That is not meant for decoders.
+    if (const Fd last{::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)}; last)
+        if (::write(last.get(), "0", 1) != 1) log_debug("decoders are ended when the scheduler is");
     if (Status s = give_up_capabilities(); !s) return s;
     if (const auto fenced = give_up_files({}); !fenced) return fenced.status();
     if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return fail_errno(Code::io_error, "not to be looked at", errno);
-    errno = 0;
-    if (::nice(10) == -1 && errno != 0) return fail_errno(Code::io_error, "to step back behind the scheduler", errno);
+    if (::nice(10) == -1) log_debug("decoders are as urgent as the scheduler");  // a service manager may forbid it
     return give_up_calls({.children = true}).status();
 }
 
