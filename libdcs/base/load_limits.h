@@ -27,6 +27,9 @@ inline constexpr std::size_t reserved_connections = 1024;
 // Lines of the log about one user or host, of what it need not wait for a commit for: so many at once, and one a
 // second. A person who looks for a mistake sees all of his; what a loop does fills no disk.
 inline constexpr std::size_t log_lines_at_once = 100;
+// Imports of one user that came whole and wait to be read. One is being read at a time; who sends more does not wait
+// for the answers, and each holds its stream.
+inline constexpr std::size_t imports_waiting = 16;
 // Above a user's limit some more are let in for as long as it takes to tell them why they are closed.
 inline constexpr std::size_t refused_connections = 64;
 

@@ -2,6 +2,8 @@
 #include "daemon/privileges.h"
 
 #include <cerrno>
+#include <csignal>
+
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sched.h>
@@ -18,7 +20,8 @@ namespace dcs {
 namespace {
 
 // Numbers from 424 on are the same everywhere; headers of older systems lack some.
-constexpr int nr_pidfd_open = 434, nr_openat2 = 437, nr_epoll_pwait2 = 441, nr_futex_waitv = 449;
+constexpr int nr_pidfd_open = 434, nr_close_range = 436, nr_openat2 = 437, nr_epoll_pwait2 = 441,
+              nr_new_ruleset = 444, nr_restrict_self = 446, nr_futex_waitv = 449;
 constexpr int truncates_known_since = 3;  // version of Landlock
 constexpr std::uint32_t allowed = SECCOMP_RET_ALLOW, denied = SECCOMP_RET_ERRNO | EPERM;
 constexpr std::uint32_t absent = SECCOMP_RET_ERRNO | ENOSYS;  // what libraries know how to do without
@@ -97,12 +100,38 @@ void about_opening(CallProgram &p, int number, unsigned flags, std::uint32_t ans
     p.end(begun);
 }
 
-void about_threads(CallProgram &p) {
+void about_threads(CallProgram &p, bool children) {
+    constexpr std::uint32_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                                         CLONE_NEWPID | CLONE_NEWNET;
     const std::size_t begun = p.begin_if(SYS_clone);
     p.load_argument(0);
+    if (children) {
+        p.answer_if_any(namespaces, denied);
+        p.answer(allowed);
+    }
     p.answer_if_any(CLONE_THREAD, allowed);
     p.answer(denied);
     p.end(begun);
+}
+
+// What a process of this program needs to give up more, and what ends it.
+void about_children(CallProgram &p) {
+    for (const int number : {SYS_socketpair, SYS_seccomp, SYS_setitimer})
+        p.answer_if(static_cast<std::uint32_t>(number), allowed);
+    for (const int number : {nr_new_ruleset, nr_restrict_self, nr_close_range})
+        p.answer_if(static_cast<std::uint32_t>(number), allowed);
+#if defined(__x86_64__)
+    p.answer_if(SYS_alarm, allowed);
+#endif
+    p.about_call(SYS_kill, 1, {SIGKILL}, allowed, denied);
+}
+
+void about_owners(CallProgram &p) {
+    for (const int number : {SYS_fchown, SYS_fchownat, SYS_fchmod, SYS_fchmodat, SYS_setitimer})
+        p.answer_if(static_cast<std::uint32_t>(number), allowed);
+#if defined(__x86_64__)
+    for (const int number : {SYS_chmod, SYS_chown, SYS_alarm}) p.answer_if(static_cast<std::uint32_t>(number), allowed);
+#endif
 }
 
 // Sockets of the network; of netlink only what lists interfaces.
@@ -132,8 +161,10 @@ std::vector<sock_filter> call_filter(bool by_one_call, KeptCalls kept) {
 #endif
     about_opening(p, SYS_openat, 2, allowed);
     if (by_one_call) p.answer_if(nr_openat2, allowed);
-    about_threads(p);
+    about_threads(p, kept.children);
     about_sockets(p, kept);
+    if (kept.children) about_children(p);
+    if (kept.owners) about_owners(p);
     p.about_call(SYS_kill, 0, {own}, allowed, denied);
     p.about_call(SYS_tgkill, 0, {own}, allowed, denied);
     p.about_call(SYS_prlimit64, 0, {0, own}, allowed, denied);

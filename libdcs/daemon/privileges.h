@@ -26,6 +26,8 @@ struct KeptCalls {
     // is to be removed.
     bool foreign_files = false;
     bool process_ends = false;  // to learn when another process has ended, and nothing else about it
+    bool children = false;      // processes of this program, which give up more, and which it ends
+    bool owners = false;        // owners and modes of files, by what its capabilities leave; alarms
 };
 // Leaves the system calls that a daemon needs which serves sockets that are open, keeps files and has threads; for all
 // threads. What is gone: programs and processes, other processes' signals, limits and memory, owners and modes of

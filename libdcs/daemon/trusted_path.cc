@@ -6,6 +6,7 @@
 #include <deque>
 
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/planted.h"
@@ -20,15 +21,18 @@ Status untrusted(const std::string &path, const std::string &at, const std::stri
                                    ", who could exchange what root believes. Choose another place, or " + cure);
 }
 
-bool others_write(const struct stat &st) {
-    return (st.st_mode & S_IWOTH) != 0 || ((st.st_mode & S_IWGRP) != 0 && st.st_gid != 0);
+// With a list of rights (ACL) the bits of the group are the most that any of the list has.
+bool others_write(const std::string &at, const struct stat &st) {
+    if ((st.st_mode & S_IWGRP) == 0) return (st.st_mode & S_IWOTH) != 0;
+    return (st.st_mode & S_IWOTH) != 0 || st.st_gid != 0 ||
+           ::lgetxattr(at.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
 }
 
 Status judge(const std::string &path, const std::string &at, const struct stat &st) {
     if (st.st_uid != 0)
         return untrusted(path, at, "belongs to uid " + std::to_string(st.st_uid), "`chown root " + at + "`");
     const bool sticky = S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX) != 0;  // what is in there is judged by its owner
-    if (S_ISLNK(st.st_mode) || sticky || !others_write(st)) return Status::ok();
+    if (S_ISLNK(st.st_mode) || sticky || !others_write(at, st)) return Status::ok();
     return untrusted(path, at, "may be written by others", "`chmod go-w " + at + "`");
 }
 

@@ -73,6 +73,16 @@ std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &rec
     return rebuilt;
 }
 
+turn::Turn::Setup setup_of(record::Rebuilt &rebuilt, std::uint64_t epoch, const store::RecoveryReport &recovery) {
+    turn::Turn::Setup setup;
+    setup.state = std::move(rebuilt.state);
+    setup.state.epoch = epoch;
+    setup.set_aside = std::move(rebuilt.set_aside);
+    setup.about = turn::AboutProcess{::getpid(), boot_clock(), DCS_VERSION};
+    setup.about.problems = problems_at_start(recovery, std::move(rebuilt.problems));
+    return setup;
+}
+
 // What the options say, and the files that they name.
 Result<ServeSettings> settings_of(const SchedulerOptions &options) {
     std::vector<Status> why;
@@ -141,6 +151,8 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (!signals) return signals.status();
     const auto keeper = keeper::KeeperClient::start(keeper_place(line, *settings));
     if (!keeper) return keeper.status();
+    const auto reader = reader::Reader::start();
+    if (!reader) return reader.status();
     const std::unique_ptr<net::Loop> loop = net::Loop::create();
     if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
     failpoint("shell.start.before_listen");
@@ -180,12 +192,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     log_info(std::to_string(rebuilt->state.sessions.size()) + " sessions after turn " +
                      std::to_string((*store)->turn()));
 
-    turn::Turn::Setup setup;
-    setup.state = std::move(rebuilt->state);
-    setup.state.epoch = identity->epoch;
-    setup.set_aside = std::move(rebuilt->set_aside);
-    setup.about = turn::AboutProcess{::getpid(), boot_clock(), DCS_VERSION};
-    setup.about.problems = problems_at_start(recovery, std::move(rebuilt->problems));
+    turn::Turn::Setup setup = setup_of(*rebuilt, identity->epoch, recovery);
     auto library = library::Library::open(**disk, boot_clock());
     if (!library) return library.status();
     setup.library = std::move(*library);
@@ -193,7 +200,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (!library_disk) return library_disk.status();
     settings->manager = std::move(manager);
     Service service(std::move(*settings), *signals, **suspect, **store, std::move(*library_disk), *loop,
-                    **keeper, std::move(*doors), std::move(setup),
+                    **keeper, **reader, std::move(*doors), std::move(setup),
                     {{*identity, mode, (*attached)->read()}, **attached, turns}, configuration);
     return service.run();
 }

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "net/loop.h"
+#include "scheduler/shell/import_threads.h"
 #include "scheduler/shell/library_thread.h"
 #include "scheduler/shell/prober.h"
 #include "storage/storage_thread.h"
@@ -14,9 +15,10 @@ namespace dcs::shell {
 
 class RealOutside final : public turn::Outside {
 public:
-    RealOutside(net::Loop &loop, storage::StorageThread &storage, LibraryThread &library, Suspect &suspect,
-                Prober &prober, keeper::KeeperClient &keeper)
-        : loop_(loop), storage_(storage), library_(library), suspect_(suspect), prober_(prober), keeper_(keeper) {}
+    RealOutside(net::Loop &loop, storage::StorageThread &storage, LibraryThread &library, ImportThreads &imports,
+                Suspect &suspect, Prober &prober, keeper::KeeperClient &keeper)
+        : loop_(loop), storage_(storage), library_(library), imports_(imports), suspect_(suspect), prober_(prober),
+          keeper_(keeper) {}
     Instant now() override;
     std::int64_t wall_s() override;
     std::int64_t wall_ms() override;
@@ -28,6 +30,10 @@ public:
     void working_on(const SessionKey &session) override;
     void working_for(const std::string &who) override;
     void start_library_job(library::Job job) override { library_.start(std::move(job)); }
+    std::optional<Result<std::string>> decode_import(std::uint64_t id, std::string stream) override {
+        imports_.start(id, std::move(stream));
+        return std::nullopt;
+    }
     void probe(const core::ProbeHost &probe) override;
     Status reread_settings() override { return reread_(); }
     void set_log_level(const std::string &level) override;
@@ -49,6 +55,7 @@ private:
     net::Loop &loop_;
     storage::StorageThread &storage_;
     LibraryThread &library_;
+    ImportThreads &imports_;
     Suspect &suspect_;
     Prober &prober_;
     keeper::KeeperClient &keeper_;

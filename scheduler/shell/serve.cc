@@ -39,13 +39,15 @@ bool owner_or_root(std::uint32_t uid) { return uid == 0 || uid == ::geteuid(); }
 }  // namespace
 
 Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
-                 std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper, Doors doors,
-                 turn::Turn::Setup setup, MirrorParts mirror, Configuration &configuration)
+                 std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper,
+                 reader::Reader &reader, Doors doors, turn::Turn::Setup setup, MirrorParts mirror,
+                 Configuration &configuration)
     : settings_(std::move(settings)), configuration_(configuration), signals_(signals), keeper_(keeper),
       names_([this](std::uint32_t uid) { return user_of(uid); }), store_(store), loop_(loop),
       storage_(store, loop), library_(std::move(library_disk), loop),
+      imports_(reader, loop),
       prober_(loop, [this](bool v6) { return keeper_.echo_socket(v6); }),
-      outside_(loop, storage_, library_, suspect, prober_, keeper), turn_(std::move(setup), store, outside_),
+      outside_(loop, storage_, library_, imports_, suspect, prober_, keeper), turn_(std::move(setup), store, outside_),
       mirror_(mirror.setup, mirror.file, mirror.turns, store, turn_.library(), loop,
               [this](const std::string &why) { fenced(why); }),
       server_processes_(loop),
@@ -59,6 +61,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
 Status Service::run() {
     loop_.watch(signals_.fd());
     loop_.watch(keeper_.fd());
+    loop_.watch(imports_.watched());
     turn_.take_limits(settings_.limits);
     turn_.take_policy(std::move(settings_.policy));
     turn_.take_host_table(std::move(settings_.hosts));
@@ -104,6 +107,7 @@ void Service::step() {
     if (doors_.tls) doors_.tls->look_after(boot_clock());
     if (auto done = storage_.take()) storage_answered(std::move(*done));
     for (const library::JobDone &done : library_.take()) turn_.take_library_job(done);
+    for (ImportThreads::Done &done : imports_.take()) turn_.take_import(done.id, std::move(done.rows));
     for (core::ProbeResult &result : prober_.take()) turn_.take_probe_result(std::move(result));
 }
 
@@ -294,6 +298,7 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
 
 void Service::readable(int watch) {
     if (watch == keeper_.fd()) return keeper_is_gone();
+    if (watch == imports_.watched()) return imports_.reader_is_gone();
     if (watch == signals_.fd()) return handle_signals();
     if (const auto conn = server_processes_.ended(watch)) turn_.take_end(*conn);
 }

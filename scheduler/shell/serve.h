@@ -14,6 +14,7 @@
 #include "net/loop.h"
 #include "scheduler/record/rebuild.h"
 #include "scheduler/shell/doors.h"
+#include "scheduler/shell/import_threads.h"
 #include "scheduler/shell/mirror_host.h"
 #include "scheduler/shell/real_outside.h"
 #include "scheduler/shell/scheduler_options.h"
@@ -46,8 +47,9 @@ class Service {
 public:
     // What is given by reference outlives the Service.
     Service(ServeSettings settings, Signals &signals, Suspect &suspect, store::Store &store,
-            std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper, Doors doors,
-            turn::Turn::Setup setup, MirrorParts mirror, Configuration &configuration);
+            std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper,
+            reader::Reader &reader, Doors doors, turn::Turn::Setup setup, MirrorParts mirror,
+            Configuration &configuration);
     // Says ready, gives up the system calls that serving does not need (daemon/privileges.h), and serves. Returns when
     // stopped, all committed and synced; otherwise why not.
     Status run();
@@ -84,6 +86,7 @@ private:
     net::Loop &loop_;
     storage::StorageThread storage_;
     LibraryThread library_;
+    ImportThreads imports_;
     Prober prober_;
     RealOutside outside_;
     turn::Turn turn_;

@@ -107,9 +107,16 @@ Decoded Turn::decode_one(const Arrival &arrival) {
     }
 }
 
+void Turn::take_import(std::uint64_t id, Result<std::string> rows) {
+    if (phase_ != Phase::dead) imports_.came(id, std::move(rows));
+}
+
 void Turn::read_imports() {
-    if (imports_.empty()) return;
-    suspect({{}, imports_.whose()});
+    if (imports_.idle()) return;
+    imports_.send_out(outside_);
+    const std::string &whose = imports_.whose();
+    if (whose.empty()) return;
+    suspect({{}, whose});
     auto read = imports_.next(state_, contents_);
     if (!read) return;
     if (read->status)

@@ -1,5 +1,6 @@
 #include "scheduler/turn/decode.h"
 
+#include "base/load_limits.h"
 #include "base/planted.h"
 #include "pki/digest.h"
 #include "scheduler/core/decisions.h"
@@ -159,6 +160,9 @@ Decoded import_session(DecodeContext &context, const Arrival &arrival, const Con
         return d;
     }
     if (Status s = core::may_import(context.state, call.caller, without); !s) return refuse(s.code, std::move(s.text));
+    if (context.imports.of(who.user) >= limits::imports_waiting)
+        return refuse(Code::limit, std::to_string(limits::imports_waiting) + " imports of " + who.user +
+                                       " wait to be read already: repeat this one when one of them was answered");
     d.weight = stream->size() / import_bytes_per_request;
     context.imports.begin(std::move(call), order, std::move(*stream));
     return d;

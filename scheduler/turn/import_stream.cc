@@ -5,15 +5,14 @@
 #include <optional>
 #include <tuple>
 
-#include "base/bytes.h"
 #include "base/checksum.h"
 #include "base/limits.h"
 #include "pki/digest.h"
 #include "scheduler/core/decisions.h"
 #include "scheduler/turn/payload.h"
-#include "wire/message.h"
-#include "wire/results_known.h"
 #include "wire/content_check.h"
+#include "wire/import_rows.h"
+#include "wire/message.h"
 #include "wire/session_check.h"
 
 namespace dcs::turn {
@@ -37,21 +36,18 @@ core::Phase phase_of(const wire::ExportedGrain &g) {
     return g.state == "killed" ? core::Phase(core::Killed{}) : core::Phase(core::Ready{});
 }
 
-// An event takes about as long as this many bytes of a grain's record.
-constexpr std::size_t event_cost = 4;
-
 }  // namespace
 
 class ImportReader::Import {
 public:
-    Import(std::string stream, std::string user) : stream_(std::move(stream)), in_(stream_), user_(std::move(user)) {}
+    Import(std::string rows, std::string user) : rows_(std::move(rows)), in_(rows_), user_(std::move(user)) {}
 
     bool step(std::size_t bytes, const Holder &holder, Contents &contents);
     Result<std::shared_ptr<const core::ImportContent>> take(const core::State &state);
-    std::size_t held() const { return stream_.size(); }
+    std::size_t held() const { return rows_.size(); }
 
 private:
-    enum class At : std::uint8_t { head, grains, log, end };
+    enum class At : std::uint8_t { head, grains, end };
     struct Place {  // of a ready grain in the queue: running ones first, unplaced ones last
         int rank;
         std::int64_t queue;
@@ -62,7 +58,6 @@ private:
     Status read_head();
     Status read_grain(const Holder &holder, Contents &contents);
     Status end_grains();
-    Status read_log(std::size_t bytes);
     Status add(wire::ExportedGrain g, const Holder &holder, Contents &contents);
     void keep_params(wire::ExportedGrain &g, Grain &grain);
     Status keep_files(wire::ExportedGrain &g, Grain &grain, const Holder &holder, Contents &contents);
@@ -73,8 +68,8 @@ private:
     void make_queue();
     void keep_log();
 
-    std::string stream_;
-    ByteReader in_;
+    std::string rows_;
+    wire::ImportRows in_;
     const std::string user_;
     At at_ = At::head;
     Status wrong_;
@@ -85,8 +80,7 @@ private:
     std::string inputs_, results_;
     std::vector<Place> places_;
     wire::SessionCheck check_;
-    std::optional<wire::EventCursor> log_;
-    std::optional<wire::ResultsKnown> known_;
+    std::vector<wire::ResultsKnown::OfGrain> known_;
 };
 
 
@@ -209,49 +203,24 @@ void ImportReader::Import::name_hosts(const core::State &state) {
 }
 
 Status ImportReader::Import::read_head() {
-    auto head = wire::unpack_exported_session(in_.text());
-    if (!head) return bad(head.status().text);
+    auto head = in_.head();
+    if (!head) return head.status();
     head_ = std::move(*head);
-    if (head_.log.size() > limits::import_log_bytes)
-        return fail(Code::limit, "the import is refused: its event log has " + std::to_string(head_.log.size()) +
-                                     " bytes, an import takes at most " + std::to_string(limits::import_log_bytes) +
-                                     ": import it without its file log");
     return Status::ok();
 }
 
 Status ImportReader::Import::read_grain(const Holder &holder, Contents &contents) {
-    const auto record = in_.text();
-    if (!in_.good()) return bad("the stream ends inside a record");
-    auto grain = wire::unpack_exported_grain(record);
-    if (!grain) return bad(grain.status().text);
+    auto grain = in_.grain();
+    if (!grain) return grain.status();
     return add(std::move(*grain), holder, contents);
 }
 
 Status ImportReader::Import::end_grains() {
     if (const auto wrong = check_.finish(head_)) return bad(*wrong);
+    auto known = in_.known();
+    if (!known) return known.status();
+    known_ = std::move(*known);
     make_queue();
-    std::vector<std::int32_t> numbers;
-    numbers.reserve(grains_.size());
-    for (const auto &[number, grain] : grains_) numbers.push_back(number);
-    known_.emplace(std::move(numbers));
-    log_.emplace(head_.log);
-    return Status::ok();
-}
-
-Status ImportReader::Import::read_log(std::size_t bytes) {
-    wire::Event event;
-    for (std::size_t spent = 0; spent < bytes; spent += event_cost) {
-        if (log_->next(event)) {
-            known_->take(event);
-            spent += event.text.size() + event.detail.size();
-            continue;
-        }
-        const std::string where = " at byte " + std::to_string(head_.log.size() - log_->left().size());
-        if (!log_->status()) return bad(log_->status().text + where);
-        if (!log_->left().empty()) return bad("the event log: it ends inside a frame," + where);
-        at_ = At::end;
-        break;
-    }
     return Status::ok();
 }
 
@@ -260,13 +229,12 @@ void ImportReader::Import::keep_log() {
     const auto most = static_cast<std::uint32_t>(std::max(0, head_.handed_out));
     std::size_t index = 0;
     for (auto &[number, grain] : grains_) {
-        const wire::ResultsKnown::OfGrain &told = known_->at(index++);
+        const wire::ResultsKnown::OfGrain &told = known_[index++];
         if (!told.told) continue;
         grain.known = static_cast<std::int32_t>(std::min(told.known, most));
         if (auto *killed = std::get_if<core::Killed>(&grain.phase))
             killed->after = static_cast<std::int32_t>(std::min(told.killed_after, most));
     }
-    log_.reset();
     content_.events = payload_of(std::move(head_.log));
 }
 
@@ -277,14 +245,13 @@ bool ImportReader::Import::step(std::size_t bytes, const Holder &holder, Content
         at_ = At::grains;
     }
     while (wrong_ && at_ == At::grains && before - in_.left() < bytes) {
-        if (in_.good() && !in_.at_end()) {
+        if (grains_.size() < in_.count()) {
             wrong_ = read_grain(holder, contents);
             continue;
         }
-        wrong_ = in_.good() ? end_grains() : bad("the stream ends inside a record");
-        at_ = At::log;
+        wrong_ = end_grains();
+        at_ = At::end;
     }
-    if (wrong_ && at_ == At::log) wrong_ = read_log(bytes);
     return wrong_ && at_ != At::end;
 }
 
@@ -306,8 +273,8 @@ Result<std::shared_ptr<const core::ImportContent>> ImportReader::Import::take(co
     return std::make_shared<const core::ImportContent>(std::move(content_));
 }
 
-ImportReader::ImportReader(std::string stream, std::string user)
-    : import_(std::make_unique<Import>(std::move(stream), std::move(user))) {}
+ImportReader::ImportReader(std::string rows, std::string user)
+    : import_(std::make_unique<Import>(std::move(rows), std::move(user))) {}
 ImportReader::~ImportReader() = default;
 ImportReader::ImportReader(ImportReader &&) noexcept = default;
 ImportReader &ImportReader::operator=(ImportReader &&) noexcept = default;

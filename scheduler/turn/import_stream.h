@@ -1,9 +1,8 @@
 #pragma once
-// An import stream (wire/session_calls.h) -> what the core makes a session of. The stream comes from
-// a user: everything that core::check or a launch relies on is checked here, whatever the client
-// checked before.
+// An import, decoded (wire/import_rows.h) -> what the core makes a session of. It comes from a user: everything that
+// core::check or a launch relies on is checked here, whatever the client or the decoder checked before.
 //
-// It is read in steps, so that others are served between them: the steps of a stream together take a constant number
+// It is read in steps, so that others are served between them: the steps of an import together take a constant number
 // of steps for each of its bytes (sorting aside), and hold at most eight times its bytes and 512 for each grain.
 #include <memory>
 #include <string>
@@ -18,7 +17,7 @@ namespace dcs::turn {
 class ImportReader {
 public:
     // `user`: whose session it becomes.
-    ImportReader(std::string stream, std::string user);
+    ImportReader(std::string rows, std::string user);
     ~ImportReader();
     ImportReader(ImportReader &&) noexcept;
     ImportReader &operator=(ImportReader &&) noexcept;
@@ -26,7 +25,7 @@ public:
     bool step(std::size_t bytes, const Holder &holder, Contents &contents);
     // After the last step. Hosts that `state` does not know are forgotten.
     Result<std::shared_ptr<const core::ImportContent>> take(const core::State &state);
-    std::size_t held() const;  // bytes of the stream
+    std::size_t held() const;  // bytes of the rows
 
 private:
     class Import;

@@ -2,6 +2,7 @@
 // Everything that a turn may ask of the world. One real twin (scheduler/shell/real_outside), one
 // for tests. Nothing here blocks but the store's reads; nothing calls back into the Turn.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "scheduler/state/decision.h"
 #include "scheduler/library/library.h"
 #include "store/store.h"
+#include "wire/import_rows.h"
 #include "wire/message.h"
 
 namespace dcs::turn {
@@ -43,6 +45,12 @@ public:
     // Does library::work(job) elsewhere; Turn::take_library_job() is called with what came of it later, never
     // from in here. Several may be under way.
     virtual void start_library_job(library::Job job) = 0;
+    // The stream of an import, decoded (wire/import_rows.h). Nothing: elsewhere, and Turn::take_import() is called with
+    // the rows, or with what is wrong, later, never from in here. Several may be under way.
+    virtual std::optional<Result<std::string>> decode_import(std::uint64_t id, std::string stream) {
+        (void)id;
+        return wire::rows_of_import(stream);
+    }
     // Reads the settings files again; what they say arrives by take_host_table() and take_policy(). Fails,
     // with nothing changed, if one of them is wrong.
     virtual Status reread_settings() { return Status::ok(); }

@@ -64,7 +64,7 @@ void Turn::run() {
 
 Instant Turn::next_wakeup() const {
     if (phase_ != Phase::open) return Instant::never();
-    if (!intake_.empty() || !imports_.empty()) return now_;
+    if (!intake_.empty() || !imports_.idle()) return now_;
     Instant wakeup = std::min(std::max(core::next_deadline(state_), tick_not_before_), live_.wakeup());
     if (!delayed_.empty()) wakeup = std::min(wakeup, delayed_.begin()->first);
     return wakeup;
@@ -102,7 +102,7 @@ bool Turn::gather() {
         decide_new(core::Tick{});
     }
     read_imports();
-    return !taken_.empty() || !intake_.empty() || !imports_.empty();  // who had his share has another one
+    return !taken_.empty() || !intake_.empty() || !imports_.idle();  // who had his share has another one
 }
 
 // ---- decide and apply ---------------------------------------------------------------------

@@ -64,6 +64,7 @@ public:
     // The process behind a link has ended.
     void take_end(ConnId conn) { delayed_.emplace(now_, core::ServerEnded{conn}); }
     void take_library_job(const library::JobDone &done);
+    void take_import(std::uint64_t id, Result<std::string> rows);  // of Outside::decode_import
     bool full() const;
 
     // Turns, until nothing is left to decide, or a commit is in flight, or others should be read (next_wakeup()).

@@ -12,6 +12,7 @@ LOCKS = "no daemon asks for a place in a lock's queue, or that a holder be ended
 # Linked into a daemon and never passed by it, by the beginning of the point's name.
 BEYOND = {role: {"locks.queue.": LOCKS, "locks.kill.": LOCKS, "locks.reap.": LOCKS} for role in PROGRAMS}
 BEYOND["backup"]["store.lost_root."] = "it has no option by which a lost turn is accepted: what it held is on the hosts again"
+BEYOND["scheduler"]["reader."] = "the drill's programs import no session: process/security_reader stops the scheduler there"
 
 
 def roles_of(name):

@@ -366,6 +366,9 @@ enum outcome begin_remotely(struct identity *self, const char *scheduler, const 
         if (*text) memcpy(*text, bytes, *length);
     }
     BIO_free(out); /* also wipes it */
-
+    if (o == got_it) {
+        SSL_CTX_free(self->tls); /* with it this host's key, which the program gets nothing of */
+        self->tls = NULL;
+    }
     return o == got_it && !*text ? failed(give_up, "no memory") : o;
 }

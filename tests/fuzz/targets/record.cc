@@ -1,6 +1,7 @@
 // Records of the backing store, as the scheduler's start meets them: entities, parameters, the small texts.
 #include "scheduler/record/codec.h"
 
+#include "base/bytes.h"
 #include "base/checksum.h"
 #include "fuzz.h"
 #include "scheduler/record/frame.h"
@@ -8,6 +9,7 @@
 #include "store/names.h"
 #include "store/stamp.h"
 #include "unit/wire/samples.h"
+#include "wire/import_rows.h"
 
 namespace dcs::fuzz {
 namespace {
@@ -23,6 +25,7 @@ enum What : std::uint8_t {
     stamp,
     format,
     names,
+    import_rows,
     last
 };
 
@@ -37,6 +40,28 @@ void read_specs(What what, const std::string &bytes) {
     } else if (const auto x = wire::unpack_exported_grain(bytes)) {
         expect(wire::pack(*x) == bytes, "one encoding");
     }
+}
+
+// What a decoder of imports hands over, which a user may have in hand.
+void read_rows(std::string_view bytes) {
+    wire::ImportRows rows(bytes);
+    const auto head = rows.head();
+    for (std::uint32_t i = 0; head && i < rows.count(); ++i)
+        if (!rows.grain()) return;
+    if (head) (void)rows.known();
+}
+
+std::string some_rows() {
+    wire::ExportedSession head;
+    head.ident = "prog", head.grains = 2;
+    wire::ExportedGrain grain;
+    grain.spec.argv = {"/bin/p"};
+    grain.state = "ready", grain.nogo = {"h1"}, grain.out = {2, true, "ok"};
+    ByteWriter stream;
+    stream.text(wire::pack(head)), stream.text(wire::pack(grain));
+    grain.grain = 1;
+    stream.text(wire::pack(grain));
+    return *wire::rows_of_import(stream.bytes());
 }
 
 core::State some_state() {
@@ -109,6 +134,7 @@ void run(std::string_view input) {
         (void)store::format_line(bytes);
         break;
     case names: read_names(bytes); break;
+    case import_rows: read_rows(bytes); break;
     default: read_specs(what, bytes);
     }
 }
@@ -144,7 +170,8 @@ std::vector<Seed> seeds() {
         {auth, record::encode_auth(state.auth)}, {hosts, record::encode_hosts(state)},
         {spec, wire::pack(wire::samples::spec())}, {exported_session, wire::pack(wire::samples::exported_session())},
         {exported_grain, wire::pack(wire::samples::exported_grain())}, {stamp, store::encode_stamp(77, 64)},
-        {format, store::encode_format(64)}, {names, "00000000000000000017.commit"}, {names, "a%20b"}};
+        {format, store::encode_format(64)}, {names, "00000000000000000017.commit"}, {names, "a%20b"},
+        {import_rows, some_rows()}};
     std::vector<Seed> list;
     for (const auto &[what, bytes] : whole) {
         const std::string name = "what-" + std::to_string(what) + "-" + std::to_string(list.size());

@@ -74,6 +74,7 @@ def main():
             wait_for("the backup to serve", lambda: status(backup.pid, "Seccomp") == "2")
             launcher = host.launcher()
             pids = {"dcs_scheduler": host.scheduler.pid, "dcs_keeper": child(host.scheduler.pid, "dcs_keeper"),
+                    "dcs_reader": child(host.scheduler.pid, "dcs_reader"),
                     "dcs_grainserver": host.server.pid, "dcs_warden": child(host.server.pid, "dcs_warden"),
                     "dcs_launcher": launcher, "a grain": running[0], "dcs_backupd": backup.pid}
             found = {name: words(pid) for name, pid in pids.items()}

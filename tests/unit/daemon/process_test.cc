@@ -9,8 +9,10 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "daemon/peer_name.h"
 #include "daemon/trusted_path.h"
 #include "daemon/notify.h"
@@ -164,5 +166,16 @@ TEST_CASE("root's daemons believe only what nobody else could exchange") {
     refused(base + "/link", base + "/link belongs to uid 1002");
     REQUIRE(::symlink((base + "/a/loop").c_str(), (base + "/a/loop").c_str()) == 0);
     CHECK(trusted_path(base + "/a/loop").code == Code::invalid);
+    // A list of rights that lets uid 1002 write, in a directory of root's group.
+    REQUIRE(::chmod((base + "/a").c_str(), 0755) == 0);
+    ByteWriter list;
+    list.u32(2);
+    const auto entry = [&](std::uint16_t tag, std::uint16_t rights, std::uint32_t id) {
+        list.u16(tag), list.u16(rights), list.u32(id);
+    };
+    entry(1, 7, ~0u), entry(2, 7, 1002), entry(4, 5, ~0u), entry(16, 7, ~0u), entry(32, 5, ~0u);
+    const std::string &rights = list.bytes();
+    if (::setxattr((base + "/a").c_str(), "system.posix_acl_access", rights.data(), rights.size(), 0) == 0)
+        refused(base + "/a/b", base + "/a may be written by others");
     for (const char *name : {"/a/loop", "/link", "/a/b", "/a", ""}) (void)::remove((base + name).c_str());
 }

@@ -132,6 +132,23 @@ TEST_CASE("a request shows that its sender has the key") {
     CHECK_FALSE(public_key_of("no key"));
 }
 
+TEST_CASE("requests have one form, which any key and any signature fit in") {
+    for (int i = 0; i < 300; ++i) CHECK(read_request(*make_request(new_key())));
+    // Signed with its key, but with a subject: made by another tool, and no business of the scheduler's parsers.
+    const std::string_view hex =
+        "3081c7306f020100300d310b300906035504030c0268313059301306072a8648ce3d020106082a8648ce3d03010703420004ac06"
+        "cc27156a6d51f07a750a64ad5796ccb6debea662337e7ceab47b140ce947465c55a8eeafa220162a099a907c36e7d0d541e647a6"
+        "bcae397acfcfeb8d8d4da000300a06082a8648ce3d0403020348003045022100f8092af12faad6cfaa517664306b95ce8eb436b1"
+        "0b4de1cc22ce4d93f0dd0827022007716b0f16b5125d5d7239a003c7e096db53ae2690c3f68f51bf8b516b1d642d";
+    const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+    std::string der;
+    for (std::size_t i = 0; i < hex.size(); i += 2)
+        der.push_back(static_cast<char>(digit(hex[i]) << 4 | digit(hex[i + 1])));
+    const auto read = read_request(der);
+    REQUIRE_FALSE(read);
+    CHECK(read.status().text.find("it is not a request") == 0);
+}
+
 TEST_CASE("names that are none are not certified") {
     Pool pool;
     for (const std::string &name : {std::string(), std::string("a/b"), std::string("../x"), std::string("-x"),

@@ -1,4 +1,5 @@
 // What others send costs them, and not those who wait beside them.
+#include "base/load_limits.h"
 #include "import_stream.h"
 #include "scheduler/record/read_blob.h"
 #include "scheduler/turn/line_budget.h"
@@ -125,4 +126,59 @@ TEST_CASE("an import is read in slices: others are answered before it is, and wh
     pool.hang_up(ann);
     pool.pump();
     CHECK(pool.turn->state().session({"ann", 2}) == nullptr);
+}
+
+TEST_CASE("imports are decoded elsewhere: one of each user at a time, and what becomes of it concerns nobody else") {
+    Pool pool({host("h1", 1)});
+    pool.outside->decodes_later = true;
+    auto &away = pool.outside->to_decode;
+    const ConnId ann = pool.control("ann", "prog"), bob = pool.control("bob", "prog");
+    Exported session;
+    session.head.ident = "prog", session.head.state = "terminated";
+    const std::string stream = stream_of(session);
+    const auto order = [&](ConnId conn, std::int32_t number) {
+        upload(pool, conn, stream);
+        const auto request = pool.post(conn, wire::ImportSession{number, false, stream.size(), crc32c(stream)});
+        pool.pump();
+        return request;
+    };
+    const auto first = order(ann, 1), second = order(ann, 2);
+    REQUIRE(away.size() == 1);
+    const auto of_ann = away.begin()->first;
+    const auto third = order(bob, 1);
+    REQUIRE(away.size() == 2);
+    const auto of_bob = away.rbegin()->first;
+    CHECK(pool.turn->next_wakeup() > pool.outside->clock);  // nobody turns round in a circle meanwhile
+    pool.turn->take_import(of_bob, wire::rows_of_import(away.at(of_bob)));
+    pool.pump();
+    CHECK(std::holds_alternative<wire::Done>(pool.reply(bob, third)));
+    pool.turn->take_import(of_ann, fail(Code::invalid, "the process that decoded it was killed"));
+    pool.turn->take_import(of_ann, fail(Code::invalid, "said twice"));
+    pool.pump();
+    CHECK(std::get<wire::ErrorReply>(pool.reply(ann, first)).text == "the process that decoded it was killed");
+    REQUIRE(away.size() == 3);
+    pool.turn->take_import(away.rbegin()->first, Result<std::string>(std::string("no rows")));
+    pool.pump();
+    CHECK(std::holds_alternative<wire::ErrorReply>(pool.reply(ann, second)));
+    // Who leaves is forgotten, but what is away counts until it is back.
+    order(ann, 3);
+    const auto left = away.rbegin()->first;
+    pool.hang_up(ann);
+    pool.pump();
+    const ConnId again = pool.open(turn::Door::user, "ann");
+    pool.ask<wire::Welcome>(again, wire::Hello{wire::opening_form, ""});
+    const std::size_t before = away.size();
+    const auto fourth = order(again, 4);
+    CHECK(away.size() == before);
+    pool.turn->take_import(left, wire::rows_of_import(stream));
+    pool.pump();
+    REQUIRE(away.size() == before + 1);
+    // And there are not so many that wait.
+    for (std::size_t i = 1; i < limits::imports_waiting; ++i) order(again, static_cast<std::int32_t>(i) + 4);
+    CHECK(std::get<wire::ErrorReply>(pool.reply(again, order(again, 99))).code ==
+          static_cast<std::int32_t>(Code::limit));
+    pool.turn->take_import(away.rbegin()->first, wire::rows_of_import(stream));
+    pool.pump();
+    CHECK(std::holds_alternative<wire::Done>(pool.reply(again, fourth)));
+    pool.verify();
 }

@@ -30,6 +30,11 @@ public:
     void log(turn::Level level, const std::string &line) override;
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room with) override;
     void start_library_job(library::Job done) override { library_jobs.push_back(std::move(done)); }
+    std::optional<Result<std::string>> decode_import(std::uint64_t id, std::string stream) override {
+        if (!decodes_later) return Outside::decode_import(id, std::move(stream));
+        to_decode[id] = std::move(stream);
+        return std::nullopt;
+    }
     void fatal(const std::string &why) override { died = why; }
     TlsDoor tls_door() override { return {"pool:7001", std::string(32, 'a')}; }
     Result<wire::Joined> issue_certificate(const std::string &name, const std::string &key,
@@ -58,6 +63,8 @@ public:
     std::vector<std::string> lines;
     std::optional<std::vector<store::TreeUpdate>> job;
     store::Room room = store::Room::ordinary;  // of that job
+    bool decodes_later = false;
+    std::map<std::uint64_t, std::string> to_decode;  // streams of imports, then
     std::deque<library::Job> library_jobs;     // done by Pool::do_library_jobs()
     std::string died;
     std::vector<std::string> removed_lines;
