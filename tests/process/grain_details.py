@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """What one grain is asked about: its resource usage, its directory and its environment, in `dcs grain show`, in JSON and in
 Python; and the umask, which is its submitter's."""
-import json
 import os
 import re
 import stat
@@ -9,9 +8,8 @@ import subprocess
 import sys
 
 from pool import ROOT, Pool
-from restartable import library
 
-WORK = "x = bytearray(50 << 20); n = sum(i * i for i in range(2000000)); open('made', 'w'); print(n)"
+WORK = "x = bytearray(50 << 20); n = sum(i * i for i in range(100000)); open('made', 'w'); print(n)"
 
 
 def usage(pool, folder):
@@ -27,7 +25,7 @@ def usage(pool, folder):
     assert re.search(rf"^directory +{folder}$", text, re.M) and "COLOUR=" not in text, text
     assert "  COLOUR=blue\n" in pool.dcs("grain", "show", "last:1", "--env").stdout.decode()
     code = f"import dcs; r = dcs.grain_row({row['session']}, 1); print(r.directory, 'COLOUR=blue' in r.env, r.max_rss_kb)"
-    env = dict(pool.env, PYTHONPATH=os.path.join(ROOT, "libdcs/python"), DCS_LIBRARY=library())
+    env = dict(pool.env, PYTHONPATH=os.path.join(ROOT, "libdcs/python"))
     said = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, check=True, timeout=120).stdout.decode()
     assert said == f"{folder} True {row['max_rss_kb']}\n", said
     return row

@@ -1,13 +1,11 @@
 #!/usr/bin/python3
 """Host classes by their names: declared in the host table, named by --class, `dcs host set`, C and Python, shown by lists and
 JSON, completed; and what is wrong about them is an error that says what was meant."""
-import json
 import os
 import subprocess
 import sys
 
 from pool import ROOT, Pool, program
-from restartable import library
 
 
 def table(pool, lines):
@@ -41,7 +39,7 @@ def used(pool):
     assert {row["name"]: row["class_names"] for row in pool.json("host", "ls")["hosts"]}["local2"] == "either"
     pool.dcs("host", "set", "local2", "--reset")
     code = "import dcs; print(dcs.host_class('gpu,0x1'))\ntry: dcs.host_class('gpus')\nexcept dcs.NotFound as e: print(e.text)"
-    env = dict(pool.env, PYTHONPATH=os.path.join(ROOT, "libdcs/python"), DCS_LIBRARY=library())
+    env = dict(pool.env, PYTHONPATH=os.path.join(ROOT, "libdcs/python"))
     said = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, check=True, timeout=120).stdout.decode()
     assert said == "5\nthere is no host class gpus; did you mean gpu?\n", said
 
