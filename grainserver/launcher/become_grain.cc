@@ -185,6 +185,7 @@ void enter_directory(const Plan &plan) noexcept {
     if (const int error = files::put_confinement_on(*plan.confinement); error != 0)
         give_up(plan, Step::confinement, error);
     be_modest();
+    ::umask(plan.umask);
     ::execve(plan.runner != nullptr ? plan.runner : plan.program, plan.argv, plan.env);
     give_up(plan, plan.runner != nullptr ? Step::runner : Step::exec, errno);
 }

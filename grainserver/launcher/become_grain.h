@@ -21,6 +21,7 @@ struct Plan {
     const char *runner = nullptr;  // executed instead of the program, which is among its arguments
     char *const *argv = nullptr;
     char *const *env = nullptr;
+    mode_t umask = 077;
     pid_t launcher = 0;
     bool only_prove = false;
     const int *joins = nullptr;        // control groups to enter

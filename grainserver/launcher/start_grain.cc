@@ -1,6 +1,7 @@
 #include "grainserver/launcher/start_grain.h"
 
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -102,6 +103,20 @@ std::vector<std::string> command(const files::LaunchRecord &launch) {
 
 bool begins(const std::string &text, const char *start) { return text.rfind(start, 0) == 0; }
 
+// DCS_UMASK of the grain's environment, in octal, by which `dcs run` and `dcs map` pass their caller's; without one
+// only the grain's account may read what it makes.
+mode_t umask_of(const std::vector<std::string> &env) {
+    constexpr std::string_view name = "DCS_UMASK=";
+    for (const std::string &item : env) {
+        if (!begins(item, name.data())) continue;
+        unsigned mask = 0;
+        const char *end = item.data() + item.size();
+        const auto [stop, error] = std::from_chars(item.data() + name.size(), end, mask, 8);
+        if (error == std::errc() && stop == end && mask <= 0777) return mask;
+    }
+    return 077;
+}
+
 std::vector<std::string> environment(const files::LaunchRecord &launch, const std::string &directory) {
     std::vector<std::string> env;
     for (const std::string &item : launch.env)
@@ -155,6 +170,7 @@ void fill_plan(StartMaterial &p, const Place &place, const Fd &grain, const file
     plan.boot_id = place.boot_id.c_str();
     plan.argv = p.argv_list.data();
     plan.env = p.env_list.data();
+    plan.umask = umask_of(launch.env);
     plan.launcher = ::getpid();
     plan.joins = p.joins.data();
     plan.join_count = static_cast<int>(p.joins.size());

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/host_classes.h"
+
 namespace dcs {
 namespace {
 
@@ -80,6 +82,12 @@ std::string complaint(const Takes &takes, const std::string &value) {
     case Takes::Kind::mask:
         if (const auto mask = class_of(value); mask && *mask >= takes.least) return "";
         return "a mask of host classes, such as 0x1 or 3";
+    case Takes::Kind::classes: {
+        const auto parts = split(value, ',');
+        const bool good = std::all_of(parts.begin(), parts.end(),
+                                      [](const auto &part) { return class_of(part) || is_class_name(part); });
+        return good ? "" : "names of host classes, or a mask such as 0x3";
+    }
     case Takes::Kind::word: {
         const auto words = split(takes.words, '|');
         return std::find(words.begin(), words.end(), value) != words.end() ? "" : listed(words);

@@ -104,6 +104,7 @@ int d_grain_stream(const char *user, int session_num, int grain_num, const char 
     return d_pool_grain_stream(nullptr, user, session_num, grain_num, stream, file);
 }
 
+int d_host_class(const char *names, unsigned *mask) { return d_pool_host_class(nullptr, names, mask); }
 int d_grain_file(const char *user, int session_num, int grain_num, const char *name, FILE **file) {
     return d_pool_grain_file(nullptr, user, session_num, grain_num, name, file);
 }

@@ -2,6 +2,8 @@
 #include <cstring>
 #include <tuple>
 
+#include "base/host_classes.h"
+#include "base/option_table.h"
 #include "client/call.h"
 #include "client/query.h"
 #include "client/rows.h"
@@ -87,6 +89,15 @@ Status ask_all_grains(Pool &pool, wire::Query query, wire::QueryReply &into) {
 
 }  // namespace
 
+Result<std::uint32_t> mask_of_classes(Pool &pool, std::string_view names) {
+    if (const auto mask = class_of(names)) return *mask;
+    wire::QueryReply reply;
+    if (Status s = ask_query(pool, wire::Query{}, reply); !s) return s;
+    HostClasses known;
+    for (const wire::ClassRow &row : reply.system.classes) known.push_back({row.name, row.mask});
+    return mask_of(names, known);
+}
+
 Status query_rows(Pool &pool, const wire::Query &query, wire::QueryReply &into) {
     if (query.type == wire::QueryType::sessions) return ask_sessions(pool, query, into);
     if (query.type != wire::QueryType::grains) return ask_query(pool, query, into);
@@ -116,6 +127,15 @@ Status query(Pool &pool, const d_row_sizes *from, int type, const char *user, in
     if (Status s = query_rows(pool, request, reply); !s) return s;
     *info = info_of(*sizes, std::move(reply));
     return Status::ok();
+}
+
+Status host_class(Pool &pool, const char *names, unsigned *mask) {
+    if (!mask) return fail(Code::invalid, "mask is NULL");
+    *mask = 0;
+    if (!names || !*names) return fail(Code::invalid, "names is empty: name classes of the host table");
+    const auto found = mask_of_classes(pool, names);
+    if (found) *mask = *found;
+    return found.status();
 }
 
 Result<wire::Stream> stream_named(const char *name) {
@@ -172,6 +192,10 @@ int d_pool_query_sized(struct d_pool *pool, const struct d_row_sizes *sizes, int
 }
 
 void d_query_free(struct d_info *info) { free_info(info); }
+
+int d_pool_host_class(struct d_pool *pool, const char *names, unsigned *mask) {
+    return c_call(pool, [&](Pool &p) { return host_class(p, names, mask); });
+}
 
 int d_pool_grain_file(struct d_pool *pool, const char *user, int session_num, int grain_num, const char *name,
                       FILE **file) {

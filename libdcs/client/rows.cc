@@ -80,7 +80,8 @@ d_host_row row_of(Lists &lists, const wire::HostRow &from) {
     DCS_SAME(load) DCS_SAME(free_memory_kb) DCS_SAME(cores) DCS_SAME(cores_used) DCS_SAME(memory_mb)
     DCS_SAME(memory_used_mb) DCS_SAME(connected) DCS_SAME(drained) DCS_SAME(settings) DCS_SAME(note)
     DCS_SAME(blamed) DCS_SAME(blamed_lately) DCS_SAME(launched) DCS_SAME(finished) DCS_SAME(failed)
-    DCS_SAME(given_back) DCS_SAME(cpu_s) DCS_SAME(confinement)
+    DCS_SAME(given_back) DCS_SAME(cpu_s) DCS_SAME(confinement) DCS_SAME(class_names)
+    DCS_SAME(time_zone_offset)
     to.user_count = from.users.size();
     to.users = lists.of(from.users);
     return to;
@@ -109,6 +110,7 @@ d_file_row row_of(Lists &lists, const wire::GrainFile &from) {
 // What D_Q_GRAIN tells besides.
 void put_detail(Answer &a, wire::GrainRow &from, d_grain_row &to) {
     to.argv = a.lists.argv_of(from.argv);
+    to.env = a.lists.argv_of(from.env);
     to.nogo_count = from.nogo.size();
     to.nogo = a.lists.of(from.nogo);
     if (!from.moves.empty()) {
@@ -131,7 +133,8 @@ d_grain_row row_of(Answer &a, wire::GrainRow &from) {
     DCS_SAME(starts) DCS_SAME(restarts) DCS_SAME(failures) DCS_SAME(exit_code) DCS_SAME(signal)
     DCS_SAME(result_index) DCS_SAME(incarnation) DCS_SAME(cpu_s) DCS_SAME(run_cpu_s) DCS_SAME(saved_cpu_s)
     DCS_SAME(last_contact_s) DCS_SAME(checkpoint_age_s) DCS_SAME(out_length) DCS_SAME(err_length)
-    DCS_SAME(checkpoint_length)
+    DCS_SAME(checkpoint_length) DCS_SAME(user_s) DCS_SAME(system_s) DCS_SAME(max_rss_kb) DCS_SAME(minor_faults)
+    DCS_SAME(major_faults) DCS_SAME(in_blocks) DCS_SAME(out_blocks) DCS_SAME(class_names) DCS_SAME(directory)
     wire::put_demands(from.demands, to);
     put_detail(a, from, to);
     return to;

@@ -199,7 +199,7 @@ struct d_grain {
     const void *input;      /* standard input: input_length bytes, at most 16 MiB, any bytes */
     size_t input_length;    /* must be set with input, which need not end in NUL; 0: the input is empty */
     char *const *genvv;     /* the environment, NAME=value, ends in NULL; NULL: none */
-    unsigned host_class;    /* mask of host classes; 0: any */
+    unsigned host_class;    /* mask of host classes, see d_host_class; 0: any */
     int thrash;             /* expected memory in half megabytes */
     int urgent;             /* not 0: to the front of the queue */
     int notice;             /* minutes of warning before a checkpoint */

@@ -44,6 +44,9 @@ struct d_host_row {
     int64_t launched, finished, failed, given_back;
     double cpu_s;
     const char *confinement; /* of grains there, "accounts,filter,..."; empty: not yet known */
+    const char *class_names; /* of host_class, "gpu,0x8"; empty if the host table has no names for it */
+    int time_zone_offset;    /* minutes that its local time is ahead of the scheduler's, by the host table */
+    int reserved;
 };
 struct d_session_row {
     size_t struct_size;
@@ -85,6 +88,13 @@ struct d_grain_row {
     const struct d_move_row *moves;
     size_t file_count;         /* of its outputs */
     const struct d_file_row *files;
+    /* resource usage of all its incarnations, as in struct rusage: sums, of max_rss_kb the greatest; in lists too */
+    double user_s, system_s;
+    int64_t max_rss_kb, minor_faults, major_faults, in_blocks, out_blocks;
+    /* D_Q_GRAIN only */
+    const char *class_names;   /* of host_class, as in d_host_row */
+    const char *directory;     /* as submitted; may be empty */
+    char **env;                /* as submitted; ends in NULL, and is NULL if it is empty */
 };
 struct d_info {
     size_t struct_size;
@@ -161,6 +171,12 @@ int d_pool_grain_stream(struct d_pool *pool, const char *user, int session_num, 
 int d_grain_file(const char *user, int session_num, int grain_num, const char *name, FILE **file);
 int d_pool_grain_file(struct d_pool *pool, const char *user, int session_num, int grain_num, const char *name,
                       FILE **file);
+
+/* The mask of host classes that `names` stands for, for d_grain.host_class: names that the host table declares, or
+ * masks, separated by commas ("gpu,0x8"). Needs no d_get_auth. *mask is 0 after an error.
+ * Errors: D_E_NOT_FOUND (no such class), D_E_INVALID. */
+int d_host_class(const char *names, unsigned *mask);
+int d_pool_host_class(struct d_pool *pool, const char *names, unsigned *mask);
 
 /* Explains why a grain is where it is, and above all why it does not run yet. Changes nothing. For the grain's
  * user, scheduler_master, root and the owner of a private pool; needs no d_get_auth. user NULL: the

@@ -124,12 +124,14 @@ struct Query {                                  // -> QueryReply
     std::string status;
     std::string after_user;
 };
+struct ClassRow { std::string name; std::uint32_t mask = 0; };  // a name for a mask of host classes
 struct SystemRow {
     std::uint64_t epoch = 0, turn = 0;
     std::int64_t pid = 0, up_s = 0;
     std::int32_t hosts = 0, hosts_active = 0, sessions_active = 0;
     std::int64_t ready = 0, running = 0;
     std::string version;
+    std::vector<ClassRow> classes;          // that the host table declares
 };
 struct HostRow {
     std::string name, state, binary_class;  // state: unknown active delinquent dead
@@ -150,6 +152,8 @@ struct HostRow {
     std::int64_t launched = 0, finished = 0, failed = 0, given_back = 0;
     double cpu_s = 0;
     std::string confinement;                // its rungs as words (base/confinement.h); empty: it has not called yet
+    std::string class_names;                // of host_class, with commas: "gpu,0x8"; empty if it has no names
+    std::int32_t time_zone_offset = 0;      // minutes that its local time is ahead of the scheduler's, by the host table
 };
 struct SessionRow {
     std::string user; std::int32_t session = 0;
@@ -185,6 +189,13 @@ struct GrainRow {
     std::vector<MoveRow> moves;             // the latest, oldest first
     std::vector<GrainFile> files;           // its outputs
     std::int32_t starts = 0;                // of a process, on all hosts
+    // Of all incarnations; the greatest resident set.
+    double user_s = 0, system_s = 0;
+    std::int64_t max_rss_kb = 0, minor_faults = 0, major_faults = 0, in_blocks = 0, out_blocks = 0;
+    // type grain only
+    std::string class_names;                // as in HostRow
+    std::string directory;                  // as submitted
+    std::vector<std::string> env;           // NAME=value, as submitted
 };
 struct QueryReply {
     SystemRow system;
@@ -265,9 +276,13 @@ template <class A> void serialize(A &a, Query &x, unsigned) {
       & DCS_FIELD(after) & at_most(limits::name_bytes, DCS_FIELD(status))
       & DCS_FIELD(after_user);
 }
+template <class A> void serialize(A &a, ClassRow &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(name)) & DCS_FIELD(mask);
+}
 template <class A> void serialize(A &a, SystemRow &x, unsigned) {
     a & DCS_FIELD(epoch) & DCS_FIELD(turn) & DCS_FIELD(pid) & DCS_FIELD(up_s) & DCS_FIELD(hosts) & DCS_FIELD(hosts_active)
-      & DCS_FIELD(sessions_active) & DCS_FIELD(ready) & DCS_FIELD(running) & DCS_FIELD(version);
+      & DCS_FIELD(sessions_active) & DCS_FIELD(ready) & DCS_FIELD(running) & DCS_FIELD(version)
+      & shown_since<9>(DCS_FIELD(classes));
 }
 template <class A> void serialize(A &a, HostRow &x, unsigned) {
     a & at_most(limits::path_bytes, DCS_FIELD(name)) & at_most(limits::name_bytes, DCS_FIELD(state))
@@ -277,7 +292,8 @@ template <class A> void serialize(A &a, HostRow &x, unsigned) {
       & DCS_FIELD(memory_mb) & DCS_FIELD(memory_used_mb) & DCS_FIELD(connected) & DCS_FIELD(drained) & DCS_FIELD(settings)
       & DCS_FIELD(note) & DCS_FIELD(users) & DCS_FIELD(blamed) & DCS_FIELD(blamed_lately)
       & DCS_FIELD(launched) & DCS_FIELD(finished) & DCS_FIELD(failed) & DCS_FIELD(given_back) & DCS_FIELD(cpu_s)
-      & DCS_FIELD(confinement);
+      & DCS_FIELD(confinement) & shown_since<9>(DCS_FIELD(class_names))
+      & shown_since<9>(DCS_FIELD(time_zone_offset));
 }
 template <class A> void serialize(A &a, MoveRow &x, unsigned) {
     a & DCS_FIELD(reason) & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(detail) & DCS_FIELD(incarnation)
@@ -303,7 +319,12 @@ template <class A> void serialize(A &a, GrainRow &x, unsigned) {
       & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(checkpoint_length) & DCS_FIELD(demands)
       & DCS_FIELD(message) & at_most(limits::argv_items, DCS_FIELD(argv))
       & at_most(limits::nogo_items, DCS_FIELD(nogo)) & DCS_FIELD(moves) & at_most(limits::grain_files, DCS_FIELD(files))
-      & shown_since<9>(DCS_FIELD(starts));
+      & shown_since<9>(DCS_FIELD(starts)) & shown_since<9>(DCS_FIELD(user_s)) & shown_since<9>(DCS_FIELD(system_s))
+      & shown_since<9>(DCS_FIELD(max_rss_kb)) & shown_since<9>(DCS_FIELD(minor_faults))
+      & shown_since<9>(DCS_FIELD(major_faults)) & shown_since<9>(DCS_FIELD(in_blocks))
+      & shown_since<9>(DCS_FIELD(out_blocks)) & shown_since<9>(DCS_FIELD(class_names))
+      & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(directory)))
+      & at_most(limits::argv_items, shown_since<9>(DCS_FIELD(env)));
 }
 template <class A> void serialize(A &a, QueryReply &x, unsigned) {
     a & DCS_FIELD(system) & DCS_FIELD(hosts) & DCS_FIELD(sessions) & DCS_FIELD(grains) & DCS_FIELD(more);

@@ -54,10 +54,13 @@ void take_host_table(Draft &d, const HostTable &in) {
     std::size_t known = d.state.hosts.size();
     Sources sources;
     BackupHost backup;
+    HostClasses classes;
     for (const HostConfig &config : in.hosts) {
         if (config.source) sources[config.name] = config.users;
         if (!config.backup_at.empty()) backup = BackupHost{config.name, config.backup_at};
-        if (config.source || !config.backup_at.empty() || !listed.insert(config.name).second) continue;
+        if (config.names_class) classes.push_back({config.name, config.host_class});
+        const bool grain_host = !config.names_class && !config.source && config.backup_at.empty();
+        if (!grain_host || !listed.insert(config.name).second) continue;
         const HostId id = d.state.host_id(config.name);
         if (id != no_host) {
             update_host(d, id, config);
@@ -76,6 +79,7 @@ void take_host_table(Draft &d, const HostTable &in) {
     for (const auto &[host, users] : d.state.sources)
         if (sources.count(host) == 0) d.effect(ClosePrograms{host});
     if (sources != d.state.sources) d.change(SetSources{std::move(sources)});
+    if (classes != d.state.classes) d.change(SetClasses{std::move(classes)});
     take_backup_host(d, backup);
     // What could run nowhere may have a host now, and the other way round.
     for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);

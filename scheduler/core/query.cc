@@ -18,6 +18,7 @@ double since(Instant now, Instant then) { return then == Instant{} ? -1 : (now -
 wire::SystemRow system_row(const State &state) {
     wire::SystemRow row;
     row.epoch = state.epoch;
+    for (const HostClass &c : state.classes) row.classes.push_back({c.name, c.mask});
     for (const Host &host : state.hosts) {
         row.hosts += host.configured;
         row.hosts_active += host.configured && host.status == HostStatus::active;
@@ -74,6 +75,8 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.state = name_of(host.status);
     row.binary_class = binary_class_of(host);
     row.host_class = host.config->host_class;
+    row.class_names = class_names(row.host_class, d.state.classes);
+    row.time_zone_offset = host.config->time_zone_offset;
     row.slots = host.config->slots;
     row.cores = host.config->cores > 0 ? host.config->cores : host.config->slots;
     row.cores_used = static_cast<std::int32_t>(d.state.used[i].cores);
@@ -159,6 +162,13 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
         row.result_index = end->result_index;
     }
     row.cpu_s = cpu_of(usage);
+    row.user_s = static_cast<double>(usage.user_us) / 1e6;
+    row.system_s = static_cast<double>(usage.system_us) / 1e6;
+    row.max_rss_kb = usage.max_rss_kb;
+    row.minor_faults = usage.minor_faults;
+    row.major_faults = usage.major_faults;
+    row.in_blocks = usage.in_blocks;
+    row.out_blocks = usage.out_blocks;
     row.run_cpu_s = cpu_of(g.current);
     row.saved_cpu_s = static_cast<double>(g.kept->saved) / 1e6;
     row.last_contact_s =
@@ -178,6 +188,7 @@ wire::GrainRow detailed_row(const Draft &d, const GrainKey &key, const Grain &g)
         return host ? host->config->name : std::string();
     };
     for (const HostId id : g.nogo.get()) row.nogo.push_back(name(id));
+    row.class_names = class_names(g.demands->host_class, d.state.classes);
     row.files = g.files->outputs;
     for (const Move &m : g.moves.get())
         row.moves.push_back({name_of(m.reason), name(m.host), m.detail, m.incarnation});

@@ -35,13 +35,13 @@ Status open_to_group(const std::string &directory, const std::string &socket, co
 }  // namespace
 
 Result<Doors> open_doors(net::Loop &loop, keeper::KeeperClient &keeper, const std::string &directory,
-                         const std::string &group, const std::string &tls_address) {
+                         const std::string &group, const std::string &tls, const std::string &tls_users) {
     Doors doors;
     net::Limits users = door_limits(limits::user_frame_bytes);
     users.per_user = limits::connections_per_user + limits::refused_connections;
     const auto user = loop.listen_unix(directory, "user.sock", 0600, users);
     if (!user) return user.status();
-    if (!group.empty())
+    if (!group.empty() && group != "none")
         if (Status s = open_to_group(directory, "user.sock", group); !s) return s;
     net::Limits servers = door_limits(limits::server_frame_bytes);
     servers.per_user = limits::connections;  // all of a pool's servers may be one user's
@@ -49,10 +49,10 @@ Result<Doors> open_doors(net::Loop &loop, keeper::KeeperClient &keeper, const st
     if (!server) return server.status();
     doors.user = *user;
     doors.server = *server;
-    if (tls_address.empty()) return doors;
-    auto tls = TlsDoor::open(loop, keeper, tls_address);
-    if (!tls) return tls.status();
-    doors.tls = std::move(*tls);
+    if (tls.empty()) return doors;
+    auto opened = TlsDoor::open(loop, keeper, tls, tls_users);
+    if (!opened) return opened.status();
+    doors.tls = std::move(*opened);
     return doors;
 }
 

@@ -14,9 +14,10 @@ struct Doors {
     net::Door user = -1, server = -1;
     std::unique_ptr<TlsDoor> tls;  // null: none
 };
-// user.sock and server.sock in `directory` (mode 0600; user.sock for the members of `group` too, unless it is empty),
-// and the door for other hosts at `tls_address`, unless it is empty. Nobody is heard before the loop runs.
+// user.sock and server.sock in `directory` (mode 0600; user.sock for the members of `group` too, unless it is empty or
+// "none"), and the door for other hosts at `tls`, unless it is empty, or both doors (TlsDoor::open). Nobody is heard
+// before the loop runs.
 Result<Doors> open_doors(net::Loop &loop, keeper::KeeperClient &keeper, const std::string &directory,
-                         const std::string &group, const std::string &tls_address);
+                         const std::string &group, const std::string &tls, const std::string &tls_users);
 
 }  // namespace dcs::shell

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/confinement.h"
+#include "base/host_classes.h"
 #include "base/limits.h"
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/address.h"
@@ -18,11 +19,14 @@ constexpr std::int32_t max_slots = limits::host_slots;
 constexpr double max_seconds = 1e9;
 constexpr std::int32_t max_cores = 65536, max_memory_mb = 1 << 30;
 constexpr std::size_t max_addresses = 8;
+constexpr std::int32_t most_offset = 26 * 60;  // from UTC-12 to UTC+14
 
-std::string read_class(std::string_view text, std::uint32_t &mask) {
-    const bool hex = text.substr(0, 2) == "0x";
-    if (!read_whole(hex ? text.substr(2) : text, mask, hex ? 16 : 10) || mask == 0)
-        return "class must be a mask of host classes, such as 0x1";
+std::string read_class(std::string_view text, const HostClasses &known, std::uint32_t &mask) {
+    const auto read = mask_of(text, known);
+    if (!read && read.status().code == Code::not_found)
+        return "class: " + read.status().text + " A line `class NAME=MASK` above declares one";
+    if (!read || *read == 0) return "class must be a mask of host classes, such as 0x1, or names of `class` lines";
+    mask = *read;
     return "";
 }
 
@@ -61,8 +65,9 @@ std::string read_addresses(std::string_view key, std::string_view text, std::vec
     return addresses.size() <= max_addresses ? "" : std::string(key) + " has more than 8 addresses";
 }
 
-std::string read_field(std::string_view key, std::string_view value, core::HostConfig &host) {
-    if (key == "class") return read_class(value, host.host_class);
+std::string read_field(std::string_view key, std::string_view value, const HostClasses &classes,
+                       core::HostConfig &host) {
+    if (key == "class") return read_class(value, classes, host.host_class);
     if (key == "binary") {
         host.binary_class = std::string(value);
         return is_name(value) ? "" : "binary must be a name such as x86_64-linux-gnu";
@@ -70,6 +75,12 @@ std::string read_field(std::string_view key, std::string_view value, core::HostC
     if (key == "slots") return read_number(key, value, max_slots, host.slots);
     if (key == "cores") return read_number(key, value, max_cores, host.cores);
     if (key == "memory") return read_number(key, value, max_memory_mb, host.memory_mb);
+    if (key == "time_zone_offset") {
+        const std::string_view digits = value.substr(!value.empty() && value[0] == '+');
+        std::int32_t &minutes = host.time_zone_offset;
+        const bool good = read_whole(digits, minutes) && minutes >= -most_offset && minutes <= most_offset;
+        return good ? "" : "time_zone_offset must be minutes from the scheduler's local time, from -1560 to 1560";
+    }
     if (key == "check") return read_addresses(key, value, host.check);
     if (key == "fileserver") return read_addresses(key, value, host.file_server);
     if (key == "gateway") return read_addresses(key, value, host.gateway);
@@ -99,7 +110,7 @@ std::string read_field(std::string_view key, std::string_view value, core::HostC
 }
 
 // "" or what is wrong with the line.
-std::string read_line(const Words &words, core::HostConfig &host) {
+std::string read_line(const Words &words, const HostClasses &classes, core::HostConfig &host) {
     if (!is_name(words[0]))
         return "a line begins with the host's name: letters, digits, '.', '_' and '-'";
     host.name = std::string(words[0]);
@@ -110,7 +121,7 @@ std::string read_line(const Words &words, core::HostConfig &host) {
             return "`" + std::string(words[i]) + "` is not of the form name=value";
         const std::string_view key = words[i].substr(0, equals);
         if (!seen.insert(key).second) return "`" + std::string(key) + "` stands there twice";
-        if (std::string wrong = read_field(key, words[i].substr(equals + 1), host); !wrong.empty())
+        if (std::string wrong = read_field(key, words[i].substr(equals + 1), classes, host); !wrong.empty())
             return wrong;
     }
     const bool other = std::any_of(seen.begin(), seen.end(), [](auto key) { return key != "role" && key != "users"; });
@@ -125,6 +136,27 @@ std::string read_line(const Words &words, core::HostConfig &host) {
     return "";
 }
 
+// `class gpu=0x4 fast=0x8`: names of masks; a mask may be given by names that are declared already.
+std::string read_classes(const Words &words, HostClasses &classes) {
+    if (words.size() == 1) return "a line `class` declares names: class gpu=0x4";
+    for (std::size_t i = 1; i < words.size(); ++i) {
+        const std::size_t equals = std::min(words[i].find('='), words[i].size());
+        HostClass fresh{std::string(words[i].substr(0, equals)), 0};
+        core::HostConfig unused;
+        const std::string setting = read_field(fresh.name, "", classes, unused);
+        if (equals == words[i].size() || !is_class_name(fresh.name))
+            return "`" + std::string(words[i]) + "` does not name a mask, as gpu=0x4 does";
+        if (setting.rfind("there is no setting", 0) != 0)
+            return "`" + fresh.name + "` is a setting of hosts: no host can have the name `class`";
+        const auto same = [&](const HostClass &c) { return c.name == fresh.name; };
+        if (std::any_of(classes.begin(), classes.end(), same)) return "class " + fresh.name + " is declared twice";
+        if (std::string wrong = read_class(words[i].substr(equals + 1), classes, fresh.mask); !wrong.empty())
+            return wrong;
+        classes.push_back(std::move(fresh));
+    }
+    return "";
+}
+
 }  // namespace
 
 Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text,
@@ -132,10 +164,12 @@ Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text,
     std::vector<core::HostConfig> hosts;
     std::set<std::pair<std::string, int>> names;  // one host may have several roles, a line for each
     const auto role_of = [](const core::HostConfig &h) { return h.source ? 1 : h.backup_at.empty() ? 0 : 2; };
+    HostClasses classes;
     bool backup = false;
     const Status read = each_line(text, file, [&](const Words &words) -> std::string {
+        if (words[0] == "class") return read_classes(words, classes);
         core::HostConfig host;
-        std::string wrong = read_line(words, host);
+        std::string wrong = read_line(words, classes, host);
         if (wrong.empty() && !names.emplace(host.name, role_of(host)).second)
             wrong = "host " + host.name + " stands there twice";
         if (wrong.empty() && !host.backup_at.empty() && std::exchange(backup, true))
@@ -144,6 +178,11 @@ Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text,
         return wrong;
     });
     if (!read) return read;
+    for (HostClass &c : classes) {
+        core::HostConfig name;
+        name.name = std::move(c.name), name.host_class = c.mask, name.names_class = true;
+        hosts.push_back(std::move(name));
+    }
     return hosts;
 }
 

@@ -156,7 +156,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     const std::unique_ptr<net::Loop> loop = net::Loop::create();
     if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
     failpoint("shell.start.before_listen");
-    auto doors = open_doors(*loop, **keeper, line.directory, line.group == "none" ? "" : line.group, line.tls);
+    auto doors = open_doors(*loop, **keeper, line.directory, line.group, line.tls, line.tls_users);
     if (!doors) return doors.status();
     failpoint("shell.start.after_listen");
     auto suspect = Suspect::open(line.directory + "/suspect");

@@ -51,7 +51,9 @@ void RealOutside::set_log_level(const std::string &level) {
 void RealOutside::probe(const core::ProbeHost &probe) { prober_.ask(probe); }
 
 turn::Outside::TlsDoor RealOutside::tls_door() {
-    return tls_ != nullptr ? TlsDoor{tls_->address(), tls_->authority_hash()} : TlsDoor{};
+    if (tls_ == nullptr) return {};
+    using core::HostRole;
+    return {tls_->address(HostRole::server), tls_->address(HostRole::client), tls_->authority_hash()};
 }
 
 Result<wire::Joined> RealOutside::issue_certificate(const std::string &host, const std::string &public_key,

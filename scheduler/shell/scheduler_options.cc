@@ -17,7 +17,9 @@ template <class T> void take(const std::string &file, Result<T> (*read)(const st
     else why.push_back(found.status());
 }
 
-Status check_masters(const SchedulerOptions &options) {
+Status check_options(const SchedulerOptions &options) {
+    if (options.tls.empty() && !options.tls_users.empty())
+        return fail(Code::invalid, "--tls-users needs --tls: grain servers of other hosts have no door");
     for (const std::string &name : options.master_names())
         if (!is_name(name)) return fail(Code::invalid, "--master: `" + name + "` is no login name");
     return Status::ok();
@@ -51,6 +53,8 @@ CommandLine command_line(SchedulerOptions &into) {
          {"limits", &into.limits_file, "FILE", "of each user, reread too (default: DIR/limits; may be missing)"},
          {"tls", &into.tls, "ADDRESS:PORT",
           "serve grain servers and control programs of other hosts there, with TLS 1.3 (default: this host's only)"},
+         {"tls-users", &into.tls_users, "ADDRESS:PORT",
+          "serve control programs of other hosts there, and at --tls only grain servers and the backup"},
          {"group", &into.group, "NAME",
           "its members may call; none: on other hosts also who is unknown here (default: root and this account here, "
           "members of dcs from other hosts)"},
@@ -66,7 +70,7 @@ CommandLine command_line(SchedulerOptions &into) {
           "go on without turn N, whose root the last start has named as lost (what it changed is lost)", false,
           Where::line},
          {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving", false, Where::line}},
-        .check = [&into] { return check_masters(into); },
+        .check = [&into] { return check_options(into); },
         .check_files = [&into] { return wrong_files(into); }};
 }
 

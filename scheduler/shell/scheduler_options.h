@@ -10,7 +10,7 @@
 namespace dcs::shell {
 
 struct SchedulerOptions {
-    std::string directory, hosts_file, policy_file, limits_file, log_level = "info", tls, group, masters;
+    std::string directory, hosts_file, policy_file, limits_file, log_level = "info", tls, tls_users, group, masters;
     std::string mirror = "off";
     int ready_fd = -1;
     int accept_lost_turn = 0;

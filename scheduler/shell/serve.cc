@@ -173,7 +173,7 @@ void Service::handle(net::Arrival arrival) {
         DCS_REQUIRE(doors_.tls, "only the door for other hosts refuses by itself");
         return doors_.tls->refused(boot_clock(), arrival.address, arrival.why);
     case net::What::opened:
-        return doors_.tls && arrival.door == doors_.tls->door() ? opened_from_afar(arrival) : opened(arrival);
+        return doors_.tls && doors_.tls->is(arrival.door) ? opened_from_afar(arrival) : opened(arrival);
     case net::What::frame:
         if (about_copy(arrival)) return;
         a.kind = turn::Arrival::Kind::frame;

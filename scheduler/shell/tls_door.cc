@@ -36,41 +36,59 @@ std::string told_address(net::TcpAddress address, std::uint16_t port) {
 }  // namespace
 
 // A key of our own that is never written down: it is made and certified anew at each start.
-Result<net::TlsContextPtr> TlsDoor::fresh_context() {
-    net::TlsSelf self;
+Status TlsDoor::renew() {
     if (key_.empty()) key_ = pki::new_key();
-    self.key = key_;
-    self.authority = authority_.der;
-    auto issued = keeper_.own_certificate(*pki::public_key_of(self.key));
+    auto issued = keeper_.own_certificate(*pki::public_key_of(key_));
     if (!issued) return issued.status();
     auto own = pki::read_certificate(*issued);
     if (!own) return own.status();
     own_ = std::move(*own);
+    return Status::ok();
+}
+
+Result<net::TlsContextPtr> TlsDoor::context_for(const Entrance &entrance) const {
+    net::TlsSelf self;
+    self.key = key_;
+    self.authority = authority_.der;
     self.certificate = own_.der;
     net::TlsTrust trust;
     trust.authority = authority_.der;
-    trust.role = pki::Role::grain_server;
-    trust.also = {pki::Role::client, pki::Role::program, pki::Role::backup};
+    trust.role = entrance.roles.front();
+    trust.also = {entrance.roles.begin() + 1, entrance.roles.end()};
     trust.strangers = true;
     return net::tls_context(self, trust);
 }
 
-Result<std::unique_ptr<TlsDoor>> TlsDoor::open(net::Loop &loop, keeper::KeeperClient &keeper,
-                                               const std::string &address) {
+Status TlsDoor::open(Entrance &entrance, const std::string &option, const std::string &address) {
     auto at = net::parse_tcp_address(address);
-    if (!at) return fail(at.status().code, "--tls: " + at.status().text);
+    if (!at) return fail(at.status().code, option + ": " + at.status().text);
+    auto context = context_for(entrance);
+    if (!context) return context.status();
+    auto opened = loop_.listen_tls(address, door_limits(), *context);
+    if (!opened) return opened.status();
+    entrance.door = *opened;
+    entrance.told = told_address(*at, loop_.port_of(*opened));
+    return Status::ok();
+}
+
+Result<std::unique_ptr<TlsDoor>> TlsDoor::open(net::Loop &loop, keeper::KeeperClient &keeper,
+                                               const std::string &address, const std::string &users) {
     std::unique_ptr<TlsDoor> door(new TlsDoor(loop, keeper));
     const auto der = keeper.authority();
     auto authority = der ? pki::read_certificate(*der) : Result<pki::Certificate>(der.status());
     if (!authority) return fail(authority.status().code, "the pool's authority: " + authority.status().text);
     door->authority_ = std::move(*authority);
-    auto context = door->fresh_context();
-    if (!context) return context.status();
-    auto opened = loop.listen_tls(address, door_limits(), *context);
-    if (!opened) return opened.status();
-    door->door_ = *opened;
-    door->told_ = told_address(*at, loop.port_of(*opened));
-    log_info("other hosts are served at " + door->told_ + " with TLS 1.3; the pool's authority is " +
+    if (Status s = door->renew(); !s) return s;
+    door->main_.roles = {pki::Role::grain_server, pki::Role::backup};
+    if (!users.empty()) {
+        door->users_.emplace().roles = {pki::Role::client, pki::Role::program};
+        if (Status s = door->open(*door->users_, "--tls-users", users); !s) return s;
+        log_info("control programs of other hosts are served at " + door->users_->told + ", and nowhere else");
+    } else {
+        door->main_.roles.insert(door->main_.roles.end(), {pki::Role::client, pki::Role::program});
+    }
+    if (Status s = door->open(door->main_, "--tls", address); !s) return s;
+    log_info("other hosts are served at " + door->main_.told + " with TLS 1.3; the pool's authority is " +
              in_words(door->authority_.fingerprint));
     return door;
 }
@@ -110,9 +128,14 @@ void TlsDoor::look_after(Instant now) {
     if (authority_.not_after_s - wall_clock_s() < 365 * pki::day_s)
         log_warn("the certificate of the pool's authority expires within a year: all hosts must join anew before that");
     if (!pki::wants_renewal(own_, wall_clock_s())) return;
-    const auto context = fresh_context();
-    if (!context) return log_error("the scheduler's own certificate cannot be renewed: " + context.status().text);
-    loop_.set_tls(door_, *context);
+    Status renewed = renew();
+    for (const Entrance *entrance : {&main_, users_ ? &*users_ : nullptr}) {
+        if (!renewed || entrance == nullptr) continue;
+        const auto context = context_for(*entrance);
+        if (context) loop_.set_tls(entrance->door, *context);
+        else renewed = context.status();
+    }
+    if (!renewed) return log_error("the scheduler's own certificate cannot be renewed: " + renewed.text);
     log_info("the scheduler's own certificate was renewed");
 }
 

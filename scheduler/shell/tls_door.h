@@ -1,7 +1,10 @@
 #pragma once
-// The scheduler's door for other hosts: the pool's authority, our own certificate, and who does not get in.
+// The scheduler's door for other hosts, or its two doors: the pool's authority, our own certificate, and who does not
+// get in.
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "net/loop.h"
 #include "pki/authority.h"
@@ -13,12 +16,16 @@ namespace dcs::shell {
 
 class TlsDoor {
 public:
-    // Opens the door at `address`. The authority's key is the keeper's.
+    // Opens the door at `address`; with `users` a second one there, by which alone control programs come in. The
+    // authority's key is the keeper's.
     static Result<std::unique_ptr<TlsDoor>> open(net::Loop &loop, keeper::KeeperClient &keeper,
-                                                 const std::string &address);
+                                                 const std::string &address, const std::string &users);
 
-    net::Door door() const { return door_; }
-    const std::string &address() const { return told_; }  // as other hosts are told
+    bool is(net::Door door) const { return door == main_.door || (users_ && door == users_->door); }
+    // As hosts of the role are told.
+    const std::string &address(core::HostRole role) const {
+        return role == core::HostRole::client && users_ ? users_->told : main_.told;
+    }
     std::string authority_hash() const;
     Result<wire::Joined> issue(const std::string &host, const std::string &public_key, core::HostRole role) const;
     Result<wire::Begun> issue(const core::SendProgram &program) const;  // without its token
@@ -29,14 +36,21 @@ public:
 
 private:
     TlsDoor(net::Loop &loop, keeper::KeeperClient &keeper) : loop_(loop), keeper_(keeper) {}
-    Result<net::TlsContextPtr> fresh_context();
+    struct Entrance {
+        std::string told;
+        std::vector<pki::Role> roles;  // that come in here, beside hosts that join
+        net::Door door = -1;
+    };
+    Status renew();
+    Result<net::TlsContextPtr> context_for(const Entrance &entrance) const;
+    Status open(Entrance &entrance, const std::string &option, const std::string &address);
 
     net::Loop &loop_;
     keeper::KeeperClient &keeper_;
     pki::Certificate authority_, own_;
     std::string key_;  // our own
-    net::Door door_ = -1;
-    std::string told_;
+    Entrance main_;
+    std::optional<Entrance> users_;
     Instant look_at_{};
     std::int64_t set_to_s_ = 0;  // the wall clock when it was looked at, less the boot clock
     Instant second_{};       // in which `told_lines_` lines were written

@@ -213,21 +213,12 @@ struct WasWaiters {
     SessionKey key;
     std::vector<Waiter> waiters;
 };
-struct WasPolicy {
-    std::unique_ptr<Policy> policy;
-};
-struct WasTrust {
-    std::unique_ptr<Trust> trust;
-};
-struct WasSources {
-    std::unique_ptr<Sources> sources;
-};
-struct WasBackupHost {
-    BackupHost host;
-};
-struct WasPending {
-    std::unique_ptr<PendingHosts> pending;
-};
+struct WasPolicy { std::unique_ptr<Policy> policy; };
+struct WasTrust { std::unique_ptr<Trust> trust; };
+struct WasSources { std::unique_ptr<Sources> sources; };
+struct WasClasses { HostClasses classes; };
+struct WasBackupHost { BackupHost host; };
+struct WasPending { std::unique_ptr<PendingHosts> pending; };
 struct WasHandedOver {
     std::string host;
     std::optional<HandedOver> up_to;
@@ -239,7 +230,8 @@ struct WasWaitingCall {
 };
 using Step =
     std::variant<WasAuth, WasSession, WasErased, WasDamaged, WasEmpty, WasGrain, WasHost, WasWaiters, WasPolicy,
-                 WasTrust, WasPending, WasSources, WasHandedOver, WasBackup, WasWaitingCall, WasBackupHost>;
+                 WasTrust, WasPending, WasSources, WasHandedOver, WasBackup, WasWaitingCall, WasBackupHost,
+                 WasClasses>;
 
 WaitingCall put_waiting_call(State &state, const std::string &host, WaitingCall call) {
     WaitingCall before = std::exchange(state.waiting_calls[host], std::move(call));
@@ -296,6 +288,9 @@ struct Applier {
     void operator()(const SetTrust &c) {
         steps.push_back(WasTrust{std::make_unique<Trust>(std::exchange(state.trust, c.trust))});
     }
+    void operator()(const SetClasses &c) {
+        steps.push_back(WasClasses{std::exchange(state.classes, c.classes)});
+    }
     void operator()(const SetSources &c) {
         steps.push_back(WasSources{std::make_unique<Sources>(std::exchange(state.sources, c.sources))});
     }
@@ -344,6 +339,7 @@ struct Restorer {
     void operator()(WasPolicy &s) { state.policy = std::move(*s.policy); }
     void operator()(WasTrust &s) { state.trust = std::move(*s.trust); }
     void operator()(WasSources &s) { state.sources = std::move(*s.sources); }
+    void operator()(WasClasses &s) { state.classes = std::move(s.classes); }
     void operator()(WasBackupHost &s) { state.backup_host = std::move(s.host); }
     void operator()(WasHandedOver &s) {
         if (s.up_to) state.handed_over[s.host] = *s.up_to;
@@ -394,7 +390,7 @@ bool durable(const Change &change) {
     return !std::holds_alternative<SetPolicy>(change) && !std::holds_alternative<SetWaiters>(change) &&
            !std::holds_alternative<SetPending>(change) && !std::holds_alternative<SetSources>(change) &&
            !std::holds_alternative<SetBackup>(change) && !std::holds_alternative<SetWaitingCall>(change) &&
-           !std::holds_alternative<SetBackupHost>(change);
+           !std::holds_alternative<SetBackupHost>(change) && !std::holds_alternative<SetClasses>(change);
 }
 
 }  // namespace dcs::core

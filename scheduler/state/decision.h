@@ -27,6 +27,7 @@ struct SetPolicy { Policy policy; };              // volatile
 struct SetTrust { Trust trust; };
 struct SetPending { PendingHosts pending; };      // volatile
 struct SetSources { Sources sources; };           // volatile
+struct SetClasses { HostClasses classes; };       // volatile
 struct SetBackupHost { BackupHost host; };        // volatile
 struct SetWaiters { SessionKey key; std::vector<Waiter> waiters; };  // volatile
 struct SetHandedOver { std::string host; HandedOver up_to; };
@@ -46,7 +47,7 @@ enum class File : std::uint8_t {
 struct WriteFile { GrainKey key; File file; std::uint64_t old_length = 0; Payload bytes; };
 using ChangeOf = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, EraseDamaged, AddGrains, EraseGrain,
                             SetGrain, SetHost, SetWaiters, WriteFile, SetPolicy, SetTrust, SetPending, SetSources,
-                            SetHandedOver, SetBackup, SetWaitingCall, SetBackupHost>;
+                            SetHandedOver, SetBackup, SetWaitingCall, SetBackupHost, SetClasses>;
 // Its special members are in variants.cc, as those of AnyMessage are in message.cc.
 class Change : public ChangeOf {
 public:
@@ -59,7 +60,7 @@ public:
     ~Change();
 };
 // Needs a commit before effects may leave? (SetPolicy, SetPending, SetSources, SetWaiters, SetBackup, SetWaitingCall,
-// SetBackupHost, most SetHosts and a volatile_only SetGrain do not.)
+// SetBackupHost, SetClasses, most SetHosts and a volatile_only SetGrain do not.)
 bool durable(const Change &change);
 
 // ---- effects ------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/host_classes.h"
 #include "base/instant.h"
 #include "base/limits.h"
 #include "scheduler/state/grain.h"
@@ -84,7 +85,9 @@ struct HostConfig {
     std::vector<std::string> accounts;             // whose grains run under their own account there
     bool source = false;                           // no grain server: control programs of `users` may call from there
     std::string backup_at;                         // no grain server: the passive backup, whose door is there
+    std::int32_t time_zone_offset = 0;             // minutes that it is ahead of the scheduler's; for people
     std::uint32_t require_confinement = 0;         // Rungs without which it gets no grains
+    bool names_class = false;                      // no host: `name` is a name for the mask host_class
     bool operator==(const HostConfig &) const = default;
 };
 // What d_sethost changed; goes before the host table.
@@ -255,6 +258,7 @@ struct State {
     Trust trust;
     PendingHosts pending;            // volatile
     Sources sources;                 // volatile
+    HostClasses classes;             // volatile
     BackupHost backup_host;          // volatile
     std::map<std::string, HandedOver> handed_over;   // by host
     BackupLink backup;               // volatile

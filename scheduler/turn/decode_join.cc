@@ -31,7 +31,7 @@ core::CreateCode create_code(Outside &outside, wire::CreateToken call) {
     create.fresh = outside.fresh_token();
     create.hash = pki::sha256(bytes_of(create.fresh));
     const Outside::TlsDoor door = outside.tls_door();
-    create.address = door.address;
+    create.address = create.role == core::HostRole::client ? door.users : door.address;
     create.authority = door.authority;
     return create;
 }

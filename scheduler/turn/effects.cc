@@ -188,6 +188,8 @@ void Effects::act(const core::ReplyGrainDetail &e) {
     if (!spec) return reply_error(e.conn, e.request, e.key, spec.status());
     row.argv = std::move(spec->argv);
     row.label = std::move(spec->label);
+    row.directory = std::move(spec->directory);
+    row.env = std::move(spec->env);
     auto message = record::read_message(store_, e.key, *grain);
     if (!message) return reply_error(e.conn, e.request, e.key, message.status());
     row.message = std::move(*message);

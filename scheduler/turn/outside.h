@@ -54,8 +54,9 @@ public:
     // Reads the settings files again; what they say arrives by take_host_table() and take_policy(). Fails,
     // with nothing changed, if one of them is wrong.
     virtual Status reread_settings() { return Status::ok(); }
-    // The door for other hosts: where it is and the SHA-256 of the pool's authority. No address: there is none.
-    struct TlsDoor { std::string address, authority; };
+    // The door for other hosts: where it is, where that for control programs is, and the SHA-256 of the pool's
+    // authority. No address: there is none.
+    struct TlsDoor { std::string address, users, authority; };
     virtual TlsDoor tls_door() { return {}; }
     // For a host, by the pool's authority.
     virtual Result<wire::Joined> issue_certificate(const std::string &host, const std::string &public_key,

@@ -105,8 +105,23 @@ int print_help(const std::string &noun, const Verb *verb) {
     return std::fflush(stdout) == 0 ? exits::ok : exits::error;
 }
 
+// Words of other tools for what has another name here.
+struct Habit { const char *words, *hint; };
+constexpr Habit habits[] = {
+    {" kill cancel abort ", "`dcs grain kill SES:G` ends grains, `dcs session close SES` a session"},
+    {" ls ps jobs job list queue ", "`dcs session ls` lists sessions, `dcs grain ls SES` their grains"},
+    {" log logs cat output tail ", "`dcs session cat SES` prints outputs, `dcs grain tail -f SES:G` follows one"},
+    {" submit batch ", "`dcs map --detach -- CMD ::: ARG...` submits and does not wait"},
+    {" nodes node worker workers ", "`dcs host ls` lists hosts"},
+    {" start init ", "`dcs up` starts a pool of your own"},
+    {" stop shutdown ", "`dcs down` stops your own pool"},
+};
+
 Failure unknown_word(const std::string &noun, const std::string &word) {
     const std::vector<std::string> known = noun.empty() ? first_words() : verbs_of(noun);
+    for (const Habit &habit : habits)
+        if (noun.empty() && std::string(habit.words).find(" " + word + " ") != std::string::npos)
+            return usage_failure("there is no command `dcs " + word + "`", habit.hint);
     const std::string meant = nearest(word, known), before = noun.empty() ? "" : noun + " ";
     std::string list;
     for (const std::string &name : known) list += (list.empty() ? "" : ", ") + name;

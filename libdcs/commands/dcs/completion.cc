@@ -85,6 +85,14 @@ void add_hosts(Line &line) {
     for (const wire::HostRow &row : info.hosts) line.add(row.name);
 }
 
+// Behind the last comma.
+void add_classes(Line &line) {
+    Info info;
+    if (!info.ask(wire::QueryType::system)) return;
+    const std::string before = line.begun.substr(0, line.begun.rfind(',') + 1);
+    for (const wire::ClassRow &row : info.system.classes) line.add(before + row.name);
+}
+
 // Words that name something in the pool.
 void add_named(Line &line, const Verb &verb) {
     const std::string noun = verb.noun, name = verb.name;
@@ -108,6 +116,7 @@ void complete_verb_line(Line &line, const Verb &verb, std::size_t used) {
         line.found.clear();
         std::istringstream values(row.takes.words);  // none: files, numbers
         for (std::string value; std::getline(values, value, '|');) line.add(value);
+        if (row.takes.kind == Takes::Kind::classes) add_classes(line);
         return;
     }
     if (line.begun[0] == '-' || (verb.command_follows && line.before.size() > used && last[0] != '-')) return;

@@ -27,7 +27,8 @@ from .spec import File, FileRow, Grain, GrainRow, Move
 # Of the default pool.
 clear_nogo, close_session, explain, grain_file = (default_pool.clear_nogo, default_pool.close_session, default_pool.explain,
                                                   default_pool.grain_file)
-grain_row, grain_stream, grains, hosts = default_pool.grain_row, default_pool.grain_stream, default_pool.grains, default_pool.hosts
+grain_row, grain_stream, grains = default_pool.grain_row, default_pool.grain_stream, default_pool.grains
+host_class, hosts = default_pool.host_class, default_pool.hosts
 kill_grain, restart, sessions, set_host, system = (default_pool.kill_grain, default_pool.restart, default_pool.sessions,
                                                    default_pool.set_host, default_pool.system)
 
@@ -36,4 +37,4 @@ __all__ = ["Broken", "CallFailed", "CannotRun", "Error", "Executor", "Explanatio
            "Move", "NoAuth", "NoSpace", "NotFound", "NothingLeft", "NothingYet", "Pool", "Protocol", "Reason", "Refused",
            "ReplayEnd", "Result", "Session", "SessionActive", "SessionClosed", "SessionRow", "SessionTaken",
            "SessionUnknown", "System", "Unreachable", "Usage", "clear_nogo", "close_session", "default_pool", "explain", "grain_file", "grain_row",
-           "grain_stream", "grains", "hosts", "kill_grain", "login_name", "restart", "sessions", "set_host", "system"]
+           "grain_stream", "grains", "host_class", "hosts", "kill_grain", "login_name", "restart", "sessions", "set_host", "system"]

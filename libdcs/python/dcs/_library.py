@@ -5,7 +5,7 @@ import ctypes
 import glob
 import os
 import threading
-from ctypes import POINTER, c_char_p, c_int, c_size_t, c_void_p
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint, c_void_p
 from typing import Any, BinaryIO, List, Optional
 
 from ._fields import text
@@ -18,6 +18,7 @@ _CALLS = {"get_auth": [c_char_p], "open_ses": [c_int], "resume_ses": [c_int, c_i
           "gwait_many": [c_int, c_int, c_int, c_void_p, POINTER(c_int)], "gkill": [c_int, c_int],
           "query_sized": [c_void_p, c_int, c_char_p, c_int, c_int, c_void_p],
           "grain_stream": [c_char_p, c_int, c_int, c_char_p, POINTER(c_void_p)],
+          "host_class": [c_char_p, POINTER(c_uint)],
           "grain_file": [c_char_p, c_int, c_int, c_char_p, POINTER(c_void_p)],
           "explain_sized": [c_void_p, c_char_p, c_int, c_int, c_void_p],
           "grestart": [c_char_p, c_int, c_int], "sethost": [c_char_p, c_void_p],

@@ -78,16 +78,18 @@ class Executor(concurrent.futures.Executor):
     run is refused (GrainDiffers), as that run's results are of the old one.
 
     Functions are found on the hosts by module and name. The module's file travels with the grain unless it belongs to the
-    Python installation, and so do `modules` (names or modules) that it imports. `python` is the interpreter on the hosts.
+    Python installation, and so do `modules` (names or modules) that it imports. `python` is the interpreter on the hosts: by default
+    this program's own in a pool of `dcs up`, whose hosts are this one, and /usr/bin/python3 in others.
     `encoding`: "pickle", or "json" for arguments and results that JSON can say; a pickle from a host can do anything in
     this program, JSON cannot. `fields` are those of Grain, for all grains."""
 
     def __init__(self, ident: str, number: Optional[int] = None, *, fresh: bool = False,
-                 modules: Iterable[Union[str, ModuleType]] = (), python: str = "/usr/bin/python3", encoding: str = "pickle",
+                 modules: Iterable[Union[str, ModuleType]] = (), python: Optional[str] = None, encoding: str = "pickle",
                  pool: Pool = default_pool, **fields: Any):
         if encoding not in ("pickle", "json"):
             raise ValueError(f'encoding is {encoding!r}: it must be "pickle" or "json"')
-        self._python, self._encoding, self._fields = python, encoding, fields
+        here = sys.executable if sys.executable and pool.on_this_host() else "/usr/bin/python3"
+        self._python, self._encoding, self._fields = python or here, encoding, fields
         self._extra = [f for module in modules for f in _sources(_module(module))]
         self._staged: Dict[str, List[File]] = {}
         sys.modules.setdefault("__dcs_main__", sys.modules["__main__"])  # what call.py calls the control program

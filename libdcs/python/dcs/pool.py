@@ -5,7 +5,7 @@ import ctypes
 import os
 import pwd
 import threading
-from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_uint, c_void_p
 from typing import Any, BinaryIO, List, Optional, Type, TypeVar
 
 from . import _library as lib
@@ -103,6 +103,14 @@ class Pool:
         self.call("get_auth", c_bytes(ident, "ident"))
         self._ident = ident
 
+    def on_this_host(self) -> bool:
+        """Did `dcs up` make it for this user? Then all its hosts are this one."""
+        if "DCS_AUTH_FD" in os.environ:
+            return False
+        state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+        directory = os.fsdecode(self._words[0] or os.environ.get("DCS_DIR") or os.path.join(state, "dcs"))
+        return os.access(os.path.join(directory, "pool"), os.R_OK)
+
     def _query(self, what: int, user: Optional[str], session: int, number: int, kind: Type[Row], rows: str) -> List[Row]:
         info = POINTER(Info)()
         self.call("query_sized", byref(ROW_SIZES), what, c_bytes_or_none(user, "user"), session, number, byref(info))
@@ -144,6 +152,12 @@ class Pool:
         file = c_void_p()
         self.call("grain_file", c_bytes_or_none(user, "user"), session, number, c_bytes(name, "name"), byref(file))
         return lib.open_stream(file)
+
+    def host_class(self, names: str) -> int:
+        """The mask for Grain.host_class: names that the host table declares, or masks, with commas, such as "gpu,0x8"."""
+        mask = c_uint()
+        self.call("host_class", c_bytes(names, "names"), byref(mask))
+        return mask.value
 
     def explain(self, session: int, number: int, user: Optional[str] = None) -> Explanation:
         """Why a grain is where it is: above all, why it does not run yet."""

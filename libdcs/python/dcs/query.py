@@ -60,6 +60,8 @@ class HostRow:
     given_back: Int64
     cpu_s: Double
     confinement: Text
+    class_names: Text
+    time_zone_offset: Int
 
 
 @structure("d_session_row")

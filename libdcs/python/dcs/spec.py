@@ -7,7 +7,7 @@ from ctypes import c_char_p, c_int, c_size_t
 from dataclasses import dataclass, field
 from typing import Annotated, Any, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ._fields import (STRUCTURES, Bytes, CString, CStrings, Double, Flag, Int, Many, Path, Text, Unsigned, Unsigned64, Words,
+from ._fields import (STRUCTURES, Bytes, CString, CStrings, Double, Flag, Int, Int64, Many, Path, Text, Unsigned, Unsigned64, Words,
                       as_environment, c_bytes, c_bytes_or_none, fields_of, number, structure)
 
 
@@ -102,7 +102,8 @@ class FileRow:
 @structure("d_grain_row")
 @dataclass(frozen=True)
 class GrainRow:
-    """A grain. `argv`, `nogo`, `moves` and `files` are there after grain_row(), empty after grains()."""
+    """A grain. `argv`, `nogo`, `moves`, `files`, `class_names`, `directory` and `env` are there after grain_row(), empty after
+    grains()."""
     user: Text
     state: Text
     host: Text
@@ -137,6 +138,16 @@ class GrainRow:
     nogo: Annotated[Tuple[str, ...], Many("nogo_count")]
     moves: Annotated[Tuple[Move, ...], Many("move_count", Move)]
     files: Annotated[Tuple[FileRow, ...], Many("file_count", FileRow)]
+    user_s: Double
+    system_s: Double
+    max_rss_kb: Int64
+    minor_faults: Int64
+    major_faults: Int64
+    in_blocks: Int64
+    out_blocks: Int64
+    class_names: Text
+    directory: Text
+    env: Words
 
 
 class GrainOrder(ctypes.Structure):

@@ -68,7 +68,11 @@ void read_line(std::string_view text) {
         if (!parse_arguments(line, known, follows, found)) continue;
         d_grain grain;
         d_grain_init(&grain);
-        wire::put_demands(demands_of(found), grain);
+        const auto class_name = [](const auto &o) { return o.first == "class" && !class_of(o.second); };
+        std::erase_if(found.options, class_name);  // a pool would be asked for it
+        wire::Demands demands;
+        expect(!take_demands(found, demands), "what was parsed is understood");
+        wire::put_demands(demands, grain);
         (void)check_word_count("NAME... [SES:G]", found.words);
         FileWords words;
         if (!take_file_words(found, words)) words.put_into(grain);

@@ -149,6 +149,11 @@ int set_host(const char *host, int slots, double alert_s = -1) {
     return d_sethost(host, &change);
 }
 
+int host_class(const char *names) {
+    unsigned mask = 0;
+    return d_host_class(names, &mask);
+}
+
 int why(const char *user, int s, int g) {
     d_explanation *explanation = nullptr;
     const int error = d_explain(user, s, g, &explanation);
@@ -286,6 +291,9 @@ const std::vector<Case> grains = {
     {"d_grain_file", D_E_SESSION_UNKNOWN, IS(read_file(session, 1, "made"))},
     {"d_grain_file", D_E_GRAIN_UNKNOWN, AFTER(opened(session), read_file(session, 1, "made"))},
     {"d_grain_file", D_E_INVALID, IS(read_file(session, 1, ""))},
+    {"d_host_class", NO_ERROR, IS(host_class("0x3,4"))},
+    {"d_host_class", D_E_NOT_FOUND, IS(host_class("gpu"))},
+    {"d_host_class", D_E_INVALID, IS(host_class("0x1,,2"))},
     {"d_sethost", NO_ERROR, IS(set_host("local1", 8))},
     {"d_sethost", D_E_REFUSED, IS(set_host("h1", 8))},
     {"d_sethost", D_E_NOT_FOUND, IS(set_host("nowhere", 8))},

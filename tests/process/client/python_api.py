@@ -259,6 +259,17 @@ def edited(env):
     assert len([s for s in dcs.sessions() if s.ident == "edited"]) == 1
 
 
+def virtual_environment(env):
+    """In a pool of `dcs up` functions run by the program's own interpreter, with what is installed there."""
+    subprocess.run([PYTHON, "-m", "venv", "--without-pip", "--symlinks", "venv"], check=True, timeout=300)
+    program = "import sys, dcs\ndef prefix(): return sys.prefix\nif __name__ == '__main__':\n" \
+              "  with dcs.Executor('venv', attempts=1) as run: print(run.submit(prefix).result() == sys.prefix != sys.base_prefix)\n"
+    with open("in_venv.py", "w") as file:
+        file.write(program)
+    done = subprocess.run(["venv/bin/python", "in_venv.py"], env=env, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "True\n", (done.stdout, done.stderr)
+
+
 def executor():
     import helper_module
     from helper_module import add, fail
@@ -367,11 +378,12 @@ def main():
             file.write(HELPER)
         sys.path.insert(0, os.getcwd())
         layout()
-        for what in (lambda: page(env), lambda: failures(successes()), threads, wrong_programs, lambda: edited(env), executor, lambda: interrupted(pool, env),
+        for what in (lambda: page(env), lambda: failures(successes()), threads, wrong_programs, lambda: edited(env),
+                     lambda: virtual_environment(env), executor, lambda: interrupted(pool, env),
                      lambda: killed(pool, env, rng)):
             what()
         os.chdir("/")
-    print("8 passed, 0 failed")
+    print("9 passed, 0 failed")
 
 
 if __name__ == "__main__":

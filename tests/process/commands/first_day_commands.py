@@ -70,6 +70,19 @@ def shell_lines(shell):
     assert len(shell.sessions()) == len(before) + 1, "a line that was refused leaves a session"
 
 
+def habits(shell):
+    """Of other tools: their words for commands, their placeholders, and a loop around a command that reads its input."""
+    for word, hint in (("kill", "dcs session close SES"), ("ls", "dcs session ls"), ("logs", "dcs session cat SES"),
+                       ("submit", "dcs map --detach"), ("nodes", "dcs host ls"), ("stop", "dcs down"), ("sesion", "did you mean")):
+        err = shell.run(f"dcs {word} 1", code=2)[1]
+        assert f"there is no command `dcs {word}`" in err and hint in err, (word, err)
+    out, err = shell.run("dcs map -- echo {2} {} x{2} ::: a")
+    assert out == "{2} a x{2}\n" and "{2} is passed on as it is" in err, (out, err)
+    assert "passed on" not in shell.run("dcs map -- echo a{2} {} ::: a")[1]
+    out = shell.run("printf '1\\n2\\n3\\n' | while read x; do dcs run -n -- echo got $x; done")[0]
+    assert out == "got 1\ngot 2\ngot 3\n", out
+
+
 def not_there(shell):
     """As parallel does: what is there runs, each that is not has failed; mended, the same line does the rest."""
     line = "dcs map --joblog log -- {} ::: true ./later echo"
@@ -227,7 +240,7 @@ def main():
         directory = os.path.join(pool.base, "work")
         os.mkdir(directory)
         shell = Shell(pool, directory)
-        for part in (again_means_anew, shell_lines, not_there, mended, only_what_failed, interrupted, terminal, waiting):
+        for part in (again_means_anew, shell_lines, habits, not_there, mended, only_what_failed, interrupted, terminal, waiting):
             began = time.monotonic()
             part(shell)
             print(f"{part.__name__}: {time.monotonic() - began:.1f} s", flush=True)

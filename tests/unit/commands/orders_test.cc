@@ -74,6 +74,8 @@ struct World {
             r.hosts.push_back(h);
             h.name = "local2", h.drained = true, h.settings = "slots=0 interval=2.5 drained", h.slots = 0;
             r.hosts.push_back(h);
+        } else if (q.type == wire::QueryType::system) {
+            r.system.classes = {{"gpu", 4}, {"fast", 2}};
         } else if (q.type == wire::QueryType::sessions) {
             wire::SessionRow s;
             s.user = own_user(), s.session = 7, s.state = "active";
@@ -168,10 +170,16 @@ TEST_CASE("dcs host set: hosts that there are, and grains that there are, or not
     CHECK((calls[0].second.slots == 3 && !calls[0].second.clear_nogo));
     CHECK((calls[1].second.clear_nogo && calls[1].second.session == 7 && calls[1].second.grain == 1));
     CHECK((calls[2].second.clear_nogo && calls[2].second.grain == 2 && calls[2].second.user == own_user()));
+    REQUIRE(dcs_command({"host", "set", "local1", "--class", "gpu,fast,0x8"}).exit == exits::ok);
+    CHECK(fake.all<wire::SetHost>().back().second.host_class == 14);
+    const Ran unknown = dcs_command({"host", "set", "local1", "--class", "fsat"});
+    CHECK(unknown.exit == exits::not_found);
+    CHECK(unknown.err.find("there is no host class fsat; did you mean fast?") != std::string::npos);
+    CHECK(dcs_command({"run", "--class", "gpux", "true"}).exit == exits::run_failed);
     REQUIRE(dcs_command({"host", "set", "local1", "--clear-nogo"}).exit == exits::ok);
     calls = fake.all<wire::SetHost>();
-    REQUIRE(calls.size() == 4);
-    CHECK((calls[3].second.clear_nogo && calls[3].second.session == -1 && calls[3].second.slots == -1));
+    REQUIRE(calls.size() == 5);
+    CHECK((calls[4].second.clear_nogo && calls[4].second.session == -1 && calls[4].second.slots == -1));
     World world;
     world.set_host_error = D_E_REFUSED;
     fake.script(world);

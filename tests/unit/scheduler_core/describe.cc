@@ -126,6 +126,7 @@ struct ChangeText {
     std::string operator()(const SetTrust &c) const {
         return Line("trust").number("codes", c.trust.codes.size()).number("keys", c.trust.keys.size());
     }
+    std::string operator()(const SetClasses &c) const { return Line("classes").number("names", c.classes.size()); }
     std::string operator()(const SetSources &c) const { return Line("sources").number("hosts", c.sources.size()); }
     std::string operator()(const SetBackupHost &c) const { return "backup host " + c.host.name; }
     std::string operator()(const SetPending &c) const { return Line("pending").number("hosts", c.pending.size()); }

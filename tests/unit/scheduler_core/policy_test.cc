@@ -258,6 +258,7 @@ TEST_CASE("one grain's row tells its demands, its nogo hosts and where it has be
     CHECK(row.demands.urgent);
     CHECK(row.nogo == Lines{"h1"});
     CHECK(row.cpu_s == 0.002);
+    CHECK(row.user_s + row.system_s == 0.002);
     CHECK(row.run_cpu_s == 0);
     REQUIRE(row.moves.size() == 2);
     CHECK(row.moves[0].reason == "failed");

@@ -66,11 +66,33 @@ TEST_CASE("a host table line says what it says") {
     REQUIRE(open);
     CHECK(open->at(0).require_confinement == 5);
     const core::HostConfig &h = more->at(0);
+    const auto zones = shell::parse_host_table("a time_zone_offset=+330\nb time_zone_offset=-60\nc", "hosts");
+    REQUIRE(zones);
+    CHECK(zones->at(0).time_zone_offset == 330);
+    CHECK(zones->at(1).time_zone_offset == -60);
+    CHECK(zones->at(2).time_zone_offset == 0);
     CHECK(h.cores == 8);
     CHECK(h.memory_mb == 16384);
     CHECK(h.check == std::vector<std::string>{"h", "10.0.0.1:22"});
     CHECK(h.file_server == std::vector<std::string>{"nfs-1.example.org:2049"});
     CHECK(h.gateway == std::vector<std::string>{"[fe80::1%eth0]", "[::1]:9"});
+}
+
+TEST_CASE("the host table names classes, and hosts belong to them") {
+    const auto table = shell::parse_host_table("class gpu=0x4 fast=2\nclass either=gpu,fast\n"
+                                               "h1 class=gpu\nh2 class=either,1\nh3 class=0x8\n", "hosts");
+    REQUIRE(table);
+    REQUIRE(table->size() == 6);
+    CHECK(table->at(0).host_class == 4);
+    CHECK(table->at(1).host_class == 7);
+    CHECK(table->at(2).host_class == 8);
+    const std::vector<std::pair<std::string, std::uint32_t>> names = {{"gpu", 4}, {"fast", 2}, {"either", 6}};
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const core::HostConfig &named = table->at(3 + i);
+        CHECK(named.names_class);
+        CHECK(named.name == names[i].first);
+        CHECK(named.host_class == names[i].second);
+    }
 }
 
 TEST_CASE("an error in the host table names file and line, and nothing is taken") {
@@ -87,6 +109,20 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h slots=70000", "hosts:1: slots"},
         {"h slots", "hosts:1: `slots` is not of the form name=value"},
         {"h slots=1 slots=2", "hosts:1: `slots` stands there twice"},
+        {"class gpu=4\nh class=gpuu", "hosts:2: class: there is no host class gpuu; did you mean gpu? A line `class"},
+        {"h class=gpu\nclass gpu=4", "hosts:1: class: there is no host class gpu"},
+        {"h class=gpu,", "hosts:1: class must be a mask"},
+        {"class", "hosts:1: a line `class` declares names"},
+        {"class gpu", "hosts:1: `gpu` does not name a mask"},
+        {"class gpu=", "hosts:1: class must be a mask"},
+        {"class gpu=0", "hosts:1: class must be a mask"},
+        {"class 4=0x4", "hosts:1: `4=0x4` does not name a mask"},
+        {"class any=0x4", "hosts:1: `any=0x4` does not name a mask"},
+        {"class gpu=1 gpu=2", "hosts:1: class gpu is declared twice"},
+        {"class slots=2", "hosts:1: `slots` is a setting of hosts"},
+        {"h time_zone_offset=", "hosts:1: time_zone_offset must be minutes"},
+        {"h time_zone_offset=1561", "hosts:1: time_zone_offset must be minutes"},
+        {"h time_zone_offset=+-5", "hosts:1: time_zone_offset must be minutes"},
         {"h color=red", "hosts:1: there is no setting `color`"},
         {"h interval=0", "hosts:1: interval"},
         {"h interval=nan", "hosts:1: interval"},

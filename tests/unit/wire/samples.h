@@ -37,6 +37,9 @@ inline GrainRow grain_row() {
     r.argv = {"bin/ecm", "12"};
     r.nogo = {"local2", "local3"};
     r.moves = {{"usurped", "local2", "for ann/2:1", 3, 12.5}, {"host_dead", "local3", "", 2, -1}};
+    r.user_s = 1.25, r.system_s = 0.25, r.max_rss_kb = 2048, r.minor_faults = 11, r.major_faults = 12;
+    r.in_blocks = 13, r.out_blocks = 14;
+    r.class_names = "gpu,0x1", r.directory = "/home/ann", r.env = {"A=1", "EMPTY="};
     return r;
 }
 inline HostRow host_row() {
@@ -48,13 +51,14 @@ inline HostRow host_row() {
     r.connected = true, r.drained = true, r.settings = "slots=0", r.note = "on probation", r.users = {"ann", "bob"};
     r.blamed = 6, r.blamed_lately = 2;
     r.launched = 9, r.finished = 7, r.failed = 1, r.given_back = 1, r.cpu_s = 2.5;
-    r.confinement = "accounts,filter";
+    r.confinement = "accounts,filter", r.class_names = "gpu,fast";
+    r.time_zone_offset = -330;
     return r;
 }
 inline SessionRow session_row() {
     return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5, 0.25, "dcs map -- a", "night", 5, 6, 7.5, 8.5};
 }
-inline SystemRow system_row() { return {1, 2, 3, 4, 5, 6, 7, 8, 9, "0.1.0"}; }
+inline SystemRow system_row() { return {1, 2, 3, 4, 5, 6, 7, 8, 9, "0.1.0", {{"gpu", 2}, {"fast", 0x80000000}}}; }
 
 inline ExportedSession exported_session() { return {"ann", 3, "factor", "active", 9, 7, 8, 12, "log"}; }
 inline ExportedGrain exported_grain() {

@@ -97,11 +97,11 @@ std::string bytes_text(std::uint64_t bytes) {
     return text;
 }
 
-std::string class_text(std::uint32_t mask) {
+std::string class_text(std::uint32_t mask, const std::string &names) {
     if (mask == 0) return "any";
     char text[16];
     std::snprintf(text, sizeof text, "0x%x", mask);
-    return text;
+    return names.empty() ? text : names + " (" + text + ")";
 }
 
 std::string counted(std::int64_t n, const std::string &noun) {

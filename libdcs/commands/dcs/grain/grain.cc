@@ -97,6 +97,8 @@ int show_grain(const Call &call) {
         } else {
             if (i > 0) std::printf("\n");
             std::fputs(grain_facts(chosen.name(i), info.grains[0]).c_str(), stdout);
+            if (!call.arguments.has("env")) continue;
+            for (const std::string &variable : info.grains[0].env) std::printf("  %s\n", printable(variable).c_str());
         }
     }
     return exits::ok;
@@ -168,20 +170,22 @@ int cat(const Call &call) {
 
 extern const Verb grain_ls_verb = {
     .noun = "grain", .name = "ls", .words = "[SEL...]",
-    .summary = "list grains of a session",
+    .summary = "list grains of sessions",
     .about = R"(Lists grains: label (for dcs map the input), state, host, end and sizes of outputs. A
 finished grain with an exit code or a signal is shown as failed.
 
 Examples:
   dcs grain ls                       of your last session
   dcs grain ls 7 --state failed
+  dcs grain ls all --state running   of all sessions of all users
   dcs grain ls 7:1-20 -o json | jq '.grains[].cpu_s'
 )",
     .options = {
      {"state", 0, "STATE", one_of("ready|running|finished|killed|failed"),
       "ready, running, finished, killed, or failed (finished with an exit code or a signal)"}},
     .notes = R"(SEL is SES or SES:G, SES:1-20, SES:1,5-7, SES:all; SES is NUM, USER/NUM or last (your session that was
-opened last).
+opened last). `all` lists the grains of all sessions, USER/all those of one user; other users' grains are shown
+without their labels and commands unless you run the pool.
 )",
     .run = list_grains};
 
@@ -189,12 +193,14 @@ extern const Verb grain_show_verb = {
     .noun = "grain", .name = "show", .words = "SEL...",
     .summary = "show one grain in detail",
     .about = R"(Shows grains in detail: command, host, starts, demands, hosts that they avoid, latest
-moves, checkpoint, latest message, output files. `dcs grain explain` says why a grain does not run.
+moves, resource usage, checkpoint, latest message, output files. `dcs grain explain` says why a grain does not run.
 
 Examples:
   dcs grain show 7:12
-  dcs grain show last:1 -o json
+  dcs grain show last:1 --env
+  dcs grain show last:1 -o json | jq '.grain.max_rss_kb'
 )",
+    .options = {{"env", 0, nullptr, {}, "list its environment too"}},
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last). With -o json one document per grain.
 )",

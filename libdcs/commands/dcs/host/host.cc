@@ -6,6 +6,7 @@
 #include "host_changes.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/unicode.h"
 
 namespace dcs::commands {
 namespace {
@@ -24,8 +25,8 @@ void print_table(const std::vector<wire::HostRow> &rows) {
     for (const wire::HostRow &row : rows) {
         const bool known = row.last_call_in_s >= 0, figures = known && row.free_memory_kb >= 0;
         table.add(
-            {row.name, class_text(row.host_class), row.binary_class,
-             state_text(row), std::to_string(row.slots), std::to_string(row.running),
+            {row.name, row.class_names.empty() ? class_text(row.host_class) : printable(row.class_names),
+             row.binary_class, state_text(row), std::to_string(row.slots), std::to_string(row.running),
              seconds_text(row.last_call_in_s), figures ? load_text(row.load) : "-",
              figures ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) * 1024) : "-",
              std::to_string(row.finished), std::to_string(row.failed),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "commands/dcs/query/host_class.h"
+
 namespace dcs::commands {
 namespace {
 
@@ -48,7 +50,6 @@ bool take_setting(std::string_view word, d_host_change &change) {
 
 void take_numbers(const Arguments &arguments, d_host_change &change) {
     change.slots = static_cast<int>(arguments.number("slots").value_or(change.slots));
-    change.host_class = static_cast<std::uint32_t>(arguments.number("class").value_or(change.host_class));
     for (const Time &time : times)
         change.*time.field = arguments.seconds(time.name).value_or(change.*time.field);
 }
@@ -113,6 +114,10 @@ std::optional<Failure> take_host_order(const Arguments &arguments, HostOrder &or
     const char *hint = "dcs host set NAME --slots N, or another option; `dcs host set --help` lists them";
     if (order.hosts.empty()) return usage_failure("dcs host set: NAME is missing", hint);
     if (!order.changes && !order.clear_nogo) return usage_failure("dcs host set: no setting is given", hint);
+    if (auto failure = take_class(arguments, order.change.host_class)) return failure;
+    if (arguments.has("class") && order.change.host_class == 0)
+        return usage_failure("dcs host set: --class 0: a host belongs to at least one class",
+                             "a name, or a mask such as 0x1");
     if (!order.grains.empty() && !order.clear_nogo)
         return usage_failure("`" + order.grains[0] + "` is a grain: only --clear-nogo takes grains", hint);
     return std::nullopt;

@@ -166,7 +166,7 @@ Examples:
      {"limit", 0, "S", seconds_from(least_time_s), "after this silence it is dead, and its grains move"},
      {"extended", 0, "S", seconds_from(least_time_s),
       "the same while probes are answered; interval <= alert <= limit <= extended"},
-     {"class", 0, "MASK", class_mask(1), "the classes that it belongs to"},
+     {"class", 0, "CLASS[,..]", class_names_or_mask, "the classes that it belongs to: names, or a mask such as 0x3"},
      {"reset", 0, nullptr, {}, "first reset to the host table; other options apply after that"},
      {"clear-nogo", 0, nullptr, {},
       "clear the nogo marks there of all grains, or of the named ones"}},

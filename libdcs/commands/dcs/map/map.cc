@@ -99,6 +99,15 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     return std::nullopt;
 }
 
+// A word that stands for an input in GNU parallel alone: {2}, {%}.
+std::string foreign_placeholder(const MapPlan &plan) {
+    for (const std::string &word : plan.command) {
+        const bool braces = word.size() > 2 && word.front() == '{' && word.back() == '}';
+        if (braces && word.find_first_not_of("0123456789%", 1) == word.size() - 1) return word;
+    }
+    return "";
+}
+
 // Grains run side by side: each brings its files to a place of its own.
 std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files) {
     for (const FileWords::Pair &output : files.outputs)
@@ -109,7 +118,7 @@ std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files
 }
 
 std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOptions &options) {
-    options.demands = demands_of(call.arguments);
+    if (auto failure = take_demands(call.arguments, options.demands)) return failure;
     if (auto failure = take_file_words(call.arguments, options.files)) return failure;
     if (auto failure = check_outputs(plan, options.files)) return failure;
     options.at_once = call.arguments.number("jobs").value_or(0);
@@ -118,6 +127,7 @@ std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOp
     const char *path = std::getenv("PATH");
     options.search_path = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
     options.environment = steady_environment(environ, call.directory, plan.directory);
+    add_umask(options.environment);
     if (auto failure = set_variables(call.arguments, plan.directory, options.environment)) return failure;
     if (auto failure = describe_session(call.arguments)) return failure;
     options.format = call.format;
@@ -251,6 +261,8 @@ int map(const Call &call) {
     Console console("dcs map", options.shown);
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
     if (!opened.warning.empty()) console.note("warning: " + opened.warning);
+    if (const std::string word = foreign_placeholder(plan); !word.empty())
+        console.note("note: the word " + word + " is passed on as it is: a grain has one input, {}");
     MapWork work(plan, options, opened, console);
     if (detach) leave(opened.session, work, console);
     const std::string lock = Pool(call.directory).scheduler().lock, hint = start_hint(call.directory);

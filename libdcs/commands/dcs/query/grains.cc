@@ -33,6 +33,24 @@ bool ask_one_by_one(const Session &session, const std::vector<GrainRange> &range
     return true;
 }
 
+std::optional<Failure> add_grains(const Session &session, const std::string &word, const GrainSelector &selector,
+                                  const std::string &state, ChosenGrains &chosen) {
+    GrainsAnswer answer = grains_of(session, selector.ranges, state);
+    if (answer.failed) return answer.failure;
+    if (answer.rows.empty() && !selector.ranges.empty() && state.empty()) {
+        Failure failure = not_found_failure("there is no grain " + word,
+                                            "`dcs grain ls " + session.name() + "` lists the existing ones");
+        failure.code = "grain_unknown";
+        return failure;
+    }
+    for (wire::GrainRow &row : answer.rows) {
+        chosen.grains.rows.push_back(std::move(row));
+        chosen.sessions.push_back(session.name());
+        chosen.named_alone.push_back(selector.one());
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session,
@@ -49,22 +67,14 @@ ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_
             chosen.failure = sessions.failure;
             return chosen;
         }
-        GrainsAnswer answer = grains_of(sessions.sessions[0], selector->ranges, state);
-        if (answer.failed) {
-            chosen.failure = answer.failure;
-            return chosen;
-        }
-        if (answer.rows.empty() && !selector->ranges.empty() && state.empty()) {
-            chosen.failure = not_found_failure(
-                "there is no grain " + word,
-                "`dcs grain ls " + sessions.sessions[0].name() + "` lists the existing ones");
-            chosen.failure->code = "grain_unknown";
-            return chosen;
-        }
-        for (wire::GrainRow &row : answer.rows) {
-            chosen.grains.rows.push_back(std::move(row));
-            chosen.sessions.push_back(sessions.sessions[0].name());
-            chosen.named_alone.push_back(selector->one());
+        const bool every = selector->session.which == SessionSelector::Which::all;
+        for (const Session &session : sessions.sessions) {
+            if (every && session.damaged()) continue;
+            if (auto failure = add_grains(session, word, *selector, state, chosen)) {
+                if (every && failure->code == "session_unknown") continue;  // removed meanwhile
+                chosen.failure = std::move(failure);
+                return chosen;
+            }
         }
     }
     return chosen;

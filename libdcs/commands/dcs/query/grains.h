@@ -36,8 +36,8 @@ struct ChosenGrains {
         return sessions[i] + ":" + std::to_string(grains.rows[i].grain);
     }
 };
-// bare_session: SES alone means all its grains. A selector that names grains of which none exists is
-// a failure, unless a state is asked for.
+// bare_session: SES alone means all its grains, and SES may be `all`. A selector that names grains of which none exists
+// is a failure, unless a state is asked for.
 ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session,
                            const std::string &state = "");
 void print_grain_names(const ChosenGrains &chosen);

@@ -60,6 +60,19 @@ std::string demands_text(const wire::Demands &demands) {
     return joined(parts);
 }
 
+std::string usage_text(const wire::GrainRow &row) {
+    return seconds_text(row.user_s) + " in user mode, " + seconds_text(row.system_s) + " in the kernel; at most " +
+           bytes_text(static_cast<std::uint64_t>(row.max_rss_kb) << 10) + " resident; " +
+           counted(row.major_faults, "major page fault");
+}
+
+std::string offset_text(std::int32_t minutes) {
+    char text[48];
+    const int ahead = minutes < 0 ? -minutes : minutes;
+    std::snprintf(text, sizeof text, "%d:%02d hours %s", ahead / 60, ahead % 60, minutes < 0 ? "behind" : "ahead");
+    return text;
+}
+
 std::string move_text(const wire::MoveRow &move) {
     std::string line = shown(move.reason);
     if (!shown(move.host).empty()) line += " on " + shown(move.host);
@@ -100,7 +113,7 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
     facts.add("starts", std::to_string(row.starts) + ", of which " + std::to_string(row.failures) +
                             " failed (" + counted(row.demands.attempts, "attempt") + "); moved or restarted " +
                             counted(row.restarts, "time"));
-    facts.add("class", class_text(row.demands.host_class));
+    facts.add("class", class_text(row.demands.host_class, shown(row.class_names)));
     facts.add_if(!demands.empty(), "asks for", demands);
     facts.add_if(!row.nogo.empty(), "avoids", names_of(row.nogo, ""));
     for (std::size_t i = 0; i < row.moves.size(); ++i)
@@ -108,6 +121,7 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
     facts.add("cpu", seconds_text(row.cpu_s) + (row.saved_cpu_s > 0 ? "; checkpoints saved another " +
                                                                           seconds_text(row.saved_cpu_s)
                                                                     : ""));
+    facts.add_if(row.max_rss_kb > 0, "usage", usage_text(row));
     if (row.checkpoint_length > 0)
         facts.add("checkpoint",
                   bytes_text(row.checkpoint_length) + ", " + seconds_text(row.checkpoint_age_s) + " old");
@@ -119,6 +133,9 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
         const std::string there = ", " + bytes_text(file.size) + ", sha256:" + hex_of(file.digest);
         facts.add(i == 0 ? "files" : "", shown(file.name) + (file.digest.empty() ? not_there : there));
     }
+    facts.add_if(!row.directory.empty(), "directory", shown(row.directory));
+    facts.add_if(!row.env.empty(), "environment", counted(static_cast<std::int64_t>(row.env.size()), "variable") +
+                                                       "; --env lists them");
     facts.add_if(!shown(row.message).empty(), "message", shown(row.message));
     return facts.text();
 }
@@ -136,8 +153,9 @@ std::string host_facts(const wire::HostRow &row) {
     facts.add("host", shown(row.name));
     facts.add("state", state_text(row) + (row.connected ? ", connected" : ", not connected"));
     facts.add_if(!shown(row.note).empty(), "note", shown(row.note));
-    facts.add("class", class_text(row.host_class));
+    facts.add("class", class_text(row.host_class, shown(row.class_names)));
     facts.add("binary", shown(row.binary_class));
+    facts.add_if(row.time_zone_offset != 0, "local time", offset_text(row.time_zone_offset) + " of the scheduler's");
     facts.add("slots", std::to_string(row.slots) + ", " + std::to_string(row.running) + " running");
     facts.add_if(!shown(row.confinement).empty(), "confinement", shown(row.confinement));
     facts.add("users", names_of(row.users, "all users"));

@@ -61,7 +61,8 @@ Result<GrainSelector> grain_selector(std::string_view text, bool bare_session) {
     const auto session = session_selector(text.substr(0, colon));
     if (!session) return colon == std::string_view::npos ? session.status() : bad_grain(text);
     selector.session = *session;
-    if (selector.session.which == SessionSelector::Which::all) return bad_grain(text);
+    const bool every = selector.session.which == SessionSelector::Which::all;
+    if (every && (!bare_session || colon != std::string_view::npos)) return bad_grain(text);
     if (colon == std::string_view::npos || text.substr(colon + 1) == "all") return selector;
     std::string_view rest = text.substr(colon + 1);
     while (true) {

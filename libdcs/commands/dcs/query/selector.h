@@ -30,7 +30,7 @@ struct GrainSelector {
 };
 
 Result<SessionSelector> session_selector(std::string_view text);
-// `bare_session`: SES alone means all its grains; otherwise it is an error.
+// `bare_session`: SES alone means all its grains, and SES may be all sessions; otherwise it is an error.
 Result<GrainSelector> grain_selector(std::string_view text, bool bare_session);
 
 }  // namespace dcs::commands

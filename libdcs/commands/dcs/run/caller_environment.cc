@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <map>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,7 +31,7 @@ Status not_executable(const std::string &path) {
 // Names that belong to DCS and must not reach a grain.
 bool is_ours(std::string_view name) {
     return name == "DCS_AUTH_FD" || name == "DCS_PATIENCE_S" || name == "DCS_GRAIN_DIR" ||
-           name == "DCS_GRAIN_SEQUENCE";
+           name == "DCS_GRAIN_SEQUENCE" || name == "DCS_UMASK";
 }
 
 template <class Keep>
@@ -132,6 +133,14 @@ std::vector<std::string> steady_environment(char **environment, const std::strin
     auto variables = pick(environment, pool, [](std::string_view name) { return !is_volatile(name); });
     variables["PWD"] = directory;
     return as_list(variables);
+}
+
+void add_umask(std::vector<std::string> &environment) {
+    const mode_t mask = ::umask(077);  // there is no other way to ask for it
+    ::umask(mask);
+    char text[32];
+    std::snprintf(text, sizeof text, "DCS_UMASK=%04o", mask & 0777u);
+    environment.insert(std::lower_bound(environment.begin(), environment.end(), text), text);
 }
 
 WordArray::WordArray(const std::vector<std::string> &words) {

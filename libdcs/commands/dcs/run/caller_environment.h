@@ -24,6 +24,8 @@ std::vector<std::string> whole_environment(char **environment, const std::string
 // equal.
 std::vector<std::string> steady_environment(char **environment, const std::string &pool,
                                             const std::string &directory);
+// For either of them: the caller's umask, DCS_UMASK=0022, which the grain gets.
+void add_umask(std::vector<std::string> &environment);
 bool is_volatile(std::string_view name);
 
 // argv-like array over strings that outlive it; ends in a null pointer.

@@ -7,6 +7,8 @@
 #include <string>
 #include <type_traits>
 
+#include "commands/dcs/query/host_class.h"
+
 namespace dcs::commands {
 namespace {
 
@@ -19,7 +21,7 @@ struct UnitWords { const char *value, *hint; };
 UnitWords words_of(Unit unit) {
     switch (unit) {
     case Unit::flag: return {nullptr, ""};
-    case Unit::mask: return {"MASK", " (a mask such as 0x3)"};
+    case Unit::mask: return {"CLASS[,..]", " (names of the host table, or a mask such as 0x3)"};
     case Unit::megabytes: return {"MB", ""};
     case Unit::seconds: return {"S", " (also 90m, 1:30:00)"};
     case Unit::minutes: return {"M", ""};
@@ -30,7 +32,7 @@ UnitWords words_of(Unit unit) {
 }
 
 Takes takes(const DemandRow &row) {
-    if (row.unit == Unit::mask) return class_mask(0);
+    if (row.unit == Unit::mask) return class_names_or_mask;
     if (row.unit == Unit::seconds) return seconds_from(static_cast<double>(row.least));
     return row.unit == Unit::flag ? Takes{} : whole_number(row.least, row.greatest);
 }
@@ -58,17 +60,16 @@ OptionTable with_demands(OptionTable options) {
     return options;
 }
 
-wire::Demands demands_of(const Arguments &arguments) {
-    wire::Demands said;
+std::optional<Failure> take_demands(const Arguments &arguments, wire::Demands &said) {
     said.attempts = attempts_here;
     wire::each_demand(said, [&arguments]<class T>(const DemandRow &row, T &value) {
-        if (!arguments.has(row.option)) return;
+        if (!arguments.has(row.option) || row.unit == Unit::mask) return;
         if constexpr (std::is_same_v<T, bool>) value = true;
         else if (row.unit == Unit::seconds) value = static_cast<T>(std::ceil(*arguments.seconds(row.option)));
         else value = static_cast<T>(*arguments.number(row.option));
     });
     if (arguments.has("time")) said.wall_s = static_cast<std::int32_t>(std::ceil(*arguments.seconds("time")));
-    return said;
+    return take_class(arguments, said.host_class);
 }
 
 }  // namespace dcs::commands

@@ -44,6 +44,7 @@ struct Command {
     std::string directory, label;
     wire::Demands demands;
     FileWords files;
+    bool reads_input = true;
 };
 
 Failure own_failure(const Failure &from, int exit) {
@@ -63,11 +64,12 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     if (call.arguments.words.empty())
         return usage_failure("dcs run: CMD is missing",
                              "dcs run -- CMD [ARG...], for example dcs run -- sort -n <numbers");
-    command.demands = demands_of(call.arguments);
+    if (auto failure = take_demands(call.arguments, command.demands)) return failure;
     const auto directory = start_directory(call.arguments);
     if (!directory) return failure_of("", directory.status());
     command.directory = *directory;
     command.words = call.arguments.words;
+    command.reads_input = !call.arguments.has("no-input");
     command.label = label_of(command.words, 60);
     const char *path = std::getenv("PATH");
     const auto program = find_program(
@@ -81,6 +83,7 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     }
     command.words[0] = *program;
     command.environment = whole_environment(environ, call.directory);
+    add_umask(command.environment);
     if (auto failure = set_variables(call.arguments, *directory, command.environment)) return failure;
     if (auto failure = describe_session(call.arguments)) return failure;
     if (call.arguments.has("bring")) command.files.program = *program;
@@ -300,7 +303,7 @@ int run(const Call &call) {
     d_grain_init(&grain);
     grain.gargv = argv.data();
     grain.genvv = environment.data();
-    grain.input_fd = input_descriptor();
+    grain.input_fd = command.reads_input ? input_descriptor() : -1;
     wire::put_demands(command.demands, grain);
     grain.directory = command.directory.c_str();
     command.files.put_into(grain);
@@ -329,21 +332,23 @@ extern const Verb run_verb = {
 Examples:
   dcs run -- sort -n <numbers >sorted
   dcs run -- make -C /src/project check
-  dcs run --class 0x2 --attempts 3 -- ./simulate 42
+  dcs run --class gpu --attempts 3 -- ./simulate 42
+  while read x; do dcs run -n -- ./simulate $x; done <list
   dcs run --file table=/data/t7 --output sorted -- sort -o sorted table
 )",
     .options = with_demands(with_start({
      {"live", 0, nullptr, {}, "show outputs while CMD writes them (default when standard output is a terminal)",
       "What is shown"},
      {"no-live", 0, nullptr, {}, "show whole outputs when CMD has ended"},
-     {"file", 0, "[NAME=]PATH", {}, "put this file into the grain's directory, under its own name or NAME", "Files",
+     {"no-input", 'n', nullptr, {}, "do not read standard input, which a loop `while read ...` needs itself", "Files"},
+     {"file", 0, "[NAME=]PATH", {}, "put this file into the grain's directory, under its own name or NAME", "",
       Given::many},
      {"output", 0, "NAME[=PATH]", {},
       "a file that CMD makes in the grain's directory; after the run it is copied to NAME or PATH", "", Given::many},
      {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"}})),
     .notes = R"(CMD is looked up in PATH and runs in the current directory with the current environment, without a
-shell. With --file or --output it runs in a separate directory instead. Standard input is
-read to its end first (1 GiB at most; a terminal is not read). The session of the grain is removed at the end;
+shell. With --file or --output it runs in a separate directory instead. Standard input is read to its end
+first (1 GiB at most; not a terminal, and not with -n). The session of the grain is removed at the end;
 Ctrl-C kills the grain. With --detach neither happens: `dcs session close N` stops the grain, `clean N` removes it.
 
 Outputs are printed whole when the grain has ended, exactly once. With --live, or if standard output is a terminal,

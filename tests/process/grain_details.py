@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+"""What one grain is asked about: its resource usage, its directory and its environment, in `dcs grain show`, in JSON and in
+Python; and the umask, which is its submitter's."""
+import os
+import re
+import stat
+import subprocess
+import sys
+
+from pool import ROOT, Pool
+
+WORK = "x = bytearray(50 << 20); n = sum(i * i for i in range(100000)); open('made', 'w'); print(n)"
+
+
+def usage(pool, folder):
+    pool.dcs("map", "--cwd", folder, "--env", "COLOUR=blue", "--", sys.executable, "-c", WORK, ":::", "1")
+    row = pool.json("grain", "show", "last:1")["grain"]
+    assert row["directory"] == folder and "COLOUR=blue" in row["env"] and f"PWD={folder}" in row["env"], row
+    assert row["max_rss_kb"] > 50 << 10 and row["user_s"] > 0 and row["minor_faults"] > 0, row
+    assert abs(row["user_s"] + row["system_s"] - row["cpu_s"]) < 1e-5, row
+    listed = pool.json("grain", "ls", "last")["grains"][0]
+    assert listed["max_rss_kb"] == row["max_rss_kb"] and listed["env"] == [] and listed["directory"] == "", listed
+    text = pool.dcs("grain", "show", "last:1").stdout.decode()
+    assert re.search(r"^usage .* in user mode, .* in the kernel; at most \d+\.\d M resident; ", text, re.M), text
+    assert re.search(rf"^directory +{folder}$", text, re.M) and "COLOUR=" not in text, text
+    assert "  COLOUR=blue\n" in pool.dcs("grain", "show", "last:1", "--env").stdout.decode()
+    code = f"import dcs; r = dcs.grain_row({row['session']}, 1); print(r.directory, 'COLOUR=blue' in r.env, r.max_rss_kb)"
+    env = dict(pool.env, PYTHONPATH=os.path.join(ROOT, "libdcs/python"))
+    said = subprocess.run([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, check=True, timeout=120).stdout.decode()
+    assert said == f"{folder} True {row['max_rss_kb']}\n", said
+    return row
+
+
+def kept(pool, row):
+    """All of it is recorded."""
+    pool.kill("scheduler", "scheduler")
+    pool.up()
+    assert pool.json("grain", "show", "last:1")["grain"] == row
+
+
+def umasks(pool, folder):
+    made = os.path.join(folder, "made")
+    for mask in (0o022, 0o002, 0o077, 0o027):
+        for words in (("run", "--cwd", folder, "--"), ("map", "--new", "--cwd", folder, "--")):
+            if os.path.exists(made):
+                os.unlink(made)
+            out = subprocess.run([os.path.join(pool.bin, "dcs"), *words, "sh", "-c", "umask; >made"], env=pool.env, umask=mask,
+                                 input=b"x\n", stdout=subprocess.PIPE, check=True, timeout=120).stdout
+            assert int(out, 8) == mask and stat.S_IMODE(os.stat(made).st_mode) == 0o666 & ~mask, (words, oct(mask), out)
+    out = pool.dcs("run", "--env", "DCS_UMASK=0007", "--", "sh", "-c", "umask").stdout
+    assert int(out, 8) == 0o007, out
+    out = pool.dcs("run", "--env", "DCS_UMASK=what", "--", "sh", "-c", "umask").stdout
+    assert int(out, 8) == 0o077, out
+
+
+def main():
+    with Pool(servers=1) as pool:
+        folder = os.path.join(pool.base, "work")
+        os.mkdir(folder)
+        kept(pool, usage(pool, folder))
+        umasks(pool, folder)
+    print("a grain's usage, directory, environment and umask: as it was submitted, and kept")
+
+
+if __name__ == "__main__":
+    main()

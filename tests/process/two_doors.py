@@ -1,0 +1,52 @@
+#!/usr/bin/python3
+"""A scheduler with a door for grain servers and another for control programs: each kind of host is told its own, works by it,
+and gets nowhere by the other."""
+import os
+import re
+
+from pool import wait_for
+from remote_peer import Credentials, RemotePool, WELCOME
+from tls import Proxy
+
+USERS = re.compile(r"control programs of other hosts are served at 127.0.0.1:(\d+)")
+
+
+class TwoDoors(RemotePool):
+    options = ("--group", "none", "--tls-users", "127.0.0.1:0")
+
+
+def main():
+    with TwoDoors() as pool:
+        users = int(wait_for("the users' door", lambda: USERS.search(pool.text("scheduler.log"))).group(1))
+        assert users != pool.port_number
+        pool.join("h1")  # asserts that its code names --tls
+        pool.start_server("h1")
+        pool.wait_active("h1")
+        told = pool.dcs("token", "create", "--role", "client", "--host", "desk1").stdout.split()
+        assert told[3] == f"127.0.0.1:{users}", told
+
+        servers, pool.proxy = pool.proxy, Proxy(lambda: users)
+        pool.join_client("desk1")
+        ann = pool.begin("desk1", "ann")
+        assert pool.run(ann, "run", "--", "/bin/echo", "by the users' door").stdout == "by the users' door\n"
+
+        # A program and dcs_begin at the servers' door, a grain server at the users'.
+        astray = Credentials(servers.address, ann.directory, ann.token, ann.authority).line(hello=False)
+        reply = astray.hello(ann.token)
+        assert reply[0] is None, reply
+        pool.proxy, users_proxy = servers, pool.proxy
+        key = pool.new_key()[1]
+        reply = pool.ask_begin("desk1", "ann", "dcs", key)
+        assert reply[0] is None, reply
+        pool.proxy = users_proxy
+        main_port, pool.port_number = pool.port_number, users
+        heard = pool.call(os.path.join(pool.base, "h1", "pki"), "h1")
+        assert "Configure" not in heard and "closed" in heard, heard
+        pool.port_number = main_port
+        assert ann.line(hello=False).hello(ann.token)[0] == WELCOME
+        assert pool.host("h1")["connected"]
+    print("two doors: each for its own")
+
+
+if __name__ == "__main__":
+    main()
