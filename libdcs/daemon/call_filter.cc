@@ -164,7 +164,7 @@ Result<bool> give_up_calls(KeptCalls kept) {
     const sock_fprog all{static_cast<unsigned short>(code.size()), const_cast<sock_filter *>(code.data())};
     const long answer = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &all);
     if (answer == 0) return true;
-    return fail_errno(Code::io_error, "giving up what is not needed: system calls", answer < 0 ? errno : ESRCH);
+    return fail_errno(Code::io_error, "dropping privileges: system calls", answer < 0 ? errno : ESRCH);
 }
 
 }  // namespace dcs

@@ -58,7 +58,7 @@ Result<std::uint32_t> group_number(const std::string &group) {
         }
         if (found != nullptr) return static_cast<std::uint32_t>(found->gr_gid);
         if (error != 0) return fail_errno(Code::io_error, "looking up the group " + group, error);
-        return fail(Code::not_found, "there is no group " + group + ": make it with `groupadd " + group + "`");
+        return fail(Code::not_found, "there is no group " + group + ": create it with `groupadd " + group + "`");
     }
 }
 
@@ -80,7 +80,8 @@ Result<std::string> PeerNames::of(std::uint32_t uid, bool own, Instant now) {
     const KnownPeer &peer = look_up(uid, now);
     if (!own && peer.login.empty())
         return fail(Code::refused, "uid " + std::to_string(uid) + " has no login name on the scheduler's host, so it "
-                                   "is no user of the pool: call from the account that owns it, or make it a login");
+                                                                  "is not a user of the pool: use the account that "
+                                                                  "owns the pool, or create a login for it");
     if (!own && !peer.may_call) return peer.may_call;
     return usable_login_name(peer.login, uid) ? peer.login : number_name(uid);
 }

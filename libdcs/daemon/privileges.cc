@@ -33,7 +33,7 @@ constexpr std::uint64_t writing = reading | landlock::write_file | landlock::tru
                                   landlock::move;
 
 Status failed(const std::string &what, int error = errno) {
-    return fail_errno(Code::io_error, "giving up what is not needed: " + what, error);
+    return fail_errno(Code::io_error, "dropping privileges: " + what, error);
 }
 
 Status allow(int ruleset, const std::string &path, std::uint64_t rights) {
@@ -42,7 +42,7 @@ Status allow(int ruleset, const std::string &path, std::uint64_t rights) {
     struct stat st {};
     if (::fstat(fd.get(), &st) == 0 && !S_ISDIR(st.st_mode)) rights &= landlock::of_files;
     const int error = landlock::allow(ruleset, fd.get(), rights);
-    return error == 0 ? Status::ok() : fail_errno(Code::io_error, "fencing off all but " + path, error);
+    return error == 0 ? Status::ok() : fail_errno(Code::io_error, "restricting file access to " + path, error);
 }
 
 }  // namespace

@@ -79,12 +79,12 @@ std::string SideProcess::how_it_ended() {
 Status SideProcess::lose(const std::string &why) {
     if (lost_.empty()) lost_ = why;
     is_lost_ = true;
-    return fail(Code::unreachable, words_.who + " " + lost_ + ": " + words_.daemon + " has to be started again");
+    return fail(Code::unreachable, words_.who + " " + lost_ + ": " + words_.daemon + " must be restarted");
 }
 
 Status SideProcess::distrust() {
     const std::lock_guard<std::mutex> guard(mutex_);
-    return lose("talks nonsense");
+    return lose("sent an invalid answer");
 }
 
 Result<std::string> SideProcess::ask(std::string_view packet, int *fd) {

@@ -276,7 +276,7 @@ void AsioLoop::send(ConnId conn, std::string frame) {
     if (wire->alive && wire->out.bytes() > wire->limits.max_queued) flush(wire);
     if (!charge(*wire)) return;
     if (wire->out.bytes() + (wire->tls ? wire->tls->waiting() : 0) > wire->limits.max_queued) {
-        lose(*wire, "the peer does not read what it is sent: its queue is full");
+        lose(*wire, "the peer does not read its messages: its queue is full");
     } else if (!wire->dirty) {
         wire->dirty = true;
         dirty_.push_back(conn);

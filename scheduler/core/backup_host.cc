@@ -28,7 +28,7 @@ wire::MemberKeys member_keys(const State &state) {
 void end_backup(Draft &d, const std::string &host) {
     const BackupLink &link = d.state.backup;
     if (link.conn == 0 || link.host != host) return;
-    d.effect(SendServer{link.conn, wire::Refused{"host " + host + " is not the backup of this pool any more"}});
+    d.effect(SendServer{link.conn, wire::Refused{"host " + host + " is no longer the backup of this pool"}});
     d.effect(CloseConnection{link.conn});
 }
 

@@ -52,12 +52,12 @@ void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
         if (unheard_of && held.incarnation <= highest_fence)
             d.host(id).fence = std::max(d.host(id).fence, held.incarnation);
         if (++withdrawn > slots + withdrawn_at_once) continue;
-        const wire::Withdraw end{held.key, held.incarnation, true, "it is not leased to this host any more"};
+        const wire::Withdraw end{held.key, held.incarnation, true, "it is no longer leased to this host"};
         d.effect(SendServer{in.conn, end});
     }
     if (withdrawn > slots + withdrawn_at_once) {
         d.event("host " + d.state.host(id)->config->name + " holds " + std::to_string(withdrawn) +
-                " grains that are not leased to it: it is told so of some, and calls again for the rest");
+                " grains that are not leased to it: some are withdrawn now, the rest at its next report");
         d.effect(CloseConnection{in.conn});
     }
     const std::set<GrainKey> &believed = d.state.running[static_cast<std::size_t>(id)];
@@ -137,7 +137,8 @@ void call_in(Draft &d, const ServerCallIn &in) {
         for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
     const std::string shut = in.call.shut.substr(0, limits::move_detail_bytes);
     if (host.shut.empty() != shut.empty())
-        d.event("host " + host.config->name + (shut.empty() ? " takes grains again" : " takes no grains now: " + shut));
+        d.event("host " + host.config->name +
+                (shut.empty() ? " accepts grains again" : " accepts no grains now: " + shut));
     host.shut = shut;
     d.follow_up(FillHost{in.host});
     if (in.call.boundary) d.follow_up(Usurp{in.host});

@@ -67,7 +67,7 @@ void not_now(Draft &d, const GrainKey &key, HostId id, const std::string &text, 
     const bool own = ran && !ordered;  // it was given up on the way
     if (own && last_return(*d.state.grain(key)))
         return give_up(d, key, id, exit_given_up,
-                       "it came back from hosts again and again, at last from " + d.state.host_name(id) + ": " + text);
+                       "hosts returned it repeatedly, most recently " + d.state.host_name(id) + ": " + text);
     note_move(d, key, own ? MoveReason::given_back : MoveReason::start_failed, text);
     if (own) come_back(d, key, id);
     else if (ordered) requeue_front(d, key, false);
@@ -89,7 +89,7 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
     if (!leased) {
         if (result.ok || result.staged)
             d.withdraw(in.host, key, result.incarnation, true,
-                       "it is not leased to this host any more");
+                       "it is no longer leased to this host");
         return;
     }
     if (result.ok || result.staged) {

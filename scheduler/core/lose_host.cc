@@ -52,23 +52,23 @@ void look_after(Draft &d, HostId id) {
     host.checked_at = d.now;
     host.probe += 1;
     d.effect(ProbeHost{id, host.probe, config.check, config.file_server, config.gateway});
-    d.event("host " + config.name + " is overdue, its addresses are checked");
+    d.event("host " + config.name + " is overdue; probing its addresses");
 }
 
 void overdue(Draft &d, HostId id) {
     const Host &host = d.state.hosts[static_cast<std::size_t>(id)];
     const HostConfig &config = host.config;
-    if (d.now > end_of_ended(host)) return declare_dead(d, id, "its server was killed and not started again");
+    if (d.now > end_of_ended(host)) return declare_dead(d, id, "its server ended and was not restarted");
     if (d.now <= host.last_contact + config.limit) {
         d.host(id).checked = Checked::no;  // its limit was raised since
         return call_delinquent(d, id);
     }
     if (host.checked == Checked::asked)  // the deadline was its answer's
-        return declare_dead(d, id, "nothing is known of it");
+        return declare_dead(d, id, "probing it gave no answer");
     const bool runs_grains = !d.state.running[static_cast<std::size_t>(id)].empty();
     const bool may_wait = d.now <= host.last_contact + config.extended;
     if (!runs_grains || !has_addresses(config) || !may_wait)
-        return declare_dead(d, id, "was not heard of for its limit");
+        return declare_dead(d, id, "it was silent for its limit");
     call_delinquent(d, id);
     look_after(d, id);
 }
@@ -122,7 +122,7 @@ void probe_result(Draft &d, const ProbeResult &in) {
     if (!could_be_alive) return declare_dead(d, in.host, "its addresses do not answer");
     Host &host = d.host(in.host);
     host.checked = Checked::alive;
-    d.event("host " + host.config->name + " could be alive, its grains wait");
+    d.event("host " + host.config->name + " may be alive; its grains wait");
 }
 
 }  // namespace dcs::core

@@ -210,7 +210,7 @@ void take_end(Taking &t) {
         note_move(t.d, t.key, MoveReason::given_up, again_and_again(t.old, r.reason));
         return finish_grain(t);
     }
-    t.d.event(name + " given back by " + where + ": " + r.reason);
+    t.d.event(name + " returned by " + where + ": " + r.reason);
     if (why != MoveReason::restarted) note_move(t.d, t.key, why, r.reason);
     if (own_doing) come_back(t.d, t.key, t.host);
     else requeue_front(t.d, t.key, false);

@@ -22,7 +22,7 @@ Reply open_echo_socket(std::uint32_t family, int *fd) {
 Reply Keeper::answer(std::string_view packet, std::int64_t now_s, int *fd) {
     *fd = -1;
     const std::optional<Request> request = read_packet(packet);
-    if (!request) return say(fail(Code::invalid, "the keeper does not know such a request"));
+    if (!request) return say(fail(Code::invalid, "the keeper does not know this request"));
     return grant(*request, now_s, fd);
 }
 

@@ -69,7 +69,7 @@ Status Service::run() {
     settings_.manager.tell("READY=1\nSTATUS=serving");
     const Result<bool> given_up = give_up_calls({.process_ends = true});
     if (!given_up) return given_up.status();
-    if (!*given_up) log_warn("this kernel does not filter system calls (seccomp): SECURITY.md says what that means");
+    if (!*given_up) log_warn("this kernel cannot filter system calls (seccomp); see SECURITY.md");
     log_info("serving in " + settings_.directory);
     while (!stopping_) step();
     return stop();
@@ -130,7 +130,7 @@ void Service::storage_answered(storage::StorageThread::Done done) {
     if (done.result.answer != store::Answer::done)
         outside_.fatal("the backing store is in doubt: " + done.result.status.text);
     if (!done.result.status) {
-        log_warn("the backing store waits with its syncs: " + done.result.status.text);
+        log_warn("the backing store delays its syncs: " + done.result.status.text);
         flush_not_before_ = boot_clock() + flush_retry;
     }
 }
@@ -153,8 +153,8 @@ void Service::commit_answered(const store::CommitResult &result) {
 
 // The copy at the backup has been made the scheduler: whatever is answered here could be unsaid there.
 void Service::fenced(const std::string &why) {
-    ended_ = fail(Code::refused, why + ". This scheduler must not answer anybody and ends; its state directory is an "
-                                       "old one: keep it aside, and use the new scheduler");
+    ended_ = fail(Code::refused, why + ". This scheduler ends without answering, because its state directory is out "
+                                       "of date: keep it aside, and use the new scheduler");
     log_error(ended_.text);
     stopping_ = true;
 }
@@ -226,7 +226,7 @@ void Service::opened(const net::Arrival &arrival) {
     if (a.door == turn::Door::server && !ours) {
         log_warn("a process of " + a.user + " (pid " +
                             std::to_string(arrival.peer.pid) +
-                            ") came to the grain servers' socket and was turned away");
+                            ") connected to the grain servers' socket and was refused");
         return loop_.close(arrival.conn);
     }
     if (a.door == turn::Door::server) {
@@ -248,8 +248,8 @@ KnownPeer Service::user_of(std::uint32_t uid) {
 
 // What it sends is not read any more.
 void Service::turn_away(ConnId conn, const Status &why) {
-    DCS_REQUIRE(!why, "who is turned away is told why");
-    log_debug("connection " + std::to_string(conn) + " was turned away: " + why.text);
+    DCS_REQUIRE(!why, "a refusal has a reason");
+    log_debug("connection " + std::to_string(conn) + " was refused: " + why.text);
     (void)loop_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text});
     loop_.close(conn);
 }
@@ -301,8 +301,8 @@ void Service::readable(int watch) {
 // Nobody can say any more who calls, and no certificate be made: whoever starts the scheduler begins it all again.
 void Service::keeper_is_gone() {
     if (!keeper_.gone() || stopping_) return;
-    ended_ = fail(Code::unreachable, "the scheduler's keeper " + keeper_.how_it_ended() + ", and the scheduler stops: "
-                  "start it again. Nothing is lost; programs and grain servers come back by themselves");
+    ended_ = fail(Code::unreachable, "the scheduler's keeper " + keeper_.how_it_ended() + ", so the scheduler stops: "
+        "restart it. Nothing is lost; programs and grain servers reconnect by themselves");
     log_error(ended_.text);
     stopping_ = true;
 }
@@ -346,8 +346,8 @@ Status Service::reread_settings() {
     auto tables = read_tables();
     if (!change || !tables) {
         const Status why = !change ? change.status() : tables.status();
-        configuration_.refuse(!change ? "the old configuration, host table, policy and limits stay"
-                                      : "the old host table, policy and limits stay", why);
+        configuration_.refuse(!change ? "the old configuration, host table, policy and limits remain in effect"
+                                      : "the old host table, policy and limits remain in effect", why);
         return why;
     }
     configuration_.take(*change);
@@ -361,7 +361,7 @@ Status Service::remove_host_line(const std::string &host) {
     if (Status s = keeper_.remove_host(host); !s) return s;
     auto tables = read_tables();
     if (!tables) {
-        log_error("the old host table, policy and limits stay: " + tables.status().text);
+        log_error("the old host table, policy and limits remain in effect: " + tables.status().text);
         return tables.status();
     }
     take_tables(std::move(*tables));

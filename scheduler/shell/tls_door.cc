@@ -70,7 +70,7 @@ Result<std::unique_ptr<TlsDoor>> TlsDoor::open(net::Loop &loop, keeper::KeeperCl
     if (!opened) return opened.status();
     door->door_ = *opened;
     door->told_ = told_address(*at, loop.port_of(*opened));
-    log_info("other hosts are served at " + door->told_ + " with TLS 1.3; the pool's authority is " +
+    log_info("serving other hosts at " + door->told_ + " with TLS 1.3; the pool's authority is " +
              in_words(door->authority_.fingerprint));
     return door;
 }
@@ -108,7 +108,8 @@ void TlsDoor::look_after(Instant now) {
     set_to_s_ = set_to_s;
     look_at_ = now + look_pause;
     if (authority_.not_after_s - wall_clock_s() < 365 * pki::day_s)
-        log_warn("the certificate of the pool's authority expires within a year: all hosts must join anew before that");
+        log_warn("the certificate of the pool's authority expires within a year: all hosts must join again before "
+                 "that");
     if (!pki::wants_renewal(own_, wall_clock_s())) return;
     const auto context = fresh_context();
     if (!context) return log_error("the scheduler's own certificate cannot be renewed: " + context.status().text);

@@ -220,7 +220,7 @@ struct JoinCode {
 struct Trust {
     std::map<TokenHash, JoinCode> codes;
     std::map<std::string, TokenHash> keys;  // by host: whose certificates count, by the hash of their key
-    std::map<std::string, TokenHash> clients;  // the same of the hosts from which control programs call
+    std::map<std::string, TokenHash> clients;  // the same of the hosts of control programs
     std::map<std::string, TokenHash> backups;  // likewise
     const std::map<std::string, TokenHash> &of(HostRole r) const { return this->*place(r); }
     std::map<std::string, TokenHash> &of(HostRole r) { return this->*place(r); }

@@ -214,8 +214,8 @@ Status ImportReader::Import::read_head() {
     head_ = std::move(*head);
     if (head_.log.size() > limits::import_log_bytes)
         return fail(Code::limit, "the import is refused: its event log has " + std::to_string(head_.log.size()) +
-                                     " bytes, an import takes at most " + std::to_string(limits::import_log_bytes) +
-                                     ": import it without its file log");
+                                     " bytes, but an import accepts at most " +
+                                     std::to_string(limits::import_log_bytes) + ": remove its file `log` and import it again");
     return Status::ok();
 }
 

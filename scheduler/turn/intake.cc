@@ -17,9 +17,10 @@ std::int64_t cost_of(const Arrival &arrival) {
 }
 
 Status too_much(const std::string &user, const std::string &what, const std::string &limit, std::size_t most) {
-    return fail(Code::limit, user + " has " + what + " waiting for the scheduler, " + limit + " allows " +
-                                 std::to_string(most) + ": wait for answers before sending more, or join requests "
-                                 "to batches");
+    return fail(Code::limit, user + " has " + what + " waiting for the scheduler, but the limit `" + limit +
+        " allows " +
+                                 std::to_string(most) + ": wait for answers before sending more, or combine requests "
+                                                        "into batches");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace dcs::turn {
 
 void Mirror::begin_copy(const std::string &why) {
-    outside_.log(Level::info, "a new copy of the store is made at the backup: " + why);
+    outside_.log(Level::info, "copying the store to the backup: " + why);
     whole_ = false;
     backlog_.clear();
     backlog_held_ = turn_offset_ = 0;

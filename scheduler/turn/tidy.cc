@@ -90,7 +90,7 @@ bool Turn::pack_some() {
         }
         outside_.log(Level::info, "session " + to_text(session) + ": " +
                                       std::to_string(batch.grains.size()) +
-                                      " grains moved into its own files");
+                                      " grains moved into its packed files");
         delayed_.emplace(now_, std::move(batch));
         if (grains >= limits::packed_at_once || bytes >= limits::packed_bytes_at_once) break;
     }

@@ -157,9 +157,9 @@ void Turn::apply(const core::Change &change) {
 // After a pause of ours nobody is to blame for having been silent.
 void Turn::grace_after_pause() {
     if (promised_ == Instant::never() || now_ - promised_ < stood_still || planted("turn.no_grace")) return;
-    outside_.log(Level::warning, "the scheduler stood still for " +
+    outside_.log(Level::warning, "the scheduler was suspended for " +
                                      std::to_string((now_ - promised_).ns / 1'000'000'000) +
-                                     " s; every host gets its full limit from now");
+                                     " s; every host gets its full limit from now on");
     core::Undo kept;
     for (std::size_t i = 0; i < state_.hosts.size(); ++i) {
         core::Host host = state_.hosts[i];
@@ -235,7 +235,7 @@ void Turn::finish() {
 
 // The commit left the store as it was before: so does this the State.
 void Turn::decide_again(const Status &why) {
-    outside_.log(Level::error, "a turn could not be saved and is taken back: " + why.text);
+    outside_.log(Level::error, "a turn could not be saved and is rolled back: " + why.text);
     if (with_hosts_) hosts_not_before_ = now_ + hosts_pause;
     if (!planted("turn.forget_roll_back")) core::roll_back(state_, undo_);
     std::vector<Taken> taken = std::exchange(taken_, {});
@@ -287,7 +287,7 @@ bool Turn::link_is_gone(const core::Input &input) const {
 void Turn::refuse(const core::Input &input, const Status &why) {
     if (const auto *call = std::get_if<core::UserCall>(&input)) {
         const wire::ErrorReply reply{static_cast<std::int32_t>(why.code),
-                                     "nothing was changed, the call could not be saved: " +
+                                     "the call could not be saved, and nothing has changed: " +
                                          why.text};
         return outside_.send(call->caller.conn, reply, call->caller.request);
     }

@@ -111,7 +111,7 @@ TEST_CASE("5.6: the host table is reread when directed, and hosts come and go") 
     Watch w;
     const std::vector<HostConfig> hosts = w.pool.hosts;
     w.pool.hosts.erase(w.pool.hosts.begin());
-    CHECK(w.pool.table() == Lines{"h1: refused: this host was taken out of the scheduler's host table", "close h1"});
+    CHECK(w.pool.table() == Lines{"h1: refused: this host was removed from the scheduler's host table", "close h1"});
     CHECK(w.pool.first_call("h2").back() == "h2: launch ann/1:0 inc 2 next 1");
     w.pool.hosts = hosts;
     w.pool.table();

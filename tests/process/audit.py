@@ -63,7 +63,7 @@ def every_command_leaves_a_line(a):
         heard = a.one_line(a.master, name_of(MASTER), what.format(o=OWN) + ": done", kind, **fields)
         assert heard.kind != "ErrorReply", heard
     for kind, fields, words in (("CreateToken", dict(host="h4", ttl_s=60, role=0), f"{name_of(MASTER)} made the code"),
-                                ("RemoveHost", dict(host="r0"), f"{name_of(MASTER)} took host r0 out of the pool")):
+                                ("RemoveHost", dict(host="r0"), f"{name_of(MASTER)} removed host r0 from the pool")):
         heard = a.master.ask(kind, **fields)
         assert heard.kind in ("TokenCreated", "Done"), heard
         if kind == "CreateToken":

@@ -266,7 +266,7 @@ def main():
         with open(os.path.join(pool.directory, "limits"), "w") as file:
             file.write("connections 200\nqueued_request 1000\n")
         refused = pool.dcs("reload", check=False)
-        assert refused.returncode == 1 and "limits:2: there is no limit `queued_request`" in refused.stderr, refused
+        assert refused.returncode == 1 and "limits:2: unknown limit `queued_request`" in refused.stderr, refused
         w = World(pool)
         calm = w.calls(CALLS)
         times = under_attack(w)

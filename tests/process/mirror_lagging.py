@@ -77,7 +77,7 @@ def parted(pool):
     assert pool.map("e") and pool.behind()["turn"] == first["turn"]
     doctor = pool.dcs("doctor", check=False)
     assert doctor.returncode == 1, doctor
-    said = f"if this disk is lost, so is what has been acknowledged since turn {first['turn']}"
+    said = f"if this disk is lost, so is all work acknowledged since turn {first['turn']}"
     assert said in doctor.stdout, doctor.stdout
     pool.wire.whole.set()
     pool.current()

@@ -197,7 +197,7 @@ def drained(w):
     w.host("local4", lambda h: h["state"] == "active" and h["drained"] and h["running"] == 0, "a drained, idle host")
     row = w.pool.json("host", "undrain", "local4")["host"]
     assert row["drained"] is False and row["settings"] == "", row
-    w.running(60, 2, "local4", "the waiting grain once the host takes grains again", 1)
+    w.running(60, 2, "local4", "the waiting grain once the host accepts grains again", 1)
 
     w.pool.json("host", "set", "local4", "--class", "0x48")
     row = w.pool.json("host", "drain", "--evict", "local4")["host"]

@@ -157,7 +157,7 @@ def strangers_are_refused(desk):
         # A grain server's key and certificate, copied: they are good for that name alone.
         copied = os.path.join(pool.base, "h1", "pki")
         answer = pool.call(copied, "h2")
-        assert "the certificate of this server is of host h1, but it calls itself h2" in answer, answer
+        assert "the certificate of this server names host h1, but the server reports as h2" in answer, answer
         since = len(pool.text("scheduler.log"))
         try:
             Line(pool.proxy.address, copied, ssl.TLSVersion.TLSv1_2)

@@ -28,7 +28,7 @@ def hosts_join(pool):
     pool.join_client("desk2")
     for line, why in ((pool.client_code("--host", "desk1") + ["--host", "desk2"], "the code is for host desk1, not for desk2"),
                       (pool.code("--host", "h1") + ["--role", "client"], "the code is for a host with a grain server"),
-                      ([w for w in pool.client_code() if w not in ("--role", "client")], "from which control programs call"),
+                      ([w for w in pool.client_code() if w not in ("--role", "client")], "host of control programs"),
                       (pool.client_code() + ["--host", "h1"], '"h1" is not in the scheduler\'s host table as one from which')):
         result = pool.dcs(*line, "--dir", os.path.join(pool.base, "thief"), check=False)
         assert result.returncode == 4 and why in result.stderr, (why, result)
@@ -140,7 +140,7 @@ def others_are_refused(pool):
     elsewhere = pool.begin("desk2", "ann")
     mixed = Credentials(elsewhere.address, elsewhere.directory, ann.token, elsewhere.authority)
     with mixed.line() as line:
-        refused(line.session(5001), "is for a control program on host desk1, this one is on host desk2")
+        refused(line.session(5001), "is for a control program on host desk1, but this one runs on host desk2")
     with ann.line(hello=False) as line:
         assert line.hello()[0] == WELCOME
         refused(line.ask(QUERY, query()), "carries no authorization token")
@@ -174,7 +174,7 @@ def hosts_are_judged(pool):
     assert answer[0] != BEGUN, answer
     desk = os.path.join(pool.base, "desk1", "pki")
     with Line(pool.proxy.address, desk) as line:
-        refused(line.hello(), "dcs_begin of another host may not send Hello")
+        refused(line.hello(), "dcs_begin of another host must not send Hello")
     with Line(pool.proxy.address) as line:
         refused(line.ask(BEGIN_CONTROL, struct.pack("<H", PROTOCOL) + text("ann") + text("x") + text(key)),
                 "a host without a certificate may not send BeginControl")
@@ -264,12 +264,12 @@ def hosts_are_revoked(pool):
     pool.table("h1", "h2")
     pool.dcs("reload")
     with ann.line() as line:
-        refused(line.session(7003), "was taken out of the pool")
+        refused(line.session(7003), "was removed from the pool")
     refused(pool.ask_begin("desk1", "ann", "x", pool.new_key()[1]), "has been revoked: the host must join anew")
     pool.stop("scheduler", signal.SIGKILL)
     pool.start_scheduler()
     with ann.line() as line:
-        refused(line.session(7003), "was taken out of the pool")
+        refused(line.session(7003), "was removed from the pool")
     pool.join_client("desk1")
     with ann.line() as line:  # what programs had before does not come back with the host
         refused(line.session(7003), "does not know this authorization token", NO_AUTH)

@@ -45,7 +45,7 @@ TEST_CASE("TLS: each refusal of a caller says which check failed, on both sides"
          "has expired"},
         {"foreign", [](const Two &) { return stranger.host(); }, "another authority", "another authority"},
         {"role", [](const Two &t) { return t.issuer.self(pki::Role::client, "h1"); },
-         "is for a host from which control programs call, not for a grain server", "for another role"},
+         "is for a host of control programs, not for a grain server", "for another role"},
         {"scheduler's", [](const Two &t) { return t.issuer.scheduler(); }, "is for a scheduler", "for another role"},
         {"early", [](const Two &t) { return t.issuer.self(pki::Role::grain_server, "h1", 3 * pki::day_s); },
          "is not valid before", "not valid yet"},
@@ -149,7 +149,7 @@ TEST_CASE("TLS: what is older than 1.3, and what is no TLS") {
     }
     SECTION("a caller in the clear learns why, in the clear") {
         REQUIRE(raw_send(fd, frame_of(1, "hello")));
-        CHECK(two.wait_door(What::refused).why.find("this is not TLS: the peer speaks in the clear") == 0);
+        CHECK(two.wait_door(What::refused).why.find("this is not TLS: the peer sends plain text") == 0);
         bool ended = false;
         CHECK(raw_drain(fd, &ended).find("this is not TLS") != std::string::npos);
     }

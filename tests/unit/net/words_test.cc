@@ -111,7 +111,7 @@ TEST_CASE("TLS: a peer that says good-bye before it has said who it is") {
     REQUIRE(two.until([&] { return ::poll(&waiting, 1, 0) == 1; }));  // a thread looks the name up
     const int caller = ::accept(*listener, nullptr, nullptr);
     REQUIRE(raw_send(caller, good_bye));
-    CHECK(two.wait_caller(What::closed).why == "the other side broke the TLS handshake off");
+    CHECK(two.wait_caller(What::closed).why == "the peer ended the TLS handshake");
     ::close(caller);
     ::close(*listener);
 }

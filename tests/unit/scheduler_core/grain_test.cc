@@ -95,7 +95,7 @@ TEST_CASE("a grain's life cycle: ready") {
         {"failure", "ready h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
         {"innocent end", "ready h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
         {"launched",
-         "ready h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is not leased to this host any more"},
+         "ready h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
         {"not found", "ready h1 inc 1: "},
         {"no room", "ready h1 inc 1: "},
         // still queued: all is forgiven
@@ -165,7 +165,7 @@ TEST_CASE("a grain's life cycle: finished is final, handed out or not") {
             {"no room", "finished h1 inc 1: "},
             {"first call with it",
              "finished h1 inc 1: " + hello +
-                 " | h1: withdraw ann/1:0 inc 1 discard because it is not leased to this host any more"},
+                 " | h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
             {"first call without", "finished h1 inc 1: " + hello},
             {"host dies", "finished h1 inc 1: close h1 | close h2"},
             {"close", "finished h1 inc 1: ann: done"},
@@ -197,7 +197,7 @@ TEST_CASE("a grain's life cycle: killed stays killed") {
         {"no room", "killed h1 inc 1: "},
         {"first call with it",
          "killed h1 inc 1: " + hello +
-             " | h1: withdraw ann/1:0 inc 1 discard because it is not leased to this host any more"},
+             " | h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
         {"first call without", "killed h1 inc 1: " + hello},
         {"host dies", "killed h1 inc 1: close h1 | close h2"},
         {"close", "killed h1 inc 1: ann: done"},

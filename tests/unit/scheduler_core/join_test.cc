@@ -121,7 +121,7 @@ TEST_CASE("whose certificate counts") {
         return lines.size() == 2 && lines[0].find("refused: ") != std::string::npos &&
                lines[0].find(why) != std::string::npos;
     };
-    CHECK(turned_away(pool.certified_call("h2", "h1", 11), "is of host h1, but it calls itself h2"));
+    CHECK(turned_away(pool.certified_call("h2", "h1", 11), "is of host h1, but the server reports as h2"));
     CHECK(turned_away(pool.certified_call("h1", "h1", 12), "another key has joined"));
     CHECK(turned_away(pool.certified_call("h2", "h2", 11), "has been revoked: the host must join anew"));
     const Lines taken = pool.certified_call("h1", "h1", 11);
@@ -143,7 +143,7 @@ TEST_CASE("a host that is removed is revoked at once and for good") {
     pool.certified_call("h1", "h1", 11);
     const std::string link = std::to_string(pool.conn("h1"));
     const Lines lines = pool.call(pool.root, wire::RemoveHost{"h1"});
-    CHECK(lines == Lines{link + ": refused: this host was taken out of the scheduler's host table",
+    CHECK(lines == Lines{link + ": refused: this host was removed from the scheduler's host table",
                          "close " + link, "root: line of h1 removed"});
     CHECK(pool.touched_disk());
     CHECK(pool.state.trust.keys.empty());

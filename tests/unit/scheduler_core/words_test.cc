@@ -25,7 +25,7 @@ TEST_CASE("calls without sense are refused in words, and change nothing") {
                  "INVALID: a session number is not negative");
     pool.refused(pool.ann, ImportSession{-1, false, nullptr}, "INVALID: a session number is not negative");
     pool.refused(pool.ann, ImportSession{1, true, std::make_shared<const ImportContent>()},
-                 "SESSION_ACTIVE: session ann/1 is active: close it, or import under another number (--number N)");
+                 "SESSION_ACTIVE: session ann/1 is active: close it, or choose another number with --number N");
     pool.refused(pool.root, ApproveHost{},
                  "INVALID: which host? say the words that it shows: anybody can ask under any name; `dcs host "
                  "approve` lists those that wait");
@@ -50,7 +50,7 @@ TEST_CASE("a file of a grain that runs is not there yet") {
     fetch.stream = wire::Stream::file;
     fetch.file = "result";
     pool.refused(pool.ann, fetch,
-                 "NOT_FOUND: grain ann/1:1: it has not ended, and its files come back with its end");
+                 "NOT_FOUND: grain ann/1:1: it has not ended, and its files arrive when it ends");
 }
 
 TEST_CASE("the doctor says what to do about a host that is more open than demanded") {
@@ -90,6 +90,6 @@ TEST_CASE("a code for the backup lets no grain server in, and the backup asks as
     call.role = HostRole::backup;
     call.own_name = "vault";
     pool.feed(call);
-    CHECK(pool.events.back().find("audit: host vault at 192.0.2.1 asks to be let in, to be the passive backup, key ") ==
+    CHECK(pool.events.back().find("audit: host vault at 192.0.2.1 asks to join, to be the passive backup, key ") ==
           0);
 }

@@ -104,9 +104,9 @@ pool's owner.
 
 extern const Verb grain_restart_verb = {
     .noun = "grain", .name = "restart", .words = "SEL...",
-    .summary = "begin a grain anew from its last checkpoint",
-    .about = R"(Starts ready and running grains anew from their last checkpoints. Clears their failures, the hosts
-that they avoid and the time that they rest.
+    .summary = "restart a grain from its last checkpoint",
+    .about = R"(Restarts ready and running grains from their last checkpoints. Clears their failures, the hosts
+that they avoid and their pauses.
 
 Examples:
   dcs grain restart last:all

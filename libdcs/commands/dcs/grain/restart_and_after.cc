@@ -100,7 +100,7 @@ int forget_after(const Call &call) {
     const std::string name = chosen.name(0), state = row.state;
     if (state != "finished" && state != "killed")
         return call.fail({exits::refused, "refused", "grain " + name + " is " + state + ": it has no result to discard",
-                          "dcs grain restart " + name + " alone starts it anew"});
+                          "dcs grain restart " + name + " alone restarts it"});
     const SessionsAnswer answer = sessions_of({row.user + "/" + std::to_string(row.session)});
     if (answer.failed) return call.fail(answer.failure);
     const Session &session = answer.sessions[0];

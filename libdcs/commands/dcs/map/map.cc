@@ -58,8 +58,8 @@ Result<std::string> input_text(const Call &call) {
     const auto path = call.arguments.value("arg-file");
     if (!path || *path == "-") {
         if (::isatty(STDIN_FILENO) == 1)
-            std::fputs("dcs map: reads its inputs from the terminal, one a line, up to Ctrl-D; -a FILE or ::: ARG... "
-                       "give others\n",
+            std::fputs("dcs map: reading inputs from the terminal, one per line, until Ctrl-D; -a FILE or ::: ARG... "
+                       "replace them\n",
                        stderr);
         return read_all(STDIN_FILENO, "standard input");
     }
@@ -83,7 +83,7 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     if (colons != words.end()) {
         if (std::find(colons + 1, words.end(), ":::") != words.end())
             return usage_failure("dcs map: ::: occurs more than once",
-                                 "one list of arguments follows it");
+                                 "one list of arguments may follow it");
         if (call.arguments.has("arg-file"))
             return usage_failure("dcs map: inputs come from -a FILE or from :::, not both");
         plan.inputs.assign(colons + 1, words.end());
@@ -232,7 +232,7 @@ int map(const Call &call) {
     for (const char *option : {"jobs", "joblog", "results", "output"})
         if (detach && call.arguments.has(option))
             return call.fail(usage_failure("dcs map: --detach does not go with --" + std::string(option) +
-                                           ", which needs a dcs map that stays until the end"));
+                                           ", for which dcs map has to run until the end"));
     if (call.arguments.has("bring") && program.empty())
         return call.fail(usage_failure("dcs map: --bring takes a program's name, not " + plan.command[0]));
     if (call.arguments.has("bring")) options.files.program = program;
@@ -304,7 +304,7 @@ Examples:
       "what is shown on standard error: bar (default on a terminal), plain (a line at each 10 % and\n"
       "each minute of runs over 30 s; default elsewhere), json (such lines as JSON), none"},
      {"session", 0, "N", whole_number(0, INT32_MAX),
-      "use this session: it goes on, or when it is complete its outputs are printed again", "The session"},
+      "use this session: continue it or, if it is complete, print its outputs again", "The session"},
      {"new", 0, nullptr, {}, "start anew, regardless of earlier runs"},
      {"replay", 0, nullptr, {}, "run nothing: print the outputs of the last run, which is complete, again"},
      {"resume-failed", 0, nullptr, {},

@@ -106,7 +106,7 @@ Status only_a_pool(const Pool &pool) {
     if (list != nullptr) ::closedir(list);
     if (!stranger.empty())
         return fail(Code::refused,
-                    directory + " is not empty and no pool (it holds " + stranger + ")");
+                    directory + " is not empty and not a pool (it holds " + stranger + ")");
     if ((st.st_mode & 077) != 0 && ::chmod(directory.c_str(), 0700) != 0)
         return fail_errno(Code::io_error, "cannot make " + directory + " private", errno);
     return Status::ok();

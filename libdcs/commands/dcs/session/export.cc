@@ -172,8 +172,8 @@ int tell(const Call &call, const Session &session, const std::string &directory,
     std::printf("session %s exported to %s, %s\n", session.name().c_str(), directory.c_str(),
                 counted(static_cast<std::int64_t>(head.grains), "grain").c_str());
     if (head.state == "active")
-        std::printf("it is active, so each page of grains is of a different moment; exact is only the "
-                    "export of a closed session\n");
+        std::printf("it is active, so each page of grains is of a different moment; only the export of a closed "
+                    "session is exact\n");
     return exits::ok;
 }
 

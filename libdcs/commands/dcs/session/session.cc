@@ -132,7 +132,7 @@ int close(const Call &call) {
         if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
         else if (call.format == Format::table)
             std::printf("session %s %s\n", session.name().c_str(),
-                        error == NO_ERROR ? "closed" : "was closed already");
+                        error == NO_ERROR ? "closed" : "was already closed");
     }
     if (call.format == Format::json)
         print_document("dcs.session.close/1", "closed", json_array(closed));
