@@ -57,8 +57,8 @@ constexpr int whole[] = {
 #endif
 };
 
-// Modes are no matter of Landlock. What is open for reading may become 0555: that opens nothing to anybody who could
-// not read it as this process can, and nobody can write to it. Root gets by without 0700.
+// Modes are no matter of Landlock. What is open for reading may become 0555: that opens nothing to a process that could
+// not read it as this process can, and none can write to it. Root gets by without 0700.
 constexpr std::uint32_t program_mode = 0555, own_mode = 0700;
 
 void about_foreign_files(CallProgram &p) {
@@ -74,7 +74,7 @@ void about_foreign_files(CallProgram &p) {
 #endif
 }
 
-// Told plainly that it may not; the rest does not exist. Whoever finds one of these in a log has found more than a
+// These fail with EPERM; the rest does not exist. One of these in a log means more than a
 // library that looks for what there is.
 constexpr int powers[] = {
     SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_setuid, SYS_setgid,

@@ -39,7 +39,7 @@ bool usable_login_name(const std::string &name, std::uint32_t uid) {
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
         if (!letter && c != '.' && c != '_' && c != '-') return false;
     }
-    // Somebody called "uid7" must not own the sessions of number 7, who has no name.
+    // A login "uid7" must not own the sessions of uid 7, which has no name.
     bool number = name.size() > 3 && name.rfind("uid", 0) == 0 &&
                   name.find_first_not_of("0123456789", 3) == std::string::npos;
     return !number || name == number_name(uid);

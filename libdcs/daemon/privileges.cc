@@ -54,7 +54,7 @@ Status give_up_capabilities(std::uint64_t keep) {
     core.rlim_max = std::min<rlim_t>(core.rlim_max, 1);
     core.rlim_cur = core.rlim_max;
     if (::setrlimit(RLIMIT_CORE, &core) != 0) return failed("core files");
-    // Root's only; nobody else has any, and nobody else may take from the bounding set.
+    // Only root has capabilities, and only root may drop them from the bounding set.
     for (unsigned i = 0; ::geteuid() == 0 && i < capabilities_max; ++i)
         if (((keep >> i) & 1) == 0 && ::prctl(PR_CAPBSET_DROP, i, 0, 0, 0) != 0 && errno == EPERM)
             if (::prctl(PR_CAPBSET_READ, i, 0, 0, 0) == 1) return failed("a capability of the bounding set");

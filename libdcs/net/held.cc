@@ -25,7 +25,7 @@ void AsioLoop::uncharge(Wire &wire) {
     if (wire.tls && held_[wire.charged_to] == 0) held_.erase(wire.charged_to);
 }
 
-// What is held for a connection is its user's, through whichever door he came. False: it was too much, and the
+// What is held for a connection counts for its user, through any door. False: it was too much, and the
 // connection ended.
 bool AsioLoop::charge(Wire &wire) {
     if (wire.door < 0 || !wire.alive || (wire.tls && wire.charged_to.empty())) return wire.alive;

@@ -237,7 +237,7 @@ bool AsioLoop::receive(Wire &wire) {
     return charge(wire);
 }
 
-// One try: a DCS of another version is told why, in the form that each reads. Others do not matter.
+// One attempt: a DCS of another version gets the reason in the form that every version reads. Others do not matter.
 void AsioLoop::answer_nonsense(Wire &wire, const Status &status) {
     if (wire.door < 0 || !wire.out.empty()) return;
     wire::ErrorReply reply{static_cast<std::int32_t>(status.code), status.text};

@@ -83,7 +83,7 @@ std::string wrong_streams(const ExportedGrain &g) {
     return {};
 }
 
-// Outputs stand there as they came back, if they did.
+// Returned outputs are listed with their digests.
 std::string wrong_files(const ExportedGrain &g) {
     GrainSpec submitted = g.spec;
     for (GrainFile &file : submitted.files) {

@@ -9,7 +9,7 @@
 namespace dcs::core {
 namespace {
 
-// What is not named here is nobody's to send: the scheduler says it itself, or it is new and has no rule yet.
+// A message without a rule may not be sent: the scheduler itself sends it, or it is new and has no rule yet.
 template <class Message> constexpr Rule rule{};
 constexpr Rule of_user(Right right, const char *what = nullptr) { return {right, Right::nobody, Right::nobody, what}; }
 constexpr Rule of_backup() {
@@ -84,7 +84,7 @@ template <class Request> const Rule &rule_for(const Request &) { return rule<typ
 // Whose session it names; empty: it names none, the caller's is meant or none at all.
 template <class Request> std::string named_user(const Request &r) {
     if constexpr (std::is_same_v<Request, wire::Query>)
-        return r.type == wire::QueryType::grain ? r.user : std::string();  // the rest is for everybody in the pool
+        return r.type == wire::QueryType::grain ? r.user : std::string();  // the rest is for all users of the pool
     else if constexpr (requires { r.user; })
         return r.user;
     else

@@ -1,4 +1,4 @@
-// A passive backup on a host of its own: its line in the host table, its certificate, and who is told about it. Servers
+// A passive backup on a host of its own: its line in the host table, its certificate, and who learns of it. Servers
 // have to know its door before they need it, the backup whose servers are the pool's, while the scheduler is away.
 #include "base/limits.h"
 #include "scheduler/core/decisions.h"

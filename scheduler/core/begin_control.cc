@@ -24,7 +24,7 @@ AuthEntry stamped(AuthEntry entry, std::int64_t wall_s) {
     return entry;
 }
 
-// Stamps are set and looked at only in this file, so that core needs no wall clock anywhere else: an entry
+// Stamps are set and read only in this file, so that core needs no wall clock anywhere else: an entry
 // lives at least the policy's token_age_s from the first of these occasions that finds it without sessions.
 void age_entries(Draft &d, const std::string &user, std::int64_t wall_s) {
     const std::set<TokenHash> used = tokens_in_use(d.state);

@@ -18,12 +18,12 @@ void turn_away(Draft &d, ConnId conn, const std::string &text) {
 // Claims above this are no leases of ours (a grain that moves each second reaches it in half a year); believing them
 // would use up the numbers.
 constexpr Incarnation highest_fence = Incarnation{1} << 24;
-// Grains beyond its slots that a server is told at once to give up; it learns the rest at its next first call. A host
+// Grains beyond its slots that are withdrawn from a server at once; it learns the rest at its next first call. A host
 // has that many if its slots were made fewer, or its grains were given to others, while it was away.
 constexpr std::size_t withdrawn_at_once = 1024;
 
 // Still running there, still queued (all is forgiven), a copy that has run longer than the one that
-// took its place, or not wanted there any more.
+// took its place, or no longer wanted there.
 bool goes_on(Draft &d, const wire::HeldGrain &held, HostId id) {
     const GrainKey key = wire::key_of(held.key);
     const Grain *grain = d.state.grain(key);
@@ -111,7 +111,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.total_memory_kb = 0;
     host.pace = Pace();
     host.usurping.clear();  // but it stays shut until its next call-in says otherwise
-    host.missing.clear();  // whoever restarts a server may have put something right
+    host.missing.clear();  // a restart may follow a repair
     if (too_open(host)) d.event("host " + host.config->name + " gets no grains: " + too_open_text(host));
     d.effect(SendServer{in.conn, configuration(d.state, host.config)});
     if (!in.certified.host.empty()) d.effect(SendServer{in.conn, backup_place(d.state)});

@@ -6,7 +6,7 @@
 namespace dcs::core {
 namespace {
 
-constexpr std::size_t most_problems = 100;  // of which grains are told: what is wrong with the next is the same
+constexpr std::size_t most_problems = 100;  // grains listed: the next ones have the same problems
 
 wire::ProblemRow damaged_session(const SessionKey &key, const std::string &why) {
     const std::size_t colon = why.find(": ");

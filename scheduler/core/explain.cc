@@ -140,7 +140,7 @@ void Report::count_ahead(const Grain &g, std::uint32_t classes) {
     }
 }
 
-// Why it came back again and again. (What hosts said that could not start it is told with its moves.)
+// Why hosts returned it repeatedly. (Its moves show what hosts said that could not start it.)
 std::string own_trouble(const State &state, const Grain &g) {
     if (!circles(g) || g.moves->empty()) return {};
     const Host *host = state.host(g.moves->back().host);

@@ -52,7 +52,7 @@ Status may_forget(const Session &session, const GrainKey &key, const Grain &grai
                                     " has damaged grains: what was decided after them is not known");
 }
 
-// The session is nobody's until its control program resumes it; who runs it now has seen what is forgotten.
+// No program holds the session until its control program resumes it; a running one has seen what is forgotten.
 void set_back(Draft &d, const SessionKey &key, std::int32_t shown, const std::string &by) {
     dismiss_waiters(d, key, fail(Code::session_taken, "results of session " + to_text(key) + " were forgotten by " +
                                                           by + ": run the control program again"));

@@ -1,6 +1,6 @@
 // The passive backup: what it took while the scheduler was away is taken in before its servers are believed.
 // A server says at its first call up to which of its reports the backup has acknowledged; if they are not here, the
-// call waits. What comes late, or twice, is judged like any report: leases and sequence numbers decide.
+// call waits. Late or repeated reports are judged like any other: leases and sequence numbers decide.
 #include <algorithm>
 
 #include "base/planted.h"
@@ -51,7 +51,7 @@ void hand_over(Draft &d, const ReportHandedOver &in) {
     const HandedOver before = handed_over_of(d.state, in.host);
     const bool seen = before.covers(upto);
     const HostId id = d.state.host_id(in.host);
-    // Reports of a host that nobody knows are of no use to anybody.
+    // Reports of an unknown host are useless.
     if (!seen && in.report && id != no_host) judge_report(d, ServerReport{0, id, in.report}, true);
     if (!before.covers(upto)) d.change(SetHandedOver{in.host, upto});
     d.effect(SendServer{in.conn, wire::HandOverTaken{in.host, in.number}});

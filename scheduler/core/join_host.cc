@@ -7,7 +7,7 @@
 namespace dcs::core {
 namespace {
 
-// A host that waits asks every few seconds; one that does not any more has given up.
+// A host that waits asks every few seconds; one that stops asking has given up.
 constexpr Duration pending_patience = seconds(120);
 
 const char *as_what(HostRole role) {
@@ -46,7 +46,7 @@ Status check_code(const JoinCall &in, const JoinCode *code) {
     return Status::ok();
 }
 
-// Nobody may take a host's name with a code that does not name it.
+// A code that does not name a host must not take over that host's name.
 Status check_name(const State &state, const JoinCall &in, const JoinCode &code, const std::string &name) {
     if (!in_table(state, in.role, name)) {
         Status missing = not_in_table(in.role, name);
@@ -81,7 +81,7 @@ void wait_for_approval(Draft &d, const JoinCall &in, const std::string &name) {
     d.effect(CloseConnection{in.conn});
 }
 
-// What had the name before has nothing to say any more.
+// The former bearer of the name has no rights from now on.
 void end_former(Draft &d, HostRole role, const std::string &name) {
     if (role == HostRole::client) return end_programs(d, name);
     if (role == HostRole::backup) return end_backup(d, name);

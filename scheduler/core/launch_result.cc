@@ -1,4 +1,4 @@
-// The server's answer to a launch (S3: a failed start makes the host nogo and the search goes on).
+// The server's answer to a launch (a failed start makes the host nogo, and the search continues).
 #include "scheduler/core/ahead.h"
 #include "scheduler/core/placement.h"
 
@@ -57,12 +57,12 @@ void cannot_start(Draft &d, const GrainKey &key, HostId id, const std::string &t
     for (const Move &m : g.moves.get()) own = own || (m.reason == MoveReason::cannot_start && is_nogo(g, m.host));
     if (!elsewhere && own) return give_up(d, key, id, exit_cannot_start, all_said(d.state, g, id, text));
     requeue_front(d, key, false);
-    // Those that no host can start are in nobody's way at the end of their queue.
+    // Grains that no host can start block no others at the end of their queue.
     if (!elsewhere) g.as<Ready>().queue_position = d.take_back(key.session);
     if (reason == MoveReason::no_program) mark_program(d, key, g, id);
 }
 
-// Not for good. ordered: the host has something else to do, or was told to end it.
+// A temporary refusal. ordered: the host has something else to do, or had the order to end it.
 void not_now(Draft &d, const GrainKey &key, HostId id, const std::string &text, bool ordered, bool ran) {
     const bool own = ran && !ordered;  // it was given up on the way
     if (own && last_return(*d.state.grain(key)))

@@ -58,7 +58,7 @@ void take_over(Opening &o, const Session &session) {
             o.d, o.key,
             fail(Code::session_taken,
                  "session " + to_text(o.key) + " was taken over by a newer run of " + old.ident));
-    // What its own threads wait for still comes, but it begins anew.
+    // Its own threads still get what they wait for, but it starts again.
     else if (o.call.sent_reset && !session.waiters.empty())
         for (Waiter &w : o.d.waiters(o.key)) w.acknowledges = 0;
     SessionInfo &info = o.d.info(o.key);
@@ -133,7 +133,7 @@ Status bad_nice() {
 
 }  // namespace
 
-// Its place among the others follows from its seniority, which is derived anew.
+// Its place among the others follows from its seniority, which is derived again.
 void set_session(Draft &d, const Caller &caller, const wire::SetSession &call) {
     const SessionKey key{call.user.empty() ? caller.user : call.user, call.number};
     const Session *session = d.state.session(key);

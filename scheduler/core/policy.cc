@@ -54,7 +54,7 @@ std::string in_mb(std::uint64_t bytes) {
     return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MB";
 }
 
-// Of what is free and what he has; all that there is where nobody is limited.
+// Of the free space and the user's data; unlimited without such a rule.
 std::uint64_t share_of(const State &state, const UserStored &has) {
     const auto free = state.stored.free_bytes();
     if (!free || state.policy.stored_share == 0) return UINT64_MAX;

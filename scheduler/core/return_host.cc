@@ -1,4 +1,4 @@
-// S8: a host that was not heard of comes back with grains that were taken from it.
+// A host that was silent comes back with grains that were taken from it.
 #include <algorithm>
 
 #include "scheduler/core/decisions.h"

@@ -68,7 +68,7 @@ bool allow_again(Draft &d, const GrainKey &key, const Grain &old, HostId id) {
     std::vector<HostId> rest = nogo;
     rest.erase(std::remove(rest.begin(), rest.end(), id), rest.end());
     g.nogo = std::move(rest);
-    if (g.failed_on == id) g.failures_there = 0;  // it may fail there anew before it is nogo again
+    if (g.failed_on == id) g.failures_there = 0;  // it may fail there as often before it is nogo again
     return true;
 }
 

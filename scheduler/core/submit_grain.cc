@@ -23,7 +23,7 @@ Status check_arguments(const SubmitGrain &call) {
     return Status::ok();
 }
 
-// The grains of one call: all that could refuse any of them is looked at before one is recorded.
+// The grains of one call: everything that could refuse any of them is checked before one is recorded.
 struct Submission {
     Draft &d;
     const Caller &caller;

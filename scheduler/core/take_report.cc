@@ -193,7 +193,7 @@ void take_end(Taking &t) {
         if (r.limit) note_move(t.d, t.key, MoveReason::over_limit, r.reason);
         return finish_grain(t);
     }
-    // It runs again from its last checkpoint and writes again what came after that.
+    // It runs again from its last checkpoint, and repeats the output after it.
     if (r.has_checkpoint) take_checkpoint(t);
     const std::string where = t.d.state.host(t.host)->config->name;
     if (!r.innocent) {

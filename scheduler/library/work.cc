@@ -33,7 +33,7 @@ Status make_durable(store::Disk &disk, const Job &job) {
     failpoint("library.seal.renamed");
     for (const std::string &name : {parent, std::string(directory), std::string()})
         if (s) s = disk.sync_dir(name);
-    // Nobody was told of it. What a start may find of it is whole.
+    // No caller has seen it yet. What a start may find of it is whole.
     if (!s) (void)disk.remove(path);
     return s;
 }

@@ -151,7 +151,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     auto attached = AttachedFile::open(line.directory + "/attached");
     if (!attached) return attached.status();
     failpoint("shell.start.before_recovery");
-    if (Status s = give_up_the_rest(own->state); !s) return s;  // before a byte is read that somebody else wrote
+    if (Status s = give_up_the_rest(own->state); !s) return s;  // before it reads a byte that others wrote
 
     auto disk = store::open_posix_disk(own->state, keeps_openat2());
     if (!disk) return disk.status();

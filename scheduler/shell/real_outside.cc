@@ -67,7 +67,7 @@ Status RealOutside::check_login(const std::string &user) { return keeper_.check_
 
 void RealOutside::fatal(const std::string &why) {
     log_error(why + "; the scheduler ends without replying: restart it, and it recovers");
-    std::_Exit(1);  // no destructor may touch the store any more
+    std::_Exit(1);  // no destructor may touch the store now
 }
 
 }  // namespace dcs::shell

@@ -26,7 +26,7 @@ namespace {
 
 // With nothing to do for this long, what is committed is synced away into its trees.
 constexpr Duration idle_before_flush = milliseconds(200);
-// So often at least a closed session is packed, or a slice of the disk looked at for damage.
+// At least this often a closed session is packed, or a slice of the disk checked for damage.
 constexpr Duration tidy_when_busy = seconds(1);
 // A flush that found no room is not repeated at once.
 constexpr Duration flush_retry = seconds(10);
@@ -107,7 +107,7 @@ void Service::step() {
     for (core::ProbeResult &result : prober_.take()) turn_.take_probe_result(std::move(result));
 }
 
-// Nobody has wanted anything for a while: what was put off gets its share. A little of it gets done
+// After a while without requests, postponed work gets its share. A little of it gets done
 // however much is going on.
 void Service::be_idle() {
     const Instant now = boot_clock();
@@ -137,7 +137,7 @@ void Service::storage_answered(storage::StorageThread::Done done) {
 
 // Where the backup's copy counts, a turn is done when it is there too.
 void Service::commit_answered(const store::CommitResult &result) {
-    if (!ended_) return;  // nothing is acknowledged any more
+    if (!ended_) return;  // nothing is acknowledged from here on
     if (result.answer == store::Answer::done) {
         mirror_.committed();
         turn_out_copies();
@@ -196,7 +196,7 @@ bool Service::about_copy(const net::Arrival &arrival) {
     return backups_.count(arrival.conn) == 0 || mirror_.frame(arrival);
 }
 
-// Whoever is not the backup any more gets nothing more of the store, from the turn on that says so.
+// A host that is no longer the backup gets nothing more of the store, from the turn on that says so.
 void Service::turn_out_copies() {
     for (auto at = backups_.begin(); at != backups_.end();) {
         const auto [conn, peer] = *at++;
@@ -218,7 +218,7 @@ void Service::opened(const net::Arrival &arrival) {
     a.door = arrival.door == doors_.server ? turn::Door::server : turn::Door::user;
     const bool ours = owner_or_root(arrival.peer.uid);
     const auto user = names_.of(arrival.peer.uid, ours, boot_clock());
-    if (keeper_.lost()) return loop_.close(arrival.conn);  // nobody can say who that is
+    if (keeper_.lost()) return loop_.close(arrival.conn);  // the peer cannot be identified
     if (!user) return turn_away(arrival.conn, user.status());
     a.user = *user;
     const std::vector<std::string> &masters = settings_.masters;
@@ -246,7 +246,7 @@ KnownPeer Service::user_of(std::uint32_t uid) {
     return peer;
 }
 
-// What it sends is not read any more.
+// Its further messages are not read.
 void Service::turn_away(ConnId conn, const Status &why) {
     DCS_REQUIRE(!why, "a refusal has a reason");
     log_debug("connection " + std::to_string(conn) + " was refused: " + why.text);
@@ -298,7 +298,7 @@ void Service::readable(int watch) {
     if (const auto conn = server_processes_.ended(watch)) turn_.take_end(*conn);
 }
 
-// Nobody can say any more who calls, and no certificate be made: whoever starts the scheduler begins it all again.
+// Without it callers cannot be identified and no certificate be issued: the scheduler has to be restarted.
 void Service::keeper_is_gone() {
     if (!keeper_.gone() || stopping_) return;
     ended_ = fail(Code::unreachable, "the scheduler's keeper " + keeper_.how_it_ended() + ", so the scheduler stops: "

@@ -24,7 +24,7 @@ net::Limits door_limits() {
     return limits;
 }
 
-// Somebody on another host cannot do much with "every address of that machine".
+// A user on another host cannot use "every address of that machine".
 std::string told_address(net::TcpAddress address, std::uint16_t port) {
     char name[256] = "";
     if ((address.host == "0.0.0.0" || address.host == "::") && ::gethostname(name, sizeof name - 1) == 0)
@@ -35,7 +35,7 @@ std::string told_address(net::TcpAddress address, std::uint16_t port) {
 
 }  // namespace
 
-// A key of our own that is never written down: it is made and certified anew at each start.
+// A key of our own that is never written down: it is generated and certified at each start.
 Result<net::TlsContextPtr> TlsDoor::fresh_context() {
     net::TlsSelf self;
     if (key_.empty()) key_ = pki::new_key();

@@ -18,13 +18,13 @@ public:
                                                  const std::string &address);
 
     net::Door door() const { return door_; }
-    const std::string &address() const { return told_; }  // as other hosts are told
+    const std::string &address() const { return told_; }  // as given to other hosts
     std::string authority_hash() const;
     Result<wire::Joined> issue(const std::string &host, const std::string &public_key, core::HostRole role) const;
     Result<wire::Begun> issue(const core::SendProgram &program) const;  // without its token
     // Renews our own certificate in time, and when the wall clock was set.
     void look_after(Instant now);
-    // Somebody did not get in: into the log, but not as often as he likes.
+    // A peer was refused: logged, but at a limited rate.
     void refused(Instant now, const std::string &address, const std::string &why);
 
 private:
@@ -38,7 +38,7 @@ private:
     net::Door door_ = -1;
     std::string told_;
     Instant look_at_{};
-    std::int64_t set_to_s_ = 0;  // the wall clock when it was looked at, less the boot clock
+    std::int64_t set_to_s_ = 0;  // the wall clock when it was last read, less the boot clock
     Instant second_{};       // in which `told_lines_` lines were written
     int told_lines_ = 0, untold_ = 0;
 };

@@ -134,7 +134,7 @@ void Turn::tell_left_out() {
                                          " were suppressed in the last minute");
 }
 
-// No Arrival follows our own close, so the core is told like this.
+// No Arrival follows our own close, so the core learns of it here.
 void Turn::hang_up(ConnId conn) {
     outside_.close(conn);
     uploads_.drop(conn);

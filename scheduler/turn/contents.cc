@@ -8,7 +8,7 @@
 namespace dcs::turn {
 namespace {
 
-// An upload that has stood still for so long is dropped; its peer begins anew.
+// An upload that has stalled for this long is dropped; its peer starts again.
 constexpr Duration stalled_after = seconds(60);
 
 std::string name_of(const std::string &digest) { return "content " + wire::digest_text(digest); }
@@ -65,7 +65,7 @@ Status Contents::check(const std::vector<wire::GrainFile> &files, const Holder &
     return Status::ok();
 }
 
-// ---- what comes in ------------------------------------------------------------------------
+// ---- uploads ------------------------------------------------------------------------------
 
 void Contents::put(const Peer &peer, const wire::PutContent &piece, const core::State &state) {
     if (Status s = check_piece(piece); !s) return refuse_put(peer, piece.digest, s);
@@ -80,7 +80,7 @@ void Contents::put(const Peer &peer, const wire::PutContent &piece, const core::
     const auto found = uploads_.find(key);
     const bool follows = found != uploads_.end() && found->second.total == piece.total && !found->second.sealing;
     if (!follows || found->second.next != piece.offset) {
-        // A server learns where to go on; a control program begins anew.
+        // A server learns where to continue; a control program starts again.
         if (peer.server) return answer_put(peer, piece.digest, follows ? found->second.next : 0);
         return refuse_put(peer, piece.digest, fail(Code::not_found, name_of(piece.digest) +
             ": this piece does not continue the upload on this connection; start again"));
@@ -236,7 +236,7 @@ void Contents::checked(const library::JobDone &done, core::Stored &stored) {
     const std::string &digest = done.job.digest;
     const std::vector<Parked> parked = std::move(checking_[digest]);
     checking_.erase(digest);
-    const bool there = library_->find(digest) != nullptr;  // it may have been swept meanwhile
+    const bool there = library_->find(digest) != nullptr;  // it may have been swept in the meantime
     if (there && done.status) {
         library_->set(digest, done.job.size, outside_.now());
     } else if (there && (done.status.code == Code::invalid || done.status.code == Code::not_found)) {
@@ -258,7 +258,7 @@ void Contents::send_now(const Peer &peer, const std::string &digest, std::uint64
     const std::uint64_t total = library_->find(digest)->size;
     auto bytes = library_->read(digest, offset, std::min<std::uint64_t>(max, limits::content_piece_bytes));
     if (bytes && offset < total && bytes->empty()) {
-        // It became shorter since it was checked: it is looked at again, set aside, and then refused.
+        // It became shorter since it was checked: it is checked again, set aside, and then refused.
         library_->doubt(digest);
         return send(peer, digest, offset, max);
     }

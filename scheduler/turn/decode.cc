@@ -31,7 +31,7 @@ Decoded nonsense(std::string text) {
     return d;
 }
 
-// Servers are told by a closed link; they repeat everything after reconnecting.
+// Servers learn it from the closed link; they repeat everything after reconnecting.
 Decoded greet(DecodeContext &context, Connection &who, const wire::Hello &hello) {
     if (!hello.token.empty() && hello.token.size() != std::tuple_size<Token>::value)
         return nonsense("an authorization token must have 32 bytes, but this one has " +
@@ -164,7 +164,7 @@ Decoded import_session(DecodeContext &context, const Arrival &arrival, const Con
     return d;
 }
 
-// What is wrong with a submission before its session is looked at; nothing for other calls.
+// What is wrong with a submission, without its session; nothing for other calls.
 std::optional<wire::ErrorReply> refuse_submission(DecodeContext &context, const Holder &holder,
                                                   const wire::AnyMessage &message) {
     const auto check = [&](const wire::GrainSpec &spec) {
@@ -207,7 +207,7 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     if (!who.greeted) return nonsense("a connection must begin with Hello, not with " + kind);
     core::UserCall call;
     call.caller = caller_of(arrival, who);
-    // Once more when it is decided; but what is answered here must not come from just anybody either.
+    // Checked again when it is decided; but answers given here also need an authorised caller.
     if (Status s = core::check_user(context.state, call.caller); !s) return refuse(s.code, std::move(s.text));
     if (Status s = core::check_program(context.state, call.caller); !s) return refuse(s.code, std::move(s.text));
     const Holder holder{context.state.stored, who.user, who.privileged};
@@ -297,7 +297,7 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
     }
     if (!who.greeted) return hang_up("a server's link must begin with FirstCall, not with " + kind);
     const core::HostId host = context.connections.host_of(arrival.conn, context.state);
-    if (host == core::no_host) return hang_up("");  // refused, or its host called in anew
+    if (host == core::no_host) return hang_up("");  // refused, or its host called in again
     if (auto *call = std::get_if<wire::CallIn>(&message)) {
         d.input = core::ServerCallIn{arrival.conn, host, *call};
     } else if (auto *peeked = std::get_if<wire::Peeked>(&message)) {

@@ -8,7 +8,7 @@ namespace {
 
 Decoded backup_comes(const Arrival &arrival, Connection &who, const wire::BackupCall &call) {
     if (who.greeted) return hang_up("a backup sent its first message twice");
-    // A grain server's certificate makes nobody the backup, who may report for all.
+    // A grain server's certificate does not make its owner the backup, which may report for all.
     if (who.door != Door::backup && (!who.certified.host.empty() || !who.privileged))
         return hang_up("host " + who.certified.host + " claimed to be the backup");
     who.greeted = who.backup = true;

@@ -232,7 +232,7 @@ void Effects::act(const core::ReplyDoctor &e) {
         reply.problems.push_back({"backing store", "reserve", "its reserve for a full disk is used up",
                                   "every call that needs more room is refused",
                                   "free disk space; the next call recreates the reserve"});
-    // As many as a list has rows; a doctor who is told more cannot do more.
+    // As many as a list has rows: a longer list would not help the reader.
     if (reply.problems.size() > limits::query_rows) reply.problems.resize(limits::query_rows);
     outside_.send(e.conn, std::move(reply), e.request);
 }
@@ -274,7 +274,7 @@ Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain,
 
 void Effects::act(const core::SendLaunch &e) {
     const core::Grain *grain = state_.grain(e.key);
-    // A later input of the same turn took the lease back: nobody must start it any more.
+    // A later input of the same turn took the lease back: no host may start it now.
     if (!grain || grain->status() != core::GrainStatus::running ||
         grain->lease != e.head.incarnation)
         return;

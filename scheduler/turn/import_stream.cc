@@ -111,7 +111,7 @@ void ImportReader::Import::keep_params(wire::ExportedGrain &g, Grain &grain) {
     inputs_ += packed;
 }
 
-// What is not finished needs all that it names; of the rest what came back must be readable. The parameters
+// What is not finished needs all that it names; of the rest, returned files must be readable. The parameters
 // are those of the submission again.
 Status ImportReader::Import::keep_files(wire::ExportedGrain &g, Grain &grain, const Holder &holder,
                                         Contents &contents) {
@@ -215,7 +215,8 @@ Status ImportReader::Import::read_head() {
     if (head_.log.size() > limits::import_log_bytes)
         return fail(Code::limit, "the import is refused: its event log has " + std::to_string(head_.log.size()) +
                                      " bytes, but an import accepts at most " +
-                                     std::to_string(limits::import_log_bytes) + ": remove its file `log` and import it again");
+                                     std::to_string(limits::import_log_bytes) +
+                                     ": remove its file `log` and import it again");
     return Status::ok();
 }
 

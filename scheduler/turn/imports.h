@@ -1,5 +1,5 @@
 #pragma once
-// Imports that came whole and are being read, a slice in each turn, so that nobody waits for a long one. Users take
+// Complete imports that are being read, a slice in each turn, so that a long one delays no others. Users take
 // turns; those of one user are read one after the other.
 #include <deque>
 #include <map>

@@ -56,7 +56,7 @@ bool Intake::has_share(const Lane &lane, const UserLimits *share) {
                                                           lane.turn_bytes < share->bytes_per_turn));
 }
 
-// One frame of each in turn, of those who have credit left; when nobody has, everybody gets some. Who owes more than
+// One frame of each lane in turn that has credit left; when none has, all get some. A lane that owes more than
 // that is passed over some times.
 Intake::Lane *Intake::Group::next(const UserLimits *share) {
     if (count == 0) return nullptr;

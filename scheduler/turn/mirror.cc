@@ -12,7 +12,7 @@ namespace {
 
 // What a page costs beside its bytes.
 constexpr std::uint64_t page_bytes = 256;
-// Commits that have waited so long for the copy are told of in the log.
+// The log names commits that have waited this long for the copy.
 constexpr Duration patience = seconds(5);
 // So long, at most, turns wait while a new copy takes the last changes. Less than the above, when
 // the Service looks again.
@@ -198,7 +198,7 @@ std::vector<wire::ProblemRow> Mirror::problems() const {
 
 // ---- what is committed --------------------------------------------------------------------
 
-// The last changes of a copy are few; but nobody waits for a backup that does not take them.
+// The last changes of a copy are few; but commits do not wait for a backup that does not take them.
 bool Mirror::settling() const {
     return making_ && making_->settling_since && outside_.now() < *making_->settling_since + settle_patience;
 }

@@ -51,7 +51,7 @@ void Mirror::touched(const CopiedTurn &turn) {
 
 void Mirror::walk(const std::string &directory) {
     const auto names = store_.list(directory);
-    if (!names && names.status().code == Code::not_found) return;  // it was removed meanwhile
+    if (!names && names.status().code == Code::not_found) return;  // it was removed in the meantime
     if (!names) return fail_link(directory + ": " + names.status().text);
     for (const std::string &name : *names) {
         const bool below = name.back() == '/';

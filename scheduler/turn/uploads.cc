@@ -31,8 +31,8 @@ Status Uploads::begin(ConnId conn, const std::string &user, std::uint64_t total)
     return Status::ok();
 }
 
-// For that many bytes more of this user's upload. Whoever holds more than that upload then has would be in the way of
-// many by standing still; that one begins again.
+// For that many bytes more of this user's upload. A user who holds more than that upload then has could block
+// many by stalling; that upload starts again.
 Status Uploads::make_room(const std::string &user, Instant now, std::uint64_t more, std::uint64_t being_read) {
     const auto full = [&] { return held() + more + being_read > limits::import_bytes_of_all; };
     if (!full()) return Status::ok();

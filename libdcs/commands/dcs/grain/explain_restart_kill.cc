@@ -46,7 +46,7 @@ struct Order {
     int (*call)(d_pool *pool, const char *user, int session, int grain);
 };
 
-// It may have ended since it was looked at.
+// It may have ended since it was read.
 bool is_over_now(const wire::GrainRow &row) {
     Info info;
     return info.ask(wire::QueryType::grain, row.user, row.session, row.grain) && info.grains.size() == 1 &&
@@ -120,7 +120,7 @@ opened last). Of several grains, finished and killed ones are skipped. A single 
 finished or was killed is refused, because that is final.
 
 --and-after takes one finished or killed grain, and discards its result and everything that its control program
-received, submitted or killed after it; the grain runs anew. The command first lists what it discards, and asks for
+received, submitted or killed after it; the grain runs again. The command first lists what it discards, and asks for
 confirmation on a terminal. A closed session becomes active again. Then run the control program again: it continues
 from the point before that result.
 )",

@@ -178,7 +178,7 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
 }
 
 // What remains of the run for people. A session in which nothing ran has nothing to keep: it is removed, and the same
-// command begins anew.
+// command starts over.
 void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened, std::int64_t failures,
               const Progress &whole, Console &console) {
     const std::string of_all = counted(static_cast<std::int64_t>(plan.inputs.size()), "grain"),
@@ -305,7 +305,7 @@ Examples:
       "each minute of runs over 30 s; default elsewhere), json (such lines as JSON), none"},
      {"session", 0, "N", whole_number(0, INT32_MAX),
       "use this session: continue it or, if it is complete, print its outputs again", "The session"},
-     {"new", 0, nullptr, {}, "start anew, regardless of earlier runs"},
+     {"new", 0, nullptr, {}, "start over, regardless of earlier runs"},
      {"replay", 0, nullptr, {}, "run nothing: print the outputs of the last run, which is complete, again"},
      {"resume-failed", 0, nullptr, {},
       "grains that failed in an earlier run of the same map run again, whatever has changed"}})),
@@ -315,14 +315,14 @@ on. Without any of them the input is appended. CMD is not passed through a shell
 directory (with --file each in a separate one), with empty standard input.
 
 The same command in the same directory with the same inputs is the same map. Run again after an interruption (Ctrl-C,
-kill -9, a reboot), it continues in its session until all output is written. A complete map starts anew; if grains
+kill -9, a reboot), it continues in its session until all output is written. A complete map starts over; if grains
 failed and no file has changed since, only those run again, and the other outputs come from the
 record. Standard error says which case applies. While a map runs, the same map is refused on this host. Results stay
 until `dcs session clean N`. Keep the options other than those about the session the same as well.
 
 A map compares files: the program, and words of CMD and inputs that are paths of regular files (the first 10,000
 inputs; by content up to 16 MiB each and 64 MiB in total, otherwise by size and time). If a file that CMD names has
-changed, an interrupted map does not run, and says which option continues it or starts it anew.
+changed, an interrupted map does not run, and says which option continues it or starts it over.
 
 Grains get the environment, except variables that differ between terminals and mean nothing to a
 program (_ OLDPWD SHLVL LINES COLUMNS WINDOWID SSH_* DBUS_* XDG_SESSION_* and the like); PWD is the directory.

@@ -149,7 +149,7 @@ OpenedMap Opening::again(const Session &session) {
     const std::string changed = changed_since(session);
     if (!changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
-                         " began; results from before the change are kept. --new runs all grains anew";
+                         " began; results from before the change are kept. --new runs all grains again";
     return opened;
 }
 
@@ -161,11 +161,11 @@ OpenedMap Opening::resume(const Session &session) {
     return failed({exits::refused, "changed",
                    "dcs map: " + changed + " has changed since session " + number + " began, in which it has done " +
                        of_grains(session.finished),
-                   "--session " + number + " continues it nevertheless; --new starts anew, and `dcs session close " +
+                   "--session " + number + " continues it nevertheless; --new starts over, and `dcs session close " +
                        number + "` ends the old one"});
 }
 
-// Nothing was decided on a result of a map, so a failed grain may simply begin anew.
+// Nothing was decided on a result of a map, so a failed grain may simply run again.
 std::optional<Failure> restart_failed(const Session &session, const std::vector<int> &grains) {
     for (const int grain : grains) {
         const wire::RestartGrain order{session.user, session.number, grain, true, -1};
@@ -193,7 +193,7 @@ OpenedMap Opening::run_failed_ones(const Session &session) {
     return now.failed ? failed(now.failure) : again(now.sessions[0]);
 }
 
-// All of it was written out. Run again it begins anew, but for what failed if nothing has changed since.
+// All of it was written out. A rerun starts over, or runs only failed grains if nothing has changed since.
 OpenedMap Opening::after_complete(const Session &session) {
     std::vector<int> grains;
     if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);

@@ -77,7 +77,7 @@ bool MapWork::present_though_different(std::int32_t grain, const std::string &di
             (variable.empty() ? "the environment" : "the environment variable " + variable) +
             " differs from the first run; grains that it submitted (" +
             std::to_string(session_) + ":" + std::to_string(grain) +
-            " for one) keep their environment. --new starts anew");
+            " for one) keep their environment. --new starts over");
     told_environment_ = true;
     return true;
 }

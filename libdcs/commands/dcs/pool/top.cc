@@ -1,4 +1,4 @@
-// dcs top: the whole pool on one screen, again and again.
+// dcs top: the whole pool on one screen, redrawn at intervals.
 #include <algorithm>
 #include <cstdio>
 #include <poll.h>

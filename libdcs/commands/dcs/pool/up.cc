@@ -280,7 +280,7 @@ Failure failed_with(const Status &status, const char *hint) {
 
 int up(const Call &call) {
     const Pool pool(call.directory);
-    // Somebody else's directory is left alone, and wrong numbers leave no directory behind.
+    // A directory of another user is left alone, and wrong numbers leave no directory behind.
     const bool exists = ::access(pool.directory().c_str(), F_OK) == 0;
     if (Status ours = exists ? only_a_pool(pool) : Status::ok(); !ours)
         return call.fail(failed_with(ours, another_directory));

@@ -176,7 +176,7 @@ bool confirmed(const std::vector<Session> &sessions) {
            (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-// Nobody knows its ident any more: the owner's name must do.
+// Its ident is lost: the owner's name must do.
 Status clean_damaged(const Session &session) {
     return client::ask<wire::Done>(this_pool(), wire::CleanSession{session.user, session.number},
                                    client::How{client::With::any})
