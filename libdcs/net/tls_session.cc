@@ -15,19 +15,19 @@ struct Alert {
 // What a peer says when it refuses us. The caller's own certificate is what a door looks at.
 constexpr Alert alerts[] = {
     {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED,
-     "the scheduler refuses this side's certificate: it has expired (or a clock is wrong)",
-     "the peer refuses this side's certificate: it has expired (or a clock is wrong)"},
-    {SSL_R_TLSV1_ALERT_UNKNOWN_CA, "the scheduler refuses this side's certificate: it was issued by another authority",
-     "the peer refuses this side's certificate: it was issued by another authority"},
-    {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, "the scheduler refuses this side's certificate: it is for another role",
-     "the peer refuses this side's certificate: it is for another role"},
-    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "the scheduler refuses this side's certificate: it is malformed or not valid "
+     "the scheduler refuses our certificate: it has expired (or a clock is wrong)",
+     "the peer refuses our certificate: it has expired (or a clock is wrong)"},
+    {SSL_R_TLSV1_ALERT_UNKNOWN_CA, "the scheduler refuses our certificate: it was issued by another authority",
+     "the peer refuses our certificate: it was issued by another authority"},
+    {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, "the scheduler refuses our certificate: it is for another role",
+     "the peer refuses our certificate: it is for another role"},
+    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "the scheduler refuses our certificate: it is malformed or not valid "
                                         "yet",
-     "the peer refuses this side's certificate: it is malformed or not valid yet"},
+     "the peer refuses our certificate: it is malformed or not valid yet"},
     {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "the scheduler requires a certificate: join this host to the pool first",
      "the peer requires a certificate"},
-    {SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, "the scheduler shares no version of TLS with this side",
-     "the peer shares no version of TLS with this side: TLS 1.3 is required"},
+    {SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, "the scheduler and this program have no TLS version in common",
+     "the peer and this program have no TLS version in common: TLS 1.3 is required"},
 };
 
 std::string library_reason(unsigned long error) {

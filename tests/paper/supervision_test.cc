@@ -247,8 +247,7 @@ TEST_CASE("6: of a reassigned grain the copy with less total running time is kil
         CHECK(w.where() == (older_ran_longer ? "h1" : "h2"));
         CHECK(lines.at(1) == (older_ran_longer
                                   ? "h2: withdraw ann/1:0 inc 2 discard because an older copy of it has run longer"
-                                  : "h1: withdraw ann/1:0 inc 1 discard because it is not leased to this host any "
-                                    "more"));
+                                  : "h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"));
     }
 }
 

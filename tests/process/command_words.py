@@ -148,7 +148,7 @@ def backup_cases():
                 refuse="epoll_create1::EMFILE"),
         Command("dead", status, ["dcs: the backup of @/p: ", "hint: `dcs up` starts it again"], code=5,
                 files={**NUMBERS, "d/p/backup": None}),
-        Command("dead_elsewhere", status, ["dcs: the backup of @/p: ", "hint: there is none on this host"], code=5, files=BY_HAND),
+        Command("dead_elsewhere", status, ["dcs: the backup of @/p: ", "hint: this host has none"], code=5, files=BY_HAND),
         Command("dead_by_hand", status, ["dcs: the backup of @/p: ", "hint: start it as before: dcs_backupd --dir @/p/backup"],
                 code=5, files={**BY_HAND, "d/p/backup": None}),
         Command("silent", status, "dcs: the backup of @/p: it does not answer\n", code=5, slow=True,
@@ -158,8 +158,7 @@ def backup_cases():
         Command("detach_words", ("backup", "detach", "now"), ["dcs backup detach: it takes no arguments, but got `now`\n"], code=2),
         Command("detach_nobody", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: `dcs up` starts it again; then detach"],
                 code=5, files=NUMBERS),
-        Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: an administrator of this pool starts "
-                                                         "`dcs_scheduler --dir @/p/scheduler` again; then detach"],
+        Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: ask an administrator of this pool to restart `dcs_scheduler --dir @/p/scheduler` again; then detach"],
                 code=5, files=BY_HAND),
         Command("promote_words", ("backup", "promote", "now"), ["dcs backup promote: it takes no arguments, but got `now`\n"], code=2),
         Command("promote_lock", PROMOTE, "dcs backup promote: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),

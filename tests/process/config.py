@@ -152,7 +152,7 @@ def reads_again(world):
     assert [o["name"] for o in row["after_restart"]] == ["tls"] and row["refused"] is None, row
     assert world.status("scheduler")["needs_restart_for"] == ["tls"]
     assert "applies a change of tls after a restart" in world.dcs("status").stdout
-    assert "these count after a restart only: tls (" in world.log("scheduler")
+    assert "these changes take effect only after a restart: tls (" in world.log("scheduler")
     assert "changed: master" in world.log("scheduler")
     assert json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["slots"] == 3
 
@@ -197,7 +197,7 @@ def reads_again(world):
 def servers_read_again(world):
     good = world.text("grainserver.toml")
     world.write("grainserver.toml", good.replace('"info"', '"debug"') + "max-processes = 100\n")
-    said = world.hang_up("grainserver", "these count after a restart only: max-processes")
+    said = world.hang_up("grainserver", "these changes take effect only after a restart: max-processes")
     assert "changed: log-level" in said, said  # library-mb is the command line's
     assert world.shown("grainserver")[0]["max-processes"] == ("512", "default")
     assert world.status("grainserver")["needs_restart_for"] == ["max-processes"]
@@ -295,7 +295,7 @@ def does_not_start(world):
         with open(f"{bad}/d/{name}", "w") as out:
             out.write(text)
     said = world.dcs("config", "check", file, code=1).stderr
-    for text in (f"{bad}/d/hosts:1: slots must be", f"{bad}/d/policy:1: there is no rule", f"{bad}/d/limits:1: there is no limit",
+    for text in (f"{bad}/d/hosts:1: slots must be", f"{bad}/d/policy:1: unknown rule", f"{bad}/d/limits:1: unknown limit",
                  "the configuration has 3 errors"):
         assert text in said, said
     rows = json.loads(world.dcs("config", "check", file, "-o", "json", code=1).stdout)["files"]

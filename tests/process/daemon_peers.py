@@ -163,8 +163,8 @@ def scheduler_cases():
         return Case("scheduler_" + name, "dcs_scheduler", (*SCHEDULER, *more), words, code, **options)
 
     tls = ("--tls", "127.0.0.1:0")
-    stops = "the scheduler's keeper was killed by signal 9, and the scheduler stops: start it again. Nothing is lost; programs " \
-            "and grain servers come back by themselves"
+    stops = "the scheduler's keeper was killed by signal 9, so the scheduler stops: restart it. Nothing is lost; programs " \
+            "and grain servers reconnect by themselves"
     return [
         case("identity", "identity: one of its copies was damaged and has been rewritten",
              prepare=served_before(flipped("state/identity/store"), "dcs_scheduler", *SCHEDULER)),
@@ -177,8 +177,7 @@ def scheduler_cases():
              files={"d/pki/authority-key.pem": "no key\n"}, prepare=lambda place: os.chmod(os.path.join(
                  place, "d/pki/authority-key.pem"), 0o600)),
         case("refused", ["was refused: this is not TLS", "more peers were refused"], tls, poke=many_strangers),
-        case("authority_ends", "the certificate of the pool's authority expires within a year: all hosts must join anew before "
-             "that", tls, environment=lambda place: Clocks(place).variables("d"), poke=late_in_the_life),
+        case("authority_ends", "the certificate of the pool's authority expires within a year: all hosts must join again before that", tls, environment=lambda place: Clocks(place).variables("d"), poke=late_in_the_life),
         case("no_renewal", ["the scheduler's own certificate cannot be renewed: ", stops], tls, code=1,
              environment=lambda place: Clocks(place).variables("d"), poke=no_renewal),
     ]

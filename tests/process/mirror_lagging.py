@@ -126,7 +126,7 @@ def promoted_while_behind(pool):
     assert {s: after.get(s) for s in before} == before, (before, after)
     out, err = new.communicate(timeout=LONG)
     assert new.returncode != 0 and out == "", (new.returncode, out, err)
-    assert "the scheduler does not know this authorization token" in err, err
+    assert "the authorization token is unknown" in err, err
     wait_for("the lost one's grain to be ended", lambda: len(pool.grain_processes()) == 1, LONG)
     open(gate, "w").close()
     out, err = old.communicate(timeout=LONG)

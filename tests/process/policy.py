@@ -300,7 +300,7 @@ def operated(w):
     good = open(table).read()
     open(table, "a").write("local7 slots=many\n")
     broken = w.pool.dcs("reload", check=False)
-    assert broken.returncode == 1 and b"the old settings stay" in broken.stderr and b"slots" in broken.stderr, broken
+    assert broken.returncode == 1 and b"the old settings remain" in broken.stderr and b"slots" in broken.stderr, broken
     assert len(w.pool.json("host", "ls")["hosts"]) == 6
     open(table, "w").write(good + "local7 class=0x80 slots=2\n")
     w.pool.dcs("reload")

@@ -219,7 +219,7 @@ def strangers_keep_nobody_out(pool):
         thread.join()
         for connection in silent:
             connection.close()
-    pool.logged("scheduler.log", "made room: too many peers there have not said who they are")
+    pool.logged("scheduler.log", "to make room: too many peers there have not authenticated yet")
 
 
 def roots_daemons_start_where_only_root_writes():

@@ -245,12 +245,12 @@ def nothing_in_the_clear(pool):
 
 def strangers_are_refused(pool):
     cases = [  # certificate, name, what the stranger hears, what the scheduler's log says
-        (pool.forge("role", "scheduler", "h1"), "h1", "closed: the scheduler refuses this side's certificate: it is for another role",
+        (pool.forge("role", "scheduler", "h1"), "h1", "closed: the scheduler refuses our certificate: it is for another role",
          "is for a scheduler, not for a grain server"),
         (pool.forge("old", "grainserver", "h1", 30, 10), "h1", "closed: the scheduler refuses our certificate: it has expired",
          "the certificate of h1 expired on"),
         (pool.forge("key", "grainserver", "h1"), "h1", "Refused: the certificate of host h1 has been revoked",
-         "a machine with another key has joined under that name"),
+         "a machine with another key has since joined under that name"),
         (pool.forge("unlisted", "grainserver", "h9"), "h9", "Refused: the certificate of host h9 has been revoked",
          "turned away: the certificate of host h9 has been revoked"),
         (os.path.join(pool.base, "h1", "pki"), "h2", "Refused: the certificate of this server names host h1, but the server reports as h2",
@@ -262,7 +262,7 @@ def strangers_are_refused(pool):
         pool.logged("scheduler.log", logged)
     foreign = pool.forge("foreign", "grainserver", "h1", authority=os.path.join(pool.base, "other-authority"))
     answer = pool.call(foreign, "h1", os.path.join(pool.directory, "pki"))
-    assert "closed: the scheduler refuses this side's certificate: it was issued by another authority" in answer, answer
+    assert "closed: the scheduler refuses our certificate: it was issued by another authority" in answer, answer
     pool.logged("scheduler.log", "was issued by another authority than this pool's")
     answer = pool.call(foreign, "h1")
     assert "closed: the certificate of scheduler was issued by another authority" in answer, answer
@@ -299,7 +299,7 @@ def codes_are_for_once(pool):
     assert used[3] == "--token"
     for line, why in ((used, "the code has already been used by host h1"), (unknown, "the code is unknown"),
                       (pool.code("--host", "h2") + ["--host", "h1"], "the code is for host h2, not for h1"),
-                      (pool.code() + ["--host", "h1"], "host h1 has joined already"),
+                      (pool.code() + ["--host", "h1"], "host h1 has already joined"),
                       (pool.code() + ["--host", "h7"], "is not in the scheduler's host table")):
         result = pool.join("thief", *line, check=False)
         assert result.returncode == 4 and why in result.stderr, (why, result)
@@ -307,7 +307,7 @@ def codes_are_for_once(pool):
     wrong = pool.code("--host", "h1")
     wrong[wrong.index("--ca-hash") + 1] = "11" * 32
     result = pool.join("thief", *wrong, check=False)
-    assert result.returncode == 5 and "another authority than the one whose hash was given" in result.stderr, result
+    assert result.returncode == 5 and "another authority than the given hash" in result.stderr, result
     line = pool.code("--host", "h1")
     row = [t for t in pool.json("token", "ls")["tokens"] if not t["used"] and t["host"] == "h1"]
     for token in row:

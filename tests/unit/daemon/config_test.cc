@@ -263,9 +263,8 @@ TEST_CASE("what is no file of its owner's is refused, at once") {
     CHECK(read_errors(file) == std::vector<std::string>{file + " is larger than 1 MiB"});
     REQUIRE(::truncate(file.c_str(), 0) == 0);
     REQUIRE(::chmod(file.c_str(), 0646) == 0);
-    CHECK(read_errors(file) == std::vector<std::string>{file + " can be written by other users, and is not believed: "
-                                                               "`chmod "
-                                                               "go-w " + file + "`"});
+    CHECK(read_errors(file) == std::vector<std::string>{file + " can be written by other users, so it is not "
+                                                               "trusted: `chmod go-w " + file + "`"});
     REQUIRE(::chmod(file.c_str(), 0644) == 0);
     if (::geteuid() == 0) {
         REQUIRE(::chown(file.c_str(), 65534, 0) == 0);

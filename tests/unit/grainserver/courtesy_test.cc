@@ -282,7 +282,7 @@ TEST_CASE("courtesy: a shut host starts nothing, also what the scheduler sent be
     desk.b.launch(id(4));
     results = desk.b.sent<wire::LaunchResult>();
     REQUIRE(results.size() == 1);
-    CHECK(results[0].text.find("takes no grains now: other work") != std::string::npos);
+    CHECK(results[0].text.find("accepts no grains now: other work") != std::string::npos);
     desk.b.in(Gauged{1.0, 5000, false});
     const auto calls = desk.b.sent<wire::CallIn>();
     REQUIRE(calls.size() == 1);

@@ -155,8 +155,8 @@ TEST_CASE("input and files that cannot be brought") {
     const std::string most = std::to_string(limits::content_bytes);
     const Scratch huge("");
     huge.resize(off_t(limits::content_bytes) + 1);
-    SAYS(with_file(huge.path()), D_E_LIMIT, huge.path() + (" has more than " + most + " bytes, the limit of one file: "
-                                                           "put it onto a file server"));
+    SAYS(with_file(huge.path()), D_E_LIMIT, huge.path() + (" has more than " + most + " bytes, the limit for a file: "
+        "put it on a file server"));
     // The scheduler lacks what the grain needs; `asked` happens when it is asked what that is.
     const auto lacking = [&](const std::function<void()> &asked, const wire::AnyMessage &to_a_piece) {
         bench.fake.script([=](const wire::AnyMessage &m, int) {

@@ -201,11 +201,10 @@ TEST_CASE("the certificate that a scheduler sends anew must be ours") {
     REQUIRE(pki::write_identity(dir.path(), {self.key, *certificate, issuer.authority.certificate}));
     PoolLink link;
     CHECK(link.open("nowhere", dir.path(), pki::Role::grain_server, "h1").text ==
-          "--scheduler: \"nowhere\" is not an address: expected HOST:PORT or [IPV6]:PORT; a name with a slash in it "
-          "is a socket of "
-          "this host");
+          "--scheduler: \"nowhere\" is not an address: expected HOST:PORT or [IPV6]:PORT; a name with a slash is a "
+          "socket of this host");
     REQUIRE(link.open("pool.example:7001", dir.path(), pki::Role::grain_server, "h1"));
-    const std::string ours = "the scheduler's new certificate for us";
+    const std::string ours = "the new certificate from the scheduler";
     CHECK(link.renewed({"nonsense"}).text == ours + ": it is not a certificate, or it is damaged");
     CHECK(link.renewed({another.host().certificate}).text ==
           ours + ": the certificate of h1 was issued by another authority than this pool's");

@@ -73,7 +73,7 @@ TEST_CASE("a code lets one key in, which may repeat it") {
                                     in_words(hash(11)));
     CHECK(pool.lets_in(pool.join(1, 11), "h1"));
     CHECK_FALSE(pool.touched_disk());
-    CHECK(Joining::refuses(pool.join(1, 12), "used already, by host h1"));
+    CHECK(Joining::refuses(pool.join(1, 12), "already been used by host h1"));
     CHECK(pool.state.trust.keys == std::map<std::string, TokenHash>{{"h1", hash(11)}});
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("a code for any host takes nobody's place, one that names the host doe
     pool.create(1, "h1");
     pool.join(1, 11);
     pool.create(2);
-    CHECK(Joining::refuses(pool.join(2, 12, "h1"), "has joined already"));
+    CHECK(Joining::refuses(pool.join(2, 12, "h1"), "has already joined"));
     CHECK(pool.lets_in(pool.join(2, 12, "h2"), "h2"));
     pool.certified_call("h1", "h1", 11);
     const ConnId link = pool.conn("h1");
@@ -122,8 +122,8 @@ TEST_CASE("whose certificate counts") {
                lines[0].find(why) != std::string::npos;
     };
     CHECK(turned_away(pool.certified_call("h2", "h1", 11), "is of host h1, but the server reports as h2"));
-    CHECK(turned_away(pool.certified_call("h1", "h1", 12), "another key has joined"));
-    CHECK(turned_away(pool.certified_call("h2", "h2", 11), "has been revoked: the host must join anew"));
+    CHECK(turned_away(pool.certified_call("h1", "h1", 12), "another key has since joined"));
+    CHECK(turned_away(pool.certified_call("h2", "h2", 11), "has been revoked: the host must join again"));
     const Lines taken = pool.certified_call("h1", "h1", 11);
     const std::string to_h1 = std::to_string(pool.conn("h1"));
     CHECK(taken == Lines{to_h1 + ": configure interval 10000ms slots 1", to_h1 + ": BackupPlace"});

@@ -92,8 +92,8 @@ TEST_CASE("no grain goes to a host of an older release that cannot be told what 
     CHECK(pool.call_in("h1").empty());
     CHECK(pool.boundary("h1").empty());
     CHECK(pool.status("ann/1:0") == "ready");
-    const std::string old = "host h1 speaks protocol form 7, which cannot carry the grain's demands: it needs one that "
-                            "speaks form 8";
+    const std::string old = "host h1 speaks protocol form 7, which cannot carry the grain's demands: the grain needs "
+                            "a host that speaks form 8";
     CHECK(pool.explain("ann/1:0").summary == "no configured host can run it. Hosts by reason: 1 too_old; " + old);
     CHECK(pool.gwait(find, 1, 0, true) ==
           Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 1 hosts "

@@ -27,8 +27,8 @@ TEST_CASE("calls without sense are refused in words, and change nothing") {
     pool.refused(pool.ann, ImportSession{1, true, std::make_shared<const ImportContent>()},
                  "SESSION_ACTIVE: session ann/1 is active: close it, or choose another number with --number N");
     pool.refused(pool.root, ApproveHost{},
-                 "INVALID: which host? say the words that it shows: anybody can ask under any name; `dcs host "
-                 "approve` lists those that wait");
+                 "INVALID: which host? Give the words that it shows, because any machine can ask under any name; `dcs "
+                 "host approve` lists the waiting hosts");
     wire::Query query;
     query.type = static_cast<wire::QueryType>(99);
     pool.refused(pool.ann, query, "INVALID: a query of an unknown type");
@@ -64,7 +64,7 @@ TEST_CASE("the doctor says what to do about a host that is more open than demand
     REQUIRE(reply->problems.size() == 1);
     CHECK(reply->problems[0].problem.find("is too open: its grains are confined by ") == 0);
     CHECK(reply->problems[0].advice == "start its grain server with the --confine, --run-as and --grain-network that "
-                                       "give it this, or demand less of it in the host table (require_confinement)");
+                                       "provide this, or require less in the host table (require_confinement)");
 }
 
 TEST_CASE("a code for the backup lets no grain server in, and the backup asks as what it is") {

@@ -95,11 +95,11 @@ TEST_CASE("who may not call from another host is told why") {
     CHECK(wrong(check_login("no-such-login", "")).empty());
     CHECK(wrong(check_login("root", "root")).empty());
     CHECK(wrong(check_login("no-such-login", "root")) ==
-          "no-such-login is not known on the scheduler's host: whose control programs call from other hosts has the "
-          "same login name there");
+          "no-such-login has no account on the scheduler's host: users of other hosts need an account with the same "
+          "login name there");
     CHECK(wrong(check_login("root", "no-such-group")) ==
-          "the scheduler's host has no group no-such-group: its members may use DCS (or another, see --group of "
-          "dcs_scheduler)");
+          "the scheduler's host has no group no-such-group, whose members may use DCS (--group of dcs_scheduler names "
+          "another)");
     CHECK(wrong(check_login("nobody", "root")) ==
           "nobody is not a member of the group root on the scheduler's host, which the use of DCS requires");
 }

@@ -30,5 +30,5 @@ TEST_CASE("a wrong limit names file, line and what is allowed") {
     wrong("connections", "must be a number");
     wrong("connections 5 6", "must be a number");
     wrong("queued_bytes 1000", "queued_bytes must be a number from 17891328");
-    wrong("connections 5\nconnections 6", "stands there twice");
+    wrong("connections 5\nconnections 6", "occurs twice");
 }

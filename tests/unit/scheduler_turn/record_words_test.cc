@@ -122,7 +122,7 @@ TEST_CASE("a session that contradicts itself is set aside with the contradiction
                 g.phase = core::Ready{5};
                 g.lessee = core::no_host;
             });
-        CHECK(has(d.told(), "shares its place in the queue"));
+        CHECK(has(d.told(), "has the same place in the queue as another"));
     }
 }
 

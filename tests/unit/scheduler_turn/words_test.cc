@@ -66,7 +66,7 @@ TEST_CASE("what is wrong with a submission is said before its session is looked 
     CHECK(wrong([](auto &s) { s.env[0] = "A=" + std::string(limits::argv_env_bytes, 'x'); }).find(
               "argv and environment have more than ") == 0);
     CHECK(wrong([](auto &s) { s.input = std::string(limits::input_bytes + 1, 'x'); }).find(
-              "go inline; give it as a file or a descriptor") != std::string::npos);
+              "fit inline; pass it as a file or a descriptor") != std::string::npos);
     CHECK(wrong([](auto &s) { s.directory = std::string("/a\0b", 4); }) == "the working directory must be a path");
     CHECK(wrong([](auto &s) { s.label = std::string(limits::label_bytes + 1, 'x'); }) ==
           "the label has more than 256 bytes");
@@ -76,7 +76,7 @@ TEST_CASE("a connection that begins wrongly is told so") {
     Frames f;
     ConnId conn = f.pool.open(turn::Door::user, "ann");
     CHECK(f.said(conn, wire::Hello{wire::opening_form, "short"}) ==
-          "an authorization token has 32 bytes, but this one has has 5");
+          "an authorization token must have 32 bytes, but this one has 5");
     conn = f.pool.open(turn::Door::user, "ann");
     CHECK(f.said(conn, wire::GetAuth{"prog"}) == "a connection must begin with Hello, not with GetAuth");
     f.server("h1");
@@ -170,7 +170,7 @@ TEST_CASE("pieces of contents that do not belong are refused in words") {
     f.pool.post(ann, wire::PutContent{digest, bytes.size(), 0, bytes});
     f.pool.pump();
     CHECK(f.said(ann, wire::PutContent{digest, bytes.size(), 0, bytes}).find(
-              "came whole and is being checked: wait for the answer") != std::string::npos);
+              "is complete and being checked: wait for the answer") != std::string::npos);
     f.pool.do_library_jobs();
     wire::GrainSpec spec = copying_grain("");
     spec.files.push_back({wire::FileRole::input, "", digest, bytes.size() + 1, ""});

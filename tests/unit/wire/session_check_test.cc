@@ -73,8 +73,8 @@ const std::vector<Wrongly> of_finished = {
     {"\"input\" has", [](G &g) { fill(g.input, limits::input_bytes + 1); }},
     {"\"message\" has", [](G &g) { fill(g.message, limits::message_bytes + 1); }},
     {"the input occurs twice", [](G &g) { fill(g.input, 1), g.spec.files = {content(FileRole::input, "")}; }},
-    {"\"input_position\" is behind", [](G &g) { g.input_position = 1; }},
-    {"\"input_position\" is behind", [](G &g) { g.input_position = 8, g.spec.files = {content(FileRole::input, "")}; }},
+    {"\"input_position\" is beyond", [](G &g) { g.input_position = 1; }},
+    {"\"input_position\" is beyond", [](G &g) { g.input_position = 8, g.spec.files = {content(FileRole::input, "")}; }},
     {"\"checkpoint\" and unread input", [](G &g) { fill(g.checkpoint, limits::restart_bytes + 1); }},
     {"\"checkpoint\" and unread input",
      [](G &g) { fill(g.checkpoint, limits::restart_bytes + 1), g.spec.files = {content(FileRole::input, "")}; }},
@@ -141,12 +141,12 @@ TEST_CASE("one thing wrong between the grains of a session") {
     CHECK(said([](S &, G &, G &two) { two.grain = 2; }).find("ascending order") != std::string::npos);
     CHECK(said([](S &head, G &, G &) { head.ident = ""; }).find("\"ident\"") == 0);
     CHECK(said([](S &head, G &, G &) { head.grains = 3; }).find("\"grains\" says 3") == 0);
-    CHECK(said([](S &head, G &, G &) { head.acknowledged = -1; }).find("do not ascend") != std::string::npos);
-    CHECK(said([](S &head, G &, G &) { head.acknowledged = 2; }).find("do not ascend") != std::string::npos);
-    CHECK(said([](S &head, G &, G &) { head.handed_out = 2; }).find("do not ascend") != std::string::npos);
-    CHECK(said([](S &head, G &, G &) { head.results = 3; }).find("more than there are grains") != std::string::npos);
+    CHECK(said([](S &head, G &, G &) { head.acknowledged = -1; }).find("in ascending order") != std::string::npos);
+    CHECK(said([](S &head, G &, G &) { head.acknowledged = 2; }).find("in ascending order") != std::string::npos);
+    CHECK(said([](S &head, G &, G &) { head.handed_out = 2; }).find("in ascending order") != std::string::npos);
+    CHECK(said([](S &head, G &, G &) { head.results = 3; }).find("exceeds the number of grains") != std::string::npos);
     CHECK(said([](S &, G &one, G &) { one.result_index = 1; }).find("has only 1 results") != std::string::npos);
-    CHECK(said([](S &, G &, G &two) { two = finished(), two.grain = 5; }).find("so is that of grain 3") !=
+    CHECK(said([](S &, G &, G &two) { two = finished(), two.grain = 5; }).find("like that of grain 3") !=
           std::string::npos);
     CHECK(said([](S &head, G &one, G &) {
               one = ready(), head.results = head.handed_out = 0;
