@@ -1,6 +1,7 @@
 // The ends of grains: by themselves, withdrawn, over a limit, or discarded.
 #include <algorithm>
 
+#include "base/planted.h"
 #include "base/require.h"
 #include "grainserver/core/turn.h"
 
@@ -57,6 +58,7 @@ void withdraw(Turn &t, const wire::Withdraw &w) {
                                            "withdrawn before it ran: " + w.reason}});
         return;
     }
+    if (w.only_if_waiting && !planted("server.calls_back_started")) return;
     if (g->phase == Phase::ended || g->ending != Ending::none) return;
     t.log(Level::info, to_text(id) + " is withdrawn: " + w.reason);
     ask_to_end(t, id, *g, w.reason);

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/landlock.h"
+#include "process/landlock.h"
 #include "base/require.h"
 
 namespace dcs::files {

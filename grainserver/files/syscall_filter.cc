@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/call_program.h"
+#include "process/call_program.h"
 #include "base/require.h"
 
 namespace dcs::files {

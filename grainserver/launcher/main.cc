@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "base/clean_start.h"
+#include "process/clean_start.h"
 #include "grainserver/launcher/launcher.h"
 
 int main(int argc, char **argv) {

@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/call_program.h"
-#include "base/landlock.h"
+#include "process/call_program.h"
+#include "process/landlock.h"
 
 namespace dcs {
 namespace {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clean_start.h"
+#include "process/clean_start.h"
 #include "base/files.h"
 #include "base/require.h"
 #include "daemon/escape.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/landlock.h"
+#include "process/landlock.h"
 
 namespace dcs {
 namespace {

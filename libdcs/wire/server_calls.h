@@ -120,8 +120,14 @@ enum class Verdict : std::uint8_t {
 };
 struct ReportAck { WireGrain key; std::uint32_t incarnation = 0, last_seq = 0; bool ended = false; Verdict verdict = Verdict::taken; };
 // End the grain. discard: KILL at once and forget. Otherwise checkpoint (if announced), TERM, KILL,
-// and a last report with ended + innocent.
-struct Withdraw { WireGrain key; std::uint32_t incarnation = 0; bool discard = false; std::string reason; };
+// and a last report with ended + innocent. only_if_waiting: a grain that has started stays, and nothing is answered.
+struct Withdraw {
+    WireGrain key;
+    std::uint32_t incarnation = 0;
+    bool discard = false;
+    std::string reason;
+    bool only_if_waiting = false;
+};
 
 struct LogLevel { std::string level; };  // a word of log_levels
 // Requests output that a running grain has written and not reported: of the increments after `after`, joined, the bytes
@@ -186,7 +192,8 @@ template <class A> void serialize(A &a, ReportAck &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(last_seq) & DCS_FIELD(ended) & DCS_FIELD(verdict);
 }
 template <class A> void serialize(A &a, Withdraw &x, unsigned) {
-    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(discard) & DCS_FIELD(reason);
+    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(discard) & DCS_FIELD(reason)
+      & shown_since<9>(DCS_FIELD(only_if_waiting));
 }
 // clang-format on
 

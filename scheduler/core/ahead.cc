@@ -37,15 +37,11 @@ Room room_ahead(const State &state, HostId id) {
 
 template <class Wanted>
 std::size_t recall(Draft &d, HostId id, std::size_t most, const std::string &why, Wanted &&wanted) {
-    const auto index = static_cast<std::size_t>(id);
-    const std::set<GrainKey> &ahead = d.state.ahead[index];
-    // As many as there are slots may be starting at this moment.
-    const auto there = static_cast<std::int64_t>(d.state.running[index].size());
-    most = std::min(most, static_cast<std::size_t>(std::max<std::int64_t>(0, there - d.state.host(id)->config->slots)));
+    const std::set<GrainKey> &ahead = d.state.ahead[static_cast<std::size_t>(id)];
     std::size_t recalled = 0;
     for (auto key = ahead.rbegin(); key != ahead.rend() && recalled < most; ++key) {
         if (!wanted(*key)) continue;
-        d.withdraw(id, *key, d.state.grain(*key)->lease, false, why);
+        d.call_back(id, *key, d.state.grain(*key)->lease, why);
         ++recalled;
     }
     if (recalled > 0) {
@@ -68,6 +64,13 @@ template <class Do> void each_crowded(const Draft &d, Do &&look) {
 }
 
 }  // namespace
+
+std::size_t on_slots(const State &state, HostId id) {
+    const auto index = static_cast<std::size_t>(id);
+    const std::size_t there = state.running[index].size();
+    const auto slots = static_cast<std::size_t>(std::max(0, state.hosts[index].config->slots));
+    return std::max(there - state.ahead[index].size(), std::min(there, slots));
+}
 
 void note_pace(Draft &d, HostId id) {
     Pace &pace = d.host(id).pace;

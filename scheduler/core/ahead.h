@@ -4,6 +4,8 @@
 
 namespace dcs::core {
 
+// The leases there that hold slots. Those that wait start before the server says so.
+std::size_t on_slots(const State &state, HostId id);
 // A grain has ended there.
 void note_pace(Draft &d, HostId id);
 // All slots are taken, and it may be given one more to wait there.

@@ -4,7 +4,7 @@
 
 #include "base/confinement.h"
 #include "base/limits.h"
-#include "scheduler/core/decisions.h"
+#include "scheduler/core/ahead.h"
 #include "scheduler/state/seniority.h"
 
 namespace dcs::core {
@@ -86,9 +86,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.users = host.config->users;
     row.blamed = static_cast<std::int64_t>(host.totals.blamed);
     row.blamed_lately = host.blamed_lately;
-    const auto leased = static_cast<std::int32_t>(d.state.running[i].size());
-    const auto ahead = static_cast<std::int32_t>(d.state.ahead[i].size());
-    row.running = std::max(leased - ahead, std::min(leased, host.config->slots));  // some of these have started by now
+    row.running = static_cast<std::int32_t>(on_slots(d.state, static_cast<HostId>(i)));
     row.last_call_in_s = host.called ? since(d.now, host.last_contact) : -1;
     row.interval_s = host.config->interval.seconds();
     row.alert_s = host.config->alert.seconds();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "scheduler/core/ahead.h"
 #include "scheduler/core/placement.h"
 
 namespace dcs::core {
@@ -22,15 +23,6 @@ bool leased_there(const State &state, const GrainKey &key, HostId id, Incarnatio
 bool in_progress(const State &state, HostId id, const Usurpation &u) {
     return leased_there(state, u.by, id, u.incarnation) &&
            leased_there(state, u.displaced, id, u.displaced_lease);
-}
-
-
-std::size_t on_slots(const State &state, HostId id) {
-    const auto index = static_cast<std::size_t>(id);
-    const std::size_t there = state.running[index].size();
-    const auto slots = static_cast<std::size_t>(std::max(0, state.hosts[index].config->slots));
-    // Those that wait start before the server says so.
-    return std::max(there - state.ahead[index].size(), std::min(there, slots));
 }
 
 // Of the youngest session; there the one that has run least since it came.

@@ -75,6 +75,10 @@ void Draft::withdraw(HostId host, const GrainKey &key, Incarnation incarnation, 
     send(host, wire::Withdraw{wire::wire_of(key), incarnation, discard, std::move(reason)});
 }
 
+void Draft::call_back(HostId host, const GrainKey &key, Incarnation incarnation, std::string reason) {
+    send(host, wire::Withdraw{wire::wire_of(key), incarnation, false, std::move(reason), true});
+}
+
 void Draft::audit(const Caller &caller, const std::string &what) {
     std::string result = "done";
     for (const Effect &e : out_.effects) {

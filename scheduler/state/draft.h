@@ -39,6 +39,8 @@ public:
     void send(HostId host, wire::AnyMessage message);
     void withdraw(HostId host, const GrainKey &key, Incarnation incarnation, bool discard,
                   std::string reason);
+    // The same, for a grain that has not started by then.
+    void call_back(HostId host, const GrainKey &key, Incarnation incarnation, std::string reason);
     void follow_up(Input input) { out_.follow_ups.push_back(std::move(input)); }
     void event(std::string text) { out_.events.push_back(std::move(text)); }
     // Who asked for what, and the draft's answer so far; unless it is already logged.

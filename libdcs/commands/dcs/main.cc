@@ -1,4 +1,4 @@
-#include "base/clean_start.h"
+#include "process/clean_start.h"
 #include "command.h"
 
 int main(int argc, char **argv) {

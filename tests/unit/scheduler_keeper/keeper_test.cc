@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/landlock.h"
+#include "process/landlock.h"
 #include "scheduler/keeper/settings_file.h"
 #include "support/catch.h"
 

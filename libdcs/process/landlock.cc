@@ -1,4 +1,4 @@
-#include "base/landlock.h"
+#include "process/landlock.h"
 
 #include <algorithm>
 #include <cerrno>
