@@ -35,7 +35,7 @@ void declare_dead(Draft &d, HostId id, const std::string &why) {
     host.checked = Checked::no;
     host.ended = Instant::never();
     requeue_all(d, id, MoveReason::host_dead);
-    d.event("host " + host.config->name + " is dead, " + why);
+    d.event("host " + host.config->name + " is dead: " + why);
 }
 
 void call_delinquent(Draft &d, HostId id) {
