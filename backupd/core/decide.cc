@@ -36,9 +36,9 @@ struct Decider {
     void operator()(const ServerCame &in) {
         const std::string &name = in.guest.host;
         if (!counts(in.guest, state.members)) {
-            out.events.push_back("host " + name + " was turned away: its certificate is not accepted");
+            out.events.push_back("host " + name + " was refused: its certificate is not accepted");
             return turn_out(in.conn, state.members.empty()
-                                         ? "the scheduler has not told the backup yet which hosts belong to the pool"
+                                         ? "the scheduler has not yet told the backup which hosts belong to the pool"
                                          : "the certificate of host " + name + " is not accepted by the scheduler");
         }
         for (const auto &[conn, guest] : state.servers)
@@ -53,7 +53,7 @@ struct Decider {
         effect(SaveMembers{});
         for (const auto &[conn, guest] : state.servers) {
             if (counts(guest, *in.members)) continue;
-            out.events.push_back("host " + guest.host + " is turned out: its certificate is no longer accepted");
+            out.events.push_back("host " + guest.host + " is disconnected: its certificate is no longer accepted");
             turn_out(conn, "the certificate of host " + guest.host + " is no longer accepted by the scheduler");
         }
     }

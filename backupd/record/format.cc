@@ -39,7 +39,7 @@ Result<Head> next_head(std::string_view &bytes) {
     head.ended = r.u8() != 0;
     head.body_length = r.u32();
     head.body_sum = r.u32();
-    if (!r.at_end()) return damaged("a record's head does not decode");
+    if (!r.at_end()) return damaged("a record's head cannot be decoded");
     bytes.remove_prefix(prefix_bytes + length);
     return head;
 }
@@ -65,7 +65,7 @@ Result<HostReports> decode_host(std::string_view file) {
     const std::uint32_t sum = r.u32();
     if (!r.at_end() || sum != crc32c(file.substr(0, file.size() - 4))) return damaged("its checksum is wrong");
     if (version != host_version) return damaged("it has another format");
-    if (host.forgotten > host.last) return damaged("its numbers contradict each other");
+    if (host.forgotten > host.last) return damaged("its numbers are inconsistent");
     return host;
 }
 

@@ -98,7 +98,7 @@ Result<Rebuilt> rebuild(store::Store &store) {
         if (!name.empty() && name.back() == '/') name.pop_back();
         const auto host = host_of(name);
         if (!host) {
-            builder.report(std::string(hosts_directory) + "/" + name, "not the name of a host", "it is not changed");
+            builder.report(std::string(hosts_directory) + "/" + name, "not the name of a host", "it is left unchanged");
             continue;
         }
         if (Status s = builder.read_host(*host); !s) return s;

@@ -23,7 +23,7 @@ CommandLine command_line(BackupOptions &into) {
         .program = "dcs_backupd",
         .purpose = "Accepts grain servers' reports while the scheduler is away, and hands them over when it is back.",
         .options =
-        {{"dir", &into.directory, "DIR", "its directory: lock, backup.sock, state/, pki/", true},
+        {{"dir", &into.directory, "DIR", "working directory, with lock, backup.sock, state/ and pki/", true},
          {.name = "scheduler", .into = &into.scheduler, .value = "SOCKET|HOST:PORT[,..]",
           .help = "the scheduler: its socket for grain servers on this host, or the addresses of its TLS port (not "
                   "with --promote)", .list = true},

@@ -53,7 +53,7 @@ Status give_up_the_rest(const std::vector<std::string> &directories) {
     if (Status s = give_up_capabilities(); !s) return s;
     const Result<bool> given_up = give_up_files(directories);
     if (!given_up) return given_up.status();
-    if (!*given_up) log_warn("this kernel has no Landlock: the backup keeps its account's rights to files");
+    if (!*given_up) log_warn("this kernel has no Landlock, so the backup keeps its account's rights to files");
     return Status::ok();
 }
 

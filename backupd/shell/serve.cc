@@ -187,7 +187,7 @@ bool Service::may_come_in(const net::Arrival &opened) {
         return true;
     }
     if (opened.peer.uid == 0 || opened.peer.uid == ::geteuid()) return true;
-    log_warn("a process of another user (pid " + std::to_string(opened.peer.pid) + ") was turned away");
+    log_warn("a process of another user (pid " + std::to_string(opened.peer.pid) + ") was refused");
     return false;
 }
 
@@ -245,7 +245,7 @@ void Service::start_commit(std::vector<store::TreeUpdate> updates, store::Room r
 }
 
 void Service::fatal(const std::string &why) {
-    log_error(why + "; the backup ends without replying, start it again: it recovers");
+    log_error(why + "; the backup ends without replying: restart it, and it recovers");
     std::_Exit(1);  // without destructors, which would touch the store
 }
 

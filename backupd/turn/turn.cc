@@ -107,7 +107,7 @@ void Turn::server_calls(const Arrival &arrival, const wire::FirstCall &call) {
     if (call.host.empty()) return hang_up(conn, "a server without a name");
     const Guest &shown = arrival.guest;
     if (!shown.host.empty() && shown.host != call.host)
-        return hang_up(conn, "the certificate is of host " + shown.host + ", but it calls itself " + call.host);
+        return hang_up(conn, "the certificate is of host " + shown.host + ", but the server reports as " + call.host);
     taken_.emplace_back(ServerCame{conn, shown.host.empty() ? Guest{call.host, std::nullopt} : shown});
     decide_all(taken_.back(), true);
 }
@@ -125,11 +125,11 @@ void Turn::of_peer(const Arrival &arrival) {
     if (!message) return hang_up(conn, message.status().text);
     Input input = Asked{conn, arrival.header.request};
     if (std::holds_alternative<wire::AskBackup>(*message)) {
-        if (!arrival.guest.host.empty()) return hang_up(conn, "this query is permitted on this host only");
+        if (!arrival.guest.host.empty()) return hang_up(conn, "this query is permitted only on this host");
     } else if (const auto *call = std::get_if<wire::FirstCall>(&*message)) {
         return server_calls(arrival, *call);
     } else if (auto *report = std::get_if<wire::GrainReport>(&*message)) {
-        if (report->last_seq == UINT32_MAX) return hang_up(conn, "a report with the highest number");
+        if (report->last_seq == UINT32_MAX) return hang_up(conn, "a report whose number leaves no room for a next one");
         auto shared = std::make_shared<const wire::GrainReport>(std::move(*report));
         input = ReportCame{conn, shared, record::pack(*shared)};
     } else if (std::holds_alternative<wire::CallIn>(*message) || std::holds_alternative<wire::LaunchResult>(*message)) {

@@ -48,7 +48,7 @@ void backup_is(Turn &t, wire::BackupPlace place) {
     if (!s.asks_for_backup || s.backup_place == place) return;
     s.has_backup = !place.address.empty();
     t.log(Level::info, s.has_backup ? "the passive backup is " + place.name + " at " + place.address
-                                    : "there is no passive backup any more");
+                                    : "the pool no longer has a passive backup");
     s.backup_place = std::move(place);
     t.emit(SaveConfig{});
 }
@@ -56,7 +56,7 @@ void backup_is(Turn &t, wire::BackupPlace place) {
 void backup_ready(Turn &t, const wire::BackupReady &ready) {
     State &s = t.state;
     if (s.link != Link::greeting) return;
-    t.log(Level::info, "the backup takes reports; it has " + std::to_string(ready.number) + " of this host so far");
+    t.log(Level::info, "the backup accepts reports; it has " + std::to_string(ready.number) + " of this host so far");
     s.link = Link::ready;
     s.link_at = t.now + back_off(s.failures, s.interval, t.jitter);
     report_all(t);

@@ -104,7 +104,7 @@ void content_taken(Turn &t, const wire::ContentTaken &taken) {
     p.now = Now::idle;
     if (taken.code != 0 || taken.next > p.total) {
         if (p.failures++ == 0)
-            t.log(Level::warning, "the scheduler does not take an output file now: " + taken.text);
+            t.log(Level::warning, "the scheduler does not accept an output file now: " + taken.text);
         p.done = 0;
         p.again = t.now + t.state.interval;
         return;

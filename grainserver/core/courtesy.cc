@@ -61,8 +61,8 @@ void look_at_memory(Between &b, const HostSample &was, const HostSample &is) {
     const double rate = static_cast<double>(was.free_kb - is.free_kb) / seconds;
     b.gone = is.free_kb <= of(courtesy::gone, is.memory_kb) ||
              (b.low && b.time <= pace_known && static_cast<double>(is.free_kb) < rate * no_time.seconds());
-    b.memory_words = "memory runs out: " + megabytes(is.free_kb) + " of " + megabytes(is.memory_kb) + " of " +
-                     is.memory_of + " are left";
+    b.memory_words = "memory is short: " + megabytes(is.free_kb) + " of " + megabytes(is.memory_kb) + " of " +
+                     is.memory_of + " left";
 }
 
 void look_at_processors(Between &b, const HostSample &was, const HostSample &is, std::int64_t ours_us) {
@@ -116,7 +116,7 @@ void shut(Turn &t, const std::string &why) {
     c.calm = Duration{};
     if (!c.shut.empty()) return;
     c.shut = why;
-    t.log(Level::info, "no more grains are taken: " + why);
+    t.log(Level::info, "accepting no grains: " + why);
     drop_queued(t, why);
     if (t.state.with_scheduler()) t.emit(Gauge{});
 }
@@ -124,7 +124,7 @@ void shut(Turn &t, const std::string &why) {
 void open_again(Turn &t) {
     DCS_REQUIRE(!t.state.courtesy.shut.empty(), "only a host that is shut opens again");
     t.state.courtesy.shut.clear();
-    t.log(Level::info, "grains are taken again");
+    t.log(Level::info, "accepting grains again");
     if (t.state.with_scheduler()) t.emit(Gauge{});
 }
 
@@ -166,7 +166,7 @@ void warn_all(Turn &t) {
 
 void give_back(Turn &t, const GrainId &id, Grain &g, GivenBack kind, const std::string &why) {
     DCS_REQUIRE(kind != GivenBack::no, "a grain that is given back has a reason");
-    t.log(Level::info, to_text(id) + " is given back: " + why);
+    t.log(Level::info, to_text(id) + " is returned: " + why);
     shut(t, why);
     t.touched.push_back(id);
     ask_to_end(t, id, g, why, kind);

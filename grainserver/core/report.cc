@@ -54,7 +54,7 @@ void check_limits(Turn &t, const GrainId &id, Grain &g) {
     const std::uint64_t pile = bytes_of(g, g.acked + 1, checkpoint) + g.facts.checkpoints.at(checkpoint);
     if (pile <= limits::report_bytes) return;
     if (checkpoint == g.acked + 1) return too_much(t, id, g);
-    lose(t, id, limit_words("while the scheduler took nothing"), Code::limit);
+    lose(t, id, limit_words("while the scheduler accepted no reports"), Code::limit);
 }
 
 // The two exit codes have a meaning for a grain that uses the grain protocol. For any other program they are ordinary
@@ -101,7 +101,7 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
     } else if (could_not_write(g)) {
         put_mark(report, "the grain could not write its output on this host");
     } else if (asks_again(g)) {
-        put_mark(report, "the grain asked to be run again from its checkpoint");
+        put_mark(report, "the grain asked to be restarted from its checkpoint");
     }
     if (report.innocent || !g.content.outputs) return;
     report.files = *g.content.outputs;
@@ -258,7 +258,7 @@ void unsendable(Turn &t, const ReportUnsendable &x) {
         return consider_report(t, x.id, *g);
     case ReportUnsendable::Why::too_big:
         if (x.checkpoint > g->acked + 1)
-            return lose(t, x.id, limit_words("while the scheduler took nothing"), Code::limit);
+            return lose(t, x.id, limit_words("while the scheduler accepted no reports"), Code::limit);
         too_much(t, x.id, *g);
         return consider_report(t, x.id, *g);
     case ReportUnsendable::Why::unreadable:

@@ -49,13 +49,13 @@ void launch(Turn &t, wire::Launch message) {
         if (it->first.incarnation > id.incarnation) return;  // an old message
         if (it->second.ending != Ending::discard) older.push_back(it->first);
     }
-    for (const GrainId &old : older) discard(t, old, "the grain was leased anew");
+    for (const GrainId &old : older) discard(t, old, "the grain has a newer lease");
     if (message.checkpoint_length > message.input.size() || message.next_seq == 0 || message.argv.empty()) {
         answer(t, id, false, Code::invalid, "the launch message is inconsistent");
         return;
     }
     if (!t.state.courtesy.shut.empty())  // the scheduler did not know yet
-        return answer(t, id, false, Code::limit, "this host takes no grains now: " + t.state.courtesy.shut);
+        return answer(t, id, false, Code::limit, "this host accepts no grains now: " + t.state.courtesy.shut);
     Grain g;
     g.order = t.state.next_order++;
     g.notice = message.demands.notice;
@@ -174,7 +174,7 @@ void drop_queued(Turn &t, const std::string &why) {
     std::vector<GrainId> queued;
     for (const auto &[id, g] : t.state.grains)
         if (g.phase == Phase::queued && g.written) queued.push_back(id);
-    for (const GrainId &id : queued) drop_unstarted(t, id, Code::limit, "this host takes no grains now: " + why);
+    for (const GrainId &id : queued) drop_unstarted(t, id, Code::limit, "this host accepts no grains now: " + why);
 }
 
 void queue_tick(Turn &t) {
@@ -185,7 +185,7 @@ void queue_tick(Turn &t) {
     });
     for (const GrainId &id : late)
         drop_unstarted(t, id, Code::limit, t.state.launcher_up ? "no slot became free on this host"
-                                                               : "the launcher of this host does not run");
+                                                               : "the launcher of this host is not running");
     start_queued(t);
 }
 

@@ -119,7 +119,8 @@ std::string check_contents(const State &state) {
         int busy = 0;
         for (const auto &[digest, x] : *transfers) {
             if (x.now == Transfer::Now::waiting && !state.with_scheduler()) return "a transfer waits without a link";
-            if ((x.now == Transfer::Now::waiting) != (x.until != Instant::never())) return "a transfer waits for ever";
+            if ((x.now == Transfer::Now::waiting) != (x.until != Instant::never())) return "a transfer waits without "
+                "a time limit";
             busy += x.now != Transfer::Now::idle;
         }
         if (busy > 1) return "two contents are on their way at a time";
@@ -134,7 +135,7 @@ std::string check(const State &state) {
     for (const auto &[id, g] : state.grains) {
         const std::string who = to_text(id) + ": ";
         if (g.acked + 1 < g.next_seq) return who + "acked lies before the first increment of this run";
-        if ((g.phase == Phase::ended) != g.exit.has_value()) return who + "ended and its exit do not agree";
+        if ((g.phase == Phase::ended) != g.exit.has_value()) return who + "its end and its exit status disagree";
         if (g.outstanding && state.link != Link::ready) return who + "a report is on its way without a connection";
         if (g.ending == Ending::discard && g.outstanding) return who + "a discarded grain is reported";
         if (g.phase == Phase::queued && g.ending != Ending::none) return who + "a grain that never ran is being ended";
@@ -143,7 +144,7 @@ std::string check(const State &state) {
         if (g.phase != Phase::running && g.wall_at != Instant::never()) return who + "its time counts without a run";
         if (g.given_back != wire::GivenBack::no && g.ending != Ending::asked && g.ending != Ending::terminated)
             return who + "given back, but not being ended for that";
-        if ((g.limit_signal != 0) != (g.ending == Ending::overrun)) return who + "limit and ending do not agree";
+        if ((g.limit_signal != 0) != (g.ending == Ending::overrun)) return who + "its limit and its ending disagree";
         if (g.outstanding) { in_flight += g.outstanding->bytes; ++reports; }
     }
     if (reports > 1 && in_flight > in_flight_max) return "too many bytes of reports are on their way";

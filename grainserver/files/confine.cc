@@ -103,11 +103,11 @@ bool confinement_works(Rungs rungs, const Fd &room) {
 Result<Confinement> make_confinement(const ConfinementWish &wish) {
     Confinement confinement;
     confinement.rungs = wish.rungs;
-    if (wish.rungs & ~all_rungs) return fail(Code::invalid, "a grain is to be confined in a way that is not known");
+    if (wish.rungs & ~all_rungs) return fail(Code::invalid, "the launch asks for an unknown kind of confinement");
     if (wish.rungs & (rung_filter | rung_no_network)) {
         confinement.filter = syscall_filter({(wish.rungs & rung_scope) != 0, (wish.rungs & rung_no_network) == 0});
         if (confinement.filter.empty())
-            return fail(Code::invalid, "there is no filter of system calls for this machine");
+            return fail(Code::invalid, "this kind of machine has no filter of system calls");
     }
     if (!(wish.rungs & (rung_scope | rung_files))) return confinement;
     confinement.ruleset = Fd(landlock::new_ruleset((wish.rungs & rung_files) ? all_writes : 0,
@@ -165,7 +165,7 @@ Available rungs_available(bool users, const std::string &directory) {
     if (::geteuid() != 0)
         note(rung_namespaces, false, "only a server that is root can make namespaces");
     else if (is_below_scratch(directory))
-        note(rung_namespaces, false, directory + " lies where each grain would get a place of its own");
+        note(rung_namespaces, false, directory + " lies in a directory that each grain gets privately");
     else
         note(rung_namespaces, tried([] {
                  if (::unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET) != 0) return errno;

@@ -301,7 +301,7 @@ std::optional<Ready> find(const Place &place, const std::string &dir, StartOutco
         bytes ? files::unpack_launch(*bytes) : Result<files::LaunchRecord>(bytes.status());
     if (!launch) outcome = failed(Code::io_error, launch.status().text);
     else if (launch->argv.empty() || launch->program.empty() || launch->program[0] != '/')
-        outcome = failed(Code::invalid, "the grain names no program");
+        outcome = failed(Code::invalid, "the launch record names no program");
     else if (const Status s = allowed(place, *launch); !s) outcome = failed(Code::io_error, s.text);
     else return Ready{std::move(*grain), std::move(*launch)};
     return {};

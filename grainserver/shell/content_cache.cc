@@ -182,7 +182,7 @@ Result<std::uint64_t> ContentCache::keep(const std::string &digest, std::uint64_
                                                               : fail(Code::invalid, "a piece arrived out of order");
     const std::uint64_t next = coming.next;
     if (s && next < total) return next;
-    if (s && coming.sum.finish() != digest) s = fail(Code::io_error, "the content does not match its digest");
+    if (s && coming.sum.finish() != digest) s = fail(Code::io_error, "content does not match its SHA-256");
     if (s) s = take(std::move(coming.file), digest, total, now_s);
     coming_.erase(digest);
     return s ? Result<std::uint64_t>(next) : Result<std::uint64_t>(s);

@@ -109,7 +109,7 @@ Status let_pass(const std::string &path) {
                                            part + " is closed to others: chmod o+x " + part +
                                            ", or choose another --dir, or --run-as self");
         if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
-            return fail(Code::invalid, part + ", above " + path + ", is writable for all users");
+            return fail(Code::invalid, part + ", above " + path + ", can be written by all users");
         if (slash == std::string::npos) return Status::ok();
     }
 }
@@ -130,7 +130,7 @@ Status GrainFiles::open(const std::string &directory, const std::string &host, c
     for (const std::string &name : *names)
         if (const auto lease = files::parse_directory_name(name); lease && lease->host != host)
             return fail(Code::invalid, path + " has grains of server " + lease->host + ", not of " + host +
-                                           "; start that one here, or remove " + path + "/" + name);
+                                           "; start that server here, or remove " + path + "/" + name);
     host_ = host;
     path_ = path;
     homes_ = directory + "/" + files::homes_folder;
@@ -178,7 +178,7 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     record.argv = launch.argv;
     if (launch.argv.empty() || launch.argv[0].empty()) return fail(Code::invalid, "the grain names no program");
     record.program = absolute(launch.argv[0]);
-    DCS_REQUIRE(record.program[0] == '/', "the launcher takes absolute paths only");
+    DCS_REQUIRE(record.program[0] == '/', "the launcher accepts only absolute paths");
     record.argv[0] = record.program.substr(record.program.rfind('/') + 1);
     if (record.argv[0].empty()) return fail(Code::not_found, launch.argv[0] + " is a directory, not a program");
     for (const auto *list : {&launch.argv, &launch.env})

@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
     server::Server server(write_log, configuration);
     if (const Status s = server.open(words.server); !s) {
         const bool taken = s.code == Code::refused;
-        return fail_with(taken ? "another grain server has this directory: " + s.text : s.text, taken ? 4 : 1);
+        return fail_with(taken ? "another grain server uses this directory: " + s.text : s.text, taken ? 4 : 1);
     }
     if (const Status s = tell_ready(words.ready_fd); !s) log_warn(s.text);
     manager.tell("READY=1\nSTATUS=serving");

@@ -120,8 +120,8 @@ Status Server::give_up_the_rest() {
     const Result<bool> given_up = give_up_files(own, {options_.directory, "/proc", "/sys/fs/cgroup"});
     if (!given_up) return given_up.status();
     if (!*given_up)
-        log_(Level::warning, "this kernel has no Landlock: the grain server keeps its account's rights to files; "
-                             "SECURITY.md says what that means");
+        log_(Level::warning, "this kernel has no Landlock, so the grain server keeps its account's rights to files; "
+                             "see SECURITY.md");
     ::umask(0);  // each file and directory is created with its final mode, which cannot be changed later
     return Status::ok();
 }
@@ -143,7 +143,7 @@ Status Server::open(const ServerOptions &options) {
     if (Status s = link_.open(options_.scheduler, options_.pki_directory, role, options_.name); !s) return s;
     const bool local = options_.backup.find('/') != std::string::npos;
     if (!options_.backup.empty() && !local && !link_.tls())
-        return fail(Code::invalid, "--backup HOST:PORT goes with a scheduler at HOST:PORT; here it is a socket");
+        return fail(Code::invalid, "--backup HOST:PORT requires a scheduler at HOST:PORT, but --scheduler is a socket");
     state_.asks_for_backup = link_.tls() && !local;
     state_.has_backup = local;
     load_configured(own_.get(), state_);
@@ -151,7 +151,8 @@ Status Server::open(const ServerOptions &options) {
     if (Status s = open_grains(*rules); !s) return s;
     loop_ = net::Loop::create();
     for (Adopted &a : files_.adopt()) {
-        log_(Level::info, to_text(a.id) + (a.exit ? " has ended" : a.started ? " runs on" : " is still to be started"));
+        log_(Level::info, to_text(a.id) + (a.exit ? " has ended" : a.started ? " continues to run" :
+            " has not started yet"));
         put(std::move(a));
     }
     put(Began{});

@@ -23,9 +23,10 @@ std::optional<Rungs> rungs_of_level(const std::string &word) {
 
 Status check(const RungOptions &options) {
     if (options.level != "auto" && !rungs_of_level(options.level))
-        return fail(Code::invalid, "--confine is auto, limits, filter, scope, files or namespaces");
+        return fail(Code::invalid, "--confine must be auto, limits, filter, scope, files or namespaces");
     for (const std::string &path : options.writable)
-        if (path.empty() || path[0] != '/') return fail(Code::invalid, "--writable has absolute paths, with commas");
+        if (path.empty() || path[0] != '/') return fail(Code::invalid, "--writable must be a list of absolute paths "
+                                                                       "separated by commas");
     return Status::ok();
 }
 
@@ -38,7 +39,7 @@ Result<Rungs> rungs_for(const RungOptions &options, const files::Available &host
     for (const files::Lack &lack : host.lacks)
         if (lack.rungs & wanted) why += (why.empty() ? "" : "; ") + lack.why;
     return fail(Code::invalid, "this host cannot confine grains by " + to_words(wanted & ~host.rungs) + ": " + why +
-                                   ". --confine auto takes what it can do");
+                                   ". --confine auto uses what the host supports");
 }
 
 }  // namespace dcs::server

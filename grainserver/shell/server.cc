@@ -153,7 +153,7 @@ Server::~Server() {
 void Server::warden_is_gone() {
     if (!warden_->process().gone() || stop_) return;
     ended_ = fail(Code::unreachable, "the grain server's warden " + warden_->process().how_it_ended() +
-                                         ", and the grain server stops: start it again. Its grains continue to run");
+                                         ", so the grain server stops: restart it. Its grains continue to run");
     log_(Level::error, ended_.text);
     stop_ = true;
 }
@@ -339,7 +339,8 @@ ContentCache::Names Server::needed_contents() const {
 void Server::keep_contents() {
     contents_.go_on();
     if (files_.removes())
-        if (const Status s = files_.remove_some(); !s) log_(Level::error, "removing what a grain left: " + s.text);
+        if (const Status s = files_.remove_some(); !s) log_(Level::error, "removing the processes and files of an "
+            "ended grain: " + s.text);
     if (contents_.busy() || boot_clock() < tidy_at_) return;
     contents_.tidy();
     tidy_at_ = boot_clock() + tidy_interval;
@@ -353,7 +354,7 @@ Status Server::run(Signals &signals) {
     const Result<bool> given_up = give_up_calls({.unix_sockets = true, .foreign_files = true});
     if (!given_up) return given_up.status();
     if (!*given_up)
-        log_(Level::warning, "this kernel does not filter system calls (seccomp): SECURITY.md says what that means");
+        log_(Level::warning, "this kernel cannot filter system calls (seccomp); see SECURITY.md");
     handle_pending();
     while (!stop_) {
         keep_launcher();

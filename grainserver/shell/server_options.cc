@@ -39,11 +39,11 @@ std::string wrong_with(const ServerOptions &o) {
     for (const char c : o.name)
         if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return "--name contains a space or a control character";
     if (o.name.empty() || o.directory.empty() || o.scheduler.empty())
-        return "--name, --dir and --scheduler may not be empty";
+        return "--name, --dir and --scheduler must not be empty";
     if (!o.backup.empty() && o.backup.find('/') == std::string::npos && !net::parse_tcp_address(o.backup))
-        return "--backup is HOST:PORT, or a socket of this host, with a slash in its name";
+        return "--backup must be HOST:PORT, or a socket of this host, whose name has a slash";
     if (!o.runner.empty() && (o.runner[0][0] != '/' || ::access(o.runner[0].c_str(), X_OK) != 0))
-        return "--runner begins with the absolute path of a program that can be executed here";
+        return "--runner must begin with the absolute path of a program that this host can execute";
     return {};
 }
 
@@ -116,7 +116,7 @@ CommandLine command_line(OptionWords &words) {
                 "self: all grains as this server's user; users: each user's under a separate account (default for "
                 "root)", "self|users"),
          {.name = "accounts", .into = &words.accounts, .value = "LIST",
-          .help = "logins that grains may run under if the scheduler permits it too; none (default): only anonymous "
+          .help = "logins that grains may run under if the scheduler also permits it; none (default): only anonymous "
                   "uids",
           .list = true},
          {"anonymous-uids", &words.uids, "FIRST-LAST",
@@ -129,19 +129,21 @@ CommandLine command_line(OptionWords &words) {
               megabytes_from(0)),
          most("max-disk-mb", words.disk_mb, "size of a grain's directory; 0 (default): no limit",
               megabytes_from(0)),
-         {"confine", &o.rungs.level, "LEVEL", "auto (default): what the host supports without restricting programs; or "
-                                             "limits, filter, scope, files, namespaces, each with those before it"},
+         {"confine", &o.rungs.level, "LEVEL", "auto (default): what the host supports without restricting programs; "
+                                              "or limits, filter, scope, files or namespaces, each including those "
+                                              "before it"},
          choice("grain-network", words.network, "yes|none", "none: grains get only Unix sockets", "yes|none"),
          {.name = "writable", .into = &words.writable, .value = "DIR,...",
           .help = "further directories that grains may write with --confine files", .list = true},
-         choice("cgroups", words.cgroups, "WHICH", "auto (default): use them if available; none", "auto|none"),
+         choice("cgroups", words.cgroups, "WHICH", "use control groups: auto (default), if available; none",
+             "auto|none"),
          {.name = "library-mb", .into = &o.library_mb, .value = "N",
           .help = "size of the library of contents, in megabytes (default 4096)", .where = Where::reload,
           .takes = megabytes_from(0)},
          {"runner", &words.runner, "WORDS", "runs the programs, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
          choice("courtesy", words.courtesy, "watch|priority",
-                "watch (default): grains are given back when the owner needs the host; "
-                "priority: they only have the lowest priority", "watch|priority"),
+                "watch (default): grains leave when the owner needs the host; priority: they only have the lowest "
+                "priority", "watch|priority"),
          choice("launcher", words.launcher, "WHO",
                 "self (default): this server starts dcs_launcher; service: a service manager does", "self|service"),
          {"ready-fd", &words.ready_fd, "N", "write \"ready\" to this descriptor when serving", false, Where::line},

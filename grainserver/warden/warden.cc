@@ -53,7 +53,7 @@ SideAnswer Warden::answer(std::string_view packet, int *fd) {
     case Ask::launcher: return {launcher_.start(), ""};
     case Ask::name_of_uid: {
         const auto name = logins_.name_of(request->uid);
-        return {name ? Status::ok() : fail(Code::not_found, "no login has that uid"), name.value_or("")};
+        return {name ? Status::ok() : fail(Code::not_found, "no login has this uid"), name.value_or("")};
     }
     case Ask::login: {
         const Result<files::Account> login = logins_.login(rules_, request->text);

@@ -75,9 +75,9 @@ int open_beneath(int directory, const char *path, int flags, mode_t mode) noexce
 
 std::string strange_file(const struct stat &st, uid_t owner) {
     if (S_ISLNK(st.st_mode)) return "a symbolic link";
-    if (!S_ISREG(st.st_mode)) return "no regular file";
+    if (!S_ISREG(st.st_mode)) return "not a regular file";
     if (st.st_nlink != 1) return "a file with " + std::to_string(st.st_nlink) + " names";
-    if (st.st_uid != owner) return "somebody else's file";
+    if (st.st_uid != owner) return "a file of another user";
     return {};
 }
 

@@ -30,7 +30,7 @@ Result<Rungs> rungs_of(std::string_view words) {
         const std::string_view word = words.substr(0, comma);
         const Rungs rung = rung_of(word);
         if (rung == 0)
-            return fail(Code::invalid, "`" + std::string(word) + "` is no kind of confinement; there are " +
+            return fail(Code::invalid, "`" + std::string(word) + "` is not a kind of confinement; the kinds are " +
                                            to_words(all_rungs));
         if (rungs & rung) return fail(Code::invalid, "`" + std::string(word) + "` occurs twice");
         rungs |= rung;

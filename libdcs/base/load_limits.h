@@ -6,31 +6,30 @@
 
 namespace dcs::limits {
 
-// Requests of one user that wait to be decided. A program waits for its answers; who sends so many at once without
-// waiting would have others wait for his.
+// Requests of one user that wait to be decided. A program waits for its answers; one that sends so many without
+// waiting would make others wait.
 inline constexpr std::size_t queued_requests = 4096;
 inline constexpr std::size_t queued_bytes = 64u << 20;
-// Held in memory for the connections of one user of this host, or of one user of other hosts: messages of which a part
-// has come, and answers that were not read yet. Three of the largest each way, and no peer fills the memory with
-// thousands of halves.
+// Held in memory for the connections of one user of this host, or of one user of other hosts: incomplete
+// messages and unread answers. Room for three of the largest each way, and no peer fills the memory with thousands of
+// fragments.
 inline constexpr std::size_t held_bytes = 128u << 20;
 // Calls that wait for a result: of one session, where each thread of a control program has one, and of one user.
 inline constexpr std::size_t parked_waits = 1024;
 inline constexpr std::size_t parked_waits_per_user = 4096;
-// With less free than this where the backing store lies, what grains of one user report is taken only while he has no
-// more than his share; the servers keep it meanwhile.
+// With less free space than this at the backing store, reports of a user's grains are accepted only while the user is
+// within the share; the servers keep them in the meantime.
 inline constexpr std::uint64_t reports_leave_bytes = 256u << 20;
-// Above this a connection is not read any more until its peer has read what it asked for.
+// Above this a connection is not read until its peer has read its answers.
 inline constexpr std::size_t unread_bytes = 4u << 20;
 // Connections that are kept for root, the scheduler's own account and other hosts.
 inline constexpr std::size_t reserved_connections = 1024;
 // Lines of the log about one user or host, of what it need not wait for a commit for: so many at once, and one a
-// second. A person who looks for a mistake sees all of his; what a loop does fills no disk.
+// second. A person who looks for a mistake sees all lines; a loop cannot fill the disk.
 inline constexpr std::size_t log_lines_at_once = 100;
-// Imports of one user that came whole and wait to be read. One is being read at a time; who sends more does not wait
-// for the answers, and each holds its stream.
+// Complete imports of one user that wait to be read, one at a time: each holds its stream.
 inline constexpr std::size_t imports_waiting = 16;
-// Above a user's limit some more are let in for as long as it takes to tell them why they are closed.
+// Above a user's limit some more are accepted just to tell them why they are closed.
 inline constexpr std::size_t refused_connections = 64;
 
 }  // namespace dcs::limits

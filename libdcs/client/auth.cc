@@ -106,12 +106,12 @@ Status get_auth(Pool &pool, const std::string &ident) {
     if (Status s = take_inherited(pool); !s) return s;
     if (pool.credentials().ident == ident && pool.inherited_token().empty()) return Status::ok();
     if (pool.remote() && pool.inherited_token().empty() && pool.credentials().token.empty())
-        return fail(Code::no_auth, "the scheduler does not know this program any more: start it by dcs_begin again");
+        return fail(Code::no_auth, "the scheduler no longer knows this program: start it by dcs_begin again");
     // The token of dcs_begin says who we are; the one that comes back is bound to this ident.
     auto reply = ask<wire::AuthReply>(pool, wire::GetAuth{ident}, How{With::inherited});
     if (!reply) return reply.status();
     if (reply->token.size() != sizeof(Token))
-        return fail(Code::protocol, "the scheduler sent a token of a wrong length");
+        return fail(Code::protocol, "the scheduler sent a token of the wrong length");
     pool.set_credentials({ident, reply->token});
     return Status::ok();
 }

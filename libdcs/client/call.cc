@@ -30,7 +30,7 @@ void sleep_until(Instant until) {
     }
 }
 
-// The scheduler does not take our certificate, for good: unless its time has come by our clock, and not by the
+// The scheduler permanently refuses our certificate: unless it is due by our clock, and not by the
 // scheduler's. Then one of the clocks is wrong, and a program that was taken before waits, as for a scheduler that is
 // away.
 void rejected(const Pool &pool, const Line &l, Conversation &c, const Status &why) {
@@ -125,7 +125,7 @@ void drive(Pool &pool, Line &l, Conversation &c) {
     }
 }
 
-// The certificate of this process, if it is due. What comes of it is seen when it is used.
+// The certificate of this process, if it is due. A failure shows when it is used.
 void renew(Pool &pool, const std::string &token) {
     if (token.empty() || !take_renewal(pool)) return;
     Line own;

@@ -42,7 +42,7 @@ Conversation::Conversation(const wire::AnyMessage &request, Terms terms, Instant
 // In the form that this scheduler reads. What that cannot say it is not asked.
 void Conversation::say_request() {
     auto frame = wire::encode(request_, terms_.request, terms_.form.form());
-    if (!frame) return finish(fail(frame.status().code, "the scheduler cannot be asked: " + frame.status().text), true);
+    if (!frame) return finish(fail(frame.status().code, "cannot send to the scheduler: " + frame.status().text), true);
     frame_ = std::move(*frame);
     at_ = At::sending_request;
 }
@@ -109,8 +109,8 @@ void Conversation::received(const wire::FrameHeader &header, wire::AnyMessage me
         return nonsense(
             fail(Code::protocol, std::string(wire::kind_name(message)) + ", expected Welcome"));
     if (welcome->epoch < terms_.epoch && !planted("client.any_epoch"))
-        return broken("the scheduler that answers is an old one, in epoch " + std::to_string(welcome->epoch) +
-                      "; this program has worked for epoch " + std::to_string(terms_.epoch), now);
+        return broken("the answering scheduler is out of date, in epoch " + std::to_string(welcome->epoch) +
+                      ", but this program has worked with epoch " + std::to_string(terms_.epoch), now);
     welcome_ = *welcome;
     terms_.met = true;
     greeted_ = true;
@@ -148,7 +148,7 @@ void Conversation::broken(const std::string &why, Instant now) {
 
 void Conversation::nonsense(const Status &why) {
     Code code = why.code == Code::ok ? Code::protocol : why.code;
-    finish(fail(code, "the answer is not in the protocol of DCS: " + why.text), false);
+    finish(fail(code, "the answer does not follow the DCS protocol: " + why.text), false);
 }
 
 void Conversation::rejected(const Status &why) { finish(why, false); }
@@ -163,7 +163,7 @@ void Conversation::begin_again(Instant now) {
     if (trouble_since_ == Instant::never()) trouble_since_ = now;
     const Instant end = trouble_since_ + terms_.patience;
     if (!patient_for_ever() && now >= end)
-        return finish(given_up(", tried for " + seconds_text(terms_.patience)), false);
+        return finish(given_up(", after trying for " + seconds_text(terms_.patience)), false);
     at_ = At::pausing;
     until_ = now + next_pause();
     if (!patient_for_ever()) until_ = std::min(until_, end);  // one last attempt at the end

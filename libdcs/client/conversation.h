@@ -1,7 +1,7 @@
 #pragma once
 // One call of a control program, as a state machine: what to do next with a connection that may
 // break at any point, and when to give up. No sockets, no clock and no randomness in here: the
-// caller does what step() says, tells what came of it, and hands the time in. The library drives it
+// caller does what step() says, reports the outcome, and passes the time. The library drives it
 // over a Unix socket, the simulator over its own links.
 //
 // A fresh connection begins with Hello and waits for Welcome before the request goes out. Whatever
@@ -25,7 +25,7 @@ struct Terms {
     bool met = false;                // a scheduler answered this process before
     bool greeted = false;            // the connection stands and has its Welcome for this token
     wire::PeerForm form;             // of that connection
-    std::uint64_t epoch = 0;         // a scheduler in an older one is not the pool's any more
+    std::uint64_t epoch = 0;         // a scheduler in an older one is no longer the pool's
     int others = 0;                  // other addresses at which the scheduler may be
     std::uint64_t seed = 0;          // for the pauses
 };

@@ -65,7 +65,7 @@ int report(const Status &status) {
 extern "C" {
 
 const char *d_strerror(int error) {
-    if (error < 0 || error > static_cast<int>(dcs::Code::last)) return "Not an error number of DCS.";
+    if (error < 0 || error > static_cast<int>(dcs::Code::last)) return "Not a DCS error number.";
     return dcs::code_advice(static_cast<dcs::Code>(error));
 }
 

@@ -1,4 +1,4 @@
-// Submitting a grain, killing it, beginning it anew.
+// Submitting, killing and restarting a grain.
 #include <cstring>
 
 #include "base/limits.h"

@@ -39,7 +39,7 @@ Status uncopied(const std::string &what) {
 
 Status too_large(const std::string &what) {
     return fail(Code::limit, what + " has more than " + std::to_string(limits::content_bytes) +
-                                 " bytes, the limit of one file: put it onto a file server");
+                                 " bytes, the limit for a file: put it on a file server");
 }
 
 Result<File> open_file(const std::string &path) {
@@ -104,7 +104,7 @@ Status upload_once(Pool &pool, const wire::GrainFile &content, std::FILE *from, 
             return fail(Code::invalid, name + " became shorter while it was read");
         const Status s = ask<wire::Done>(pool, piece, How{with}).status();
         if (!s && s.code == Code::invalid)
-            return fail(s.code, name + " changed while it was read, call again (" + s.text + ")");
+            return fail(s.code, name + " changed while it was read: call again (" + s.text + ")");
         if (!s) return s;
         piece.offset += piece.bytes.size();
     } while (piece.offset < piece.total);

@@ -60,7 +60,7 @@ Result<std::string> read_conf(int fd) {
     std::string text;
     if (!read_to_end(fd, conf_bytes, text)) return fail_errno(Code::io_error, host_file, errno);
     if (text.size() <= conf_bytes) return text;
-    return fail(Code::limit, std::string(host_file) + ": it is longer than a valid file of that name");
+    return fail(Code::limit, std::string(host_file) + ": it is too long for a valid file of this name");
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ Result<HostConf> parse_host_conf(std::string_view text) {
         const bool good = to && to->empty() && words.size() == 2 && (to == &conf.scheduler || words[1][0] == '/');
         if (!good)
             return fail(Code::invalid, std::string(host_file) + ", line " + std::to_string(number) +
-                                           ": it takes `scheduler HOST:PORT[,HOST:PORT]`, `pki DIR` or `dir DIR`, "
+                                           ": expected `scheduler HOST:PORT[,HOST:PORT]`, `pki DIR` or `dir DIR`, "
                                            "each once, with absolute paths");
         *to = words[1];
     }

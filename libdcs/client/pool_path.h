@@ -3,7 +3,7 @@
 // setuid root and uses no library of ours, has the same rule (commands/dcs_begin/main.c, find_pool). In this order:
 //
 //   1. $DCS_DIR, an absolute path;
-//   2. the user's own pool in $XDG_STATE_HOME/dcs, else ~/.local/state/dcs, if there is one: whoever made a pool of
+//   2. the user's own pool in $XDG_STATE_HOME/dcs, else ~/.local/state/dcs, if there is one: a user who made a pool of
 //      their own means that one;
 //   3. what root says in /etc/dcs/pool.conf: `dir DIR`, the scheduler runs on this host; `scheduler HOST:PORT`, it runs
 //      on another one, and programs get there by dcs_begin;

@@ -113,7 +113,7 @@ Status query(Pool &pool, const d_row_sizes *from, int type, const char *user, in
     const auto sizes = known_sizes(from);
     if (!sizes) return sizes.status();
     if (type < D_Q_SYSTEM || type > D_Q_HOSTS_DELINQUENT)
-        return fail(Code::invalid, "query_type is " + std::to_string(type) + ": take one of D_Q_...");
+        return fail(Code::invalid, "query_type is " + std::to_string(type) + ": it must be one of D_Q_...");
     if (Status s = check_user(user); !s) return s;
     wire::Query request;
     request.type = kinds[type].type;
@@ -150,7 +150,7 @@ Result<wire::Stream> stream_named(const char *name) {
     for (const auto &s : all)
         if (name && std::strcmp(name, s.name) == 0) return s.stream;
     return fail(Code::invalid,
-                "stream is \"" + text_or_empty(name) + "\": it is out, err, checkpoint, message or input");
+                "stream is \"" + text_or_empty(name) + "\": it must be out, err, checkpoint, message or input");
 }
 
 Status grain_stream(Pool &pool, const char *user, int session_num, int grain_num, const char *stream, FILE **file) {
@@ -169,7 +169,7 @@ Status grain_stream(Pool &pool, const char *user, int session_num, int grain_num
 Status grain_file(Pool &pool, const char *user, int session_num, int grain_num, const char *name, FILE **file) {
     if (!file) return fail(Code::invalid, "file is NULL");
     *file = nullptr;
-    if (!name || !*name) return fail(Code::invalid, "the file's name is missing");
+    if (!name || !*name) return fail(Code::invalid, "the name of the file is missing");
     if (Status s = check_grain(session_num, grain_num); !s) return s;
     if (Status s = check_user(user); !s) return s;
     auto f = fetch_stream(pool, text_or_empty(user), session_num, grain_num, wire::Stream::file, {}, UINT64_MAX,

@@ -40,7 +40,7 @@ public:
 
     // Code::broken: the peer closed, an error, or the deadline passed. Signals do not interrupt.
     Status send(std::string_view bytes, Instant deadline);
-    // One frame. Code::broken as above; no_auth: the peer does not take our certificate; other codes: what came is not
+    // One frame. Code::broken as above; no_auth: the peer refuses our certificate; other codes: the bytes are not
     // a frame of ours.
     Result<Frame> receive(std::size_t max_payload, Instant deadline);
 

@@ -60,8 +60,8 @@ constexpr int whole[] = {
 #endif
 };
 
-// Modes are no matter of Landlock. What is open for reading may become 0555: that opens nothing to anybody who could
-// not read it as this process can, and nobody can write to it. Root gets by without 0700.
+// Modes are no matter of Landlock. What is open for reading may become 0555: that opens nothing to a process that could
+// not read it as this process can, and none can write to it. Root gets by without 0700.
 constexpr std::uint32_t program_mode = 0555, own_mode = 0700;
 
 void about_foreign_files(CallProgram &p) {
@@ -77,7 +77,7 @@ void about_foreign_files(CallProgram &p) {
 #endif
 }
 
-// Told plainly that it may not; the rest does not exist. Whoever finds one of these in a log has found more than a
+// These fail with EPERM; the rest does not exist. One of these in a log means more than a
 // library that looks for what there is.
 constexpr int powers[] = {
     SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_setuid, SYS_setgid,
@@ -195,7 +195,7 @@ Result<bool> give_up_calls(KeptCalls kept) {
     const sock_fprog all{static_cast<unsigned short>(code.size()), const_cast<sock_filter *>(code.data())};
     const long answer = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &all);
     if (answer == 0) return true;
-    return fail_errno(Code::io_error, "giving up what is not needed: system calls", answer < 0 ? errno : ESRCH);
+    return fail_errno(Code::io_error, "dropping privileges: system calls", answer < 0 ? errno : ESRCH);
 }
 
 }  // namespace dcs

@@ -65,10 +65,10 @@ std::string take_value(const Option &option, const Takes &takes, const toml::nod
     const Given g = given(node);
     const Form form = form_of(option, takes);
     const bool fits = (g.is_string && form.string) || (g.is_number && form.number) || (g.is_flag && form.flag);
-    if (!g.text || !fits) return std::string("it takes ") + form.words + ", this is " + g.kind;
+    if (!g.text || !fits) return std::string("it must be ") + form.words + ", but this is " + g.kind;
     value = *g.text;
     if (form.flag) return "";
-    if (option.list && value.find_first_of("\n") != value.npos) return "a line ends in it";
+    if (option.list && value.find_first_of("\n") != value.npos) return "it contains a line break";
     const std::string wrong = complaint(takes, value);
     return wrong.empty() ? "" : (g.is_string ? "\"" + value + "\"" : value) + " is not " + wrong;
 }
@@ -90,9 +90,9 @@ struct Reader {
             if (option.where != Where::line) names.push_back(option.name);
         const std::string meant = nearest(key, names);
         if (is_table)
-            return error(at, "there is no table `" + key + "`: the options of " + line.program +
-                                 " stand without headings");
-        error(at, "there is no option `" + key + "`" + (meant.empty() ? "" : "; did you mean `" + meant + "`?"));
+            return error(at, "unknown table `" + key + "`: the options of " + line.program +
+                                 " are written without headings");
+        error(at, "unknown option `" + key + "`" + (meant.empty() ? "" : "; did you mean `" + meant + "`?"));
     }
 
     void take(const toml::key &key, const toml::node &node) {
@@ -103,7 +103,7 @@ struct Reader {
         const auto called_so = [&](const OptionRow &row) { return name == row.name; };
         const bool common = option == line.options.end() && std::any_of(table.begin(), table.end(), called_so);
         if (common || (option != line.options.end() && option->where == Where::line))
-            return error(at, name + " is for the command line only");
+            return error(at, name + " is permitted only on the command line");
         if (option == line.options.end()) return unknown(at, name, node.is_table());
         const auto which = static_cast<std::size_t>(option - line.options.begin());
         FileValue value{which, {}, file + ":" + std::to_string(at.line)};
@@ -118,7 +118,7 @@ struct Reader {
         const auto one = [&](const toml::node &item) {
             std::string wrong = take_value(option, takes, item, value);
             if (array != nullptr && option.list && wrong.empty() && (value.empty() || value.find(',') != value.npos))
-                wrong = "\"" + value + "\" has a comma in it, or nothing";
+                wrong = "\"" + value + "\" is empty or contains a comma";
             if (!wrong.empty()) error(item.source().begin, name + ": " + wrong);
             return wrong.empty();
         };

@@ -20,12 +20,12 @@ constexpr std::string_view ending = ".toml";
 Status wrong(const std::string &file, const std::string &what) { return fail(Code::refused, file + " " + what); }
 
 Status judge(const std::string &file, const struct stat &st) {
-    if (!S_ISREG(st.st_mode)) return wrong(file, "is no regular file");
+    if (!S_ISREG(st.st_mode)) return wrong(file, "is not a regular file");
     if (st.st_uid != 0 && st.st_uid != ::geteuid())
-        return wrong(file, "belongs to uid " + std::to_string(st.st_uid) + ", and is not believed: `chown root " +
+        return wrong(file, "belongs to uid " + std::to_string(st.st_uid) + ", so it is not trusted: `chown root " +
                                file + "`");
     if ((st.st_mode & S_IWOTH) != 0 || ((st.st_mode & S_IWGRP) != 0 && st.st_gid != 0))
-        return wrong(file, "may be written by others, and is not believed: `chmod go-w " + file + "`");
+        return wrong(file, "can be written by other users, so it is not trusted: `chmod go-w " + file + "`");
     if (static_cast<std::uint64_t>(st.st_size) > most_bytes) return wrong(file, "is larger than 1 MiB");
     return trusted_path(file);
 }

@@ -127,9 +127,9 @@ void Configuration::take(const Change &change) {
         waiting.push_back(now.name + " (" + now.origin + ")");
     }
     note();
-    if (!change.taken.empty()) log_info("the configuration was read again; changed: " + joined(change.taken, ", "));
+    if (!change.taken.empty()) log_info("configuration reread; changed: " + joined(change.taken, ", "));
     if (!waiting.empty())
-        log_warn("the configuration was read again; these count after a restart only: " + joined(waiting, ", "));
+        log_warn("configuration reread; these changes take effect only after a restart: " + joined(waiting, ", "));
 }
 
 void Configuration::refuse(const std::string &stays, const Status &why) {

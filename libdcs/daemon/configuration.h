@@ -13,7 +13,7 @@
 namespace dcs {
 
 // For refuse(), of a daemon whose configuration is all that it reads.
-inline constexpr const char *configuration_stays = "the old configuration stays";
+inline constexpr const char *configuration_stays = "the old configuration remains in effect";
 
 class Configuration {
 public:

@@ -10,7 +10,7 @@ namespace dcs {
 
 class ServiceManager {
 public:
-    ServiceManager() = default;  // none: nothing is told
+    ServiceManager() = default;  // none: tell() does nothing
     // That of $NOTIFY_SOCKET, a path or "@abstract"; none if that is not set. The variable is taken out of the
     // environment: what this process starts does not speak for it.
     static Result<ServiceManager> from_environment();

@@ -104,7 +104,7 @@ OptionTable table_of(const CommandLine &line) {
                      "configuration file, with FILE.d/*.toml after it; none: no file (default: none with --dir, else "
                      "that of /etc/dcs)"});
     table.push_back({"check-config", 0, nullptr, {},
-                     "read and check the configuration, say what is set by what, and exit"});
+                     "read and check the configuration, print the origin of each setting, and exit"});
     table.push_back({"help", 'h', nullptr, {}, "print this and exit"});
     table.push_back({"version", 0, nullptr, {}, "print the version and exit"});
     return table;

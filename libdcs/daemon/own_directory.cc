@@ -9,7 +9,7 @@ namespace {
 Result<locks::AdaptiveLock> lock(locks::DcsAtom atom, const std::string &path, const std::string &who) {
     auto taken = locks::take_dcs_atom(atom, path);
     if (taken) return taken;
-    const std::string what = taken.status().code == Code::refused ? "another " + who + " works in this directory: "
+    const std::string what = taken.status().code == Code::refused ? "another " + who + " uses this directory: "
                                                                   : "the " + who + "'s lock cannot be taken: ";
     return fail(taken.status().code, what + taken.status().text);
 }

@@ -39,7 +39,7 @@ bool usable_login_name(const std::string &name, std::uint32_t uid) {
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
         if (!letter && c != '.' && c != '_' && c != '-') return false;
     }
-    // Somebody called "uid7" must not own the sessions of number 7, who has no name.
+    // A login "uid7" must not own the sessions of uid 7, which has no name.
     bool number = name.size() > 3 && name.rfind("uid", 0) == 0 &&
                   name.find_first_not_of("0123456789", 3) == std::string::npos;
     return !number || name == number_name(uid);
@@ -58,7 +58,7 @@ Result<std::uint32_t> group_number(const std::string &group) {
         }
         if (found != nullptr) return static_cast<std::uint32_t>(found->gr_gid);
         if (error != 0) return fail_errno(Code::io_error, "looking up the group " + group, error);
-        return fail(Code::not_found, "there is no group " + group + ": make it with `groupadd " + group + "`");
+        return fail(Code::not_found, "there is no group " + group + ": create it with `groupadd " + group + "`");
     }
 }
 
@@ -80,7 +80,8 @@ Result<std::string> PeerNames::of(std::uint32_t uid, bool own, Instant now) {
     const KnownPeer &peer = look_up(uid, now);
     if (!own && peer.login.empty())
         return fail(Code::refused, "uid " + std::to_string(uid) + " has no login name on the scheduler's host, so it "
-                                   "is no user of the pool: call from the account that owns it, or make it a login");
+                                                                  "is not a user of the pool: use the account that "
+                                                                  "owns the pool, or create a login for it");
     if (!own && !peer.may_call) return peer.may_call;
     return usable_login_name(peer.login, uid) ? peer.login : number_name(uid);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Which user of this host a peer's uid is. A user is a login: whoever may make uids that have none, by a range that was
-// delegated to him, is no crowd of users.
+// Which user of this host a peer's uid is. A user is a login: a user who may create uids without one, in a delegated
+// range, is still one user.
 #include <cstdint>
 #include <functional>
 #include <map>

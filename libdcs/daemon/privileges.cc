@@ -33,7 +33,7 @@ constexpr std::uint64_t writing = reading | landlock::write_file | landlock::tru
                                   landlock::move;
 
 Status failed(const std::string &what, int error = errno) {
-    return fail_errno(Code::io_error, "giving up what is not needed: " + what, error);
+    return fail_errno(Code::io_error, "dropping privileges: " + what, error);
 }
 
 Status allow(int ruleset, const std::string &path, std::uint64_t rights) {
@@ -42,7 +42,7 @@ Status allow(int ruleset, const std::string &path, std::uint64_t rights) {
     struct stat st {};
     if (::fstat(fd.get(), &st) == 0 && !S_ISDIR(st.st_mode)) rights &= landlock::of_files;
     const int error = landlock::allow(ruleset, fd.get(), rights);
-    return error == 0 ? Status::ok() : fail_errno(Code::io_error, "fencing off all but " + path, error);
+    return error == 0 ? Status::ok() : fail_errno(Code::io_error, "restricting file access to " + path, error);
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ Status give_up_capabilities(std::uint64_t keep) {
     core.rlim_max = std::min<rlim_t>(core.rlim_max, 1);
     core.rlim_cur = core.rlim_max;
     if (::setrlimit(RLIMIT_CORE, &core) != 0) return failed("core files");
-    // Root's only; nobody else has any, and nobody else may take from the bounding set.
+    // Only root has capabilities, and only root may drop them from the bounding set.
     for (unsigned i = 0; ::geteuid() == 0 && i < capabilities_max; ++i)
         if (((keep >> i) & 1) == 0 && ::prctl(PR_CAPBSET_DROP, i, 0, 0, 0) != 0 && errno == EPERM)
             if (::prctl(PR_CAPBSET_READ, i, 0, 0, 0) == 1) return failed("a capability of the bounding set");

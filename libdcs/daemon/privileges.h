@@ -1,5 +1,5 @@
 #pragma once
-// What a daemon gives up before it reads a byte of strangers: the rights of root, files, and system calls. For good.
+// What a daemon gives up before it reads a byte of strangers: the rights of root, files, and system calls. Irrevocably.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ struct KeptCalls {
 };
 // Leaves the system calls that a daemon needs which serves sockets that are open, keeps files and has threads; for all
 // threads. What is gone: programs and processes, other processes' signals, limits and memory, owners and modes of
-// files, Unix sockets to others, namespaces, keys, and what nobody here has heard of. False: there is no such filter on
+// files, Unix sockets to others, namespaces, keys, and unknown calls. False: there is no such filter on
 // this machine, or in a build with sanitizers, which need more.
 Result<bool> give_up_calls(KeptCalls kept = {});
 

@@ -1,5 +1,5 @@
 #pragma once
-// "I serve now", to whoever started this daemon by --ready-fd; a service manager is told by daemon/notify.h.
+// Tells the process that started this daemon with --ready-fd that it serves; daemon/notify.h tells a service manager.
 #include "base/status.h"
 
 namespace dcs {

@@ -79,12 +79,12 @@ std::string SideProcess::how_it_ended() {
 Status SideProcess::lose(const std::string &why) {
     if (lost_.empty()) lost_ = why;
     is_lost_ = true;
-    return fail(Code::unreachable, words_.who + " " + lost_ + ": " + words_.daemon + " has to be started again");
+    return fail(Code::unreachable, words_.who + " " + lost_ + ": " + words_.daemon + " must be restarted");
 }
 
 Status SideProcess::distrust() {
     const std::lock_guard<std::mutex> guard(mutex_);
-    return lose("talks nonsense");
+    return lose("sent an invalid answer");
 }
 
 Result<std::string> SideProcess::ask(std::string_view packet, int *fd) {
@@ -105,7 +105,7 @@ Status settle_side_process(int &socket, const char *name) {
     constexpr int only = 3;
     const bool moved = socket == only || ::dup3(socket, only, O_CLOEXEC) == only;
     const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    // Whoever started us without a standard error has the socket there.
+    // If we were started without a standard error, the socket has that number.
     const bool placed = moved && nothing >= 0 && ::dup2(nothing, 0) == 0 && ::dup2(nothing, 1) == 1 &&
                         (socket != STDERR_FILENO || ::dup2(nothing, STDERR_FILENO) == STDERR_FILENO);
     close_from(only + 1);  // locks among them: they are the daemon's, and free when it is gone

@@ -55,7 +55,7 @@ inline constexpr std::size_t side_packet_max = 8192;
 // The other side, first of all: keeps `socket` (which becomes descriptor 3) and standard error of all that was open,
 // is called `name`, and is not ended by signals that are for the daemon's group.
 Status settle_side_process(int &socket, const char *name);
-// Until nobody is there any more: each packet to `answer`, which says what goes back, and sets the descriptor that goes
+// Until the peer has gone: each packet to `answer`, which returns the reply, and sets the descriptor that goes
 // with it and is closed then. An answer that takes longer than the patience ends the process, and so the waiting.
 void serve_side_process(int socket, int patience_s, const std::function<std::string(std::string_view, int *)> &answer);
 

@@ -53,17 +53,17 @@ DCS_CHILD_SIDE bool place_descriptors(Plan *plan) {
     // Before anything is opened: a listed number that is closed must not become something else.
     for (std::size_t i = 0; i < plan->inherited; ++i)
         if (::fcntl(plan->inherit[i], F_SETFD, 0) != 0)
-            return failed(plan, "cannot hand on a descriptor");
+            return failed(plan, "cannot pass a descriptor");
     // First out of the way of 0, 1, 2, then to their places: out = 0 and in = 1 must work, too.
     int high[3];
     for (int i = 0; i < 3; ++i) {
         int fd = plan->standard[i];
         high[i] = fd >= 0 ? ::fcntl(fd, F_DUPFD_CLOEXEC, 3) : ::open("/dev/null", O_RDWR | O_CLOEXEC);
         if (high[i] >= 0 && high[i] < 3) high[i] = ::fcntl(high[i], F_DUPFD_CLOEXEC, 3);  // /dev/null
-        if (high[i] < 0) return failed(plan, "cannot hand on standard streams");
+        if (high[i] < 0) return failed(plan, "cannot pass the standard streams");
     }
     for (int i = 0; i < 3; ++i)
-        if (::dup2(high[i], i) != i) return failed(plan, "cannot hand on standard streams");
+        if (::dup2(high[i], i) != i) return failed(plan, "cannot pass the standard streams");
     unsigned next = 3;
     for (std::size_t i = 0; i < plan->inherited; ++i) {
         const int fd = plan->inherit[i];

@@ -17,8 +17,8 @@ namespace {
 constexpr int links_max = 40;  // as the kernel has it
 
 Status untrusted(const std::string &path, const std::string &at, const std::string &what, const std::string &cure) {
-    return fail(Code::refused, path + " is not used by a daemon of root: " + at + " " + what +
-                                   ", who could exchange what root believes. Choose another place, or " + cure);
+    return fail(Code::refused, path + " is not safe for a daemon of root: " + at + " " + what +
+                                   ", who could replace files that root trusts. Choose another place, or " + cure);
 }
 
 // With a list of rights (ACL) the bits of the group are the most that any of the list has.
@@ -33,7 +33,7 @@ Status judge(const std::string &path, const std::string &at, const struct stat &
         return untrusted(path, at, "belongs to uid " + std::to_string(st.st_uid), "`chown root " + at + "`");
     const bool sticky = S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX) != 0;  // what is in there is judged by its owner
     if (S_ISLNK(st.st_mode) || sticky || !others_write(at, st)) return Status::ok();
-    return untrusted(path, at, "may be written by others", "`chmod go-w " + at + "`");
+    return untrusted(path, at, "can be written by other users", "`chmod go-w " + at + "`");
 }
 
 // Names of a path, from the front.

@@ -14,7 +14,7 @@
  * what was denied, why, and which process holds the lock.
  *
  * Durability: the kernel holds a lock for the calling process and for the processes forked from it. The lock is
- * released when none of them has it any more, however they ended; killing a process therefore releases its locks.
+ * released when none of them has it any longer, however they ended; killing a process therefore releases its locks.
  * The records (last runs, run log) survive a reboot. They are not synced: a crash of the machine may lose those
  * of the last seconds, and a run that was done in those seconds may then be granted again.
  *

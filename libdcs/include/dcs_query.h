@@ -228,7 +228,7 @@ int d_pool_sethost(struct d_pool *pool, const char *host, const struct d_host_ch
 int d_clear_nogo(const char *user, int session_num, int grain_num, const char *host);
 int d_pool_clear_nogo(struct d_pool *pool, const char *user, int session_num, int grain_num, const char *host);
 
-/* Starts a ready or running grain anew from its last checkpoint, and clears its failures, its
+/* Restarts a ready or running grain from its last checkpoint, and clears its failures, its
  * nogo set and its rest. For the same users as d_explain. Durable when it returns
  * D_OK; may be repeated. Needs no d_get_auth.
  * Errors: D_E_REFUSED (not permitted, or the grain finished or was killed), D_E_SESSION_UNKNOWN,

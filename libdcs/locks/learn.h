@@ -26,7 +26,7 @@ struct Learned {
     std::int64_t interval = 0;    //   median gap between requests that came alone; 0: not known
     double false_kills = 0;       // predicted, per thousand good runs
     std::uint32_t burst_factor = 1;  // the factor for a burst of refusals that if_elapsed includes
-    bool starving = false;        // ended at its limit again and again without ever completing
+    bool starving = false;        // repeatedly ended at its limit without ever completing
     bool spammed = false;         // more than ten refusals within one ifelapsed
     std::string spammer;          // the most frequent requester: "uid 1000, command, parent 4711"
 };

@@ -55,7 +55,7 @@ struct Wire : Connection {
     bool told = true;             // of it as opened
 };
 using WirePtr = std::shared_ptr<Wire>;
-struct OfUser { std::size_t connections = 0, bytes = 0; };  // through one door; bytes: held for him
+struct OfUser { std::size_t connections = 0, bytes = 0; };  // through one door; bytes: held for the user
 
 struct Listener {
     explicit Listener(Executor executor) : socket(executor) {}

@@ -9,11 +9,11 @@ Instant Connection::first_deadline() const {
 }
 
 const char *Connection::overdue(Instant now) const {
-    if (hello_by <= now && connected && handshaking) return "the TLS handshake was not over in time";
+    if (hello_by <= now && connected && handshaking) return "the TLS handshake was not complete in time";
     if (hello_by <= now)
         return connected ? "no first message in time" : "no connection in time: the peer is too busy";
-    if (in_progress.due() <= now) return "a message stopped half way";
-    if (out_progress.due() <= now) return "the peer does not read what it is sent";
+    if (in_progress.due() <= now) return "a message was incomplete after the time limit";
+    if (out_progress.due() <= now) return "the peer does not read its messages";
     return nullptr;
 }
 

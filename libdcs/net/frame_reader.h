@@ -1,6 +1,6 @@
 #pragma once
 // Cuts a stream of bytes into frames. No payload byte is taken before its header is approved, and a
-// payload's memory grows with what came, not with what was promised.
+// payload's memory grows with the received bytes, not with the announced ones.
 #include <array>
 #include <cstddef>
 #include <string>

@@ -25,7 +25,7 @@ void AsioLoop::uncharge(Wire &wire) {
     if (wire.tls && held_[wire.charged_to] == 0) held_.erase(wire.charged_to);
 }
 
-// What is held for a connection is its user's, through whichever door he came. False: it was too much, and the
+// What is held for a connection counts for its user, through any door. False: it was too much, and the
 // connection ended.
 bool AsioLoop::charge(Wire &wire) {
     if (wire.door < 0 || !wire.alive || (wire.tls && wire.charged_to.empty())) return wire.alive;
@@ -39,8 +39,8 @@ bool AsioLoop::charge(Wire &wire) {
     if (now == 0) return true;
     const bool ours = !wire.tls && wire.peer.uid == ::geteuid();
     if (!more || sum <= limits::held_bytes || ours) return true;
-    const Status why = fail(Code::limit, "more than " + std::to_string(limits::held_bytes) + " bytes are held for this "
-                            "user, of messages half sent and of answers not read: read them, send less at a time");
+    const Status why = fail(Code::limit, "more than " + std::to_string(limits::held_bytes) + " bytes are held for "
+        "this user, in incomplete messages and unread answers: read the answers, or send less at a time");
     answer_nonsense(wire, why);
     lose(wire, why.text);
     return false;

@@ -7,8 +7,8 @@ namespace dcs::net {
 namespace {
 constexpr Duration look_pause = seconds(3600);
 // What a person can do about it.
-constexpr const char *join_advice = "; let this host join the pool: `dcs token create` on the scheduler's host prints "
-                                    "the command for it";
+constexpr const char *join_advice = "; join this host to the pool: `dcs token create` on the scheduler's host prints "
+                                    "the command";
 }  // namespace
 
 Status PoolLink::open(const std::string &scheduler, const std::string &pki_directory, pki::Role role,
@@ -22,7 +22,7 @@ Status PoolLink::open(const std::string &scheduler, const std::string &pki_direc
     auto addresses = parse_tcp_addresses(scheduler);
     if (!addresses)
         return fail(Code::invalid, "--scheduler: " + addresses.status().text +
-                                       "; a name with a slash in it is a socket of this host");
+                                       "; a name with a slash is a socket of this host");
     addresses_ = std::move(*addresses);
     const auto who = identity();
     return who ? Status::ok() : who.status();
@@ -81,11 +81,11 @@ Status PoolLink::renewed(const wire::Renewed &answer) {
     auto who = identity();
     if (!who) return who.status();
     auto fresh = pki::read_certificate(answer.certificate);
-    if (!fresh) return fail(Code::protocol, "the scheduler's new certificate for us: " + fresh.status().text);
+    if (!fresh) return fail(Code::protocol, "the new certificate from the scheduler: " + fresh.status().text);
     const auto verdict = pki::verify(*fresh, who->authority, role_, name_, wall_clock_s());
-    if (!verdict) return fail(Code::protocol, "the scheduler's new certificate for us: " + verdict.text);
+    if (!verdict) return fail(Code::protocol, "the new certificate from the scheduler: " + verdict.text);
     if (fresh->name != who->certificate.name || fresh->key != who->certificate.key)
-        return fail(Code::protocol, "the scheduler's new certificate for us is for another name or key");
+        return fail(Code::protocol, "the new certificate from the scheduler is for another name or key");
     who->certificate = std::move(*fresh);
     return pki::write_identity(directory_, *who);
 }

@@ -237,7 +237,7 @@ bool AsioLoop::receive(Wire &wire) {
     return charge(wire);
 }
 
-// One try: a DCS of another version is told why, in the form that each reads. Others do not matter.
+// One attempt: a DCS of another version gets the reason in the form that every version reads. Others do not matter.
 void AsioLoop::answer_nonsense(Wire &wire, const Status &status) {
     if (wire.door < 0 || !wire.out.empty()) return;
     wire::ErrorReply reply{static_cast<std::int32_t>(status.code), status.text};
@@ -276,7 +276,7 @@ void AsioLoop::send(ConnId conn, std::string frame) {
     if (wire->alive && wire->out.bytes() > wire->limits.max_queued) flush(wire);
     if (!charge(*wire)) return;
     if (wire->out.bytes() + (wire->tls ? wire->tls->waiting() : 0) > wire->limits.max_queued) {
-        lose(*wire, "the peer does not read what it is sent: its queue is full");
+        lose(*wire, "the peer does not read its messages: its queue is full");
     } else if (!wire->dirty) {
         wire->dirty = true;
         dirty_.push_back(conn);

@@ -33,7 +33,7 @@ int listen_at(const addrinfo &at) {
 Result<TcpAddress> parse_tcp_address(const std::string &text) {
     TcpAddress address;
     const std::size_t colon = text.rfind(':');
-    const auto wrong = fail(Code::invalid, "\"" + text + "\" is no address: HOST:PORT, or [IPV6]:PORT");
+    const auto wrong = fail(Code::invalid, "\"" + text + "\" is not an address: expected HOST:PORT or [IPV6]:PORT");
     if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) return wrong;
     address.host = text.substr(0, colon);
     const char *end = text.data() + text.size();

@@ -41,7 +41,7 @@ pki::Verdict check_peer(X509_STORE_CTX *store, const TlsContext &context, TlsPee
     if (!authority) authority = shown_authority(store, *context.authority_hash);
     if (!authority)
         return {pki::Check::unknown_authority,
-                "it belongs to a pool with another authority than the one whose hash was given"};
+                "its pool has another authority than the given hash"};
     const auto c = pki::read_certificate(der);
     const bool other = c && std::find(context.also.begin(), context.also.end(), c->role) != context.also.end();
     pki::Verdict verdict = pki::verify(der, *authority, other ? c->role : context.role, "", wall_clock_s());
@@ -67,7 +67,7 @@ Status use_own(SSL_CTX *ssl, const TlsSelf &self) {
                       SSL_CTX_use_PrivateKey(ssl, key.get()) == 1 && SSL_CTX_check_private_key(ssl) == 1 &&
                       SSL_CTX_add_extra_chain_cert(ssl, authority.get()) == 1;
     ERR_clear_error();
-    if (!good) return fail(Code::invalid, "our own key and certificate do not go together, or cannot be used");
+    if (!good) return fail(Code::invalid, "the key and the certificate do not belong together, or cannot be used");
     (void)authority.release();  // it is the context's now
     return Status::ok();
 }

@@ -21,12 +21,13 @@ constexpr Alert alerts[] = {
      "the peer refuses our certificate: it was issued by another authority"},
     {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, "the scheduler refuses our certificate: it is for another role",
      "the peer refuses our certificate: it is for another role"},
-    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "the scheduler refuses our certificate: it is malformed or not valid yet",
+    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "the scheduler refuses our certificate: it is malformed or not valid "
+                                        "yet",
      "the peer refuses our certificate: it is malformed or not valid yet"},
-    {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "the scheduler wants a certificate: join this host to the pool first",
-     "the peer wants a certificate"},
-    {SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, "the scheduler and we have no version of TLS in common",
-     "the peer and we have no version of TLS in common: TLS 1.3 is needed"},
+    {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "the scheduler requires a certificate: join this host to the pool first",
+     "the peer requires a certificate"},
+    {SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, "the scheduler and this program have no TLS version in common",
+     "the peer and this program have no TLS version in common: TLS 1.3 is required"},
 };
 
 std::string library_reason(unsigned long error) {
@@ -42,9 +43,9 @@ const char *explain(unsigned long error, bool at_door) {
     for (const Alert &a : alerts)
         if (reason == a.reason) return at_door ? a.from_caller : a.from_door;
     if (reason == SSL_R_UNSUPPORTED_PROTOCOL)
-        return at_door ? "the peer offers TLS 1.2 or older, only TLS 1.3 is taken"
-                       : "the scheduler offers TLS 1.2 or older, only TLS 1.3 is taken";
-    if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) return "the peer showed no certificate";
+        return at_door ? "the peer offers TLS 1.2 or older, but TLS 1.3 is required"
+                       : "the scheduler offers TLS 1.2 or older, but TLS 1.3 is required";
+    if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) return "the peer sent no certificate";
     return nullptr;
 }
 
@@ -85,14 +86,14 @@ struct TlsSession::Inside {
         begun = true;
         const auto first = static_cast<unsigned char>(bytes[0]);
         if (first == handshake_record || first == alert_record) return Status::ok();
-        return fail(Code::refused, side == Side::door ? "this is not TLS: the peer speaks in the clear"
-                                                      : "this is not TLS: what answers at that address is no TLS door");
+        return fail(Code::refused, side == Side::door ? "this is not TLS: the peer sends plain text"
+                                                      : "this is not TLS: the address is not a TLS port");
     }
     Status shake_hands() {
         ERR_clear_error();
         const int result = SSL_do_handshake(ssl.get());
         if (result != 1 && SSL_get_error(ssl.get(), result) == SSL_ERROR_ZERO_RETURN)
-            return fail(Code::broken, "the other side broke the TLS handshake off");
+            return fail(Code::broken, "the peer ended the TLS handshake");
         if (result != 1) return wants_more(result) ? Status::ok() : failed();
         open = true;
         write(std::exchange(waiting, {}));

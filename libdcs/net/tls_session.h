@@ -1,6 +1,6 @@
 #pragma once
 // One side of a TLS 1.3 connection without its socket: bytes from the wire in, bytes for the wire out. Session
-// tickets, resumption and early data are off: a connection proves who it is anew, each time.
+// tickets, resumption and early data are off: each connection authenticates itself.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,9 +17,9 @@ public:
     TlsSession(const TlsSession &) = delete;
     TlsSession &operator=(const TlsSession &) = delete;
 
-    // Appends what came in to `plain`. A failure (refused: by a check of either side; broken: of the connection) says
+    // Appends the plain text to `plain`. A failure (refused: by a check of either side; broken: of the connection) says
     // which check failed; take_output() then still has what the peer
-    // is told about it. A caller begins with feed("").
+    // learns of it. A caller begins with feed("").
     Status feed(std::string_view from_wire, std::string *plain);
     // To be sent as soon as the handshake is over.
     void send(std::string plain);

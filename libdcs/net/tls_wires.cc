@@ -95,7 +95,7 @@ bool AsioLoop::make_room_for(const WirePtr &wire) {
     if (!goes) return true;
     if (*goes == wire->id) return false;
     if (const WirePtr other = find(*goes))
-        lose(*other, "it made room: too many peers there have not said who they are");
+        lose(*other, "closed to make room: too many peers there have not authenticated yet");
     return true;
 }
 
@@ -152,7 +152,7 @@ bool AsioLoop::decipher(Wire &wire, std::string_view bytes, std::string *plain) 
     }
     wire.shaken += bytes.size();
     if (wire.handshaking && wire.shaken > limits::handshake_bytes) {
-        turn_away(wire, "the TLS handshake is longer than it can be");
+        turn_away(wire, "the TLS handshake exceeds its limit");
         return false;
     }
     if (!wire.out.empty() && !wire.writing) flush(find(wire.id));

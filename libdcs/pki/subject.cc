@@ -12,7 +12,7 @@ struct RoleWord { Role role; const char *word, *said; };
 constexpr RoleWord roles[] = {{Role::authority, "authority", "a pool's authority"},
                               {Role::scheduler, "scheduler", "a scheduler"},
                               {Role::grain_server, "grainserver", "a grain server"},
-                              {Role::client, "client", "a host from which control programs call"},
+                              {Role::client, "client", "a host of control programs"},
                               {Role::program, "program", "a control program"},
                               {Role::backup, "backup", "a passive backup"}};
 

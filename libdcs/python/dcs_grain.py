@@ -29,7 +29,7 @@ _EXIT_MISUSE = 70
 _MESSAGE_BYTES = 4096
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 
-_run = None            # of a served grain, else False; None: the environment was not looked at
+_run = None            # of a served grain, else False; None: the environment was not read
 _asked = _thrashed = False
 _installed = False
 _opened = False        # a checkpoint is being written
@@ -122,7 +122,7 @@ def handler():
     if _installed:
         return
     _installed = True
-    atexit.register(_flush)  # Python would end with 120, which nobody could tell from a failure
+    atexit.register(_flush)  # Python would end with 120, which looks like a failure of the program
     run = _begin()
     if not run:
         return
@@ -271,7 +271,7 @@ def _out_of_the_way(descriptor):
 
 
 def _move(run, stem, number, descriptor):
-    # Of one run: if the file is there somebody else wrote it, and no use of it could be right.
+    # Of one run: if the file exists, another process wrote it, and using it would be wrong.
     opened = os.open(run.path(stem, number), _FLAGS | os.O_EXCL | os.O_APPEND, 0o644)
     if opened == descriptor:
         os.set_inheritable(opened, True)

@@ -186,7 +186,7 @@ Result<bool> PosixDisk::make_dir(const std::string &path) {
     if (::fstatat(place->at, place->name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
         return failed("stat", path, errno);
     if (!S_ISDIR(about.st_mode))
-        return fail(Code::io_error, join(directory_, path) + " is in the way of a directory");
+        return fail(Code::io_error, join(directory_, path) + " is not a directory");
     return false;
 }
 

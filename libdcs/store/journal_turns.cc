@@ -51,7 +51,7 @@ Status Engine::choose_root(TurnPlan &plan) {
     return Status::ok();
 }
 
-// After a write that fails halfway nobody can say whether a crash would find the turn complete.
+// After a write that fails halfway, a crash may or may not find the turn complete.
 Status Engine::write_into_journal(const TurnPlan &plan) {
     const std::string record = encode_for_journal(turn_ + 1, plan.root, layout().block);
     DCS_REQUIRE(journal_at_ + record.size() <= options_.journal_bytes, "the journal keeps its length");

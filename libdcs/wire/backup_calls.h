@@ -1,7 +1,7 @@
 #pragma once
 // Messages between the passive backup, grain servers, the scheduler and commands (docs/BACKUP.md). Kinds from
 // 64 on. The backup numbers the reports that it takes: 1, 2, 3 ... for each host. A number is valid only together
-// with `store`, the name that the backup's store got when it was created: an emptied store begins anew under another.
+// with `store`, the name that the backup's store got when it was created: an emptied store gets another one.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 // How a control program of another host gets its credentials (docs/SECURITY.md): dcs_begin asks for them over
-// its host's TLS connection, and the program calls with what came back. Kinds of messages from 62 on.
+// its host's TLS connection, and the program calls with the issued certificate. Kinds of messages from 62 on.
 #include <cstdint>
 #include <string>
 

@@ -14,7 +14,7 @@ namespace dcs::wire {
 struct AskContents { std::vector<std::string> digests; };      // -> MissingContents
 struct MissingContents { std::vector<std::string> digests; };  // of the requested ones
 
-// One piece of a content. Pieces of one content come in order on one connection; offset 0 begins anew.
+// One piece of a content. Pieces of one content come in order on one connection; offset 0 starts again.
 struct PutContent {                   // of a control program -> Done, of a grain server -> ContentTaken
     std::string digest;
     std::uint64_t total = 0, offset = 0;

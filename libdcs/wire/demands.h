@@ -1,6 +1,6 @@
 #pragma once
 // What a grain demands of the pool and of the hosts that run it, as its submission says it. Everything about a demand
-// stands in one list: the calls, the messages, the scheduler's decisions, the records, the rows, the options of
+// is in one list: the calls, the messages, the scheduler's decisions, the records, the rows, the options of
 // commands and the tables of docs/ are made from it. By hand are written the fields of the same name in d_grain and
 // d_grain_row of C, in dcs.hpp and in the Python package.
 #include <cstddef>
@@ -23,18 +23,18 @@ enum class Unit : std::uint8_t { number, mask, flag, megabytes, half_megabytes, 
 #define DCS_DEMANDS(demand)                                                                                           \
     demand(std::uint32_t, host_class, 0, 0, 0, 8, "class", mask, "", "only hosts of these classes; 0: any")           \
     demand(std::int32_t, thrash, 0, 0, INT32_MAX, 8, "thrash", half_megabytes, "hosts with % free",                   \
-           "expected memory in half megabytes; a host with less free memory is left alone")                           \
-    demand(bool, urgent, false, 0, 0, 8, "urgent", flag, "urgent", "to the front of the session's queue")             \
+           "expected memory in half megabytes; hosts with less free memory are avoided")                              \
+    demand(bool, urgent, false, 0, 0, 8, "urgent", flag, "urgent", "put at the front of the session's queue")         \
     demand(std::int32_t, notice, 0, 0, INT32_MAX, 8, "notice", minutes, "% of notice",                                \
-           "minutes of warning that it gets before it must have written a checkpoint")                                \
+           "minutes of warning before the grain must have written a checkpoint")                                      \
     demand(std::int32_t, attempts, limits::attempts, 1, 255, 8, "attempts", number, "",                               \
-           "run it again after a failure, so many times in all")                                                      \
+           "number of failed runs after which the grain is given up")                                                 \
     demand(std::int32_t, cores, 0, 0, limits::cores, 8, "cores", number, "core",                                      \
-           "cores that it keeps busy; 0 counts as 1")                                                                 \
+           "cores that the grain uses; 0 counts as 1")                                                                \
     demand(std::int32_t, memory_mb, 0, 0, INT32_MAX, 8, "memory", megabytes, "% of memory",                           \
-           "megabytes that it must find free, beside what running grains asked for, and may use")                     \
+           "megabytes that the grain may use, free on the host beside the demands of running grains")                 \
     demand(std::int32_t, wall_s, 0, 0, INT32_MAX, 8, "wall", seconds, "at most % a run",                              \
-           "longest run, in seconds; a longer one is ended and has failed; 0: no limit")
+           "time limit of a run, in seconds; a longer run is ended and counts as a failure; 0: no limit")
 // clang-format on
 
 struct Demands {

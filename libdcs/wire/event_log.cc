@@ -128,16 +128,16 @@ bool EventCursor::open_frame() {
     const std::uint64_t length = head.var();
     const std::uint32_t sum = head.u32();
     if (!head.good() && log_.size() >= most_head) return refuse("a frame has no length");
-    if (head.good() && length > max_body) return refuse("a frame is absurdly long");
+    if (head.good() && length > max_body) return refuse("a frame is impossibly long");
     if (!head.good() || length > head.left()) return false;  // the rest of it is to come
     const std::string_view body = head.raw(length);
-    if (crc32c(body) != sum) return refuse("a checksum does not fit");
+    if (crc32c(body) != sum) return refuse("a checksum does not match");
     body_ = ByteReader(body);
-    if (body_.u8() != version) return refuse("it has a format that this version does not read");
+    if (body_.u8() != version) return refuse("this version cannot read its format");
     at_ms_ = static_cast<std::int64_t>(std::min<std::uint64_t>(body_.var(), INT64_MAX));
     grain_ = 0;
     hosts_.clear();
-    if (!body_.good()) return refuse("a frame does not decode");
+    if (!body_.good()) return refuse("a frame cannot be decoded");
     frame_bytes_ = log_.size() - head.left();
     return true;
 }
@@ -189,7 +189,7 @@ bool EventCursor::next(Event &event) {
         if (frame_bytes_ == 0 && (log_.empty() || !open_frame())) return false;
         if (!body_.at_end()) {
             decode(event);
-            return body_.good() || refuse("a frame does not decode");
+            return body_.good() || refuse("a frame cannot be decoded");
         }
         log_.remove_prefix(std::exchange(frame_bytes_, 0));
     }

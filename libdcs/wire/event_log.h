@@ -62,7 +62,7 @@ private:
     std::int32_t grain_ = 0;                      // the last one named
 };
 
-// Reads a log event by event. Logs come from anybody (imports): reading one takes a constant number of steps for each
+// Reads a log event by event. Users import logs: reading one takes a constant number of steps for each
 // of its bytes, and holds no more than the names of hosts in the frame at hand, and one event.
 class EventCursor {
 public:

@@ -84,7 +84,7 @@ struct EventKeys {
 void take_parts(EventKeys &keys, Event &e) {
     if (is_about_grain(e.kind)) keys.number("grain", e.grain, 0, INT32_MAX);
     if (names_host(e.kind)) keys.text("host", e.host);
-    if (e.host.size() > limits::name_bytes && keys.wrong.empty()) keys.wrong = "\"host\" is no name of a host";
+    if (e.host.size() > limits::name_bytes && keys.wrong.empty()) keys.wrong = "\"host\" is not the name of a host";
     if (const char *key = number_key(e.kind)) keys.number(key, e.number, 0, UINT32_MAX);
     if (e.kind == EventKind::finished) {
         keys.number("exit_code", e.code, INT32_MIN, INT32_MAX);
@@ -121,9 +121,9 @@ Result<Event> event_of_line(std::string_view line) {
     json::parser parser(&memory);
     json::error_code error;
     parser.write(line.data(), line.size(), error);
-    if (error) return bad("it is no JSON: " + error.message());
+    if (error) return bad("it is not JSON: " + error.message());
     const json::value value = parser.release();
-    if (!value.is_object()) return bad("it is no JSON object");
+    if (!value.is_object()) return bad("it is not a JSON object");
     EventKeys keys{value.as_object()};
     Event e;
     std::string name;
@@ -134,10 +134,10 @@ Result<Event> event_of_line(std::string_view line) {
         e.kind = static_cast<EventKind>(k);
         known = name == name_of(e.kind);
     }
-    if (keys.wrong.empty() && !known) keys.wrong = "there is no event \"" + name.substr(0, 40) + "\"";
+    if (keys.wrong.empty() && !known) keys.wrong = "unknown event \"" + name.substr(0, 40) + "\"";
     if (keys.wrong.empty()) take_parts(keys, e);
     if (keys.wrong.empty() && keys.taken != keys.object.size())
-        keys.wrong = "it has a key that such an event does not have";
+        keys.wrong = "it has a key that this kind of event does not have";
     if (!keys.wrong.empty()) return bad(keys.wrong);
     return e;
 }

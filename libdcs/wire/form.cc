@@ -14,7 +14,7 @@ std::string in_words(const Forms &forms) {
 }
 
 Status no_common_form(const Forms &peer) {
-    return fail(Code::protocol, "the peer speaks protocol version " + in_words(peer) + ", this program " +
+    return fail(Code::protocol, "the peer speaks protocol version " + in_words(peer) + ", but this program speaks " +
                                     in_words(our_forms) + ": upgrade " +
                                     (peer.newest < our_forms.oldest ? "the peer" : "this program"));
 }

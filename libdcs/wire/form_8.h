@@ -1,5 +1,5 @@
 #pragma once
-// All that is about peers and bytes of release 0.1 alone, and goes when nothing of it is read any more: the order of
+// Everything for peers and bytes of release 0.1 alone, to be removed when they are no longer read: the order of
 // the fields of structs whose list is another one now, and what a new value means to such a peer.
 #include <cstdint>
 

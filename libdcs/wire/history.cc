@@ -47,7 +47,7 @@ std::string History::take_session(const Event &e) {
         active = true;
         ident = e.text;
         return e.at_ms == from_ms && grains.empty() ? "" : "it is opened twice";
-    case EventKind::resumed: return active ? "" : "it is resumed though it is closed";
+    case EventKind::resumed: return active ? "" : "it is resumed although it is closed";
     case EventKind::reopened:
         active = true;
         return "";
@@ -119,14 +119,14 @@ void History::undo(GrainHistory &g) {
 std::string History::take_grain(const Event &e, GrainHistory &g) {
     switch (e.kind) {
     case EventKind::started:
-        if (g.state != GrainState::ready && g.state != GrainState::unknown) return " starts though it is not ready";
+        if (g.state != GrainState::ready && g.state != GrainState::unknown) return " starts although it is not ready";
         g.state = GrainState::running;
         g.stays.push_back({e.host, e.number, e.at_ms, -1, {}, {}});
         return active ? "" : " starts in a closed session";
     case EventKind::checkpoint:
         if (g.sequence >= e.number) return " has a checkpoint that is older than the one before";
         g.sequence = e.number;
-        if (g.state != GrainState::running) return imported_ ? "" : " has a checkpoint though it does not run";
+        if (g.state != GrainState::running) return imported_ ? "" : " has a checkpoint although it does not run";
         g.stays.back().checkpoints_ms.push_back(e.at_ms);
         return "";
     case EventKind::left: {
@@ -149,7 +149,7 @@ std::string History::take_grain(const Event &e, GrainHistory &g) {
     case EventKind::undone: {
         const bool over = is_over(g) || g.state == GrainState::unknown;
         undo(g);
-        return over ? "" : " is undone though it has no end";
+        return over ? "" : " is undone although it has not ended";
     }
     case EventKind::forgotten:
         undo(g);

@@ -1,6 +1,6 @@
 #pragma once
 // A session as its event log tells it, event by event. Who draws the computation, undoes a part of it, or checks
-// that the log is right, starts from here. Logs come from anybody (imports): whatever the events say, each costs a
+// that the log is right, starts from here. Logs may come from any user (imports): whatever the events say, each costs a
 // bounded number of steps (the logarithm of the grains aside) and at most 512 bytes, beside its own strings.
 #include <cstdint>
 #include <map>

@@ -11,7 +11,7 @@ namespace dcs::wire {
 
 // For root, scheduler_master and the owner of the pool, like all messages here except JoinHost and RenewCertificate.
 // Creates a code with which one host joins once. host empty: any host of the host table that has no code yet.
-// role of the host: 0 a grain server, 1 a host from which control programs call (its dcs_begin), 2 the backup.
+// role of the host: 0 a grain server, 1 a host of control programs (its dcs_begin), 2 the backup.
 struct CreateToken { std::string host; std::int64_t ttl_s = 0; std::uint8_t role = 0; };  // -> TokenCreated
 struct TokenCreated {
     std::string token;                // 32 bytes; the scheduler stores only their hash

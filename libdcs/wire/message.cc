@@ -184,7 +184,7 @@ Result<AnyMessage> decode_payload(const FrameHeader &header, std::string_view pa
     const char *name = names[place];
     if (payload.size() != header.length)
         return fail(Code::protocol, std::string(name) + ": the payload has " +
-                                        std::to_string(payload.size()) + " bytes, its header says " +
+                                        std::to_string(payload.size()) + " bytes, but its header says " +
                                         std::to_string(header.length));
     if (crc32c(payload) != header.crc)
         return fail(Code::protocol, std::string(name) + ": the checksum is wrong");

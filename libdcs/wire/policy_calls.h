@@ -38,7 +38,7 @@ struct SetHost {                                 // -> Done
     std::string user; std::int32_t session = -1, grain = -1;
 };
 
-// A ready or running grain begins anew from its last checkpoint: its failures, its nogo set and its rest
+// Restarts a ready or running grain from its last checkpoint: its failures, its nogo set and its rest
 // are cleared. From its user, a master or root.
 // and_after, for a finished or killed grain: discards its result and every decision that followed its delivery
 // (docs/RESTARTABLE_PROGRAMS.md). `forgets`: number of those decisions, as shown to the caller; -1: discards no others.

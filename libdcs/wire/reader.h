@@ -53,7 +53,7 @@ public:
     template <class T> void load_override(T &value) {
         if constexpr (std::is_same_v<T, bool>) {
             const std::uint64_t v = tagged_ ? in_.var() : in_.u8();
-            if (v > 1) spoil("a truth value that is neither 0 nor 1");
+            if (v > 1) spoil("a boolean that is neither 0 nor 1");
             value = v == 1;
         } else if constexpr (std::is_same_v<T, double>) {
             value = std::bit_cast<double>(in_.u64());
@@ -62,7 +62,7 @@ public:
             const std::uint64_t v = tagged_ ? in_.var() : in_.u8();
             const bool known = v <= static_cast<std::uint8_t>(last_of(T{}));
             value = known ? static_cast<T>(v) : T{};
-            if (!known || in_form(value, form_) != value) spoil("a value that this type does not have");
+            if (!known || in_form(value, form_) != value) spoil("a value that is not of this type");
         } else if constexpr (FixedInteger<T>) {
             if (tagged_) tagged_integer(value);
             else integer(value);
@@ -107,14 +107,14 @@ private:
         if constexpr (std::is_signed_v<T>) v = in_.svar();
         else v = in_.var();
         const bool fits = v >= Wide{std::numeric_limits<T>::min()} && v <= Wide{std::numeric_limits<T>::max()};
-        if (!fits) spoil("a number that this type does not have");
+        if (!fits) spoil("a number that is not of this type");
         value = fits ? static_cast<T>(v) : T{};
     }
     template <class T> void elements(std::vector<T> &value) {
         if (tagged_ && in_.u8() != static_cast<std::uint8_t>(kind_of_field<T>())) spoil("elements of another kind");
         const std::size_t n = count(cap_);
         if (n > memory_left_ / sizeof(T))
-            return spoil("has " + std::to_string(n) + " elements, which would take too much memory");
+            return spoil("has " + std::to_string(n) + " elements, too many for the memory");
         memory_left_ -= n * sizeof(T);
         cap_ = SIZE_MAX;  // the field's cap is on the vector, not on its strings
         value.clear();
@@ -126,7 +126,7 @@ private:
     std::size_t count(std::size_t cap) {
         const std::uint64_t n = tagged_ ? in_.var() : in_.u32();
         if (n > in_.left()) {
-            spoil("claims " + std::to_string(n) + " elements, more than there are bytes for");
+            spoil("claims " + std::to_string(n) + " elements, more than its bytes can hold");
             return 0;
         }
         if (n > cap) {

@@ -38,7 +38,7 @@ std::string wrong_words(const GrainSpec &s) {
 std::string wrong_usage(const Usage &u) {
     for (const std::int64_t v : {u.user_us, u.system_us, u.max_rss_kb, u.minor_faults,
                                  u.major_faults, u.in_blocks, u.out_blocks})
-        if (v < 0 || v > std::int64_t{1} << 50) return "\"usage\" has an absurd figure";
+        if (v < 0 || v > std::int64_t{1} << 50) return "\"usage\" has an impossible figure";
     return {};
 }
 
@@ -49,8 +49,8 @@ std::string wrong_numbers(const ExportedGrain &g) {
     if (g.failures < 0 || g.failures > s.demands.attempts)
         return "\"failures\" is more than \"attempts\"";
     if (!over && g.failures == s.demands.attempts)
-        return "\"failures\" leaves no attempt to a grain that is " + g.state;
-    if (g.sequence > INT32_MAX) return "\"sequence\" is absurd";
+        return "\"failures\" leaves no attempt for a grain that is " + g.state;
+    if (g.sequence > INT32_MAX) return "\"sequence\" is impossible";
     if (g.state == "finished" && g.result_index < 0)
         return "\"result\" is missing: a finished grain has a place among the results";
     if (g.state != "finished" && g.result_index != -1)
@@ -64,7 +64,7 @@ std::string wrong_streams(const ExportedGrain &g) {
          {std::pair{"input", &g.input}, std::pair{"out", &g.out}, std::pair{"err", &g.err},
           std::pair{"checkpoint", &g.checkpoint}, std::pair{"message", &g.message}})
         if (!s->whole || s->content.size() != s->length)
-            return "\"" + std::string(name) + "\" is not there as a whole";
+            return "\"" + std::string(name) + "\" is incomplete";
     if (!g.spec.input.empty()) return "\"input\" occurs twice";
     if (g.input.length > limits::input_bytes)
         return "\"input\" has " + n(g.input.length) + " bytes, the limit is " +
@@ -76,14 +76,14 @@ std::string wrong_streams(const ExportedGrain &g) {
     if (content && g.input.length > 0) return "the input occurs twice: as \"input\" and among \"files\"";
     const std::uint64_t length = content ? content->size : g.input.length;
     if (g.input_position > length)
-        return "\"input_position\" is behind the end of the input, which has " + n(length) + " bytes";
+        return "\"input_position\" is beyond the end of the input, which has " + n(length) + " bytes";
     if (g.checkpoint.length + (content ? 0 : length - g.input_position) > limits::restart_bytes)
         return "\"checkpoint\" and unread input have more than " + n(limits::restart_bytes) +
                " bytes";
     return {};
 }
 
-// Outputs stand there as they came back, if they did.
+// Returned outputs are listed with their digests.
 std::string wrong_files(const ExportedGrain &g) {
     GrainSpec submitted = g.spec;
     for (GrainFile &file : submitted.files) {
@@ -99,7 +99,7 @@ std::string wrong_files(const ExportedGrain &g) {
 }
 
 std::string wrong_grain(const ExportedGrain &g) {
-    if (g.grain < 0) return "\"grain\" is not negative";
+    if (g.grain < 0) return "\"grain\" must not be negative";
     if (g.state != "ready" && g.state != "running" && g.state != "finished" && g.state != "killed")
         return "\"state\" must be ready, running, finished or killed";
     if (!g.host.empty() && !good_name(g.host)) return "\"host\" is not the name of a host";
@@ -121,7 +121,7 @@ std::optional<Wrong> shared(std::vector<std::pair<std::int64_t, std::int32_t>> &
         if (places[i].first == places[i - 1].first)
             return Wrong{places[i].second,
                          "\"" + std::string(key) + "\" is " + std::to_string(places[i].first) +
-                             ", and so is that of grain " + std::to_string(places[i - 1].second),
+                             ", like that of grain " + std::to_string(places[i - 1].second),
                          places[i - 1].second};
     return std::nullopt;
 }
@@ -143,8 +143,8 @@ std::optional<Wrong> SessionCheck::add(const ExportedGrain &g) {
         const std::string name = "grain " + std::to_string(g.grain);
         if (std::binary_search(numbers_.begin(), numbers_.end(), g.grain))
             return Wrong{g.grain, name + " occurs twice", g.grain};
-        return Wrong{g.grain, name + " comes behind grain " + std::to_string(numbers_.back()) +
-                                  ": they must stand in ascending order"};
+        return Wrong{g.grain, name + " follows grain " + std::to_string(numbers_.back()) +
+                                  ": they must be in ascending order"};
     }
     numbers_.push_back(g.grain);
     if (g.result_index >= 0) results_.emplace_back(g.result_index, g.grain);
@@ -158,19 +158,19 @@ std::optional<Wrong> SessionCheck::finish(const ExportedSession &head) {
         return session("\"ident\" is not the name of a control program: 1 to 64 letters, digits, "
                        "'.', '_' or '-', not beginning with '.' or '-'");
     if (head.grains != numbers_.size())
-        return session("\"grains\" says " + n(head.grains) + ", there are " + n(numbers_.size()) +
-                       ": a line is missing, or correct the number");
+        return session("\"grains\" says " + n(head.grains) + ", but the file has " + n(numbers_.size()) +
+                       ": add the missing line, or correct the number");
     if (head.acknowledged < 0 || head.acknowledged > head.handed_out ||
         head.handed_out > head.results)
-        return session("\"acknowledged\", \"handed out\" and \"results\" do not ascend");
+        return session("\"acknowledged\", \"handed out\" and \"results\" must be in ascending order");
     if (static_cast<std::uint64_t>(head.results) > numbers_.size())
-        return session("\"results\" is more than there are grains");
+        return session("\"results\" exceeds the number of grains");
     if (auto wrong = shared(queue_, "queue")) return wrong;
     if (auto wrong = shared(results_, "result")) return wrong;
     if (!results_.empty() && results_.back().first >= head.results)
         return Wrong{results_.back().second,
                      "\"result\" is " + std::to_string(results_.back().first) +
-                         ", the session has only " + std::to_string(head.results) + " results"};
+                         ", but the session has only " + std::to_string(head.results) + " results"};
     return std::nullopt;
 }
 

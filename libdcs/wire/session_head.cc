@@ -93,7 +93,7 @@ Result<ExportedSession> session_of_text(std::string_view text) {
     if (e.state != "active" && e.state != "terminated")
         return at(values["state"].line, "\"state\" must be active or terminated");
     if (e.handed_out > e.results)
-        return at(values["handed out"].line, "more results were handed out than there are");
+        return at(values["handed out"].line, "more results were handed out than exist");
     if (e.acknowledged > e.handed_out)
         return at(values["acknowledged"].line, "more results are acknowledged than were handed out");
     return e;

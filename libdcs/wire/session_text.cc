@@ -59,7 +59,7 @@ std::string files_text(const std::vector<GrainFile> &files) {
 const char *type_of(const json::value &v) {
     switch (v.kind()) {
     case json::kind::null: return "null";
-    case json::kind::bool_: return "a truth value";
+    case json::kind::bool_: return "a boolean";
     case json::kind::string: return "a string";
     case json::kind::array: return "a list";
     case json::kind::object: return "an object";
@@ -88,7 +88,7 @@ public:
         if (wrong.empty()) wrong = std::move(why);
     }
     void bad(std::string_view key, const json::value &v, const std::string &wanted) {
-        spoil(where_ + quoted(key) + " is " + type_of(v) + ", it must be " + wanted);
+        spoil(where_ + quoted(key) + " is " + type_of(v) + ", but it must be " + wanted);
     }
 
     template <class T> void number(std::string_view key, T &into, T least, T most) {
@@ -321,11 +321,11 @@ Result<GrainLine> grain_of_line(std::string_view text) {
         return fail(Code::invalid, "bad JSON at byte " + std::to_string(good + 1) + ": " + why);
     };
     if (wrong) return bad_json(wrong.message());
-    if (good != text.size()) return bad_json("something follows the object");
+    if (good != text.size()) return bad_json("text follows the object");
     const json::value value = parser.release();
     if (!value.is_object())
         return fail(Code::invalid, std::string("the line is ") + type_of(value) +
-                                       ", it must be an object");
+                                       ", but it must be an object");
     GrainLine line;
     Keys keys(value.as_object(), "");
     keys.knows({"grain", "state", "argv", "env", "directory", "label", "failures", "incarnation", "sequence", "queue",

@@ -102,7 +102,7 @@ struct Fetch {                                  // -> Piece
     std::uint32_t max = 0;
     std::string file;  // name of an output file, below the working directory
     // Of out and err: after the recorded bytes also those that the grain has written since, if its host answers. They
-    // are not durable: when the grain begins again, the next incarnation writes them anew.
+    // are not durable: when the grain begins again, the next incarnation writes them again.
     bool live = false;
 };
 // Answer to a live Fetch: `recorded` bytes of `total` are durable, the rest was written by that incarnation.

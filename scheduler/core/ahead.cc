@@ -19,7 +19,7 @@ constexpr Duration window = seconds(1);
 constexpr std::int64_t most_handed_ahead = 256;
 // Before what was called back has come back, more is not.
 constexpr Duration recall_pause = seconds(1);
-// Hosts that are looked at for one grain or slot: each gives back many.
+// Hosts considered for one grain or slot: each returns many.
 constexpr int hosts_asked = 8;
 
 bool is_small(const Grain &g) {
@@ -46,8 +46,8 @@ std::size_t recall(Draft &d, HostId id, std::size_t most, const std::string &why
     }
     if (recalled > 0) {
         d.host(id).pace.recalled = d.now;
-        d.event(std::to_string(recalled) + " grains that wait on " + d.state.host_name(id) +
-                " are called back: " + why);
+        d.event(std::to_string(recalled) + " grains waiting on " + d.state.host_name(id) +
+                " are withdrawn: " + why);
     }
     return recalled;
 }

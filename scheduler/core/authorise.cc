@@ -9,7 +9,7 @@
 namespace dcs::core {
 namespace {
 
-// What is not named here is nobody's to send: the scheduler says it itself, or it is new and has no rule yet.
+// A message without a rule may not be sent: the scheduler itself sends it, or it is new and has no rule yet.
 template <class Message> constexpr Rule rule{};
 constexpr Rule of_user(Right right, const char *what = nullptr) { return {right, Right::nobody, Right::nobody, what}; }
 constexpr Rule of_backup() {
@@ -84,7 +84,7 @@ template <class Request> const Rule &rule_for(const Request &) { return rule<typ
 // Whose session it names; empty: it names none, the caller's is meant or none at all.
 template <class Request> std::string named_user(const Request &r) {
     if constexpr (std::is_same_v<Request, wire::Query>)
-        return r.type == wire::QueryType::grain ? r.user : std::string();  // the rest is for everybody in the pool
+        return r.type == wire::QueryType::grain ? r.user : std::string();  // the rest is for all users of the pool
     else if constexpr (requires { r.user; })
         return r.user;
     else
@@ -172,15 +172,15 @@ Status check_token(const State &state, const Caller &caller) {
     const auto entry = state.auth.find(caller.token);
     if (entry == state.auth.end())
         return fail(Code::no_auth,
-                    "the scheduler does not know this authorization token (any more)");
+                    "the authorization token is unknown or has been revoked");
     if (entry->second.user != caller.user)
         return fail(Code::no_auth, "the authorization token is not one of " + caller.user);
     const std::string &bound = entry->second.host;
     if (bound != caller.host)
         return fail(Code::no_auth, "the authorization token is for a control program on " + place(bound) +
-                                       ", this one is on " + place(caller.host));
+                                       ", but this one runs on " + place(caller.host));
     if (entry->second.key != caller.key)
-        return fail(Code::no_auth, "the authorization token is for another key than that of this connection's "
+        return fail(Code::no_auth, "the authorization token belongs to another key than this connection's "
                                    "certificate: each control program has its own");
     return Status::ok();
 }
@@ -189,8 +189,8 @@ Status check_program(const State &state, const Caller &caller) {
     if (caller.host.empty()) return Status::ok();
     if (Status s = check_source(state, caller.host, caller.user); !s) return s;
     if (state.trust.clients.count(caller.host) == 0)
-        return fail(Code::refused, "host " + caller.host + " was taken out of the pool: its control programs may not "
-                                   "call any more");
+        return fail(Code::refused, "host " + caller.host + " was removed from the pool: control programs there may "
+                                                           "no longer connect");
     return check_token(state, caller);
 }
 
@@ -203,7 +203,8 @@ Status check_source(const State &state, const std::string &host, const std::stri
     const bool named = std::find(users.begin(), users.end(), user) != users.end();
     if (named || (users.empty() && user != "root")) return Status::ok();
     return fail(Code::refused, user + " may not call from host " + host + ": its line in the scheduler's host table " +
-                                   (users.empty() ? "names nobody, and root must be named" : "names others"));
+                                   (users.empty() ? "lists no users, so root has to be listed" : "does not list this "
+                                                                                                 "user"));
 }
 
 Status taken_session(const State &state, const SessionKey &key, const Caller &caller) {
@@ -232,37 +233,37 @@ Result<SessionKey> held_session(const State &state, const Caller &caller, std::i
 Status check_certified(const State &state, const Certified &certified, const std::string &host) {
     if (certified.host.empty()) return Status::ok();
     if (certified.host != host)
-        return fail(Code::refused, "the certificate of this server is of host " + certified.host +
-                                       ", but it calls itself " + host);
+        return fail(Code::refused, "the certificate of this server names host " + certified.host +
+                                       ", but the server reports as " + host);
     const auto key = state.trust.keys.find(host);
     if (key == state.trust.keys.end())
-        return fail(Code::refused, "the certificate of host " + host + " has been revoked: the host must join anew");
+        return fail(Code::refused, "the certificate of host " + host + " has been revoked: the host must join again");
     if (key->second != certified.key)
-        return fail(Code::refused, "the certificate of host " + host + " has been revoked: a machine with another key "
-                                   "has joined under that name since");
+        return fail(Code::refused, "the certificate of host " + host + " has been revoked: a machine with another "
+                                                                       "key has since joined under that name");
     return Status::ok();
 }
 
 Status check_backup(const State &state, const Certified &certified) {
     if (certified.host.empty()) return Status::ok();
     if (certified.host != state.backup_host.name)
-        return fail(Code::refused, "host " + certified.host + " is not the backup of the scheduler's host table");
+        return fail(Code::refused, "host " + certified.host + " is not the backup in the scheduler's host table");
     const auto key = state.trust.backups.find(certified.host);
     if (key != state.trust.backups.end() && key->second == certified.key) return Status::ok();
     return fail(Code::refused, "the certificate of the backup " + certified.host + " has been revoked: it must join "
-                               "anew");
+                                                                                   "again");
 }
 
 Status may_fetch(const State &state, HostId host, const std::string &digest) {
     for (const GrainKey &key : state.running[static_cast<std::size_t>(host)])
         if (state.grain(key)->files->names(digest)) return Status::ok();
-    return fail(Code::refused, "no grain that is leased to this host names " + wire::digest_text(digest));
+    return fail(Code::refused, "no grain leased to this host names " + wire::digest_text(digest));
 }
 
 Status may_bring(const State &state, HostId host) {
     for (const GrainKey &key : state.running[static_cast<std::size_t>(host)])
         if (!state.grain(key)->files->outputs.empty()) return Status::ok();
-    return fail(Code::refused, "no grain that is leased to this host brings files back");
+    return fail(Code::refused, "no grain leased to this host returns files");
 }
 
 }  // namespace dcs::core

@@ -10,7 +10,7 @@
 
 namespace dcs::core {
 
-// As what somebody came in.
+// In which role a peer connected.
 enum class Party : std::uint8_t {
     user,      // a process of this host, its user known from the kernel
     program,   // a control program of another host, by its certificate
@@ -21,11 +21,11 @@ enum class Party : std::uint8_t {
 };
 
 enum class Right : std::uint8_t {
-    nobody,    // it is not a message of theirs: the connection ends
-    anybody,   // whoever came in
-    caller,    // whom the pool's rules let call; it is about nobody's, or about what the caller himself owns
-    holder,    // a caller with a token of his own, about the session that this token holds
-    owner,     // a caller, about his own session; an operator, about anybody's
+    nobody,    // not a message of this party: the connection ends
+    anybody,   // any peer of this party
+    caller,    // a user whom the pool's policy admits; it concerns no session, or only the caller's own
+    holder,    // a caller with a token, about the session that this token holds
+    owner,     // a caller, about an own session; an operator, about any
     operators, // root, the scheduler's account (in a private pool: its owner), scheduler_master
     link,      // a server that was taken in as one host of the table, about that host
     lease      // the same, about grains that are leased to it now
@@ -43,7 +43,7 @@ const Rule &rule_of(const wire::AnyMessage &message);
 // False: the sender speaks nonsense.
 bool may_say(Party party, const wire::AnyMessage &message);
 
-// May the caller have this decided? refused; or no_auth: he has no token, or not of his own.
+// May the caller have this decided? refused; or no_auth: the token is missing or another user's.
 Status authorise(const State &state, const Caller &caller, const UserRequest &request);
 // For the audit log, if the call is a secure command: what was asked for, "kill a grain, ann/3:17". Otherwise empty.
 std::string secure_command(const Caller &caller, const UserRequest &request);

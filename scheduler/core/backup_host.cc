@@ -1,4 +1,4 @@
-// A passive backup on a host of its own: its line in the host table, its certificate, and who is told about it. Servers
+// A passive backup on a host of its own: its line in the host table, its certificate, and who learns of it. Servers
 // have to know its door before they need it, the backup whose servers are the pool's, while the scheduler is away.
 #include "base/limits.h"
 #include "scheduler/core/decisions.h"
@@ -28,7 +28,7 @@ wire::MemberKeys member_keys(const State &state) {
 void end_backup(Draft &d, const std::string &host) {
     const BackupLink &link = d.state.backup;
     if (link.conn == 0 || link.host != host) return;
-    d.effect(SendServer{link.conn, wire::Refused{"host " + host + " is not the backup of this pool any more"}});
+    d.effect(SendServer{link.conn, wire::Refused{"host " + host + " is no longer the backup of this pool"}});
     d.effect(CloseConnection{link.conn});
 }
 

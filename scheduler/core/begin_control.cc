@@ -24,7 +24,7 @@ AuthEntry stamped(AuthEntry entry, std::int64_t wall_s) {
     return entry;
 }
 
-// Stamps are set and looked at only in this file, so that core needs no wall clock anywhere else: an entry
+// Stamps are set and read only in this file, so that core needs no wall clock anywhere else: an entry
 // lives at least the policy's token_age_s from the first of these occasions that finds it without sessions.
 void age_entries(Draft &d, const std::string &user, std::int64_t wall_s) {
     const std::set<TokenHash> used = tokens_in_use(d.state);
@@ -60,10 +60,10 @@ Status check_begin(const State &state, const BeginProgram &in) {
     const std::string &host = in.from.host;
     const auto key = state.trust.clients.find(host);
     if (key == state.trust.clients.end())
-        return fail(Code::refused, "the certificate of host " + host + " has been revoked: the host must join anew");
+        return fail(Code::refused, "the certificate of host " + host + " has been revoked: the host must join again");
     if (key->second != in.from.key)
-        return fail(Code::refused, "the certificate of host " + host + " has been revoked: a machine with another key "
-                                   "has joined under that name since");
+        return fail(Code::refused, "the certificate of host " + host + " has been revoked: a machine with another "
+                                                                       "key has since joined under that name");
     if (!good_name(in.user)) return fail(Code::invalid, "the login name cannot be used");
     if (Status s = check_source(state, host, in.user); !s) return s;
     if (!in.login) return in.login;
@@ -96,7 +96,8 @@ void renew_program(Draft &d, const Caller &caller, const RenewProgram &call) {
     if (caller.host.empty())
         return d.refuse(caller, fail(Code::refused, "a control program on the scheduler's host has no certificate"));
     if (call.key != caller.key)
-        return d.refuse(caller, fail(Code::refused, "a certificate is renewed for its own key, this is another"));
+        return d.refuse(caller, fail(Code::refused, "a certificate can be renewed only for its own key, and this key "
+                                                    "is another"));
     const AuthEntry &entry = d.state.auth.at(caller.token);
     if (entry.stamp_s != 0) d.change(SetAuth{caller.token, stamped(entry, call.wall_s)});
     d.effect(SendProgram{caller.conn, caller.request, caller.user, caller.host, entry.ident, call.public_key, ""});

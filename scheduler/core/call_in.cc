@@ -18,12 +18,12 @@ void turn_away(Draft &d, ConnId conn, const std::string &text) {
 // Claims above this are no leases of ours (a grain that moves each second reaches it in half a year); believing them
 // would use up the numbers.
 constexpr Incarnation highest_fence = Incarnation{1} << 24;
-// Grains beyond its slots that a server is told at once to give up; it learns the rest at its next first call. A host
+// Grains beyond its slots that are withdrawn from a server at once; it learns the rest at its next first call. A host
 // has that many if its slots were made fewer, or its grains were given to others, while it was away.
 constexpr std::size_t withdrawn_at_once = 1024;
 
 // Still running there, still queued (all is forgiven), a copy that has run longer than the one that
-// took its place, or not wanted there any more.
+// took its place, or no longer wanted there.
 bool goes_on(Draft &d, const wire::HeldGrain &held, HostId id) {
     const GrainKey key = wire::key_of(held.key);
     const Grain *grain = d.state.grain(key);
@@ -52,12 +52,12 @@ void reconcile(Draft &d, const ServerFirstCall &in, HostId id) {
         if (unheard_of && held.incarnation <= highest_fence)
             d.host(id).fence = std::max(d.host(id).fence, held.incarnation);
         if (++withdrawn > slots + withdrawn_at_once) continue;
-        const wire::Withdraw end{held.key, held.incarnation, true, "it is not leased to this host any more"};
+        const wire::Withdraw end{held.key, held.incarnation, true, "it is no longer leased to this host"};
         d.effect(SendServer{in.conn, end});
     }
     if (withdrawn > slots + withdrawn_at_once) {
         d.event("host " + d.state.host(id)->config->name + " holds " + std::to_string(withdrawn) +
-                " grains that are not leased to it: it is told so of some, and calls again for the rest");
+                " grains that are not leased to it: some are withdrawn now, the rest at its next report");
         d.effect(CloseConnection{in.conn});
     }
     const std::set<GrainKey> &believed = d.state.running[static_cast<std::size_t>(id)];
@@ -111,7 +111,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.total_memory_kb = 0;
     host.pace = Pace();
     host.usurping.clear();  // but it stays shut until its next call-in says otherwise
-    host.missing.clear();  // whoever restarts a server may have put something right
+    host.missing.clear();  // a restart may follow a repair
     if (too_open(host)) d.event("host " + host.config->name + " gets no grains: " + too_open_text(host));
     d.effect(SendServer{in.conn, configuration(d.state, host.config)});
     if (!in.certified.host.empty()) d.effect(SendServer{in.conn, backup_place(d.state)});
@@ -137,7 +137,8 @@ void call_in(Draft &d, const ServerCallIn &in) {
         for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
     const std::string shut = in.call.shut.substr(0, limits::move_detail_bytes);
     if (host.shut.empty() != shut.empty())
-        d.event("host " + host.config->name + (shut.empty() ? " takes grains again" : " takes no grains now: " + shut));
+        d.event("host " + host.config->name +
+                (shut.empty() ? " accepts grains again" : " accepts no grains now: " + shut));
     host.shut = shut;
     d.follow_up(FillHost{in.host});
     if (in.call.boundary) d.follow_up(Usurp{in.host});

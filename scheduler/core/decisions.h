@@ -46,7 +46,7 @@ void revoke_code(Draft &d, const Caller &caller, const wire::RevokeToken &call);
 void approve_host(Draft &d, const Caller &caller, const ApproveHost &call);
 void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call);
 void join_host(Draft &d, const JoinCall &in);
-// In the host table with that role? And what somebody is told whose host is not (not_found).
+// In the host table with that role? And the error for a host that is not (not_found).
 bool in_table(const State &state, HostRole role, const std::string &name);
 Status not_in_table(HostRole role, const std::string &name);
 // What programs on that host have as tokens counts no more, and their connections end.
@@ -59,7 +59,7 @@ std::string id_of_code(const TokenHash &hash);       // how people name it; tell
 void first_call(Draft &d, const ServerFirstCall &in);
 void call_in(Draft &d, const ServerCallIn &in);
 void take_report(Draft &d, const ServerReport &in);
-// What it says is judged by lease and sequence. late: the backup had it meanwhile, and the host may have been given up.
+// Lease and sequence number decide. late: the backup held it in the meantime, and the host may have been given up.
 void judge_report(Draft &d, const ServerReport &in, bool late);
 void launch_result(Draft &d, const ServerLaunchResult &in);
 
@@ -69,18 +69,18 @@ void hand_over(Draft &d, const ReportHandedOver &in);
 void backup_closed(Draft &d, ConnId conn);
 // True: the backup still has reports of that host, so its first call waits.
 bool waits_for_backup(Draft &d, HostId id, const ServerFirstCall &in);
-// Its host (backup_host.cc): what servers are told about it, and it about them.
+// Its host (backup_host.cc): what servers learn about it, and it about them.
 wire::BackupPlace backup_place(const State &state);
 wire::MemberKeys member_keys(const State &state);
 void take_backup_host(Draft &d, const BackupHost &host);  // of the table
-void end_backup(Draft &d, const std::string &host);       // its certificate does not count any more
+void end_backup(Draft &d, const std::string &host);       // its certificate no longer counts
 void tell_of_backup(Draft &d, const TellOfBackup &in);
 // Follow-ups for those that have waited in vain.
 void wait_no_longer(Draft &d);
 
 // Anything that came over a host's present connection shows that it is alive.
 void hear_from(Draft &d, HostId id);
-// What a server is told about itself.
+// The configuration that a server gets.
 wire::Configure configuration(const State &state, const HostConfig &config);
 
 // ---- the rest of the world ----------------------------------------------------------------
@@ -90,10 +90,10 @@ void lose_hosts(Draft &d);                         // Tick
 void take_host_table(Draft &d, const HostTable &in);
 void take_policy(Draft &d, const PolicyTable &in);
 void probe_result(Draft &d, const ProbeResult &in);
-// The host is not in the table any more: its link ends, its grains go elsewhere.
+// The host is no longer in the table: its link ends, its grains go elsewhere.
 void leave_table(Draft &d, HostId id);
 // What follows when the configuration of a known host becomes `config` (its effective one): grains
-// are evicted, the server is told, free slots are filled.
+// are evicted, the server is informed, free slots are filled.
 void configure_host(Draft &d, HostId id, const HostConfig &config);
 // Why grains leave a host without slots.
 inline constexpr char out_of_service[] = "the host was taken out of service";
@@ -144,10 +144,10 @@ void note_move(Draft &d, const GrainKey &key, MoveReason reason, std::string det
 void requeue_all(Draft &d, HostId id, MoveReason reason);
 // For half an interval the host does not get this grain again.
 void hold_back(Draft &d, HostId id, const GrainKey &key);
-// S6: an abnormal end with attempts left.
+// An abnormal end with attempts left.
 void fail_grain(Draft &d, const GrainKey &key, HostId id);
 
-// ---- again and again (give_back.cc), and starts that are in vain (nogo.cc) -------------------
+// ---- repeated returns (give_back.cc), and failed starts (nogo.cc) ----------------------------
 // The code of a grain that could not be brought to its end, as of a command that could not do its work.
 inline constexpr int exit_given_up = 125;
 // Once more by its own doing, and it has failed.
@@ -163,7 +163,7 @@ void let_lapse(Draft &d);
 void end_grain(Draft &d, const GrainKey &key, HostId id, int signal, int code);
 // The same without a report of its end: `why` stands on its standard error.
 void give_up(Draft &d, const GrainKey &key, HostId id, int code, const std::string &why);
-// It is submitted anew, or its session is resumed: starts that failed before do not count any more.
+// It is submitted again, or its session is resumed: earlier failed starts no longer count.
 void try_again(Draft &d, const GrainKey &key);
 void try_all_again(Draft &d, const SessionKey &key);
 void forgive_program(Draft &d, const ProgramOf &program);

@@ -6,7 +6,7 @@
 namespace dcs::core {
 namespace {
 
-constexpr std::size_t most_problems = 100;  // of which grains are told: what is wrong with the next is the same
+constexpr std::size_t most_problems = 100;  // grains listed: the next ones have the same problems
 
 wire::ProblemRow damaged_session(const SessionKey &key, const std::string &why) {
     const std::size_t colon = why.find(": ");
@@ -14,7 +14,7 @@ wire::ProblemRow damaged_session(const SessionKey &key, const std::string &why) 
     row.entity = "session " + to_text(key);
     row.file = colon == std::string::npos ? "" : why.substr(0, colon);
     row.problem = colon == std::string::npos ? why : why.substr(colon + 2);
-    row.affects = "the session is set aside with all its grains; everything else runs on";
+    row.affects = "the session is set aside with all its grains; everything else keeps running";
     row.advice = "restore the file while the scheduler is stopped, or import an export of it "
                  "(dcs session import DIR --replace), or remove it (dcs session clean " +
                  to_text(key) + ")";
@@ -25,7 +25,7 @@ wire::ProblemRow damaged_session(const SessionKey &key, const std::string &why) 
 wire::ProblemRow damaged_grain(const GrainKey &key, const std::string &why) {
     wire::ProblemRow row = damaged_session(key.session, why);
     row.entity = "grain " + to_text(key);
-    row.affects = "the grain is set aside; the rest of its session runs on";
+    row.affects = "the grain is set aside; the rest of its session keeps running";
     row.advice = "restore the file while the scheduler is stopped, or kill the grain "
                  "(dcs grain kill " + std::to_string(key.session.number) + ":" + std::to_string(key.grain) + ")";
     return row;
@@ -43,23 +43,21 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     wire::ProblemRow row;
     row.entity = "host " + host.config->name;
     row.affects = std::to_string(host.config->slots) + " slots";
-    row.advice = "look whether its grain server runs and can reach the scheduler; in a private "
-                 "pool `dcs up` starts it again";
+    row.advice = "check that its grain server runs and can reach the scheduler; in a private pool `dcs up` restarts it";
     if (host.status == HostStatus::active) {
         row.problem = "is " + too_open_text(host);
         row.affects += ", which get no grains";
-        row.advice = "start its grain server with the --confine, --run-as and --grain-network that give it this, or "
-                     "demand less of it in the host table (require_confinement)";
+        row.advice = "start its grain server with the --confine, --run-as and --grain-network that provide this, or "
+                     "require less in the host table (require_confinement)";
     } else if (host.status == HostStatus::unknown) {
         row.problem = "has not called in since the scheduler started";
         if (running > 0) row.affects += ", " + std::to_string(running) + " grains that run there";
     } else if (host.status == HostStatus::delinquent) {
-        row.problem = "is delinquent: it was last heard of " + age_text(d, host) + " ago";
-        row.affects += ", " + std::to_string(running) + " grains that run there; they are moved "
-                       "when it stays away";
+        row.problem = "is delinquent: it last reported " + age_text(d, host) + " ago";
+        row.affects += ", " + std::to_string(running) + " grains that run there; they move if it stays silent";
     } else {
-        row.problem = "is dead: it was last heard of " + age_text(d, host) + " ago";
-        row.affects += "; its grains were moved";
+        row.problem = "is dead: it last reported " + age_text(d, host) + " ago";
+        row.affects += "; its grains have moved";
     }
     return row;
 }
@@ -71,16 +69,16 @@ wire::ProblemRow circling_grain(const Draft &d, const GrainKey &key) {
     const bool ran = g.returns >= limits::returns_told;
     wire::ProblemRow row;
     row.entity = "grain " + to_text(key);
-    row.problem = ran ? "was given back " + std::to_string(g.returns) + " times in a row"
+    row.problem = ran ? "was returned " + std::to_string(g.returns) + " times in a row"
                       : "could not be started " + std::to_string(g.refusals) + " times in a row";
     if (!g.moves->empty()) {
         const Host *host = d.state.host(g.moves->back().host);
-        row.problem += (host ? ", at last by " + host->config->name : ", at last") + ": " + g.moves->back().detail;
+        row.problem += ", most recently" + (host ? " by " + host->config->name : "") + ": " + g.moves->back().detail;
     }
     const auto pause = static_cast<std::int64_t>((g.rest_until - d.now).seconds()) + 1;
-    row.affects = g.rest_until > d.now ? "it rests and is tried again in " + std::to_string(pause) + " s"
-                                       : "it is being tried once more";
-    if (ran) row.affects += "; after " + std::to_string(limits::returns) + " times it has failed";
+    row.affects = g.rest_until > d.now ? "it pauses; the next attempt is in " + std::to_string(pause) + " s"
+                                       : "an attempt is in progress";
+    if (ran) row.affects += "; after " + std::to_string(limits::returns) + " times it fails";
     row.advice = "look at it with dcs grain show " + name + "; dcs grain restart " + name +
                  " tries it at once, dcs grain kill " + name + " ends it";
     return row;

@@ -79,7 +79,7 @@ void Report::settled_or_running(const Grain &g) {
     if (const auto *end = std::get_if<Finished>(&g.phase)) {
         about_grain(Why::finished);
         const bool signalled = end->signal != 0;
-        out.summary = "it was finished" + where + (signalled ? " by signal " : ", code ") +
+        out.summary = "it finished" + where + (signalled ? " by signal " : ", code ") +
                       std::to_string(signalled ? end->signal : end->exit_code) + why_ended(g);
         return;
     }
@@ -90,7 +90,7 @@ void Report::settled_or_running(const Grain &g) {
     }
     about_host(why, g.runs_on());
     if (const auto away = why_away(*host)) about_host(*away, g.runs_on());
-    const char *verbs[] = {"runs", "starts", "is staged", "runs, but not for long,"};
+    const char *verbs[] = {"runs", "starts", "is staged", "runs, but is about to leave,"};
     out.summary = std::string("it ") + verbs[static_cast<int>(why) - static_cast<int>(Why::running)] + where;
 }
 
@@ -140,11 +140,11 @@ void Report::count_ahead(const Grain &g, std::uint32_t classes) {
     }
 }
 
-// Why it came back again and again. (What hosts said that could not start it is told with its moves.)
+// Why hosts returned it repeatedly. (Its moves show what hosts said that could not start it.)
 std::string own_trouble(const State &state, const Grain &g) {
     if (!circles(g) || g.moves->empty()) return {};
     const Host *host = state.host(g.moves->back().host);
-    return "; it came back " + std::to_string(std::max(g.returns, g.refusals)) + " times in a row, at last" +
+    return "; it was returned " + std::to_string(std::max(g.returns, g.refusals)) + " times in a row, most recently" +
            (host ? " from " + host->config->name : "") + ": " + g.moves->back().detail;
 }
 
@@ -156,17 +156,17 @@ std::string Report::summary(const Grain &g) const {
     std::string old = too_old(state_, g.demands);
     if (!old.empty()) old.insert(0, "; ");
     if (!out.can_run)
-        return "no configured host can run it" + (counts.empty() ? "" : ": of the hosts are " + counts) + old;
+        return "no configured host can run it" + (counts.empty() ? "" : ". Hosts by reason: " + counts) + old;
     for (const wire::WhyRow &row : out.reasons)
         if (row.reason == reason_of(Why::takes_it).word)
-            return "it starts on " + row.names.front() + " when that host calls in next";
+            return "it will start on " + row.names.front() + " at that host's next report";
     std::string text = "it waits for a host: " + counts + old + own_trouble(state_, g);
     if (out.ahead > 0)
         text += "; " + std::to_string(out.ahead) + (out.ahead == most_ahead ? " or more" : "") +
-                " of its session come before it";
+                " grains of its session are ahead of it";
     for (const wire::WhyRow &row : out.reasons)
         if (row.reason == reason_of(Why::older_first).word)
-            text += "; older sessions, as " + row.names.front() + ", go first";
+            text += "; older sessions, such as " + row.names.front() + ", go first";
     return text;
 }
 

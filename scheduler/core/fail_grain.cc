@@ -29,7 +29,7 @@ void requeue_front(Draft &d, const GrainKey &key, bool keep_lease) {
     DCS_REQUIRE(g.status() == GrainStatus::running, "only a running grain goes back to its queue");
     g.become(Ready{d.take_front(key.session)});
     if (!keep_lease) g.lessee = no_host;
-    wake_waiters(d, key.session);  // it may be one that no host can run any more
+    wake_waiters(d, key.session);  // perhaps no host can run it now
 }
 
 // Both ends say the most: what it is about, and what is wrong with it. Cut between characters of UTF-8.

@@ -1,4 +1,4 @@
-// S4: one grain for one free slot, by seniority and then queue order; then the next slot, and then some to wait there.
+// One grain for one free slot, by seniority and then queue order; then the next slot, and then some to wait there.
 #include "scheduler/core/ahead.h"
 #include "scheduler/core/placement.h"
 

@@ -46,13 +46,13 @@ Status may_forget(const Session &session, const GrainKey &key, const Grain &grai
     const std::string name = "grain " + to_text(key);
     if (!grain.is_over())
         return fail(Code::refused, name + " is " + name_of(grain.status()) +
-                                       ": it has no result to forget (`dcs grain restart` alone starts it anew)");
+                                       ": it has no result to forget (`dcs grain restart` alone restarts it)");
     if (session.damaged.empty()) return Status::ok();
     return fail(Code::io_error, "session " + to_text(key.session) +
                                     " has damaged grains: what was decided after them is not known");
 }
 
-// The session is nobody's until its control program resumes it; who runs it now has seen what is forgotten.
+// No program holds the session until its control program resumes it; a running one has seen what is forgotten.
 void set_back(Draft &d, const SessionKey &key, std::int32_t shown, const std::string &by) {
     dismiss_waiters(d, key, fail(Code::session_taken, "results of session " + to_text(key) + " were forgotten by " +
                                                           by + ": run the control program again"));
@@ -84,9 +84,9 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
         else if (number == key.grain || killed_later) anew.push_back(number);
     }
     if (!alone && static_cast<std::int32_t>(gone.size()) != forgets)
-        return d.refuse(caller, fail(Code::refused, "session " + to_text(key.session) + " went on meanwhile: not " +
-                                                        std::to_string(forgets) + " submissions would go, but " +
-                                                        std::to_string(gone.size()) + "; nothing was changed"));
+        return d.refuse(caller, fail(Code::refused, "session " + to_text(key.session) + " has changed: " +
+                                                        std::to_string(gone.size()) + " submissions would be "
+                                                        "forgotten, expected " + std::to_string(forgets)));
     raise_fences(d, session);
     set_back(d, key.session, stand, caller.user);
     std::set<HostId> freed;
@@ -99,7 +99,7 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
     for (const HostId id : freed) d.follow_up(FillHost{id});
     d.reply(caller, wire::Done{});
     d.event("grain " + to_text(key) + " and what was decided after it forgotten by " + caller.user + ": " +
-            std::to_string(gone.size()) + " submissions, " + std::to_string(anew.size()) + " grains run anew");
+            std::to_string(gone.size()) + " submissions, " + std::to_string(anew.size()) + " grains run again");
 }
 
 }  // namespace dcs::core

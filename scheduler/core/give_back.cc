@@ -2,9 +2,9 @@
 //   returns   a grain that ran and came back by its own doing: it said "not my fault" or "run me again", its reports
 //             did not fit together, its files could not be read. Each run may repeat what it did to the world, and all
 //             that speaks for it is its own word. So after limits::returns it is a result that says why. A checkpoint
-//             that differs from the one before begins the count anew.
+//             that differs from the one before resets the count.
 //   refusals  starts that the host's trouble prevented. Nothing ran, and the trouble is the host's: such a grain is
-//             tried every two intervals in the end, as long as its session is active. A start begins the count anew.
+//             tried every two intervals in the end, as long as its session is active. A start resets the count.
 // A host that dies, withdrawals, courtesy to a host's owner and the end of a launcher count for neither.
 #include <algorithm>
 

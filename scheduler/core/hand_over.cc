@@ -1,6 +1,6 @@
 // The passive backup: what it took while the scheduler was away is taken in before its servers are believed.
 // A server says at its first call up to which of its reports the backup has acknowledged; if they are not here, the
-// call waits. What comes late, or twice, is judged like any report: leases and sequence numbers decide.
+// call waits. Late or repeated reports are judged like any other: leases and sequence numbers decide.
 #include <algorithm>
 
 #include "base/planted.h"
@@ -33,14 +33,14 @@ void backup_came(Draft &d, const BackupCame &in) {
     if (Status s = check_backup(d.state, in.certified); !s) {
         d.effect(SendServer{in.conn, wire::Refused{s.text}});
         d.effect(CloseConnection{in.conn});
-        return d.event("audit: a backup was turned away: " + s.text);
+        return d.event("audit: a backup was refused: " + s.text);
     }
     const BackupLink &known = d.state.backup;
     if (known.conn != 0 && known.conn != in.conn) d.effect(CloseConnection{known.conn});
     heard(d, BackupLink{in.conn, in.store, known.patience, in.certified.host});
     if (!in.certified.host.empty()) d.effect(SendServer{in.conn, member_keys(d.state)});
     d.effect(SendServer{in.conn, wire::BackupKnown{d.state.epoch}});
-    d.event("the backup is here" + (in.certified.host.empty() ? "" : ", host " + in.certified.host));
+    d.event("the backup is connected" + (in.certified.host.empty() ? "" : ", host " + in.certified.host));
 }
 
 void hand_over(Draft &d, const ReportHandedOver &in) {
@@ -51,7 +51,7 @@ void hand_over(Draft &d, const ReportHandedOver &in) {
     const HandedOver before = handed_over_of(d.state, in.host);
     const bool seen = before.covers(upto);
     const HostId id = d.state.host_id(in.host);
-    // Reports of a host that nobody knows are of no use to anybody.
+    // Reports of an unknown host are useless.
     if (!seen && in.report && id != no_host) judge_report(d, ServerReport{0, id, in.report}, true);
     if (!before.covers(upto)) d.change(SetHandedOver{in.host, upto});
     d.effect(SendServer{in.conn, wire::HandOverTaken{in.host, in.number}});
@@ -65,7 +65,7 @@ void backup_closed(Draft &d, ConnId conn) {
         if (call->conn == conn) d.change(SetWaitingCall{host, nullptr});
     if (d.state.backup.conn != conn) return;
     d.change(SetBackup{BackupLink{0, 0, d.state.backup.patience, {}}});
-    d.event("the backup is gone");
+    d.event("the backup is disconnected");
 }
 
 bool waits_for_backup(Draft &d, HostId id, const ServerFirstCall &in) {
@@ -75,7 +75,7 @@ bool waits_for_backup(Draft &d, HostId id, const ServerFirstCall &in) {
     if (d.state.host(id)->given_up.covers(in.promised)) return false;
     if (in.waited) {
         d.host(id).given_up = in.promised;
-        d.event("the backup did not bring what it has of " + name + " in time; going on without it");
+        d.event("the backup did not hand over its reports of " + name + " in time; continuing without them");
         return false;
     }
     BackupLink link = d.state.backup;
@@ -84,7 +84,7 @@ bool waits_for_backup(Draft &d, HostId id, const ServerFirstCall &in) {
         d.change(SetBackup{link});
     }
     d.change(SetWaitingCall{name, std::make_shared<const ServerFirstCall>(in)});
-    d.event("host " + name + " is back; the backup has reports of it, which are taken first");
+    d.event("host " + name + " is back; the backup holds reports of it, which are recorded first");
     return true;
 }
 

@@ -27,7 +27,7 @@ void leave_table(Draft &d, HostId id) {
     host.held_back.clear();
     if (old.conn != 0) {
         d.effect(SendServer{
-            old.conn, wire::Refused{"this host was taken out of the scheduler's host table"}});
+            old.conn, wire::Refused{"this host was removed from the scheduler's host table"}});
         d.effect(CloseConnection{old.conn});
     }
     host.usurping.clear();
@@ -83,7 +83,7 @@ void take_host_table(Draft &d, const HostTable &in) {
     take_backup_host(d, backup);
     // What could run nowhere may have a host now, and the other way round.
     for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
-    d.event("host table with " + std::to_string(listed.size()) + " hosts taken");
+    d.event("host table with " + std::to_string(listed.size()) + " hosts read");
 }
 
 }  // namespace dcs::core

@@ -17,11 +17,11 @@ Status may_take_its_place(const State &state, const SessionKey &key, bool replac
     const Session *session = state.session(key);
     if (session && session->info.status == SessionStatus::active)
         return fail(Code::session_active,
-                    name + " is active: close it, or import under another number (--number N)");
+                    name + " is active: close it, or choose another number with --number N");
     if (replace || (!session && state.set_aside.count(key) == 0)) return Status::ok();
     return fail(Code::session_closed,
                 name + " exists" + (session ? "" : " (damaged)") +
-                    ": take its place with --replace, or import under another number (--number N)");
+                    ": replace it with --replace, or choose another number with --number N");
 }
 
 SessionInfo info_of(const State &state, const Caller &caller, const SessionKey &key,
@@ -63,8 +63,8 @@ void import_session(Draft &d, const Caller &caller, const ImportSession &call) {
     const Session *old = d.state.session(key);
     if (is_repetition(caller, old)) return d.reply(caller, wire::Done{});
     if (!call.content)
-        return d.refuse(caller, fail(Code::not_found, "nothing was uploaded on this connection: "
-                                                      "begin the import again"));
+        return d.refuse(caller, fail(Code::not_found, "nothing was uploaded on this connection: start the import "
+                                                      "again"));
     if (Status s = may_take_its_place(d.state, key, call.replace); !s) return d.refuse(caller, s);
     const ImportContent &content = *call.content;
     if (Status s = check_stored(d.state, caller.user, caller.privileged, stored_more(content, old)); !s)

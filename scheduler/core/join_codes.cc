@@ -26,9 +26,9 @@ Result<Waiting> chosen(const State &state, const ApproveHost &call) {
     if (fit.size() == 1) return fit.front();
     const std::string who = call.host.empty() ? "of any name" : call.host;
     if (fit.empty())
-        return fail(Code::not_found, "no host " + who + " with these words waits to be let in; one that waits asks "
+        return fail(Code::not_found, "no host " + who + " with these words waits for approval; a waiting host asks "
                                                         "again every few seconds, and `dcs host approve` lists them");
-    return fail(Code::invalid, std::to_string(fit.size()) + " hosts with these words wait: say the name, too");
+    return fail(Code::invalid, std::to_string(fit.size()) + " hosts with these words wait: name the host as well");
 }
 
 }  // namespace
@@ -41,14 +41,14 @@ bool in_table(const State &state, HostRole role, const std::string &name) {
 }
 
 Status not_in_table(HostRole role, const std::string &name) {
-    const char *as = role == HostRole::client   ? " as one from which control programs call"
+    const char *as = role == HostRole::client   ? " as a host of control programs"
                      : role == HostRole::backup ? " as the passive backup"
                                                 : "";
     const char *with = role == HostRole::client   ? " with role=client"
                        : role == HostRole::backup ? " with role=backup and address=HOST:PORT"
                                                   : "";
     return fail(Code::not_found, "host \"" + name + "\" is not in the scheduler's host table" + as +
-                                     ": add a line for it there" + with + " and have it reread with `dcs reload`");
+                                     ": add a line for it" + with + " and run `dcs reload`");
 }
 
 void end_programs(Draft &d, const std::string &host) {
@@ -78,7 +78,7 @@ void create_code(Draft &d, const Caller &caller, const CreateCode &call) {
     Trust trust = without_expired(d.state.trust, call.wall_s);
     if (trust.codes.size() >= limits::join_codes)
         return d.refuse(caller, fail(Code::limit, "there are " + std::to_string(limits::join_codes) +
-                                                      " codes already: revoke some of them"));
+                                                      " codes already: revoke some"));
     const std::int64_t expires_s = call.wall_s + call.ttl_s;
     trust.codes[call.hash] = JoinCode{call.host, caller.user, expires_s, false, std::nullopt, call.role};
     d.change(SetTrust{std::move(trust)});
@@ -87,10 +87,10 @@ void create_code(Draft &d, const Caller &caller, const CreateCode &call) {
                                        call.authority, expires_s});
     d.event("audit: " + caller.user + " made the code " + id + " for " +
             (call.host.empty() ? "any host" : "host " + call.host) +
-            (call.role == HostRole::client   ? " from which control programs call"
+            (call.role == HostRole::client   ? " of control programs"
              : call.role == HostRole::backup ? " as the passive backup"
                                              : "") +
-            ", good for " +
+            ", valid for " +
             std::to_string(call.ttl_s) + " s");
 }
 
@@ -124,8 +124,9 @@ void revoke_code(Draft &d, const Caller &caller, const wire::RevokeToken &call) 
 
 void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
     if (call.words.empty())
-        return d.refuse(caller, fail(Code::invalid, "which host? say the words that it shows: anybody can ask under "
-                                                    "any name; `dcs host approve` lists those that wait"));
+        return d.refuse(caller, fail(Code::invalid, "which host? Give the words that it shows, because any machine "
+                                                    "can ask under any name; `dcs host approve` lists the waiting "
+                                                    "hosts"));
     const auto found = chosen(d.state, call);
     if (!found) return d.refuse(caller, found.status());
     const auto &[key, host] = *found;
@@ -133,9 +134,9 @@ void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
     const auto &keys = d.state.trust.of(host.role);
     const auto had = keys.find(host.host);
     if (had != keys.end() && had->second != key && !call.replace)
-        return d.refuse(caller, fail(Code::refused, "a host has joined as " + host.host + " already, with another key: "
-                                     "with --replace the machine that shows these words takes its place, and the "
-                                     "certificate of the other is revoked"));
+        return d.refuse(caller, fail(Code::refused, "another machine has already joined as " + host.host +
+                                     ", with another key: to give its place to the machine that shows these words, "
+                                     "and revoke the other's certificate, add --replace"));
     Trust trust = without_expired(d.state.trust, call.wall_s);
     trust.codes[key] = JoinCode{host.host, caller.user, call.wall_s + approval_s, false, key, host.role};
     PendingHosts rest = d.state.pending;
@@ -143,7 +144,7 @@ void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
     d.change(SetTrust{std::move(trust)});
     d.change(SetPending{std::move(rest)});
     d.reply(caller, wire::Done{});
-    d.event("audit: " + caller.user + " lets host " + host.host + " in, key " + in_words(key) + ", asked from " +
+    d.event("audit: " + caller.user + " approved host " + host.host + ", key " + in_words(key) + ", requested from " +
             host.address);
 }
 
@@ -169,7 +170,7 @@ void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call) {
     if (backup) end_backup(d, call.host);
     if (had_key) d.follow_up(TellOfBackup{backup});
     d.effect(RemoveHostLine{caller.conn, caller.request, call.host});
-    d.event("audit: " + caller.user + " took host " + call.host + " out of the pool" +
+    d.event("audit: " + caller.user + " removed host " + call.host + " from the pool" +
             (had_key ? "; its certificate is revoked" : ""));
 }
 

@@ -7,7 +7,7 @@
 namespace dcs::core {
 namespace {
 
-// A host that waits asks every few seconds; one that does not any more has given up.
+// A host that waits asks every few seconds; one that stops asking has given up.
 constexpr Duration pending_patience = seconds(120);
 
 const char *as_what(HostRole role) {
@@ -17,7 +17,7 @@ const char *as_what(HostRole role) {
 
 const char *right_use(HostRole role) {
     switch (role) {
-    case HostRole::client: return "the code is for a host from which control programs call: use it with --role client";
+    case HostRole::client: return "the code is for a host of control programs: use it with --role client";
     case HostRole::backup: return "the code is for the passive backup: use it with --role backup";
     case HostRole::server: break;
     }
@@ -27,26 +27,26 @@ const char *right_use(HostRole role) {
 void turn_away(Draft &d, const JoinCall &in, const Status &why) {
     d.effect(Reply{in.conn, in.request, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}});
     d.effect(CloseConnection{in.conn});
-    d.event("audit: a host at " + in.address + " was not let in: " + why.text);
+    d.event("audit: a host at " + in.address + " was refused: " + why.text);
 }
 
 Status check_code(const JoinCall &in, const JoinCode *code) {
     if (!code)
-        return fail(Code::refused, "the code is not known: it was revoked, or mistyped; `dcs token create` on the "
-                                   "scheduler's host makes a new one");
+        return fail(Code::refused, "the code is unknown: it was mistyped or has been revoked; `dcs token create` on "
+                                   "the scheduler's host makes a new one");
     if (code->expires_s <= in.wall_s)
         return fail(Code::refused, "the code has expired; `dcs token create` on the scheduler's host makes a new one");
     if (code->role != in.role)
         return fail(Code::refused, right_use(code->role));
     if (code->key && *code->key != in.key)
-        return fail(Code::refused, "the code was used already, by host " + code->host +
+        return fail(Code::refused, "the code has already been used by host " + code->host +
                                        "; `dcs token create` makes a new one");
     if (!in.host.empty() && !code->host.empty() && in.host != code->host)
         return fail(Code::refused, "the code is for host " + code->host + ", not for " + in.host);
     return Status::ok();
 }
 
-// Nobody may take a host's name with a code that does not name it.
+// A code that does not name a host must not take over that host's name.
 Status check_name(const State &state, const JoinCall &in, const JoinCode &code, const std::string &name) {
     if (!in_table(state, in.role, name)) {
         Status missing = not_in_table(in.role, name);
@@ -55,11 +55,12 @@ Status check_name(const State &state, const JoinCall &in, const JoinCode &code, 
     const auto &keys = state.trust.of(in.role);
     const auto key = keys.find(name);
     if (code.used && (key == keys.end() || key->second != in.key))
-        return fail(Code::refused, "host " + name + " was taken out of the pool, or another machine has joined under "
-                                   "that name, since this code was used; `dcs token create` makes a new one");
+        return fail(Code::refused, "host " + name + " was removed from the pool, or another machine has joined under "
+                                                    "that name, since this code was used; `dcs token create` makes a "
+                                                    "new one");
     if (code.host.empty() && key != keys.end() && key->second != in.key)
-        return fail(Code::refused, "host " + name + " has joined already; to let another machine take its place make a "
-                                   "code with --host " + name);
+        return fail(Code::refused, "host " + name + " has already joined; to give its place to another machine, make "
+                                                    "a code with --host " + name);
     return Status::ok();
 }
 
@@ -70,17 +71,17 @@ void wait_for_approval(Draft &d, const JoinCall &in, const std::string &name) {
     std::size_t of_address = 0;
     for (const auto &[key, host] : pending) of_address += host.address == in.address;
     if (!known && (pending.size() >= limits::pending_hosts || of_address >= limits::pending_of_address))
-        return turn_away(d, in, fail(Code::limit, "too many hosts wait to be let in; try again later, or use a code"));
+        return turn_away(d, in, fail(Code::limit, "too many hosts wait for approval; try again later, or use a code"));
     if (!known)
-        d.event("audit: host " + name + " at " + in.address + " asks to be let in" + as_what(in.role) + ", key " +
-                in_words(in.key) + "; `dcs host approve` does it");
+        d.event("audit: host " + name + " at " + in.address + " asks to join" + as_what(in.role) + ", key " +
+                in_words(in.key) + "; `dcs host approve` accepts it");
     pending[in.key] = PendingHost{name, in.address, d.now, in.role};
     d.change(SetPending{std::move(pending)});
     d.effect(Reply{in.conn, in.request, wire::JoinPending{name}});
     d.effect(CloseConnection{in.conn});
 }
 
-// What had the name before has nothing to say any more.
+// The former bearer of the name has no rights from now on.
 void end_former(Draft &d, HostRole role, const std::string &name) {
     if (role == HostRole::client) return end_programs(d, name);
     if (role == HostRole::backup) return end_backup(d, name);

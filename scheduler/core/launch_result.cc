@@ -1,4 +1,4 @@
-// The server's answer to a launch (S3: a failed start makes the host nogo and the search goes on).
+// The server's answer to a launch (a failed start makes the host nogo, and the search continues).
 #include "scheduler/core/ahead.h"
 #include "scheduler/core/placement.h"
 
@@ -57,17 +57,17 @@ void cannot_start(Draft &d, const GrainKey &key, HostId id, const std::string &t
     for (const Move &m : g.moves.get()) own = own || (m.reason == MoveReason::cannot_start && is_nogo(g, m.host));
     if (!elsewhere && own) return give_up(d, key, id, exit_cannot_start, all_said(d.state, g, id, text));
     requeue_front(d, key, false);
-    // Those that no host can start are in nobody's way at the end of their queue.
+    // Grains that no host can start block no others at the end of their queue.
     if (!elsewhere) g.as<Ready>().queue_position = d.take_back(key.session);
     if (reason == MoveReason::no_program) mark_program(d, key, g, id);
 }
 
-// Not for good. ordered: the host has something else to do, or was told to end it.
+// A temporary refusal. ordered: the host has something else to do, or had the order to end it.
 void not_now(Draft &d, const GrainKey &key, HostId id, const std::string &text, bool ordered, bool ran) {
     const bool own = ran && !ordered;  // it was given up on the way
     if (own && last_return(*d.state.grain(key)))
         return give_up(d, key, id, exit_given_up,
-                       "it came back from hosts again and again, at last from " + d.state.host_name(id) + ": " + text);
+                       "hosts returned it repeatedly, most recently " + d.state.host_name(id) + ": " + text);
     note_move(d, key, own ? MoveReason::given_back : MoveReason::start_failed, text);
     if (own) come_back(d, key, id);
     else if (ordered) requeue_front(d, key, false);
@@ -89,7 +89,7 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
     if (!leased) {
         if (result.ok || result.staged)
             d.withdraw(in.host, key, result.incarnation, true,
-                       "it is not leased to this host any more");
+                       "it is no longer leased to this host");
         return;
     }
     if (result.ok || result.staged) {

@@ -1,5 +1,5 @@
-// S7: hosts that were not heard of for long. When such a host runs grains and has addresses to be
-// asked, somebody looks whether it could still be alive before its grains are moved.
+// Hosts that have been silent for long. If such a host runs grains and has addresses that can be
+// probed, it is probed for signs of life before its grains are moved.
 #include <algorithm>
 
 #include "scheduler/core/decisions.h"
@@ -10,11 +10,11 @@ namespace {
 // For the answer to a probe, which itself waits 2 s.
 constexpr Duration probe_patience = seconds(10);
 constexpr Duration a_moment{1};
-// In which a grain server that was killed is started again, at least: then it goes on with its grains.
+// A killed grain server gets at least this long to be restarted: then it continues with its grains.
 constexpr Duration restart_patience = seconds(10);
 
-// Whoever is known to have ended is not waited for as one who is silent; but a restart takes a moment, and one who
-// calls as seldom is restarted as slowly. A pause of ours counts for nobody: it moves the last contact.
+// A server that is known to have ended gets less time than a silent one; but a restart takes a moment, and one that
+// calls rarely is restarted slowly. A pause of our own counts for none: it moves the last contact.
 Instant end_of_ended(const Host &host) {
     if (host.ended == Instant::never()) return Instant::never();
     return std::max(host.ended, host.last_contact) + std::max(host.config->interval, restart_patience);
@@ -35,7 +35,7 @@ void declare_dead(Draft &d, HostId id, const std::string &why) {
     host.checked = Checked::no;
     host.ended = Instant::never();
     requeue_all(d, id, MoveReason::host_dead);
-    d.event("host " + host.config->name + " is dead, " + why);
+    d.event("host " + host.config->name + " is dead: " + why);
 }
 
 void call_delinquent(Draft &d, HostId id) {
@@ -52,23 +52,23 @@ void look_after(Draft &d, HostId id) {
     host.checked_at = d.now;
     host.probe += 1;
     d.effect(ProbeHost{id, host.probe, config.check, config.file_server, config.gateway});
-    d.event("host " + config.name + " is overdue, its addresses are checked");
+    d.event("host " + config.name + " is overdue; probing its addresses");
 }
 
 void overdue(Draft &d, HostId id) {
     const Host &host = d.state.hosts[static_cast<std::size_t>(id)];
     const HostConfig &config = host.config;
-    if (d.now > end_of_ended(host)) return declare_dead(d, id, "its server was killed and not started again");
+    if (d.now > end_of_ended(host)) return declare_dead(d, id, "its server ended and was not restarted");
     if (d.now <= host.last_contact + config.limit) {
         d.host(id).checked = Checked::no;  // its limit was raised since
         return call_delinquent(d, id);
     }
     if (host.checked == Checked::asked)  // the deadline was its answer's
-        return declare_dead(d, id, "nothing is known of it");
+        return declare_dead(d, id, "probing it gave no answer");
     const bool runs_grains = !d.state.running[static_cast<std::size_t>(id)].empty();
     const bool may_wait = d.now <= host.last_contact + config.extended;
     if (!runs_grains || !has_addresses(config) || !may_wait)
-        return declare_dead(d, id, "was not heard of for its limit");
+        return declare_dead(d, id, "it was silent for its limit");
     call_delinquent(d, id);
     look_after(d, id);
 }
@@ -95,7 +95,7 @@ Instant deadline_of(const Host &host) {
 }
 
 // Its grains may run on under their launcher, and a server that is started again goes on with them; so this alone moves
-// nothing. Once for each server that dies on this host, so all hosts may be looked at.
+// nothing. Once for each server that dies on this host, so it may iterate over all hosts.
 void server_ended(Draft &d, const ServerEnded &in) {
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &known = d.state.hosts[i];
@@ -122,7 +122,7 @@ void probe_result(Draft &d, const ProbeResult &in) {
     if (!could_be_alive) return declare_dead(d, in.host, "its addresses do not answer");
     Host &host = d.host(in.host);
     host.checked = Checked::alive;
-    d.event("host " + host.config->name + " could be alive, its grains wait");
+    d.event("host " + host.config->name + " may be alive; its grains wait");
 }
 
 }  // namespace dcs::core

@@ -58,7 +58,7 @@ void take_over(Opening &o, const Session &session) {
             o.d, o.key,
             fail(Code::session_taken,
                  "session " + to_text(o.key) + " was taken over by a newer run of " + old.ident));
-    // What its own threads wait for still comes, but it begins anew.
+    // Its own threads still get what they wait for, but it starts again.
     else if (o.call.sent_reset && !session.waiters.empty())
         for (Waiter &w : o.d.waiters(o.key)) w.acknowledges = 0;
     SessionInfo &info = o.d.info(o.key);
@@ -111,7 +111,7 @@ void open_terminated(Opening &o, const SessionInfo &info) {
     if (o.call.mode == wire::OpenMode::reopen) return reopen(o);
     if (o.call.sent_reset) return replay(o);
     o.d.refuse(o.caller, fail(Code::session_closed,
-                              name + " is closed; resumed with sent_reset it would be replayed"));
+                              name + " is closed; resume it with sent_reset to replay it"));
 }
 
 void open_active(Opening &o, const Session &session) {
@@ -128,12 +128,12 @@ void open_active(Opening &o, const Session &session) {
 namespace {
 
 Status bad_nice() {
-    return fail(Code::invalid, "how nice a session is goes from 0 to " + std::to_string(wire::most_nice));
+    return fail(Code::invalid, "a session's nice value must be from 0 to " + std::to_string(wire::most_nice));
 }
 
 }  // namespace
 
-// Its place among the others follows from its seniority, which is derived anew.
+// Its place among the others follows from its seniority, which is derived again.
 void set_session(Draft &d, const Caller &caller, const wire::SetSession &call) {
     const SessionKey key{call.user.empty() ? caller.user : call.user, call.number};
     const Session *session = d.state.session(key);
@@ -141,12 +141,12 @@ void set_session(Draft &d, const Caller &caller, const wire::SetSession &call) {
     if (call.nice < -1 || call.nice > wire::most_nice) return d.refuse(caller, bad_nice());
     if (session->info.status != SessionStatus::active && call.nice >= 0)
         return d.refuse(caller, fail(Code::session_closed, "session " + to_text(key) +
-                                                               " is closed: nothing of it waits for a place"));
+                                                               " is closed: none of its grains waits for a slot"));
     SessionInfo &info = d.info(key);
     if (call.nice >= 0) info.seniority = seniority_of(age_in(info.seniority), call.nice);
     if (call.set_label) info.label = call.label;
     d.reply(caller, wire::Done{});
-    if (call.nice >= 0) d.event("session " + to_text(key) + " is nice " + std::to_string(call.nice));
+    if (call.nice >= 0) d.event("session " + to_text(key) + " has nice value " + std::to_string(call.nice));
 }
 
 void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call) {

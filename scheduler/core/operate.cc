@@ -7,13 +7,13 @@ namespace dcs::core {
 
 void reload(Draft &d, const Caller &caller, const wire::Reload &) {
     d.effect(Reread{caller.conn, caller.request});
-    d.event("settings are read again for " + caller.user);
+    d.event("rereading settings for " + caller.user);
 }
 
 void set_log_level(Draft &d, const Caller &caller, const wire::SetLogLevel &call) {
     if (std::none_of(std::begin(wire::log_levels), std::end(wire::log_levels),
                      [&](const char *word) { return call.level == word; }))
-        return d.refuse(caller, fail(Code::invalid, "a log level is off, error, warn, info or debug"));
+        return d.refuse(caller, fail(Code::invalid, "the log level must be off, error, warn, info or debug"));
     if (call.host.empty()) {
         d.effect(SetOwnLogLevel{call.level});
     } else {
@@ -23,7 +23,7 @@ void set_log_level(Draft &d, const Caller &caller, const wire::SetLogLevel &call
                                                               " in the host table; `dcs host ls` lists them"));
         if (host->conn == 0)
             return d.refuse(caller, fail(Code::refused, "the grain server of " + call.host +
-                                                            " is not connected at the moment: ask again later"));
+                                                            " is not connected: try again later"));
         d.effect(SendServer{host->conn, wire::LogLevel{call.level}});
     }
     d.reply(caller, wire::Done{});

@@ -10,7 +10,7 @@ namespace dcs::core {
 namespace {
 
 // With so many grains of one user held back at one moment the trouble is not one grain's. It is counted by user, so
-// that nobody keeps a host from others.
+// that no user keeps a host from others.
 constexpr std::ptrdiff_t held_back_max = 16;
 
 // By the tables, whatever the host has free.
@@ -250,10 +250,10 @@ struct Rank {
     }
 };
 
-// True: the grain has its place, or somebody who comes first is looked at before it.
+// True: the grain has its place, or one that comes first is considered before it.
 bool try_host(Draft &d, const GrainKey &key, const Grain &grain, HostId id) {
     if (!would_take(d.state, d.now, id, key, grain, {})) return false;
-    // Whoever comes first for this slot gets it, be it this grain or an older one.
+    // The first grain in order gets this slot, be it this one or an older one.
     const std::optional<GrainKey> first = first_for_host(d.state, d.now, id, {});
     if (!first) return false;
     if (first == key) {

@@ -45,13 +45,13 @@ bool cores_fit(const State &state, HostId id, std::int32_t cores, const Room &ro
 bool memory_fits(const State &state, HostId id, const Grain &grain, const Room &room);
 bool lacks_program(const Host &host, const std::string &user, std::uint32_t program, Instant now);
 bool rests(const Grain &grain, Instant now);
-// So many grains of this user came back from the host at this moment that he gets nothing there for a while.
+// The host has just returned so many grains of this user that the user gets nothing there for a while.
 bool in_trouble(const Host &host, const std::string &user, Instant now);
 bool held_back(const Host &host, const GrainKey &key, Instant now);
 bool on_probation(const State &state, const Host &host);
 // Nothing is against the host as a whole.
 bool accepts_now(const State &state, HostId id);
-// Could a grain of this shape be taken? Where not, none of its queue is looked at.
+// Could a grain of this shape be taken? If not, none of its queue is considered.
 bool shape_fits(const State &state, HostId id, const Shape &shape, const Room &room);
 // Would it take the grain now, given a free slot?
 bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain,

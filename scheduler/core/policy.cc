@@ -12,15 +12,15 @@ void take_policy(Draft &d, const PolicyTable &in) {
     // A higher quota, or another order: what waits may go now.
     for (const auto &[host_class, hosts] : d.state.open_hosts)
         for (const HostId id : hosts) d.follow_up(FillHost{id});
-    d.event("the pool's rules were taken" + std::string(in.policy.fair_share ? ", users share fairly" : ""));
+    d.event("the pool's policy is in effect" + std::string(in.policy.fair_share ? ", users share fairly" : ""));
 }
 
 Status check_user(const State &state, const Caller &caller) {
     const std::vector<std::string> &users = state.policy.users;
     if (users.empty() || caller.privileged) return Status::ok();
     if (std::find(users.begin(), users.end(), caller.user) != users.end()) return Status::ok();
-    return fail(Code::refused, caller.user + " is not in the scheduler's list of users: whoever runs the "
-                                             "pool can add the name there and have it reread");
+    return fail(Code::refused, caller.user + " is not in the scheduler's list of users: ask the pool's operator to "
+                                             "add the name");
 }
 
 namespace {
@@ -34,18 +34,18 @@ Status within(std::int64_t have, std::int64_t more, std::int32_t most, const std
     if (most == 0 || have + more <= most) return Status::ok();
     const std::string and_more = more == 1 ? "" : " and submits " + std::to_string(more);
     return fail(Code::limit, user + " has " + std::to_string(have) + " " + what + and_more +
-                                 ", the pool's rules allow " + std::to_string(most) + ": " + advice);
+                                 ", but the pool's policy allows " + std::to_string(most) + ": " + advice);
 }
 }  // namespace
 
 Status check_session_quota(const State &state, const std::string &user) {
     return within(counts_of(state, user).sessions, 1, state.policy.sessions_per_user, user, "active sessions",
-                  "close one first");
+                  "close one");
 }
 
 Status check_grain_quota(const State &state, const std::string &user, std::int64_t more) {
     return within(counts_of(state, user).unfinished, more, state.policy.grains_per_user, user,
-                  "unfinished grains", "wait until some have finished");
+                  "unfinished grains", "wait until some finish");
 }
 
 namespace {
@@ -54,7 +54,7 @@ std::string in_mb(std::uint64_t bytes) {
     return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MB";
 }
 
-// Of what is free and what he has; all that there is where nobody is limited.
+// Of the free space and the user's data; unlimited without such a rule.
 std::uint64_t share_of(const State &state, const UserStored &has) {
     const auto free = state.stored.free_bytes();
     if (!free || state.policy.stored_share == 0) return UINT64_MAX;
@@ -64,10 +64,10 @@ std::uint64_t share_of(const State &state, const UserStored &has) {
 
 Status too_much(const std::string &user, const UserStored &has, std::uint64_t more, const std::string &most) {
     return fail(Code::limit, user + " has " + in_mb(has.all()) + " on the scheduler's disk (sessions " +
-                                 in_mb(has.sessions) + ", contents " + in_mb(has.contents) + "), this would add " +
-                                 in_mb(more) + ", and " + most +
-                                 ": remove sessions that are not needed any more (dcs session clean), or ask whoever "
-                                 "runs the pool for more");
+                                 in_mb(has.sessions) + ", contents " + in_mb(has.contents) + "); this would add " +
+                                 in_mb(more) + ", but " + most +
+                                 ": remove sessions that you no longer need (dcs session clean), or ask the pool's "
+                                 "operator for more space");
 }
 }  // namespace
 
@@ -75,12 +75,12 @@ Status check_stored(const State &state, const std::string &user, bool privileged
     const UserStored has = state.stored.of(user);
     const std::uint64_t most = static_cast<std::uint64_t>(state.policy.stored_mb_per_user) << 20;
     if (most != 0 && has.all() + more > most)
-        return too_much(user, has, more, "the pool's rules allow " + in_mb(most));
+        return too_much(user, has, more, "the pool's policy allows " + in_mb(most));
     if (privileged) return Status::ok();
     if (const std::uint64_t share = share_of(state, has); has.all() + more > share)
-        return too_much(user, has, more, "the pool's rules allow " + in_mb(share) + " now, " +
+        return too_much(user, has, more, "the pool's policy allows " + in_mb(share) + " now, " +
                                              std::to_string(state.policy.stored_share) +
-                                             " % of what he has and what is free there");
+                                             " % of this user's data and the free space together");
     return Status::ok();
 }
 

@@ -37,10 +37,10 @@ std::string in_seconds(Duration d) {
 }
 
 std::string checked_note(const Draft &d, const Host &host) {
-    if (host.checked == Checked::asked) return "it is looked whether it could be alive";
+    if (host.checked == Checked::asked) return "probing whether it is still alive";
     if (host.checked != Checked::alive) return "";
     const Duration left = host.last_contact + host.config->extended - d.now;
-    return "could be alive: its grains stay for another " + in_seconds(left);
+    return "may be alive: its grains stay for another " + in_seconds(left);
 }
 
 // What people should know beside the figures.
@@ -60,11 +60,11 @@ std::string note_of(const Draft &d, std::size_t i) {
         put("on probation: one grain at a time until one finishes");
     const auto held = std::count_if(host.held_back.begin(), host.held_back.end(),
                                     [&](const HeldBack &h) { return h.until > d.now; });
-    put(count(held, " grain is held back after trouble there", " grains are held back after trouble there"));
+    put(count(held, " grain paused after a failed start", " grains paused after failed starts"));
     const auto missing = std::count_if(host.missing.begin(), host.missing.end(),
                                        [&](const auto &m) { return m.second > d.now; });
-    put(count(missing, " program cannot be executed there", " programs cannot be executed there"));
-    put(count(host.usurping.size(), " grain waits for a place there", " grains wait for a place there"));
+    put(count(missing, " program cannot be executed", " programs cannot be executed"));
+    put(count(host.usurping.size(), " grain waits for a slot", " grains wait for a slot"));
     return note;
 }
 
@@ -224,7 +224,7 @@ void query_grains(Draft &d, const Caller &caller, const wire::Query &call,
         call.status != "finished" && call.status != "killed")
         return d.refuse(caller,
                         fail(Code::invalid,
-                             "a grain is ready, running, finished or killed, not " + call.status));
+                             "the status of a grain must be ready, running, finished or killed, not " + call.status));
     if (call.session >= 0) {
         const SessionKey key{user, call.session};
         if (!d.state.session(key)) return d.refuse(caller, missing_session(d.state, key));
@@ -273,7 +273,8 @@ void query_hosts(Draft &d, const Caller &caller, const wire::Query &call) {
     for (const HostStatus s : {HostStatus::unknown, HostStatus::active, HostStatus::delinquent, HostStatus::dead})
         known = known || call.status == name_of(s);
     if (!known)
-        return d.refuse(caller, fail(Code::invalid, "a host is active, delinquent, dead or unknown, not " +
+        return d.refuse(caller, fail(Code::invalid, "the status of a host must be active, delinquent, dead or "
+                                                    "unknown, not " +
                                                         call.status));
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
@@ -329,9 +330,9 @@ Status check_output(const Grain &grain, const GrainKey &key, const std::string &
         if (!file.digest.empty()) return Status::ok();
         return fail(Code::not_found, what + (grain.status() == GrainStatus::finished
                                                  ? "it ended without making the file " + name
-                                                 : "it has not ended, and its files come back with its end"));
+                                                 : "it has not ended, and its files arrive when it ends"));
     }
-    return fail(Code::not_found, what + "a file " + name + " was not among its outputs when it was submitted");
+    return fail(Code::not_found, what + "a file " + name + " is not among the outputs of its submission");
 }
 
 struct Asked { ConnId conn = 0; Incarnation incarnation = 0; std::uint32_t after = 0; std::uint64_t recorded = 0; };

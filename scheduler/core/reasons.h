@@ -21,7 +21,7 @@ enum class Why : std::uint8_t {
     older_first,
     fewer_first,      // fair share
     earlier_first,
-    // of a host, until somebody changes something
+    // of a host, until a setting changes
     other_class,
     no_binary,        // no program for its binary class
     too_old,          // its server cannot be told what the grain demands

@@ -1,4 +1,4 @@
-// A grain begins anew from its last checkpoint, by command: what it was charged with is forgotten.
+// A command restarts a grain from its last checkpoint: its failures are forgotten.
 #include <algorithm>
 
 #include "scheduler/core/decisions.h"

@@ -1,4 +1,4 @@
-// S8: a host that was not heard of comes back with grains that were taken from it.
+// A host that was silent comes back with grains that were taken from it.
 #include <algorithm>
 
 #include "scheduler/core/decisions.h"
@@ -37,7 +37,7 @@ bool reinstate(Draft &d, const GrainKey &key) {
     Grain &g = d.grain(key);
     DCS_REQUIRE(g.status() == GrainStatus::ready && g.lessee != no_host, "only a lease that was kept can be forgiven");
     g.become(Running{});
-    d.event("grain " + to_text(key) + " goes on on " + d.state.host(g.lessee)->config->name);
+    d.event("grain " + to_text(key) + " continues on " + d.state.host(g.lessee)->config->name);
     return true;
 }
 
@@ -50,7 +50,7 @@ bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostI
         const OldLease newer = now.lessee == no_host ? OldLease{} : OldLease{now.lessee, now.lease};
         give_back_lease(d, key, id, held.incarnation);
         d.grain(key).old_lease = newer;
-        d.event("grain " + to_text(key) + " goes on on " + name + ", an older lease of it");
+        d.event("grain " + to_text(key) + " continues on " + name + ", under an older lease");
         return true;
     }
     if (now.status() != GrainStatus::running) return false;
@@ -64,7 +64,7 @@ bool take_back(Draft &d, const GrainKey &key, const wire::HeldGrain &held, HostI
     give_back_lease(d, key, id, held.incarnation);
     d.grain(key).old_lease = OldLease{};
     d.follow_up(FillHost{loser});
-    d.event("grain " + to_text(key) + " goes on on " + name + ", which has run it longer than " +
+    d.event("grain " + to_text(key) + " continues on " + name + ", which has run it for longer than " +
             d.state.host(loser)->config->name);
     return true;
 }

@@ -15,17 +15,17 @@ constexpr double min_seconds = 0.001, max_seconds = 1e9;
 
 Status check_numbers(const wire::SetHost &call) {
     if (call.slots > max_slots)
-        return fail(Code::invalid, "slots is a number from 0 to " + std::to_string(max_slots));
+        return fail(Code::invalid, "slots must be from 0 to " + std::to_string(max_slots));
     for (const double s : {call.interval_s, call.alert_s, call.limit_s, call.extended_s}) {
         if (std::isnan(s) || s > max_seconds || (s >= 0 && s < min_seconds))
-            return fail(Code::invalid, "a host's times are seconds, at least 0.001 and at most 1e9");
+            return fail(Code::invalid, "a host's times must be from 0.001 to 1e9 seconds");
     }
-    if (call.drained > 1) return fail(Code::invalid, "drained is 1, 0, or negative to leave it as it is");
+    if (call.drained > 1) return fail(Code::invalid, "drained must be 1, 0, or negative to leave it unchanged");
     const bool names_grain = call.session >= 0 || call.grain >= 0;
     if (names_grain && !call.clear_nogo)
-        return fail(Code::invalid, "a grain is named, but nothing is to be cleared of it");
+        return fail(Code::invalid, "a grain is named, but clear_nogo is not set");
     if (names_grain && (call.session < 0 || call.grain < 0))
-        return fail(Code::invalid, "a grain is named by its session and its number");
+        return fail(Code::invalid, "a grain needs both a session number and a grain number");
     return Status::ok();
 }
 
@@ -68,7 +68,7 @@ bool allow_again(Draft &d, const GrainKey &key, const Grain &old, HostId id) {
     std::vector<HostId> rest = nogo;
     rest.erase(std::remove(rest.begin(), rest.end(), id), rest.end());
     g.nogo = std::move(rest);
-    if (g.failed_on == id) g.failures_there = 0;  // it may fail there anew before it is nogo again
+    if (g.failed_on == id) g.failures_there = 0;  // it may fail there as often before it is nogo again
     return true;
 }
 
@@ -81,8 +81,8 @@ void allow_all_again(Draft &d, HostId id) {
     host.missing.clear();
     host.held_back.clear();
     host.blamed_lately = 0;
-    d.event("host " + host.config->name + " may be tried again, by " + std::to_string(n) +
-            " grains that should avoid it");
+    d.event("host " + host.config->name + " is allowed again for " + std::to_string(n) +
+            " grains that were to avoid it");
 }
 
 void allow_one_again(Draft &d, HostId id, const GrainKey &key) {
@@ -93,7 +93,7 @@ void allow_one_again(Draft &d, HostId id, const GrainKey &key) {
     rest_no_more(d, key);
     auto &held = host.held_back;
     held.erase(std::remove_if(held.begin(), held.end(), [&](const HeldBack &h) { return h.key == key; }), held.end());
-    d.event("host " + host.config->name + " may be tried again by grain " + to_text(key));
+    d.event("host " + host.config->name + " is allowed again for grain " + to_text(key));
     d.follow_up(PlaceGrain{key});
 }
 
@@ -134,8 +134,8 @@ void set_host(Draft &d, const Caller &caller, const wire::SetHost &call) {
     const Host *known = d.state.host(id);
     if (!known || !known->configured)
         return d.refuse(caller, fail(Code::not_found, "the host table has no host \"" + call.host +
-                                                          "\": add it there and have it reread, or look for its "
-                                                          "name in the list of hosts"));
+                                                          "\": `dcs host ls` lists the names; to add a host, edit "
+                                                          "the table and run `dcs reload`"));
     const HostSetting setting = changed(known->setting, call);
     if (Status s = check_order(known->table, setting); !s) return d.refuse(caller, s);
     const auto grain = named_grain(d.state, caller, call);
@@ -146,7 +146,7 @@ void set_host(Draft &d, const Caller &caller, const wire::SetHost &call) {
         const std::string text = to_text(setting);
         if (setting.drained) recall_all(d, id, "the host is drained");
         d.event("host " + call.host + " was set by " + caller.user + ": " +
-                (text.empty() ? "as the host table has it" : text));
+                (text.empty() ? "as in the host table" : text));
     }
     if (call.clear_nogo && *grain)
         allow_one_again(d, id, **grain);

@@ -17,13 +17,13 @@ Status check_arguments(const SubmitGrain &call) {
     if (call.params.size() == 0) return bad("a grain needs a program");
     if (call.input_length > limits::content_bytes)
         return fail(Code::limit, "the input has " + std::to_string(call.input_length) +
-                                     " bytes, the limit is " + std::to_string(limits::content_bytes));
+                                     " bytes; the limit is " + std::to_string(limits::content_bytes));
     if (call.params.size() > limits::user_frame_bytes)
         return fail(Code::limit, "program, arguments, environment and input are too long together");
     return Status::ok();
 }
 
-// The grains of one call: all that could refuse any of them is looked at before one is recorded.
+// The grains of one call: everything that could refuse any of them is checked before one is recorded.
 struct Submission {
     Draft &d;
     const Caller &caller;
@@ -71,7 +71,7 @@ Shape shape_of(const SubmitGrain &call) {
 bool look_at(Submission &s, const SubmitGrain &call) {
     const GrainKey key{s.key, call.grain};
     if (!s.numbers.insert(call.grain).second)
-        return refuse(s.d, s.caller, s.batch, call, fail(Code::invalid, "it stands in the batch twice"));
+        return refuse(s.d, s.caller, s.batch, call, fail(Code::invalid, "it occurs twice in the batch"));
     if (s.d.state.grain(key)) return meet_existing(s, call, key);
     const Session &session = *s.d.state.session(s.key);
     if (session.damaged.count(call.grain) != 0)

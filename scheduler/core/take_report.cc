@@ -193,7 +193,7 @@ void take_end(Taking &t) {
         if (r.limit) note_move(t.d, t.key, MoveReason::over_limit, r.reason);
         return finish_grain(t);
     }
-    // It runs again from its last checkpoint and writes again what came after that.
+    // It runs again from its last checkpoint, and repeats the output after it.
     if (r.has_checkpoint) take_checkpoint(t);
     const std::string where = t.d.state.host(t.host)->config->name;
     if (!r.innocent) {
@@ -210,7 +210,7 @@ void take_end(Taking &t) {
         note_move(t.d, t.key, MoveReason::given_up, again_and_again(t.old, r.reason));
         return finish_grain(t);
     }
-    t.d.event(name + " given back by " + where + ": " + r.reason);
+    t.d.event(name + " returned by " + where + ": " + r.reason);
     if (why != MoveReason::restarted) note_move(t.d, t.key, why, r.reason);
     if (own_doing) come_back(t.d, t.key, t.host);
     else requeue_front(t.d, t.key, false);

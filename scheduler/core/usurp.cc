@@ -1,4 +1,4 @@
-// S4: at the end of a time slice, when no free slot is left for them, grains of older sessions take
+// At the end of a time slice, when no free slot is left for them, grains of older sessions take
 // the places of grains of younger ones. A tentative launch comes first; only when the server has
 // staged the grain and says that it can run is the other one withdrawn. Until that one has ended the
 // host has one grain more than slots; the server starts the staged one when there is room.
@@ -113,7 +113,7 @@ void staged(Draft &d, const GrainKey &key, HostId id) {
     const std::size_t there = on_slots(d.state, id);
     for (const Usurpation &u : usurpations(d.state, id)) {
         if (u.by != key) continue;
-        // Another grain may have ended meanwhile: then its slot does as well.
+        // Another grain may have ended in the meantime: then its slot does as well.
         if (there <= static_cast<std::size_t>(std::max(0, host.config->slots))) return;
         const std::string older = "session " + to_text(key.session) + " is older";
         d.withdraw(id, u.displaced, u.displaced_lease, false, older);

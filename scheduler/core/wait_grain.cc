@@ -20,7 +20,7 @@ Answer answer_for(const State &state, const SessionKey &key, std::int32_t next) 
         if (session.results[static_cast<std::size_t>(i)] >= 0) return {i, Status::ok()};
     const std::string name = "session " + to_text(key);
     if (in_replay(session.info) && session.damaged.empty())
-        return {-1, fail(Code::replay_end, name + " is closed; its record has no further result")};
+        return {-1, fail(Code::replay_end, name + " is closed, and its record has no further result")};
     const auto count = [&](GrainStatus s) { return session.counts[static_cast<int>(s)]; };
     if (count(GrainStatus::running) > 0) return {};
     if (count(GrainStatus::ready) == 0 && !session.damaged.empty())
@@ -91,8 +91,8 @@ void park(Draft &d, const Caller &caller, const SessionKey &key, const Waiter &w
     if (session_full || of_user >= static_cast<std::int64_t>(limits::parked_waits_per_user))
         return d.refuse(caller, fail(Code::limit, (session_full ? "session " + to_text(key) : key.user) + " has " +
             std::to_string(session_full ? waiters.size() : static_cast<std::size_t>(of_user)) +
-            " calls that wait for results, and may have no more: wait until some are answered, or take many "
-            "results with one call (d_gwait_many)"));
+            " calls waiting for results, which is the limit: wait until some are answered, or take many results with "
+            "one call (d_gwait_many)"));
     waiters.push_back(waiter);
 }
 
@@ -103,7 +103,7 @@ void wait(Draft &d, const Caller &caller, std::int32_t number, const Waiter &cal
     if (call.next < 0 || call.next > info.result_count)
         return d.refuse(caller,
                         fail(Code::invalid, "result " + std::to_string(call.next) +
-                                                " was asked for, session " + to_text(*held) +
+                                                " was requested, but session " + to_text(*held) +
                                                 " has " + std::to_string(info.result_count)));
     const Answer answer = answer_for(d.state, *held, call.next);
     if (answer.index < 0 && answer.status && block) return park(d, caller, *held, call);
@@ -137,7 +137,7 @@ void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call) {
 }
 
 void wait_grains(Draft &d, const Caller &caller, const wire::GwaitMany &call) {
-    if (call.most < 1) return d.refuse(caller, fail(Code::invalid, "no results are wanted"));
+    if (call.most < 1) return d.refuse(caller, fail(Code::invalid, "the number of results wanted must be at least 1"));
     const auto most = std::min(call.most, static_cast<std::int32_t>(limits::batch_grains));
     wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, most, call.next}, call.block);
 }

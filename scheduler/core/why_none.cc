@@ -95,7 +95,7 @@ std::optional<Why> for_ever_not(const Host &host, HostId id, const GrainKey &key
 std::string too_old(const Host &host, const wire::Needed &needed) {
     const std::string what = needed.what.empty() ? "the grain's demands" : needed.what;
     return "host " + host.config->name + " speaks protocol form " + std::to_string(host.form) +
-           ", which cannot carry " + what + ": it needs one that speaks form " + std::to_string(needed.form);
+           ", which cannot carry " + what + ": the grain needs a host that speaks form " + std::to_string(needed.form);
 }
 
 std::string too_old(const State &state, const wire::Demands &demands) {
@@ -111,9 +111,10 @@ std::string why_none_can_run(const State &state, const SessionKey &key) {
     const GrainNumber first = first_ready(session);
     const Grain &g = session.grains.at(first);
     const std::string why = said(state, g), old = too_old(state, g.demands);
-    return "no host can run what remains of session " + to_text(key) + "; for grain " + std::to_string(first) + ": " +
+    return "no host can run the remaining grains of session " + to_text(key) + "; for grain " + std::to_string(first) +
+           ": " +
            hosts_in_words(state, GrainKey{key, first}, g) + (old.empty() ? "" : "; " + old) +
-           (why.empty() ? "; `dcs grain explain` tells more" : "; " + why);
+           (why.empty() ? "; `dcs grain explain` shows more" : "; " + why);
 }
 
 }  // namespace dcs::core

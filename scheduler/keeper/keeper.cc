@@ -22,7 +22,7 @@ Reply open_echo_socket(std::uint32_t family, int *fd) {
 Reply Keeper::answer(std::string_view packet, std::int64_t now_s, int *fd) {
     *fd = -1;
     const std::optional<Request> request = read_packet(packet);
-    if (!request) return say(fail(Code::invalid, "the keeper does not know such a request"));
+    if (!request) return say(fail(Code::invalid, "the keeper does not know this request"));
     return grant(*request, now_s, fd);
 }
 
@@ -52,7 +52,7 @@ Result<const pki::Authority *> Keeper::authority(std::int64_t now_s) {
     return &*authority_;
 }
 
-// How long it is valid goes with the role; whoever asks has no say in it. A bad name or key is refused there.
+// Its validity depends on the role, not on the request. A bad name or key is refused there.
 Reply Keeper::sign(pki::Role role, const std::string &name, const Point &point, std::int64_t now_s) {
     const auto known = authority(now_s);
     if (!known) return say(known.status());

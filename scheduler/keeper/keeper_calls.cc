@@ -57,7 +57,7 @@ std::optional<Request> read_packet(std::string_view bytes) {
     request.number = packet.number;
     request.name = packet.name;
     std::copy(std::begin(packet.point), std::end(packet.point), request.point.begin());
-    // What it makes is what came: nothing hides behind the end of the name or in what is not used.
+    // Encoding the result gives the same bytes: nothing hides behind the end of the name or in unused parts.
     if (!is_one(request) || to_packet(request) != bytes) return {};
     return request;
 }

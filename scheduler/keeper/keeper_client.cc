@@ -44,7 +44,7 @@ Result<std::string> KeeperClient::own_certificate(std::string_view public_key) {
 
 Result<std::string> KeeperClient::certificate(pki::Role role, const std::string &name, std::string_view public_key) {
     const std::optional<Point> point = point_of(public_key);
-    if (!point) return fail(Code::invalid, "it is no public key on the curve P-256");
+    if (!point) return fail(Code::invalid, "it is not a public key on the curve P-256");
     Request request;
     request.ask = role == pki::Role::scheduler ? Ask::own_certificate : Ask::certificate;
     request.role = role == pki::Role::scheduler ? pki::Role::none : role;
@@ -61,8 +61,8 @@ Result<std::string> KeeperClient::settings(Settings which, const std::string &fi
     const Reply reply = call(request, &fd);
     if (!reply.status) return reply.status;
     if (fd < 0)
-        return fail(Code::limit, "the keeper could not hand over " + file + ": this process may open no more files, "
-                                 "raise ulimit -n");
+        return fail(Code::limit, "the keeper could not hand over " + file + ": this process has no file descriptors "
+            "left, raise ulimit -n");
     return read_settings(fd, file, what);
 }
 

@@ -15,7 +15,7 @@
 namespace dcs::keeper {
 namespace {
 
-// Of root's rights: the files of --hosts, --policy and --limits may be anybody's, and echo requests need a raw socket.
+// Of root's rights: files of --hosts, --policy and --limits may belong to any user; echo requests need a raw socket.
 constexpr std::uint64_t kept = 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_CHOWN | 1ull << CAP_FOWNER | 1ull << CAP_NET_RAW;
 
 // Of the user database: files, and what its modules keep elsewhere.
@@ -51,8 +51,8 @@ void run_keeper(int socket, Place place) {
     const Result<bool> fenced = s ? fence_keeper(place) : Result<bool>(s);
     s = fenced.status();
     // What it holds is in no core file, and no process of the same user may look at it.
-    if (s && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) s = fail_errno(Code::io_error, "not to be looked at", errno);
-    // Of what looks up a user on some hosts, sockets to others are part.
+    if (s && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) s = fail_errno(Code::io_error, "prctl PR_SET_DUMPABLE", errno);
+    // Some hosts look up users over sockets.
     if (s) s = give_up_calls({.unix_sockets = true, .owners = true}).status();
     if (!s) log_error(s.text);
     Keeper keeper(std::move(place));

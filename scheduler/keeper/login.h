@@ -6,7 +6,7 @@
 
 namespace dcs::keeper {
 
-// refused: there is no such user here, or he is not of that group. An empty group: everybody is, known here or not.
+// refused: this host has no such user, or the user is not in the group. An empty group: all are, known here or not.
 // May look up names at a server of the site.
 Status check_login(const std::string &user, const std::string &group);
 

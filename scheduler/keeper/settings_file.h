@@ -13,7 +13,7 @@ Result<int> open_settings(const std::string &file, const std::string &what);
 Result<std::string> read_settings(int fd, const std::string &file, const std::string &what);
 Result<std::string> read_settings(const std::string &file, const std::string &what);
 
-// Writes the host table anew without the host's line, everything else as it was; on an error it is as it was.
+// Rewrites the host table without the host's line and otherwise unchanged; on an error it is unchanged.
 Status remove_from_host_table(const std::string &file, const std::string &host);
 
 }  // namespace dcs::keeper

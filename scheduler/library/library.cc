@@ -44,7 +44,7 @@ Status Library::scan(Instant now) {
         if (name.size() == hex_of_directory + 1 && bytes_of_hex(name.substr(0, hex_of_directory)))
             if (Status s = take_directory(name.substr(0, hex_of_directory), now); !s) return s;
     if (names->empty()) return Status::ok();
-    // A name that is seen may still be on its way to the disk; from now on somebody may rely on it.
+    // A name that is seen may still be on its way to the disk; from now on a caller may rely on it.
     if (Status s = disk_.sync_dir(top); !s) return s;
     return disk_.sync_dir("");
 }

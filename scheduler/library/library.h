@@ -6,7 +6,7 @@
 //
 //   library/incoming/<number>       on their way in; a start removes them
 //   library/<2 hex>/<62 hex>        contents; what a start finds is there, but not checked yet
-//   library/damaged/<64 hex>        contents whose bytes have changed, kept for whoever looks
+//   library/damaged/<64 hex>        contents whose bytes have changed, kept for inspection
 //
 // Nothing of this is in the State: which contents grains name is derived from the grains.
 #include <cstdint>
@@ -25,7 +25,7 @@ std::string path_of(const std::string &digest);
 
 struct Job {
     enum class Kind : std::uint8_t {
-        seal,   // check what came and make it a content
+        seal,   // check the uploaded bytes and make them a content
         check   // read a content of before
     };
     Kind kind = Kind::seal;
@@ -63,7 +63,7 @@ public:
     Result<std::string> read(const std::string &digest, std::uint64_t offset, std::uint64_t max);
     // Something was wrong with it: it counts as not checked.
     void doubt(const std::string &digest);
-    // Not here any more: its bytes are wrong.
+    // No longer here: its bytes are wrong.
     void set_aside(const std::string &digest);
     void remove(const std::string &digest);
 

@@ -21,7 +21,7 @@ Status check_bytes(store::Disk &disk, const std::string &path, const Job &job) {
     if (!size) return size.status();
     if (*size != job.size || at != job.size)
         return fail(Code::invalid, "it has " + std::to_string(*size) + " bytes, not " + std::to_string(job.size));
-    return digest.finish() == job.digest ? Status::ok() : fail(Code::invalid, "its bytes are not those of its digest");
+    return digest.finish() == job.digest ? Status::ok() : fail(Code::invalid, "content does not match its SHA-256");
 }
 
 Status make_durable(store::Disk &disk, const Job &job) {
@@ -33,7 +33,7 @@ Status make_durable(store::Disk &disk, const Job &job) {
     failpoint("library.seal.renamed");
     for (const std::string &name : {parent, std::string(directory), std::string()})
         if (s) s = disk.sync_dir(name);
-    // Nobody was told of it. What a start may find of it is whole.
+    // No caller has seen it yet. What a start may find of it is whole.
     if (!s) (void)disk.remove(path);
     return s;
 }

@@ -7,16 +7,16 @@
 namespace dcs::record {
 namespace {
 
-Status does_not_decode() { return damaged("a record does not decode"); }
+Status does_not_decode() { return damaged("the record cannot be decoded"); }
 
 // What a version byte means to this program.
 Status check_version(std::uint8_t found, std::uint8_t released) {
     if (found == record_version || found == released) return Status::ok();
     const std::string has = "it has format " + std::to_string(found);
     if (found > record_version)
-        return fail(Code::protocol, has + ", which a newer release wrote: this scheduler reads formats up to " +
+        return fail(Code::protocol, has + ", written by a newer release: this scheduler reads formats up to " +
                                         std::to_string(record_version));
-    return damaged(has + ", which no release wrote");
+    return damaged(has + ", which no release writes");
 }
 
 template <class T> std::string encode(const T &x) {
@@ -30,7 +30,7 @@ template <class T> std::string encode(const T &x) {
 template <class T> Result<T> decode(std::string_view file, std::uint8_t released, void (*read_0_1)(ByteReader &, T &)) {
     auto body = next_body(file);
     if (!body) return body.status();
-    if (!file.empty()) return damaged("bytes follow its record");
+    if (!file.empty()) return damaged("it continues after its record");
     ByteReader r(*body);
     const std::uint8_t version = r.u8();
     if (Status s = check_version(version, released); !s) return s;
@@ -80,7 +80,7 @@ Result<GrainEntry> next_grain(std::string_view &log) {
 Result<GrainRecord> decode_grain(std::string_view file, const HostIds &ids) {
     auto body = next_body(file);
     if (!body) return body.status();
-    if (!file.empty()) return damaged("bytes follow its record");
+    if (!file.empty()) return damaged("it continues after its record");
     ByteReader r(*body);
     const auto beginning = begin_grain(r);
     if (!beginning) return beginning.status();

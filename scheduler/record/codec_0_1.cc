@@ -75,7 +75,7 @@ struct GrainParts {
             get_var(r, g.incarnation);
             get_var(r, g.sequence);
         }
-        // What a grain has where it does not stand any more was written, too.
+        // Fields of phases that a grain has left were written, too.
         core::Finished end;
         if (has(3)) {
             get_svar(r, end.exit_code);

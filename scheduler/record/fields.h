@@ -229,7 +229,7 @@ template <> struct Fields<core::Trust> {
         using T = core::Trust;
         a.field(1, "codes", &T::codes, "SHA-256 of a code, or of the key of a host that was approved: code");
         a.field(2, "keys", &T::keys, "host: SHA-256 of its grain server's key");
-        a.field(3, "clients", &T::clients, "host from which control programs call: SHA-256 of its key");
+        a.field(3, "clients", &T::clients, "host of control programs: SHA-256 of its key");
         a.field(4, "backups", &T::backups, "host of a backup: SHA-256 of its key");
     }
 };

@@ -29,7 +29,7 @@ Result<std::string_view> next_body(std::string_view &in) {
     if (!r.good()) return damaged("it ends inside a record");
     if (length > max_body || length > r.left()) return damaged("a record is longer than the file");
     const std::string_view body = r.raw(length);
-    if (crc32c(body) != sum) return damaged("a checksum does not fit");
+    if (crc32c(body) != sum) return damaged("a checksum does not match");
     in.remove_prefix(in.size() - r.left());
     return body;
 }

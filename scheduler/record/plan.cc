@@ -158,7 +158,7 @@ void TurnChanges::plan_grain(const core::State &after, const GrainKey &key,
     plan.updates.push_back(std::move(update));
 }
 
-// What the turn adds to the session's log of grains, or all of the log if it is to be written anew;
+// What the turn adds to the session's log of grains, or all of the log if it is to be rewritten;
 // the new lengths in `info`. Records of grains with trees of their own count as live like the
 // others, so the bound is a little generous there.
 std::string TurnChanges::plan_log(const core::State &after, const SessionKey &key,

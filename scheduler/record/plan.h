@@ -4,7 +4,7 @@
 // A grain without a tree of its own lives in its session's log `grains`: each turn that changes it
 // appends its record, the last one counts. A grain with a tree of its own lives in that tree's
 // `status`; the log only says once that there is one, so that a lost tree is noticed. When the
-// log has grown beyond twice its live records + 64 KiB it is written anew.
+// log has grown beyond twice its live records + 64 KiB it is rewritten.
 //
 // The session's tree commits lazily (paper, 4.2): a turn in which grains with trees of their own only
 // changed what their session's event log does not tell does not touch it. Rebuilding takes the newer
@@ -38,7 +38,7 @@ public:
     // Statistics of hosts changed. They wait for a turn that commits anyway, and are in its plan if
     // it is made `with_hosts`.
     bool hosts() const { return hosts_; }
-    // Somebody set something of a host: the plan must be made `with_hosts`.
+    // A setting of a host changed: the plan must be made `with_hosts`.
     bool host_settings() const { return settings_; }
     // Nothing of it has to be on disk before effects may leave.
     bool empty() const { return sessions_.empty() && !auth_ && !settings_ && !trust_ && !handed_over_; }

@@ -41,7 +41,7 @@ private:
 };
 
 // At most `max` bytes from `offset` on; none at or behind the end. `stream`: not input. The
-// checksum is of the whole, so it is looked at when the whole is asked for, and for longer ones up
+// checksum is of the whole, so it is checked when the whole is asked for, and for longer ones up
 // to limits::checked_at_once when the first piece is, if `verified` does not have it. Scrub looks at everything in
 // time.
 Result<std::string> read_piece(store::Store &store, const GrainKey &key, const core::Grain &grain,

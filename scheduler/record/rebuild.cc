@@ -86,7 +86,7 @@ Status read_log(store::Store &store, const SessionKey &key, SessionOnDisk &sessi
     if (session.info.grains_length == 0) return Status::ok();
     const std::string path = session_directory(key) + "/" + grains_file;
     if (session.info.grains_length > max_log)
-        return about(path, fail(Code::io_error, "its recorded length is absurd"));
+        return about(path, fail(Code::io_error, "its recorded length is impossible"));
     auto bytes = store.read(path, 0, session.info.grains_length);
     if (!bytes) return about(path, bytes.status());
     if (bytes->size() < session.info.grains_length)
@@ -146,7 +146,8 @@ Status check_session(const SessionKey &key, const SessionOnDisk &session) {
     for (const auto &[number, g] : session.grains) {
         if (const auto *end = std::get_if<core::Finished>(&g.phase)) {
             const auto place = static_cast<std::size_t>(end->result_index);  // -1 is beyond all
-            if (place >= taken.size() || taken[place]) return wrong(number, " has no place of its own in the order");
+            if (place >= taken.size() || taken[place]) return wrong(number, " has no place of its own in the order of "
+                "results");
             taken[place] = true;
         } else if (const auto *ready = std::get_if<core::Ready>(&g.phase)) {
             queue.emplace_back(ready->queue_position, number);
@@ -157,7 +158,7 @@ Status check_session(const SessionKey &key, const SessionOnDisk &session) {
     std::sort(queue.begin(), queue.end());
     for (std::size_t i = 1; i < queue.size(); ++i)
         if (queue[i].first == queue[i - 1].first)
-            return wrong(queue[i].second, " shares its place in the queue");
+            return wrong(queue[i].second, " has the same place in the queue as another");
     return Status::ok();
 }
 
@@ -203,7 +204,7 @@ public:
         }
         if (Status s = read_tables(); !s) return s;
         if (const std::string wrong = core::check(out_.state); !wrong.empty())
-            return fail(Code::internal, "the rebuilt state contradicts itself: " + wrong);
+            return fail(Code::internal, "the rebuilt state is inconsistent: " + wrong);
         return std::move(out_);
     }
 
@@ -224,7 +225,7 @@ private:
             auto session = read_session(store_, key);
             if (session && !seniorities_.insert(session->info.seniority).second)
                 session = fail(Code::io_error, session_directory(key) +
-                                                   ": it has the seniority of another session");
+                                                   ": another session has the same seniority");
             if (session)
                 add_session(key, *session);
             else if (session.status().code == Code::protocol)
@@ -311,7 +312,7 @@ private:
             !s)
             return s;
         if (Status s = read_table(path(hosts_directory, hosts_file), decode_hosts, "the hosts' statistics",
-                                  "nothing to be done, they begin anew",
+                                  "do nothing; they start from zero",
                                   [this](auto table) {
                                       for (const auto &[name, record] : table) add_host(name, record);
                                   });
@@ -320,14 +321,14 @@ private:
         // Without it no certificate counts.
         if (Status s = read_table(path(trust_directory, trust_file), decode_trust,
                                   "hosts that joined with certificates: they are refused",
-                                  "let them join again: `dcs token create`, then `dcs host join` there",
+                                  "join them again: `dcs token create`, then `dcs host join` on each",
                                   [this](core::Trust trust) { apply(core::SetTrust{std::move(trust)}); });
             !s)
             return s;
         // Without it leases and sequence numbers alone decide what is taken again.
         return read_table(path(handed_over_directory, handed_over_file), decode_handed_over,
-                          "how far the backup's reports were taken in",
-                          "nothing to be done, what comes again is recognised", [this](auto table) {
+                          "the record of which of the backup's reports are recorded",
+                          "do nothing; repeated reports are recognised", [this](auto table) {
                               for (const auto &[host, up_to] : table) apply(core::SetHandedOver{host, up_to});
                           });
     }

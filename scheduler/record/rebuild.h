@@ -1,5 +1,5 @@
 #pragma once
-// Store -> State at the start of the scheduler. What comes out equals the State that was lost,
+// Store -> State at the start of the scheduler. The result equals the State that was lost,
 // but for what is volatile (connections, contacts, confirmed launches). Hosts that grains
 // remember are known by name only (configured == false) until the host table names them.
 #include <functional>
@@ -27,7 +27,7 @@ struct Rebuilt {
 
 // `now` becomes the last contact of every host that is interned here: grace after the start.
 // Fails only when the store itself cannot be listed, or when what verified contradicts itself.
-// `watcher` is told of each session before anything of it is looked at.
+// `watcher` gets each session before any of its files is read.
 using Watcher = std::function<void(const SessionKey &)>;
 Result<Rebuilt> rebuild(store::Store &store, Instant now, const Watcher &watcher = {});
 

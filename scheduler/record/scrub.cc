@@ -21,7 +21,7 @@ constexpr GrainNumber event_log = -1;
 
 }  // namespace
 
-// The grain behind at_; its session may have changed or gone meanwhile.
+// The grain behind at_; its session may have changed or gone in the meantime.
 void Scrub::next_grain(const core::State &state) {
     part_ = 0;
     reading_.reset();
@@ -49,7 +49,7 @@ void Scrub::next_grain(const core::State &state) {
 std::uint64_t Scrub::look_at_part(store::Store &store, const core::Grain &grain,
                                   std::uint64_t bytes) {
     const Place place = place_of(*at_, grain, static_cast<Part>(part_));
-    // Anew if it changed since the last step.
+    // Again from the start if it changed since the last step.
     if (!reading_ || reading_->place.path != place.path || reading_->place.length != place.length ||
         reading_->place.sum != place.sum)
         reading_ = Reading{place, 0, 0};
@@ -76,7 +76,7 @@ std::uint64_t Scrub::look_at_part(store::Store &store, const core::Grain &grain,
     return length;
 }
 
-// As much of it as `bytes` allow; a frame is looked at when all of it is there. Returns what it cost.
+// As much of it as `bytes` allow; a frame is checked when it is complete. Returns what it cost.
 std::uint64_t Scrub::look_at_log(store::Store &store, const core::SessionInfo &info, std::uint64_t bytes) {
     const std::string path = session_directory(at_->session) + "/" + events_file;
     const bool begun_now = !log_;

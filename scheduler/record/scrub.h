@@ -13,7 +13,7 @@ namespace dcs::record {
 
 class Scrub {
 public:
-    // Goes on for about `bytes` bytes. False: it is through; the next call begins anew.
+    // Continues for about `bytes` bytes. False: it is complete; the next call starts again.
     bool step(store::Store &store, const core::State &state, std::uint64_t bytes);
 
     // Grains with damaged contents, until they are found restored. May name some that are gone.
@@ -28,7 +28,7 @@ private:
     struct Log {              // of a session, over several steps
         std::uint64_t at = 0;
         std::string rest;     // the beginning of a frame
-        bool again = false;   // it seemed damaged, and is looked at anew: it may have been replaced meanwhile
+        bool again = false;   // it seemed damaged, and is checked again: it may have been replaced in the meantime
     };
     void next_grain(const core::State &state);
     std::uint64_t look_at_log(store::Store &store, const core::SessionInfo &info, std::uint64_t bytes);
@@ -36,9 +36,9 @@ private:
 
     std::optional<GrainKey> at_;
     int part_ = 0;
-    bool damaged_ = false;  // a part of it that was looked at
+    bool damaged_ = false;  // a checked part of it
     std::optional<Reading> reading_;
-    std::optional<Log> log_;  // nothing: it was looked at, or is not begun
+    std::optional<Log> log_;  // nothing: it is checked, or not begun
     bool log_done_ = false;
     ReadAhead ahead_;
     std::map<GrainKey, std::string> found_;

@@ -15,7 +15,7 @@ struct Doors {
     std::unique_ptr<TlsDoor> tls;  // null: none
 };
 // user.sock and server.sock in `directory` (mode 0600; user.sock for the members of `group` too, unless it is empty or
-// "none"), and the door for other hosts at `tls`, unless it is empty, or both doors (TlsDoor::open). Nobody is heard
+// "none"), and the door for other hosts at `tls`, unless it is empty, or both doors (TlsDoor::open). No message is read
 // before the loop runs.
 Result<Doors> open_doors(net::Loop &loop, keeper::KeeperClient &keeper, const std::string &directory,
                          const std::string &group, const std::string &tls, const std::string &tls_users);

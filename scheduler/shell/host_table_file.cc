@@ -35,7 +35,7 @@ std::string read_seconds(std::string_view key, std::string_view text, Duration &
     const char *end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, s, std::chars_format::fixed);
     if (text.empty() || error != std::errc() || stop != end || !(s >= 0.001 && s <= max_seconds))
-        return std::string(key) + " must be seconds, at least 0.001";
+        return std::string(key) + " must be a number of seconds, at least 0.001";
     value = seconds_of(s);
     return "";
 }
@@ -46,8 +46,8 @@ std::string read_users(std::string_view key, std::string_view text, std::vector<
         users.emplace_back(user);
     }
     if (!users.empty()) return "";
-    return std::string(key) + " must name somebody; leave it out " +
-           (key == "users" ? "to permit everybody" : "to have none");
+    return std::string(key) + " must name at least one user; omit it " +
+           (key == "users" ? "to permit all users" : "to have none");
 }
 
 std::string read_number(std::string_view key, std::string_view text, std::int32_t most, std::int32_t &value) {
@@ -61,7 +61,7 @@ std::string read_addresses(std::string_view key, std::string_view text, std::vec
             return std::string(key) + " must be addresses separated by commas: NAME, NAME:PORT, [IPV6] or [IPV6]:PORT";
         addresses.emplace_back(address);
     }
-    if (addresses.empty()) return std::string(key) + " must name an address; leave it out to have none";
+    if (addresses.empty()) return std::string(key) + " must name an address; omit it to have none";
     return addresses.size() <= max_addresses ? "" : std::string(key) + " has more than 8 addresses";
 }
 
@@ -99,14 +99,14 @@ std::string read_field(std::string_view key, std::string_view value, const HostC
         const auto address = parse_address(value);
         host.backup_at = std::string(value);
         const bool good = address && address->port != 0 && value.size() <= wire::place_bytes;
-        return good ? "" : "address must be NAME:PORT or [IPV6]:PORT, of the backup's door";
+        return good ? "" : "address must be NAME:PORT or [IPV6]:PORT, where the backup listens";
     }
     if (key == "require_confinement") {
         const Result<Rungs> rungs = rungs_of(value);
         if (rungs) host.require_confinement = *rungs;
         return rungs ? "" : std::string(key) + ": " + rungs.status().text;
     }
-    return "there is no setting `" + std::string(key) + "`";
+    return "unknown setting `" + std::string(key) + "`";
 }
 
 // "" or what is wrong with the line.
@@ -118,19 +118,19 @@ std::string read_line(const Words &words, const HostClasses &classes, core::Host
     for (std::size_t i = 1; i < words.size(); ++i) {
         const std::size_t equals = words[i].find('=');
         if (equals == std::string_view::npos || equals == 0)
-            return "`" + std::string(words[i]) + "` is not of the form name=value";
+            return "`" + std::string(words[i]) + "` must have the form name=value";
         const std::string_view key = words[i].substr(0, equals);
-        if (!seen.insert(key).second) return "`" + std::string(key) + "` stands there twice";
+        if (!seen.insert(key).second) return "`" + std::string(key) + "` occurs twice";
         if (std::string wrong = read_field(key, words[i].substr(equals + 1), classes, host); !wrong.empty())
             return wrong;
     }
     const bool other = std::any_of(seen.begin(), seen.end(), [](auto key) { return key != "role" && key != "users"; });
     if (std::find(words.begin(), words.end(), "role=backup") != words.end()) {
         if (seen == std::set<std::string_view>{"role", "address"}) return "";
-        return "the passive backup, role=backup, has address=HOST:PORT and nothing else";
+        return "a line with role=backup must have address=HOST:PORT and no other setting";
     }
-    if (!host.backup_at.empty()) return "address= is for the passive backup, role=backup";
-    if (host.source && other) return "a host of control programs, role=client, has users= and nothing else";
+    if (!host.backup_at.empty()) return "address= requires role=backup";
+    if (host.source && other) return "a line with role=client may have users= and no other setting";
     if (host.interval > host.alert || host.alert > host.limit || host.limit > host.extended)
         return "the times must grow: interval <= alert <= limit <= extended";
     return "";
@@ -171,9 +171,9 @@ Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text,
         core::HostConfig host;
         std::string wrong = read_line(words, classes, host);
         if (wrong.empty() && !names.emplace(host.name, role_of(host)).second)
-            wrong = "host " + host.name + " stands there twice";
+            wrong = "host " + host.name + " occurs twice";
         if (wrong.empty() && !host.backup_at.empty() && std::exchange(backup, true))
-            wrong = "there is a passive backup already: a pool has one";
+            wrong = "the table has a second passive backup: a pool can have only one";
         if (wrong.empty()) hosts.push_back(std::move(host));
         return wrong;
     });

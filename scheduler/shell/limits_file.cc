@@ -32,7 +32,7 @@ std::string read_limit(const Words &words, turn::UserLimits &limits) {
         limits.*n.field = value;
         return "";
     }
-    return "there is no limit `" + std::string(words[0]) + "`";
+    return "unknown limit `" + std::string(words[0]) + "`";
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ Result<turn::UserLimits> parse_limits(std::string_view text, const std::string &
     const Status read = each_line(text, file, [&](const Words &words) -> std::string {
         std::string wrong = read_limit(words, limits);
         if (!wrong.empty()) return wrong;
-        return seen.insert(std::string(words[0])).second ? "" : "`" + std::string(words[0]) + "` stands there twice";
+        return seen.insert(std::string(words[0])).second ? "" : "`" + std::string(words[0]) + "` occurs twice";
     });
     if (!read) return read;
     return limits;

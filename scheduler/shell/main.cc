@@ -41,12 +41,12 @@ Status set_aside_culprit(Suspect &suspect, store::Store &store) {
     const std::string culprit = suspect.culprit();
     const auto session = session_of(culprit);
     if (!session && !culprit.empty())
-        log_error("the scheduler aborted twice while it was reading what " + culprit + " had sent; no session is set "
-                  "aside for that: tell the maintainers, and see the policy's list of users (or the host table)");
+        log_error("the scheduler aborted twice while reading messages of " + culprit + "; no session is set aside: "
+            "report this to the maintainers, and exclude the sender in the policy's list of users or the host table");
     if (!session) return Status::ok();
     const std::string directory = record::session_directory(*session);
     if (!store.list(directory)) return Status::ok();  // it was never saved
-    const std::string why = "the scheduler aborted twice while it was working on it";
+    const std::string why = "the scheduler aborted twice while processing it";
     log_error("session " + culprit + " is set aside: " + why);
     return store.set_aside(directory, why);
 }
@@ -59,7 +59,7 @@ void raise_descriptor_limit() {
     now.rlim_cur = std::min(wanted, now.rlim_max);
     if (::setrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur < wanted)
         log_warn("this process may open " + std::to_string(now.rlim_cur) + " files, " + std::to_string(wanted) +
-                 " would do for all connections: raise ulimit -Hn");
+                 " are needed for all connections: raise ulimit -Hn");
 }
 
 std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &recovery,
@@ -68,8 +68,8 @@ std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &rec
     const std::string sessions = std::string(record::sessions_directory) + "/";
     for (const store::Damage &damage : recovery.damaged)
         if (damage.path.compare(0, sessions.size(), sessions) != 0)
-            rebuilt.push_back({"backing store", damage.path, damage.what, "nothing any more",
-                               "look whether the disk is about to fail"});
+            rebuilt.push_back({"backing store", damage.path, damage.what, "nothing else",
+                               "check the disk"});
     return rebuilt;
 }
 
@@ -112,7 +112,7 @@ Result<store::Identity> name_store(store::Store &store) {
     auto identity = store::read_identity(store);
     if (!identity || (identity->name != 0 && identity->whole)) return identity;
     if (identity->name != 0) {
-        log_error("identity: one of its copies was damaged; written anew");
+        log_error("identity: one of its copies was damaged and has been rewritten");
         const store::CommitResult done = store.commit({store::identity_update(*identity)});
         if (done.answer != store::Answer::done) return done.status;
         return identity;
@@ -131,8 +131,7 @@ Status give_up_the_rest(const std::string &state) {
     const Result<bool> given_up = give_up_files({state});
     if (!given_up) return given_up.status();
     if (!*given_up)
-        log_warn("this kernel has no Landlock: the scheduler keeps its account's rights to files; SECURITY.md says "
-                 "what that means");
+        log_warn("this kernel has no Landlock, so the scheduler keeps its account's rights to files; see SECURITY.md");
     return Status::ok();
 }
 
@@ -164,7 +163,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     auto attached = AttachedFile::open(line.directory + "/attached");
     if (!attached) return attached.status();
     failpoint("shell.start.before_recovery");
-    if (Status s = give_up_the_rest(own->state); !s) return s;  // before a byte is read that somebody else wrote
+    if (Status s = give_up_the_rest(own->state); !s) return s;  // before it reads a byte that others wrote
 
     auto disk = store::open_posix_disk(own->state, keeps_openat2());
     if (!disk) return disk.status();

@@ -26,8 +26,8 @@ std::int32_t *number_of(std::string_view rule, core::Policy &policy) {
 std::string read_rule(const Words &words, core::Policy &policy) {
     const std::string rule(words[0]);
     std::int32_t *number = number_of(rule, policy);
-    if (number == nullptr && rule != "fair_share" && rule != "user") return "there is no rule `" + rule + "`";
-    if (words.size() != 2) return "`" + rule + "` takes one word";
+    if (number == nullptr && rule != "fair_share" && rule != "user") return "unknown rule `" + rule + "`";
+    if (words.size() != 2) return "`" + rule + "` must have exactly one value";
     if (rule == "token_age") {
         const auto age_s = seconds_of_text(words[1]);
         *number = static_cast<std::int32_t>(age_s.value_or(0));
@@ -35,9 +35,9 @@ std::string read_rule(const Words &words, core::Policy &policy) {
     }
     if (rule == "stored_share")
         return read_whole(words[1], *number) && *number >= 0 && *number <= 100
-                   ? "" : rule + " must be a number of per cent, 0 for no such rule";
+                   ? "" : rule + " must be a percentage from 0 to 100; 0 means no limit";
     if (number != nullptr)
-        return read_whole(words[1], *number) && *number >= 0 ? "" : rule + " must be a number, 0 for no limit";
+        return read_whole(words[1], *number) && *number >= 0 ? "" : rule + " must be a number; 0 means no limit";
     if (rule == "user") {
         if (!is_name(words[1])) return "user must be a login name";
         policy.users.emplace_back(words[1]);
@@ -56,7 +56,7 @@ Result<core::Policy> parse_policy(std::string_view text, const std::string &file
         std::string wrong = read_rule(words, policy);
         if (!wrong.empty()) return wrong;
         const std::string said(words[0] == "user" ? "user " + policy.users.back() : std::string(words[0]));
-        return seen.insert(said).second ? "" : "`" + said + "` stands there twice";
+        return seen.insert(said).second ? "" : "`" + said + "` occurs twice";
     });
     if (!read) return read;
     return policy;

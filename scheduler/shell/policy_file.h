@@ -5,10 +5,10 @@
 //   grains_per_user 100000   unfinished grains
 //   running_per_user 64      grains that run at the same time
 //   stored_mb_per_user 5000  what a user has stored: sessions and contents, in MB (default 0: no limit)
-//   stored_share 50          and at most so many per cent of what is free and what he has (0: no such rule)
+//   stored_share 50          and at most this percentage of the free space and the user's data (0: no limit)
 //   probation 3              so many grains blamed on a host in a row: one at a time until one finishes
 //   token_age 24h            that a control program's token stays which holds no session
-//   user ann                 who may call, any number of lines (default: everybody)
+//   user ann                 who may call, any number of lines (default: all)
 #include <string>
 #include <string_view>
 

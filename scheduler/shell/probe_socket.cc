@@ -107,7 +107,7 @@ std::optional<ProbeSocket> echo_probe(const sockaddr_storage &to, std::uint64_t 
 }
 
 Seen look_at(const ProbeSocket &probe) {
-    DCS_REQUIRE(probe.fd >= 0, "only a socket that is open is looked at");
+    DCS_REQUIRE(probe.fd >= 0, "only an open socket is examined");
     if (probe.echo) return look_at_reply(probe);
     int error = 0;
     socklen_t size = sizeof error;

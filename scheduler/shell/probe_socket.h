@@ -1,5 +1,5 @@
 #pragma once
-// One attempt to find out whether anybody is at an address, as a socket to be polled.
+// One attempt to find out whether an address answers, as a socket to be polled.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -20,8 +20,8 @@ struct ProbeSocket {
     std::uint64_t cookie = 0;
 };
 
-// Starts to connect. May settle at once. Out of descriptors or memory: nobody knows,
-// so somebody may be there.
+// Starts to connect. May settle at once. Out of descriptors or memory: unknown,
+// so the host may be alive.
 ProbeSocket connect_probe(const sockaddr_storage &to, std::uint16_t port);
 // Sends an ICMP echo request likewise. Nothing, if this process may not.
 // `raw_socket` opens one where only root may, and answers -1 if it cannot be had.

@@ -18,7 +18,7 @@ constexpr Duration patience = seconds(2);              // for the name, and then
 constexpr Duration look_again = milliseconds(50);      // whether a name is known
 constexpr std::size_t sockets_max = 512;               // the rest of the addresses wait for these
 constexpr std::size_t places_max = 4;                  // of one name
-constexpr std::uint16_t common_ports[] = {7, 22};      // somebody listens or refuses
+constexpr std::uint16_t common_ports[] = {7, 22};      // a live host listens or refuses
 
 }  // namespace
 
@@ -84,7 +84,7 @@ void Prober::work() {
     }
 }
 
-// What was asked meanwhile. False: stop.
+// Probes requested in the meantime. False: stop.
 bool Prober::take_in() {
     std::vector<core::ProbeHost> asked;
     {
@@ -108,7 +108,7 @@ bool Prober::take_in() {
 void Prober::join(std::uint64_t number, Probe &probe, const std::string &text) {
     if (!probe.found.emplace(text, false).second) return;
     const std::optional<Address> address = parse_address(text);
-    if (!address) return;  // nobody can be there
+    if (!address) return;  // no host can be there
     const auto [target, added] = targets_.try_emplace(text);
     target->second.probes.push_back(number);
     ++probe.left;

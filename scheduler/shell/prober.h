@@ -1,5 +1,5 @@
 #pragma once
-// Is anybody there? A thread that asks addresses of overdue hosts: TCP where a port is said (a refusal is
+// Is the host alive? A thread that probes addresses of overdue hosts: TCP where a port is said (a refusal is
 // an answer), else an ICMP echo where the process may send one, else TCP to two ports. All that is asked is
 // under way together, each address once however many hosts name it, and is over after some seconds.
 #include <cstdint>
@@ -31,7 +31,7 @@ public:
     Prober(const Prober &) = delete;
     Prober &operator=(const Prober &) = delete;
 
-    // Never blocks. Above `probes_max` under way the answer is that everybody could be alive.
+    // Never blocks. With more than `probes_max` in progress, the answer is that the host may be alive.
     void ask(const core::ProbeHost &probe);
     std::vector<core::ProbeResult> take();
 

@@ -21,7 +21,7 @@ Status check_options(const SchedulerOptions &options) {
     if (options.tls.empty() && !options.tls_users.empty())
         return fail(Code::invalid, "--tls-users needs --tls: grain servers of other hosts have no door");
     for (const std::string &name : options.master_names())
-        if (!is_name(name)) return fail(Code::invalid, "--master: `" + name + "` is no login name");
+        if (!is_name(name)) return fail(Code::invalid, "--master: `" + name + "` is not a login name");
     return Status::ok();
 }
 
@@ -45,29 +45,30 @@ CommandLine command_line(SchedulerOptions &into) {
     const Takes level = one_of("off|error|warn|info|debug"), mode = one_of("sync|lagging|off");
     return {
         .program = "dcs_scheduler",
-        .purpose = "Hands grains to grain servers and keeps what was acknowledged.",
+        .purpose = "Assigns grains to grain servers and keeps all acknowledged work.",
         .options =
-        {{"dir", &into.directory, "DIR", "its directory: lock, sockets, state/", true},
+        {{"dir", &into.directory, "DIR", "working directory, with lock, sockets and state/", true},
          {"hosts", &into.hosts_file, "FILE", "host table, reread on SIGHUP (default: DIR/hosts)"},
-         {"policy", &into.policy_file, "FILE", "the pool's policy, reread too (default: DIR/policy; may be missing)"},
-         {"limits", &into.limits_file, "FILE", "of each user, reread too (default: DIR/limits; may be missing)"},
+         {"policy", &into.policy_file, "FILE", "the pool's policy, reread on SIGHUP (default: DIR/policy; optional)"},
+         {"limits", &into.limits_file, "FILE", "limits of each user, reread on SIGHUP (default: DIR/limits; optional)"},
          {"tls", &into.tls, "ADDRESS:PORT",
-          "serve grain servers and control programs of other hosts there, with TLS 1.3 (default: this host's only)"},
+          "serve grain servers and control programs of other hosts at this address, with TLS 1.3 (default: only this "
+          "host)"},
          {"tls-users", &into.tls_users, "ADDRESS:PORT",
-          "serve control programs of other hosts there, and at --tls only grain servers and the backup"},
+          "serve control programs of other hosts at this address, and at --tls only grain servers and the backup"},
          {"group", &into.group, "NAME",
-          "its members may call; none: on other hosts also who is unknown here (default: root and this account here, "
-          "members of dcs from other hosts)"},
+          "members may use the pool; none: also users of other hosts without an account here (default: here root and "
+          "this account, from other hosts members of dcs)"},
          {.name = "master", .into = &into.masters, .value = "LOGIN[,..]",
-          .help = "these may give the orders that root may give: scheduler_master", .where = Where::reload,
+          .help = "logins with root's rights in the pool: scheduler_master", .where = Where::reload,
           .list = true},
          {.name = "mirror", .into = &into.mirror, .value = "MODE",
-          .help = "a running copy of the store at the backup: sync (commits wait for it), lagging or off (default)",
+          .help = "keep a copy of the store at the backup: sync (commits wait for it), lagging or off (default)",
           .takes = mode},
          {.name = "log-level", .into = &into.log_level, .value = "LEVEL",
           .help = "off, error, warn, info or debug (default: info)", .where = Where::reload, .takes = level},
          {"accept-lost-turn", &into.accept_lost_turn, "N",
-          "go on without turn N, whose root the last start has named as lost (what it changed is lost)", false,
+          "continue without turn N, which the last start reported as lost (its changes are lost)", false,
           Where::line},
          {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving", false, Where::line}},
         .check = [&into] { return check_options(into); },

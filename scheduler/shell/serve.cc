@@ -26,7 +26,7 @@ namespace {
 
 // With nothing to do for this long, what is committed is synced away into its trees.
 constexpr Duration idle_before_flush = milliseconds(200);
-// So often at least a closed session is packed, or a slice of the disk looked at for damage.
+// At least this often a closed session is packed, or a slice of the disk checked for damage.
 constexpr Duration tidy_when_busy = seconds(1);
 // A flush that found no room is not repeated at once.
 constexpr Duration flush_retry = seconds(10);
@@ -72,7 +72,7 @@ Status Service::run() {
     settings_.manager.tell("READY=1\nSTATUS=serving");
     const Result<bool> given_up = give_up_calls({.process_ends = true});
     if (!given_up) return given_up.status();
-    if (!*given_up) log_warn("this kernel does not filter system calls (seccomp): SECURITY.md says what that means");
+    if (!*given_up) log_warn("this kernel cannot filter system calls (seccomp); see SECURITY.md");
     log_info("serving in " + settings_.directory);
     while (!stopping_) step();
     return stop();
@@ -111,7 +111,7 @@ void Service::step() {
     for (core::ProbeResult &result : prober_.take()) turn_.take_probe_result(std::move(result));
 }
 
-// Nobody has wanted anything for a while: what was put off gets its share. A little of it gets done
+// After a while without requests, postponed work gets its share. A little of it gets done
 // however much is going on.
 void Service::be_idle() {
     const Instant now = boot_clock();
@@ -134,14 +134,14 @@ void Service::storage_answered(storage::StorageThread::Done done) {
     if (done.result.answer != store::Answer::done)
         outside_.fatal("the backing store is in doubt: " + done.result.status.text);
     if (!done.result.status) {
-        log_warn("the backing store waits with its syncs: " + done.result.status.text);
+        log_warn("the backing store delays its syncs: " + done.result.status.text);
         flush_not_before_ = boot_clock() + flush_retry;
     }
 }
 
 // Where the backup's copy counts, a turn is done when it is there too.
 void Service::commit_answered(const store::CommitResult &result) {
-    if (!ended_) return;  // nothing is acknowledged any more
+    if (!ended_) return;  // nothing is acknowledged from here on
     if (result.answer == store::Answer::done) {
         mirror_.committed();
         turn_out_copies();
@@ -157,8 +157,8 @@ void Service::commit_answered(const store::CommitResult &result) {
 
 // The copy at the backup has been made the scheduler: whatever is answered here could be unsaid there.
 void Service::fenced(const std::string &why) {
-    ended_ = fail(Code::refused, why + ". This scheduler must not answer anybody and ends; its state directory is an "
-                                       "old one: keep it aside, and use the new scheduler");
+    ended_ = fail(Code::refused, why + ". This scheduler ends without answering, because its state directory is out "
+                                       "of date: keep it aside, and use the new scheduler");
     log_error(ended_.text);
     stopping_ = true;
 }
@@ -200,7 +200,7 @@ bool Service::about_copy(const net::Arrival &arrival) {
     return backups_.count(arrival.conn) == 0 || mirror_.frame(arrival);
 }
 
-// Whoever is not the backup any more gets nothing more of the store, from the turn on that says so.
+// A host that is no longer the backup gets nothing more of the store, from the turn on that says so.
 void Service::turn_out_copies() {
     for (auto at = backups_.begin(); at != backups_.end();) {
         const auto [conn, peer] = *at++;
@@ -222,7 +222,7 @@ void Service::opened(const net::Arrival &arrival) {
     a.door = arrival.door == doors_.server ? turn::Door::server : turn::Door::user;
     const bool ours = owner_or_root(arrival.peer.uid);
     const auto user = names_.of(arrival.peer.uid, ours, boot_clock());
-    if (keeper_.lost()) return loop_.close(arrival.conn);  // nobody can say who that is
+    if (keeper_.lost()) return loop_.close(arrival.conn);  // the peer cannot be identified
     if (!user) return turn_away(arrival.conn, user.status());
     a.user = *user;
     const std::vector<std::string> &masters = settings_.masters;
@@ -230,7 +230,7 @@ void Service::opened(const net::Arrival &arrival) {
     if (a.door == turn::Door::server && !ours) {
         log_warn("a process of " + a.user + " (pid " +
                             std::to_string(arrival.peer.pid) +
-                            ") came to the grain servers' socket and was turned away");
+                            ") connected to the grain servers' socket and was refused");
         return loop_.close(arrival.conn);
     }
     if (a.door == turn::Door::server) {
@@ -250,10 +250,10 @@ KnownPeer Service::user_of(std::uint32_t uid) {
     return peer;
 }
 
-// What it sends is not read any more.
+// Its further messages are not read.
 void Service::turn_away(ConnId conn, const Status &why) {
-    DCS_REQUIRE(!why, "who is turned away is told why");
-    log_debug("connection " + std::to_string(conn) + " was turned away: " + why.text);
+    DCS_REQUIRE(!why, "a refusal has a reason");
+    log_debug("connection " + std::to_string(conn) + " was refused: " + why.text);
     (void)loop_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text});
     loop_.close(conn);
 }
@@ -303,11 +303,11 @@ void Service::readable(int watch) {
     if (const auto conn = server_processes_.ended(watch)) turn_.take_end(*conn);
 }
 
-// Nobody can say any more who calls, and no certificate be made: whoever starts the scheduler begins it all again.
+// Without it callers cannot be identified and no certificate be issued: the scheduler has to be restarted.
 void Service::keeper_is_gone() {
     if (!keeper_.gone() || stopping_) return;
-    ended_ = fail(Code::unreachable, "the scheduler's keeper " + keeper_.how_it_ended() + ", and the scheduler stops: "
-                  "start it again. Nothing is lost; programs and grain servers come back by themselves");
+    ended_ = fail(Code::unreachable, "the scheduler's keeper " + keeper_.how_it_ended() + ", so the scheduler stops: "
+        "restart it. Nothing is lost; programs and grain servers reconnect by themselves");
     log_error(ended_.text);
     stopping_ = true;
 }
@@ -351,8 +351,8 @@ Status Service::reread_settings() {
     auto tables = read_tables();
     if (!change || !tables) {
         const Status why = !change ? change.status() : tables.status();
-        configuration_.refuse(!change ? "the old configuration, host table, policy and limits stay"
-                                      : "the old host table, policy and limits stay", why);
+        configuration_.refuse(!change ? "the old configuration, host table, policy and limits remain in effect"
+                                      : "the old host table, policy and limits remain in effect", why);
         return why;
     }
     configuration_.take(*change);
@@ -366,7 +366,7 @@ Status Service::remove_host_line(const std::string &host) {
     if (Status s = keeper_.remove_host(host); !s) return s;
     auto tables = read_tables();
     if (!tables) {
-        log_error("the old host table, policy and limits stay: " + tables.status().text);
+        log_error("the old host table, policy and limits remain in effect: " + tables.status().text);
         return tables.status();
     }
     take_tables(std::move(*tables));

@@ -98,9 +98,9 @@ private:
     std::map<ConnId, Afar> backups_;           // on other hosts; copies: this connection is for the copy of the store
     Doors doors_;
     bool stopping_ = false;
-    Status ended_;  // why it stops, if nobody told it to
+    Status ended_;  // why it stops, if not by request
     Instant last_activity_{}, last_tidy_{};
-    bool tidying_ = false;  // the commit in flight is nobody's wish
+    bool tidying_ = false;  // no caller waits for the commit in flight
     Instant flush_not_before_{};
 };
 

@@ -1,10 +1,10 @@
 #pragma once
 // Which session was being worked on when the scheduler aborted. A session that makes it abort twice
 // running is set aside, so that one damaged entity cannot keep the others from being served.
-// Where what somebody sent was about no session of his own, he is noted instead: nobody can have the session of
+// If a message was not about a session of its sender, the sender is noted instead: no user can have the session of
 // another set aside (scheduler/turn/concerns.h decides who is noted).
 // It is a small file that is mapped into memory: noting a session costs a copy of its name, and what
-// was noted outlives the process (not a power failure, after which there is nobody to blame).
+// was noted outlives the process (not a power failure, for which no session is to blame).
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +21,7 @@ std::optional<SessionKey> session_of(const std::string &text);
 class Suspect {
 public:
     // The file is made if it is missing. From here on SIGABRT, SIGSEGV and their like are noted in
-    // it; SIGKILL is not, it is nobody's fault here. One per process.
+    // it; SIGKILL is not, it is no session's fault. One per process.
     static Result<std::unique_ptr<Suspect>> open(const std::string &path);
     ~Suspect();
     Suspect(const Suspect &) = delete;

@@ -24,7 +24,7 @@ net::Limits door_limits() {
     return limits;
 }
 
-// Somebody on another host cannot do much with "every address of that machine".
+// A user on another host cannot use "every address of that machine".
 std::string told_address(net::TcpAddress address, std::uint16_t port) {
     char name[256] = "";
     if ((address.host == "0.0.0.0" || address.host == "::") && ::gethostname(name, sizeof name - 1) == 0)
@@ -35,7 +35,7 @@ std::string told_address(net::TcpAddress address, std::uint16_t port) {
 
 }  // namespace
 
-// A key of our own that is never written down: it is made and certified anew at each start.
+// A key of our own that is never written down: it is generated and certified at each start.
 Status TlsDoor::renew() {
     if (key_.empty()) key_ = pki::new_key();
     auto issued = keeper_.own_certificate(*pki::public_key_of(key_));
@@ -88,7 +88,7 @@ Result<std::unique_ptr<TlsDoor>> TlsDoor::open(net::Loop &loop, keeper::KeeperCl
         door->main_.roles.insert(door->main_.roles.end(), {pki::Role::client, pki::Role::program});
     }
     if (Status s = door->open(door->main_, "--tls", address); !s) return s;
-    log_info("other hosts are served at " + door->main_.told + " with TLS 1.3; the pool's authority is " +
+    log_info("serving other hosts at " + door->main_.told + " with TLS 1.3; the pool's authority is " +
              in_words(door->authority_.fingerprint));
     return door;
 }
@@ -126,7 +126,8 @@ void TlsDoor::look_after(Instant now) {
     set_to_s_ = set_to_s;
     look_at_ = now + look_pause;
     if (authority_.not_after_s - wall_clock_s() < 365 * pki::day_s)
-        log_warn("the certificate of the pool's authority expires within a year: all hosts must join anew before that");
+        log_warn("the certificate of the pool's authority expires within a year: all hosts must join again before "
+                 "that");
     if (!pki::wants_renewal(own_, wall_clock_s())) return;
     Status renewed = renew();
     for (const Entrance *entrance : {&main_, users_ ? &*users_ : nullptr}) {

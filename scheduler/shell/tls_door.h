@@ -22,7 +22,7 @@ public:
                                                  const std::string &address, const std::string &users);
 
     bool is(net::Door door) const { return door == main_.door || (users_ && door == users_->door); }
-    // As hosts of the role are told.
+    // As given to hosts of the role.
     const std::string &address(core::HostRole role) const {
         return role == core::HostRole::client && users_ ? users_->told : main_.told;
     }
@@ -31,7 +31,7 @@ public:
     Result<wire::Begun> issue(const core::SendProgram &program) const;  // without its token
     // Renews our own certificate in time, and when the wall clock was set.
     void look_after(Instant now);
-    // Somebody did not get in: into the log, but not as often as he likes.
+    // A peer was refused: logged, but at a limited rate.
     void refused(Instant now, const std::string &address, const std::string &why);
 
 private:
@@ -52,7 +52,7 @@ private:
     Entrance main_;
     std::optional<Entrance> users_;
     Instant look_at_{};
-    std::int64_t set_to_s_ = 0;  // the wall clock when it was looked at, less the boot clock
+    std::int64_t set_to_s_ = 0;  // the wall clock when it was last read, less the boot clock
     Instant second_{};       // in which `told_lines_` lines were written
     int told_lines_ = 0, untold_ = 0;
 };

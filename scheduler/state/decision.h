@@ -32,7 +32,7 @@ struct SetBackupHost { BackupHost host; };        // volatile
 struct SetWaiters { SessionKey key; std::vector<Waiter> waiters; };  // volatile
 struct SetHandedOver { std::string host; HandedOver up_to; };
 struct SetBackup { BackupLink link; };            // volatile
-struct SetWaitingCall { std::string host; WaitingCall call; };  // volatile; none: it does not wait any more
+struct SetWaitingCall { std::string host; WaitingCall call; };  // volatile; none: it no longer waits
 // Bytes for the store, besides the entities. Appends carry the recorded old length.
 enum class File : std::uint8_t {
     session_inputs,   // append: packed specs of small grains

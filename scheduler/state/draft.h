@@ -43,7 +43,7 @@ public:
     void call_back(HostId host, const GrainKey &key, Incarnation incarnation, std::string reason);
     void follow_up(Input input) { out_.follow_ups.push_back(std::move(input)); }
     void event(std::string text) { out_.events.push_back(std::move(text)); }
-    // Who asked for what, and what the answer is that the draft has for him by now; unless that was told already.
+    // Who asked for what, and the draft's answer so far; unless it is already logged.
     void audit(const Caller &caller, const std::string &what);
 
     // Next free position at either end of the session's queue.

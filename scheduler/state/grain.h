@@ -52,7 +52,7 @@ struct GrainFiles {
 
 // What decides where a grain may run, but for what is its own (nogo). The ready grains of one shape
 // stand in one queue, so that a host looks at one of each. Memory is rounded down to a power of
-// two, and programs fall into a few groups, so that nobody can make many shapes of one class.
+// two, and programs fall into a few groups, so that no user can make many shapes of one class.
 struct Shape {
     std::uint32_t host_class = 0;
     std::uint8_t thrash_bits = 0, memory_bits = 0, program_group = 0;
@@ -170,7 +170,7 @@ struct Grain : DurableGrain {
 
 Shape shape_of(const Grain &g);
 
-// Settled, with a tree of its own that is not worth one any more.
+// Settled, with a tree of its own that it no longer needs.
 bool packable(const Grain &g);
 
 }  // namespace dcs::core

@@ -45,7 +45,7 @@ struct SubmitGrains { std::int32_t session = 0; std::shared_ptr<const std::vecto
 // A d_get_auth; the shell drew the token at random.
 struct BeginControl { std::string ident; Token fresh{}; TokenHash fresh_hash{}; std::int64_t wall_s = 0; };
 
-// The same connection's certificate anew: for the key that `request` was signed with.
+// Renews the same connection's certificate: for the key that `request` was signed with.
 struct RenewProgram { std::string public_key; TokenHash key{}; std::int64_t wall_s = 0; };
 
 // A session from an export, validated and packed by the turn.
@@ -58,7 +58,7 @@ struct ImportContent {
     Payload inputs, results, events;  // of the session's append files
     std::vector<ImportedFile> files;
 };
-// content is null when nothing was uploaded on this connection (any more).
+// content is null if this connection has no upload, or no longer.
 struct ImportSession { std::int32_t number = 0; bool replace = false; std::shared_ptr<const ImportContent> content; };
 
 // The shell drew the token at random and knows where the TLS door is.
@@ -124,7 +124,7 @@ struct BeginProgram {
     TokenHash key{};
     Token fresh{};
     TokenHash fresh_hash{};
-    Status login;                // ok: he is known here, and of the group
+    Status login;                // ok: the login is known here, and in the group
     std::int64_t wall_s = 0;
 };
 struct ServerCallIn { ConnId conn = 0; HostId host = no_host; wire::CallIn call; };
@@ -144,7 +144,7 @@ struct ServerEnded { ConnId conn = 0; };
 struct Tick {};                                   // core.next_deadline() has passed
 struct HostTable { std::vector<HostConfig> hosts; };  // read at the start or reread
 struct PolicyTable { Policy policy; };            // the same
-// What came of ProbeHost. Of each group: did any address answer? Nothing if it has none.
+// The outcome of ProbeHost. Of each group: did any address answer? Nothing if it has none.
 struct ProbeResult {
     HostId host = no_host;
     std::uint32_t probe = 0;

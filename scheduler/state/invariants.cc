@@ -54,7 +54,7 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
     require(g.lease <= g.incarnation, "its lease is above the highest one");
     require(g.lessee == no_host || known(g.lessee), "remembers an unknown host");
     require(g.old_lease.host == no_host || (known(g.old_lease.host) && g.old_lease.lease != g.lease),
-            "an older lease that cannot be");
+            "an impossible older lease");
     require(g.moves->size() <= limits::moves_kept, "too many moves are kept");
     for (const HostId id : nogo) {
         require(known(id), "nogo names an unknown host");
@@ -68,16 +68,16 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
     require(0 <= g.known && g.known <= info.shown, "submitted after results that were not handed out");
     require(!killed || (0 <= killed->after && killed->after <= info.shown),
             "killed after results that were not handed out");
-    require(g.told <= g.sequence, "something was shown that it did not have");
+    require(g.told <= g.sequence, "something was shown that it does not have");
     require(g.demands->attempts >= 1 && g.failures <= g.demands->attempts, "more failures than attempts");
     require(g.is_over() || g.failures < g.demands->attempts,
-            "no attempt left, not finished");
+            "no attempt left, but not finished");
     const std::uint64_t held =
         g.out_length + g.err_length + g.checkpoint_length + g.message_length;
     require(g.own_tree || !g.params_own_file, "parameters without a place");
     require(g.own_tree || g.is_over() || held == 0, "contents without a place");
-    require(packable(g) == (session.packable.count(number) != 0), "packable or not?");
-    require(session.damaged.count(number) == 0, "damaged and not");
+    require(packable(g) == (session.packable.count(number) != 0), "packable and not packable");
+    require(session.damaged.count(number) == 0, "damaged and not damaged");
     require(g.input_position <= g.input_length, "input position beyond its input");
     require(g.params_own_file || g.params_offset + g.params_length <= info.inputs_length,
             "parameters beyond the session's inputs");
@@ -145,7 +145,7 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
     require(saved == session.saved_us, name + "the processor time that checkpoints saved differs from its grains'");
     require(with_files == session.with_files, name + "the number of grains with files differs");
     for (const GrainNumber number : session.packable)
-        require(session.grains.count(number) != 0, name + "a packable grain is not there");
+        require(session.grains.count(number) != 0, name + "a packable grain is missing");
     for (const GrainNumber number : session.results) holes += number == -1;
     require(static_cast<std::int32_t>(session.results.size()) == std::max(0, info.result_count) &&
                 info.result_count - holes == counts[static_cast<int>(GrainStatus::finished)],
@@ -161,7 +161,7 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
             name + "seniority was never given out");
     for (const Waiter &w : session.waiters)
         require(w.conn != 0 && w.next >= 0 && w.next <= info.result_count,
-                name + "a waiter that cannot be answered");
+                name + "a waiter without a possible answer");
 }
 
 void Checker::check_hosts() {
@@ -190,7 +190,7 @@ void Checker::check_hosts() {
     require(deadlines == state.deadlines, "deadlines differ from the hosts");
     require(lapses == state.lapses, "when marks lapse differs from the hosts");
     require(lacking == state.lacking, "missing programs differ from the hosts");
-    require(state.waiting_calls.empty() || state.backup.patience != Instant::never(), "first calls wait for ever");
+    require(state.waiting_calls.empty() || state.backup.patience != Instant::never(), "first calls never time out");
 }
 
 void Checker::check_stored() {
@@ -219,7 +219,7 @@ void Checker::check_indexes() {
     std::map<ConnId, std::set<SessionKey>> parked;
     std::set<std::uint64_t> seniorities;
     for (const auto &[key, why] : state.set_aside)
-        require(!state.session(key), "session " + to_text(key) + " is there and set aside");
+        require(!state.session(key), "session " + to_text(key) + " is both present and set aside");
     for (const auto &[key, session] : state.sessions) {
         require(seniorities.insert(session.info.seniority).second, "two sessions of one seniority");
         const bool closed = session.info.status == SessionStatus::terminated;
@@ -245,8 +245,8 @@ void Checker::check_indexes() {
         for (const GrainKey &key : running[i])
             if (state.grain(key)->ahead) ahead[i].insert(key), crowded.insert(static_cast<HostId>(i));
     require(ahead == state.ahead && crowded == state.crowded, "grains that wait for a slot differ from their hosts");
-    require(resting == state.resting, "grains that rest differ");
-    require(circling == state.circling, "grains that come back and back differ");
+    require(resting == state.resting, "pausing grains differ");
+    require(circling == state.circling, "repeatedly returned grains differ");
     require(users == state.users, "counts of users differ from their sessions");
     require(contents == state.contents, "contents that grains name differ");
     check_stored();

@@ -77,7 +77,7 @@ struct HostConfig {
     std::uint32_t host_class = 1;
     std::int32_t slots = 1;
     Duration interval = seconds(300), alert = seconds(900), limit = seconds(1800), extended = seconds(7200);
-    std::vector<std::string> users;                // permitted; empty: everybody
+    std::vector<std::string> users;                // permitted; empty: all
     std::int32_t cores = 0;                        // 0: as many as slots
     std::int32_t memory_mb = 0;                    // for grains that say what they need; 0: what it reports as free
     // Asked when it is overdue and runs grains: "name" or "name:port".
@@ -186,10 +186,10 @@ struct Policy {
     bool fair_share = false;         // users with fewer running grains go first, then seniority
     std::int32_t sessions_per_user = 0, grains_per_user = 0, running_per_user = 0;
     std::int32_t stored_mb_per_user = 0;  // of disk: sessions and contents
-    std::int32_t stored_share = 50;  // most that a user may have of what is free and what he has, in percent
+    std::int32_t stored_share = 50;  // limit of a user, in percent of the free space and the user's data
     std::int32_t probation = 0;      // so many grains blamed in a row: one grain at a time until one finishes
     std::int32_t token_age_s = static_cast<std::int32_t>(limits::token_age_s);  // that a token stays without sessions
-    std::vector<std::string> users;  // who may call; empty: everybody
+    std::vector<std::string> users;  // who may call; empty: all
     bool operator==(const Policy &) const = default;
 };
 // Of one user's active sessions.
@@ -223,7 +223,7 @@ struct JoinCode {
 struct Trust {
     std::map<TokenHash, JoinCode> codes;
     std::map<std::string, TokenHash> keys;  // by host: whose certificates count, by the hash of their key
-    std::map<std::string, TokenHash> clients;  // the same of the hosts from which control programs call
+    std::map<std::string, TokenHash> clients;  // the same of the hosts of control programs
     std::map<std::string, TokenHash> backups;  // likewise
     const std::map<std::string, TokenHash> &of(HostRole r) const { return this->*place(r); }
     std::map<std::string, TokenHash> &of(HostRole r) { return this->*place(r); }

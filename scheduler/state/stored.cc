@@ -6,7 +6,7 @@ namespace dcs::core {
 namespace {
 
 std::uint64_t moved(std::uint64_t from, std::int64_t by) {
-    DCS_REQUIRE(by >= 0 || from >= static_cast<std::uint64_t>(-by), "more is taken from a user than he has stored");
+    DCS_REQUIRE(by >= 0 || from >= static_cast<std::uint64_t>(-by), "more is taken from a user than is stored");
     return from + static_cast<std::uint64_t>(by);
 }
 
@@ -55,7 +55,7 @@ void Stored::count(Content &content, const std::string &user, std::int64_t more)
     charge(user, 0, has ? bytes : -bytes);
 }
 
-// What nobody has and the library does not keep is forgotten.
+// A content without users that the library does not keep is forgotten.
 void Stored::tidy(const std::string &digest) {
     const auto found = contents_.find(digest);
     if (found != contents_.end() && !found->second.size && found->second.uses.empty()) contents_.erase(found);

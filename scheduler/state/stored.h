@@ -20,8 +20,8 @@ struct UserStored {
     bool operator==(const UserStored &) const = default;
 };
 
-// A content of the library counts once for each user who has it: by a grain of his that names it, or because he
-// brought it. Of contents of before the scheduler's start that is known of those that grains name.
+// A content of the library counts once for each user who has it: by a grain that names it, or because the user
+// uploaded it. Of contents from before the scheduler's start, only those that grains name have known users.
 class Stored {
 public:
     const std::map<std::string, UserStored> &users() const { return users_; }
@@ -37,7 +37,7 @@ public:
     void came(const std::string &digest, std::uint64_t size);
     void brought(const std::string &digest, const std::string &user);
     void gone(const std::string &digest);
-    // Is it somebody's: did a user bring it, or does a grain name it?
+    // Does it have a user: did one upload it, or does a grain name it?
     bool is_had(const std::string &digest) const;
     // Is it this user's?
     bool has(const std::string &user, const std::string &digest) const;
@@ -48,7 +48,7 @@ public:
 private:
     struct Content {
         std::optional<std::uint64_t> size;         // not known: named by a grain, but not in the library
-        std::map<std::string, std::int64_t> uses;  // by user, how many of his grains name it, and 1 if he brought it
+        std::map<std::string, std::int64_t> uses;  // by user, how many grains name it, and 1 if the user uploaded it
         std::set<std::string> brought;
         bool operator==(const Content &) const = default;
     };
@@ -56,7 +56,7 @@ private:
     void charge(const std::string &user, std::int64_t sessions, std::int64_t contents);
     void tidy(const std::string &digest);
 
-    std::map<std::string, UserStored> users_;      // nobody who has nothing
+    std::map<std::string, UserStored> users_;      // only users who have something
     std::map<std::string, Content> contents_;
     std::uint64_t sessions_ = 0;                   // of all users
     std::optional<std::uint64_t> free_;
@@ -64,11 +64,11 @@ private:
 };
 
 struct State;
-// May the user store so much more? limit, in words, if not. The pool's rules hold for everybody, the share of what is
+// May the user store so much more? limit, in words, if not. The pool's rules hold for all, the share of what is
 // free for those without privilege.
 Status check_stored(const State &state, const std::string &user, bool privileged, std::uint64_t more);
-// Is there room for what a grain of his has reported? Where others have something stored too, the last of the disk is
-// for who has less than his share.
+// Is there room for the report of this user's grain? If others have something stored too, the last of the disk is
+// for users below their share.
 bool may_report(const State &state, const std::string &user, std::uint64_t more);
 
 }  // namespace dcs::core

@@ -98,11 +98,11 @@ Decoded Turn::decode_one(const Arrival &arrival) {
         return decode(context, arrival);
     } catch (const std::bad_alloc &) {
         Decoded refused;
-        refused.note = "there is no memory for a message of " + std::to_string(arrival.payload.size()) + " bytes";
+        refused.note = "no memory is left for a message of " + std::to_string(arrival.payload.size()) + " bytes";
         refused.close = is_link(connections_.find(arrival.conn)->door);  // a server says it again
         if (!refused.close)
             refused.reply = wire::ErrorReply{static_cast<std::int32_t>(Code::limit), "the scheduler has no memory for "
-                                             "this call: repeat it later, or make it smaller"};
+                "this call: repeat it later, or make it smaller"};
         return refused;
     }
 }
@@ -138,10 +138,10 @@ void Turn::say(Level level, const Line &line) {
 void Turn::tell_left_out() {
     for (const auto &[sender, count] : lines_.left_out(now_))
         outside_.log(Level::warning, "audit: " + std::to_string(count) + " more lines about " + sender +
-                                         " were left out in the last minute");
+                                         " were suppressed in the last minute");
 }
 
-// No Arrival follows our own close, so the core is told like this.
+// No Arrival follows our own close, so the core learns of it here.
 void Turn::hang_up(ConnId conn) {
     outside_.close(conn);
     uploads_.drop(conn);

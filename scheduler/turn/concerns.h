@@ -1,8 +1,8 @@
 #pragma once
 // Who is suspected if the process aborts over an input or an effect (scheduler/shell/suspect.h). A session is only if
 // its owner, an operator, or a host that has a grain of it is behind that; otherwise who sent it is named. What a
-// request says about itself is a claim until it is authorised: whoever could have others' sessions blamed could have
-// them set aside.
+// request says about itself is a claim until it is authorised: otherwise a sender
+// could have others' sessions set aside.
 #include <string>
 
 #include "scheduler/state/decision.h"
@@ -11,13 +11,13 @@
 namespace dcs::turn {
 
 struct Concern {
-    SessionKey session;  // the empty key: nobody's in particular
-    std::string sender;  // if it is no session: a user, or "host NAME"; empty: nobody
+    SessionKey session;  // the empty key: no particular one
+    std::string sender;  // if it is no session: a user, or "host NAME"; empty: none
 };
 
 Concern concerns(const core::State &state, const core::Input &input);
 Concern concerns(const Connections &connections, const core::Effect &effect);
-// What came over this connection and is not understood yet.
+// What arrived over this connection and is not decoded yet.
 Concern concerns(const Connection &who);
 
 // Who is behind an input, "user ann", "host h1" or "address 10.0.0.7", as it was proved and not as it is claimed;

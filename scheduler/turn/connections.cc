@@ -5,12 +5,12 @@ namespace dcs::turn {
 Status Connections::add(ConnId conn, const Arrival &opened) {
     if (table_.size() >= limits::connections)
         return fail(Code::limit, "the scheduler has " + std::to_string(limits::connections) +
-                                     " connections, no more are taken; try again later");
+                                     " connections, which is the limit: try again later");
     if (opened.door == Door::user) {
         std::size_t &mine = per_user_[opened.user];
         if (mine >= limits_.connections)
             return fail(Code::limit, opened.user + " has " + std::to_string(mine) + " connections to the scheduler, "
-                                     "connections allows " + std::to_string(limits_.connections) +
+                "but the limit `connections` is " + std::to_string(limits_.connections) +
                                      ": end some control programs");
         ++mine;
     }

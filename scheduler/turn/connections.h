@@ -16,7 +16,7 @@ struct Connection {
     std::string user;
     bool privileged = false;
     core::Certified certified;
-    Instant ends = Instant::never();  // with the certificate of a program or dcs_begin, whatever clock is set meanwhile
+    Instant ends = Instant::never();  // with the certificate of a program or dcs_begin, even if the wall clock is set
     std::string address;
     bool greeted = false;        // its Hello or FirstCall was seen
     core::HandedOver promised;   // server: what the backup has of it, said before its FirstCall
@@ -32,13 +32,13 @@ public:
     Status add(ConnId conn, const Arrival &opened);
     Connection *find(ConnId conn);
     const Connection *find(ConnId conn) const;
-    // False if it was not known (any more).
+    // False if it was unknown or already gone.
     bool erase(ConnId conn);
     // Of dcs_begin of that host, and of control programs there.
     std::vector<ConnId> programs_of(const std::string &host) const;
     std::size_t count() const { return table_.size(); }
     void set_limits(const UserLimits &limits) { limits_ = limits; }
-    // The host whose link `conn` is, by the State; no_host if it is nobody's.
+    // The host whose link `conn` is, by the State; no_host if it is none of theirs.
     core::HostId host_of(ConnId conn, const core::State &state);
 
 private:

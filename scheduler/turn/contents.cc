@@ -8,19 +8,19 @@
 namespace dcs::turn {
 namespace {
 
-// An upload that has stood still for so long is dropped; its peer begins anew.
+// An upload that has stalled for this long is dropped; its peer starts again.
 constexpr Duration stalled_after = seconds(60);
 
 std::string name_of(const std::string &digest) { return "content " + wire::digest_text(digest); }
 
 Status check_piece(const wire::PutContent &piece) {
-    if (piece.digest.size() != limits::digest_bytes) return fail(Code::invalid, "a content is named by 32 bytes");
+    if (piece.digest.size() != limits::digest_bytes) return fail(Code::invalid, "a content digest must have 32 bytes");
     if (piece.total > limits::content_bytes)
         return fail(Code::limit, "a content has at most " + std::to_string(limits::content_bytes) +
-                                     " bytes, this one " + std::to_string(piece.total));
+                                     " bytes, but this one has " + std::to_string(piece.total));
     const bool empty = piece.bytes.empty() && piece.total != 0;
     if (empty || piece.offset > piece.total || piece.bytes.size() > piece.total - piece.offset)
-        return fail(Code::invalid, name_of(piece.digest) + ": this piece is none of its bytes");
+        return fail(Code::invalid, name_of(piece.digest) + ": this piece is outside the content");
     return Status::ok();
 }
 
@@ -65,7 +65,7 @@ Status Contents::check(const std::vector<wire::GrainFile> &files, const Holder &
     return Status::ok();
 }
 
-// ---- what comes in ------------------------------------------------------------------------
+// ---- uploads ------------------------------------------------------------------------------
 
 void Contents::put(const Peer &peer, const wire::PutContent &piece, const core::State &state) {
     if (Status s = check_piece(piece); !s) return refuse_put(peer, piece.digest, s);
@@ -80,10 +80,10 @@ void Contents::put(const Peer &peer, const wire::PutContent &piece, const core::
     const auto found = uploads_.find(key);
     const bool follows = found != uploads_.end() && found->second.total == piece.total && !found->second.sealing;
     if (!follows || found->second.next != piece.offset) {
-        // A server learns where to go on; a control program begins anew.
+        // A server learns where to continue; a control program starts again.
         if (peer.server) return answer_put(peer, piece.digest, follows ? found->second.next : 0);
         return refuse_put(peer, piece.digest, fail(Code::not_found, name_of(piece.digest) +
-            ": this piece does not follow what was uploaded on this connection; begin again"));
+            ": this piece does not continue the upload on this connection; start again"));
     }
     Upload &upload = found->second;
     upload.peer = peer;
@@ -100,7 +100,7 @@ void Contents::put(const Peer &peer, const wire::PutContent &piece, const core::
 Status Contents::begin(const Peer &peer, const wire::PutContent &piece, const core::State &state) {
     const auto found = uploads_.find(Key{peer.conn, piece.digest});
     if (found != uploads_.end() && found->second.sealing)
-        return fail(Code::invalid, name_of(piece.digest) + " came whole and is being checked: wait for the answer");
+        return fail(Code::invalid, name_of(piece.digest) + " is complete and being checked: wait for the answer");
     if (found != uploads_.end()) forget(found);
     if (Status s = check_room(peer, piece.total, state); !s) return s;
     auto temporary = library_->begin(piece.total);
@@ -123,7 +123,8 @@ Status Contents::check_room(const Peer &peer, std::uint64_t size, const core::St
         return s;
     if (own >= limits::content_uploads_each || uploads_.size() >= limits::content_uploads)
         return fail(Code::limit, std::to_string(own) + " uploads of " + peer.owner + " and " +
-                                     std::to_string(uploads_.size()) + " of all are under way: wait for one to end");
+                                     std::to_string(uploads_.size()) + " in total are in progress: wait until one "
+                                                                       "ends");
     return Status::ok();
 }
 
@@ -152,7 +153,7 @@ void Contents::sealed(const library::JobDone &done, core::State &state) {
         library_->set(digest, done.job.size, outside_.now());
         stored.came(digest, done.job.size);
     } else {
-        outside_.log(Level::warning, name_of(digest) + " was not taken: " + done.status.text);
+        outside_.log(Level::warning, name_of(digest) + " was not accepted: " + done.status.text);
     }
     std::vector<Key> others;
     for (auto it = uploads_.begin(); it != uploads_.end();) {
@@ -220,7 +221,7 @@ void Contents::send(const Peer &peer, const std::string &digest, std::uint64_t o
     if (!content) {
         const auto why = damaged_.find(digest);
         return refuse_want(peer, digest, fail(Code::not_found, "the library does not have " + name_of(digest) +
-            (why == damaged_.end() ? std::string() : " any more: " + why->second)));
+            (why == damaged_.end() ? std::string() : " any longer: " + why->second)));
     }
     if (content->checked) return send_now(peer, digest, offset, max);
     const bool first = checking_.count(digest) == 0;
@@ -235,7 +236,7 @@ void Contents::checked(const library::JobDone &done, core::Stored &stored) {
     const std::string &digest = done.job.digest;
     const std::vector<Parked> parked = std::move(checking_[digest]);
     checking_.erase(digest);
-    const bool there = library_->find(digest) != nullptr;  // it may have been swept meanwhile
+    const bool there = library_->find(digest) != nullptr;  // it may have been swept in the meantime
     if (there && done.status) {
         library_->set(digest, done.job.size, outside_.now());
     } else if (there && (done.status.code == Code::invalid || done.status.code == Code::not_found)) {
@@ -243,7 +244,7 @@ void Contents::checked(const library::JobDone &done, core::Stored &stored) {
         stored.gone(digest);
         damaged_[digest] = done.status.text;
         outside_.log(Level::error, name_of(digest) + " is damaged and was set aside: " + done.status.text +
-                                       "; submit a grain with it again, and it is uploaded anew");
+                                       "; submit a grain with it again to upload it anew");
     }
     for (const Parked &p : parked) {
         if (done.status || !library_->find(digest))
@@ -257,7 +258,7 @@ void Contents::send_now(const Peer &peer, const std::string &digest, std::uint64
     const std::uint64_t total = library_->find(digest)->size;
     auto bytes = library_->read(digest, offset, std::min<std::uint64_t>(max, limits::content_piece_bytes));
     if (bytes && offset < total && bytes->empty()) {
-        // It became shorter since it was checked: it is looked at again, set aside, and then refused.
+        // It became shorter since it was checked: it is checked again, set aside, and then refused.
         library_->doubt(digest);
         return send(peer, digest, offset, max);
     }

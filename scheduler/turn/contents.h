@@ -1,7 +1,7 @@
 #pragma once
 // The library as control programs and grain servers see it: who may put and ask, what is on its way in, who
 // waits for a job. None of it needs a turn: nothing of the State changes, and what was said about a
-// content is true by the library's own syncs. After a lost connection its peer begins anew.
+// content is true by the library's own syncs. After a lost connection its peer starts again.
 #include <deque>
 #include <map>
 #include <memory>
@@ -23,8 +23,8 @@ struct Peer {
     bool privileged = false;   // a user who is not limited by what is free
 };
 
-// For whom contents exist: a user has those that he brought whole, and those that a grain of his names. Of others he
-// learns nothing by their digests, or a digest would find out what short secrets of theirs are.
+// For whom contents exist: users have those that they uploaded whole, and those that their grains name. Of others they
+// learn nothing by digest, or guessed digests would reveal short secrets.
 struct Holder {
     const core::Stored &stored;
     const std::string &user;
@@ -50,7 +50,7 @@ public:
     // Is it here, and did this host bring it, or has the user of the grain that made it the same already? What a host
     // did not bring lately it brings again.
     bool has(const wire::GrainFile &output, const std::string &host, const Holder &holder) const;
-    bool use(const wire::GrainFile &file, const Holder &holder);  // here and his, and it counts as asked for
+    bool use(const wire::GrainFile &file, const Holder &holder);  // here and the holder's, and it counts as used
     // not_found, naming the first content of these that is not here. Those that are count as asked for.
     Status check(const std::vector<wire::GrainFile> &files, const Holder &holder);
 
@@ -58,7 +58,7 @@ public:
     // Who has stored what is kept in step from tell() on, which says what is there.
     void tell(core::Stored &stored) const;
     void done(const library::JobDone &done, core::State &state);
-    // In an idle moment: uploads that stand still go, and a few contents that nobody names or asks for.
+    // In an idle moment: stalled uploads go, and a few contents that no grain names and no peer requests.
     void sweep(const core::State &state, core::Stored &stored);
     // never() while there is nothing that could go.
     Instant sweep_wakeup() const;
@@ -94,7 +94,7 @@ private:
     std::map<std::string, std::string> sealing_;               // digest -> temporary of the job
     std::map<std::string, std::vector<Parked>> checking_;      // digest -> who waits for it
     struct Brought {
-        std::deque<std::string> unowned;  // nobody had it yet
+        std::deque<std::string> unowned;  // without an owner yet
         std::deque<std::string> last;     // whose bytes it showed
     };
     std::map<std::string, Brought> of_hosts_;  // by "host NAME"

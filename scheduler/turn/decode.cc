@@ -32,10 +32,10 @@ Decoded nonsense(std::string text) {
     return d;
 }
 
-// Servers are told by a closed link; they repeat everything after reconnecting.
+// Servers learn it from the closed link; they repeat everything after reconnecting.
 Decoded greet(DecodeContext &context, Connection &who, const wire::Hello &hello) {
     if (!hello.token.empty() && hello.token.size() != std::tuple_size<Token>::value)
-        return nonsense("an authorization token has 32 bytes, this one has " +
+        return nonsense("an authorization token must have 32 bytes, but this one has " +
                         std::to_string(hello.token.size()));
     who.greeted = true;
     who.has_token = !hello.token.empty();
@@ -168,7 +168,7 @@ Decoded import_session(DecodeContext &context, const Arrival &arrival, const Con
     return d;
 }
 
-// What is wrong with a submission before its session is looked at; nothing for other calls.
+// What is wrong with a submission, without its session; nothing for other calls.
 std::optional<wire::ErrorReply> refuse_submission(DecodeContext &context, const Holder &holder,
                                                   const wire::AnyMessage &message) {
     const auto check = [&](const wire::GrainSpec &spec) {
@@ -208,10 +208,10 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     const core::Party party = who.certified.host.empty() ? core::Party::user : core::Party::program;
     const auto no_request = [&] { return nonsense(kind + " is not a request of a control program"); };
     if (!core::may_say(party, message)) return no_request();
-    if (!who.greeted) return nonsense("a connection begins with Hello, not with " + kind);
+    if (!who.greeted) return nonsense("a connection must begin with Hello, not with " + kind);
     core::UserCall call;
     call.caller = caller_of(arrival, who);
-    // Once more when it is decided; but what is answered here must not come from just anybody either.
+    // Checked again when it is decided; but answers given here also need an authorised caller.
     if (Status s = core::check_user(context.state, call.caller); !s) return refuse(s.code, std::move(s.text));
     if (Status s = core::check_program(context.state, call.caller); !s) return refuse(s.code, std::move(s.text));
     const Holder holder{context.state.stored, who.user, who.privileged};
@@ -292,16 +292,16 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
     Decoded d;
     if (who.backup || about_backup(message)) return backup_frame(context, arrival, who, std::move(message));
     if (auto *call = std::get_if<wire::FirstCall>(&message)) {
-        if (who.greeted) return hang_up("a grain server made its first call twice on one link");
+        if (who.greeted) return hang_up("a grain server sent FirstCall twice on one link");
         who.greeted = true;
         d.input = core::ServerFirstCall{
             arrival.conn, std::make_shared<const wire::FirstCall>(std::move(*call)), who.certified, who.promised,
             false, newest_form_of(arrival.header)};
         return d;
     }
-    if (!who.greeted) return hang_up("a server's link begins with FirstCall, not with " + kind);
+    if (!who.greeted) return hang_up("a server's link must begin with FirstCall, not with " + kind);
     const core::HostId host = context.connections.host_of(arrival.conn, context.state);
-    if (host == core::no_host) return hang_up("");  // refused, or its host called in anew
+    if (host == core::no_host) return hang_up("");  // refused, or its host called in again
     if (auto *call = std::get_if<wire::CallIn>(&message)) {
         d.input = core::ServerCallIn{arrival.conn, host, *call};
     } else if (auto *peeked = std::get_if<wire::Peeked>(&message)) {
@@ -309,7 +309,8 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
     } else if (about_contents(context, arrival, host, message)) {
         return d;
     } else if (auto *report = std::get_if<wire::GrainReport>(&message)) {
-        if (report->last_seq == UINT32_MAX) return hang_up("a report of an increment after which there is no number");
+        if (report->last_seq == UINT32_MAX) return hang_up("the increment's sequence number leaves no room for a next "
+                                                           "one");
         const bool ours = counts(context.state, host, *report);
         const Holder holder{context.state.stored, report->key.user};
         const std::string &name = context.state.host(host)->config->name;
@@ -317,14 +318,14 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
         if (const auto *file = ours ? missing_output(*report, here) : nullptr) {
             d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq, true, wire::Verdict::later};
             d.note = "grain " + to_text(wire::key_of(report->key)) + " ended before the library has its " +
-                     to_text(*file) + "; its server brings it again";
+                     to_text(*file) + "; its server repeats the report";
             return d;
         }
         if (ours && !core::may_report(context.state, report->key.user, brought_by(*report))) {
             d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq, report->ended,
                                       wire::Verdict::later};
-            d.note = "grain " + to_text(wire::key_of(report->key)) + " has to wait with what it reports: its user has "
-                     "more than his share of the scheduler's disk, which is nearly full";
+            d.note = "grain " + to_text(wire::key_of(report->key)) + " must report later: its user exceeds the share "
+                                                                     "of the scheduler's disk, which is nearly full";
             return d;
         }
         d.input = core::ServerReport{
@@ -362,9 +363,9 @@ Status check_spec(const wire::GrainSpec &spec) {
     if (spec.input.size() > limits::input_bytes)
         return fail(Code::limit, "the input has " + std::to_string(spec.input.size()) +
                                      " bytes, at most " + std::to_string(limits::input_bytes) +
-                                     " go inline; give it as a file or a descriptor");
+                                     " fit inline; pass it as a file or a descriptor");
     if (spec.directory.size() > limits::path_bytes || has_nul(spec.directory))
-        return fail(Code::invalid, "the working directory is not a path");
+        return fail(Code::invalid, "the working directory must be a path");
     if (spec.label.size() > limits::label_bytes)
         return fail(Code::limit, "the label has more than " + std::to_string(limits::label_bytes) +
                                      " bytes");

@@ -7,10 +7,10 @@ namespace dcs::turn {
 namespace {
 
 Decoded backup_comes(const Arrival &arrival, Connection &who, const wire::BackupCall &call) {
-    if (who.greeted) return hang_up("a backup's first message came second");
-    // A grain server's certificate makes nobody the backup, who may report for all.
+    if (who.greeted) return hang_up("a backup sent its first message twice");
+    // A grain server's certificate does not make its owner the backup, which may report for all.
     if (who.door != Door::backup && (!who.certified.host.empty() || !who.privileged))
-        return hang_up("host " + who.certified.host + " posed as the backup");
+        return hang_up("host " + who.certified.host + " claimed to be the backup");
     who.greeted = who.backup = true;
     Decoded d;
     d.input = core::BackupCame{arrival.conn, call.store, who.certified};
@@ -19,13 +19,13 @@ Decoded backup_comes(const Arrival &arrival, Connection &who, const wire::Backup
 
 Decoded take_over(DecodeContext &context, const Arrival &arrival, wire::HandOver &message) {
     if (message.report.last_seq == UINT32_MAX)
-        return hang_up("a report of an increment after which there is no number");
+        return hang_up("the increment's sequence number leaves no room for a next one");
     Decoded d;
     core::ReportHandedOver input{arrival.conn, std::move(message.host), message.number, nullptr};
     const auto here = [&](const wire::GrainFile &f) { return context.contents.has(f); };
     if (const wire::GrainFile *file = missing_output(message.report, here))
         d.note = "grain " + to_text(wire::key_of(message.report.key)) + " ended, but its " + to_text(*file) +
-                 " did not come: its end does not count";
+                 " is missing: its end does not count";
     else
         input.report = std::make_shared<const wire::GrainReport>(std::move(message.report));
     d.input = std::move(input);
@@ -46,11 +46,11 @@ Decoded certified_backup_frame(DecodeContext &context, const Arrival &arrival, C
     if (!core::may_say(core::Party::backup, message))
         return hang_up(std::string(wire::kind_name(message)) + " is not a message of the backup");
     if (!who.backup && !std::holds_alternative<wire::BackupCall>(message))
-        return hang_up("a backup's link begins with BackupCall");
+        return hang_up("a backup's link must begin with BackupCall");
     const auto *renew = std::get_if<wire::RenewCertificate>(&message);
     if (!renew) return backup_frame(context, arrival, who, std::move(message));
     if (context.state.backup.conn != arrival.conn)
-        return hang_up("a backup wants a new certificate on a link that is not, or not any more, the backup's");
+        return hang_up("a certificate for the backup was requested on a link that is not, or no longer, the backup's");
     return renewal(context.outside, who, *renew);
 }
 
@@ -61,7 +61,7 @@ bool about_backup(const wire::AnyMessage &message) {
 Decoded backup_frame(DecodeContext &context, const Arrival &arrival, Connection &who, wire::AnyMessage message) {
     if (const auto *call = std::get_if<wire::BackupCall>(&message)) return backup_comes(arrival, who, *call);
     if (const auto *held = std::get_if<wire::HeldByBackup>(&message)) {
-        if (who.greeted) return hang_up("a grain server spoke of the backup after its first call");
+        if (who.greeted) return hang_up("a grain server mentioned the backup after its first call");
         who.promised = core::HandedOver{held->store, held->number};
         return {};
     }

@@ -1,5 +1,5 @@
 #pragma once
-// What comes of an arrived frame, and what decoding one needs.
+// The outcome of decoding a frame, and what decoding needs.
 #include <optional>
 #include <string>
 #include <utility>

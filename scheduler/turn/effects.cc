@@ -33,7 +33,7 @@ Result<wire::GrainSpec> Effects::read_spec(const GrainKey &key, const core::Grai
     auto packed = record::read_params(store_, key, grain);
     if (!packed) return packed.status();
     auto spec = wire::unpack_spec(*packed);
-    if (!spec) return fail(Code::io_error, "its recorded parameters do not decode");
+    if (!spec) return fail(Code::io_error, "its recorded parameters cannot be decoded");
     return spec;
 }
 
@@ -213,29 +213,28 @@ void Effects::act(const core::ReplyDoctor &e) {
         if (key.grain < 0 && state_.session(key.session))
             reply.problems.push_back({"event log of session " + to_text(key.session), what.substr(0, what.find(": ")),
                                       what.substr(std::min(what.size(), what.find(": ") + 2)),
-                                      "the session itself runs; what became of it cannot be told whole",
+                                      "the session itself keeps running; its history is incomplete",
                                       "restore the file while the scheduler is stopped"});
         else if (state_.grain(key))
             reply.problems.push_back({"grain " + to_text(key), what.substr(0, what.find(": ")),
                                       what.substr(std::min(what.size(), what.find(": ") + 2)),
-                                      "reading it is an error; if it is needed to start the grain, that "
-                                      "is tried again and again",
-                                      "restore the file, or kill the grain and submit it anew"});
+                                      "reading it fails; if the grain needs it to start, the start is retried",
+                                      "restore the file, or kill the grain and submit it under another number"});
     for (const auto &[digest, what] : contents_.damaged())
         reply.problems.push_back({"library", library::path_of(digest), what,
                                   "grains that name it cannot start or be read",
-                                  "submit a grain with the same file: it is uploaded anew"});
+                                  "submit a grain with the same file to upload it anew"});
     const auto room = store_.space();
     if (room && room->free_bytes < limits::disk_low_bytes)
         reply.problems.push_back({"backing store", "",
                                   "its disk has only " + std::to_string(room->free_bytes >> 20) +
                                       " MiB free",
-                                  "calls are refused when it is full", "make room"});
+                                  "calls are refused when the disk is full", "free disk space"});
     if (room && !room->reserve)
         reply.problems.push_back({"backing store", "reserve", "its reserve for a full disk is used up",
                                   "every call that needs more room is refused",
-                                  "make room; the reserve is made anew by the next call"});
-    // As many as a list has rows; a doctor who is told more cannot do more.
+                                  "free disk space; the next call recreates the reserve"});
+    // As many as a list has rows: a longer list would not help the reader.
     if (reply.problems.size() > limits::query_rows) reply.problems.resize(limits::query_rows);
     outside_.send(e.conn, std::move(reply), e.request);
 }
@@ -257,7 +256,7 @@ Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain,
     auto checkpoint = record::read_checkpoint(store_, key, grain);
     if (!checkpoint) return checkpoint.status();
     if (grain.input_position > wire::input_length(*spec))
-        return fail(Code::io_error, "its recorded input is shorter than what it has read");
+        return fail(Code::io_error, "its recorded input is shorter than the part that it has read");
     launch.argv = std::move(spec->argv);
     launch.env = std::move(spec->env);
     launch.directory = std::move(spec->directory);
@@ -277,14 +276,14 @@ Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain,
 
 void Effects::act(const core::SendLaunch &e) {
     const core::Grain *grain = state_.grain(e.key);
-    // A later input of the same turn took the lease back: nobody must start it any more.
+    // A later input of the same turn took the lease back: no host may start it now.
     if (!grain || grain->status() != core::GrainStatus::running ||
         grain->lease != e.head.incarnation)
         return;
     wire::Launch launch = e.head;
     if (Status s = complete_launch(e.key, *grain, launch); !s) {
         outside_.log(Level::error, "grain " + to_text(e.key) + " cannot be launched: " + s.text +
-                                       "; it is tried again, kill it if the file is lost");
+                                       "; the scheduler tries again; kill the grain if the file is lost");
         wire::LaunchResult result;
         result.key = wire::wire_of(e.key);
         result.incarnation = e.head.incarnation;
@@ -301,7 +300,8 @@ void Effects::act(const core::SendLaunch &e) {
 void Effects::act(const core::Reread &e) {
     const Status s = outside_.reread_settings();
     if (s) return outside_.send(e.conn, wire::Done{}, e.request);
-    outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), "the old settings stay: " + s.text},
+    outside_.send(e.conn,
+                  wire::ErrorReply{static_cast<std::int32_t>(s.code), "the old settings remain in effect: " + s.text},
                   e.request);
 }
 
@@ -329,8 +329,8 @@ void Effects::act(const core::SendProgram &e) {
 void Effects::act(const core::RemoveHostLine &e) {
     const Status s = outside_.remove_host_line(e.host);
     if (s) return outside_.send(e.conn, wire::Done{}, e.request);
-    const std::string text = "host " + e.host + " is out of the pool and what it had as a certificate is revoked, but "
-                             "its line stays in the host table, take it out there: " + s.text;
+    const std::string text = "host " + e.host + " is removed from the pool and its certificate is revoked, but its "
+                                                "line is still in the host table: remove it by hand: " + s.text;
     outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), text}, e.request);
 }
 

@@ -54,7 +54,7 @@ Status Page::add_params(const GrainKey &key, const core::Grain &g, wire::Exporte
     auto packed = inputs_.read_whole(store_, record::place_of(key, g, record::Part::params));
     if (!packed) return packed.status();
     auto spec = wire::unpack_spec(*packed);
-    if (!spec) return fail(Code::io_error, "its recorded parameters do not decode");
+    if (!spec) return fail(Code::io_error, "its recorded parameters cannot be decoded");
     row.spec = std::move(*spec);
     row.input = {row.spec.input.size(), true, std::move(row.spec.input)};
     row.spec.input.clear();

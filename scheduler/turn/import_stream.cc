@@ -105,7 +105,7 @@ void ImportReader::Import::keep_params(wire::ExportedGrain &g, Grain &grain) {
     inputs_ += packed;
 }
 
-// What is not finished needs all that it names; of the rest what came back must be readable. The parameters
+// What is not finished needs all that it names; of the rest, returned files must be readable. The parameters
 // are those of the submission again.
 Status ImportReader::Import::keep_files(wire::ExportedGrain &g, Grain &grain, const Holder &holder,
                                         Contents &contents) {

@@ -17,9 +17,10 @@ std::int64_t cost_of(const Arrival &arrival) {
 }
 
 Status too_much(const std::string &user, const std::string &what, const std::string &limit, std::size_t most) {
-    return fail(Code::limit, user + " has " + what + " waiting for the scheduler, " + limit + " allows " +
-                                 std::to_string(most) + ": wait for answers before sending more, or join requests "
-                                 "to batches");
+    return fail(Code::limit, user + " has " + what + " waiting for the scheduler, but the limit `" + limit +
+        " allows " +
+                                 std::to_string(most) + ": wait for answers before sending more, or combine requests "
+                                                        "into batches");
 }
 
 }  // namespace
@@ -55,7 +56,7 @@ bool Intake::has_share(const Lane &lane, const UserLimits *share) {
                                                           lane.turn_bytes < share->bytes_per_turn));
 }
 
-// One frame of each in turn, of those who have credit left; when nobody has, everybody gets some. Who owes more than
+// One frame of each lane in turn that has credit left; when none has, all get some. A lane that owes more than
 // that is passed over some times.
 Intake::Lane *Intake::Group::next(const UserLimits *share) {
     if (count == 0) return nullptr;

@@ -45,7 +45,7 @@ public:
 
     // `user`: the login name behind a user's connection.
     void put(Door door, const std::string &user, Arrival arrival, bool privileged = false);
-    // A named error (limit) if what this user has waiting is as much as he may have; ends of connections are always
+    // A named error (limit) if what this user has waiting is at its limit; ends of connections are always
     // taken. Nothing for other doors: their connections are counted.
     Status room_for(Door door, const std::string &user, const Arrival &arrival) const;
     // The next; none: nothing waits but of users who had their share of this turn.

@@ -14,7 +14,7 @@ namespace dcs::turn {
 
 class LineBudget {
 public:
-    // May one more line about this sender be written? Empty: nobody's in particular, always.
+    // May one more line about this sender be written? Empty: no particular one, always.
     bool allow(const std::string &sender, Instant now);
     // Once a minute: of whom how many lines were left out since the last time.
     std::vector<std::pair<std::string, std::size_t>> left_out(Instant now);

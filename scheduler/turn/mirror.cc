@@ -12,7 +12,7 @@ namespace {
 
 // What a page costs beside its bytes.
 constexpr std::uint64_t page_bytes = 256;
-// Commits that have waited so long for the copy are told of in the log.
+// The log names commits that have waited this long for the copy.
 constexpr Duration patience = seconds(5);
 // So long, at most, turns wait while a new copy takes the last changes. Less than the above, when
 // the Service looks again.
@@ -66,8 +66,8 @@ void Mirror::gone(ConnId conn) {
     whole_ = false;
     trouble_ = "the backup is not connected";
     if (attachment_ == Attachment::attached)
-        outside_.log(Level::warning, "the backup's copy of the store is away: commits wait for it; `dcs backup detach` "
-                                     "lets them go on without");
+        outside_.log(Level::warning, "the backup's copy of the store is disconnected: commits wait for it; `dcs "
+                                     "backup detach` continues without it");
 }
 
 void Mirror::refuse(ConnId conn, const std::string &why) {
@@ -84,16 +84,15 @@ void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
     if (seen > ours.epoch && !planted("mirror.no_fence")) {
         outside_.send(conn, wire::Refused{"this scheduler's epoch has ended"}, 0);
         return outside_.fenced("the backup's copy has been made the scheduler of this pool (epoch " +
-                               std::to_string(seen) + ", here it is " + std::to_string(ours.epoch) + ")");
+                               std::to_string(seen) + ", here " + std::to_string(ours.epoch) + ")");
     }
     if (call.name != 0 && !same)
-        return refuse(conn, "it holds the copy of another store, which is not overwritten: `dcs backup promote` makes "
-                            "that the scheduler's; if nobody wants it, remove `mirror` from the backup's directory "
-                            "while the backup is stopped");
+        return refuse(conn, "it holds the copy of another store, which is not overwritten: to use that copy, run `dcs "
+                            "backup promote`; to discard it, stop the backup and remove `mirror` from its directory");
     if (same && call.epoch == ours.epoch && call.turn > last_turn_)
         return refuse(conn, "its copy is ahead (turn " + std::to_string(call.turn) + ", here " +
-                                std::to_string(last_turn_) + "): this state directory is an old one; `dcs backup "
-                                "promote` makes the copy the scheduler's");
+                                std::to_string(last_turn_) + "): this state directory is out of date; `dcs backup "
+                                                             "promote` makes the copy the scheduler's");
     if (conn_ != 0 && conn_ != conn) outside_.close(conn_);
     conn_ = conn;
     trouble_.clear();
@@ -117,7 +116,7 @@ void Mirror::told_contents(const wire::MirrorContents &told) {
     compare_contents();
     const bool reachable = backlog_.empty() ? next_turn_ > last_turn_ : backlog_.front().turn <= next_turn_;
     if (!whole_) begin_copy("the backup has none");
-    else if (!reachable) begin_copy("the backup's has missed too much");
+    else if (!reachable) begin_copy("the backup's copy has missed too much");
 }
 
 void Mirror::acknowledged(const wire::MirrorHas &has) {
@@ -142,9 +141,9 @@ void Mirror::settle() {
     if (!there || setup_.mode != MirrorMode::sync || attachment_ == Attachment::attached) return;
     if (const Status s = outside_.remember(Attachment::attached); !s)
         return outside_.log(Level::error,
-                            "commits do not wait for the backup's copy, because that cannot be recorded: " + s.text);
+                            "commits do not wait for the backup's copy, because this cannot be recorded: " + s.text);
     attachment_ = Attachment::attached;
-    outside_.log(Level::info, "the backup has a copy of the store, as of turn " + std::to_string(copied_) +
+    outside_.log(Level::info, "the backup has a copy of the store up to turn " + std::to_string(copied_) +
                                   ": from now on commits wait for it");
 }
 
@@ -157,8 +156,8 @@ void Mirror::asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t reques
     if (const Status s = outside_.remember(Attachment::detached); !s)
         return answer(wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text, 0});
     attachment_ = Attachment::detached;
-    outside_.log(Level::warning, "audit: the scheduler's account asked to detach the backup's copy of the store: done; "
-                                 "commits go on without until it is as far as the store again");
+    outside_.log(Level::warning, "audit: the scheduler's account detached the backup's copy of the store; commits do "
+                                 "not wait until the copy is up to date");
     answer(status());
     settle();
 }
@@ -186,20 +185,20 @@ wire::MirrorStatus Mirror::status() const {
 
 std::vector<wire::ProblemRow> Mirror::problems() const {
     if (setup_.mode == MirrorMode::off || attachment_ == Attachment::attached || (conn_ != 0 && whole_)) return {};
-    const std::string affects = "if this disk is lost, so is what has been acknowledged since turn " +
+    const std::string affects = "if this disk is lost, so is all work acknowledged since turn " +
                                 std::to_string(copied_);
     if (attachment_ == Attachment::detached)
         return {{"the backup's copy of the store", "", "it is detached: commits do not wait for it", affects,
-                 "start the backup (`dcs up`); it ends by itself when the copy is as far as the store"}};
+                 "start the backup (`dcs up`); the copy is attached again when it is up to date"}};
     if (conn_ != 0)
-        return {{"the backup's copy of the store", "", "it is being made", affects, "wait until it is whole"}};
+        return {{"the backup's copy of the store", "", "it is incomplete", affects, "wait until it is complete"}};
     return {{"the backup's copy of the store", "", "there is none: " + trouble_, affects,
              "start the backup (`dcs up`), or do what `dcs backup status` says"}};
 }
 
 // ---- what is committed --------------------------------------------------------------------
 
-// The last changes of a copy are few; but nobody waits for a backup that does not take them.
+// The last changes of a copy are few; but commits do not wait for a backup that does not take them.
 bool Mirror::settling() const {
     return making_ && making_->settling_since && outside_.now() < *making_->settling_since + settle_patience;
 }
@@ -213,7 +212,7 @@ bool Mirror::holds() const {
 void Mirror::look(Instant now) {
     if (!holds()) {
         holding_since_.reset();
-        if (std::exchange(holding_logged_, false)) outside_.log(Level::info, "commits do not wait any more");
+        if (std::exchange(holding_logged_, false)) outside_.log(Level::info, "commits no longer wait");
         return;
     }
     if (!holding_since_) holding_since_ = now;
@@ -221,7 +220,8 @@ void Mirror::look(Instant now) {
     holding_logged_ = true;
     outside_.log(Level::warning, "commits wait for the backup's copy of the store" +
                                      (trouble_.empty() ? "" : " (" + trouble_ + ")") +
-                                     ": nobody is answered meanwhile; `dcs backup detach` lets them go on without it");
+                                     ": calls are not answered in the meantime; `dcs backup detach` continues without "
+                                     "it");
 }
 
 Instant Mirror::next_look() const {
@@ -242,7 +242,7 @@ void Mirror::committed(std::vector<CopiedTurn> turns) {
     if (backlog_held_ <= setup_.backlog_bytes || backlog_.size() <= 1) return;
     backlog_.clear();
     backlog_held_ = 0;
-    if (conn_ != 0 && contents_told_) begin_copy("the backup's is too far behind");
+    if (conn_ != 0 && contents_told_) begin_copy("the backup's copy is too far behind");
 }
 
 // ---- contents, turns ----------------------------------------------------------------------
@@ -296,7 +296,7 @@ bool Mirror::send_content() {
 
 bool Mirror::send_turn() {
     if (backlog_.empty() || next_turn_ > backlog_.back().turn) return false;
-    DCS_REQUIRE(next_turn_ >= backlog_.front().turn, "a turn that the copy needs is not there any more");
+    DCS_REQUIRE(next_turn_ >= backlog_.front().turn, "a turn that the copy needs is no longer there");
     const Backlog &turn = backlog_[next_turn_ - backlog_.front().turn];
     wire::MirrorPage next;
     next.step = wire::MirrorStep::turn;

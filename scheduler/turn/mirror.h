@@ -1,6 +1,6 @@
 #pragma once
 // The scheduler's side of the running copy that the backup holds of the store (docs/BACKUP.md): each committed turn is
-// sent to it, in order; a copy that is not there yet, or has missed too much, is first made anew, file by file, while
+// sent to it, in order; a copy that does not exist yet, or has missed too much, is first remade, file by file, while
 // turns go on. It stands beside the Turn, which knows nothing of it: in mode `sync` the Service does not tell the Turn
 // that a commit is done before holds() says no.
 //
@@ -30,7 +30,7 @@ enum class MirrorMode : std::uint8_t { off, lagging, sync };
 std::optional<MirrorMode> mirror_mode_of(std::string_view word);
 const char *word_of(MirrorMode mode);
 
-// Whether commits wait for the copy; durable, outside of the store. `detached`: somebody let them go on without.
+// Whether commits wait for the copy; durable, outside of the store. `detached`: an operator let them continue without.
 enum class Attachment : std::uint8_t { never, attached, detached };
 
 struct CopiedTurn { std::uint64_t turn = 0; std::string root; };
@@ -46,7 +46,7 @@ public:
     virtual void log(Level level, const std::string &line) = 0;
     // Durable when it returns ok.
     virtual Status remember(Attachment attachment) = 0;
-    // Another scheduler has been made of the copy: this one must not acknowledge anything any more.
+    // Another scheduler has been made of the copy: this one must no longer acknowledge anything.
     virtual void fenced(const std::string &why) = 0;
 };
 
@@ -57,18 +57,18 @@ public:
         MirrorMode mode = MirrorMode::off;
         Attachment attachment = Attachment::never;
         std::uint64_t window_bytes = 8u << 20;    // on their way at a time
-        std::uint64_t backlog_bytes = 64u << 20;  // turns kept for a copy that is behind; then it is made anew
+        std::uint64_t backlog_bytes = 64u << 20;  // turns kept for a copy that is behind; then it is remade
     };
     // `store` and `library` outlive it, and are read by pump(true) and came() only.
     Mirror(Setup setup, store::Store &store, const library::Library &library, MirrorOutside &outside);
 
     static bool concerns(std::uint16_t kind);
     static bool of_backup(std::uint16_t kind);  // what a backup on another host may say
-    // From somebody of the scheduler's own account, or from the pool's backup.
+    // From a process of the scheduler's own account, or from the pool's backup.
     void came(ConnId conn, const wire::AnyMessage &message, std::uint64_t request);
     void gone(ConnId conn);
     void committed(std::vector<CopiedTurn> turns);
-    // Sends what the window has room for. may_read: nobody works on the store.
+    // Sends what the window has room for. may_read: nothing else uses the store.
     void pump(bool may_read);
     // The answer to the last commit must wait.
     bool holds() const;

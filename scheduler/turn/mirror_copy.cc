@@ -10,7 +10,7 @@
 namespace dcs::turn {
 
 void Mirror::begin_copy(const std::string &why) {
-    outside_.log(Level::info, "a new copy of the store is made at the backup: " + why);
+    outside_.log(Level::info, "copying the store to the backup: " + why);
     whole_ = false;
     backlog_.clear();
     backlog_held_ = turn_offset_ = 0;
@@ -51,7 +51,7 @@ void Mirror::touched(const CopiedTurn &turn) {
 
 void Mirror::walk(const std::string &directory) {
     const auto names = store_.list(directory);
-    if (!names && names.status().code == Code::not_found) return;  // it was removed meanwhile
+    if (!names && names.status().code == Code::not_found) return;  // it was removed in the meantime
     if (!names) return fail_link(directory + ": " + names.status().text);
     for (const std::string &name : *names) {
         const bool below = name.back() == '/';

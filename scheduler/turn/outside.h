@@ -31,18 +31,18 @@ public:
     virtual void close(ConnId conn) = 0;
     virtual void log(Level level, const std::string &line) = 0;
     // Starts Store::commit(updates, room) elsewhere. Turn::committed() is called with the answer later,
-    // never from in here; until then nobody else touches the store.
+    // never from in here; until then nothing else touches the store.
     virtual void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) = 0;
-    // From now on something of this session is at hand (empty: of nobody in particular). If the
+    // From now on something of this session is at hand (empty: of no particular one). If the
     // process aborts, this is who is suspected.
     virtual void working_on(const SessionKey &session) { (void)session; }
     // From now on something is at hand that a user, or "host NAME", sent, and that is about no session of theirs. If
     // the process aborts, they are named, and no session is blamed.
     virtual void working_for(const std::string &who) { (void)who; }
-    // Asks the addresses whether anybody is there, within some seconds; Turn::take_probe_result() is
-    // called later with what came of it, never from in here.
+    // Probes whether the addresses answer, within some seconds; Turn::take_probe_result() is
+    // called later with the outcome, never from in here.
     virtual void probe(const core::ProbeHost &probe) { (void)probe; }
-    // Does library::work(job) elsewhere; Turn::take_library_job() is called with what came of it later, never
+    // Does library::work(job) elsewhere; Turn::take_library_job() is called with the outcome later, never
     // from in here. Several may be under way.
     virtual void start_library_job(library::Job job) = 0;
     // The stream of an import, decoded (wire/import_rows.h). Nothing: elsewhere, and Turn::take_import() is called with
@@ -69,7 +69,7 @@ public:
         (void)program;
         return fail(Code::refused, "this scheduler has no authority");
     }
-    // May somebody of that login name use DCS, as this host's tables of users and groups say?
+    // May a user of that login name use DCS, as this host's tables of users and groups say?
     virtual Status check_login(const std::string &user) { (void)user; return Status::ok(); }
     // Takes the host's line out of the host table and reads the settings again.
     virtual Status remove_host_line(const std::string &host) { (void)host; return reread_settings(); }

@@ -8,7 +8,7 @@
 namespace dcs::turn {
 namespace {
 
-// Looked at without a pause, removed without a pause, and the pauses.
+// How many are examined without a pause, how many are removed without a pause, and the pauses.
 constexpr int looked_at_once = 4096, removed_at_once = 8;
 constexpr Duration sweep_pause = milliseconds(100), sweep_again = seconds(600);
 
@@ -22,8 +22,8 @@ bool something_is_set_aside(const core::State &state) {
 
 }  // namespace
 
-// A host brings what grains that are leased to it declared as their outputs; the grain's report names it, and from then
-// on it is its user's. More than that is nobody's, and the oldest goes: it comes again if it was wanted after all.
+// A host uploads the declared outputs of grains that are leased to it. A content belongs to the grain's user from the
+// report that names it. Beyond the limit the oldest unowned one is removed, and uploaded again if it is needed.
 void Contents::brought_by(const Peer &server, const std::string &digest, core::State &state) {
     auto &[unowned, last] = of_hosts_[server.owner];
     unowned.push_back(digest);

@@ -1,4 +1,4 @@
-// What the scheduler does when nobody wants anything of it.
+// What the scheduler does when it is idle.
 #include <algorithm>
 
 #include "scheduler/turn/payload.h"
@@ -7,7 +7,7 @@
 namespace dcs::turn {
 namespace {
 
-// So much is looked at without a pause, and such are the pauses: a background of a few per cent.
+// How much is examined without a pause, and the pauses: a background load of a few per cent.
 constexpr std::uint64_t scrub_bytes = 1u << 20;
 constexpr Duration scrub_pause = milliseconds(25);
 constexpr Duration scrub_again = seconds(24 * 3600);
@@ -90,7 +90,7 @@ bool Turn::pack_some() {
         }
         outside_.log(Level::info, "session " + to_text(session) + ": " +
                                       std::to_string(batch.grains.size()) +
-                                      " grains moved into its own files");
+                                      " grains moved into its packed files");
         delayed_.emplace(now_, std::move(batch));
         if (grains >= limits::packed_at_once || bytes >= limits::packed_bytes_at_once) break;
     }

@@ -21,7 +21,7 @@ constexpr Duration pack_retry = seconds(10);
 constexpr Duration hosts_pause = seconds(10);
 // A Tick that leaves work for another Tick lets others in between.
 constexpr Duration tick_pause = milliseconds(10);
-// Turns that need no commit follow one another for so long; then whoever came meanwhile is read.
+// Turns that need no commit follow one another for this long; then new connections are read.
 constexpr Duration turns_at_once = milliseconds(20);
 // Woken later than promised by this much: the process stood still (SIGSTOP, suspend, a slow disk).
 constexpr Duration stood_still = seconds(2);
@@ -58,7 +58,7 @@ void Turn::run() {
             start_commit(store::Room::ordinary);
         now_ = outside_.now();
     }
-    // A commit answers when it likes; but while it takes, nobody is heard.
+    // A commit takes its time; but while inputs are taken, no message is read.
     promised_ = committing() ? now_ : next_wakeup();
 }
 
@@ -102,7 +102,7 @@ bool Turn::gather() {
         decide_new(core::Tick{});
     }
     read_imports();
-    return !taken_.empty() || !intake_.empty() || !imports_.idle();  // who had his share has another one
+    return !taken_.empty() || !intake_.empty() || !imports_.idle();  // a user who had a share gets another
 }
 
 // ---- decide and apply ---------------------------------------------------------------------
@@ -130,7 +130,7 @@ bool Turn::decide_all(const core::Input &input, DiskFor disk) {
             std::any_of(decision.changes.begin(), decision.changes.end(), core::durable);
         if (step == 0) own_needs_disk = needs_disk;
         if (needs_disk && (disk == DiskFor::none || (disk == DiskFor::own && step > 0))) {
-            // Nobody else asks for a parked wait.
+            // No other input asks for a parked wait.
             if (step > 0 && std::holds_alternative<core::AnswerWaiters>(work.front()))
                 delayed_.emplace(now_ + retry_after, work.front());
             work.pop_front();
@@ -154,12 +154,12 @@ void Turn::apply(const core::Change &change) {
     core::apply(state_, change, undo_);
 }
 
-// After a pause of ours nobody is to blame for having been silent.
+// After a pause of our own, no host is to blame for silence.
 void Turn::grace_after_pause() {
     if (promised_ == Instant::never() || now_ - promised_ < stood_still || planted("turn.no_grace")) return;
-    outside_.log(Level::warning, "the scheduler stood still for " +
+    outside_.log(Level::warning, "the scheduler was suspended for " +
                                      std::to_string((now_ - promised_).ns / 1'000'000'000) +
-                                     " s; every host gets its full limit from now");
+                                     " s; every host gets its full limit from now on");
     core::Undo kept;
     for (std::size_t i = 0; i < state_.hosts.size(); ++i) {
         core::Host host = state_.hosts[i];
@@ -235,7 +235,7 @@ void Turn::finish() {
 
 // The commit left the store as it was before: so does this the State.
 void Turn::decide_again(const Status &why) {
-    outside_.log(Level::error, "a turn could not be saved and is taken back: " + why.text);
+    outside_.log(Level::error, "a turn could not be saved and is rolled back: " + why.text);
     if (with_hosts_) hosts_not_before_ = now_ + hosts_pause;
     if (!planted("turn.forget_roll_back")) core::roll_back(state_, undo_);
     std::vector<Taken> taken = std::exchange(taken_, {});
@@ -259,7 +259,7 @@ void Turn::decide_again(const Status &why) {
     start_commit(store::Room::reserve);
 }
 
-// It frees something, or nobody could ever get rid of it on a full disk.
+// It frees space; otherwise nothing could be removed from a full disk.
 bool Turn::may_use_reserve(const core::Input &input) {
     if (const auto *call = std::get_if<core::UserCall>(&input))
         return std::holds_alternative<wire::Gkill>(call->request) ||
@@ -287,7 +287,7 @@ bool Turn::link_is_gone(const core::Input &input) const {
 void Turn::refuse(const core::Input &input, const Status &why) {
     if (const auto *call = std::get_if<core::UserCall>(&input)) {
         const wire::ErrorReply reply{static_cast<std::int32_t>(why.code),
-                                     "nothing was changed, the call could not be saved: " +
+                                     "the call could not be saved, and nothing has changed: " +
                                          why.text};
         return outside_.send(call->caller.conn, reply, call->caller.request);
     }
@@ -309,7 +309,7 @@ void Turn::refuse(const core::Input &input, const Status &why) {
     // The backup comes again, with all that was not answered.
     if (const auto *late = std::get_if<core::ReportHandedOver>(&input)) return hang_up(late->conn);
     if (std::holds_alternative<core::ServerCallIn>(input)) return;  // the next one comes by itself
-    if (std::holds_alternative<core::PackGrains>(input)) {          // made anew
+    if (std::holds_alternative<core::PackGrains>(input)) {          // remade
         pack_not_before_ = now_ + pack_retry;
         return;
     }

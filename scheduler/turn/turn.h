@@ -15,9 +15,9 @@
 //             close, clean, a grain's end) is decided again and committed with the store's reserve.
 //             The other inputs whose own decision needed the disk are refused: a call gets the error,
 //             a report the verdict `later`, a first call loses its link (the server tries again),
-//             what came from inside is decided again a little later. The rest is decided again,
+//             internal inputs are decided again a little later. The rest is decided again,
 //             without those of their follow-ups that need the disk
-//   unknown   nothing is said to anybody and the process ends (Outside::fatal)
+//   unknown   nothing is sent and the process ends (Outside::fatal)
 #include <map>
 #include <set>
 #include <string>
@@ -49,7 +49,7 @@ public:
         std::unique_ptr<library::Library> library;    // as opened
     };
     // `store` and `outside` outlive the Turn. The store is read in run() and committed(), which
-    // must not be called while anybody else works on it.
+    // must not be called while a commit works on it.
     Turn(Setup setup, store::Store &store, Outside &outside);
     Turn(const Turn &) = delete;
     Turn &operator=(const Turn &) = delete;

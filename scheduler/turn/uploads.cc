@@ -23,7 +23,7 @@ Status Uploads::begin(ConnId conn, const std::string &user, std::uint64_t total)
     uploads_.erase(user);
     if (total > limits::import_bytes)
         return fail(Code::limit, "the session packs to " + std::to_string(total) +
-                                     " bytes, an import takes at most " +
+                                     " bytes, but an import accepts at most " +
                                      std::to_string(limits::import_bytes));
     Upload &upload = uploads_[user];
     upload.conn = conn;
@@ -31,8 +31,8 @@ Status Uploads::begin(ConnId conn, const std::string &user, std::uint64_t total)
     return Status::ok();
 }
 
-// For that many bytes more of this user's upload. Whoever holds more than that upload then has would be in the way of
-// many by standing still; that one begins again.
+// For that many bytes more of this user's upload. A user who holds more than that upload then has could block
+// many by stalling; that upload starts again.
 Status Uploads::make_room(const std::string &user, Instant now, std::uint64_t more, std::uint64_t being_read) {
     const auto full = [&] { return held() + more + being_read > limits::import_bytes_of_all; };
     if (!full()) return Status::ok();
@@ -45,8 +45,7 @@ Status Uploads::make_room(const std::string &user, Instant now, std::uint64_t mo
             return a.second.bytes.size() < b.second.bytes.size();
         });
         if (largest->first == user || largest->second.bytes.size() <= own)
-            return fail(Code::limit, "other users' imports take all the room there is for imports; "
-                                     "repeat it in a minute");
+            return fail(Code::limit, "imports of other users fill the space for imports; try again in a minute");
         uploads_.erase(largest);
     }
     return Status::ok();
@@ -59,12 +58,12 @@ Status Uploads::add(ConnId conn, const std::string &user, Instant now, wire::Imp
     const auto found = uploads_.find(user);
     if (found == uploads_.end() || found->second.conn != conn ||
         found->second.bytes.size() != piece.offset || found->second.total != piece.total)
-        return fail(Code::not_found, "this piece does not follow what was uploaded on this "
-                                     "connection: begin the import again");
+        return fail(Code::not_found, "this piece does not continue the upload on this connection: start the import "
+                                     "again");
     Upload &upload = found->second;
     if (piece.bytes.size() > upload.total - upload.bytes.size()) {
         uploads_.erase(found);
-        return fail(Code::invalid, "more was uploaded than was announced");
+        return fail(Code::invalid, "the upload is longer than announced");
     }
     upload.last_piece = now;
     if (Status s = make_room(user, now, piece.bytes.size(), being_read); !s) {
@@ -85,7 +84,7 @@ Result<std::string> Uploads::take(ConnId conn, const std::string &user,
     Upload upload = std::move(found->second);
     uploads_.erase(found);
     if (upload.bytes.size() != call.total || upload.sum != call.crc)
-        return fail(Code::invalid, "what was uploaded is not what was announced: begin again");
+        return fail(Code::invalid, "the upload does not match its announcement: start again");
     return std::move(upload.bytes);
 }
 

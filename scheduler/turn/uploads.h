@@ -17,7 +17,7 @@ public:
     // `being_read`: bytes of imports that are whole and take room too.
     Status add(ConnId conn, const std::string &user, Instant now, wire::ImportPiece piece,
                std::uint64_t being_read = 0);
-    // The whole stream, which is forgotten here. not_found: none is here (any more); otherwise what
+    // The whole stream, which is forgotten here. not_found: there is none, or no longer; otherwise what
     // is here is not what was announced.
     Result<std::string> take(ConnId conn, const std::string &user, const wire::ImportSession &call);
     void drop(ConnId conn);

@@ -9,7 +9,7 @@
 namespace dcs::turn {
 
 struct UserLimits {
-    std::size_t connections = limits::connections_per_user;       // more are told so and closed
+    std::size_t connections = limits::connections_per_user;       // further ones are refused and closed
     std::size_t queued_requests = limits::queued_requests;        // that wait to be decided
     std::size_t queued_bytes = limits::queued_bytes;              // of their payloads
     std::size_t requests_per_turn = limits::inputs_per_turn / 2;  // grains and small requests decided in one turn

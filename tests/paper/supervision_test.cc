@@ -111,7 +111,7 @@ TEST_CASE("5.6: the host table is reread when directed, and hosts come and go") 
     Watch w;
     const std::vector<HostConfig> hosts = w.pool.hosts;
     w.pool.hosts.erase(w.pool.hosts.begin());
-    CHECK(w.pool.table() == Lines{"h1: refused: this host was taken out of the scheduler's host table", "close h1"});
+    CHECK(w.pool.table() == Lines{"h1: refused: this host was removed from the scheduler's host table", "close h1"});
     CHECK(w.pool.first_call("h2").back() == "h2: launch ann/1:0 inc 2 next 1");
     w.pool.hosts = hosts;
     w.pool.table();
@@ -247,8 +247,7 @@ TEST_CASE("6: of a reassigned grain the copy with less total running time is kil
         CHECK(w.where() == (older_ran_longer ? "h1" : "h2"));
         CHECK(lines.at(1) == (older_ran_longer
                                   ? "h2: withdraw ann/1:0 inc 2 discard because an older copy of it has run longer"
-                                  : "h1: withdraw ann/1:0 inc 1 discard because it is not leased to this host any "
-                                    "more"));
+                                  : "h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"));
     }
 }
 

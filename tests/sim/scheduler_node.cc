@@ -333,7 +333,7 @@ void SchedulerNode::frame(ConnId conn, std::string bytes) {
     a.conn = conn;
     const std::string_view all = bytes;
     auto header = wire::decode_header(all.substr(0, wire::header_bytes), limits::server_frame_bytes);
-    if (!header) return clock_.complain("wire", "a frame does not decode: " + header.status().text);
+    if (!header) return clock_.complain("wire", "a frame cannot be decoded: " + header.status().text);
     a.header = *header;
     static const std::uint16_t call_in = static_cast<std::uint16_t>(wire::AnyMessage(wire::CallIn{}).index() + 1);
     figures.call_ins += header->kind == call_in;

@@ -100,7 +100,7 @@ void ServerNode::keep(const server::KeepPiece &piece) {
     const std::uint64_t next = bytes.size();
     if (!follows || (next == piece.total && pki::sha256_text(bytes) != piece.digest)) {
         coming_.erase(piece.digest);
-        return put(server::PieceUnkept{piece.digest, Code::io_error, "the content does not match its digest"});
+        return put(server::PieceUnkept{piece.digest, Code::io_error, "content does not match its SHA-256"});
     }
     if (next == piece.total) {
         host_.library[piece.digest] = std::move(bytes);

@@ -127,7 +127,7 @@ Failure unknown_word(const std::string &noun, const std::string &word) {
     for (const std::string &name : known) list += (list.empty() ? "" : ", ") + name;
     return usage_failure(
         "there is no command `dcs " + before + word + "`",
-        meant.empty() ? "there are: " + list : "did you mean `dcs " + before + meant + "`?");
+        meant.empty() ? "commands: " + list : "did you mean `dcs " + before + meant + "`?");
 }
 
 // Takes the options that every verb has.

@@ -103,7 +103,7 @@ enum outcome receive_frame(const struct line *line, int wanted, uint64_t request
         return failed(give_up, "the peer is not a DCS scheduler");
     if (get(header + 6, 2) != protocol_version)
         return failed(give_up,
-                      "the scheduler speaks protocol version %d, this program %d: use the same release",
+                      "the scheduler speaks protocol version %d, but this program speaks %d: use the same release",
                       (int)get(header + 6, 2), protocol_version);
     *length = get(header + 8, 4);
     if (*length > reply_bytes) return failed(give_up, "the scheduler's reply is too long");

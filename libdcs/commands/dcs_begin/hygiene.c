@@ -194,8 +194,8 @@ static int read_conf(char *text, struct host *host) {
     for (char *line; (line = strsep(&text, "\n")) != NULL; ++number)
         if (!take_line(line, host)) {
             snprintf(host->wrong, sizeof host->wrong,
-                     "/etc/dcs/pool.conf, line %d: it takes `scheduler HOST:PORT[,HOST:PORT]`, `pki DIR` or "
-                     "`dir DIR`, each once, with absolute paths", number);
+                     "/etc/dcs/pool.conf, line %d: expected `scheduler HOST:PORT[,HOST:PORT]`, `pki DIR` or `dir "
+                     "DIR`, each once, with absolute paths", number);
             return 0;
         }
     return 1;

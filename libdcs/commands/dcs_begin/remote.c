@@ -58,12 +58,13 @@ static enum outcome find_user(char *name) {
         return failed(give_up, "uid %ld has no login name on this host%s%s", (long)getuid(), errno ? ": " : "",
                       errno ? strerror(errno) : "");
     if (!is_name(entry->pw_name))
-        return failed(give_up, "your login name cannot be used: at most %d of A-Z a-z 0-9 . _ - are taken",
+        return failed(give_up, "your login name cannot be used: it must have at most %d characters of "
+                               "A-Z a-z 0-9 . _ -",
                       ident_bytes);
     strcpy(name, entry->pw_name);
     const gid_t own = entry->pw_gid;
     const struct group *group = getgrnam(group_name);
-    if (!group) return failed(give_up, "this host has no group %s; users of DCS must be members of it", group_name);
+    if (!group) return failed(give_up, "this host has no group %s, of which users of DCS must be members", group_name);
     if (getuid() != 0 && !is_member(name, own, group->gr_gid))
         return failed(give_up, "%s is not a member of the group %s, as users of DCS on this host must be", name,
                       group_name);
@@ -151,9 +152,9 @@ static enum outcome use_keys(struct host *host, struct identity *self) {
     self->authority = read_certificate(&host->authority);
     SSL_CTX_set_cert_verify_callback(self->tls, verify_peer, self->authority);
     BIO_free(in);
-    if (!key) wrong = "key.pem holds no private key";
-    else if (!own) wrong = "certificate.pem holds no certificate";
-    else if (!shown || !self->authority) wrong = "authority.pem holds no certificate";
+    if (!key) wrong = "key.pem does not contain a private key";
+    else if (!own) wrong = "certificate.pem does not contain a certificate";
+    else if (!shown || !self->authority) wrong = "authority.pem does not contain a certificate";
     else if (SSL_CTX_use_certificate(self->tls, own) != 1 || SSL_CTX_use_PrivateKey(self->tls, key) != 1)
         wrong = "key.pem is not the key of certificate.pem";
     else if (SSL_CTX_add_extra_chain_cert(self->tls, shown) == 1) shown = NULL; /* now owned by the context */
@@ -220,7 +221,7 @@ static const char *explain(unsigned long error) {
     switch (ERR_GET_REASON(error)) {
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
         return "the scheduler refuses this host's certificate: it has expired (or a clock is wrong). `dcs host join` "
-               "gets another one";
+               "gets a new one";
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
         return "the scheduler refuses this host's certificate: it was issued by another authority";
     case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:

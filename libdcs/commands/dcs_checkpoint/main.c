@@ -16,7 +16,7 @@ static const char usage[] =
     "Usage: dcs_checkpoint [-m MESSAGE] -o BYTES | -i FD  <STATE\n"
     "       dcs_checkpoint --is-grain\n"
     "\n"
-    "  -m MESSAGE  shown to people until the next checkpoint\n"
+    "  -m MESSAGE  message to show until the next checkpoint\n"
     "  -o BYTES    how much of its standard input the grain has consumed in this run\n"
     "  -i FD       a descriptor that shares the position of the grain's standard input, which says that\n"
     "  --is-grain  only say by the exit status whether the caller is a grain that has a grain server\n"

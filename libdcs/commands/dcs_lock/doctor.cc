@@ -112,7 +112,7 @@ void examine_history(const Seen &seen, Findings &found) {
                              " times and never completed; dcs_lock advise proposes a better -e"});
     if (learned.spammed)
         found.push_back({"spam", name,
-                         "it is requested again and again before its time: " + learned.spammer +
+                         "it is requested repeatedly before its time: " + learned.spammer +
                              "; request it less often, or use -i auto"});
 }
 

@@ -94,7 +94,7 @@ int advise(const locks::World &world, const Options &options) {
         print(JsonObject("dcs_lock.advise/1").add_raw("atoms", json_array(items)).text() + "\n");
     else if (out.empty())
         complain((options.has_atom() ? shown_name(options) + ": " : std::string()) +
-                 "nothing was recorded yet; run it with -i or -e");
+                 "no run is recorded; run it with -i or -e");
     else
         print(out);
     return exits::ok;

@@ -34,7 +34,7 @@ class Broken(Error, ConnectionError):
 
 
 class NoAuth(Error):
-    """The scheduler does not know this program's token any more."""
+    """The scheduler no longer knows this program's token."""
     code = 3
 
 

@@ -244,7 +244,7 @@ class Executor(concurrent.futures.Executor):
             try:
                 result = self.session._next(None, 64)
             except NothingLeft as error:
-                self._fail(before, error)  # killed by somebody else: nothing of them will come
+                self._fail(before, error)  # killed by another program: they have no results
             except Error as error:
                 self._fail(set(self._outstanding), error)
             else:

@@ -1,4 +1,4 @@
-"""The locks of dcs_lock.h: adaptive locks for jobs that are started again and again, a first-come-first-served lock, and counted
+"""The locks of dcs_lock.h: adaptive locks for jobs that are started repeatedly, a first-come-first-served lock, and counted
 slots. They need no scheduler. The command dcs_lock and programs in C use the same locks under the same names.
 
     from dcs import locks

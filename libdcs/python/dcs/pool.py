@@ -169,7 +169,7 @@ class Pool:
             lib.library().d_explanation_free(answer)
 
     def restart(self, session: int, number: int, user: Optional[str] = None) -> None:
-        """The grain begins anew from its last checkpoint, wherever it may run."""
+        """Restarts the grain from its last checkpoint, wherever it may run."""
         self.call("grestart", c_bytes_or_none(user, "user"), session, number)
 
     # Orders of those who run the pool: its owner, root, scheduler_master. Each is durable when it returns.

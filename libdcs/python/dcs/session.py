@@ -84,7 +84,7 @@ class Session:
             del keep
 
     def wait(self, timeout: Optional[float] = None) -> Result:
-        """The next result, in the order in which grains finished. NothingLeft when none will come any more;
+        """The next result, in the order in which grains finished. NothingLeft when no more will come;
         TimeoutError after `timeout` seconds, after which it may be called again."""
         return self._next(timeout, 1)
 

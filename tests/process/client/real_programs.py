@@ -80,7 +80,7 @@ def told(pool):
             assert words.encode() in err or b"is not an executable file" in err, f"dcs run {path}: {err}"
     for number, (path, _, words) in enumerate(odd_files(os.path.join(pool.base, "call")), 101):
         exit_code, out, err = run([GEXEC, "real", str(number), "0", path, "x"], "", env, pool.base)
-        assert exit_code == 125 and b"d_gwait: " in err and b"host can run what remains" in err, f"d_gexec {path}: {exit_code}, {err}"
+        assert exit_code == 125 and b"d_gwait: " in err and b"host can run the remaining" in err, f"d_gexec {path}: {exit_code}, {err}"
         selector = f"{number}:1"
         explained = pool.json("grain", "explain", selector)
         assert not explained["can_run"] and len(explained["failed_starts"]) == 2, explained

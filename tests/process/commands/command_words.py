@@ -95,7 +95,7 @@ SERVER = serving("d/p/servers/local2/launcher.lock", program("dcs_grainserver"),
                  "@/p/servers/local2", "--scheduler", "@/none.sock", "--run-as", "self")
 UP = ("up", "--local", "1")
 PROMOTE = ("backup", "promote", "--yes")
-NOTHING_PROMOTED = "hint: nothing was promoted; `dcs up` starts the pool as it was"
+NOTHING_PROMOTED = "hint: nothing was promoted; `dcs up` starts the pool unchanged"
 
 
 def up_cases():
@@ -148,25 +148,24 @@ def backup_cases():
                 refuse="epoll_create1::EMFILE"),
         Command("dead", status, ["dcs: the backup of @/p: ", "hint: `dcs up` starts it again"], code=5,
                 files={**NUMBERS, "d/p/backup": None}),
-        Command("dead_elsewhere", status, ["dcs: the backup of @/p: ", "hint: there is none on this host"], code=5, files=BY_HAND),
+        Command("dead_elsewhere", status, ["dcs: the backup of @/p: ", "hint: this host has none"], code=5, files=BY_HAND),
         Command("dead_by_hand", status, ["dcs: the backup of @/p: ", "hint: start it as before: dcs_backupd --dir @/p/backup"],
                 code=5, files={**BY_HAND, "d/p/backup": None}),
         Command("silent", status, "dcs: the backup of @/p: it does not answer\n", code=5, slow=True,
                 prepare=peer("d/p/backup/backup.sock", None)),
-        Command("other_answer", status, "dcs: the backup of @/p: it sent another kind of answer\n",
+        Command("other_answer", status, "dcs: the backup of @/p: it sent an unexpected kind of answer\n",
                 prepare=peer("d/p/backup/backup.sock", frame(LIST_TOKENS, b""))),
-        Command("detach_words", ("backup", "detach", "now"), ["dcs backup detach: it takes no words, but got `now`\n"], code=2),
+        Command("detach_words", ("backup", "detach", "now"), ["dcs backup detach: it takes no arguments, but got `now`\n"], code=2),
         Command("detach_nobody", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: `dcs up` starts it again; then detach"],
                 code=5, files=NUMBERS),
-        Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: an administrator of this pool starts "
-                                                         "`dcs_scheduler --dir @/p/scheduler` again; then detach"],
+        Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: ask an administrator of this pool to restart `dcs_scheduler --dir @/p/scheduler` again; then detach"],
                 code=5, files=BY_HAND),
-        Command("promote_words", ("backup", "promote", "now"), ["dcs backup promote: it takes no words, but got `now`\n"], code=2),
+        Command("promote_words", ("backup", "promote", "now"), ["dcs backup promote: it takes no arguments, but got `now`\n"], code=2),
         Command("promote_lock", PROMOTE, "dcs backup promote: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),
-        Command("promote_scheduler", PROMOTE, ["dcs backup promote: the scheduler (pid ", ") would not end\n",
+        Command("promote_scheduler", PROMOTE, ["dcs backup promote: the scheduler (pid ", ") could not be stopped\n",
                                                "hint: run `dcs down`, then try again"],
                 refuse=NO_SIGNALS, slow=True, files={**NUMBERS, **HOSTS}, prepare=SCHEDULER),
-        Command("promote_backup", PROMOTE, ["dcs backup promote: the backup (pid ", ") would not end\n",
+        Command("promote_backup", PROMOTE, ["dcs backup promote: the backup (pid ", ") could not be stopped\n",
                                             "hint: run `dcs down`, then try again"],
                 refuse=NO_SIGNALS, slow=True, files={**NUMBERS, "d/p/backup": None}, prepare=BACKUP),
         Command("no_copy", PROMOTE, ["dcs backup promote: dcs_backupd: there is no complete copy here", NOTHING_PROMOTED],

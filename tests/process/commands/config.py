@@ -152,7 +152,7 @@ def reads_again(world):
     assert [o["name"] for o in row["after_restart"]] == ["tls"] and row["refused"] is None, row
     assert world.status("scheduler")["needs_restart_for"] == ["tls"]
     assert "applies a change of tls after a restart" in world.dcs("status").stdout
-    assert "these count after a restart only: tls (" in world.log("scheduler")
+    assert "these changes take effect only after a restart: tls (" in world.log("scheduler")
     assert "changed: master" in world.log("scheduler")
     assert json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["slots"] == 3
 
@@ -161,14 +161,14 @@ def reads_again(world):
     world.write("scheduler.toml.d/20.toml", 'log-level = "loud"\n')
     world.hosts("h1 class=0x1 slots=4 interval=1 alert=10 limit=20 extended=40\n")
     said = world.dcs("reload", code=1).stderr
-    wrong = [world.path("scheduler.toml") + ":4: there is no option `logg-level`; did you mean `log-level`?",
+    wrong = [world.path("scheduler.toml") + ":4: unknown option `logg-level`; did you mean `log-level`?",
              world.path("scheduler.toml") + ":5: mirror: it takes a string, in quotes, this is a whole number",
              world.path("scheduler.toml.d/20.toml") + ":1: log-level: \"loud\" is not off, error, warn, info or debug"]
     for text in wrong:
         assert text in said and text in world.log("scheduler"), said
         assert text in world.status("scheduler")["configuration_refused"]
         assert text in world.dcs("status").stdout and text in world.dcs("config", "show", "--from", world.etc).stdout
-    assert "the old configuration, host table, policy and limits stay: " in world.log("scheduler")
+    assert "the old configuration, host table, policy and limits remain in effect: " in world.log("scheduler")
     assert world.shown("scheduler")[0]["master"][0] == "ann,eve"
     assert json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["slots"] == 3
 
@@ -197,12 +197,12 @@ def reads_again(world):
 def servers_read_again(world):
     good = world.text("grainserver.toml")
     world.write("grainserver.toml", good.replace('"info"', '"debug"') + "max-processes = 100\n")
-    said = world.hang_up("grainserver", "these count after a restart only: max-processes")
+    said = world.hang_up("grainserver", "these changes take effect only after a restart: max-processes")
     assert "changed: log-level" in said, said  # library-mb is the command line's
     assert world.shown("grainserver")[0]["max-processes"] == ("512", "default")
     assert world.status("grainserver")["needs_restart_for"] == ["max-processes"]
     world.write("grainserver.toml", good + 'run-as = "users"\n')
-    world.hang_up("grainserver", "the old configuration stays: ")
+    world.hang_up("grainserver", "the old configuration remains in effect: ")
     refused = world.status("grainserver")["configuration_refused"]
     assert "redefine" in refused and "required" not in refused, refused  # what was not read is not said to be missing
     world.write("grainserver.toml", good)
@@ -213,11 +213,11 @@ def servers_read_again(world):
     world.hang_up("backupd", "changed: hold-mb")
     assert world.shown("backupd")[0]["hold-mb"] == ("2048", world.path("backupd.toml") + ":3")
     world.write("backupd.toml", good + 'tls = "0.0.0.0:1"\n')
-    world.hang_up("backupd", f"the old configuration stays: {world.path('backupd.toml')}:2, {world.path('backupd.toml')}:4: --tls needs a --scheduler")
+    world.hang_up("backupd", f"the old configuration remains in effect: {world.path('backupd.toml')}:2, {world.path('backupd.toml')}:4: --tls needs a --scheduler")
     # What is no file is refused at once, and what reads it lives on.
     os.unlink(world.path("backupd.toml"))
     os.mkfifo(world.path("backupd.toml"))
-    world.hang_up("backupd", "backupd.toml is no regular file")
+    world.hang_up("backupd", "backupd.toml is not a regular file")
     os.unlink(world.path("backupd.toml"))
     world.write("backupd.toml", good)
     os.truncate(world.path("backupd.toml"), 100 << 20)
@@ -268,22 +268,22 @@ def does_not_start(world):
     done = start()
     assert done.returncode == 2 and f"{file}: there is no such file, and no {file}.d/*.toml" in done.stderr, done
     put('dirr = "x"\nmirror = "often"\n[tls]\nport = 1\n')
-    refused(f"dcs_scheduler: {file}:1: there is no option `dirr`; did you mean `dir`?",
+    refused(f"dcs_scheduler: {file}:1: unknown option `dirr`; did you mean `dir`?",
             f"dcs_scheduler: {file}:2: mirror: \"often\" is not sync, lagging or off",
             f"dcs_scheduler: {file}:3: tls: it takes a string, in quotes, this is a table")
     put('dir = "x\n')
     refused(f"dcs_scheduler: {file}:1: ")
     put(f'dir = "{bad}/d"\nmaster = "a b"\n')
-    refused(f"{file}:2: --master: `a b` is no login name")
+    refused(f"{file}:2: --master: `a b` is not a login name")
     os.truncate(file, 100 << 20)
     refused(f"{file} is larger than 1 MiB")
     os.unlink(file)
     os.mkfifo(file)
-    refused(f"{file} is no regular file")
+    refused(f"{file} is not a regular file")
     os.unlink(file)
     put("")
     os.chmod(file, 0o666)
-    refused(f"{file} may be written by others, and is not believed: `chmod go-w {file}`")
+    refused(f"{file} can be written by other users, so it is not trusted: `chmod go-w {file}`")
     os.chmod(file, 0o644)
     assert start("--help").returncode == 0 and start("--version").returncode == 0
     done = start()
@@ -295,7 +295,7 @@ def does_not_start(world):
         with open(f"{bad}/d/{name}", "w") as out:
             out.write(text)
     said = world.dcs("config", "check", file, code=1).stderr
-    for text in (f"{bad}/d/hosts:1: slots must be", f"{bad}/d/policy:1: there is no rule", f"{bad}/d/limits:1: there is no limit",
+    for text in (f"{bad}/d/hosts:1: slots must be", f"{bad}/d/policy:1: unknown rule", f"{bad}/d/limits:1: unknown limit",
                  "the configuration has 3 errors"):
         assert text in said, said
     rows = json.loads(world.dcs("config", "check", file, "-o", "json", code=1).stdout)["files"]
@@ -312,7 +312,7 @@ def checks(world):
     shutil.copy(world.path("backupd.toml"), named)
     assert "add --daemon scheduler, --daemon grainserver or --daemon backupd" in world.dcs("config", "check", named, code=2).stderr
     world.dcs("config", "check", "--daemon", "backupd", named)
-    assert "there is no option `hold-mb`" in world.dcs("config", "check", "--daemon", "grainserver", named, code=1).stderr
+    assert "unknown option `hold-mb`" in world.dcs("config", "check", "--daemon", "grainserver", named, code=1).stderr
     empty = dict(world.env, DCS_DIR=nowhere)
     done = subprocess.run([program("dcs"), "config", "show", "--from", nowhere], env=empty, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=60)

@@ -49,7 +49,7 @@ def main():
         assert "the new host table has errors" in said and "line 5: slots must be a number" in said, said
         with open(inventory, "w") as file:
             file.write("h9 dcs_shoes=2\n")
-        assert "there is no setting `shoes`" in world.dcs("host", "import", "--ansible", inventory, code=2).stderr
+        assert "unknown setting `shoes`" in world.dcs("host", "import", "--ansible", inventory, code=2).stderr
         assert open(table).read() == before and not [n for n in os.listdir(os.path.dirname(table)) if "import" in n]
 
         logins = os.path.join(world.base, "logins")

@@ -146,7 +146,7 @@ def interrupted(shell):
     shell.write("g.sh", "#!/bin/sh\necho new $1\n")
     _, err = shell.run(line, 255)
     assert f"./g.sh has changed since session {number} began" in err, err
-    assert f"--session {number} continues" in err and "--new starts anew" in err and f"dcs session close {number}" in err, err
+    assert f"--session {number} continues" in err and "--new starts over" in err and f"dcs session close {number}" in err, err
     shell.write("go", "")
     out, err = shell.run(f"dcs map -a four --session {number} -- ./g.sh")
     assert sorted(out.split()) == ["1", "2", "3", "4"] or "new" in out, out  # those that had begun ran the old text

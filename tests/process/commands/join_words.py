@@ -109,7 +109,7 @@ def answers(world):
 
     not_joined = "dcs: this host has not joined: "
     world.answer = frame(LIST_TOKENS, b"")
-    world.join(world.fresh(), not_joined + "the scheduler sent another kind of answer\n")
+    world.join(world.fresh(), not_joined + "the scheduler sent an unexpected kind of answer\n")
     world.answer = frame(JOIN_PENDING, text("h1"))
     world.join(world.fresh(), ["dcs host approve h1 ", "dcs: no operator has approved this host\n",
                                "hint: repeat the command: the key stays the same, and so do the words\n"], "--wait", "0", code=6)

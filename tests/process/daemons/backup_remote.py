@@ -1,6 +1,6 @@
 """The passive backup on a host of its own: it joins by code, grain servers of other hosts find it because the scheduler
 told them, and report to it over TLS while the scheduler is away. Whoever is not it, or not one of its servers, is refused;
-who is taken out of the pool stays out."""
+a host removed from the pool stays out."""
 import collections
 import json
 import os
@@ -171,7 +171,7 @@ def only_its_servers_may_come(pool):
     for directory, name, heard in cases:
         answer = pool.call_backup(directory, name)
         assert heard in answer and "BackupReady" not in answer, (directory, answer)
-    pool.logged("backup.log", "the certificate is of host h1, but it calls itself h2")
+    pool.logged("backup.log", "the certificate is of host h1, but the server reports as h2")
     answer = pool.call_backup(pool.forge("b-foreign", "grainserver", "h1", authority=other), "h1",
                               os.path.join(pool.directory, "pki"))
     assert "issued by another authority" in answer, answer
@@ -190,10 +190,10 @@ def nobody_else_is_the_backup(pool):
     result = subprocess.run([*poser, os.path.join(pool.base, "h1/pki")], stderr=subprocess.PIPE, text=True, timeout=60)
     assert result.returncode == 1 and "is for a grain server, not for a passive backup" in result.stderr, result
     for name, why in (("bk", "the certificate of the backup bk has been revoked"),
-                      ("b2", "host b2 is not the backup of the scheduler's host table")):
+                      ("b2", "host b2 is not the backup in the scheduler's host table")):
         forged = pool.forge("poser-" + name, "backup", name)
         pool.start(f"poser-{name}", "dcs_backupd", *poser[1:], forged)
-        pool.logged("scheduler.log", "audit: a backup was turned away: " + why)
+        pool.logged("scheduler.log", "audit: a backup was refused: " + why)
         pool.logged(f"poser-{name}.log", "it refuses this backup: " + why)
         pool.stop(f"poser-{name}")
     assert pool.backup()["scheduler"]
@@ -229,12 +229,12 @@ def removal_is_for_good(pool):
     answer = pool.call_backup(os.path.join(pool.base, "h2/pki"), "h2")
     assert "Refused: the certificate of host h2 is not accepted" in answer, answer
     pool.dcs("host", "rm", "bk")
-    pool.logged("scheduler.log", "took host bk out of the pool; its certificate is revoked")
-    pool.logged("backup.log", "it refuses this backup: host bk is not the backup of this pool any more")
-    pool.logged("h1.log", "there is no passive backup any more")
+    pool.logged("scheduler.log", "removed host bk from the pool; its certificate is revoked")
+    pool.logged("backup.log", "it refuses this backup: host bk is no longer the backup of this pool")
+    pool.logged("h1.log", "the pool no longer has a passive backup")
     assert "bk" not in open(os.path.join(pool.directory, "hosts")).read()
     pool.list_backup()  # the name may come back, the certificate does not
-    pool.logged("scheduler.log", "the certificate of the backup bk has been revoked: it must join anew")
+    pool.logged("scheduler.log", "the certificate of the backup bk has been revoked: it must join again")
     assert not pool.backup()["scheduler"]
 
 

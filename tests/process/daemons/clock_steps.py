@@ -19,7 +19,7 @@ from pool import BIN, FULL, bin_directory, lock_holder, program, wait_for
 
 LONG = 600  # s for whatever is waited for, on however busy a machine
 PATIENT = "interval=0.5 alert=300 limit=600 extended=1200"  # less than the hour, more than any test
-GIVEN_UP = "is dead, was not heard of for its limit"
+GIVEN_UP = "is dead: it was silent for its limit"
 BAD_TIME = r"is not valid before|not valid yet|expired"  # what is said about a certificate
 PROGRAM = r"""
 import os
@@ -207,7 +207,7 @@ def an_hour_passes(pool, hosts=("scheduler", "backup", "h1")):
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
         if who == "scheduler":
-            pool.logged("scheduler.log", "the scheduler stood still for ")
+            pool.logged("scheduler.log", "the scheduler was suspended for ")
         pool.work_goes_on()
         pool.clocks.set(who, 0)  # right for everybody else
         pool.work_goes_on()

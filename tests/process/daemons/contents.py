@@ -109,7 +109,7 @@ def killed(pool):
     pool.up()
     fine(pool, 1, 7, "input", path, "--", "/bin/true")
     result = pool.dcs("grain", "cat", "--input", "1:7", check=False)
-    assert result.returncode != 0 and b"any more" in result.stderr, result.stderr
+    assert result.returncode != 0 and b"any longer" in result.stderr, result.stderr
     fine(pool, 1, 8, "input", path, "--", "/bin/true")
     assert pool.dcs("grain", "cat", "--input", "1:7").stdout == data
 

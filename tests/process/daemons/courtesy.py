@@ -142,7 +142,7 @@ def short_of_memory(w, group):
     number = pool.grains(session)[0]["grain"]
     w.grain(session, number, lambda g: g["state"] == "running" and g["host"] == "local1", "the grain on local1")
     pool.json("host", "undrain", "local2")  # which takes grains however busy this machine is
-    row = w.grain(session, number, lambda g: ("thrashed", "local1") in moves(g), "the grain given back by local1")
+    row = w.grain(session, number, lambda g: ("thrashed", "local1") in moves(g), "the grain returned by local1")
     detail = next(m["detail"] for m in row["moves"] if m["reason"] == "thrashed")
     assert "memory runs out" in detail and "control group" in detail, detail
     assert os.path.exists(warned), f"the grain was not warned before: {row}"

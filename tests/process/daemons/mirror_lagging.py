@@ -77,7 +77,7 @@ def parted(pool):
     assert pool.map("e") and pool.behind()["turn"] == first["turn"]
     doctor = pool.dcs("doctor", check=False)
     assert doctor.returncode == 1, doctor
-    said = f"if this disk is lost, so is what has been acknowledged since turn {first['turn']}"
+    said = f"if this disk is lost, so is all work acknowledged since turn {first['turn']}"
     assert said in doctor.stdout, doctor.stdout
     pool.wire.whole.set()
     pool.current()
@@ -126,7 +126,7 @@ def promoted_while_behind(pool):
     assert {s: after.get(s) for s in before} == before, (before, after)
     out, err = new.communicate(timeout=LONG)
     assert new.returncode != 0 and out == "", (new.returncode, out, err)
-    assert "the scheduler does not know this authorization token" in err, err
+    assert "the authorization token is unknown" in err, err
     wait_for("the lost one's grain to be ended", lambda: len(pool.grain_processes()) == 1, LONG)
     open(gate, "w").close()
     out, err = old.communicate(timeout=LONG)

@@ -42,7 +42,7 @@ class MirroredPool(BackupPool):
 def nobody_else_gets_the_copy(pool):
     """A certificate of the role, but of another key or another host; a grain server's is no backup's at all."""
     for name, why in (("bk", "the certificate of the backup bk has been revoked"),
-                      ("b2", "host b2 is not the backup of the scheduler's host table")):
+                      ("b2", "host b2 is not the backup in the scheduler's host table")):
         directory = os.path.join(pool.base, "thief-" + name)
         os.makedirs(directory)
         pool.start(f"thief-{name}", "dcs_backupd", "--dir", directory, "--tls", "127.0.0.1:0", "--scheduler",
@@ -126,7 +126,7 @@ def the_old_one_is_refused(pool, old):
     pool.start("scheduler", "dcs_scheduler", "--dir", pool.directory, "--tls", f"127.0.0.1:{pool.port_number}", *pool.options)
     assert pool.running.pop("scheduler").wait(timeout=300) != 0
     text = pool.text("scheduler.log")[before:]
-    assert "(epoch 2, here it is 1)" in text and "must not answer anybody" in text, text
+    assert "(epoch 2, here 1)" in text and "ends without answering" in text, text
     shutil.rmtree(pool.state())
     os.rename(kept, pool.state())
     pool.start_scheduler()

@@ -197,7 +197,7 @@ def drained(w):
     w.host("local4", lambda h: h["state"] == "active" and h["drained"] and h["running"] == 0, "a drained, idle host")
     row = w.pool.json("host", "undrain", "local4")["host"]
     assert row["drained"] is False and row["settings"] == "", row
-    w.running(60, 2, "local4", "the waiting grain once the host takes grains again", 1)
+    w.running(60, 2, "local4", "the waiting grain once the host accepts grains again", 1)
 
     w.pool.json("host", "set", "local4", "--class", "0x48")
     row = w.pool.json("host", "drain", "--evict", "local4")["host"]
@@ -300,7 +300,7 @@ def operated(w):
     good = open(table).read()
     open(table, "a").write("local7 slots=many\n")
     broken = w.pool.dcs("reload", check=False)
-    assert broken.returncode == 1 and b"the old settings stay" in broken.stderr and b"slots" in broken.stderr, broken
+    assert broken.returncode == 1 and b"the old settings remain" in broken.stderr and b"slots" in broken.stderr, broken
     assert len(w.pool.json("host", "ls")["hosts"]) == 6
     open(table, "w").write(good + "local7 class=0x80 slots=2\n")
     w.pool.dcs("reload")

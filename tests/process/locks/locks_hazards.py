@@ -157,7 +157,7 @@ def test_P28_E8_links_and_pipes_are_no_lock_files():
 
 
 def test_P29_a_file_that_is_there_is_opened_without_creating_it():
-    """With fs.protected_regular the kernel refuses O_CREAT of somebody else's file in a sticky directory."""
+    """With fs.protected_regular the kernel refuses O_CREAT of a file of another user in a sticky directory."""
     if not ROOT_USER or not shutil.which("strace"):
         return skip("P29", "needs root and strace")
     with Box(mode=0o1777) as box:

@@ -288,8 +288,8 @@ case("no key", "No such file", world=change(os.unlink))
 def foreign_text(name):
     with open(name, "w") as file:
         file.write("root:$6$a-secret-of-root-that-nobody-may-see:1:0:::::\n" * 3)
-case("key that is none", "key.pem holds no private key", world=change(foreign_text))
-case("certificate that is none", "certificate.pem holds no", world=change(foreign_text, "/etc/dcs/pki/certificate.pem"))
+case("key that is none", "key.pem does not contain a private key", world=change(foreign_text))
+case("certificate that is none", "certificate.pem does not contain a", world=change(foreign_text, "/etc/dcs/pki/certificate.pem"))
 case("key of another certificate", "is not the key of", world=lambda w: (
     shutil.copy(w.base + "/other/key.pem", "/etc/dcs/pki/key.pem"), w.configure)[1])
 def identity(name, authority="authority"):

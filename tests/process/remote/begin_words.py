@@ -105,7 +105,7 @@ def hosts_files(world):
     world.peer()
     world.configure()
     world.write("/etc/dcs/pki/authority.pem", "no certificate\n")
-    bad = complaint(world, KEYS.format("authority.pem holds no certificate"))
+    bad = complaint(world, KEYS.format("authority.pem does not contain a certificate"))
     world.configure(identity="young")
     refused = "the scheduler refuses this host's certificate: it is malformed or not valid yet"
     bad += complaint(world, refused, env={})  # its alert may be lost, and is asked for again

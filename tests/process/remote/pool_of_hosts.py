@@ -144,7 +144,7 @@ def strangers_are_refused(desk):
         (pool.forge("early", "client", "desk1", -30, 90), "", "is not valid before"),
         (pool.forge("foreign", "client", "desk1", authority=os.path.join(pool.base, "other-authority")), "unknown ca",
          "was issued by another authority than this pool's"),
-        (pool.forge("copied", "client", "desk1"), "another key has joined under that name", "another key has joined"),
+        (pool.forge("copied", "client", "desk1"), "another key has since joined under that name", "another key has since joined"),
         (os.path.join(pool.base, "h1", "pki"), "", ""))
     with desk.net.at("evil"):
         for identity, heard, logged in begins:
@@ -157,7 +157,7 @@ def strangers_are_refused(desk):
         # A grain server's key and certificate, copied: they are good for that name alone.
         copied = os.path.join(pool.base, "h1", "pki")
         answer = pool.call(copied, "h2")
-        assert "the certificate of this server is of host h1, but it calls itself h2" in answer, answer
+        assert "the certificate of this server names host h1, but the server reports as h2" in answer, answer
         since = len(pool.text("scheduler.log"))
         try:
             Line(pool.proxy.address, copied, ssl.TLSVersion.TLSv1_2)
@@ -233,7 +233,7 @@ def the_host_is_removed(desk):
     pool.table("h1", "h2")  # the name comes back, its key does not
     pool.dcs("reload")
     result = desk.run("ann", "dcs", "session", "ls", check=False)
-    assert result.returncode == 125 and "has been revoked: the host must join anew" in result.stderr, result
+    assert result.returncode == 125 and "has been revoked: the host must join again" in result.stderr, result
     with desk.net.at("evil"):
         answer = begin_with(pool, identity)
     assert answer[0] == ERROR and "has been revoked" in answer[-1], answer

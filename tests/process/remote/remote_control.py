@@ -28,8 +28,8 @@ def hosts_join(pool):
     pool.join_client("desk2")
     for line, why in ((pool.client_code("--host", "desk1") + ["--host", "desk2"], "the code is for host desk1, not for desk2"),
                       (pool.code("--host", "h1") + ["--role", "client"], "the code is for a host with a grain server"),
-                      ([w for w in pool.client_code() if w not in ("--role", "client")], "from which control programs call"),
-                      (pool.client_code() + ["--host", "h1"], '"h1" is not in the scheduler\'s host table as one from which')):
+                      ([w for w in pool.client_code() if w not in ("--role", "client")], "host of control programs"),
+                      (pool.client_code() + ["--host", "h1"], '"h1" is not in the scheduler\'s host table as a host of')):
         result = pool.dcs(*line, "--dir", os.path.join(pool.base, "thief"), check=False)
         assert result.returncode == 4 and why in result.stderr, (why, result)
     result = pool.dcs("token", "create", "--role", "client", "--host", "h1", check=False)
@@ -136,17 +136,17 @@ def others_are_refused(pool):
     again = pool.begin("desk1", "ann")
     mixed = Credentials(again.address, again.directory, ann.token, again.authority)
     with mixed.line() as line:
-        refused(line.session(5001), "is for another key than that of this connection's certificate")
+        refused(line.session(5001), "belongs to another key than this connection's certificate")
     elsewhere = pool.begin("desk2", "ann")
     mixed = Credentials(elsewhere.address, elsewhere.directory, ann.token, elsewhere.authority)
     with mixed.line() as line:
-        refused(line.session(5001), "is for a control program on host desk1, this one is on host desk2")
+        refused(line.session(5001), "is for a control program on host desk1, but this one runs on host desk2")
     with ann.line(hello=False) as line:
         assert line.hello()[0] == WELCOME
         refused(line.ask(QUERY, query()), "carries no authorization token")
     with Line(ann.address, ann.directory) as line:
         assert line.hello(bytes(32))[0] == WELCOME
-        refused(line.ask(QUERY, query()), "does not know this authorization token")
+        refused(line.ask(QUERY, query()), "the authorization token is unknown")
     with ben.line() as line:  # ben with all that is his
         kind, payload = line.ask(QUERY, query(2))
         assert kind == QUERY_REPLY and b"\x03\x00\x00\x00ann" not in payload, payload
@@ -162,10 +162,10 @@ def others_are_refused(pool):
 
 def hosts_are_judged(pool):
     _, key = pool.new_key()
-    for host, user, ident, why in (("desk1", "root", "x", "root must be named"), ("desk2", "ben", "x", "names others"),
+    for host, user, ident, why in (("desk1", "root", "x", "root has to be listed"), ("desk2", "ben", "x", "does not list this user"),
                                    ("desk1", "../ann", "x", "the login name cannot be used"),
                                    ("desk1", "ann", "-x", "a control ident is"),
-                                   (pool.forge("new", "client", "desk1"), "ann", "x", "another key has joined under that name"),
+                                   (pool.forge("new", "client", "desk1"), "ann", "x", "another key has since joined under that name"),
                                    (pool.forge("unlisted", "client", "desk9"), "ann", "x", "has been revoked")):
         refused(pool.ask_begin(host, user, ident, key), why)
     refused(pool.ask_begin("desk1", "ann", "x", key[:-1]), "not a public key on the curve P-256")
@@ -174,7 +174,7 @@ def hosts_are_judged(pool):
     assert answer[0] != BEGUN, answer
     desk = os.path.join(pool.base, "desk1", "pki")
     with Line(pool.proxy.address, desk) as line:
-        refused(line.hello(), "dcs_begin of another host may not send Hello")
+        refused(line.hello(), "dcs_begin of another host must not send Hello")
     with Line(pool.proxy.address) as line:
         refused(line.ask(BEGIN_CONTROL, struct.pack("<H", PROTOCOL) + text("ann") + text("x") + text(key)),
                 "a host without a certificate may not send BeginControl")
@@ -264,15 +264,15 @@ def hosts_are_revoked(pool):
     pool.table("h1", "h2")
     pool.dcs("reload")
     with ann.line() as line:
-        refused(line.session(7003), "was taken out of the pool")
-    refused(pool.ask_begin("desk1", "ann", "x", pool.new_key()[1]), "has been revoked: the host must join anew")
+        refused(line.session(7003), "was removed from the pool")
+    refused(pool.ask_begin("desk1", "ann", "x", pool.new_key()[1]), "has been revoked: the host must join again")
     pool.stop("scheduler", signal.SIGKILL)
     pool.start_scheduler()
     with ann.line() as line:
-        refused(line.session(7003), "was taken out of the pool")
+        refused(line.session(7003), "was removed from the pool")
     pool.join_client("desk1")
     with ann.line() as line:  # what programs had before does not come back with the host
-        refused(line.session(7003), "does not know this authorization token", NO_AUTH)
+        refused(line.session(7003), "the authorization token is unknown", NO_AUTH)
     with pool.begin("desk1", "ann", "dcs").line() as line:
         opened(line.session(7003))  # the session does
     open(gate, "w").close()

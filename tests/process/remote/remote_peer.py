@@ -1,4 +1,4 @@
-"""A host from which control programs call, for tests: the frames of dcs_begin and of control programs, spoken by Python's
+"""A host of control programs, for tests: the frames of dcs_begin and of control programs, spoken by Python's
 own TLS, so that it can also say what no program of ours would; and credentials in a descriptor as dcs_begin leaves them."""
 import fcntl
 import os
@@ -138,7 +138,7 @@ class Credentials:
 
 
 class RemotePool(TlsPool):
-    """The pool of tls.py, and hosts desk1 and desk2 from which control programs call."""
+    """The pool of tls.py, and hosts desk1 and desk2 for control programs."""
     options = ("--group", "none")
     sources = "desk1 role=client\ndesk2 role=client users=ann,root\n"
     made = 0

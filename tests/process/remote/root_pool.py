@@ -165,7 +165,7 @@ def member_calls(hour):
         number = "3" if line == python else "4"
         assert hour.type("sched", "ben", line.replace('"first"', f'"first", {number}')).stdout.strip() == "from python"
     hint = hour.type("sched", "root", "dcs backup status", code=5).stderr
-    assert "there is none on this host" in hint and "dcs up" not in hint, hint
+    assert "this host has none" in hint and "dcs up" not in hint, hint
 
 
 def outsider_is_told(hour):

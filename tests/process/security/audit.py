@@ -63,7 +63,7 @@ def every_command_leaves_a_line(a):
         heard = a.one_line(a.master, name_of(MASTER), what.format(o=OWN) + ": done", kind, **fields)
         assert heard.kind != "ErrorReply", heard
     for kind, fields, words in (("CreateToken", dict(host="h4", ttl_s=60, role=0), f"{name_of(MASTER)} made the code"),
-                                ("RemoveHost", dict(host="r0"), f"{name_of(MASTER)} took host r0 out of the pool")):
+                                ("RemoveHost", dict(host="r0"), f"{name_of(MASTER)} removed host r0 from the pool")):
         heard = a.master.ask(kind, **fields)
         assert heard.kind in ("TokenCreated", "Done"), heard
         if kind == "CreateToken":
@@ -96,7 +96,7 @@ def nobody_forges_a_line(a):
     h1.say("LaunchResult", ok=0, staged=0, text=f, **key)
     h1.say("GrainReport", reason=f, message=f, **{**key, "files.size": 0})
     assert h1.hear().kind in ("ReportAck", "Withdraw")
-    wait_for("what h1 said of itself", lambda: "takes no grains now" in a.log())
+    wait_for("what h1 said of itself", lambda: "accepts no grains now" in a.log())
     text = open(os.path.join(a.pool.base, "scheduler.log"), "rb").read()
     lines = text.decode("utf-8", errors="strict").splitlines()
     assert any("Z dcs_scheduler[1] info: audit: root asked" in line for line in lines), "nothing of it was logged"

@@ -92,7 +92,7 @@ def idle_connections(w):
     for _ in range(IDLE):
         s = w.connect()
         w.open_sockets.append(s)
-        if b"connections allows" in heard_on(s, 0)[0]:
+        if b"the limit `connections` is" in heard_on(s, 0)[0]:
             refused += 1
     w.count("idle connections", IDLE)
     w.count("told that it is too many", refused)
@@ -100,7 +100,7 @@ def idle_connections(w):
     while time.monotonic() < end and w.counts["told that it is too many"] <= IDLE // 4:  # it has other things to do
         for s in list(waiting):
             got, ended = heard_on(s, 0)
-            w.count("told that it is too many", b"connections allows" in got)
+            w.count("told that it is too many", b"the limit `connections` is" in got)
             if ended:
                 waiting.remove(s)
         time.sleep(0.1)
@@ -113,7 +113,7 @@ def again(w):
             s = w.connect()
             s.sendall(w.hello)
             got, ended = heard_on(s, 5, first=True)
-            if got and not ended and b"connections allows" not in got:
+            if got and not ended and b"the limit `connections` is" not in got:
                 return s
             s.close()
         except OSError:
@@ -266,7 +266,7 @@ def main():
         with open(os.path.join(pool.directory, "limits"), "w") as file:
             file.write("connections 200\nqueued_request 1000\n")
         refused = pool.dcs("reload", check=False)
-        assert refused.returncode == 1 and "limits:2: there is no limit `queued_request`" in refused.stderr, refused
+        assert refused.returncode == 1 and "limits:2: unknown limit `queued_request`" in refused.stderr, refused
         w = World(pool)
         calm = w.calls(CALLS)
         times = under_attack(w)

@@ -177,7 +177,7 @@ def server_pries(kind):
         warden = beside(pid, "dcs_warden")
         os.kill(warden, signal.SIGKILL)
         assert pool.running.pop("h1").wait(timeout=120) == 1
-        pool.logged("h1.log", "the grain server's warden was killed by signal 9, and the grain server stops: start it again")
+        pool.logged("h1.log", "the grain server's warden was killed by signal 9, so the grain server stops: restart it")
         open(pool.report, "w").close()
         pool.start_server("h1")
         pool.stop("h1", signal.SIGKILL)
@@ -206,7 +206,7 @@ def dies_in_words(how):
             assert result.returncode != 0, result
         assert scheduler.wait(timeout=120) == 1
         del pool.running["scheduler"]
-        pool.logged("scheduler.log", f"the scheduler's keeper {words[how]}, and the scheduler stops: start it again")
+        pool.logged("scheduler.log", f"the scheduler's keeper {words[how]}, so the scheduler stops: restart it")
         if how == signal.SIGSTOP:
             os.kill(keeper, signal.SIGCONT)
         if how == signal.SIGALRM:

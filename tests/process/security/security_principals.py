@@ -219,7 +219,7 @@ def strangers_keep_nobody_out(pool):
         thread.join()
         for connection in silent:
             connection.close()
-    pool.logged("scheduler.log", "made room: too many peers there have not said who they are")
+    pool.logged("scheduler.log", "to make room: too many peers there have not authenticated yet")
 
 
 def roots_daemons_start_where_only_root_writes():
@@ -235,7 +235,7 @@ def roots_daemons_start_where_only_root_writes():
         os.chown(foreign, ATTACKER, ATTACKER)
         hosts = os.path.join(foreign, "hosts")
         open(hosts, "w").write("h1 class=0x1 slots=1\n")
-        for directory, why in ((open_dir, f"{open_dir} may be written by others"),
+        for directory, why in ((open_dir, f"{open_dir} can be written by other users"),
                                (os.path.join(foreign, "below"), f"{foreign} belongs to uid {ATTACKER}")):
             for words in ([program("dcs_scheduler"), "--dir", directory],
                           [program("dcs_grainserver"), "--dir", directory, "--name", "h1", "--scheduler", "/nowhere"],

@@ -75,7 +75,7 @@ def by_rule(pool, ann, ben):
     pool.dcs("reload")
     assert ann.put(b"1" * (2 * MB)).kind == "Done"
     assert ann.submit().kind == "Done"
-    text = refused(ann.submit(2 * MB), ann, "contents 2.0 MB", "the pool's rules allow 4.0 MB")
+    text = refused(ann.submit(2 * MB), ann, "contents 2.0 MB", "the pool's policy allows 4.0 MB")
     print("   ", text, flush=True)
     refused(ann.put(b"2" * (2 * MB)), ann, "the pool's rules allow")
     assert ben.put(b"2" * (2 * MB)).kind == "Done"
@@ -96,7 +96,7 @@ def by_what_is_left(pool, ann, ben, folder):
     while (heard := ann.submit()).kind == "Done":
         taken += 1
         assert taken < LEFT // MB, "she may take all of it"
-    text = refused(heard, ann, "50 % of what he has and what is free there")
+    text = refused(heard, ann, "50 % of this user's data and the free space together")
     print(f"    after {taken} MB, with {room(folder) / MB:.0f} left: {text}", flush=True)
     assert taken > LEFT // MB // 4 and room(folder) > LEFT // 4, (taken, room(folder))
     for _ in range(5):

@@ -278,7 +278,7 @@ TEST_CASE("a server of another host is believed if the scheduler has said that i
     b.post(2, wire::AskBackup{}, 1, h1);  // is asked on this host only
     b.run();
     CHECK(b.closed.back() == 2);
-    // It is taken out of the pool: its link ends, what it has given stays.
+    // It is removed from the pool: its link ends, what it has given stays.
     b.post(3, report_of(1, 1), 0, h2);
     b.run();
     told({{"h1", bytes(h1)}});

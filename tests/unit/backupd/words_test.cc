@@ -21,9 +21,9 @@ std::vector<Nonsense> all_nonsense() {
     endless.last_seq = std::numeric_limits<std::uint32_t>::max();
     const Guest h1{"h1", TokenHash{1}};
     return {{"a server without a name", nameless},
-            {"the certificate is of host h1, but it calls itself h2", liar, h1},
-            {"this query is permitted on this host only", wire::AskBackup{}, h1},
-            {"a report with the highest number", endless},
+            {"the certificate is of host h1, but the server reports as h2", liar, h1},
+            {"this query is permitted only on this host", wire::AskBackup{}, h1},
+            {"a report whose number leaves no room for a next one", endless},
             {"Gkill is not for a backup", wire::Gkill{"ann", 1, 1}}};
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("a server that does not count is told why") {
         REQUIRE(all.size() == 1);
         return all[0].text;
     };
-    CHECK(refused(1) == "the scheduler has not told the backup yet which hosts belong to the pool");
+    CHECK(refused(1) == "the scheduler has not yet told the backup which hosts belong to the pool");
     b.scheduler_comes();
     b.post(Bench::scheduler_conn, wire::MemberKeys{{{"h2", std::string(32, 'k')}}});
     b.run();
@@ -83,8 +83,8 @@ TEST_CASE("a damaged head of a record is called what it is") {
     flipped[9] ^= 1;
     CHECK(wrong(flipped) == "a record's head has a wrong checksum");
     CHECK(wrong(sealed("\x7f" + head.substr(1))) == "a record of another format");
-    CHECK(wrong(sealed(head + "x")) == "a record's head does not decode");
-    CHECK(wrong(sealed(head.substr(0, 5))) == "a record's head does not decode");
+    CHECK(wrong(sealed(head + "x")) == "a record's head cannot be decoded");
+    CHECK(wrong(sealed(head.substr(0, 5))) == "a record's head cannot be decoded");
 }
 
 TEST_CASE("a damaged file of a host's numbers is called what it is") {
@@ -109,7 +109,7 @@ TEST_CASE("a damaged file of a host's numbers is called what it is") {
     CHECK(wrong("x" + good.substr(1)) == "its checksum is wrong");
     CHECK(wrong(sealed("\x7f" + fields.substr(1))) == "it has another format");
     host.forgotten = 10;
-    CHECK(wrong(record::encode_host(host)) == "its numbers contradict each other");
+    CHECK(wrong(record::encode_host(host)) == "its numbers are inconsistent");
 }
 
 TEST_CASE("a log with less than its numbers say is told of when it is read again") {

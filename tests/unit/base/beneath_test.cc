@@ -97,11 +97,11 @@ TEST_CASE("what counts is said by the open file") {
         return strange_file(st, owner);
     };
     CHECK(strange("a/b/file", ::geteuid()).empty());
-    CHECK(strange("a/b/file", ::geteuid() + 1) == "somebody else's file");
+    CHECK(strange("a/b/file", ::geteuid() + 1) == "a file of another user");
     CHECK(strange("file", ::geteuid()) == "a file with 2 names");
-    CHECK(strange("fifo", ::geteuid()) == "no regular file");
+    CHECK(strange("fifo", ::geteuid()) == "not a regular file");
     CHECK(strange("file_link", ::geteuid()) == "a symbolic link");
-    CHECK(strange("a", ::geteuid()) == "no regular file");
+    CHECK(strange("a", ::geteuid()) == "not a regular file");
 }
 
 TEST_CASE("a path that a stranger chose opens regular files only") {

@@ -379,7 +379,7 @@ TEST_CASE("a reply to another request, or nonsense, is not repeated") {
         const wire::AnyMessage many = wire::ErrorReply{18, "too many"}, result = wire::GrainResult{17};
         b.c->received(header(78), error ? many : result, b.now);
         REQUIRE(b.what() == Do::done);
-        CHECK(b.c->outcome().status().text == std::string("the answer is not in the protocol of DCS: ") +
+        CHECK(b.c->outcome().status().text == std::string("the answer does not follow the DCS protocol: ") +
                                                   (error ? "an error reply" : "a reply") + " to another request");
         CHECK(!b.c->connection_good());
     }

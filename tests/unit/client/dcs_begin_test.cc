@@ -164,7 +164,7 @@ TEST_CASE("dcs_begin: what it says of answers that no scheduler gives") {
     newer[6] = static_cast<char>(wire::opening_form + 1);  // of the header
     CHECK(says([&](Act &a, const wire::AnyMessage &) { a.raw = newer; }) ==
           "dcs_begin: the scheduler speaks protocol version " + std::to_string(wire::opening_form + 1) +
-              ", this program " + std::to_string(wire::opening_form) + ": use the same release\n");
+              ", but this program speaks " + std::to_string(wire::opening_form) + ": use the same release\n");
     longer.replace(8, 4, std::string("\x01\x20\0\0", 4));  // the payload's length
     CHECK(says([&](Act &a, const wire::AnyMessage &) { a.raw = longer; }) ==
           "dcs_begin: the scheduler's reply is too long\n");

@@ -110,7 +110,7 @@ static int is_forgotten() {
     pool.forget_token(token);  // as when the scheduler has said that it does not know it
     EXPECT(d_get_auth("find") == D_E_NO_AUTH);
     EXPECT(d_errortext() ==
-           std::string("the scheduler does not know this program any more: start it by dcs_begin again"));
+           std::string("the scheduler no longer knows this program: start it by dcs_begin again"));
     return 0;
 }
 

@@ -48,7 +48,7 @@ int without_auth() {
     fake.script([](const wire::AnyMessage &m, int) {
         Act a = answer(m);
         if (std::holds_alternative<wire::OpenSession>(m))
-            a.reply = wire::ErrorReply{D_E_NO_AUTH, "aged out"};
+            a.reply = wire::ErrorReply{D_E_NO_AUTH, "expired"};
         return a;
     });
     (void)d_open_ses(1);

@@ -66,23 +66,23 @@ TEST_CASE("what was understood before a mistake is kept") {
 TEST_CASE("how many words a verb takes is what its usage says") {
     const struct { const char *usage; std::vector<std::string> words; const char *wrong; } cases[] = {
         {"", {}, ""},
-        {"", {"x"}, "it takes no words, but got `x`"},
+        {"", {"x"}, "it takes no arguments, but got `x`"},
         {"SEL", {}, "SEL is missing"},
         {"SEL", {"1"}, ""},
-        {"SEL", {"1", "2"}, "`2` is one word too many"},
+        {"SEL", {"1", "2"}, "`2` is one argument too many"},
         {"SEL...", {}, "SEL is missing"},
         {"SEL...", {"1", "2", "3"}, ""},
         {"[SEL...]", {}, ""},
         {"[SEL...]", {"1", "2"}, ""},
         {"SEL [DIR]", {"1"}, ""},
         {"SEL [DIR]", {"1", "d"}, ""},
-        {"SEL [DIR]", {"1", "d", "e"}, "`e` is one word too many"},
+        {"SEL [DIR]", {"1", "d", "e"}, "`e` is one argument too many"},
         {"[NAME WORDS]", {}, ""},
         {"[NAME WORDS]", {"a", "b"}, ""},
-        {"[NAME WORDS]", {"a", "b", "c"}, "`c` is one word too many"},
+        {"[NAME WORDS]", {"a", "b", "c"}, "`c` is one argument too many"},
         {"NAME... [SES:G...]", {"a", "b", "c"}, ""},
         {"HOST:PORT[,HOST:PORT...]", {}, "HOST:PORT is missing"},
-        {"HOST:PORT[,HOST:PORT...]", {"a", "b"}, "`b` is one word too many"},
+        {"HOST:PORT[,HOST:PORT...]", {"a", "b"}, "`b` is one argument too many"},
     };
     for (const auto &one : cases) {
         CAPTURE(one.usage, one.words);

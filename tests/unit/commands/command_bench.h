@@ -60,8 +60,8 @@ wire::AnyMessage as_of_a_pool(const wire::AnyMessage &request, const std::string
 
 const wire::ErrorReply disk_full{static_cast<std::int32_t>(Code::no_space), "the disk is full", -1};
 // What is said of it, with the library's advice, where a call of the library met it.
-const std::string no_room = "the disk is full\n  hint: The scheduler's disk is full and the call changed nothing: make "
-                            "room and repeat it.\n";
+const std::string no_room = "the disk is full\n  hint: The scheduler's disk is full, and the call changed nothing: "
+                            "free disk space and repeat the call.\n";
 
 void check(const Said &said, int exit, const std::string &text);
 

@@ -93,13 +93,13 @@ const std::vector<Broken> broken_exports = {
     {"session:5: the key \"ident\" occurs twice", head("ident: prog\n", "ident: prog\nident: prog\n")},
     {"session:5: \"state\" must be active or terminated", head("terminated", "closed")},
     {"session:7: more results are acknowledged than were handed out", head("acknowledged: 0", "acknowledged: 2")},
-    {"session:8: more results were handed out than there are", head("handed out: 1", "handed out: 5")},
+    {"session:8: more results were handed out than exist", head("handed out: 1", "handed out: 5")},
     {"session: \"ident\" is not the name of a control program", head("prog", "pr og")},
-    {"session: \"grains\" says 5, there are 4: a line is missing", head("grains: 4", "grains: 5")},
-    {"session: \"results\" is more than there are grains", head("results: 1", "results: 5")},
-    {"grains:1: \"result\" is 0, the session has only 0 results",
+    {"session: \"grains\" says 5, but the file has 4: add the missing line", head("grains: 4", "grains: 5")},
+    {"session: \"results\" exceeds the number of grains", head("results: 1", "results: 5")},
+    {"grains:1: \"result\" is 0, but the session has only 0 results",
      [](const Folder &f) { f.edit("e/session", "results: 1", "results: 0"); f.edit("e/session", "out: 1", "out: 0"); }},
-    {"grains:1: bad JSON at byte 8: something follows the object", line("{\"grain\":1", "\"grain\":1}")},
+    {"grains:1: bad JSON at byte 8: text follows the object", line("{\"grain\":1", "\"grain\":1}")},
     {"grains:2: bad JSON at byte ", line("\"state\":\"ready\",", "\"state\":\"ready\"")},
     {"grains:4: bad JSON at byte ", [](const Folder &f) {
          const std::string text = f.read("e/grains");
@@ -109,19 +109,19 @@ const std::vector<Broken> broken_exports = {
     {"grains:2: unknown key \"colour\"", line("\"grain\":2,", "\"grain\":2,\"colour\":\"red\",")},
     {"grains:2: the key \"state\" is missing", line("\"grain\":2,\"state\":\"ready\",", "\"grain\":2,")},
     {"grains:2: \"grain\" is a string, it must be a number", line("\"grain\":2", "\"grain\":\"2\"")},
-    {"grains:2: \"grain\" is a number, it must be a whole number", line("\"grain\":2", "\"grain\":2.5")},
+    {"grains:2: \"grain\" is a number, but it must be a whole number", line("\"grain\":2", "\"grain\":2.5")},
     {"grains:2: \"grain\" must be 0 to 2147483647", line("\"grain\":2", "\"grain\":2147483648")},
     {"grains:2: \"state\" must be ready, running, finished or killed", line("\"ready\"", "\"waiting\"")},
     {"grains:1: \"argv\" is a string, it must be a list of strings",
      line("[\"/usr/bin/wc\",\"-l\",{\"hex\":\"fffe\"}]", "\"wc -l\"")},
-    {"grains:1: \"argv\" is a number, it must be a string or {\"hex\"", line("\"-l\"", "7")},
+    {"grains:1: \"argv\" is a number, but it must be a string or {\"hex\"", line("\"-l\"", "7")},
     {"grains:1: \"argv\": its hex is not pairs of hex digits", line("fffe", "fff")},
     {"grains:1: \"argv\" has no first entry", line("[\"/usr/bin/wc\",\"-l\",{\"hex\":\"fffe\"}]", "[]")},
     {"grains:1: \"env\" has the entry \"A\": it must be NAME=value", line("A=1", "A")},
-    {"grains:1: \"urgent\" is a number, it must be true or false", line("\"urgent\":false", "\"urgent\":0")},
+    {"grains:1: \"urgent\" is a number, but it must be true or false", line("\"urgent\":false", "\"urgent\":0")},
     {"grains:1: attempts is 0: it must be 1 to 255", line("\"attempts\":3", "\"attempts\":0")},
     {"grains:1: \"class\" must be 0 to 4294967295", line("\"class\":0", "\"class\":-1")},
-    {"grains:2: \"failures\" leaves no attempt to a grain that is ready", [](const Folder &f) {
+    {"grains:2: \"failures\" leaves no attempt for a grain that is ready", [](const Folder &f) {
          std::string text = f.read("e/grains");
          text.replace(text.find("\"failures\":0", text.find("\"grain\":2")), 12, "\"failures\":3");
          f.write("e/grains", text);
@@ -137,16 +137,16 @@ const std::vector<Broken> broken_exports = {
          f.write("e/grains", text);
      }},
     {"grains:2: grain 1 occurs twice (line 1)", line("\"grain\":2", "\"grain\":1")},
-    {"grains:3: grain 0 comes behind grain 2: they must stand in ascending order", line("\"grain\":5", "\"grain\":0")},
-    {"grains:4: \"queue\" is 7, and so is that of grain 2 (line 2)", line("\"queue\":-3", "\"queue\":7")},
-    {"grains:3: \"result\" is 0, and so is that of grain 1 (line 1)", [](const Folder &f) {
+    {"grains:3: grain 0 follows grain 2: they must be in ascending order", line("\"grain\":5", "\"grain\":0")},
+    {"grains:4: \"queue\" is 7, like that of grain 2 (line 2)", line("\"queue\":-3", "\"queue\":7")},
+    {"grains:3: \"result\" is 0, like that of grain 1 (line 1)", [](const Folder &f) {
          std::string text = f.read("e/grains");
          const std::size_t at = text.find("\"grain\":5");
          text.replace(text.find("killed", at), 6, "finished");
          text.replace(text.find("\"result\":null", at), 13, "\"result\":0");
          f.write("e/grains", text);
      }},
-    {"grains:2: \"input_position\" is behind the end of the input, which has 7 bytes",
+    {"grains:2: \"input_position\" is beyond the end of the input, which has 7 bytes",
      line("\"input_position\":4", "\"input_position\":8")},
     {"grains:2: \"nogo\" is a string, it must be a list of strings", [](const Folder &f) {
          std::string text = f.read("e/grains");
@@ -216,15 +216,15 @@ TEST_CASE("an export that is larger than an import may be is not even read to it
     CHECK(wrong_with(f.at("e"), whole->length) == "nothing");
     CHECK(wrong_with(f.at("e"), whole->length - 1) == "grains:4: the session packs to more than " +
                                                           std::to_string(whole->length - 1) +
-                                                          " bytes, which is what an import takes");
-    CHECK(wrong_with(f.at("e"), 1) == "the session packs to more than 1 bytes, which is what an import takes");
+                                                          " bytes, the limit of an import");
+    CHECK(wrong_with(f.at("e"), 1) == "the session packs to more than 1 bytes, the limit of an import");
     // All streams of a grain are in memory before it is packed.
-    const std::string too_long = "makes the session longer than the 5300 bytes that an import takes";
+    const std::string too_long = "makes the session longer than the 5300 bytes that an import accepts";
     CHECK(wrong_with(f.at("e"), 5300) == "grains:2: \"checkpoint\": files/2.checkpoint " + too_long);
     f.edit("e/grains", "\"input\":\"one two\"", "\"input\":{\"file\":\"files/2.checkpoint\"}");
     const std::uint64_t twice = 5300 + 4000;
     CHECK(wrong_with(f.at("e"), twice) == "grains:2: \"checkpoint\": files/2.checkpoint makes the session longer than "
-                                          "the 9300 bytes that an import takes");
+                                          "the 9300 bytes that an import accepts");
     // Nobody has to read what is too long by its length already.
     REQUIRE(::truncate(f.at("e/files/2.checkpoint").c_str(), off_t{2} << 30) == 0);
     f.edit("e/grains", "{\"file\":\"files/2.checkpoint\"}", "\"one two\"");
@@ -232,7 +232,7 @@ TEST_CASE("an export that is larger than an import may be is not even read to it
     const std::size_t at = text.find(",\"length\":5000");
     f.write("e/grains", std::string(text).erase(at, text.find('}', at) - at));
     CHECK(wrong_with(f.at("e")) == "grains:2: \"checkpoint\": files/2.checkpoint makes the session longer than the "
-                                   "1073741824 bytes that an import takes");
+                                   "1073741824 bytes that an import accepts");
 }
 
 TEST_CASE("what is written is read back byte for byte, in every style") {

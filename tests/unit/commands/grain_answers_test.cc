@@ -79,7 +79,7 @@ TEST_CASE("what goes with a result that is forgotten, and the question whether i
     const std::string told = "This discards the result of grain 2:1, and with it:\n"
                              "  the delivery of results from 0 on (2 of 2)\n"
                              "  1 submission that followed, with all their data: 3\n"
-                             "  the kill of 1 grain, which runs anew: 2\n"
+                             "  the kill of 1 grain, which runs again: 2\n"
                              "The session becomes active again. Run prog again: it continues from there.\n";
     const std::vector<std::string> words = {"grain", "restart", "--and-after", "2:1"};
     check(bench.dcs(words, "n\n"), 1, told + "Discard it? [y/N] dcs: nothing was discarded\n");

@@ -63,7 +63,7 @@ TEST_CASE("what is wrong with an inventory is named with its line") {
     CHECK(ansible("a\n[g\n") == "inv:2: a heading ends in `]`");
     CHECK(ansible("[]\n") == "inv:1: the heading names no group");
     CHECK(ansible("[g:hosts]\n") == "inv:1: [GROUP:hosts] is unknown");
-    CHECK(ansible("a x\n") == "inv:1: `x` is not of the form name=value");
+    CHECK(ansible("a x\n") == "inv:1: `x` must have the form name=value");
     CHECK(ansible("a 'x\n") == "inv:1: a quote is open");
     CHECK(ansible("[g:children]\na b\n") == "inv:2: one group on a line");
     for (const std::string range : {"a[1:", "a[1]", "a[3:1]", "a[x:2]", "a[1:2:0]", "a[0x1:0x3]"})
@@ -73,7 +73,7 @@ TEST_CASE("what is wrong with an inventory is named with its line") {
     CHECK(ansible("[a:children]\nb\n[b:children]\na\n") == "inv: group a is among its own children");
     CHECK(ansible("a\n", "g") == "inv: there is no group g");
     CHECK(ansible("---\nall:\n") ==
-          "inv: it is YAML, which `ansible-inventory -i inv --list` makes the JSON of that is read here");
+          "inv: this is YAML; convert it with `ansible-inventory -i inv --list`, and import that");
 }
 
 TEST_CASE("an inventory in JSON") {

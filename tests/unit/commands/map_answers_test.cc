@@ -43,7 +43,7 @@ TEST_CASE("sessions of a map that cannot be opened") {
     check(bench.dcs(Words{"map"} + work), 255, "dcs: a new session: " + no_room);
     check(bench.dcs(Words{"map", "--session", "77"} + work), 255, "dcs: session 77: " + no_room);
     check(bench.dcs(Words{"map", "--new", "--session", "2"} + work), 255,
-          "dcs: session 2 exists already\n  hint: leave --session out, or name a free number\n");
+          "dcs: session 2 exists already\n  hint: omit --session, or give a free number\n");
 }
 
 TEST_CASE("numbers that others take, again and again") {
@@ -60,7 +60,7 @@ TEST_CASE("sessions of a map that cannot be taken up again") {
     bench.ident = ident_of_the_map(bench);
     bench.as_usual();
     check(bench.dcs(Words{"map", "--new", "--session", "1"} + work), 255,
-          "dcs: session 1 exists already\n  hint: leave --session out, or name a free number\n");
+          "dcs: session 1 exists already\n  hint: omit --session, or give a free number\n");
     bench.refuse<wire::GetAuth>(disk_full);
     check(bench.dcs(Words{"map"} + work), 255, "dcs: the authorization: " + no_room);
     bench.refuse<wire::OpenSession>(disk_full);

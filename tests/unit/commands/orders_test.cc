@@ -129,7 +129,7 @@ TEST_CASE("dcs host drain, --evict and undrain: what is set, and how the host st
     const Ran drained = dcs_command({"host", "drain", "local1"});
     CHECK(drained.exit == exits::ok);
     // The rows of this scheduler stay as they are.
-    CHECK(drained.out == "host local1: no longer drained: another command undrained it meanwhile\n");
+    CHECK(drained.out == "host local1: no longer drained: another command undrained it in the meantime\n");
     REQUIRE(dcs_command({"host", "drain", "--evict", "all"}).exit == exits::ok);
     const Ran undrained = dcs_command({"host", "undrain", "local2", "-o", "json"});
     REQUIRE(undrained.exit == exits::ok);

@@ -121,13 +121,13 @@ peer = ["a", "b,c"]
 TEST_CASE("each mistake in a file is named with its line") {
     const std::string file = "/etc/dcs/example.toml:";
     struct { const char *text, *error; } cases[] = {
-        {"\nlog_level = \"info\"", "2: there is no option `log_level`; did you mean `log-level`?"},
-        {"zzz = 1", "1: there is no option `zzz`"},
+        {"\nlog_level = \"info\"", "2: unknown option `log_level`; did you mean `log-level`?"},
+        {"zzz = 1", "1: unknown option `zzz`"},
         {"[slots]\nslots = 1", "1: slots: it takes a whole number, without quotes, this is a table"},
-        {"[example]\nslots = 1", "1: there is no table `example`: the options of dcs_example stand without headings"},
-        {"ready-fd = 3", "1: ready-fd is for the command line only"},
-        {"help = true", "1: help is for the command line only"},
-        {"config = \"x\"", "1: config is for the command line only"},
+        {"[example]\nslots = 1", "1: unknown table `example`: the options of dcs_example are written without headings"},
+        {"ready-fd = 3", "1: ready-fd is permitted only on the command line"},
+        {"help = true", "1: help is permitted only on the command line"},
+        {"config = \"x\"", "1: config is permitted only on the command line"},
         {"log-level = 3", "1: log-level: it takes a string, in quotes, this is a whole number"},
         {"log-level = \"loud\"", "1: log-level: \"loud\" is not off, info or debug"},
         {"log-level = [\"info\"]", "1: log-level: it takes a string, in quotes, this is an array"},
@@ -154,7 +154,7 @@ TEST_CASE("each mistake in a file is named with its line") {
         {"once = \"yes\"", "1: once: it takes true or false, this is a string"},
         {"share = 0", "1: share: 0 is not a mask of host classes"},
         {"share = true", "1: share: it takes a mask of host classes, such as 0x1, this is true or false"},
-        {"master = [\n\"ann\",\n\"b,c\"]", "3: master: \"b,c\" has a comma in it, or nothing"},
+        {"master = [\n\"ann\",\n\"b,c\"]", "3: master: \"b,c\" is empty or contains a comma"},
         {"master = [\"ann\", 3]", "1: master: it takes a string, in quotes, this is a whole number"},
         {"peer = [[]]", "1: peer: it takes a string, in quotes, this is an array"},
         {"slots = 2\nslots = 3", "2: "},
@@ -253,23 +253,23 @@ TEST_CASE("what is no file of its owner's is refused, at once") {
     test::Folder scratch;
     const std::string file = scratch.path + "/a.toml";
     REQUIRE(::mkfifo(file.c_str(), 0644) == 0);
-    CHECK(read_errors(file) == std::vector<std::string>{file + " is no regular file"});
+    CHECK(read_errors(file) == std::vector<std::string>{file + " is not a regular file"});
     ::unlink(file.c_str());
     REQUIRE(::mkdir(file.c_str(), 0755) == 0);
-    CHECK(read_errors(file) == std::vector<std::string>{file + " is no regular file"});
+    CHECK(read_errors(file) == std::vector<std::string>{file + " is not a regular file"});
     ::rmdir(file.c_str());
     write(file, "");
     REQUIRE(::truncate(file.c_str(), 100 << 20) == 0);
     CHECK(read_errors(file) == std::vector<std::string>{file + " is larger than 1 MiB"});
     REQUIRE(::truncate(file.c_str(), 0) == 0);
     REQUIRE(::chmod(file.c_str(), 0646) == 0);
-    CHECK(read_errors(file) == std::vector<std::string>{file + " may be written by others, and is not believed: `chmod "
-                                                               "go-w " + file + "`"});
+    CHECK(read_errors(file) == std::vector<std::string>{file + " can be written by other users, so it is not "
+                                                               "trusted: `chmod go-w " + file + "`"});
     REQUIRE(::chmod(file.c_str(), 0644) == 0);
     if (::geteuid() == 0) {
         REQUIRE(::chown(file.c_str(), 65534, 0) == 0);
         CHECK(read_errors(file) == std::vector<std::string>{
-                  file + " belongs to uid 65534, and is not believed: `chown root " + file + "`"});
+                  file + " belongs to uid 65534, so it is not trusted: `chown root " + file + "`"});
         REQUIRE(::chown(file.c_str(), 0, 0) == 0);
     }
     write(file + ".d", "");
@@ -313,7 +313,7 @@ TEST_CASE("the process beside a daemon reads what is there when it is asked") {
     REQUIRE(texts);
     CHECK(texts->empty());
     REQUIRE(why.size() == 1);
-    CHECK(why[0].find("may be written by others") != std::string::npos);
+    CHECK(why[0].find("can be written by other users") != std::string::npos);
 }
 
 TEST_CASE("a configuration that is read again is taken whole or not at all") {
@@ -353,7 +353,7 @@ TEST_CASE("a configuration that is read again is taken whole or not at all") {
     change = c.read(bad.line());
     REQUIRE_FALSE(change);
     CHECK(change.status().text == file + ":2: hosts: it takes a string, in quotes, this is a whole number; " + file +
-                                      ":3: there is no option `mastr`; did you mean `master`?");
+                                      ":3: unknown option `mastr`; did you mean `master`?");
     c.refuse(configuration_stays, change.status());
     CHECK(noted().refused == change.status().text);
     CHECK(noted().settings[3].value == "bob");

@@ -154,7 +154,7 @@ TEST_CASE("root's daemons believe only what nobody else could exchange") {
     CHECK(trusted_path(base + "/a/b/not/yet"));
     CHECK(trusted_path(base + "/a/./../a/b/"));
     REQUIRE(::chmod((base + "/a").c_str(), 0777) == 0);
-    refused(base + "/a/b", base + "/a may be written by others");
+    refused(base + "/a/b", base + "/a can be written by other users");
     REQUIRE(::chmod((base + "/a").c_str(), 01777) == 0);  // as /tmp
     CHECK(trusted_path(base + "/a/b"));
     REQUIRE(::chown((base + "/a/b").c_str(), 1002, 0) == 0);

@@ -82,7 +82,7 @@ TEST_CASE("a side process that is gone, silent or mad is lost for good") {
         const auto helper = beside([](std::string_view, int *) -> std::string { ::_exit(7); });
         const Status s = helper->ask("x", &fd).status();
         CHECK(s.code == Code::unreachable);
-        CHECK(s.text == "the test's helper is gone: the test has to be started again");
+        CHECK(s.text == "the test's helper is gone: the test must be restarted");
         CHECK(helper->lost());
         CHECK(helper->gone());
         CHECK(helper->how_it_ended() == "ended with exit code 7");
@@ -96,7 +96,7 @@ TEST_CASE("a side process that is gone, silent or mad is lost for good") {
     }
     SECTION("an answer that takes too long ends it") {
         const auto helper = beside([](std::string_view, int *) { ::sleep(600); return say("late"); }, 1);
-        CHECK(helper->ask("x", &fd).status().text == "the test's helper is gone: the test has to be started again");
+        CHECK(helper->ask("x", &fd).status().text == "the test's helper is gone: the test must be restarted");
         CHECK(helper->how_it_ended() == "was killed by signal 14");
     }
     SECTION("signals to the group are for the daemon") {
@@ -108,7 +108,7 @@ TEST_CASE("a side process that is gone, silent or mad is lost for good") {
     SECTION("distrusted") {
         const auto helper = beside([](std::string_view, int *) { return std::string("?"); });
         REQUIRE_FALSE(read_side_answer(*helper->ask("x", &fd)));
-        CHECK(helper->distrust().text == "the test's helper talks nonsense: the test has to be started again");
+        CHECK(helper->distrust().text == "the test's helper talks nonsense: the test must be restarted");
         CHECK(helper->ask("x", &fd).status().code == Code::unreachable);
     }
 }

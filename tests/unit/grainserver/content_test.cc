@@ -189,7 +189,7 @@ TEST_CASE("a content that comes damaged is fetched anew, but not for ever") {
         const auto keep = b.one<KeepPiece>();
         REQUIRE(keep.offset == 0);
         ++fetched;
-        b.in(PieceUnkept{digest('a'), Code::io_error, "the content does not match its digest"});
+        b.in(PieceUnkept{digest('a'), Code::io_error, "content does not match its SHA-256"});
         if (!b.state.grains.empty()) b.pass(seconds(2));
     }
     REQUIRE(fetched > 1);

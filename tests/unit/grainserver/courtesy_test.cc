@@ -180,7 +180,7 @@ TEST_CASE("courtesy: short of memory: a warning, then the largest with a checkpo
     CHECK(desk.done() == "warn2");  // the other one has not announced itself
     desk.second(0.2, 1, 0);
     CHECK(desk.done() == "shut ask1(thrashing)");
-    CHECK(desk.b.state.courtesy.shut == "memory runs out: 60 MB of 1000 MB of this host are left");
+    CHECK(desk.b.state.courtesy.shut == "memory is short: 60 MB of 1000 MB of this host are left");
     for (int i = 0; i < 5; ++i) desk.second(0.2, 1, 0);
     CHECK(desk.done() == "");  // it is looked again without it first
     desk.b.exit(id(1), dir({{1, 1}}), {});
@@ -282,7 +282,7 @@ TEST_CASE("courtesy: a shut host starts nothing, also what the scheduler sent be
     desk.b.launch(id(4));
     results = desk.b.sent<wire::LaunchResult>();
     REQUIRE(results.size() == 1);
-    CHECK(results[0].text.find("takes no grains now: other work") != std::string::npos);
+    CHECK(results[0].text.find("accepts no grains now: other work") != std::string::npos);
     desk.b.in(Gauged{1.0, 5000, false});
     const auto calls = desk.b.sent<wire::CallIn>();
     REQUIRE(calls.size() == 1);

@@ -110,7 +110,7 @@ TEST_CASE("status 85 is innocent only together with a checkpoint of this very ru
         const SendReport r = b.one<SendReport>();
         REQUIRE(r.ended);
         REQUIRE(r.innocent);
-        REQUIRE(r.reason == "the grain asked to be run again from its checkpoint");
+        REQUIRE(r.reason == "the grain asked to be restarted from its checkpoint");
     }
     SECTION("one that was taken long before the end counts too") {
         b.in(Looked{id(), dir({{5, 1}, {6, 2}}, {{5, 3}})});

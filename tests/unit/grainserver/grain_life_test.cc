@@ -319,7 +319,7 @@ TEST_CASE("a checkpoint that is too big for a report: the grain is lost if other
         REQUIRE(ending.reason == most + "between two checkpoints");
     } else {
         REQUIRE(ending.ending == Ending::discard);
-        REQUIRE(log.find("is given up: " + most + "while the scheduler took nothing") != std::string::npos);
+        REQUIRE(log.find("is given up: " + most + "while the scheduler accepted no reports") != std::string::npos);
     }
 }
 

@@ -164,7 +164,7 @@ TEST_CASE("the library of a host tells what it cannot keep") {
     CHECK(words("", keep(4, " bytes", digest)) == "the beginning of the content is missing");
     CHECK(words("", keep(0, "some", digest)).empty());
     CHECK(words("", keep(5, "bytes", digest)) == "a piece arrived out of order");
-    CHECK(words("", keep(0, bytes, pki::sha256_text("others"))) == "the content does not match its digest");
+    CHECK(words("", keep(0, bytes, pki::sha256_text("others"))) == "content does not match its SHA-256");
     CHECK(words("", keep(0, bytes, digest)).empty());
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("a fence that cannot be made says which") {
     const auto fence = [&](Rungs rungs) {
         return [&, rungs] { return files::make_confinement({rungs, room.get(), {}}).status(); };
     };
-    CHECK(words("", fence(1u << 31)) == "a grain is to be confined in a way that is not known");
+    CHECK(words("", fence(1u << 31)) == "the launch asks for an unknown kind of confinement");
     CHECK(words("landlock_create_ruleset::EMFILE", fence(rung_scope)) ==
           "the confinement of a grain: Too many open files");
     CHECK(words("landlock_create_ruleset::DONE landlock_add_rule::ENOMEM", fence(rung_files))
@@ -224,10 +224,10 @@ TEST_CASE("a grain that may not be started says who is in the way") {
     Starter s;
     CHECK(s.start().find("launch: No such file") != std::string::npos);
     s.record.argv.clear();
-    CHECK(s.started() == "the grain names no program");
+    CHECK(s.started() == "the launch record names no program");
     s.record.argv = {"true"};
     s.record.rungs = 1u << 31;
-    CHECK(s.started() == "confinement of the grain: a grain is to be confined in a way that is not known");
+    CHECK(s.started() == "confinement of the grain: the launch asks for an unknown kind of confinement");
     s.record.rungs = 0;
     s.write();
     put_file(s.dir.path + "/rules", "nonsense", 0600);

@@ -182,7 +182,7 @@ TEST_CASE("holders that share a lock exclude only those who do not, and are no r
     CHECK(get(this_world(), shared, a).denied == Denied::busy);
 }
 
-TEST_CASE("somebody else's file is locked and left as it is") {
+TEST_CASE("a file of another user is locked and left as it is") {
     Directory dir;
     std::ofstream(dir / "theirs") << "precious\n";
     LockRequest request = request_for(dir);

@@ -210,7 +210,7 @@ TEST_CASE("C7 two slots of one process are two") {
     CHECK(full(place, 2));
 }
 
-TEST_CASE("slots can be counted by somebody else's file, which stays as it is") {
+TEST_CASE("slots can be counted by a file of another user, which stays as it is") {
     Directory dir;
     Place place = place_in(dir, "data");
     place.named = place.adopt = false;

@@ -277,7 +277,7 @@ TEST_CASE("a counter that is lost, behind or nonsense changes no order") {
     CHECK(after.turn());
 }
 
-TEST_CASE("a queue at somebody else's file orders, and writes nothing into it") {
+TEST_CASE("a queue at a file of another user orders, and writes nothing into it") {
     Directory dir;
     Place where = place_in(dir, "data");
     where.named = where.adopt = false;

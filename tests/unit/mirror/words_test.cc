@@ -121,15 +121,15 @@ TEST_CASE("a backup whose copy cannot be taken is told why, and a scheduler that
     wire::MirrorCall call;
     call.name = 0xbeef;
     CHECK(b.refused_call(call) ==
-          "it holds the copy of another store, which is not overwritten: `dcs backup promote` makes that the "
-          "scheduler's; if nobody wants it, remove `mirror` from the backup's directory while the backup is stopped");
+          "it holds the copy of another store, which is not overwritten: to use that copy, run `dcs backup promote`; "
+          "to discard it, stop the backup and remove `mirror` from its directory");
     call.name = 0xfeed, call.epoch = 3, call.turn = 1000;
     CHECK(b.refused_call(call) == "its copy is ahead (turn 1000, here " + std::to_string(b.store->turn()) +
-                                      "): this state directory is an old one; `dcs backup promote` makes the copy the "
+                                      "): this state directory is out of date; `dcs backup promote` makes the copy the "
                                       "scheduler's");
     call.epoch = 4;
     CHECK(b.refused_call(call) == "this scheduler's epoch has ended");
-    CHECK(b.fenced_why == "the backup's copy has been made the scheduler of this pool (epoch 4, here it is 3)");
+    CHECK(b.fenced_why == "the backup's copy has been made the scheduler of this pool (epoch 4, here 3)");
 }
 
 }  // namespace dcs::mirror_test

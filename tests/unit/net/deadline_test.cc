@@ -49,7 +49,7 @@ TEST_CASE("a peer that says nothing, or very slowly, is cut off") {
         });
         Arrival closed = server.inbox.next();
         CHECK(closed.what == What::closed);
-        CHECK(closed.why == "a message stopped half way");
+        CHECK(closed.why == "a message was incomplete after the time limit");
         slow.join();
         ::close(fd);
     }
@@ -137,7 +137,7 @@ TEST_CASE("a peer that does not read is cut off by time") {
     Arrival closed = server.inbox.next();
     CHECK(closed.what == What::closed);
     CHECK(closed.conn == conn);
-    CHECK(closed.why == "the peer does not read what it is sent");
+    CHECK(closed.why == "the peer does not read its messages");
     ::close(fd);
 }
 

@@ -11,7 +11,7 @@ TEST_CASE("TLS: a handshake that is not over in time ends") {
     Two two;
     two.open_door(false, limits_of(1000, 150, 5000));
     const int silent = raw_tcp(two.there->port_of(two.door));
-    CHECK(two.wait_door(What::refused).why == "the TLS handshake was not over in time");
+    CHECK(two.wait_door(What::refused).why == "the TLS handshake was not complete in time");
     bool ended = false;
     raw_drain(silent, &ended);
     CHECK(ended);
@@ -24,7 +24,7 @@ TEST_CASE("TLS: a handshake that is not over in time ends") {
         ::send(slow, &byte, 1, MSG_NOSIGNAL);
         for (int i = 0; i < 10; ++i) two.turn();
     }
-    CHECK(two.wait_door(What::refused).why == "the TLS handshake was not over in time");
+    CHECK(two.wait_door(What::refused).why == "the TLS handshake was not complete in time");
     ::close(slow);
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("TLS: a handshake has its bound in bytes") {
         bytes = record + std::string(16384, 'x');
         two.turn();
     }
-    CHECK(two.wait_door(What::refused).why == "the TLS handshake is longer than it can be");
+    CHECK(two.wait_door(What::refused).why == "the TLS handshake exceeds its limit");
     ::close(fd);
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("TLS: strangers of one network are few, and make room for newcomers; c
     two.call(two.issuer.host("h1"));
     CHECK(two.wait_door(What::opened).certified.name == "h1");
     REQUIRE(Two::first(two.at_door, What::refused) != nullptr);
-    CHECK(Two::first(two.at_door, What::refused)->why.find("it made room") == 0);
+    CHECK(Two::first(two.at_door, What::refused)->why.find("to make room") == 0);
     const auto one_key = two.issuer.host("h1");
     for (std::size_t i = 0; i < limits::connections_of_certificate; ++i) {
         two.at_door.clear();

@@ -45,11 +45,11 @@ TEST_CASE("TLS: each refusal of a caller says which check failed, on both sides"
          "has expired"},
         {"foreign", [](const Two &) { return stranger.host(); }, "another authority", "another authority"},
         {"role", [](const Two &t) { return t.issuer.self(pki::Role::client, "h1"); },
-         "is for a host from which control programs call, not for a grain server", "for another role"},
+         "is for a host of control programs, not for a grain server", "for another role"},
         {"scheduler's", [](const Two &t) { return t.issuer.scheduler(); }, "is for a scheduler", "for another role"},
         {"early", [](const Two &t) { return t.issuer.self(pki::Role::grain_server, "h1", 3 * pki::day_s); },
          "is not valid before", "not valid yet"},
-        {"none", [](const Two &) { return TlsSelf(); }, "showed no certificate", "wants a certificate"},
+        {"none", [](const Two &) { return TlsSelf(); }, "sent no certificate", "requires a certificate"},
     };
     for (const Case &c : cases) {
         INFO(c.what);
@@ -118,7 +118,7 @@ TEST_CASE("TLS: a host that has not joined believes an authority by its hash") {
         pinned.authority_hash = TokenHash{};
         two.at_caller.clear();
         two.call(TlsSelf(), pinned);
-        CHECK(two.wait_caller(What::closed).why.find("another authority than the one whose hash") != std::string::npos);
+        CHECK(two.wait_caller(What::closed).why.find("another authority than the given hash") != std::string::npos);
     }
     SECTION("the right authority, but shown beside a certificate of another one") {
         const Issuer other;
@@ -149,7 +149,7 @@ TEST_CASE("TLS: what is older than 1.3, and what is no TLS") {
     }
     SECTION("a caller in the clear learns why, in the clear") {
         REQUIRE(raw_send(fd, frame_of(1, "hello")));
-        CHECK(two.wait_door(What::refused).why.find("this is not TLS: the peer speaks in the clear") == 0);
+        CHECK(two.wait_door(What::refused).why.find("this is not TLS: the peer sends plain text") == 0);
         bool ended = false;
         CHECK(raw_drain(fd, &ended).find("this is not TLS") != std::string::npos);
     }
@@ -211,13 +211,13 @@ TEST_CASE("TLS: our caller and doors that are none, or old") {
     other.join();
     CHECK(closed.what == What::closed);
     INFO(closed.why);
-    CHECK(closed.why.find(old ? "no version of TLS in common" : "this is not TLS") != std::string::npos);
+    CHECK(closed.why.find(old ? "no TLS version in common" : "this is not TLS") != std::string::npos);
     ::close(listener);
     loop->connect_tls("127.0.0.1:" + std::to_string(ntohs(at.sin_port)), tls_limits(),
                       context_of(issuer.host(), issuer.trust(pki::Role::scheduler)));
     CHECK(inbox.next().why.find("refused") != std::string::npos);
     loop->connect_tls("nowhere", tls_limits(), context_of(issuer.host(), issuer.trust(pki::Role::scheduler)));
-    CHECK(inbox.next().why.find("is no address") != std::string::npos);
+    CHECK(inbox.next().why.find("is not an address") != std::string::npos);
 }
 
 // What a caller makes of the handshake of the two: whether it failed for the time of a certificate.

@@ -76,8 +76,8 @@ TEST_CASE("what is held for one user has a limit for all his connections, and ot
     CHECK_FALSE(pour(server.inbox, two, of_size(half) + std::string(half - 1, 'x'), seen));
     REQUIRE(seen.size() == 1);
     CHECK(seen[0].what == What::closed);
-    const std::string words = "more than " + std::to_string(limits::held_bytes) + " bytes are held for this user, of "
-                              "messages half sent and of answers not read: read them, send less at a time";
+    const std::string words = "more than " + std::to_string(limits::held_bytes) + " bytes are held for this user, in "
+        "incomplete messages and unread answers: read the answers, or send less at a time";
     CHECK(seen[0].why == words);
     bool ended = false;
     CHECK(error_in(raw_drain(two, &ended)) == words);
@@ -111,7 +111,7 @@ TEST_CASE("TLS: a peer that says good-bye before it has said who it is") {
     REQUIRE(two.until([&] { return ::poll(&waiting, 1, 0) == 1; }));  // a thread looks the name up
     const int caller = ::accept(*listener, nullptr, nullptr);
     REQUIRE(raw_send(caller, good_bye));
-    CHECK(two.wait_caller(What::closed).why == "the other side broke the TLS handshake off");
+    CHECK(two.wait_caller(What::closed).why == "the peer ended the TLS handshake");
     ::close(caller);
     ::close(*listener);
 }

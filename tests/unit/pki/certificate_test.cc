@@ -60,7 +60,7 @@ TEST_CASE("each check that fails is named") {
     says(pool.check(good, now + certificate_life_s + 1), Check::expired, "h1 expired on 2027-");
     says(pool.check(good, now - backdated_s - 1), Check::not_yet_valid, "not valid before");
     says(pool.check(pool.der(Role::client)), Check::wrong_role,
-         "for a host from which control programs call, not for a grain server");
+         "for a host of control programs, not for a grain server");
     says(pool.check(pool.der(Role::scheduler)), Check::wrong_role, "for a scheduler");
     says(pool.check(pool.der(Role::grain_server, "h2")), Check::wrong_name, "of h2, not of h1");
     says(pool.check(other.der()), Check::unknown_authority, "another authority");

@@ -135,7 +135,7 @@ TEST_CASE("a scheduler that sends too much of a stream, or another each time") {
     Bench bench;
     bench.answer<wire::Fetch>([](const wire::Fetch &f) { return wire::Piece{f.max + 1, std::string(f.max + 1, 'x')}; });
     const std::string most = std::to_string(limits::fetch_chunk_bytes);
-    SAYS(stream("out"), D_E_PROTOCOL, "the answer is not in the protocol of DCS: Piece: field bytes: has " +
+    SAYS(stream("out"), D_E_PROTOCOL, "the answer does not follow the DCS protocol: Piece: field bytes: has " +
                                           std::to_string(limits::fetch_chunk_bytes + 1) +
                                           " elements, the limit is " + most);
     int nth = 0;
@@ -155,8 +155,8 @@ TEST_CASE("input and files that cannot be brought") {
     const std::string most = std::to_string(limits::content_bytes);
     const Scratch huge("");
     huge.resize(off_t(limits::content_bytes) + 1);
-    SAYS(with_file(huge.path()), D_E_LIMIT, huge.path() + (" has more than " + most + " bytes, the limit of one file: "
-                                                           "put it onto a file server"));
+    SAYS(with_file(huge.path()), D_E_LIMIT, huge.path() + (" has more than " + most + " bytes, the limit for a file: "
+        "put it on a file server"));
     // The scheduler lacks what the grain needs; `asked` happens when it is asked what that is.
     const auto lacking = [&](const std::function<void()> &asked, const wire::AnyMessage &to_a_piece) {
         bench.fake.script([=](const wire::AnyMessage &m, int) {
@@ -174,7 +174,7 @@ TEST_CASE("input and files that cannot be brought") {
     const Scratch file("some bytes");
     lacking([] {}, wire::ErrorReply{D_E_INVALID, "other bytes"});
     SAYS(with_file(file.path()), D_E_INVALID,
-         file.path() + std::string(" changed while it was read, call again (other bytes)"));
+         file.path() + std::string(" changed while it was read: call again (other bytes)"));
     lacking([&] { file.resize(3); }, wire::Done{});
     SAYS(with_file(file.path()), D_E_INVALID, file.path() + std::string(" became shorter while it was read"));
     bench.fake.script(nullptr);
@@ -209,7 +209,8 @@ TEST_CASE("credentials that cannot be read or used") {
     };
     fd = handed(text(pki::certificate_to_pem(own)));
     SAYS(d_get_auth("tester"), D_E_NO_AUTH,
-         begun(fd, "holds invalid credentials (our own key and certificate do not go together, or cannot be used)"));
+         begun(fd, "holds invalid credentials ("
+                   "the key and the certificate do not belong together, or cannot be used)"));
     ::close(fd);
     // A certificate, but none of a pool.
     static const char strange[] = "-----BEGIN CERTIFICATE-----\n"
@@ -234,7 +235,7 @@ TEST_CASE("credentials that cannot be read or used") {
         if (std::holds_alternative<wire::GetAuth>(m)) a.reply = wire::AuthReply{"short"};
         return a;
     });
-    SAYS(d_get_auth("another"), D_E_PROTOCOL, "the scheduler sent a token of a wrong length");
+    SAYS(d_get_auth("another"), D_E_PROTOCOL, "the scheduler sent a token of the wrong length");
     fake.script(nullptr);
 }
 

@@ -24,7 +24,7 @@ using dcs::test::Refusing;
 
 namespace {
 
-const std::string giving_up = "giving up what is not needed: ", not_permitted = ": Operation not permitted";
+const std::string giving_up = "dropping privileges: ", not_permitted = ": Operation not permitted";
 
 // What a process of its own says, which gives up what this one needs.
 std::string told(const char *call, int error, long number, int skip, const std::function<std::string()> &body) {
@@ -76,7 +76,8 @@ TEST_CASE("a daemon that may not give up its rights") {
     if (landlock) {  // without, there is nothing that could be refused
         // The first call asks for the version.
         CHECK(told("syscall", EPERM, SYS_landlock_create_ruleset, 1, files) == giving_up + "files" + not_permitted);
-        CHECK(told("syscall", EPERM, SYS_landlock_add_rule, 0, files) == "fencing off all but /tmp" + not_permitted);
+        CHECK(told("syscall", EPERM, SYS_landlock_add_rule, 0, files) ==
+              "restricting file access to /tmp" + not_permitted);
         CHECK(told("syscall", EPERM, SYS_landlock_restrict_self, 0, [] {
                   (void)::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
                   return files();
@@ -89,8 +90,8 @@ TEST_CASE("a daemon that may not give up its rights") {
 TEST_CASE("programs that cannot be started") {
     CHECK(start("clone", EAGAIN, "") == "cannot start /bin/true: Resource temporarily unavailable");
     CHECK(start("setsid", EPERM, "", true) == "/bin/true: cannot start a session: Operation not permitted");
-    CHECK(start("open", EMFILE, "/dev/null") == "/bin/true: cannot hand on standard streams: Too many open files");
-    CHECK(start("dup2", EIO, "1") == "/bin/true: cannot hand on standard streams: Input/output error");
+    CHECK(start("open", EMFILE, "/dev/null") == "/bin/true: cannot pass the standard streams: Too many open files");
+    CHECK(start("dup2", EIO, "1") == "/bin/true: cannot pass the standard streams: Input/output error");
 }
 
 TEST_CASE("signals that cannot be blocked or received") {
@@ -143,13 +144,13 @@ TEST_CASE("a side process that cannot be started, or asked") {
         const auto helper = SideProcess::start(words, 1, run);
         const Refusing silent("recvmsg", EAGAIN);
         CHECK((*helper)->ask("x", &fd).status().text ==
-              "the test's helper does not answer: the test has to be started again");
+              "the test's helper does not answer: the test must be restarted");
         CHECK((*helper)->how_it_ended() == "does not answer");
     }
     {
         const auto helper = SideProcess::start(words, 1, run);
         const Refusing gone("send", EPIPE);
-        CHECK((*helper)->ask("x", &fd).status().text == "the test's helper is gone: the test has to be started again");
+        CHECK((*helper)->ask("x", &fd).status().text == "the test's helper is gone: the test must be restarted");
     }
     int said[2];
     REQUIRE(::pipe(said) == 0);

@@ -181,7 +181,7 @@ TEST_CASE("TLS: a scheduler that says good-bye, is silent, or chooses TLS 1.2") 
         const auto loop = Loop::create();
         Inbox inbox(*loop);
         loop->connect_tls(there.address(), tls_limits(), context);
-        CHECK(inbox.next().why == "the scheduler offers TLS 1.2 or older, only TLS 1.3 is taken");
+        CHECK(inbox.next().why == "the scheduler offers TLS 1.2 or older, but TLS 1.3 is required");
     }
 }
 
@@ -201,10 +201,10 @@ TEST_CASE("the certificate that a scheduler sends anew must be ours") {
     REQUIRE(pki::write_identity(dir.path(), {self.key, *certificate, issuer.authority.certificate}));
     PoolLink link;
     CHECK(link.open("nowhere", dir.path(), pki::Role::grain_server, "h1").text ==
-          "--scheduler: \"nowhere\" is no address: HOST:PORT, or [IPV6]:PORT; a name with a slash in it is a socket of "
-          "this host");
+          "--scheduler: \"nowhere\" is not an address: expected HOST:PORT or [IPV6]:PORT; a name with a slash is a "
+          "socket of this host");
     REQUIRE(link.open("pool.example:7001", dir.path(), pki::Role::grain_server, "h1"));
-    const std::string ours = "the scheduler's new certificate for us";
+    const std::string ours = "the new certificate from the scheduler";
     CHECK(link.renewed({"nonsense"}).text == ours + ": it is not a certificate, or it is damaged");
     CHECK(link.renewed({another.host().certificate}).text ==
           ours + ": the certificate of h1 was issued by another authority than this pool's");

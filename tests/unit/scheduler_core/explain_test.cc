@@ -345,7 +345,7 @@ TEST_CASE("hosts are counted by reason, and what cannot run at all is said with 
     pool.gexec(ann, 1, 0, 1);
     wire::Explanation e = pool.explain("ann/1:0");
     CHECK_FALSE(e.can_run);
-    CHECK(e.summary == "no configured host can run it: of the hosts are 2 other_class, 1 not_permitted, 1 no_slots");
+    CHECK(e.summary == "no configured host can run it. Hosts by reason: 2 other_class, 1 not_permitted, 1 no_slots");
     REQUIRE(row_of(e, Why::other_class));
     CHECK(row_of(e, Why::other_class)->hosts == 2);
     CHECK(row_of(e, Why::other_class)->names == std::vector<std::string>{"a", "d"});
@@ -371,7 +371,7 @@ TEST_CASE("names are few, counts are whole, and what is ahead is counted") {
     const Program bob = pool.begin("bob", "b");
     pool.open(bob, 1);
     pool.gexec(bob, 1, 0, 1);
-    CHECK(pool.explain("bob/1:0").summary == "it waits for a host: 20 busy; older sessions, as ann/1, go first");
+    CHECK(pool.explain("bob/1:0").summary == "it waits for a host: 20 busy; older sessions, such as ann/1, go first");
     // those that need another kind of host are not in its way
     pool.add_host("other", 2);
     pool.table();

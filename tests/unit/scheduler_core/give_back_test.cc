@@ -58,7 +58,8 @@ TEST_CASE("a grain that always says it is not its fault rests longer each time, 
         CHECK(s.doctor().size() == (i >= limits::returns_told ? 1u : 0u));
     }
     CHECK(longest > seconds(600));
-    CHECK(s.doctor().at(0) == "grain ann/1:0 was given back 9 times in a row, at last by h1: the grain could not write "
+    CHECK(s.doctor().at(0) == "grain ann/1:0 was returned 9 times in a row, most recently by h1: the grain could not "
+                              "write "
                               "its output on this host");
     s.gives_up();
     CHECK(s.pool.status("ann/1:0") == "finished");
@@ -66,7 +67,7 @@ TEST_CASE("a grain that always says it is not its fault rests longer each time, 
     CHECK(s.g().failures == 1);
     CHECK(s.g().moves->back().reason == MoveReason::given_up);
     CHECK(s.pool.explain("ann/1:0").summary ==
-          "it was finished on h1, code 74: 10 times in a row: the grain could not write its output on this host");
+          "it finished on h1, code 74: 10 times in a row: the grain could not write its output on this host");
     CHECK(s.doctor().empty());
 }
 

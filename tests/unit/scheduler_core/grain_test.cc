@@ -95,15 +95,15 @@ TEST_CASE("a grain's life cycle: ready") {
         {"failure", "ready h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
         {"innocent end", "ready h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
         {"launched",
-         "ready h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is not leased to this host any more"},
+         "ready h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
         {"not found", "ready h1 inc 1: "},
         {"no room", "ready h1 inc 1: "},
         // still queued: all is forgiven
         {"first call with it", "running h1 inc 1: " + hello},
         {"first call without", "running h1 inc 2: " + hello + " | h1: launch ann/1:0 inc 2 next 1"},
         {"first call with older", "running h1 inc 2: " + hello +
-                                      " | h1: withdraw ann/1:0 discard because it is not leased to this host "
-                                      "any more | h1: launch ann/1:0 inc 2 next 1"},
+                                      " | h1: withdraw ann/1:0 discard because it is no longer leased to this host | "
+                                      "h1: launch ann/1:0 inc 2 next 1"},
         {"host dies", "ready h1 inc 1: "},
         {"close", "ready h1 inc 1: ann: done"},
     };
@@ -135,8 +135,8 @@ TEST_CASE("a grain's life cycle: running") {
         {"first call without",
          "running h1 inc 2: close h1 | " + hello + " | h1: launch ann/1:0 inc 2 next 1"},
         {"first call with older", "running h1 inc 2: close h1 | " + hello +
-                                      " | h1: withdraw ann/1:0 discard because it is not leased to this host "
-                                      "any more | h1: launch ann/1:0 inc 2 next 1"},
+                                      " | h1: withdraw ann/1:0 discard because it is no longer leased to this host | "
+                                      "h1: launch ann/1:0 inc 2 next 1"},
         {"host dies", "ready h1 inc 1: close h1 | close h2"},
         {"close",
          "ready h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because the session was closed | ann: done"},
@@ -159,13 +159,13 @@ TEST_CASE("a grain's life cycle: finished is final, handed out or not") {
             {"failure", "finished h1 inc 1: h1: ack ann/1:0 inc 1 last 2 ended have_it"},
             {"innocent end", "finished h1 inc 1: h1: ack ann/1:0 inc 1 last 2 ended have_it"},
             {"end from h2", "finished h1 inc 1: h2: ack ann/1:0 inc 1 last 2 ended have_it"},
-            {"launched", "finished h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is not leased to "
-                         "this host any more"},
+            {"launched", "finished h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to "
+                         "this host"},
             {"not found", "finished h1 inc 1: "},
             {"no room", "finished h1 inc 1: "},
             {"first call with it",
              "finished h1 inc 1: " + hello +
-                 " | h1: withdraw ann/1:0 inc 1 discard because it is not leased to this host any more"},
+                 " | h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
             {"first call without", "finished h1 inc 1: " + hello},
             {"host dies", "finished h1 inc 1: close h1 | close h2"},
             {"close", "finished h1 inc 1: ann: done"},
@@ -191,13 +191,12 @@ TEST_CASE("a grain's life cycle: killed stays killed") {
         {"end", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
         {"failure", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
         {"innocent end", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
-        {"launched", "killed h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is not leased to this "
-                     "host any more"},
+        {"launched", "killed h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
         {"not found", "killed h1 inc 1: "},
         {"no room", "killed h1 inc 1: "},
         {"first call with it",
          "killed h1 inc 1: " + hello +
-             " | h1: withdraw ann/1:0 inc 1 discard because it is not leased to this host any more"},
+             " | h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
         {"first call without", "killed h1 inc 1: " + hello},
         {"host dies", "killed h1 inc 1: close h1 | close h2"},
         {"close", "killed h1 inc 1: ann: done"},

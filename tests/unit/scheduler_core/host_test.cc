@@ -122,7 +122,7 @@ TEST_CASE("a host that returns: what is still queued goes on, what was started e
     CHECK(pool.wait(seconds(11)) == Lines{"close h1", "h2: launch ann/1:0 inc 2 next 1"});
     CHECK(pool.first_call("h1", {{"ann/1:0", 1}, {"ann/1:1", 1}}) ==
           Lines{"h1: configure interval 10000ms slots 2",
-                "h1: withdraw ann/1:0 inc 1 discard because it is not leased to this host any more"});
+                "h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"});
     CHECK(pool.status("ann/1:1") == "running");
     CHECK(pool.at("ann/1:1").incarnation == 1);
     // the fence: only the new lease is believed
@@ -198,7 +198,7 @@ TEST_CASE("a grain number that is used again cannot meet reports about its prede
     restarted.gexec(again, 1, 0);
     CHECK(restarted.first_call("h1", {{"ann/1:0", 2}}) ==
           Lines{"h1: configure interval 10000ms slots 1",
-                "h1: withdraw ann/1:0 inc 2 discard because it is not leased to this host any more",
+                "h1: withdraw ann/1:0 inc 2 discard because it is no longer leased to this host",
                 "h1: launch ann/1:0 inc 3 next 1"});
     CHECK(restarted.first_call("h1", {{"ann/7:0", 4000000000u}}).size() == 4);
     CHECK(restarted.at("ann/1:0").incarnation == 4);
@@ -227,7 +227,7 @@ TEST_CASE("the host table is reread: hosts come, change and go") {
     const HostConfig gone = pool.hosts[0];
     pool.hosts.erase(pool.hosts.begin());
     CHECK(pool.table() ==
-          Lines{"h1: refused: this host was taken out of the scheduler's host table", "close h1"});
+          Lines{"h1: refused: this host was removed from the scheduler's host table", "close h1"});
     CHECK(pool.status("ann/1:0") == "ready");
     CHECK(pool.first_call("h1", {{"ann/1:0", 1}}).size() == 2);
     CHECK(pool.state.hosts.size() == 2);  // ids are stable

@@ -73,7 +73,7 @@ TEST_CASE("a code lets one key in, which may repeat it") {
                                     in_words(hash(11)));
     CHECK(pool.lets_in(pool.join(1, 11), "h1"));
     CHECK_FALSE(pool.touched_disk());
-    CHECK(Joining::refuses(pool.join(1, 12), "used already, by host h1"));
+    CHECK(Joining::refuses(pool.join(1, 12), "already been used by host h1"));
     CHECK(pool.state.trust.keys == std::map<std::string, TokenHash>{{"h1", hash(11)}});
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("a code for any host takes nobody's place, one that names the host doe
     pool.create(1, "h1");
     pool.join(1, 11);
     pool.create(2);
-    CHECK(Joining::refuses(pool.join(2, 12, "h1"), "has joined already"));
+    CHECK(Joining::refuses(pool.join(2, 12, "h1"), "has already joined"));
     CHECK(pool.lets_in(pool.join(2, 12, "h2"), "h2"));
     pool.certified_call("h1", "h1", 11);
     const ConnId link = pool.conn("h1");
@@ -121,9 +121,9 @@ TEST_CASE("whose certificate counts") {
         return lines.size() == 2 && lines[0].find("refused: ") != std::string::npos &&
                lines[0].find(why) != std::string::npos;
     };
-    CHECK(turned_away(pool.certified_call("h2", "h1", 11), "is of host h1, but it calls itself h2"));
-    CHECK(turned_away(pool.certified_call("h1", "h1", 12), "another key has joined"));
-    CHECK(turned_away(pool.certified_call("h2", "h2", 11), "has been revoked: the host must join anew"));
+    CHECK(turned_away(pool.certified_call("h2", "h1", 11), "is of host h1, but the server reports as h2"));
+    CHECK(turned_away(pool.certified_call("h1", "h1", 12), "another key has since joined"));
+    CHECK(turned_away(pool.certified_call("h2", "h2", 11), "has been revoked: the host must join again"));
     const Lines taken = pool.certified_call("h1", "h1", 11);
     const std::string to_h1 = std::to_string(pool.conn("h1"));
     CHECK(taken == Lines{to_h1 + ": configure interval 10000ms slots 1", to_h1 + ": BackupPlace"});
@@ -143,7 +143,7 @@ TEST_CASE("a host that is removed is revoked at once and for good") {
     pool.certified_call("h1", "h1", 11);
     const std::string link = std::to_string(pool.conn("h1"));
     const Lines lines = pool.call(pool.root, wire::RemoveHost{"h1"});
-    CHECK(lines == Lines{link + ": refused: this host was taken out of the scheduler's host table",
+    CHECK(lines == Lines{link + ": refused: this host was removed from the scheduler's host table",
                          "close " + link, "root: line of h1 removed"});
     CHECK(pool.touched_disk());
     CHECK(pool.state.trust.keys.empty());

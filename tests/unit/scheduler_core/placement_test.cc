@@ -92,12 +92,12 @@ TEST_CASE("no grain goes to a host of an older release that cannot be told what 
     CHECK(pool.call_in("h1").empty());
     CHECK(pool.boundary("h1").empty());
     CHECK(pool.status("ann/1:0") == "ready");
-    const std::string old = "host h1 speaks protocol form 7, which cannot carry the grain's demands: it needs one that "
-                            "speaks form 8";
-    CHECK(pool.explain("ann/1:0").summary == "no configured host can run it: of the hosts are 1 too_old; " + old);
+    const std::string old = "host h1 speaks protocol form 7, which cannot carry the grain's demands: the grain needs "
+                            "a host that speaks form 8";
+    CHECK(pool.explain("ann/1:0").summary == "no configured host can run it. Hosts by reason: 1 too_old; " + old);
     CHECK(pool.gwait(find, 1, 0, true) ==
-          Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 1 hosts "
-                "configured, 1 of an older release; " + old + "; `dcs grain explain` tells more"});
+          Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 1 hosts "
+                "configured, 1 of an older release; " + old + "; `dcs grain explain` shows more"});
     // the other hosts are not hindered
     pool.add_host("h2");
     pool.table();
@@ -118,7 +118,7 @@ TEST_CASE("what a host of an older release cannot be told is said by its name") 
     Pool pool(1);
     CHECK(too_old(*pool.state.host(pool.id("h1")), wire::Needed{11, "licences"}) ==
           "host h1 speaks protocol form " + std::to_string(wire::newest_form) +
-              ", which cannot carry licences: it needs one that speaks form 11");
+              ", which cannot carry licences: the grain needs a host that speaks form 11");
 }
 
 TEST_CASE("a missing program makes the host nogo and the search goes on") {
@@ -131,7 +131,7 @@ TEST_CASE("a missing program makes the host nogo and the search goes on") {
     CHECK(pool.call_in("h1").empty());
     pool.gwait(find, 1, 0, true);
     CHECK(pool.launched("h2", "ann/1:0", Code::not_found) ==
-          Lines{"ann: error CANNOT_RUN: no host can run what remains of session ann/1; for grain 0: 2 hosts "
+          Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 2 hosts "
                 "configured, 2 could not start it; on h1: because; on h2: because"});
     CHECK(pool.at("ann/1:0").failures == 0);
     CHECK(pool.session("ann/1").waiters.empty());

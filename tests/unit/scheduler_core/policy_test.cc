@@ -220,9 +220,9 @@ TEST_CASE("hosts by status, with all that is known of them") {
     CHECK(row.users == Lines{"ann", "bob"});
     pool.now = pool.now + seconds(45);
     pool.feed(Tick{});
-    CHECK(h1().note == "it is looked whether it could be alive");
+    CHECK(h1().note == "probing whether it is still alive");
     pool.probed("h1", true);
-    CHECK(h1().note == "could be alive: its grains stay for another 55 s");
+    CHECK(h1().note == "may be alive: its grains stay for another 55 s");
     pool.hang_up("h1");
     CHECK_FALSE(h1().connected);
 }

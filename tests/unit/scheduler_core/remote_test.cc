@@ -101,9 +101,9 @@ TEST_CASE("who may begin a control program on another host") {
     Desks pool;
     const Trust trust = pool.state.trust;
     const Remote ann, ben{"ben"}, root{"root"}, there{"ann", "desk2"};
-    CHECK(Desks::says(pool.begin(ann, 12), "a machine with another key has joined under that name"));
-    CHECK(Desks::says(pool.begin({"ann", "desk9"}), "has been revoked: the host must join anew"));
-    CHECK(Desks::says(pool.begin(root), "root must be named"));
+    CHECK(Desks::says(pool.begin(ann, 12), "a machine with another key has since joined under that name"));
+    CHECK(Desks::says(pool.begin({"ann", "desk9"}), "has been revoked: the host must join again"));
+    CHECK(Desks::says(pool.begin(root), "root has to be listed"));
     CHECK(Desks::says(pool.begin({"ben", "desk2"}, 12), "ben may not call from host desk2"));
     CHECK(Desks::says(pool.begin({"a/b"}), "login name"));
     CHECK(Desks::says(pool.begin(ann, 11, "-x"), "a control ident is"));
@@ -134,11 +134,12 @@ TEST_CASE("a token counts for its user, on its host, with its key, and nowhere e
     CHECK(pool.opens(ann).empty());
     CHECK(has(pool.opens({"ben", "desk1", 21, 32}), "is not one of ben"));
     CHECK(has(pool.opens({"ann", "desk1", 21, 34}), "for another key"));
-    CHECK(has(pool.opens({"ann", "desk2", 21, 33}), "for a control program on host desk1, this one is on host desk2"));
+    CHECK(has(pool.opens({"ann", "desk2", 21, 33}), "for a control program on host desk1, but this one runs on host "
+                                                    "desk2"));
     CHECK(has(pool.opens({"ann", "desk1", 0, 31}), "carries no authorization token"));
-    CHECK(has(pool.opens({"ann", "desk1", 99, 31}), "does not know this authorization token"));
+    CHECK(has(pool.opens({"ann", "desk1", 99, 31}), "the authorization token is unknown"));
     // Neither the other way round: what was got on this host is for this host.
-    CHECK(has(pool.opens({"ann", "", 21, 0}), "on host desk1, this one is on the scheduler's host"));
+    CHECK(has(pool.opens({"ann", "", 21, 0}), "on host desk1, but this one runs on the scheduler's host"));
     const Program local = pool.Pool::begin("ann", "find");
     Caller c{asker, RequestId{++pool.request}, "ann", false, true, local.token};
     c.host = "desk1";
@@ -170,11 +171,11 @@ TEST_CASE("a host that may not call any more takes its programs along") {
     CHECK(lines == Lines{"close programs of desk1", "root: line of desk1 removed"});
     CHECK(pool.state.auth.count(hash(21)) == 0);
     CHECK(pool.state.auth.count(hash(23)) == 1);
-    CHECK(has(pool.opens(ann), "was taken out of the pool"));
+    CHECK(has(pool.opens(ann), "was removed from the pool"));
     CHECK(Desks::says(pool.begin(ann), "has been revoked"));
     CHECK(pool.opens(there, 2).empty());
     pool.join("desk1", 14);
-    CHECK(has(pool.opens(ann), "does not know this authorization token"));
+    CHECK(has(pool.opens(ann), "the authorization token is unknown"));
     CHECK(pool.begin({"ann", "desk1", 25, 35}, 14).size() == 2);
     // Another machine takes the name: what was begun under the first one is over.
     pool.create(77, "desk1");
@@ -189,7 +190,7 @@ TEST_CASE("one host may have both roles, with a key and a code for each") {
     pool.create(1, "h1", HostRole::server);
     pool.create(2, "h1", HostRole::client);
     CHECK(Desks::says(pool.join("h1", 51, HostRole::client, 1), "for a host with a grain server"));
-    CHECK(Desks::says(pool.join("h1", 51, HostRole::server, 2), "from which control programs call"));
+    CHECK(Desks::says(pool.join("h1", 51, HostRole::server, 2), "host of control programs"));
     CHECK(pool.join("h1", 51, HostRole::server, 1)[0] == "7000: certificate of h1");
     CHECK(pool.join("h1", 52, HostRole::client, 2)[0] == "7000: certificate of h1");
     CHECK(pool.state.trust.keys.at("h1") == hash(51));

@@ -263,7 +263,7 @@ TEST_CASE("a token is its user's, and unknown ones are nobody's") {
     Program forged = find;
     forged.token[5] ^= 1;
     CHECK(pool.open(forged, 1) ==
-          Lines{"ann: error NO_AUTH: the scheduler does not know this authorization token (any more)"});
+          Lines{"ann: error NO_AUTH: the authorization token is unknown or has been revoked"});
     CHECK(pool.state.sessions.empty());
 }
 

@@ -199,7 +199,7 @@ TEST_CASE("a nogo place is cleared for one grain, or for all with everything els
     c.clear_nogo = true;
     s.pool.events.clear();
     s.pool.set(s.root, c);
-    CHECK(s.pool.events.front() == "host h1 may be tried again, by 2 grains that should avoid it");
+    CHECK(s.pool.events.front() == "host h1 is allowed again for 2 grains that were to avoid it");
     CHECK(s.pool.status("ann/1:0") == "running");
     CHECK(s.pool.status("ann/1:1") == "running");
     CHECK(s.h1().missing.empty());
@@ -237,7 +237,7 @@ TEST_CASE("a running grain whose host cannot be told moves at once, and its copy
     s.pool.first_call("h2");
     CHECK(s.pool.restart(s.root, "ann/1:0") == Lines{"root: done", "h2: launch ann/1:0 inc 2 next 1"});
     CHECK(s.pool.first_call("h1", {{"ann/1:0", 1, 1000}}).at(1) ==
-          "h1: withdraw ann/1:0 inc 1 discard because it is not leased to this host any more");
+          "h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host");
 }
 
 TEST_CASE("a restarted ready grain forgets its failures, its nogo hosts and what holds it back") {

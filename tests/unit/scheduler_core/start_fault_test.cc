@@ -61,7 +61,7 @@ TEST_CASE("a directory that one host lacks sends the grain elsewhere") {
     s.pool.launched("h2", "ann/1:0");
     s.pool.end("h2", "ann/1:0");
     CHECK(s.pool.at("ann/1:0").as<core::Finished>().exit_code == 0);
-    CHECK(s.pool.explain("ann/1:0").summary == "it was finished on h2, code 0");
+    CHECK(s.pool.explain("ann/1:0").summary == "it finished on h2, code 0");
 }
 
 TEST_CASE("a program that is missing is so for its user only, and nobody hears `never` for a mark that lapses") {
@@ -110,7 +110,7 @@ TEST_CASE("a program that no host has: each grain is tried itself, without long 
     CHECK(tried == 2 * grains);
     CHECK(s.pool.now - Instant{} < seconds(1000 + 10));
     const std::string said = s.pool.gwait(s.ann, 1, 0).at(0);
-    CHECK(said.find("CANNOT_RUN: no host can run what remains of session ann/1") != std::string::npos);
+    CHECK(said.find("CANNOT_RUN: no host can run the remaining grains of session ann/1") != std::string::npos);
     CHECK(said.find("2 could not start it; on h") != std::string::npos);
     CHECK(said.find("because; on h") != std::string::npos);
 }

@@ -25,10 +25,10 @@ TEST_CASE("calls without sense are refused in words, and change nothing") {
                  "INVALID: a session number is not negative");
     pool.refused(pool.ann, ImportSession{-1, false, nullptr}, "INVALID: a session number is not negative");
     pool.refused(pool.ann, ImportSession{1, true, std::make_shared<const ImportContent>()},
-                 "SESSION_ACTIVE: session ann/1 is active: close it, or import under another number (--number N)");
+                 "SESSION_ACTIVE: session ann/1 is active: close it, or choose another number with --number N");
     pool.refused(pool.root, ApproveHost{},
-                 "INVALID: which host? say the words that it shows: anybody can ask under any name; `dcs host "
-                 "approve` lists those that wait");
+                 "INVALID: which host? Give the words that it shows, because any machine can ask under any name; `dcs "
+                 "host approve` lists the waiting hosts");
     wire::Query query;
     query.type = static_cast<wire::QueryType>(99);
     pool.refused(pool.ann, query, "INVALID: a query of an unknown type");
@@ -50,7 +50,7 @@ TEST_CASE("a file of a grain that runs is not there yet") {
     fetch.stream = wire::Stream::file;
     fetch.file = "result";
     pool.refused(pool.ann, fetch,
-                 "NOT_FOUND: grain ann/1:1: it has not ended, and its files come back with its end");
+                 "NOT_FOUND: grain ann/1:1: it has not ended, and its files arrive when it ends");
 }
 
 TEST_CASE("the doctor says what to do about a host that is more open than demanded") {
@@ -64,7 +64,7 @@ TEST_CASE("the doctor says what to do about a host that is more open than demand
     REQUIRE(reply->problems.size() == 1);
     CHECK(reply->problems[0].problem.find("is too open: its grains are confined by ") == 0);
     CHECK(reply->problems[0].advice == "start its grain server with the --confine, --run-as and --grain-network that "
-                                       "give it this, or demand less of it in the host table (require_confinement)");
+                                       "provide this, or require less in the host table (require_confinement)");
 }
 
 TEST_CASE("a code for the backup lets no grain server in, and the backup asks as what it is") {
@@ -90,6 +90,6 @@ TEST_CASE("a code for the backup lets no grain server in, and the backup asks as
     call.role = HostRole::backup;
     call.own_name = "vault";
     pool.feed(call);
-    CHECK(pool.events.back().find("audit: host vault at 192.0.2.1 asks to be let in, to be the passive backup, key ") ==
+    CHECK(pool.events.back().find("audit: host vault at 192.0.2.1 asks to join, to be the passive backup, key ") ==
           0);
 }

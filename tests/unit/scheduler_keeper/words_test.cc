@@ -51,7 +51,7 @@ TEST_CASE("the keeper says why it does not do something") {
     const auto answer = [&](const Request &request) {
         return wrong(keeper.answer(to_packet(request), 1'800'000'000, &fd).status);
     };
-    CHECK(wrong(keeper.answer("odd", 0, &fd).status) == "the keeper does not know such a request");
+    CHECK(wrong(keeper.answer("odd", 0, &fd).status) == "the keeper does not know this request");
     Request own;
     own.ask = Ask::own_certificate;
     own.point = *point_of(*pki::public_key_of(pki::new_key()));
@@ -74,7 +74,7 @@ TEST_CASE("the scheduler's side says what it cannot ask, and what did not come")
     const auto client = KeeperClient::start(d.place());
     REQUIRE(client);
     CHECK(wrong((*client)->remove_host(std::string(name_max, 'n'))) == "the name is too long");
-    CHECK(wrong((*client)->own_certificate("no key")) == "it is no public key on the curve P-256");
+    CHECK(wrong((*client)->own_certificate("no key")) == "it is not a public key on the curve P-256");
     // Of this process: the descriptor that comes with the answer finds no place.
     rlimit before{}, none{};
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -87,7 +87,7 @@ TEST_CASE("the scheduler's side says what it cannot ask, and what did not come")
     const auto text = (*client)->settings(Settings::hosts, d.path + "/hosts", "the host table");
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
     CHECK(wrong(text) == "the keeper could not hand over " + d.path +
-                             "/hosts: this process may open no more files, raise ulimit -n");
+                             "/hosts: this process has no file descriptors left, raise ulimit -n");
     CHECK(*(*client)->settings(Settings::hosts, d.path + "/hosts", "the host table") == "h1\n");
 }
 
@@ -95,13 +95,13 @@ TEST_CASE("who may not call from another host is told why") {
     CHECK(wrong(check_login("no-such-login", "")).empty());
     CHECK(wrong(check_login("root", "root")).empty());
     CHECK(wrong(check_login("no-such-login", "root")) ==
-          "no-such-login is not known on the scheduler's host: whose control programs call from other hosts has the "
-          "same login name there");
+          "no-such-login has no account on the scheduler's host: users of other hosts need an account with the same "
+          "login name there");
     CHECK(wrong(check_login("root", "no-such-group")) ==
-          "the scheduler's host has no group no-such-group: its members may use DCS (or another, see --group of "
-          "dcs_scheduler)");
+          "the scheduler's host has no group no-such-group, whose members may use DCS (--group of dcs_scheduler names "
+          "another)");
     CHECK(wrong(check_login("nobody", "root")) ==
-          "nobody is not a member of the group root on the scheduler's host; who may use DCS is");
+          "nobody is not a member of the group root on the scheduler's host, which the use of DCS requires");
 }
 
 TEST_CASE("a file of settings that cannot be read or written is named with the reason") {

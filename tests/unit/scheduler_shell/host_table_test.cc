@@ -39,7 +39,7 @@ TEST_CASE("a host table line says what it says") {
     CHECK((*hosts)[2].slots == 0);
     CHECK((*hosts)[2].interval == milliseconds(500));
     CHECK(shell::parse_host_table("", "hosts")->empty());
-    // A host from which control programs call; it may be a grain server's too, by another line.
+    // A host of control programs; it may be a grain server's too, by another line.
     const auto both =
         shell::parse_host_table("h1 role=server slots=2\nh1 role=client users=ann\nd2 role=client\n", "hosts");
     REQUIRE(both);
@@ -97,7 +97,7 @@ TEST_CASE("the host table names classes, and hosts belong to them") {
 
 TEST_CASE("an error in the host table names file and line, and nothing is taken") {
     const std::vector<std::pair<std::string, std::string>> wrong = {
-        {"ok\nok", "hosts:2: host ok stands there twice"},
+        {"ok\nok", "hosts:2: host ok occurs twice"},
         {"\n\n.hidden", "hosts:3:"},
         {"a/b", "hosts:1:"},
         {"h class=0", "hosts:1: class"},
@@ -107,8 +107,8 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h slots=-1", "hosts:1: slots"},
         {"h slots=1x", "hosts:1: slots"},
         {"h slots=70000", "hosts:1: slots"},
-        {"h slots", "hosts:1: `slots` is not of the form name=value"},
-        {"h slots=1 slots=2", "hosts:1: `slots` stands there twice"},
+        {"h slots", "hosts:1: `slots` must have the form name=value"},
+        {"h slots=1 slots=2", "hosts:1: `slots` occurs twice"},
         {"class gpu=4\nh class=gpuu", "hosts:2: class: there is no host class gpuu; did you mean gpu? A line `class"},
         {"h class=gpu\nclass gpu=4", "hosts:1: class: there is no host class gpu"},
         {"h class=gpu,", "hosts:1: class must be a mask"},
@@ -123,7 +123,7 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h time_zone_offset=", "hosts:1: time_zone_offset must be minutes"},
         {"h time_zone_offset=1561", "hosts:1: time_zone_offset must be minutes"},
         {"h time_zone_offset=+-5", "hosts:1: time_zone_offset must be minutes"},
-        {"h color=red", "hosts:1: there is no setting `color`"},
+        {"h color=red", "hosts:1: unknown setting `color`"},
         {"h interval=0", "hosts:1: interval"},
         {"h interval=nan", "hosts:1: interval"},
         {"h interval=inf", "hosts:1: interval"},
@@ -131,9 +131,9 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h interval=1000", "hosts:1: the times must grow"},
         {"h users=", "hosts:1: users"},
         {"h users=a:b", "hosts:1: users"},
-        {"h accounts=", "hosts:1: accounts must name somebody; leave it out to have none"},
-        {"h require_confinement=", "hosts:1: require_confinement: `` is no kind of confinement; there are"},
-        {"h require_confinement=filter,moat", "hosts:1: require_confinement: `moat` is no kind"},
+        {"h accounts=", "hosts:1: accounts must name at least one user; omit it to have none"},
+        {"h require_confinement=", "hosts:1: require_confinement: `` is not a kind of confinement; the kinds are"},
+        {"h require_confinement=filter,moat", "hosts:1: require_confinement: `moat` is not a kind"},
         {"h accounts=a b", "hosts:1: `b` is not"},
         {"h binary=", "hosts:1: binary"},
         {"h cores=-1", "hosts:1: cores"},
@@ -153,7 +153,7 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h check=[::1%]", "hosts:1: check"},
         {"h check=-a", "hosts:1: check"},
         {"h check=a/b", "hosts:1: check"},
-        {"h fileserver=a b=c", "hosts:1: there is no setting `b`"},
+        {"h fileserver=a b=c", "hosts:1: unknown setting `b`"},
         {"h gateway=a!", "hosts:1: gateway must be addresses"},
         {"h check=1,2,3,4,5,6,7,8,9", "hosts:1: check has more than 8 addresses"},
     };

@@ -24,11 +24,11 @@ TEST_CASE("a wrong limit names file, line and what is allowed") {
         CHECK(limits.status().code == Code::invalid);
         CHECK(limits.status().text.find(words) != std::string::npos);
     };
-    wrong("connections 20\nconnection 3\n", "limits:2: there is no limit `connection`");
+    wrong("connections 20\nconnection 3\n", "limits:2: unknown limit `connection`");
     wrong("connections 0", "limits:1: connections must be a number from 1 to 512");
     wrong("connections 513", "from 1 to 512");
     wrong("connections", "must be a number");
     wrong("connections 5 6", "must be a number");
     wrong("queued_bytes 1000", "queued_bytes must be a number from 17891328");
-    wrong("connections 5\nconnections 6", "stands there twice");
+    wrong("connections 5\nconnections 6", "occurs twice");
 }

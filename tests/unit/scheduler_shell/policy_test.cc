@@ -36,25 +36,25 @@ TEST_CASE("a policy says what it says") {
 
 TEST_CASE("an error in the policy names file and line; a missing file is the default policy") {
     const std::vector<std::pair<std::string, std::string>> wrong = {
-        {"fair_share", "policy:1: `fair_share` takes one word"},
-        {"fair_share on off", "policy:1: `fair_share` takes one word"},
+        {"fair_share", "policy:1: `fair_share` must have exactly one value"},
+        {"fair_share on off", "policy:1: `fair_share` must have exactly one value"},
         {"fair_share yes", "policy:1: fair_share must be on or off"},
-        {"\n\nfair_share on\nfair_share on", "policy:4: `fair_share` stands there twice"},
+        {"\n\nfair_share on\nfair_share on", "policy:4: `fair_share` occurs twice"},
         {"probation -1", "policy:1: probation must be a number"},
         {"probation 1x", "policy:1: probation must be a number"},
         {"probation 99999999999", "policy:1: probation must be a number"},
-        {"stored_share 101", "policy:1: stored_share must be a number of per cent"},
-        {"stored_share -1", "policy:1: stored_share must be a number of per cent"},
+        {"stored_share 101", "policy:1: stored_share must be a percentage"},
+        {"stored_share -1", "policy:1: stored_share must be a percentage"},
         {"stored_mb_per_user much", "policy:1: stored_mb_per_user must be a number"},
-        {"grains_per_user", "policy:1: `grains_per_user` takes one word"},
+        {"grains_per_user", "policy:1: `grains_per_user` must have exactly one value"},
         {"token_age 59", "policy:1: token_age must be a time, at least 1m, such as 24h or 7d"},
         {"token_age -1", "policy:1: token_age must be a time, at least 1m, such as 24h or 7d"},
         {"token_age never", "policy:1: token_age must be a time, at least 1m, such as 24h or 7d"},
         {"user a/b", "policy:1: user must be a login name"},
-        {"user ann bob", "policy:1: `user` takes one word"},
-        {"user ann\nuser ann", "policy:2: `user ann` stands there twice"},
-        {"users ann", "policy:1: there is no rule `users`"},
-        {"fair_share=on", "policy:1: there is no rule `fair_share=on`"},
+        {"user ann bob", "policy:1: `user` must have exactly one value"},
+        {"user ann\nuser ann", "policy:2: `user ann` occurs twice"},
+        {"users ann", "policy:1: unknown rule `users`"},
+        {"fair_share=on", "policy:1: unknown rule `fair_share=on`"},
     };
     for (const auto &[text, expected] : wrong) {
         INFO(text);

@@ -188,7 +188,8 @@ TEST_CASE("a backup whose place another link has taken gets no certificate") {
     t.pool.post(old, wire::RenewCertificate{*pki::make_request(t.backup.key)});
     t.pool.pump();
     const std::string line = "connection " + std::to_string(old) +
-                             ": a backup wants a new certificate on a link that is not, or not any more, the backup's";
+                             ": a certificate for the backup was requested on a link that is not, or no longer, the "
+                             "backup's";
     const auto &lines = t.pool.outside->lines;
     CHECK(std::find(lines.begin(), lines.end(), line) != lines.end());
     CHECK(t.closed(old));

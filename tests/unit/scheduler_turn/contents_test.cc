@@ -286,7 +286,7 @@ TEST_CASE("a content whose bytes changed is set aside, named, and brought anew")
     Program program(pool);
     const auto reply = program.fetch(1, wire::Stream::input);
     REQUIRE(std::holds_alternative<wire::ErrorReply>(reply));
-    CHECK(std::get<wire::ErrorReply>(reply).text.find("any more") != std::string::npos);
+    CHECK(std::get<wire::ErrorReply>(reply).text.find("any longer") != std::string::npos);
     CHECK(program.missing(bytes) == 1);
     CHECK(files_in(pool, "library/damaged") == 1);
     const ConnId root = pool.open(turn::Door::user, "root", true);

@@ -41,7 +41,7 @@ TEST_CASE("refused orders fill no log") {
     CHECK(count("ann asked to kill a grain") == static_cast<long>(limits::log_lines_at_once));
     pool.outside->clock = pool.outside->clock + seconds(61);
     pool.call(ann, wire::Gkill{"bob", 1, 1});
-    CHECK(count("2900 more lines about user ann were left out") == 1);
+    CHECK(count("2900 more lines about user ann were suppressed") == 1);
 }
 
 TEST_CASE("a host that says it holds thousands is told to give up some of them, and calls again") {

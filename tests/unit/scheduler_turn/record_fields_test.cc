@@ -246,12 +246,12 @@ TEST_CASE("a record of a newer version keeps the scheduler from starting, one of
     REQUIRE_FALSE(rebuilt);
     CHECK(rebuilt.status().code == Code::protocol);
     CHECK(rebuilt.status().text ==
-          path + ": it has format 8, which a newer release wrote: this scheduler reads formats up to 7");
+          path + ": it has format 8, written by a newer release: this scheduler reads formats up to 7");
     replace(path, 6);
     rebuilt = record::rebuild(*pool.store, pool.outside->clock);
     REQUIRE(rebuilt);
     CHECK(rebuilt->reports.size() == 1);
-    CHECK(rebuilt->reports[0].find("it has format 6, which no release wrote") != std::string::npos);
+    CHECK(rebuilt->reports[0].find("it has format 6, which no release writes") != std::string::npos);
 }
 
 TEST_CASE("each kind of record that release 0.1 wrote is read") {

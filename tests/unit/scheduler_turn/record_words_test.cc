@@ -72,7 +72,7 @@ bool has(const std::string &text, const std::string &words) { return text.find(w
 TEST_CASE("a record whose checksum is right and whose fields are not does not decode") {
     OnDisk d;
     const core::State &state = d.pool.turn->state();
-    const std::string does_not = "a record does not decode";
+    const std::string does_not = "the record cannot be decoded";
     const std::string grain = record::encode_grain(state, 0, *state.grain({{"ann", 1}, 0}));
     CHECK(wrong(record::decode_grain(with_body(grain, longer), by_order)) == does_not);
     const std::string version_only = with_body(grain, [](std::string &body) { body.resize(1); });
@@ -82,7 +82,7 @@ TEST_CASE("a record whose checksum is right and whose fields are not does not de
     CHECK(wrong(record::decode_session(with_body(session, shorter))) == does_not);
     CHECK(wrong(record::decode_auth(with_body(record::encode_auth(state.auth), longer))) == does_not);
     CHECK(wrong(record::decode_hosts(with_body(record::encode_hosts(state), shorter))) == does_not);
-    const std::string follow = "bytes follow its record";
+    const std::string follow = "it continues after its record";
     CHECK(wrong(record::decode_session(session + "x")) == follow);
     CHECK(wrong(record::decode_auth(record::encode_auth(state.auth) + "x")) == follow);
     CHECK(wrong(record::decode_hosts(record::encode_hosts(state) + "x")) == follow);
@@ -102,7 +102,7 @@ TEST_CASE("a session that contradicts itself is set aside with the contradiction
     OnDisk d;
     SECTION("a log without end") {
         d.session([](core::SessionInfo &i) { i.grains_length = std::uint64_t{1} << 60; });
-        CHECK(has(d.told(), "sessions/ann/1/grains: its recorded length is absurd"));
+        CHECK(has(d.told(), "sessions/ann/1/grains: its recorded length is impossible"));
     }
     SECTION("a log that is longer than it is") {
         d.session([](core::SessionInfo &i) { i.grains_length += 1; });
@@ -110,7 +110,7 @@ TEST_CASE("a session that contradicts itself is set aside with the contradiction
     }
     SECTION("a result without a place") {
         d.grain(0, [](core::Grain &g) { g.as<core::Finished>().result_index = 99; });
-        CHECK(has(d.told(), "grain ann/1:0 has no place of its own in the order"));
+        CHECK(has(d.told(), "grain ann/1:0 has no place of its own in the order of results"));
     }
     SECTION("a grain that runs nowhere") {
         d.grain(2, [](core::Grain &g) { g.lessee = core::no_host; });
@@ -122,7 +122,7 @@ TEST_CASE("a session that contradicts itself is set aside with the contradiction
                 g.phase = core::Ready{5};
                 g.lessee = core::no_host;
             });
-        CHECK(has(d.told(), "shares its place in the queue"));
+        CHECK(has(d.told(), "has the same place in the queue as another"));
     }
 }
 
@@ -145,10 +145,10 @@ TEST_CASE("two sessions of one seniority cannot both be right") {
     d.replace("sessions/ann/2/status", record::encode_session(second));
     d.pool.restart();
     REQUIRE(d.pool.reports.size() == 1);
-    CHECK(has(d.pool.reports[0], "sessions/ann/2: it has the seniority of another session"));
+    CHECK(has(d.pool.reports[0], "sessions/ann/2: another session has the same seniority"));
 }
 
-TEST_CASE("how far the backup's reports were taken in is lost: it is said, and nothing else happens") {
+TEST_CASE("the record of which of the backup's reports are recorded is lost: it is said, and nothing else happens") {
     OnDisk d;
     const std::string directory = record::handed_over_directory;
     REQUIRE(d.pool.disk.make_dir(directory));
@@ -182,7 +182,7 @@ TEST_CASE("what a grain was given is damaged: whoever wants to see it is told wh
         d.replace(inputs, all);
         d.grain(2, [&](core::Grain &grain) { grain.params_sum = crc32c(bytes); });
         d.pool.restart();
-        why = "its recorded parameters do not decode";
+        why = "its recorded parameters cannot be decoded";
     }
     const ConnId reader = d.pool.control("ann", "prog");
     const auto page = d.pool.call(reader, wire::ExportPage{"", 1, 1, 3});
@@ -215,6 +215,6 @@ TEST_CASE("a grain that has read more than it was given is not started") {
     CHECK(next.held.count({{"ann", 1}, 2}) == 0);
     bool told = false;
     for (const std::string &line : d.pool.outside->lines)
-        told = told || has(line, "its recorded input is shorter than what it has read");
+        told = told || has(line, "its recorded input is shorter than the part that it has read");
     CHECK(told);
 }

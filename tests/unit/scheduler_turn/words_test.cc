@@ -47,7 +47,7 @@ struct Frames {
     }
 };
 
-const std::string no_number = "a report of an increment after which there is no number";
+const std::string no_number = "the increment's sequence number leaves no room for a next one";
 
 }  // namespace
 
@@ -66,8 +66,8 @@ TEST_CASE("what is wrong with a submission is said before its session is looked 
     CHECK(wrong([](auto &s) { s.env[0] = "A=" + std::string(limits::argv_env_bytes, 'x'); }).find(
               "argv and environment have more than ") == 0);
     CHECK(wrong([](auto &s) { s.input = std::string(limits::input_bytes + 1, 'x'); }).find(
-              "go inline; give it as a file or a descriptor") != std::string::npos);
-    CHECK(wrong([](auto &s) { s.directory = std::string("/a\0b", 4); }) == "the working directory is not a path");
+              "fit inline; pass it as a file or a descriptor") != std::string::npos);
+    CHECK(wrong([](auto &s) { s.directory = std::string("/a\0b", 4); }) == "the working directory must be a path");
     CHECK(wrong([](auto &s) { s.label = std::string(limits::label_bytes + 1, 'x'); }) ==
           "the label has more than 256 bytes");
 }
@@ -76,14 +76,14 @@ TEST_CASE("a connection that begins wrongly is told so") {
     Frames f;
     ConnId conn = f.pool.open(turn::Door::user, "ann");
     CHECK(f.said(conn, wire::Hello{wire::opening_form, "short"}) ==
-          "an authorization token has 32 bytes, this one has 5");
+          "an authorization token must have 32 bytes, but this one has 5");
     conn = f.pool.open(turn::Door::user, "ann");
-    CHECK(f.said(conn, wire::GetAuth{"prog"}) == "a connection begins with Hello, not with GetAuth");
+    CHECK(f.said(conn, wire::GetAuth{"prog"}) == "a connection must begin with Hello, not with GetAuth");
     f.server("h1");
     const ConnId link = f.server("h2");
     wire::FirstCall again;
     again.host = "h2";
-    CHECK(f.hung_up(link, again) == "a grain server made its first call twice on one link");
+    CHECK(f.hung_up(link, again) == "a grain server sent FirstCall twice on one link");
     wire::GrainReport endless;
     endless.key = {"ann", 1, 1};
     endless.last_seq = std::numeric_limits<std::uint32_t>::max();
@@ -91,7 +91,7 @@ TEST_CASE("a connection that begins wrongly is told so") {
     wire::JoinHost join;
     join.role = 9;
     CHECK(f.said(f.pool.open(turn::Door::join, "a stranger"), join) ==
-          "a host joins for its grain server, for its control programs, or as the backup");
+          "a host must join for its grain server, for its control programs, or as the backup");
     f.pool.outside->lines.clear();
     const ConnId here = f.server("h1");
     f.pool.post(here, wire::RenewCertificate{"request"});
@@ -166,11 +166,11 @@ TEST_CASE("pieces of contents that do not belong are refused in words") {
     const ConnId ann = f.pool.control("ann", "prog");
     f.pool.ask<wire::OpenReply>(ann, wire::OpenSession{1, wire::OpenMode::open, false});
     const std::string bytes = "some content", digest = pki::sha256_text(bytes);
-    CHECK(f.said(ann, wire::PutContent{"short", 1, 0, "x"}) == "a content is named by 32 bytes");
+    CHECK(f.said(ann, wire::PutContent{"short", 1, 0, "x"}) == "a content digest must have 32 bytes");
     f.pool.post(ann, wire::PutContent{digest, bytes.size(), 0, bytes});
     f.pool.pump();
     CHECK(f.said(ann, wire::PutContent{digest, bytes.size(), 0, bytes}).find(
-              "came whole and is being checked: wait for the answer") != std::string::npos);
+              "is complete and being checked: wait for the answer") != std::string::npos);
     f.pool.do_library_jobs();
     wire::GrainSpec spec = copying_grain("");
     spec.files.push_back({wire::FileRole::input, "", digest, bytes.size() + 1, ""});
@@ -178,7 +178,7 @@ TEST_CASE("pieces of contents that do not belong are refused in words") {
     for (std::size_t i = 0; i < limits::content_uploads_each; ++i)
         f.pool.ask<wire::Done>(ann, wire::PutContent{pki::sha256_text(std::to_string(i)), 100, 0, "x"});
     CHECK(f.said(ann, wire::PutContent{pki::sha256_text("more"), 100, 0, "x"}) ==
-          "64 uploads of ann and 64 of all are under way: wait for one to end");
+          "64 uploads of ann and 64 in total are in progress: wait until one ends");
 }
 
 TEST_CASE("a content that is damaged is none") {
@@ -191,7 +191,7 @@ TEST_CASE("a content that is damaged is none") {
         return library::work(disk, {library::Job::Kind::seal, digest, bytes.size(), "d/x"}).status.text;
     };
     CHECK(judged(bytes.substr(1)) == "it has 199999 bytes, not 200000");
-    CHECK(judged(std::string(200'000, 'd')) == "its bytes are not those of its digest");
+    CHECK(judged(std::string(200'000, 'd')) == "content does not match its SHA-256");
 }
 
 TEST_CASE("a content that became shorter after it was checked is set aside, and can be uploaded anew") {
@@ -268,5 +268,5 @@ TEST_CASE("more connections than a scheduler takes are refused in words") {
     server.door = turn::Door::server;
     for (ConnId conn = 1; conn <= limits::connections; ++conn) REQUIRE(connections.add(conn, server));
     CHECK(connections.add(limits::connections + 1, server).text ==
-          "the scheduler has 16384 connections, no more are taken; try again later");
+          "the scheduler has 16384 connections, which is the limit: try again later");
 }

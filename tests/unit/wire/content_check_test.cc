@@ -97,7 +97,7 @@ TEST_CASE("an exported grain keeps its files, outputs as they came back") {
     };
     CHECK(wrong(line.grain) == "");
     line.grain.input_position = 6;  // of 5
-    CHECK(wrong(line.grain).find("behind the end") != std::string::npos);
+    CHECK(wrong(line.grain).find("beyond the end") != std::string::npos);
     line.grain.input_position = 0;
     line.grain.input = {1, true, "x"};
     CHECK(wrong(line.grain).find("twice") != std::string::npos);

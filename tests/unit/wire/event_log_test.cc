@@ -101,10 +101,10 @@ TEST_CASE("each kind is a line of JSON and comes back") {
     const auto wrong = [](const char *line) { return event_of_line(line).status().text; };
     CHECK(wrong("{") != "");
     CHECK(wrong(R"({"event":"closed"})") == "the key \"time_s\" is missing");
-    CHECK(wrong(R"({"time_s":1,"event":"eaten"})") == "there is no event \"eaten\"");
+    CHECK(wrong(R"({"time_s":1,"event":"eaten"})") == "unknown event \"eaten\"");
     CHECK(wrong(R"({"time_s":1,"event":"submitted","grain":-1})") == "\"grain\" must be 0 to 2147483647");
     CHECK(wrong(R"({"time_s":1,"event":"submitted"})") == "the key \"grain\" is missing");
-    CHECK(wrong(R"({"time_s":1,"event":"closed","grain":1})") == "it has a key that such an event does not have");
+    CHECK(wrong(R"({"time_s":1,"event":"closed","grain":1})") == "it has a key that this kind of event does not have");
 }
 
 TEST_CASE("a history knows what each grain could know") {
@@ -139,7 +139,7 @@ TEST_CASE("a history complains about what cannot have been") {
     CHECK(after({opened, one}, one) == "grain 1 is submitted twice");
     CHECK(after({opened}, runs) == "grain 1 was never submitted");
     CHECK(after({opened, one}, event(Kind::finished, 1, 0)) == "grain 1 finishes without running");
-    CHECK(after({opened, one, runs}, runs) == "grain 1 starts though it is not ready");
+    CHECK(after({opened, one, runs}, runs) == "grain 1 starts although it is not ready");
     CHECK(after({opened, one, runs}, event(Kind::finished, 1, 1)) == "grain 1 finishes out of order");
     CHECK(after({opened, one, runs}, event(Kind::left, 1, 0, "b")) == "grain 1 leaves a host on which it does not run");
     CHECK(after({opened}, event(Kind::handed_out, -1, 1)) == "more results are handed out than there are");
@@ -204,7 +204,7 @@ TEST_CASE("a log costs by its bytes, whatever it says") {
     std::vector<Event> none;
     const std::string long_name = framed({event(Kind::started, 1, 1, std::string(65, 'h'))});
     std::string_view left = long_name;
-    CHECK(take_events(left, none).text == "the event log: a frame does not decode");
+    CHECK(take_events(left, none).text == "the event log: a frame cannot be decoded");
     const std::string just = framed({event(Kind::started, 1, 1, std::string(64, 'h'))});
     left = just;
     CHECK(take_events(left, none));

@@ -161,7 +161,7 @@ TEST_CASE("an offer is told from a request id, and the newest common form is tak
     CHECK(*common_form({8, 8}) == 8);
     CHECK(*common_form({8, 20}) == newest_form);
     CHECK(common_form({10, 12}).status().text ==
-          "the peer speaks protocol version 10 to 12, this program 8 to 9: upgrade this program");
+          "the peer speaks protocol version 10 to 12, but this program speaks 8 to 9: upgrade this program");
 }
 
 TEST_CASE("both ends of a connection come to the newest common form with the first frame each way") {

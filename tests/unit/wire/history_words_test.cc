@@ -49,7 +49,7 @@ TEST_CASE("a history says of each event that cannot be true why not") {
                 started = event(Kind::started, 1, 1, "h");
     const std::vector<Lie> lies = {
         {"it is opened twice", {opened, one, opened}},
-        {"it is resumed though it is closed", {opened, closed, event(Kind::resumed)}},
+        {"it is resumed although it is closed", {opened, closed, event(Kind::resumed)}},
         {"fewer results are handed out than before",
          {opened, one, started, event(Kind::finished, 1), event(Kind::handed_out, -1, 1), event(Kind::handed_out)}},
         {"more results are handed out than there are", {opened, event(Kind::handed_out, -1, 1)}},
@@ -59,15 +59,15 @@ TEST_CASE("a history says of each event that cannot be true why not") {
         {"grain 1 is submitted to a closed session", {opened, closed, one}},
         {"grain 1 was never submitted", {opened, started}},
         {"grain 1 starts in a closed session", {opened, one, closed, started}},
-        {"grain 1 starts though it is not ready", {opened, one, started, started}},
-        {"grain 1 has a checkpoint though it does not run", {opened, one, event(Kind::checkpoint, 1, 1)}},
+        {"grain 1 starts although it is not ready", {opened, one, started, started}},
+        {"grain 1 has a checkpoint although it does not run", {opened, one, event(Kind::checkpoint, 1, 1)}},
         {"grain 1 has a checkpoint that is older than the one before",
          {opened, one, started, event(Kind::checkpoint, 1, 2), event(Kind::checkpoint, 1, 1)}},
         {"grain 1 leaves a host on which it does not run", {opened, one, event(Kind::left, 1, 0, "h")}},
         {"grain 1 finishes without running", {opened, one, event(Kind::finished, 1)}},
         {"grain 1 finishes out of order", {opened, one, started, event(Kind::finished, 1, 5)}},
         {"grain 1 is killed twice", {opened, one, event(Kind::killed, 1), event(Kind::killed, 1)}},
-        {"grain 1 is undone though it has no end", {opened, one, event(Kind::undone, 1)}},
+        {"grain 1 is undone although it has not ended", {opened, one, event(Kind::undone, 1)}},
     };
     for (const Lie &lie : lies) {
         INFO(lie.text);
@@ -79,10 +79,10 @@ TEST_CASE("a history says of each event that cannot be true why not") {
 
 TEST_CASE("bytes that are no event log: each error says why") {
     const std::string body("\x01\x00", 2);
-    CHECK(why(frame(body, body.size(), 1)) == "the event log: a checksum does not fit");
-    CHECK(why(frame(body, std::size_t{1} << 40)) == "the event log: a frame is absurdly long");
-    CHECK(why(frame("\x63", 1)) == "the event log: it has a format that this version does not read");
-    CHECK(why(frame(body + "\xff", 3)) == "the event log: a frame does not decode");
+    CHECK(why(frame(body, body.size(), 1)) == "the event log: a checksum does not match");
+    CHECK(why(frame(body, std::size_t{1} << 40)) == "the event log: a frame is impossibly long");
+    CHECK(why(frame("\x63", 1)) == "the event log: this version cannot read its format");
+    CHECK(why(frame(body + "\xff", 3)) == "the event log: a frame cannot be decoded");
     // What no more bytes can make a length of is damage as soon as it is seen, and not the beginning of a frame.
     const std::string endless(14, '\xff');
     CHECK(why(endless) == "the event log: a frame has no length");
@@ -94,16 +94,17 @@ TEST_CASE("bytes that are no event log: each error says why") {
 
 TEST_CASE("lines that are no event: each error says why") {
     const auto said = [](const char *line) { return event_of_line(line).status().text; };
-    CHECK(said("[]") == "it is no JSON object");
-    CHECK(said("{") == "it is no JSON: incomplete JSON");
+    CHECK(said("[]") == "it is not a JSON object");
+    CHECK(said("{") == "it is not JSON: incomplete JSON");
     CHECK(said(("{\"time_s\":1,\"event\":\"started\",\"grain\":1,\"incarnation\":1,\"host\":\"" + std::string(65, 'h') +
-                "\"}").c_str()) == "\"host\" is no name of a host");
+                "\"}").c_str()) == "\"host\" is not the name of a host");
     CHECK(said("{\"event\":\"closed\"}") == "the key \"time_s\" is missing");
     CHECK(said("{\"time_s\":-1,\"event\":\"closed\"}") == "\"time_s\" must be a number of seconds since 1970");
     CHECK(said("{\"time_s\":1,\"event\":5}") == "\"event\" must be a string");
-    CHECK(said("{\"time_s\":1,\"event\":\"danced\"}") == "there is no event \"danced\"");
+    CHECK(said("{\"time_s\":1,\"event\":\"danced\"}") == "unknown event \"danced\"");
     CHECK(said("{\"time_s\":1,\"event\":\"submitted\",\"grain\":-1}") == "\"grain\" must be 0 to 2147483647");
-    CHECK(said("{\"time_s\":1,\"event\":\"closed\",\"grain\":1}") == "it has a key that such an event does not have");
+    CHECK(said("{\"time_s\":1,\"event\":\"closed\",\"grain\":1}") == "it has a key that this kind of event does not "
+                                                                     "have");
 }
 
 TEST_CASE("names of files have a limit together") {

@@ -285,8 +285,9 @@ TEST_CASE("a header is checked before its payload is believed") {
     CHECK(!with(5, 1));    // kind 256 + ...
     CHECK(with(6, 9));
     CHECK(with(6, 10).status().text ==
-          "the peer speaks protocol version 10, this program 8 to 9: upgrade this program");
-    CHECK(with(6, 7).status().text == "the peer speaks protocol version 7, this program 8 to 9: upgrade the peer");
+          "the peer speaks protocol version 10, but this program speaks 8 to 9: upgrade this program");
+    CHECK(with(6, 7).status().text == "the peer speaks protocol version 7, but this program speaks 8 to 9: upgrade "
+                                      "the peer");
     CHECK(with(11, '\x7f').status().code == Code::limit);  // 2 GiB
     CHECK(!decode_payload(FrameHeader{}, ""));  // a header that nobody checked
 }

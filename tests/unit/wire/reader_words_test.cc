@@ -33,7 +33,7 @@ TEST_CASE("bytes that are no message: each error names the field and what is wro
     const std::string gwait = bytes_of(Gwait{7, 3, true});
     std::string neither = gwait;
     neither.back() = 2;
-    CHECK(why<Gwait>(neither) == "field block: a truth value that is neither 0 nor 1");
+    CHECK(why<Gwait>(neither) == "field block: a boolean that is neither 0 nor 1");
     CHECK(why<Gwait>(gwait + "xy") == "2 bytes too many");
     CHECK(why<Gwait>(gwait.substr(0, 2)) == "field session: the bytes end too early");
 
@@ -43,11 +43,11 @@ TEST_CASE("bytes that are no message: each error names the field and what is wro
 
     Fetch fetch;
     fetch.stream = static_cast<Stream>(200);
-    CHECK(why<Fetch>(bytes_of(fetch)) == "field stream: a value that this type does not have");
+    CHECK(why<Fetch>(bytes_of(fetch)) == "field stream: a value that is not of this type");
 
     std::string claims = bytes_of(GetAuth{"abc"});
     claims[3] = '\x7f';
-    CHECK(why<GetAuth>(claims) == "field ident: claims 2130706435 elements, more than there are bytes for");
+    CHECK(why<GetAuth>(claims) == "field ident: claims 2130706435 elements, more than its bytes can hold");
 
     const std::size_t most = limits::name_bytes;
     CHECK(why<GetAuth>(bytes_of(GetAuth{std::string(most + 1, 'x')})) ==
@@ -60,7 +60,7 @@ TEST_CASE("numbered fields that are no message: each error names the field and w
     CHECK(gwait == std::string("\x09\x0e\x11\x06\x18\x01\x00", 7));
     std::string neither = gwait;
     neither[5] = 2;
-    CHECK(why<Gwait>(neither, 9) == "field block: a truth value that is neither 0 nor 1");
+    CHECK(why<Gwait>(neither, 9) == "field block: a boolean that is neither 0 nor 1");
     CHECK(why<Gwait>(gwait + "xy", 9) == "2 bytes too many");
     CHECK(why<Gwait>(gwait.substr(0, 1), 9) == "field session: the bytes end too early, or are of another kind");
     std::string another = gwait;
@@ -70,16 +70,16 @@ TEST_CASE("numbered fields that are no message: each error names the field and w
     put_tag(wide, 1, FieldKind::integer);
     wide.svar(std::int64_t{1} << 31);
     end_fields(wide);
-    CHECK(why<Gwait>(wide.bytes(), 9) == "field session: a number that this type does not have");
+    CHECK(why<Gwait>(wide.bytes(), 9) == "field session: a number that is not of this type");
     Fetch fetch;
     fetch.stream = static_cast<Stream>(200);
-    CHECK(why<Fetch>(tagged(fetch), 9) == "field stream: a value that this type does not have");
+    CHECK(why<Fetch>(tagged(fetch), 9) == "field stream: a value that is not of this type");
     CHECK(why<GetAuth>(tagged(GetAuth{std::string(limits::name_bytes + 1, 'x')}), 9) ==
           "field ident: has " + std::to_string(limits::name_bytes + 1) + " elements, the limit is " +
               std::to_string(limits::name_bytes));
     QueryReply reply;
     reply.grains.resize(1000);  // each of them one byte
-    CHECK(why<QueryReply>(tagged(reply), 9) == "field grains: has 1000 elements, which would take too much memory");
+    CHECK(why<QueryReply>(tagged(reply), 9) == "field grains: has 1000 elements, too many for the memory");
 }
 
 TEST_CASE("a report that was kept and is not whole is called that") {

@@ -53,8 +53,8 @@ const std::vector<Wrongly> of_finished = {
     {"\"directory\" is not a path", [](G &g) { g.spec.directory.resize(limits::path_bytes + 1, 'x'); }},
     {"\"directory\" is not a path", [](G &g) { g.spec.directory = std::string(1, '\0'); }},
     {"\"label\" has more than", [](G &g) { g.spec.label.resize(limits::label_bytes + 1, 'x'); }},
-    {"\"usage\" has an absurd figure", [](G &g) { g.usage.user_us = -1; }},
-    {"\"usage\" has an absurd figure", [](G &g) { g.usage.out_blocks = INT64_MAX; }},
+    {"\"usage\" has an impossible figure", [](G &g) { g.usage.user_us = -1; }},
+    {"\"usage\" has an impossible figure", [](G &g) { g.usage.out_blocks = INT64_MAX; }},
     {"attempts is ", [](G &g) { g.spec.demands.attempts = 0; }},
     {"attempts is ", [](G &g) { g.spec.demands.attempts = 256; }},
     {"thrash is -1: it must be 0 to 2147483647", [](G &g) { g.spec.demands.thrash = -1; }},
@@ -64,17 +64,17 @@ const std::vector<Wrongly> of_finished = {
     {"wall_s is -1", [](G &g) { g.spec.demands.wall_s = -1; }},
     {"\"failures\" is more", [](G &g) { g.failures = -1; }},
     {"\"failures\" is more", [](G &g) { g.failures = g.spec.demands.attempts + 1; }},
-    {"\"sequence\" is absurd", [](G &g) { g.sequence = UINT32_MAX; }},
+    {"\"sequence\" is impossible", [](G &g) { g.sequence = UINT32_MAX; }},
     {"\"result\" is missing", [](G &g) { g.result_index = -1; }},
     {"\"queue\" must be null", [](G &g) { g.queued = true; }},
-    {"\"out\" is not there as a whole", [](G &g) { g.out.whole = false; }},
-    {"\"out\" is not there as a whole", [](G &g) { g.out.length = 1; }},
+    {"\"out\" is incomplete", [](G &g) { g.out.whole = false; }},
+    {"\"out\" is incomplete", [](G &g) { g.out.length = 1; }},
     {"\"input\" occurs twice", [](G &g) { g.spec.input = "x"; }},
     {"\"input\" has", [](G &g) { fill(g.input, limits::input_bytes + 1); }},
     {"\"message\" has", [](G &g) { fill(g.message, limits::message_bytes + 1); }},
     {"the input occurs twice", [](G &g) { fill(g.input, 1), g.spec.files = {content(FileRole::input, "")}; }},
-    {"\"input_position\" is behind", [](G &g) { g.input_position = 1; }},
-    {"\"input_position\" is behind", [](G &g) { g.input_position = 8, g.spec.files = {content(FileRole::input, "")}; }},
+    {"\"input_position\" is beyond", [](G &g) { g.input_position = 1; }},
+    {"\"input_position\" is beyond", [](G &g) { g.input_position = 8, g.spec.files = {content(FileRole::input, "")}; }},
     {"\"checkpoint\" and unread input", [](G &g) { fill(g.checkpoint, limits::restart_bytes + 1); }},
     {"\"checkpoint\" and unread input",
      [](G &g) { fill(g.checkpoint, limits::restart_bytes + 1), g.spec.files = {content(FileRole::input, "")}; }},
@@ -82,7 +82,7 @@ const std::vector<Wrongly> of_finished = {
     {"does not name a content",
      [](G &g) { g.spec.files = {content(FileRole::output, "o")}, g.spec.files[0].size = limits::content_bytes + 1; }},
     {"\"files\": ", [](G &g) { g.spec.files = {content(FileRole::data, "../x")}; }},
-    {"\"grain\" is not negative", [](G &g) { g.grain = -1; }},
+    {"\"grain\" must not be negative", [](G &g) { g.grain = -1; }},
     {"\"state\" must be", [](G &g) { g.state = "gone"; }},
     {"\"host\" is not", [](G &g) { g.host = ".h"; }},
     {"\"host\" is not", [](G &g) { g.host = "-h"; }},
@@ -141,12 +141,12 @@ TEST_CASE("one thing wrong between the grains of a session") {
     CHECK(said([](S &, G &, G &two) { two.grain = 2; }).find("ascending order") != std::string::npos);
     CHECK(said([](S &head, G &, G &) { head.ident = ""; }).find("\"ident\"") == 0);
     CHECK(said([](S &head, G &, G &) { head.grains = 3; }).find("\"grains\" says 3") == 0);
-    CHECK(said([](S &head, G &, G &) { head.acknowledged = -1; }).find("do not ascend") != std::string::npos);
-    CHECK(said([](S &head, G &, G &) { head.acknowledged = 2; }).find("do not ascend") != std::string::npos);
-    CHECK(said([](S &head, G &, G &) { head.handed_out = 2; }).find("do not ascend") != std::string::npos);
-    CHECK(said([](S &head, G &, G &) { head.results = 3; }).find("more than there are grains") != std::string::npos);
+    CHECK(said([](S &head, G &, G &) { head.acknowledged = -1; }).find("in ascending order") != std::string::npos);
+    CHECK(said([](S &head, G &, G &) { head.acknowledged = 2; }).find("in ascending order") != std::string::npos);
+    CHECK(said([](S &head, G &, G &) { head.handed_out = 2; }).find("in ascending order") != std::string::npos);
+    CHECK(said([](S &head, G &, G &) { head.results = 3; }).find("exceeds the number of grains") != std::string::npos);
     CHECK(said([](S &, G &one, G &) { one.result_index = 1; }).find("has only 1 results") != std::string::npos);
-    CHECK(said([](S &, G &, G &two) { two = finished(), two.grain = 5; }).find("so is that of grain 3") !=
+    CHECK(said([](S &, G &, G &two) { two = finished(), two.grain = 5; }).find("like that of grain 3") !=
           std::string::npos);
     CHECK(said([](S &head, G &one, G &) {
               one = ready(), head.results = head.handed_out = 0;
@@ -165,7 +165,7 @@ TEST_CASE("one thing wrong in a line") {
     const std::vector<std::array<std::string, 3>> wrong = {
         {"\"urgent\":false", "\"urgent\":1", "true or false"},
         {"\"urgent\":false", "\"urgent\":null", "is null"},
-        {"\"thrash\":0", "\"thrash\":true", "a truth value"},
+        {"\"thrash\":0", "\"thrash\":true", "a boolean"},
         {"\"thrash\":0", "\"thrash\":1.5", "a whole number"},
         {"\"thrash\":0", "\"thrash\":99999999999", "must be -2147483648 to"},
         {"\"thrash\":0", "\"thrash\":-1", "thrash is -1: it must be 0 to 2147483647"},

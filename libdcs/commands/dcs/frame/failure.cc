@@ -31,8 +31,8 @@ std::string hint_for(int d_error) {
     case D_E_GRAIN_UNKNOWN:
         return "`dcs grain ls SESSION` lists a session's grains";
     case D_E_CANNOT_RUN:
-        return "put that right, then run the same command again; `dcs host ls` lists the hosts, `dcs grain explain` "
-               "says more of a grain";
+        return "correct that, then run the same command again; `dcs host ls` lists the hosts, `dcs grain explain` "
+               "explains a grain";
     case D_E_INVALID:  // its text says which argument, and what it may be
         return "";
     // What d_strerror() advises here is for programs.
@@ -41,12 +41,12 @@ std::string hint_for(int d_error) {
     case D_E_SESSION_ACTIVE:
         return "`dcs session close NUM` ends a session, `dcs session ls` shows them";
     case D_E_SESSION_CLOSED:
-        return "`dcs session show NUM` shows what became of it";
+        return "`dcs session show NUM` shows its state";
     case D_E_SESSION_TAKEN:
         return "`dcs session ls` shows whose it is: IDENT names the program";
     case D_E_NOTHING_LEFT:
     case D_E_REPLAY_END:
-        return "`dcs grain ls NUM` lists what became of the session's grains";
+        return "`dcs grain ls NUM` lists the session's grains and their states";
     default:
         return d_strerror(d_error);
     }

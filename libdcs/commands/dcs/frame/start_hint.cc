@@ -33,13 +33,14 @@ std::string start_hint(const std::string &directory) {
     if (maker == Pool::Maker::none)
         return "`dcs up` starts a private pool; for one in another directory set DCS_DIR";
     if (::stat(socket.c_str(), &st) != 0 && errno == EACCES)
-        return "it is the pool of another account: without --dir and DCS_DIR you get your own, or that of this host";
+        return "the pool belongs to another account: without --dir and DCS_DIR, commands use your own pool or this "
+               "host's";
     const bool there = ::stat(socket.c_str(), &st) == 0;
     if (there && ::access(socket.c_str(), W_OK) != 0 && (st.st_mode & 020) != 0)
         return "you are not a member of the group " + group_name(st.st_gid) +
-               ": an administrator of this host adds you to it, and it counts from your next login";
+               ": ask an administrator of this host to add you, then log in again";
     if (maker == Pool::Maker::dcs_up) return "`dcs up` starts it again" + other_pool(directory);
-    return "an administrator of this pool starts `dcs_scheduler --dir " + directory + "/scheduler` again" +
+    return "ask an administrator of this pool to restart `dcs_scheduler --dir " + directory + "/scheduler`" +
            other_pool(directory);
 }
 

@@ -46,7 +46,7 @@ struct Order {
     int (*call)(d_pool *pool, const char *user, int session, int grain);
 };
 
-// It may have ended since it was looked at.
+// It may have ended since it was read.
 bool is_over_now(const wire::GrainRow &row) {
     Info info;
     return info.ask(wire::QueryType::grain, row.user, row.session, row.grain) && info.grains.size() == 1 &&
@@ -104,9 +104,9 @@ pool's owner.
 
 extern const Verb grain_restart_verb = {
     .noun = "grain", .name = "restart", .words = "SEL...",
-    .summary = "begin a grain anew from its last checkpoint",
-    .about = R"(Starts ready and running grains anew from their last checkpoints. Clears their failures, the hosts
-that they avoid and the time that they rest.
+    .summary = "restart a grain from its last checkpoint",
+    .about = R"(Restarts ready and running grains from their last checkpoints. Clears their failures, the hosts
+that they avoid and their pauses.
 
 Examples:
   dcs grain restart last:all
@@ -120,7 +120,7 @@ opened last). Of several grains, finished and killed ones are skipped. A single 
 finished or was killed is refused, because that is final.
 
 --and-after takes one finished or killed grain, and discards its result and everything that its control program
-received, submitted or killed after it; the grain runs anew. The command first lists what it discards, and asks for
+received, submitted or killed after it; the grain runs again. The command first lists what it discards, and asks for
 confirmation on a terminal. A closed session becomes active again. Then run the control program again: it continues
 from the point before that result.
 )",

@@ -210,7 +210,7 @@ extern const Verb grain_cat_verb = {
     .noun = "grain", .name = "cat", .words = "SEL...",
     .summary = "print a grain's output",
     .about = R"(Prints the outputs of grains so far, one after the other. That of a running grain includes the part
-since its last checkpoint, which it writes anew if it moves.
+since its last checkpoint, which it writes again if it moves.
 
 Examples:
   dcs grain cat 7:12

@@ -54,7 +54,7 @@ void tell(const std::string &name, const Session &session, const Forgotten &f) {
         std::fprintf(stderr, "  %s that followed, with all their data: %s\n",
                      counted(static_cast<std::int64_t>(f.gone.size()), "submission").c_str(), list_of(f.gone).c_str());
     if (!f.revived.empty())
-        std::fprintf(stderr, "  the kill of %s, which runs anew: %s\n",
+        std::fprintf(stderr, "  the kill of %s, which runs again: %s\n",
                      counted(static_cast<std::int64_t>(f.revived.size()), "grain").c_str(), list_of(f.revived).c_str());
     if (f.stand == f.handed_out && f.gone.empty() && f.revived.empty()) std::fprintf(stderr, "  nothing else\n");
     std::fprintf(stderr, "%sRun %s again: it continues from there.\n",
@@ -100,7 +100,7 @@ int forget_after(const Call &call) {
     const std::string name = chosen.name(0), state = row.state;
     if (state != "finished" && state != "killed")
         return call.fail({exits::refused, "refused", "grain " + name + " is " + state + ": it has no result to discard",
-                          "dcs grain restart " + name + " alone starts it anew"});
+                          "dcs grain restart " + name + " alone restarts it"});
     const SessionsAnswer answer = sessions_of({row.user + "/" + std::to_string(row.session)});
     if (answer.failed) return call.fail(answer.failure);
     const Session &session = answer.sessions[0];

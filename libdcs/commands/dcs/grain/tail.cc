@@ -65,7 +65,7 @@ extern const Verb grain_tail_verb = {
 
 The output of a running grain is shown as the program writes it (many programs
 buffer 4 KiB if they do not write to a terminal: use stdbuf -oL CMD or python3 -u). A grain that moves
-continues from its last checkpoint and writes what follows anew; standard error then says how much of the
+continues from its last checkpoint and writes what follows again; standard error then says how much of the
 shown output is void. After the grain's end `dcs grain cat` prints everything once.
 
 Examples:

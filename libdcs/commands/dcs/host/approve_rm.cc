@@ -34,7 +34,7 @@ int list_pending(const Call &call) {
     if (call.format == Format::json) print_document("dcs.host.pending/1", "hosts", json_array(json));
     if (call.format != Format::table) return exits::ok;
     if (!json.empty()) std::printf("%s\n", table.text().c_str());
-    std::printf("%s to be let in\n", counted(static_cast<std::int64_t>(json.size()), "host").c_str());
+    std::printf("%s waiting for approval\n", counted(static_cast<std::int64_t>(json.size()), "host").c_str());
     if (!found->address.empty())
         std::printf("hosts ask with: dcs host join %s --ca-hash %s\n", found->address.c_str(),
                     hex_of(found->authority).c_str());

@@ -1,5 +1,5 @@
 #pragma once
-// A host from which control programs call: what root's files in /etc/dcs say, as dcs_begin reads them.
+// A host of control programs: what root's files in /etc/dcs say, as dcs_begin reads them.
 #include <string>
 #include <vector>
 

@@ -102,7 +102,7 @@ struct IniReader {
 
     std::string variable(const std::string &word, Variables &into) const {
         const std::size_t equals = word.find('=');
-        if (equals == word.npos || equals == 0) return "`" + word + "` is not of the form name=value";
+        if (equals == word.npos || equals == 0) return "`" + word + "` must have the form name=value";
         into[std::string(trimmed(word.substr(0, equals)))] = std::string(trimmed(word.substr(equals + 1)));
         return "";
     }
@@ -261,8 +261,8 @@ Result<std::vector<ListedHost>> hosts_of_inventory(std::string_view text, const 
     const std::size_t first = text.find_first_not_of(" \t\r\n");
     const bool is_json = first != text.npos && text[first] == '{';
     if (first != text.npos && text.substr(first, 3) == "---")
-        return fail(Code::invalid, file + ": it is YAML, which `ansible-inventory -i " + file +
-                                       " --list` makes the JSON of that is read here");
+        return fail(Code::invalid, file + ": this is YAML; convert it with `ansible-inventory -i " + file +
+                                       " --list`, and import that");
     if (Status s = is_json ? read_json(text, file, inventory) : read_ini(text, file, inventory); !s) return s;
     return listed(inventory, file, group);
 }

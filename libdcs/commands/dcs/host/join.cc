@@ -136,7 +136,7 @@ Result<wire::Joined> ask_to_join(const JoinOrder &order, const std::string &word
         if (const auto *error = std::get_if<wire::ErrorReply>(&*reply))
             return fail(static_cast<Code>(error->code), error->text);
         const auto *pending = std::get_if<wire::JoinPending>(&*reply);
-        if (pending == nullptr) return fail(Code::protocol, "the scheduler sent another kind of answer");
+        if (pending == nullptr) return fail(Code::protocol, "the scheduler sent an unexpected kind of answer");
         if (!told)
             std::fprintf(stderr,
                          "dcs: waiting for approval. On the scheduler's host, `dcs host approve` must show the same "
@@ -234,7 +234,7 @@ int join(const Call &call) {
 extern const Verb host_join_verb = {
     .noun = "host", .name = "join", .words = "HOST:PORT[,HOST:PORT...]",
     .summary = "join this host to a pool",
-    .about = R"(Run on the host that is to join, by who runs its grain server; a client, by root.
+    .about = R"(Run it on the joining host, under the account of its grain server; for a client, as root.
 `dcs token create` on the scheduler's host prints the whole command. Makes a key that never leaves this
 host, and gets a certificate for it. Without --token an operator must approve the host with `dcs host approve`;
 both sides show the same words. May be repeated.
@@ -247,8 +247,8 @@ Examples:
 )",
     .options = {
      {"token", 0, "CODE", {},
-      "created by `dcs token create`; valid once. - reads it from standard input, where no list of\n"
-      "processes and no shell's history shows it"},
+      "created by `dcs token create`; valid once. - reads it from standard input, so that neither the list\nof "
+      "processes nor the shell's history shows it"},
      {"ca-hash", 0, "HASH", {}, "of the certificate of the pool's authority, from the same line", "",
       Given::always},
      {"host", 0, "NAME", {},

@@ -28,16 +28,16 @@ std::string set_text(const wire::HostRow &row) {
 }
 
 std::string drained_text(const wire::HostRow &row) {
-    if (!row.drained) return "no longer drained: another command undrained it meanwhile";
+    if (!row.drained) return "no longer drained: another command undrained it in the meantime";
     const std::string what = row.slots > 0 ? " still running there" : " about to leave";
-    return "drained, no new grains are started there; " +
+    return "drained, no new grains start there; " +
            (row.running == 0 ? "nothing runs there" : counted(row.running, "grain") + what);
 }
 
 std::string undrained_text(const wire::HostRow &row) {
     const std::string still = row.settings.empty() ? "" : "; still set: " + row.settings;
-    if (row.drained) return "drained again by another command meanwhile" + still;
-    return "takes grains, " + counted(row.slots, "slot") + still;
+    if (row.drained) return "drained again by another command in the meantime" + still;
+    return "accepts grains, " + counted(row.slots, "slot") + still;
 }
 
 struct Names {
@@ -117,7 +117,7 @@ extern const Verb host_drain_verb = {
     .noun = "host", .name = "drain", .words = "NAME...",
     .summary = "start no new grains on a host",
     .about = R"(Drains hosts: no new grain is started there, and running grains end by themselves.
-With --evict they are given back at once, with a checkpoint where possible, and continue on other hosts. For
+With --evict they leave at once, with a checkpoint where possible, and continue on other hosts. For
 root, scheduler_master and the pool's owner. A drain outlives restarts of the scheduler, until `dcs host undrain`.
 
 Examples:
@@ -132,8 +132,8 @@ Examples:
 
 extern const Verb host_undrain_verb = {
     .noun = "host", .name = "undrain", .words = "NAME...",
-    .summary = "let a drained host take grains again",
-    .about = R"(Lets drained hosts take grains again.
+    .summary = "let a drained host accept grains again",
+    .about = R"(Lets drained hosts accept grains again.
 Slots that were set to 0 (`dcs host drain --evict`) get the host table's number again; other
 settings stay, and are listed. For root, scheduler_master and the pool's owner.
 
@@ -160,7 +160,7 @@ Examples:
   dcs host set local1 --clear-nogo 7:1-20   these may
 )",
     .options = {
-     {"slots", 0, "N", whole_number(0, most_slots_of_a_host), "grains at a time; 0 gives running grains back at once"},
+     {"slots", 0, "N", whole_number(0, most_slots_of_a_host), "grains at a time; with 0, running grains leave at once"},
      {"interval", 0, "S", seconds_from(least_time_s), "seconds between its reports (also 5m, 1:30:00)"},
      {"alert", 0, "S", seconds_from(least_time_s), "after this silence it is delinquent"},
      {"limit", 0, "S", seconds_from(least_time_s), "after this silence it is dead, and its grains move"},

@@ -91,7 +91,7 @@ Examples:
      {"host", 0, "NAME", {}, "only for that host of the host table, also to replace one that has joined\n"
       "(default: any host of the table that has not joined yet)"},
      {"role", 0, "ROLE", one_of(role_words),
-      "role of the host: server, which runs grains (default); client, from which control programs call;\n"
+      "role of the host: server, which runs grains (default); client, for control programs;\n"
       "backup, which takes servers' reports while the scheduler is away"},
      {"ttl", 0, "S", seconds_from(1, most_ttl_s), "time until it expires (default 1h; also 90s, 5m; at most 30 days)"}},
     .run = create};

@@ -97,7 +97,7 @@ std::string name_of(const std::vector<MapFile> &files, MapFile::Part part, const
         ++count;
         if (last == nullptr || file.modified_ns > last->modified_ns) last = &file;
     }
-    if (last == nullptr) return "a file that " + kind + " (it is gone)";
+    if (last == nullptr) return "a file that " + kind + " (removed)";
     if (count == 1) return last->name;
     return "one of the files that " + kind + " (the last one written is " + last->name + ")";
 }

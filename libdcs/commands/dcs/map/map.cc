@@ -58,8 +58,8 @@ Result<std::string> input_text(const Call &call) {
     const auto path = call.arguments.value("arg-file");
     if (!path || *path == "-") {
         if (::isatty(STDIN_FILENO) == 1)
-            std::fputs("dcs map: reads its inputs from the terminal, one a line, up to Ctrl-D; -a FILE or ::: ARG... "
-                       "give others\n",
+            std::fputs("dcs map: reading inputs from the terminal, one per line, until Ctrl-D; -a FILE or ::: ARG... "
+                       "replace them\n",
                        stderr);
         return read_all(STDIN_FILENO, "standard input");
     }
@@ -83,7 +83,7 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     if (colons != words.end()) {
         if (std::find(colons + 1, words.end(), ":::") != words.end())
             return usage_failure("dcs map: ::: occurs more than once",
-                                 "one list of arguments follows it");
+                                 "one list of arguments may follow it");
         if (call.arguments.has("arg-file"))
             return usage_failure("dcs map: inputs come from -a FILE or from :::, not both");
         plan.inputs.assign(colons + 1, words.end());
@@ -188,7 +188,7 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
 }
 
 // What remains of the run for people. A session in which nothing ran has nothing to keep: it is removed, and the same
-// command begins anew.
+// command starts over.
 void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened, std::int64_t failures,
               const Progress &whole, Console &console) {
     const std::string of_all = counted(static_cast<std::int64_t>(plan.inputs.size()), "grain"),
@@ -242,7 +242,7 @@ int map(const Call &call) {
     for (const char *option : {"jobs", "joblog", "results", "output"})
         if (detach && call.arguments.has(option))
             return call.fail(usage_failure("dcs map: --detach does not go with --" + std::string(option) +
-                                           ", which needs a dcs map that stays until the end"));
+                                           ", for which dcs map has to run until the end"));
     if (call.arguments.has("bring") && program.empty())
         return call.fail(usage_failure("dcs map: --bring takes a program's name, not " + plan.command[0]));
     if (call.arguments.has("bring")) options.files.program = program;
@@ -316,8 +316,8 @@ Examples:
       "what is shown on standard error: bar (default on a terminal), plain (a line at each 10 % and\n"
       "each minute of runs over 30 s; default elsewhere), json (such lines as JSON), none"},
      {"session", 0, "N", whole_number(0, INT32_MAX),
-      "use this session: it goes on, or when it is complete its outputs are printed again", "The session"},
-     {"new", 0, nullptr, {}, "start anew, regardless of earlier runs"},
+      "use this session: continue it or, if it is complete, print its outputs again", "The session"},
+     {"new", 0, nullptr, {}, "start over, regardless of earlier runs"},
      {"replay", 0, nullptr, {}, "run nothing: print the outputs of the last run, which is complete, again"},
      {"resume-failed", 0, nullptr, {},
       "grains that failed in an earlier run of the same map run again, whatever has changed"}})),
@@ -327,14 +327,14 @@ on. Without any of them the input is appended. CMD is not passed through a shell
 directory (with --file each in a separate one), with empty standard input.
 
 The same command in the same directory with the same inputs is the same map. Run again after an interruption (Ctrl-C,
-kill -9, a reboot), it continues in its session until all output is written. A complete map starts anew; if grains
+kill -9, a reboot), it continues in its session until all output is written. A complete map starts over; if grains
 failed and no file has changed since, only those run again, and the other outputs come from the
 record. Standard error says which case applies. While a map runs, the same map is refused on this host. Results stay
 until `dcs session clean N`. Keep the options other than those about the session the same as well.
 
 A map compares files: the program, and words of CMD and inputs that are paths of regular files (the first 10,000
 inputs; by content up to 16 MiB each and 64 MiB in total, otherwise by size and time). If a file that CMD names has
-changed, an interrupted map does not run, and says which option continues it or starts it anew.
+changed, an interrupted map does not run, and says which option continues it or starts it over.
 
 Grains get the environment, except variables that differ between terminals and mean nothing to a
 program (_ OLDPWD SHLVL LINES COLUMNS WINDOWID SSH_* DBUS_* XDG_SESSION_* and the like); PWD is the directory.

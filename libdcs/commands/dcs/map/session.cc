@@ -145,11 +145,11 @@ OpenedMap Opening::again(const Session &session) {
     const bool complete = whole && end_of_run(session) == RunEnd::complete;
     OpenedMap opened = take_up(session, session.terminated() && !whole,
                                complete ? "is complete; its results again"
-                                        : "resumed, " + of_grains(session.finished) + " done already");
+                                        : "resumed, " + of_grains(session.finished) + " already done");
     const std::string changed = changed_since(session);
     if (!changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
-                         " began; results from before the change are kept. --new runs all grains anew";
+                         " began; results from before the change are kept. --new runs all grains again";
     return opened;
 }
 
@@ -159,13 +159,13 @@ OpenedMap Opening::resume(const Session &session) {
     if (changed.empty()) return again(session);
     const std::string number = std::to_string(session.number);
     return failed({exits::refused, "changed",
-                   "dcs map: " + changed + " has changed since session " + number + " began, which has done " +
+                   "dcs map: " + changed + " has changed since session " + number + " began, in which it has done " +
                        of_grains(session.finished),
-                   "--session " + number + " continues it nevertheless; --new starts anew, and `dcs session close " +
+                   "--session " + number + " continues it nevertheless; --new starts over, and `dcs session close " +
                        number + "` ends the old one"});
 }
 
-// Nothing was decided on a result of a map, so a failed grain may simply begin anew.
+// Nothing was decided on a result of a map, so a failed grain may simply run again.
 std::optional<Failure> restart_failed(const Session &session, const std::vector<int> &grains) {
     for (const int grain : grains) {
         const wire::RestartGrain order{session.user, session.number, grain, true, -1};
@@ -193,7 +193,7 @@ OpenedMap Opening::run_failed_ones(const Session &session) {
     return now.failed ? failed(now.failure) : again(now.sessions[0]);
 }
 
-// All of it was written out. Run again it begins anew, but for what failed if nothing has changed since.
+// All of it was written out. A rerun starts over, or runs only failed grains if nothing has changed since.
 OpenedMap Opening::after_complete(const Session &session) {
     std::vector<int> grains;
     if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);
@@ -226,10 +226,10 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
                            name + (asked("new") ? " exists already"
                                                   : " belongs to another command (" + session.ident +
                                                         "), directory or list of inputs"),
-                           "leave --session out, or name a free number"});
+                           "omit --session, or give a free number"});
         if (asked("replay") && end_of_run(session) != RunEnd::complete)
-            return failed(not_found_failure("dcs map: there is nothing to replay: " + name + " is not complete",
-                                            "without --replay it goes on"));
+            return failed(not_found_failure("dcs map: nothing to replay: " + name + " is not complete",
+                                            "omit --replay to continue it"));
         return asked("resume-failed") ? run_failed_ones(session) : again(session);
     }
     if (asked("replay"))
@@ -245,7 +245,7 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
     const bool complete = last != nullptr && end_of_run(*last) == RunEnd::complete;
     if (asked("replay") && !complete) {
         const std::string why = last == nullptr ? "this map has not run yet" : name_of(*last) + " is not complete";
-        return failed(not_found_failure("dcs map: there is nothing to replay: " + why, "without --replay it runs"));
+        return failed(not_found_failure("dcs map: nothing to replay: " + why, "omit --replay to run it"));
     }
     if (last == nullptr || asked("new")) return begin_anew({}, "");
     if (asked("resume-failed")) return run_failed_ones(*last);
@@ -256,7 +256,7 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
 OpenedMap Opening::open() {
     const auto number = call_.arguments.number("session");
     if (asked("replay") && (asked("new") || asked("resume-failed")))
-        return failed(usage_failure("dcs map: --replay runs nothing: --new and --resume-failed do not go with it"));
+        return failed(usage_failure("dcs map: --replay runs nothing: it excludes --new and --resume-failed"));
     if (auto claims = open_claims(call_.directory)) claims_ = std::move(*claims);
     if (claims_) (void)claims_->enter(in_seconds(door_patience_s));
     const SessionsAnswer own = own_sessions();

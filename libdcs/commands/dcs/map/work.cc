@@ -59,7 +59,7 @@ void MapWork::give_up(const std::string &what, const Status &status) {
     const std::string session = std::to_string(session_);
     Failure failure = failure_of(what, status);
     failure.hint = "session " + session +
-                   " goes on: run the same command again, or `dcs session close " + session + "`";
+                   " continues: run the same command again, or `dcs session close " + session + "`";
     console_.give_up(failure, options_.format, exits::map_failed);
 }
 
@@ -77,7 +77,7 @@ bool MapWork::present_though_different(std::int32_t grain, const std::string &di
             (variable.empty() ? "the environment" : "the environment variable " + variable) +
             " differs from the first run; grains that it submitted (" +
             std::to_string(session_) + ":" + std::to_string(grain) +
-            " for one) keep their environment. --new starts anew");
+            " for one) keep their environment. --new starts over");
     told_environment_ = true;
     return true;
 }
@@ -349,7 +349,7 @@ std::int64_t MapWork::run() {
             Failure failure = call_failure("the results of session " + std::to_string(session_), error);
             if (wait_for_submissions(seen) || after_cannot_run()) continue;
             const std::string session = std::to_string(session_);
-            failure.hint = "session " + session + " continues when that changes: then run the same command again, or " +
+            failure.hint = "session " + session + " continues when that changes: run the same command again then, or " +
                            "`dcs session close " + session + "`";
             give_up(failure);
         } else if (error == D_E_NO_SPACE) {

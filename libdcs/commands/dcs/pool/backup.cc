@@ -17,7 +17,7 @@ template <class Reply> Result<Reply> ask(const std::string &socket, const wire::
     auto answer = ask_daemon(socket, question);
     if (!answer) return answer.status();
     if (const auto *reply = std::get_if<Reply>(&*answer)) return *reply;
-    return fail(Code::protocol, "it sent another kind of answer");
+    return fail(Code::protocol, "it sent an unexpected kind of answer");
 }
 
 // What both sides say of the copy of the store. The scheduler may be away.
@@ -109,8 +109,8 @@ std::string hint_about(const Daemon &backup, const Pool &pool) {
     if (by_up) return none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
     if (none && !pool.exists()) return start_hint(pool.directory());
     if (!none) return "start it as before: dcs_backupd --dir " + backup.directory + " ...";
-    return "there is none on this host; for one on another host run there: dcs backup status --dir DIR, where its own "
-           "directory is DIR/backup";
+    return "this host has none; on the backup's host, run dcs backup status --dir DIR, where its own directory is "
+           "DIR/backup";
 }
 
 int show_backup(const Call &call) {

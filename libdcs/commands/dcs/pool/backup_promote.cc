@@ -21,7 +21,8 @@ Failure with_hint(const Status &status, const char *hint) {
 
 Status end_daemon(const Daemon &daemon) {
     if (stop_daemons({daemon}, stop_s).empty()) return Status::ok();
-    return fail(Code::internal, "the " + daemon.role + " (pid " + std::to_string(daemon.pid) + ") would not end");
+    return fail(Code::internal, "the " + daemon.role + " (pid " + std::to_string(daemon.pid) + ") could not be "
+        "stopped");
 }
 
 Result<std::string> run_promotion(const Pool &pool) {
@@ -51,7 +52,7 @@ int promote_of_hosts(const Call &call, const Pool &pool) {
     for (const Daemon &daemon : {pool.scheduler(), pool.backup()})
         if (stays_up(daemon))
             return call.fail(with_hint(fail(Code::refused, "the " + daemon.role + " of " + pool.directory() +
-                                                               " runs (pid " + std::to_string(daemon.pid) + ")"),
+                                                               " is running (pid " + std::to_string(daemon.pid) + ")"),
                                        "stop its service, then promote"));
     const auto said = run_promotion(pool);
     if (!said) return call.fail(with_hint(said.status(), "nothing was promoted"));
@@ -70,14 +71,15 @@ int promote(const Call &call) {
         if (!lock) return call.fail(failure_of("dcs backup promote", lock.status()));
         const Daemon scheduler = pool.scheduler();
         if (stays_up(scheduler) && !call.arguments.has("yes"))
-            return call.fail(with_hint(fail(Code::refused, "the scheduler lives (pid " + std::to_string(scheduler.pid) +
+            return call.fail(with_hint(fail(Code::refused, "the scheduler is running (pid " +
+                                                               std::to_string(scheduler.pid) +
                                                                "): acknowledged data that the copy does not have "
                                                                "would be lost"),
                                        "`dcs backup status` shows the copy's progress; --yes ends the scheduler"));
         if (Status s = end_daemon(scheduler); !s) return call.fail(with_hint(s, "run `dcs down`, then try again"));
         if (Status s = end_daemon(pool.backup()); !s) return call.fail(with_hint(s, "run `dcs down`, then try again"));
         const auto ran = run_promotion(pool);
-        if (!ran) return call.fail(with_hint(ran.status(), "nothing was promoted; `dcs up` starts the pool as it was"));
+        if (!ran) return call.fail(with_hint(ran.status(), "nothing was promoted; `dcs up` starts the pool unchanged"));
         said = *ran;
     }
     const auto up = run_to_end("dcs", {"up", "--dir", pool.directory()});

@@ -34,7 +34,7 @@ int doctor(const Call &call) {
             const std::string start = start_hint(call.directory);
             const bool none = Pool(call.directory).maker() == Pool::Maker::none;
             failure.hint = none ? start : "`dcs status` shows which daemons run" + (start.empty() ? "" : ", " + start) +
-                           "; why the scheduler ended stands in " + call.directory + "/scheduler/log";
+                           "; the reason why the scheduler ended is in " + call.directory + "/scheduler/log";
         }
         return call.fail(failure);
     }

@@ -1,4 +1,4 @@
-// dcs top: the whole pool on one screen, again and again.
+// dcs top: the whole pool on one screen, redrawn at intervals.
 #include <algorithm>
 #include <cstdio>
 #include <poll.h>
@@ -214,7 +214,7 @@ Examples:
   dcs top -o json | jq .running
 )",
     .options = {
-     {"once", 0, nullptr, {}, "print it once; so it is also where standard output is no terminal"},
+     {"once", 0, nullptr, {}, "print it once; the default if standard output is not a terminal"},
      {"interval", 0, "S", seconds_from(least_pause_s),
       "seconds from one drawing to the next (default 2, at least 0.5)"}},
     .notes = R"(The key q and Ctrl-C end it. If the scheduler is down, it says so, and continues when it is back.

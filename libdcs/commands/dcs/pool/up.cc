@@ -106,7 +106,7 @@ Status only_a_pool(const Pool &pool) {
     if (list != nullptr) ::closedir(list);
     if (!stranger.empty())
         return fail(Code::refused,
-                    directory + " is not empty and no pool (it holds " + stranger + ")");
+                    directory + " is not empty and not a pool (it holds " + stranger + ")");
     if ((st.st_mode & 077) != 0 && ::chmod(directory.c_str(), 0700) != 0)
         return fail_errno(Code::io_error, "cannot make " + directory + " private", errno);
     return Status::ok();
@@ -280,7 +280,7 @@ Failure failed_with(const Status &status, const char *hint) {
 
 int up(const Call &call) {
     const Pool pool(call.directory);
-    // Somebody else's directory is left alone, and wrong numbers leave no directory behind.
+    // A directory of another user is left alone, and wrong numbers leave no directory behind.
     const bool exists = ::access(pool.directory().c_str(), F_OK) == 0;
     if (Status ours = exists ? only_a_pool(pool) : Status::ok(); !ours)
         return call.fail(failed_with(ours, another_directory));

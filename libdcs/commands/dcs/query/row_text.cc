@@ -173,7 +173,7 @@ std::string host_facts(const wire::HostRow &row) {
                            (row.cores > 0 ? " of " + std::to_string(row.cores) : ""));
     facts.add("grains", std::to_string(row.launched) + " started, " + std::to_string(row.finished) +
                             " finished, " + std::to_string(row.failed) + " failed, " +
-                            std::to_string(row.given_back) + " given back");
+                            std::to_string(row.given_back) + " returned");
     facts.add("blamed", std::to_string(row.blamed) + " failed here and finished elsewhere, " +
                             std::to_string(row.blamed_lately) + " since one finished here");
     facts.add("cpu", seconds_text(row.cpu_s));

@@ -55,7 +55,7 @@ Status Info::ask(wire::QueryType type, const std::string &user, int session, int
 
 std::string own_user() {
     static const std::string name = [] {
-        // For a scheduler elsewhere he is who its dcs_begin said.
+        // A remote scheduler knows the user by the name that its dcs_begin gave.
         if (client::adopt_remote(this_pool()) && this_pool().remote())
             if (const auto program = pki::program_name(this_pool().remote()->certificate.name)) return program->user;
         char buffer[4096];

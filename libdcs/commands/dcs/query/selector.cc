@@ -11,12 +11,12 @@ namespace {
 
 Status bad_session(std::string_view text) {
     return fail(Code::invalid,
-                "`" + std::string(text) + "` names no session: write NUM, USER/NUM, last or all");
+                "`" + std::string(text) + "` does not name a session: write NUM, USER/NUM, last or all");
 }
 
 Status bad_grain(std::string_view text) {
     return fail(Code::invalid, "`" + std::string(text) +
-                                   "` names no grain: write SES:G, SES:1-20, SES:1,5-7 or SES:all");
+                                   "` does not name a grain: write SES:G, SES:1-20, SES:1,5-7 or SES:all");
 }
 
 bool only_digits(std::string_view text) {

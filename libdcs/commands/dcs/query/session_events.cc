@@ -70,7 +70,7 @@ std::string of_grain(const wire::Event &e) {
                (e.signal != 0 ? ", signal " + n(e.signal) : e.code != 0 ? ", exit code " + n(e.code) : "");
     case wire::EventKind::killed: return "killed";
     case wire::EventKind::shown: return "shown to the control program as of increment " + n(e.number);
-    case wire::EventKind::undone: return "undone: it runs anew";
+    case wire::EventKind::undone: return "undone: it runs again";
     case wire::EventKind::forgotten: return "forgotten: it was never submitted";
     default: return wire::name_of(e.kind);
     }
@@ -82,7 +82,7 @@ std::string sentence_of(const wire::Event &e) {
     if (e.grain >= 0) return "grain " + std::to_string(e.grain) + " " + of_grain(e);
     switch (e.kind) {
     case wire::EventKind::opened: return "session opened by " + e.text;
-    case wire::EventKind::resumed: return "session resumed: its control program began again";
+    case wire::EventKind::resumed: return "session resumed: its control program restarted";
     case wire::EventKind::imported: return "session imported";
     case wire::EventKind::handed_out:
         return "results up to " + std::to_string(static_cast<std::int64_t>(e.number) - 1) + " handed out";

@@ -33,7 +33,7 @@ private:
 // For one grain, by two threads: one asks, which takes as long as the scheduler is away, the other tells.
 class Waiting {
 public:
-    // `lock`: the scheduler's, where it can be looked at. `hint`: how to start the scheduler again.
+    // `lock`: the scheduler's, if this host has it. `hint`: how to start the scheduler again.
     Waiting(std::string program, int session, int grain, std::string lock, std::string hint)
         : program_(std::move(program)),
           session_(session),

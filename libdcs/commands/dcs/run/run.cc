@@ -53,7 +53,7 @@ Failure own_failure(const Failure &from, int exit) {
     return failure;
 }
 
-// Read to its end when the grain is submitted. A terminal is not read: nobody sees that somebody waits for
+// Read to its end when the grain is submitted. A terminal is not read: the user would not see that dcs waits for
 // it; closed by the caller is as good as empty.
 int input_descriptor() {
     if (::isatty(STDIN_FILENO) == 1 || ::fcntl(STDIN_FILENO, F_GETFL) < 0) return -1;
@@ -145,7 +145,7 @@ std::vector<std::string> starts_that_failed(int session) {
     return failed_starts(info.grains[0]);
 }
 
-// No host can start the program: what they say is of more use than that nobody can. As in a shell, a program that
+// No host can start the program: the hosts' reasons are more useful than the fact. As in a shell, a program that
 // is there and cannot be executed is 126.
 Failure cannot_run(int session, const std::string &why) {
     Failure failure = call_failure("the grain's result", D_E_CANNOT_RUN);

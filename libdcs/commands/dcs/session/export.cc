@@ -16,7 +16,7 @@
 namespace dcs::commands {
 namespace {
 
-// A running grain that checkpoints while its streams are fetched is looked at again.
+// A running grain that checkpoints while its streams are fetched is read again.
 constexpr int most_looks = 20;
 
 Result<wire::ExportReply> page_of(const Session &session, std::int32_t after, std::int32_t most) {
@@ -76,7 +76,7 @@ Result<wire::GrainLine> Exporter::line_of(const wire::ExportedGrain &grain) {
     return line;
 }
 
-// What came back, and the input of what has still to run; once, however many grains name it.
+// Returned files, and inputs of grains that have still to run; once, however many grains name a content.
 Status Exporter::keep_contents(const wire::ExportedGrain &grain) {
     const auto keep_one = [&](const wire::GrainFile &file, wire::Stream which) {
         if (writer_.has_content(file.digest)) return Status::ok();
@@ -172,8 +172,8 @@ int tell(const Call &call, const Session &session, const std::string &directory,
     std::printf("session %s exported to %s, %s\n", session.name().c_str(), directory.c_str(),
                 counted(static_cast<std::int64_t>(head.grains), "grain").c_str());
     if (head.state == "active")
-        std::printf("it is active, so each page of grains is of a different moment; exact is only the "
-                    "export of a closed session\n");
+        std::printf("it is active, so each page of grains is of a different moment; only the export of a closed "
+                    "session is exact\n");
     return exits::ok;
 }
 

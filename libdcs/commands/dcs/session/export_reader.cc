@@ -177,7 +177,7 @@ Status Reader::emit(const std::string &record) {
     out_.length += bytes.size();
     if (out_.length > most_)
         return fail(Code::limit, "the session packs to more than " + std::to_string(most_) +
-                                     " bytes, which is what an import takes");
+                                     " bytes, the limit of an import");
     out_.crc = crc32c(bytes, out_.crc);
     if (std::fwrite(bytes.data(), 1, bytes.size(), out_.stream.get()) == bytes.size())
         return Status::ok();
@@ -221,8 +221,8 @@ Status Reader::read_log() {
     }
     if (!frame.empty()) out_.head.log += frame.framed(at_ms);
     if (out_.head.log.size() > limits::import_log_bytes)
-        return fail(Code::limit, "log: it packs to " + std::to_string(out_.head.log.size()) + " bytes, an import takes "
-                                 "at most " + std::to_string(limits::import_log_bytes) +
+        return fail(Code::limit, "log: it packs to " + std::to_string(out_.head.log.size()) + " bytes, but an import "
+            "accepts at most " + std::to_string(limits::import_log_bytes) +
                                      ": move it out of the directory, and import the session without it");
     return Status::ok();
 }
@@ -257,7 +257,7 @@ Status Reader::load(const char *key, const wire::StreamPlace &place, wire::Expor
                            "remove \"crc32c\"");
         if (length > most_ - std::min(out_.length + loaded_, most_))
             return fail(Code::limit, about + place.file + " makes the session longer than the " +
-                                         std::to_string(most_) + " bytes that an import takes");
+                                         std::to_string(most_) + " bytes that an import accepts");
         auto bytes = read_part(**file, offset, length, place.file);
         if (!bytes) return fail(bytes.status().code, about + bytes.status().text);
         if (place.crc && crc32c(*bytes) != *place.crc)

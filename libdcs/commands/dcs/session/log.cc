@@ -12,7 +12,7 @@ namespace dcs::commands {
 namespace {
 
 
-// What came since the last time. `always`: a document even if nothing did.
+// The events since the last time. `always`: a document even without events.
 Status print(const Call &call, const Session &session, EventSource &source, bool always) {
     std::vector<std::string> lines;
     const Status s = source.read([&](const wire::Event &e) {

@@ -197,7 +197,7 @@ int tell(const Call &call, ReplayProxy &proxy, int code) {
             std::printf("session %d (%s): %zu of %s submitted as recorded, %d of %s taken%s\n", number,
                         record.ident.c_str(), replayed.grains.size(), grains.c_str(), replayed.taken,
                         counted(record.handed_out, "result").c_str(),
-                        replayed.at_end ? "; then it went on, where the record ends" : "");
+                        replayed.at_end ? "; it then continued past the end of the record" : "");
         }
         if (!departure) std::printf("the program repeats its record (exit code %d)\n", code);
         else

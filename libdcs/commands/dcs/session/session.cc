@@ -132,7 +132,7 @@ int close(const Call &call) {
         if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
         else if (call.format == Format::table)
             std::printf("session %s %s\n", session.name().c_str(),
-                        error == NO_ERROR ? "closed" : "was closed already");
+                        error == NO_ERROR ? "closed" : "was already closed");
     }
     if (call.format == Format::json)
         print_document("dcs.session.close/1", "closed", json_array(closed));
@@ -176,7 +176,7 @@ bool confirmed(const std::vector<Session> &sessions) {
            (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-// Nobody knows its ident any more: the owner's name must do.
+// Its ident is lost: the owner's name must do.
 Status clean_damaged(const Session &session) {
     return client::ask<wire::Done>(this_pool(), wire::CleanSession{session.user, session.number},
                                    client::How{client::With::any})

@@ -22,8 +22,8 @@ namespace {
 
 constexpr int most_listed = 20'000;
 
-// One session as it stands. Killed grains are not waited for and are no failure: somebody wanted
-// it.
+// One session at this moment. Killed grains are not waited for and are no failure: the kill was
+// intended.
 struct Standing {
     Session session;
     bool over() const {
@@ -68,7 +68,7 @@ struct Telling {
     Instant next;
 };
 
-// Asks again and again while the scheduler is away, as long as `deadline` and patience allow.
+// Repeats the question while the scheduler is away, as long as `deadline` and patience allow.
 std::optional<Failure> look(const Session &which, Instant deadline, Standing &standing, Telling *telling = nullptr) {
     SessionSelector selector;
     selector.user = which.user;
