@@ -89,7 +89,8 @@ Result<std::string> rows_of_import(std::string_view stream) {
     if (!head) return refused(head.status().text);
     if (head->log.size() > limits::import_log_bytes)
         return fail(Code::limit, "the import is refused: its event log has " + std::to_string(head->log.size()) +
-                                     " bytes, but an import accepts at most " + std::to_string(limits::import_log_bytes) +
+                                     " bytes, but an import accepts at most " +
+                                     std::to_string(limits::import_log_bytes) +
                                      ": remove its file `log` and import it again");
     ByteWriter rows;
     rows.bytes().reserve(stream.size() + stream.size() / 2);

@@ -1,6 +1,6 @@
 #pragma once
-// Complete imports: decoded elsewhere, a few at a time (Outside::decode_import), and then read, a slice in each turn, so
-// that a long one delays no others. Users take turns; those of one user follow one after the other.
+// Complete imports: decoded elsewhere, a few at a time (Outside::decode_import), and then read, a slice in each turn,
+// so that a long one delays no others. Users take turns; those of one user follow one after the other.
 #include <deque>
 #include <map>
 #include <optional>
