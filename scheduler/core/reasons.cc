@@ -19,7 +19,7 @@ constexpr Reason reasons[] = {
     {"session_closed", "the session is closed, and nothing of it runs", "reopen the session (d_reopen_ses)"},
     {"damaged", "the grain's record is damaged and was set aside", "dcs doctor says which file it is"},
     {"no_hosts", "the host table is empty", "add hosts to the host table and run dcs reload"},
-    {"user_quota", "its user has as many running grains as the pool's rules allow", "it starts when one of them ends"},
+    {"user_quota", "its user has as many running grains as the pool's policy allows", "it starts when one of them ends"},
     {"older_first", "grains of older sessions come first", "it starts when these have what they need"},
     {"fewer_first", "grains of users with fewer running grains come first", "it starts when these have their share"},
     {"earlier_first", "earlier grains of its own session come first", "submit what matters most as urgent"},

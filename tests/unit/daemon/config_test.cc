@@ -353,8 +353,8 @@ TEST_CASE("a configuration that is read again is taken whole or not at all") {
     write(file, "dir = '/d'\nhosts = 3\nmastr = 'eve'\n");
     change = c.read(bad.line());
     REQUIRE_FALSE(change);
-    CHECK(change.status().text == file + ":2: hosts: it must be a string, in quotes, but this is a whole number; " + file +
-                                      ":3: unknown option `mastr`; did you mean `master`?");
+    CHECK(change.status().text == file + ":2: hosts: it must be a string, in quotes, but this is a whole number; " +
+                                      file + ":3: unknown option `mastr`; did you mean `master`?");
     c.refuse(configuration_stays, change.status());
     CHECK(noted().refused == change.status().text);
     CHECK(noted().settings[3].value == "bob");
