@@ -121,7 +121,7 @@ TEST_CASE("whose certificate counts") {
         return lines.size() == 2 && lines[0].find("refused: ") != std::string::npos &&
                lines[0].find(why) != std::string::npos;
     };
-    CHECK(turned_away(pool.certified_call("h2", "h1", 11), "is of host h1, but the server reports as h2"));
+    CHECK(turned_away(pool.certified_call("h2", "h1", 11), "names host h1, but the server reports as h2"));
     CHECK(turned_away(pool.certified_call("h1", "h1", 12), "another key has since joined"));
     CHECK(turned_away(pool.certified_call("h2", "h2", 11), "has been revoked: the host must join again"));
     const Lines taken = pool.certified_call("h1", "h1", 11);
