@@ -46,7 +46,7 @@ struct Inhabitants {
     std::vector<Control> controls;
     std::vector<Server> servers;
     Backup backup;
-    std::set<std::string> unlisted;  // hosts taken out of the host table
+    std::set<std::string> unlisted;  // hosts read out of the host table
     std::uint64_t next_request = 1;
     ConnId next_conn = 1;
     std::uint8_t tokens = 0;

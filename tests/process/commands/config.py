@@ -162,7 +162,7 @@ def reads_again(world):
     world.hosts("h1 class=0x1 slots=4 interval=1 alert=10 limit=20 extended=40\n")
     said = world.dcs("reload", code=1).stderr
     wrong = [world.path("scheduler.toml") + ":4: unknown option `logg-level`; did you mean `log-level`?",
-             world.path("scheduler.toml") + ":5: mirror: it takes a string, in quotes, this is a whole number",
+             world.path("scheduler.toml") + ":5: mirror: it must be a string, in quotes, but this is a whole number",
              world.path("scheduler.toml.d/20.toml") + ":1: log-level: \"loud\" is not off, error, warn, info or debug"]
     for text in wrong:
         assert text in said and text in world.log("scheduler"), said
@@ -270,7 +270,7 @@ def does_not_start(world):
     put('dirr = "x"\nmirror = "often"\n[tls]\nport = 1\n')
     refused(f"dcs_scheduler: {file}:1: unknown option `dirr`; did you mean `dir`?",
             f"dcs_scheduler: {file}:2: mirror: \"often\" is not sync, lagging or off",
-            f"dcs_scheduler: {file}:3: tls: it takes a string, in quotes, this is a table")
+            f"dcs_scheduler: {file}:3: tls: it must be a string, in quotes, but this is a table")
     put('dir = "x\n')
     refused(f"dcs_scheduler: {file}:1: ")
     put(f'dir = "{bad}/d"\nmaster = "a b"\n')

@@ -123,17 +123,17 @@ TEST_CASE("each mistake in a file is named with its line") {
     struct { const char *text, *error; } cases[] = {
         {"\nlog_level = \"info\"", "2: unknown option `log_level`; did you mean `log-level`?"},
         {"zzz = 1", "1: unknown option `zzz`"},
-        {"[slots]\nslots = 1", "1: slots: it takes a whole number, without quotes, this is a table"},
+        {"[slots]\nslots = 1", "1: slots: it must be a whole number, without quotes, but this is a table"},
         {"[example]\nslots = 1", "1: unknown table `example`: the options of dcs_example are written without headings"},
         {"ready-fd = 3", "1: ready-fd is permitted only on the command line"},
         {"help = true", "1: help is permitted only on the command line"},
         {"config = \"x\"", "1: config is permitted only on the command line"},
-        {"log-level = 3", "1: log-level: it takes a string, in quotes, this is a whole number"},
+        {"log-level = 3", "1: log-level: it must be a string, in quotes, but this is a whole number"},
         {"log-level = \"loud\"", "1: log-level: \"loud\" is not off, info or debug"},
-        {"log-level = [\"info\"]", "1: log-level: it takes a string, in quotes, this is an array"},
-        {"hosts = true", "1: hosts: it takes a string, in quotes, this is true or false"},
-        {"hosts = {a = 1}", "1: hosts: it takes a string, in quotes, this is a table"},
-        {"slots = \"3\"", "1: slots: it takes a whole number, without quotes, this is a string"},
+        {"log-level = [\"info\"]", "1: log-level: it must be a string, in quotes, but this is an array"},
+        {"hosts = true", "1: hosts: it must be a string, in quotes, but this is true or false"},
+        {"hosts = {a = 1}", "1: hosts: it must be a string, in quotes, but this is a table"},
+        {"slots = \"3\"", "1: slots: it must be a whole number, without quotes, but this is a string"},
         {"slots = 0", "1: slots: 0 is not a whole number from 1 to 64"},
         {"slots = -5", "1: slots: -5 is not a whole number from 1 to 64"},
         {"slots = 65", "1: slots: 65 is not a whole number from 1 to 64"},
@@ -142,21 +142,22 @@ TEST_CASE("each mistake in a file is named with its line") {
         {"hold-mb = 0", "1: hold-mb: 0 is not a number of megabytes, at least 1, or such as 512 MiB, 4 GiB"},
         {"hold-mb = \"1 MB\"", "1: hold-mb: \"1 MB\" is not a number of megabytes, at least 1"},
         {"hold-mb = true",
-         "1: hold-mb: it takes megabytes, or a size in quotes such as \"512 MiB\", this is true or false"},
+         "1: hold-mb: it must be megabytes, or a size in quotes such as \"512 MiB\", but this is true or false"},
         {"interval = -1",
          "1: interval: -1 is not a number of seconds, at least 0, or such as 90s, 5m, 2h, 7d, 1:30:00"},
         {"interval = nan", "1: interval: nan is not a number of seconds"},
-        {"interval = 10:30:00", "1: interval: it takes seconds, or a time in quotes such as \"90m\" or \"1:30:00\", "
-                                "this is a time of day"},
-        {"interval = 2026-01-01", "1: interval: it takes seconds, or a time in quotes such as \"90m\" or \"1:30:00\", "
-                                  "this is a date"},
-        {"once = 1", "1: once: it takes true or false, this is a whole number"},
-        {"once = \"yes\"", "1: once: it takes true or false, this is a string"},
+        {"interval = 10:30:00", "1: interval: it must be seconds, or a time in quotes such as \"90m\" or \"1:30:00\", "
+                                "but this is a time of day"},
+        {"interval = 2026-01-01", "1: interval: it must be seconds, or a time in quotes such as \"90m\" or "
+                                  "\"1:30:00\", "
+                                  "but this is a date"},
+        {"once = 1", "1: once: it must be true or false, but this is a whole number"},
+        {"once = \"yes\"", "1: once: it must be true or false, but this is a string"},
         {"share = 0", "1: share: 0 is not a mask of host classes"},
-        {"share = true", "1: share: it takes a mask of host classes, such as 0x1, this is true or false"},
+        {"share = true", "1: share: it must be a mask of host classes, such as 0x1, but this is true or false"},
         {"master = [\n\"ann\",\n\"b,c\"]", "3: master: \"b,c\" is empty or contains a comma"},
-        {"master = [\"ann\", 3]", "1: master: it takes a string, in quotes, this is a whole number"},
-        {"peer = [[]]", "1: peer: it takes a string, in quotes, this is an array"},
+        {"master = [\"ann\", 3]", "1: master: it must be a string, in quotes, but this is a whole number"},
+        {"peer = [[]]", "1: peer: it must be a string, in quotes, but this is an array"},
         {"slots = 2\nslots = 3", "2: "},
         {"slots = ", "1: "},
         {"slots", "1: "},
@@ -352,8 +353,8 @@ TEST_CASE("a configuration that is read again is taken whole or not at all") {
     write(file, "dir = '/d'\nhosts = 3\nmastr = 'eve'\n");
     change = c.read(bad.line());
     REQUIRE_FALSE(change);
-    CHECK(change.status().text == file + ":2: hosts: it takes a string, in quotes, this is a whole number; " + file +
-                                      ":3: unknown option `mastr`; did you mean `master`?");
+    CHECK(change.status().text == file + ":2: hosts: it must be a string, in quotes, but this is a whole number; " +
+                                      file + ":3: unknown option `mastr`; did you mean `master`?");
     c.refuse(configuration_stays, change.status());
     CHECK(noted().refused == change.status().text);
     CHECK(noted().settings[3].value == "bob");

@@ -84,7 +84,7 @@ TEST_CASE("TLS: strangers of one network are few, and make room for newcomers; c
     two.call(two.issuer.host("h1"));
     CHECK(two.wait_door(What::opened).certified.name == "h1");
     REQUIRE(Two::first(two.at_door, What::refused) != nullptr);
-    CHECK(Two::first(two.at_door, What::refused)->why.find("to make room") == 0);
+    CHECK(Two::first(two.at_door, What::refused)->why.find("closed to make room") == 0);
     const auto one_key = two.issuer.host("h1");
     for (std::size_t i = 0; i < limits::connections_of_certificate; ++i) {
         two.at_door.clear();

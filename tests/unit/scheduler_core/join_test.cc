@@ -82,7 +82,7 @@ TEST_CASE("codes that do not count") {
     pool.create(1, "h1");
     pool.create(2);
     const Trust before = pool.state.trust;
-    CHECK(Joining::refuses(pool.join(9, 11), "not known"));
+    CHECK(Joining::refuses(pool.join(9, 11), "is unknown"));
     CHECK(Joining::refuses(pool.join(1, 11, "h2"), "is for host h1, not for h2"));
     CHECK(Joining::refuses(pool.join(1, 11, "", wall + 60), "expired"));
     CHECK(Joining::refuses(pool.join(2, 11, "h9"), "not in the scheduler's host table"));
@@ -91,7 +91,7 @@ TEST_CASE("codes that do not count") {
     CHECK(pool.state.trust == before);
     CHECK_FALSE(pool.touched_disk());
     pool.call(pool.root, wire::RevokeToken{id_of_code(hash(1))});
-    CHECK(Joining::refuses(pool.join(1, 11), "not known"));
+    CHECK(Joining::refuses(pool.join(1, 11), "is unknown"));
     CHECK(pool.lets_in(pool.join(2, 11, "h1", wall + 59), "h1"));
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("whose certificate counts") {
         return lines.size() == 2 && lines[0].find("refused: ") != std::string::npos &&
                lines[0].find(why) != std::string::npos;
     };
-    CHECK(turned_away(pool.certified_call("h2", "h1", 11), "is of host h1, but the server reports as h2"));
+    CHECK(turned_away(pool.certified_call("h2", "h1", 11), "names host h1, but the server reports as h2"));
     CHECK(turned_away(pool.certified_call("h1", "h1", 12), "another key has since joined"));
     CHECK(turned_away(pool.certified_call("h2", "h2", 11), "has been revoked: the host must join again"));
     const Lines taken = pool.certified_call("h1", "h1", 11);
@@ -150,7 +150,7 @@ TEST_CASE("a host that is removed is revoked at once and for good") {
     CHECK(pool.state.trust.codes.size() == 1);
     pool.table();  // its line is back
     CHECK(pool.certified_call("h1", "h1", 11)[0].find("revoked") != std::string::npos);
-    for (const int code : {1, 2}) CHECK(Joining::refuses(pool.join(code, 11), "not known"));
+    for (const int code : {1, 2}) CHECK(Joining::refuses(pool.join(code, 11), "is unknown"));
     CHECK(pool.lets_in(pool.join(3, 11, "h1"), "h1"));
     CHECK(pool.call(pool.root, wire::RemoveHost{"h9"})[0].find("error NOT_FOUND") != std::string::npos);
 }

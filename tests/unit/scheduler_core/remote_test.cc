@@ -133,7 +133,7 @@ TEST_CASE("a token counts for its user, on its host, with its key, and nowhere e
     pool.begin({"ann", "desk2", 23, 33}, 12);
     CHECK(pool.opens(ann).empty());
     CHECK(has(pool.opens({"ben", "desk1", 21, 32}), "is not one of ben"));
-    CHECK(has(pool.opens({"ann", "desk1", 21, 34}), "for another key"));
+    CHECK(has(pool.opens({"ann", "desk1", 21, 34}), "to another key"));
     CHECK(has(pool.opens({"ann", "desk2", 21, 33}), "for a control program on host desk1, but this one runs on host "
                                                     "desk2"));
     CHECK(has(pool.opens({"ann", "desk1", 0, 31}), "carries no authorization token"));

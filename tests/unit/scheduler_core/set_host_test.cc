@@ -42,7 +42,7 @@ TEST_CASE("only those with privilege set hosts, and what they say is checked") {
     CHECK(s.refusal(s.ann, c) == "REFUSED");
     c.host = "h7";
     CHECK(s.refusal(s.root, c) == "NOT_FOUND");
-    CHECK(s.pool.set(s.root, c)[0].find("add it there") != std::string::npos);
+    CHECK(s.pool.set(s.root, c)[0].find("add a host") != std::string::npos);
     c = Stage::change();
     c.slots = 65537;
     CHECK(s.refusal(s.root, c) == "INVALID");

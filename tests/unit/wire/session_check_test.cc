@@ -223,7 +223,7 @@ TEST_CASE("one thing wrong in the head of an export") {
         {"grains: 12", "grains: -1", "\"grains\" must be"},
         {"grains: 12", "grains: 2147483648", "\"grains\" must be"},
         {"terminated", "gone", "active or terminated"},
-        {"results: 9", "results: 6", "handed out than there are"},
+        {"results: 9", "results: 6", "handed out than exist"},
         {"acknowledged: 7", "acknowledged: 9", "acknowledged than were handed out"}};
     for (const auto &[from, to, expected] : wrong) {
         const auto read = session_of_text(changed(good, from, to));
