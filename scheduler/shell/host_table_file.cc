@@ -24,7 +24,8 @@ constexpr std::int32_t most_offset = 26 * 60;  // from UTC-12 to UTC+14
 std::string read_class(std::string_view text, const HostClasses &known, std::uint32_t &mask) {
     const auto read = mask_of(text, known);
     if (!read && read.status().code == Code::not_found)
-        return "class: " + read.status().text + " A line `class NAME=MASK` above declares one";
+        return "class: " + read.status().text + (read.status().text.ends_with('?') ? " A" : ". A") +
+               " line `class NAME=MASK` above declares one";
     if (!read || *read == 0) return "class must be a mask of host classes, such as 0x1, or names of `class` lines";
     mask = *read;
     return "";

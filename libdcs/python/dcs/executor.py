@@ -24,6 +24,7 @@ from .result import Result
 from .spec import File, Grain
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
+_SYSTEM_PYTHON = "/usr/bin/python3"
 _BATCH = 256
 Calls = List[Tuple[Sequence[Any], Dict[str, Any]]]
 
@@ -88,7 +89,7 @@ class Executor(concurrent.futures.Executor):
                  pool: Pool = default_pool, **fields: Any):
         if encoding not in ("pickle", "json"):
             raise ValueError(f'encoding is {encoding!r}: it must be "pickle" or "json"')
-        here = sys.executable if sys.executable and pool.on_this_host() else "/usr/bin/python3"
+        here = sys.executable if sys.executable and pool.on_this_host() else _SYSTEM_PYTHON
         self._python, self._encoding, self._fields = python or here, encoding, fields
         self._extra = [f for module in modules for f in _sources(_module(module))]
         self._staged: Dict[str, List[File]] = {}
@@ -167,6 +168,8 @@ class Executor(concurrent.futures.Executor):
         data = pickle.dumps(calls, PICKLE_PROTOCOL) if self._encoding == "pickle" else json.dumps(calls).encode()
         fields = dict(self._fields)
         fields["files"] = files + _as_files(fields.get("files", ()))
+        if self._python != _SYSTEM_PYTHON:  # by the PATH an interpreter finds its virtual environment, as argv[0] is a name there
+            fields.setdefault("env", {"PATH": os.path.dirname(self._python) + ":/usr/bin:/bin"})
         return Grain([self._python, "dcs_call.py"], input=json.dumps(head).encode() + b"\n" + data, **fields)
 
     def _submit(self, grains: Sequence[Tuple[Grain, Callable[[Result], Any]]]) -> List[Future]:
