@@ -1,7 +1,7 @@
 #pragma once
 // Who may say what: the one place that knows. The turn asks it about each message that arrives, decide() about each
 // call before it does anything else, so that no decision needs a check of its own. docs/AUTHORISATION.md is the same
-// table for people; tests/process/authorisation.py tries every cell of it.
+// table for people; tests/process/security/authorisation.py tries every cell of it.
 #include <cstdint>
 #include <string>
 

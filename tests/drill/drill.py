@@ -22,6 +22,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(ROOT, "tests/process"), os.path.join(ROOT, "libdcs/python")]
 os.environ.setdefault("DCS_LIBRARY", os.path.join(os.environ.get("DCS_BIN", ROOT + "/build/release/bin"), "../lib/libdcs.so"))
+import folders  # noqa: E402, F401  (the rest of tests/process)
 import alone  # noqa: E402
 from backwards import Backwards  # noqa: E402
 from calm import Calm  # noqa: E402

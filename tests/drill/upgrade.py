@@ -157,7 +157,7 @@ def launchers(cluster):
 def desks(old, new):
     """Control programs that dcs_begin starts on a host of their own: those programs of one release, the pool of the other."""
     for desk, pool in ((old, new), (new, old)):
-        subprocess.run([sys.executable, "-B", os.path.join(ROOT, "tests/process/begin_remote.py")], check=True, timeout=1800,
+        subprocess.run([sys.executable, "-B", os.path.join(ROOT, "tests/process"), "begin_remote"], check=True, timeout=1800,
                        env=dict(os.environ, DCS_BIN=pool.bin, DCS_DESK_BIN=desk.bin, DCS_TOOLS=TESTS))
         print(f"dcs_begin {desk.name}, pool {pool.name}: works, and is refused where it should be", flush=True)
 

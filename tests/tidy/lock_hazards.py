@@ -24,7 +24,7 @@ def main():
     listed = names("\n".join(line for line in table.splitlines() if line.startswith("| ")))
     cannot = names(absent)
     tested = set()
-    for path in [*ROOT.glob("tests/unit/**/*.cc"), *ROOT.glob("tests/process/locks*.py")]:
+    for path in [*ROOT.glob("tests/unit/**/*.cc"), *ROOT.glob("tests/process/locks/*.py")]:
         for title in re.findall(r'TEST_CASE\("([^"]*)"|def test_(\w+)|^def (\w+)\(', path.read_text(), re.M):
             tested |= names("".join(title).replace("_", " "))
     wanted = {f"{letter}{n}" for letter, count in KNOWN.items() for n in range(1, count + 1)}

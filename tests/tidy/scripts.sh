@@ -6,11 +6,11 @@ for script in deploy/quickstart deploy/install-packages deploy/packages tests/ru
     sh -n "$script"
     [ -x "$script" ] || { echo "$script is not executable"; exit 1; }
 done
-for script in libdcs/shell/*.sh tests/process/*.sh; do
+for script in libdcs/shell/*.sh tests/process/*/*.sh; do
     sh -n "$script"
 done
-for script in libdcs/python/*.py libdcs/python/dcs/*.py control-examples/*/*.py tests/process/*.py tests/packages/*.py \
-        tests/tidy/*.py; do
+for script in libdcs/python/*.py libdcs/python/dcs/*.py control-examples/*/*.py tests/process/*.py \
+        tests/process/*/*.py tests/packages/*.py tests/tidy/*.py; do
     /usr/bin/python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$script"
 done
 if grep -rnE '^(<<<<<<<|>>>>>>>)' --include='*.cc' --include='*.h' --include='*.md' . >/dev/null; then

@@ -1,4 +1,4 @@
-// Where the pool is: what root's file says, and what goes before it. tests/process/root_pool.py has the real file.
+// Where the pool is: what root's file says, and what goes before it. process/root_pool has the real file.
 #include <cstdlib>
 #include <filesystem>
 

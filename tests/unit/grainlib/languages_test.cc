@@ -1,4 +1,4 @@
-// One grain in four languages (tests/process/ledger.*): each is stopped and goes on without a byte lost or twice,
+// One grain in four languages (process/client/ledger.*): each is stopped and goes on without a byte lost or twice,
 // also in another language than before.
 #include <cstdlib>
 #include <random>
@@ -13,7 +13,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-std::string source(const std::string &name) { return std::string(DCS_SOURCE_DIR) + "/tests/process/" + name; }
+std::string source(const std::string &name) { return std::string(DCS_SOURCE_DIR) + "/tests/process/client/" + name; }
 
 struct Language { const char *name; Words command; std::string how; };
 

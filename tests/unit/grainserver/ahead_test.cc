@@ -40,3 +40,21 @@ TEST_CASE("grains that wait for a slot start as others end; of short ones the sc
     for (int i = 1; i <= 3; ++i) b.ack(id(i), 1, true, Verdict::taken);
     REQUIRE(b.state.grains.size() == 1);
 }
+TEST_CASE("what is called back and has started stays") {
+    Bench b;
+    b.connect(9, 1);
+    b.run_grain(id(1));
+    b.launch(id(2));
+    b.in(LaunchWritten{id(2)});
+    b.sent<wire::LaunchResult>();
+    for (const GrainId &g : {id(1), id(2)})
+        b.message(wire::Withdraw{wire::wire_of(g.key), g.incarnation, false, "another host is idle", true});
+    REQUIRE(b.none<WriteEnding>());
+    REQUIRE(b.none<Look>());
+    REQUIRE(b.one<RemoveDir>().id == id(2));
+    const auto results = b.sent<wire::LaunchResult>();
+    REQUIRE(results.size() == 1);
+    REQUIRE_FALSE(results[0].ok);
+    REQUIRE(wire::key_of(results[0].key) == id(2).key);
+    REQUIRE(b.state.grains.size() == 1);
+}

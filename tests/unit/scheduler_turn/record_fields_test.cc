@@ -101,14 +101,14 @@ core::DurableGrain full_grain() {
     return g;
 }
 
-// What release 0.1 left (tests/process/state_0_1), unpacked.
+// What release 0.1 left (tests/process/daemons/state_0_1), unpacked.
 struct Left {
     std::filesystem::path directory;
     Left() {
         char name[] = "/tmp/dcs-state-XXXXXX";
         REQUIRE(::mkdtemp(name));
         directory = name;
-        const std::string archive = std::string(DCS_SOURCE_DIR) + "/tests/process/state_0_1/state.tar.xz";
+        const std::string archive = std::string(DCS_SOURCE_DIR) + "/tests/process/daemons/state_0_1/state.tar.xz";
         REQUIRE(std::system(("tar -xJf '" + archive + "' -C " + directory.string()).c_str()) == 0);
     }
     ~Left() { std::filesystem::remove_all(directory); }

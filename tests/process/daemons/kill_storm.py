@@ -138,7 +138,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1800 if FULL else 90)
     parser.add_argument("--options", default="")
     a = parser.parse_args()
-    print(f"seed {a.seed}; again: tests/process/kill_storm.py --seed {a.seed} --kills {a.kills}")
+    print(f"seed {a.seed}; again: python3 tests/process kill_storm --seed {a.seed} --kills {a.kills}")
     text, options = numbers(a.numbers), a.options.split()
     expected, cpu_calm, finished_calm = undisturbed(text, options, a.interval)
     known = open(os.path.join(ROOT, "control-examples/find_factor/cunningham.answers")).read()

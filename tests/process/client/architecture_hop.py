@@ -26,7 +26,7 @@ def compile_for(pool, host, compiler):
     os.makedirs(home, exist_ok=True)
     # Fused multiply-add, where a machine has it, rounds once instead of twice: an undisturbed run on it would differ too.
     subprocess.run([compiler, "-std=c11", "-D_GNU_SOURCE", "-O2", "-static", "-ffp-contract=off",
-                    "-I", os.path.join(ROOT, "libdcs/include"), os.path.join(ROOT, "tests/process/hop.c"),
+                    "-I", os.path.join(ROOT, "libdcs/include"), os.path.join(ROOT, "tests/process/client/hop.c"),
                     *glob.glob(os.path.join(ROOT, "libdcs/grain/*.c")), "-o", os.path.join(home, "hop")], check=True)
     machine = int.from_bytes(open(os.path.join(home, "hop"), "rb").read(20)[18:20], "little")
     assert machine == (EM_AARCH64 if compiler == CROSS else EM_X86_64), f"{compiler} made machine {machine}"

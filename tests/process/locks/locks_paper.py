@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-TESTS = os.path.join(os.environ.get("DCS_BIN", os.path.join(os.path.dirname(__file__), "../../build/release/bin")),
+TESTS = os.path.join(os.environ.get("DCS_BIN", os.path.join(os.path.dirname(__file__), "../../../build/release/bin")),
                      "../tests")
 LONG = "3600"
 

@@ -9,7 +9,7 @@ import subprocess
 from pool import program, wait_for
 from users_host import UsersHost, need_root
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 NAMES = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 13: "NET_RAW"}
 # Folders whose code runs in a process that has capabilities, without what other folders also link.
 WITH_POWER = {

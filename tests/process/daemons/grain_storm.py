@@ -19,7 +19,7 @@ import time
 from pool import BIN, FULL, ROOT, Pool, program, wait_for
 
 GRAINS = os.path.join(os.path.dirname(BIN), "tests", "grains")
-SOURCES = os.path.join(ROOT, "tests/process")
+SOURCES = os.path.join(ROOT, "tests/process/client")
 PYTHON = ["/usr/bin/python3", "-B", os.path.join(SOURCES, "ledger.py")]
 SHELL = ["/bin/sh", os.path.join(SOURCES, "ledger.sh")]
 SECONDS = 8  # what an undisturbed grain rests in all; the events must find it running

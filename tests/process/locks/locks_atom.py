@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-BIN = os.environ.get("DCS_BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/release/bin"))
+BIN = os.environ.get("DCS_BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../build/release/bin"))
 TESTS = os.path.join(BIN, "../tests")
 HOLDER = os.path.join(TESTS, "locks_holder")
 

@@ -10,7 +10,7 @@ from pool import ROOT, Pool
 from restartable import library
 
 INCLUDE = os.path.join(ROOT, "libdcs/include")
-PROGRAM = os.path.join(ROOT, "tests/process/struct_sizes.c")
+PROGRAM = os.path.join(ROOT, "tests/process/client/struct_sizes.c")
 # The first field that the shorter struct does not have. d_info would lose its last list, and orders end in their grain.
 CUT = {"d_pool_options": "ident", "d_file": "executable", "d_grain": "programs", "d_result": "output", "d_host_row": "blamed",
        "d_session_row": "saved_cpu_s", "d_move_row": "age_s", "d_file_row": "digest", "d_grain_row": "file_count",

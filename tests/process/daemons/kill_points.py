@@ -235,7 +235,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=55)
     parser.add_argument("--clients", type=int, default=4)
     a = parser.parse_args()
-    print(f"seed {a.seed}; again: DCS_SEED={a.seed} tests/process/kill_points.py --kills {a.kills}", flush=True)
+    print(f"seed {a.seed}; again: DCS_SEED={a.seed} python3 tests/process kill_points --kills {a.kills}", flush=True)
     pool = Pool(2, 2, 0.5, test_builds=("dcs_scheduler",))
     kept = True
     try:

@@ -171,7 +171,7 @@ def main():
     parser.add_argument("--seed", type=int, default=int(os.environ.get("DCS_SEED", "1")))
     parser.add_argument("--rounds", type=int, default=40 if FULL else 6)
     a = parser.parse_args()
-    print(f"seed {a.seed}; again: tests/process/backup_drain.py --seed {a.seed} --rounds {a.rounds}")
+    print(f"seed {a.seed}; again: python3 tests/process backup_drain --seed {a.seed} --rounds {a.rounds}")
     rng = random.Random(a.seed)
     count = a.rounds * 14
     with Pool(SERVERS, SLOTS, INTERVAL, test_builds=("dcs_scheduler", "dcs_backupd", "dcs_grainserver")) as pool:

@@ -66,7 +66,7 @@ def python(pool, env, prefix):
 
 def header(pool, env, prefix):
     """dcs.hpp by itself, as strict as compilers are."""
-    source, made = os.path.join(ROOT, "tests/process/cxx_api.cc"), os.path.join(pool.base, "cxx_api")
+    source, made = os.path.join(ROOT, "tests/process/client/cxx_api.cc"), os.path.join(pool.base, "cxx_api")
     flags = run(["pkg-config", "--cflags", "--libs", "dcs"], env, pool.base).decode().split()
     run(["g++", "-std=c++20", *WARNINGS, source, "-o", made, *flags, f"-Wl,-rpath,{prefix}/lib"], env, pool.base)
     pool.dcs("session", "clean", "all", "--yes")  # of the page; this program wants their numbers

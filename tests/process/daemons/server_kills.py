@@ -171,7 +171,7 @@ def main():
     parser.add_argument("--seed", type=int, default=int(os.environ.get("DCS_SEED", "1")))
     parser.add_argument("--kills", type=int, default=200 if FULL else 10)
     a = parser.parse_args()
-    print(f"seed {a.seed}; again: tests/process/server_kills.py --seed {a.seed} --kills {a.kills}")
+    print(f"seed {a.seed}; again: python3 tests/process server_kills --seed {a.seed} --kills {a.kills}")
     rng = random.Random(a.seed)
     with Pool(SERVERS, SLOTS, INTERVAL) as pool:
         observer = Observer(pool)
