@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -75,6 +76,8 @@ Status fence_decoder(int &socket, std::uint64_t bytes) {
     return Status::ok();
 #endif
     if (planted("reader.no_fence")) return Status::ok();
+    // Where memory ends malloc would look for processors, to make room for threads; it shall just say so.
+    ::mallopt(M_ARENA_MAX, 1);
     ::alarm(longest_s);
     if (Status s = fence_off_files(); !s) return s;
     const bool limited = limit(RLIMIT_DATA, memory_of_itself + memory_of_a_byte * bytes) &&
