@@ -77,7 +77,7 @@ std::string read_field(std::string_view key, std::string_view value, const HostC
     if (key == "cores") return read_number(key, value, max_cores, host.cores);
     if (key == "memory") return read_number(key, value, max_memory_mb, host.memory_mb);
     if (key == "time_zone_offset") {
-        const std::string_view digits = value.substr(!value.empty() && value[0] == '+');
+        const std::string_view digits = value.substr(value.starts_with('+') && !value.starts_with("+-"));
         std::int32_t &minutes = host.time_zone_offset;
         const bool good = read_whole(digits, minutes) && minutes >= -most_offset && minutes <= most_offset;
         return good ? "" : "time_zone_offset must be minutes from the scheduler's local time, from -1560 to 1560";

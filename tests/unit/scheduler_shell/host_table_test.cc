@@ -122,6 +122,7 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"class slots=2", "hosts:1: `slots` is a setting of hosts"},
         {"h time_zone_offset=", "hosts:1: time_zone_offset must be minutes"},
         {"h time_zone_offset=1561", "hosts:1: time_zone_offset must be minutes"},
+        {"h time_zone_offset=+-5", "hosts:1: time_zone_offset must be minutes"},
         {"h color=red", "hosts:1: unknown setting `color`"},
         {"h interval=0", "hosts:1: interval"},
         {"h interval=nan", "hosts:1: interval"},
