@@ -1,4 +1,5 @@
 // d_open_ses, d_resume_ses, d_reopen_ses, replay of a terminated session included.
+#include "scheduler/core/ahead.h"
 #include "scheduler/core/decisions.h"
 #include "scheduler/state/seniority.h"
 
@@ -143,7 +144,12 @@ void set_session(Draft &d, const Caller &caller, const wire::SetSession &call) {
         return d.refuse(caller, fail(Code::session_closed, "session " + to_text(key) +
                                                                " is closed: none of its grains waits for a slot"));
     SessionInfo &info = d.info(key);
-    if (call.nice >= 0) info.seniority = seniority_of(age_in(info.seniority), call.nice);
+    if (call.nice >= 0) {
+        info.seniority = seniority_of(age_in(info.seniority), call.nice);
+        recall_of(d, key);
+        for (const auto &[shape, queue] : session->ready)
+            d.follow_up(PlaceGrain{{key, queue.grains.begin()->second}});
+    }
     if (call.set_label) info.label = call.label;
     d.reply(caller, wire::Done{});
     if (call.nice >= 0) d.event("session " + to_text(key) + " has nice value " + std::to_string(call.nice));

@@ -150,3 +150,33 @@ TEST_CASE("a host that is drained gives back what waits there") {
     s.give_back("h1");
     CHECK(s.leased(0) == 2);
 }
+
+TEST_CASE("what waits ahead takes its session's new place") {
+    Stage s(1);
+    Program bob = s.pool.begin("bob", "late");
+    s.pool.open(bob, 7);  // younger than ann's
+    s.learn("h1", 10);
+    s.pool.gexec(bob, 7, 1);
+    const std::size_t before = s.ahead(0);
+    REQUIRE(before > 2);
+    s.pool.call(s.ann, wire::SetSession{"", 1, 5});
+    CHECK(s.withdrawn() == before);
+    s.give_back("h1");
+    CHECK(s.pool.status("bob/7:1") == "running");
+    s.pool.now = s.pool.now + seconds(2);
+    s.pool.call(bob, wire::SetSession{"", 7, 6});
+    CHECK(s.withdrawn() == 1);
+}
+
+TEST_CASE("an urgent grain comes before those of its own session that wait ahead") {
+    Stage s(1);
+    s.learn("h1", 10);
+    REQUIRE(s.ahead(0) > 2);
+    s.pool.now = s.pool.now + seconds(2);
+    SubmitGrain urgent = Pool::grain(1, 900);
+    urgent.demands.urgent = true;
+    s.pool.call(s.ann, urgent);
+    CHECK(s.withdrawn() > 2);
+    s.give_back("h1");
+    CHECK(s.pool.status("ann/1:900") == "running");
+}
