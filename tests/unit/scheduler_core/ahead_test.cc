@@ -163,9 +163,6 @@ TEST_CASE("what waits ahead takes its session's new place") {
     CHECK(s.withdrawn() == before);
     s.give_back("h1");
     CHECK(s.pool.status("bob/7:1") == "running");
-    s.pool.now = s.pool.now + seconds(2);
-    s.pool.call(bob, wire::SetSession{"", 7, 6});
-    CHECK(s.withdrawn() == 1);
 }
 
 TEST_CASE("an urgent grain comes before those of its own session that wait ahead") {
