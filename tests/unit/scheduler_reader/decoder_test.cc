@@ -66,7 +66,10 @@ TEST_CASE("a decoder may do nothing but decode") {
                   return 7;
               }
           }) == "exit 7");
-    CHECK(end_of([](int socket) { char byte; return socket == 3 && ::read(socket, &byte, 1) == 0 ? 0 : 1; }) == "exit 0");
+    CHECK(end_of([](int socket) {
+              char byte = 0;
+              return socket == 3 && ::read(socket, &byte, 1) == 0 ? 0 : 1;
+          }) == "exit 0");
     CHECK(end_of([](int) { return ::close(0); }) == ended);
 }
 #endif
