@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -79,6 +80,11 @@ Result<std::unique_ptr<Reader>> Reader::start() {
                                       [](int socket) { run_reader(socket); });
     if (!process) return process.status();
     return std::unique_ptr<Reader>(new Reader(std::move(*process)));
+}
+
+bool Reader::gone() const {
+    pollfd polled{process_->fd(), 0, 0};
+    return ::poll(&polled, 1, 0) > 0 && (polled.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 Result<std::string> Reader::ask(Ask what, std::uint32_t pid, std::uint64_t bytes, Fd *socket) {

@@ -45,7 +45,8 @@ std::optional<Result<std::string>> open_envelope(std::string bytes);
 class Reader {
 public:
     static Result<std::unique_ptr<Reader>> start();
-    int fd() const { return process_->fd(); }  // readable when the reader is gone: no import can be decoded then
+    int fd() const { return process_->fd(); }  // readable when it answers some thread, or is gone
+    bool gone() const;                         // no import can be decoded any more; does not wait for those threads
     std::string how_it_ended() { return process_->how_it_ended(); }
     // Rows, or why there are none: what the decoder says, or what became of it. `busy` is given the socket while the
     // decoder works, and -1 when it does not.

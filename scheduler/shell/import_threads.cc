@@ -41,7 +41,8 @@ std::vector<ImportThreads::Done> ImportThreads::take() {
 }
 
 // An import can wait for the next start; nothing else waits for that process.
-void ImportThreads::reader_is_gone() {
+void ImportThreads::look_at_reader() {
+    if (!reader_.gone()) return;
     loop_.unwatch(watched());
     log_error("the scheduler's reader " + reader_.how_it_ended() + ": imports of sessions are refused until the "
               "scheduler is started again; everything else goes on");

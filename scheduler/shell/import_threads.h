@@ -27,8 +27,8 @@ public:
         Result<std::string> rows;
     };
     std::vector<Done> take();
-    int watched() const { return reader_.fd(); }  // readable: the reader is gone
-    void reader_is_gone();
+    int watched() const { return reader_.fd(); }  // when it is readable the reader may be gone
+    void look_at_reader();
 
 private:
     struct Job {

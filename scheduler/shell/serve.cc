@@ -298,7 +298,7 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
 
 void Service::readable(int watch) {
     if (watch == keeper_.fd()) return keeper_is_gone();
-    if (watch == imports_.watched()) return imports_.reader_is_gone();
+    if (watch == imports_.watched()) return imports_.look_at_reader();
     if (watch == signals_.fd()) return handle_signals();
     if (const auto conn = server_processes_.ended(watch)) turn_.take_end(*conn);
 }
