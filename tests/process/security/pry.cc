@@ -1,6 +1,6 @@
 // What failpoint() does in the scheduler that privileges.py pries with, when that is told to stop.
 #include "base/failpoint.h"
-#include "process/pry.h"
+#include "process/security/pry.h"
 #include "scheduler/keeper/keeper_calls.h"
 
 namespace dcs {

@@ -4,7 +4,7 @@
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/warden/warden.h"
 #include "process/stat.h"
-#include "process/pry.h"
+#include "process/security/pry.h"
 
 #include <sys/un.h>
 
