@@ -104,8 +104,6 @@ void recall_for_older(Draft &d, const GrainKey &key, const Grain &grain) {
     each_crowded(d, [&](HostId id) {
         if (!would_take(d.state, d.now, id, key, grain, room_ahead(d.state, id))) return false;
         return recall(d, id, most_handed_ahead, "grain " + to_text(key) + " comes first", [&](const GrainKey &there) {
-                   if (there.session == key.session)
-                       return grain.demands->urgent && !d.state.grain(there)->demands->urgent;
                    return d.state.session(there.session)->info.seniority > seniority;
                }) > 0;
     });

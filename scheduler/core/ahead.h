@@ -12,8 +12,7 @@ void note_pace(Draft &d, HostId id);
 bool may_lead(const State &state, HostId id);
 // One grain, if there is one; then the next.
 void fill_ahead(Draft &d, HostId id);
-// For a ready grain that found no free slot: what waits where it could run, and comes after it, is called back; of its
-// own session, if it is urgent.
+// For a ready grain that found no free slot: what waits where it could run, and comes after it, is called back.
 void recall_for_older(Draft &d, const GrainKey &key, const Grain &grain);
 // The session goes first or last from now on: what waits of it comes back, and takes its new place.
 void recall_of(Draft &d, const SessionKey &session);

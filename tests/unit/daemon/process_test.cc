@@ -176,6 +176,6 @@ TEST_CASE("root's daemons believe only what nobody else could exchange") {
     entry(1, 7, ~0u), entry(2, 7, 1002), entry(4, 5, ~0u), entry(16, 7, ~0u), entry(32, 5, ~0u);
     const std::string &rights = list.bytes();
     if (::setxattr((base + "/a").c_str(), "system.posix_acl_access", rights.data(), rights.size(), 0) == 0)
-        refused(base + "/a/b", base + "/a may be written by others");
+        refused(base + "/a/b", base + "/a can be written by other users");
     for (const char *name : {"/a/loop", "/link", "/a/b", "/a", ""}) (void)::remove((base + name).c_str());
 }

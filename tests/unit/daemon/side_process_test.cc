@@ -108,7 +108,7 @@ TEST_CASE("a side process that is gone, silent or mad is lost for good") {
     SECTION("distrusted") {
         const auto helper = beside([](std::string_view, int *) { return std::string("?"); });
         REQUIRE_FALSE(read_side_answer(*helper->ask("x", &fd)));
-        CHECK(helper->distrust().text == "the test's helper talks nonsense: the test must be restarted");
+        CHECK(helper->distrust().text == "the test's helper sent an invalid answer: the test must be restarted");
         CHECK(helper->ask("x", &fd).status().code == Code::unreachable);
     }
 }

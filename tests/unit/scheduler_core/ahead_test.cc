@@ -164,16 +164,3 @@ TEST_CASE("what waits ahead takes its session's new place") {
     s.give_back("h1");
     CHECK(s.pool.status("bob/7:1") == "running");
 }
-
-TEST_CASE("an urgent grain comes before those of its own session that wait ahead") {
-    Stage s(1);
-    s.learn("h1", 10);
-    REQUIRE(s.ahead(0) > 2);
-    s.pool.now = s.pool.now + seconds(2);
-    SubmitGrain urgent = Pool::grain(1, 900);
-    urgent.demands.urgent = true;
-    s.pool.call(s.ann, urgent);
-    CHECK(s.withdrawn() > 2);
-    s.give_back("h1");
-    CHECK(s.pool.status("ann/1:900") == "running");
-}
