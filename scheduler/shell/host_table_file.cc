@@ -15,6 +15,8 @@
 namespace dcs::shell {
 namespace {
 
+const std::string unknown_setting = "unknown setting `";
+
 constexpr std::int32_t max_slots = limits::host_slots;
 constexpr double max_seconds = 1e9;
 constexpr std::int32_t max_cores = 65536, max_memory_mb = 1 << 30;
@@ -107,7 +109,7 @@ std::string read_field(std::string_view key, std::string_view value, const HostC
         if (rungs) host.require_confinement = *rungs;
         return rungs ? "" : std::string(key) + ": " + rungs.status().text;
     }
-    return "unknown setting `" + std::string(key) + "`";
+    return unknown_setting + std::string(key) + "`";
 }
 
 // "" or what is wrong with the line.
@@ -147,7 +149,7 @@ std::string read_classes(const Words &words, HostClasses &classes) {
         const std::string setting = read_field(fresh.name, "", classes, unused);
         if (equals == words[i].size() || !is_class_name(fresh.name))
             return "`" + std::string(words[i]) + "` does not name a mask, as gpu=0x4 does";
-        if (setting.rfind("there is no setting", 0) != 0)
+        if (setting.rfind(unknown_setting, 0) != 0)
             return "`" + fresh.name + "` is a setting of hosts: no host can have the name `class`";
         const auto same = [&](const HostClass &c) { return c.name == fresh.name; };
         if (std::any_of(classes.begin(), classes.end(), same)) return "class " + fresh.name + " is declared twice";

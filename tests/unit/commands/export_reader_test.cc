@@ -105,14 +105,14 @@ const std::vector<Broken> broken_exports = {
          const std::string text = f.read("e/grains");
          f.write("e/grains", text.substr(0, text.size() - 9));
      }},
-    {"grains:1: the line is a list, it must be an object", line("{\"grain\":1,\"state", "[]\n{\"grain\":1,\"state")},
+    {"grains:1: the line is a list, but it must be an object", line("{\"grain\":1,\"state", "[]\n{\"grain\":1,\"state")},
     {"grains:2: unknown key \"colour\"", line("\"grain\":2,", "\"grain\":2,\"colour\":\"red\",")},
     {"grains:2: the key \"state\" is missing", line("\"grain\":2,\"state\":\"ready\",", "\"grain\":2,")},
-    {"grains:2: \"grain\" is a string, it must be a number", line("\"grain\":2", "\"grain\":\"2\"")},
+    {"grains:2: \"grain\" is a string, but it must be a number", line("\"grain\":2", "\"grain\":\"2\"")},
     {"grains:2: \"grain\" is a number, but it must be a whole number", line("\"grain\":2", "\"grain\":2.5")},
     {"grains:2: \"grain\" must be 0 to 2147483647", line("\"grain\":2", "\"grain\":2147483648")},
     {"grains:2: \"state\" must be ready, running, finished or killed", line("\"ready\"", "\"waiting\"")},
-    {"grains:1: \"argv\" is a string, it must be a list of strings",
+    {"grains:1: \"argv\" is a string, but it must be a list of strings",
      line("[\"/usr/bin/wc\",\"-l\",{\"hex\":\"fffe\"}]", "\"wc -l\"")},
     {"grains:1: \"argv\" is a number, but it must be a string or {\"hex\"", line("\"-l\"", "7")},
     {"grains:1: \"argv\": its hex is not pairs of hex digits", line("fffe", "fff")},
@@ -148,14 +148,14 @@ const std::vector<Broken> broken_exports = {
      }},
     {"grains:2: \"input_position\" is beyond the end of the input, which has 7 bytes",
      line("\"input_position\":4", "\"input_position\":8")},
-    {"grains:2: \"nogo\" is a string, it must be a list of strings", [](const Folder &f) {
+    {"grains:2: \"nogo\" is a string, but it must be a list of strings", [](const Folder &f) {
          std::string text = f.read("e/grains");
          text.replace(text.find("[\"h2\"]", text.find("\"grain\":2")), 6, "\"h2\"");
          f.write("e/grains", text);
      }},
     {"grains:1: \"nogo\" names a host twice", line("[\"h2\"]", "[\"h2\",\"h2\"]")},
     {"grains:1: \"host\" is not the name of a host", line("\"host\":\"h1\"", "\"host\":\"a/b\"")},
-    {"grains:2: \"input\" is null, it must be a string or {\"file\":...}",
+    {"grains:2: \"input\" is null, but it must be a string or {\"file\":...}",
      line("\"input\":\"one two\"", "\"input\":null")},
     {"grains:1: \"out\": files/1.out: No such file or directory",
      [](const Folder &f) { ::unlink(f.at("e/files/1.out").c_str()); }},
@@ -190,7 +190,7 @@ const std::vector<Broken> broken_exports = {
      line("\"length\":9", "\"length\":9,\"offset\":1")},
     {"grains:1: unknown key \"out\", \"size\"", line("\"length\":9", "\"length\":9,\"size\":9")},
     {"grains:1: \"out\", \"crc32c\" must be a string of 8 hex digits", line("\"crc32c\":\"", "\"crc32c\":\"00")},
-    {"grains:1: \"out\", \"length\" is a string, it must be a number", line("\"length\":9", "\"length\":\"9\"")},
+    {"grains:1: \"out\", \"length\" is a string, but it must be a number", line("\"length\":9", "\"length\":\"9\"")},
 };
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST_CASE("facts of a host") {
           "load         0.75\n"
           "memory       2.0 M free; grains demand 512.0 M\n"
           "cores        grains demand 3\n"
-          "grains       9 started, 7 finished, 1 failed, 1 given back\n"
+          "grains       9 started, 7 finished, 1 failed, 1 returned\n"
           "blamed       6 failed here and finished elsewhere, 2 since one finished here\n"
           "cpu          0.00 s\n");
     row.users = {"ann", "bob"}, row.settings = "slots=0 drained", row.note = "on probation";

@@ -134,7 +134,7 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h accounts=", "hosts:1: accounts must name at least one user; omit it to have none"},
         {"h require_confinement=", "hosts:1: require_confinement: `` is not a kind of confinement; the kinds are"},
         {"h require_confinement=filter,moat", "hosts:1: require_confinement: `moat` is not a kind"},
-        {"h accounts=a b", "hosts:1: `b` is not"},
+        {"h accounts=a b", "hosts:1: `b` must have"},
         {"h binary=", "hosts:1: binary"},
         {"h cores=-1", "hosts:1: cores"},
         {"h cores=65537", "hosts:1: cores"},

@@ -77,7 +77,7 @@ TEST_CASE("a disk fills up: calls are refused in words, what was acknowledged st
     w.pool.disk.set_capacity(w.pool.disk.used_bytes() + 700'000);
     while (w.submit()) REQUIRE(w.next < 200);
     CHECK(w.acknowledged.size() > 10);
-    CHECK(w.refusal.find("nothing was changed") != std::string::npos);
+    CHECK(w.refusal.find("nothing has changed") != std::string::npos);
     CHECK(w.refusal.find("bytes free") != std::string::npos);
     CHECK(w.refusal.find("free some space, then repeat") != std::string::npos);
     // Small ones find room a little longer; then nothing does.

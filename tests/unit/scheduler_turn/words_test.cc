@@ -218,7 +218,7 @@ TEST_CASE("a content that became shorter after it was checked is set aside, and 
     f.pool.disk.cut(library::path_of(digest), 100'000);
     for (const std::uint64_t offset : {150'000, 0})
         CHECK(error_of(input_from(offset)) ==
-              "the library does not have content " + name + " any more: it has 100000 bytes, not 200000");
+              "the library does not have content " + name + " any longer: it has 100000 bytes, not 200000");
     CHECK(f.pool.turn->state().session({"ann", 1})->grains.count(0) == 1);
     upload();
     CHECK(std::get<wire::Piece>(input_from(150'000)).bytes.size() == 50'000);
