@@ -396,5 +396,5 @@ TEST_CASE("under an account of its own the grain owns what was placed, and only 
     const auto kept = s.take<OutputsKept>();
     REQUIRE(kept.files[0].digest == pki::sha256_text("mine"));
     REQUIRE(kept.files[1].digest.empty());
-    REQUIRE(kept.words.find("somebody else's") != std::string::npos);
+    REQUIRE(kept.words.find("of another user") != std::string::npos);
 }

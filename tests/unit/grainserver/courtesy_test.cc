@@ -180,7 +180,7 @@ TEST_CASE("courtesy: short of memory: a warning, then the largest with a checkpo
     CHECK(desk.done() == "warn2");  // the other one has not announced itself
     desk.second(0.2, 1, 0);
     CHECK(desk.done() == "shut ask1(thrashing)");
-    CHECK(desk.b.state.courtesy.shut == "memory is short: 60 MB of 1000 MB of this host are left");
+    CHECK(desk.b.state.courtesy.shut == "memory is short: 60 MB of 1000 MB of this host left");
     for (int i = 0; i < 5; ++i) desk.second(0.2, 1, 0);
     CHECK(desk.done() == "");  // it is looked again without it first
     desk.b.exit(id(1), dir({{1, 1}}), {});
