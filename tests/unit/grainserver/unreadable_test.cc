@@ -65,8 +65,8 @@ TEST_CASE("a launch that no program can be made of leaves nothing behind") {
         CHECK_FALSE(file_exists(AT_FDCWD, g.record));
         return s.text;
     };
-    CHECK(says({}) == "the launch record names no program");
-    CHECK(says({""}) == "the launch record names no program");
+    CHECK(says({}) == "the grain names no program");
+    CHECK(says({""}) == "the grain names no program");
     CHECK(says({"/bin/cat", nul}) == "an argument contains a NUL byte");
     CHECK(says({"/bin/cat"}, {nul}) == "an argument contains a NUL byte");
 }
