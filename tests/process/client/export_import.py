@@ -102,7 +102,7 @@ def broken(pool):
     grains = read_grains(directory)
     write_grains(directory, grains + [dict(grains[0], grain=grains[0]["grain"] + 1, attempts="three")])
     result = pool.dcs("session", "import", directory, "--number", "99", check=False)
-    assert result.returncode == 1 and b'grains:2: "attempts" is a string, it must be a number' in result.stderr, result.stderr
+    assert result.returncode == 1 and b'grains:2: "attempts" is a string, but it must be a number' in result.stderr, result.stderr
     assert session_state(pool, 99) is None
     lost = pool.dcs("session", "import", os.path.join(pool.base, "nowhere"), check=False)
     assert lost.returncode == 3, lost.stderr

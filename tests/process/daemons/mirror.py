@@ -179,7 +179,7 @@ def promoted(test):
     known = {(s["session"], r["grain"]): r["checkpoint_length"] for s in pool.json("session", "ls")["sessions"]
              for r in pool.grains(s["session"])}
     refused = pool.dcs("backup", "promote", check=False)
-    assert refused.returncode == 4 and b"lives" in refused.stderr, refused.stderr
+    assert refused.returncode == 4 and b"is running" in refused.stderr, refused.stderr
     test.kill("scheduler")
     old = os.path.join(pool.base, "old-state")
     shutil.copytree(test.state, old)

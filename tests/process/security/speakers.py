@@ -138,7 +138,7 @@ class SpeakersPool(TlsPool):
                    "--group", GROUP, "--master", f"nobody-else,{name_of(MASTER)}", *self.more_options)
 
         def port():
-            found = re.search(r"served at 127.0.0.1:(\d+) with", self.text("scheduler.log")[before:])
+            found = re.search(r"hosts at 127.0.0.1:(\d+) with", self.text("scheduler.log")[before:])
             return found and "serving in" in self.text("scheduler.log")[before:] and found.group(1)
         self.port_number = int(wait_for("the scheduler", port))
 
