@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/limits.h"
 #include "base/option_table.h"
 
 namespace dcs {
 namespace {
-
-bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
 Status unknown_class(std::string_view word, const HostClasses &known) {
     std::vector<std::string> names;
@@ -20,13 +17,6 @@ Status unknown_class(std::string_view word, const HostClasses &known) {
 }
 
 }  // namespace
-
-bool is_class_name(std::string_view word) {
-    if (word.empty() || word.size() > limits::name_bytes || !is_letter(word[0]) || word == "any") return false;
-    return std::all_of(word.begin(), word.end(), [](char c) {
-        return is_letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
-    });
-}
 
 Result<std::uint32_t> mask_of(std::string_view words, const HostClasses &known) {
     std::uint32_t mask = 0;

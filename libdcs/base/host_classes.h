@@ -16,8 +16,6 @@ struct HostClass {
 };
 using HostClasses = std::vector<HostClass>;
 
-// Begins with a letter; letters, digits, '.', '_' and '-'. Not "any", which is the mask 0.
-bool is_class_name(std::string_view word);
 // Names and masks with commas, "gpu,0x8". Code::not_found: a name that is not declared; invalid: neither.
 Result<std::uint32_t> mask_of(std::string_view words, const HostClasses &known);
 // The other way: a class that is the whole mask, otherwise those within it, with bits that have no name as a number;

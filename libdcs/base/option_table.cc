@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/host_classes.h"
+#include "base/limits.h"
 
 namespace dcs {
 namespace {
@@ -285,6 +285,14 @@ std::optional<std::int64_t> megabytes_of_text(std::string_view text) {
     const double value = *number * unit->bytes / mega;
     if (value > 1e12 || (value > 0 && value < 1) || (name.empty() && value != std::floor(value))) return std::nullopt;
     return static_cast<std::int64_t>(value);
+}
+
+bool is_class_name(std::string_view word) {
+    const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
+    if (word.empty() || word.size() > limits::name_bytes || !letter(word[0]) || word == "any") return false;
+    return std::all_of(word.begin(), word.end(), [&](char c) {
+        return letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    });
 }
 
 std::optional<std::uint32_t> class_of(std::string_view text) {

@@ -82,6 +82,8 @@ std::optional<double> seconds_of_text(std::string_view text);
 // Whole megabytes, which are 2^20 bytes here: "512", "512 MiB", "1.5GiB"; KiB to TiB count in 1024, kB to TB in 1000.
 // What is less than a megabyte more is cut off; what is less than one, but not 0, is none. Not negative.
 std::optional<std::int64_t> megabytes_of_text(std::string_view text);
+// Name of a host class: begins with a letter; letters, digits, '.', '_' and '-'. Not "any", which is the mask 0.
+bool is_class_name(std::string_view word);
 // Mask of host classes: 32 bits.
 std::optional<std::uint32_t> class_of(std::string_view text);
 // The candidate that a person who typed `word` most likely meant; empty if none is near.

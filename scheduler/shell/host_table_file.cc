@@ -7,6 +7,7 @@
 #include "base/confinement.h"
 #include "base/host_classes.h"
 #include "base/limits.h"
+#include "base/option_table.h"
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/address.h"
 #include "scheduler/shell/settings_text.h"

@@ -331,6 +331,7 @@ const std::vector<Case> plain = {
     {"d_grain_stream", NO_ERROR, IS(read_stream(session, 1, "input"))},
     {"d_grain_file", NO_ERROR, IS(read_file(session, 1, "made"))},
     {"d_sethost", NO_ERROR, IS(set_host("local1", 8))},
+    {"d_host_class", NO_ERROR, IS(host_class("0x3,4"))},
     {"d_clear_nogo", NO_ERROR, IS(d_clear_nogo(nullptr, session, 2, "local1"))},
 };
 

@@ -158,7 +158,7 @@ def backup_cases():
         Command("detach_words", ("backup", "detach", "now"), ["dcs backup detach: it takes no arguments, but got `now`\n"], code=2),
         Command("detach_nobody", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: `dcs up` starts it again; then detach"],
                 code=5, files=NUMBERS),
-        Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: ask an administrator of this pool to restart `dcs_scheduler --dir @/p/scheduler` again; then detach"],
+        Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: ask an administrator of this pool to restart `dcs_scheduler --dir @/p/scheduler`; then detach"],
                 code=5, files=BY_HAND),
         Command("promote_words", ("backup", "promote", "now"), ["dcs backup promote: it takes no arguments, but got `now`\n"], code=2),
         Command("promote_lock", PROMOTE, "dcs backup promote: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),

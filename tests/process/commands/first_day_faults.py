@@ -84,7 +84,7 @@ def round_and_round(pool):
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     named = wait_for("dcs doctor to name it", lambda: [p for p in pool.json("doctor", check=False)["problems"]
                                                       if p["entity"].startswith("grain ")])
-    assert "could not write its output" in named[0]["problem"] and "tried" in named[0]["affects"], named
+    assert "could not write its output" in named[0]["problem"] and "attempt" in named[0]["affects"], named
     grain = named[0]["entity"].split("/")[1]
     said = b"could not write its output on this host; it is started again automatically"
     assert any(said in line for line in command.stderr), "dcs run ended without a word of it"

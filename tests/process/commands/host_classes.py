@@ -53,7 +53,7 @@ def everywhere(pool):
     assert pool.json("grain", "ls", "nemo/all")["grains"] == []
     for words in (("show", "all"), ("ls", "all:1"), ("kill", "all")):
         result = pool.dcs("grain", *words, check=False)
-        assert result.returncode == 2 and b"names no grain" in result.stderr, (words, result)
+        assert result.returncode == 2 and b"does not name a grain" in result.stderr, (words, result)
 
 
 def wrong(pool):

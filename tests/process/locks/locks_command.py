@@ -297,7 +297,7 @@ def test_report_and_json():
 
 
 def test_help_names_every_option_and_the_man_page_too():
-    page = open(os.path.join(os.path.dirname(SELF), "../../docs/man/dcs_lock.1")).read().replace("\\-", "-")
+    page = open(os.path.join(os.path.dirname(SELF), "../../../docs/man/dcs_lock.1")).read().replace("\\-", "-")
     with Box() as box:
         text = box.run("--help", code=0).stdout
         assert box.run("list", "--help", code=0).stdout == text

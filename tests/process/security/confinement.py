@@ -119,7 +119,7 @@ def demanded():
             reasons = wait_for("the reason", why)
             assert reasons[0]["names"] == ["h1"], reasons
             text = host.dcs("grain", "explain", f"{session}:1").stdout.decode()
-            assert "confines grains less than the host table requires" in text and "require" not in text, text
+            assert "confines grains less than the host table requires" in text and "require_" not in text, text
             note = host.host()["note"]
             assert "too open" in note and "filter" in note, note
             doctor = host.dcs("doctor", check=False).stdout.decode()

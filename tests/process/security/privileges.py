@@ -44,9 +44,10 @@ def status(pid, name):
 
 
 def beside(pid, name):
-    found = open(f"/proc/{pid}/task/{pid}/children").read().split()
-    assert len(found) == 1 and open(f"/proc/{found[0]}/comm").read() == name + "\n", found
-    return int(found[0])
+    found = {open(f"/proc/{child}/comm").read().strip(): child
+             for child in open(f"/proc/{pid}/task/{pid}/children").read().split()}
+    assert name in found, found
+    return int(found[name])
 
 
 def keeper_of(pid):

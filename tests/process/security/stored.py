@@ -77,7 +77,7 @@ def by_rule(pool, ann, ben):
     assert ann.submit().kind == "Done"
     text = refused(ann.submit(2 * MB), ann, "contents 2.0 MB", "the pool's policy allows 4.0 MB")
     print("   ", text, flush=True)
-    refused(ann.put(b"2" * (2 * MB)), ann, "the pool's rules allow")
+    refused(ann.put(b"2" * (2 * MB)), ann, "the pool's policy allows")
     assert ben.put(b"2" * (2 * MB)).kind == "Done"
     assert ben.submit().kind == "Done"
     os.unlink(os.path.join(pool.directory, "policy"))

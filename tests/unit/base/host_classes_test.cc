@@ -2,6 +2,7 @@
 #include "base/host_classes.h"
 
 #include "base/limits.h"
+#include "base/option_table.h"
 #include "support/catch.h"
 
 using namespace dcs;

@@ -105,7 +105,8 @@ const std::vector<Broken> broken_exports = {
          const std::string text = f.read("e/grains");
          f.write("e/grains", text.substr(0, text.size() - 9));
      }},
-    {"grains:1: the line is a list, but it must be an object", line("{\"grain\":1,\"state", "[]\n{\"grain\":1,\"state")},
+    {"grains:1: the line is a list, but it must be an object",
+     line("{\"grain\":1,\"state", "[]\n{\"grain\":1,\"state")},
     {"grains:2: unknown key \"colour\"", line("\"grain\":2,", "\"grain\":2,\"colour\":\"red\",")},
     {"grains:2: the key \"state\" is missing", line("\"grain\":2,\"state\":\"ready\",", "\"grain\":2,")},
     {"grains:2: \"grain\" is a string, but it must be a number", line("\"grain\":2", "\"grain\":\"2\"")},
