@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include <csetjmp>
 #include <csignal>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -97,8 +98,18 @@ public:
         attempt("io_uring", ::syscall(SYS_io_uring_setup, 8, nullptr));
         attempt("unheard_of", ::syscall(1000));
 #if defined(__x86_64__)
-        long answer = 20;  // getpid() of the table for 32-bit programs
-        __asm__ volatile("int $0x80" : "+a"(answer) : : "memory", "r8", "r9", "r10", "r11");
+        // getpid() of the table for 32-bit programs. A kernel without that table answers by a signal.
+        static sigjmp_buf back;
+        volatile long answer = 20;
+        const auto before = ::signal(SIGSEGV, [](int) { ::siglongjmp(back, 1); });
+        if (sigsetjmp(back, 1) == 0) {
+            long number = answer;
+            __asm__ volatile("int $0x80" : "+a"(number) : : "memory", "r8", "r9", "r10", "r11");
+            answer = number;
+        } else {
+            answer = -ENOSYS;
+        }
+        ::signal(SIGSEGV, before);
         errno = static_cast<int>(-answer);
         attempt("int80", answer);
 #endif
