@@ -144,7 +144,7 @@ def short_of_memory(w, group):
     pool.json("host", "undrain", "local2")  # which takes grains however busy this machine is
     row = w.grain(session, number, lambda g: ("thrashed", "local1") in moves(g), "the grain returned by local1")
     detail = next(m["detail"] for m in row["moves"] if m["reason"] == "thrashed")
-    assert "memory runs out" in detail and "control group" in detail, detail
+    assert "memory is short" in detail and "control group" in detail, detail
     assert os.path.exists(warned), f"the grain was not warned before: {row}"
     assert row["failures"] == 0, row
     wait_for("local1 to say that it is shut", lambda: w.shut("local1") or moves(row)[-1][0] != "thrashed")
