@@ -339,8 +339,8 @@ ContentCache::Names Server::needed_contents() const {
 void Server::keep_contents() {
     contents_.go_on();
     if (files_.removes())
-        if (const Status s = files_.remove_some(); !s) log_(Level::error, "removing the processes and files of an "
-            "ended grain: " + s.text);
+        if (const Status s = files_.remove_some(); !s)
+            log_(Level::error, "removing the files of an ended grain: " + s.text);
     if (contents_.busy() || boot_clock() < tidy_at_) return;
     contents_.tidy();
     tidy_at_ = boot_clock() + tidy_interval;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t known_row_bytes = 9, least_row_bytes = 32;
 
 Status refused(const std::string &why) { return fail(Code::invalid, "the import is refused: " + why); }
-Status not_rows() { return refused("what was decoded of it has not the form that it should have"); }
+Status not_rows() { return refused("the decoded rows are malformed"); }
 
 template <class N> void put(ByteWriter &w, N value) { w.u64(static_cast<std::uint64_t>(std::int64_t{value})); }
 template <class N> void get(ByteReader &in, N &value) { value = static_cast<N>(in.u64()); }
@@ -102,7 +102,7 @@ Result<std::string> rows_of_import(std::string_view stream) {
         put_grain(rows, *grain);
         numbers.push_back(grain->grain);
     }
-    // Of an order that is refused later nobody needs to know what it knew.
+    // Grains out of order are refused when the rows are read, so nothing needs to be known of them.
     if (!std::is_sorted(numbers.begin(), numbers.end())) numbers.assign(numbers.size(), -1);
     if (Status s = put_known(rows, head->log, std::move(numbers)); !s) return s;
     if (rows.size() > import_rows_bytes(stream.size())) return not_rows();

@@ -144,8 +144,9 @@ void set_session(Draft &d, const Caller &caller, const wire::SetSession &call) {
         return d.refuse(caller, fail(Code::session_closed, "session " + to_text(key) +
                                                                " is closed: none of its grains waits for a slot"));
     SessionInfo &info = d.info(key);
-    if (call.nice >= 0) {
-        info.seniority = seniority_of(age_in(info.seniority), call.nice);
+    const std::uint64_t seniority = call.nice < 0 ? info.seniority : seniority_of(age_in(info.seniority), call.nice);
+    if (seniority != info.seniority) {
+        info.seniority = seniority;
         recall_of(d, key);
         for (const auto &[shape, queue] : session->ready)
             d.follow_up(PlaceGrain{{key, queue.grains.begin()->second}});

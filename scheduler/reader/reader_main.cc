@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "daemon/log.h"
 #include "daemon/privileges.h"
 #include "scheduler/reader/reader.h"
@@ -29,14 +30,6 @@ std::string receive_stream(int socket, std::uint64_t bytes) {
     return stream;
 }
 
-void send_back(int socket, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t n = ::write(socket, bytes.data(), bytes.size());
-        if (n <= 0) ::_exit(1);
-        bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
-}
-
 [[noreturn]] void decode_here(int socket, std::uint64_t bytes) {
     if (!fence_decoder(socket, bytes)) ::_exit(2);
     Result<std::string> rows = fail(Code::limit, "the import is refused: decoding it takes more memory than a process "
@@ -46,9 +39,8 @@ void send_back(int socket, std::string_view bytes) {
     } catch (const std::bad_alloc &) {  // said already
     }
     const std::string &words = rows ? *rows : rows.status().text;
-    send_back(socket, envelope_head(rows.status().code, words.size()));
-    send_back(socket, words);
-    ::_exit(0);
+    const bool sent = write_all(socket, envelope_head(rows.status().code, words.size())) && write_all(socket, words);
+    ::_exit(sent ? 0 : 1);
 }
 
 class Decoders {
@@ -90,7 +82,7 @@ private:
 
 Status settle_reader(int &socket) {
     if (Status s = settle_side_process(socket, "dcs_reader"); !s) return s;
-    std::signal(SIGCHLD, SIG_DFL);  // whoever started the scheduler may not want to know of its children; this does
+    std::signal(SIGCHLD, SIG_DFL);  // it may be inherited as ignored, and then there is no exit status to collect
     // A service manager may have the scheduler ended last when memory is short. That is not meant for decoders.
     if (const Fd last{::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC)}; last)
         if (::write(last.get(), "0", 1) != 1) log_debug("decoders are ended when the scheduler is");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <set>
 
 #include "base/confinement.h"
@@ -15,8 +16,6 @@
 
 namespace dcs::shell {
 namespace {
-
-const std::string unknown_setting = "unknown setting `";
 
 constexpr std::int32_t max_slots = limits::host_slots;
 constexpr double max_seconds = 1e9;
@@ -69,8 +68,9 @@ std::string read_addresses(std::string_view key, std::string_view text, std::vec
     return addresses.size() <= max_addresses ? "" : std::string(key) + " has more than 8 addresses";
 }
 
-std::string read_field(std::string_view key, std::string_view value, const HostClasses &classes,
-                       core::HostConfig &host) {
+// What is wrong with the value; nothing if there is no such setting.
+std::optional<std::string> read_field(std::string_view key, std::string_view value, const HostClasses &classes,
+                                      core::HostConfig &host) {
     if (key == "class") return read_class(value, classes, host.host_class);
     if (key == "binary") {
         host.binary_class = std::string(value);
@@ -110,7 +110,7 @@ std::string read_field(std::string_view key, std::string_view value, const HostC
         if (rungs) host.require_confinement = *rungs;
         return rungs ? "" : std::string(key) + ": " + rungs.status().text;
     }
-    return unknown_setting + std::string(key) + "`";
+    return std::nullopt;
 }
 
 // "" or what is wrong with the line.
@@ -125,8 +125,9 @@ std::string read_line(const Words &words, const HostClasses &classes, core::Host
             return "`" + std::string(words[i]) + "` must have the form name=value";
         const std::string_view key = words[i].substr(0, equals);
         if (!seen.insert(key).second) return "`" + std::string(key) + "` occurs twice";
-        if (std::string wrong = read_field(key, words[i].substr(equals + 1), classes, host); !wrong.empty())
-            return wrong;
+        const auto wrong = read_field(key, words[i].substr(equals + 1), classes, host);
+        if (!wrong) return "unknown setting `" + std::string(key) + "`";
+        if (!wrong->empty()) return *wrong;
     }
     const bool other = std::any_of(seen.begin(), seen.end(), [](auto key) { return key != "role" && key != "users"; });
     if (std::find(words.begin(), words.end(), "role=backup") != words.end()) {
@@ -147,10 +148,9 @@ std::string read_classes(const Words &words, HostClasses &classes) {
         const std::size_t equals = std::min(words[i].find('='), words[i].size());
         HostClass fresh{std::string(words[i].substr(0, equals)), 0};
         core::HostConfig unused;
-        const std::string setting = read_field(fresh.name, "", classes, unused);
         if (equals == words[i].size() || !is_class_name(fresh.name))
             return "`" + std::string(words[i]) + "` does not name a mask, as gpu=0x4 does";
-        if (setting.rfind(unknown_setting, 0) != 0)
+        if (read_field(fresh.name, "", classes, unused))
             return "`" + fresh.name + "` is a setting of hosts: no host can have the name `class`";
         const auto same = [&](const HostClass &c) { return c.name == fresh.name; };
         if (std::any_of(classes.begin(), classes.end(), same)) return "class " + fresh.name + " is declared twice";

@@ -75,11 +75,11 @@ void Imports::came(std::uint64_t id, Result<std::string> rows) {
 }
 
 const std::string &Imports::whose() const {
-    static const std::string nobody;
+    static const std::string none;
     const auto came = [](const auto &entry) { return entry.second.front().came(); };
     auto next = std::find_if(of_user_.upper_bound(last_), of_user_.end(), came);
     if (next == of_user_.end()) next = std::find_if(of_user_.begin(), of_user_.end(), came);
-    return next == of_user_.end() ? nobody : next->first;
+    return next == of_user_.end() ? none : next->first;
 }
 
 Imports::Read Imports::result_of(Job &job, const core::State &state) {

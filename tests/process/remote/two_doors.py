@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A scheduler with a door for grain servers and another for control programs: each kind of host is told its own, works by it,
-and gets nowhere by the other."""
+"""A scheduler with a door for grain servers and another for control programs: each kind of host gets the address of its
+own door, works through it, and is refused at the other."""
 import os
 import re
 

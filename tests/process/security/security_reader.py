@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""An import is decoded by a process without rights: what the kernel says of it; that nobody waits for one that stands still;
-and that its death, or garbage, is an error for the user who sent the stream and for nobody else. Needs root."""
+"""An import is decoded by a process without rights: the rights that the kernel reports for it. A stopped
+decoder delays no other user, and its death, or garbage, is an error only for the user who sent the stream. Needs root."""
 import os
 import random
 import re
@@ -102,7 +102,7 @@ def test_nobody_waits(scheduler, stream):
     news.upload(stream)
     news.order_import(1, stream)
     assert news.hear()[0] == DONE  # a decoder of its own
-    wait_for("somebody else to be served", lambda: len(onlooker.times) > 20)
+    wait_for("another user to be served", lambda: len(onlooker.times) > 20)
     onlooker.worst()
     assert status(pid, "State").startswith("T")
     games.socket.close()  # who leaves is not waited for either
@@ -149,7 +149,7 @@ def test_garbage(scheduler, stream):
     assert kind == ERROR and b"the scheduler's reader is gone" in answer, answer
     onlooker = Onlooker(scheduler.path)
     onlooker.start()
-    wait_for("somebody else to be served", lambda: len(onlooker.times) > 20)
+    wait_for("another user to be served", lambda: len(onlooker.times) > 20)
     onlooker.worst()
     scheduler.stop()
     print("without its reader the scheduler serves all but imports")
