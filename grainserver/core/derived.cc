@@ -15,6 +15,7 @@ Instant deadline_of(const Grain &g) {
     Instant at = std::min(g.act_at, g.content.keep_again);
     if (g.phase == Phase::running) at = std::min({at, g.answer_at, g.signal_at, g.look_at, g.wall_at});
     if (g.phase == Phase::queued && g.written) at = std::min({at, g.give_up_start, g.retry_start});
+    if (g.phase == Phase::starting) at = std::min(at, g.give_up_start);
     return at;
 }
 

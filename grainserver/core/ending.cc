@@ -58,7 +58,11 @@ void withdraw(Turn &t, const wire::Withdraw &w) {
                                            "withdrawn before it ran: " + w.reason}});
         return;
     }
-    if (w.only_if_waiting && !planted("server.calls_back_started")) return;
+    if (w.only_if_waiting && !planted("server.calls_back_started")) {
+        if (waits_there(t.state, *g) && g->ending == Ending::none)
+            call_back(t, id, *g, Code::refused, "withdrawn before it ran: " + w.reason);
+        return;
+    }
     if (g->phase == Phase::ended || g->ending != Ending::none) return;
     t.log(Level::info, to_text(id) + " is withdrawn: " + w.reason);
     ask_to_end(t, id, *g, w.reason);
@@ -71,6 +75,7 @@ void ask_to_end(Turn &t, const GrainId &id, Grain &g, const std::string &reason,
     g.reason = reason;
     g.given_back = given_back;
     t.emit(WriteEnding{id, Ending::asked, reason, 0, given_back});
+    if (waits_there(t.state, g)) t.emit(RecallGrain{id});
     repeat_ending(t, id, g);
 }
 
@@ -119,6 +124,7 @@ void discard(Turn &t, const GrainId &id, const std::string &reason) {
     g->limit_signal = 0;
     g->outstanding.reset();
     t.emit(WriteEnding{id, Ending::discard, reason});
+    if (waits_there(t.state, *g)) t.emit(RecallGrain{id});
     repeat_ending(t, id, *g);
 }
 
@@ -154,6 +160,7 @@ void exited(Turn &t, const GrainExited &x) {
     }
     DCS_REQUIRE(!g->exit, "a grain ends once");
     g->phase = Phase::ended;
+    g->called_back.reset();
     g->exit = x.facts;
     take_limit(t, x.id, *g);
     g->cpu_us = std::max(g->cpu_us, x.facts.usage.user_us + x.facts.usage.system_us);

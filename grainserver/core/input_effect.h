@@ -36,11 +36,12 @@ struct LinkClosed { std::string why; };
 struct FromScheduler { wire::AnyMessage message; };    // or from the backup: from the link's peer
 struct LaunchWritten { GrainId id; };
 struct LaunchUnwritten { GrainId id; Code code = Code::io_error; std::string text; };
-struct LauncherUp {};
+struct LauncherUp { bool queues = false; };
 struct LauncherDown {};
 struct GrainProved { GrainId id; };                  // it can be started
 struct GrainStarted { GrainId id; };
 struct StartFailed { GrainId id; Code code = Code::io_error; bool again = false; std::string text; };
+struct GrainRecalled { GrainId id; };                // the launcher has not started it, and will not
 struct GrainExited { GrainId id; ExitFacts facts; };
 struct Looked { GrainId id; DirFacts facts; };
 struct ReportUnsendable {                            // no part of it was sent
@@ -60,10 +61,10 @@ struct OutputsUnkept { GrainId id; Code code = Code::io_error; std::string text;
 struct PieceUnreadable { std::string digest, text; };
 struct Watched { HostSample host; std::map<GrainId, GrainSample> grains; };
 struct Tick {};
-using Input = std::variant<Began, Adopted, LinkOpened, LinkClosed, FromScheduler, LaunchWritten, LaunchUnwritten,
-    LauncherUp, LauncherDown, GrainProved, GrainStarted, StartFailed, GrainExited, Looked, ReportUnsendable, Gauged,
-    FilesPlaced, FilesMissing, FilesUnplaced, PieceKept, PieceUnkept, OutputsKept, OutputsUnkept, PieceUnreadable,
-    Watched, Tick>;
+using Input = std::variant<Began, Adopted, LinkOpened, LinkClosed, FromScheduler, LaunchWritten,
+    LaunchUnwritten, LauncherUp, LauncherDown, GrainProved, GrainStarted, StartFailed, GrainRecalled,
+    GrainExited, Looked, ReportUnsendable, Gauged, FilesPlaced, FilesMissing, FilesUnplaced, PieceKept,
+    PieceUnkept, OutputsKept, OutputsUnkept, PieceUnreadable, Watched, Tick>;
 
 // ---- effects ------------------------------------------------------------------------------
 struct Connect { Peer to = Peer::scheduler; };       // answered by LinkOpened or LinkClosed
@@ -71,7 +72,10 @@ struct Disconnect {};                                // not answered
 struct Send { wire::AnyMessage message; };
 struct WriteLaunch { GrainId id; wire::Launch launch; };  // answered by LaunchWritten or LaunchUnwritten
 struct ProveGrain { GrainId id; };                   // answered by GrainProved or StartFailed
-struct StartGrain { GrainId id; };                   // answered by GrainStarted or StartFailed
+// Answered by GrainStarted or StartFailed, from a launcher that queues when there is a slot. `first`: before all others
+// that wait there. Asked again, it says the present number of slots.
+struct StartGrain { GrainId id; bool first = false; };
+struct RecallGrain { GrainId id; };                  // answered by GrainRecalled or GrainStarted
 struct CheckpointSignal { GrainId id; };
 struct ThrashSignal { GrainId id; };
 struct TerminateGrain { GrainId id; };
@@ -120,8 +124,9 @@ struct SetLogLevel { std::string level; };
 enum class Level : std::uint8_t { debug, info, warning, error };
 // `always`: also to the process that started the server, even if logging is off.
 struct Log { Level level = Level::info; std::string text; bool always = false; };
-using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, StartGrain, CheckpointSignal,
-    ThrashSignal, TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, PlaceFiles,
-    KeepPiece, DropPieces, KeepOutputs, SendPiece, PeekOutput, WatchHost, Gauge, SaveConfig, SetLogLevel, Log>;
+using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, StartGrain, RecallGrain,
+    CheckpointSignal, ThrashSignal, TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look,
+    SendReport, PlaceFiles, KeepPiece, DropPieces, KeepOutputs, SendPiece, PeekOutput, WatchHost, Gauge,
+    SaveConfig, SetLogLevel, Log>;
 
 }  // namespace dcs::server

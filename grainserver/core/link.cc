@@ -104,7 +104,8 @@ void configured(Turn &t, const wire::Configure &c) {
                                 ", but this server has worked for epoch " + std::to_string(s.epoch) +
                                 ", so its state is out of date: a copy of it was promoted since then (if this is a new "
                                 "pool, remove `configured` from this server's directory while it is stopped)");
-    const bool changed = interval != s.interval || slots != s.slots || c.epoch != s.epoch || s.backup_number != 0;
+    const bool slots_changed = slots != s.slots;
+    const bool changed = interval != s.interval || slots_changed || c.epoch != s.epoch || s.backup_number != 0;
     s.interval = interval;
     s.slots = slots;
     s.epoch = c.epoch;
@@ -117,6 +118,7 @@ void configured(Turn &t, const wire::Configure &c) {
     s.told_down = false;
     call_in(t, false);  // not at the end of a slice
     tell_staged(t);
+    if (slots_changed && t.state.launcher_queues) hand_again(t);
     start_queued(t);
 }
 

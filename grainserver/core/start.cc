@@ -105,7 +105,19 @@ void proved(Turn &t, const GrainId &id) {
 
 void tell_staged(Turn &t) {
     for (const auto &[id, g] : t.state.grains)
-        if (g.phase == Phase::queued && g.staged) answer_staged(t, id);
+        if (g.staged && (g.phase == Phase::queued || waits_there(t.state, g))) answer_staged(t, id);
+}
+
+// A launcher that queues answers when it has started the grain, or not at all.
+void call_back(Turn &t, const GrainId &id, Grain &g, Code code, const std::string &text) {
+    if (g.called_back) return;
+    g.called_back = CalledBack{code, text};
+    g.give_up_start = Instant::never();
+    t.emit(RecallGrain{id});
+}
+
+bool waits_there(const State &state, const Grain &g) {
+    return g.phase == Phase::starting && state.launcher_up && state.launcher_queues;
 }
 
 // A withdrawn grain may still be exiting after its slot has been assigned to another.
@@ -113,12 +125,13 @@ void start_queued(Turn &t) {
     if (!t.state.launcher_up) return;
     settle(t);
     const Derived &d = t.state.derived;
-    while (d.processes < t.state.slots && !d.queue.empty()) {
+    const int most = t.state.launcher_queues ? t.state.slots * (1 + queued_there) : t.state.slots;
+    while (d.processes < most && !d.queue.empty()) {
         const GrainId id = d.queue.begin()->second;
         Grain *g = t.find(id);
         DCS_REQUIRE(g != nullptr && g->written, "queued grains exist and are complete");
         g->phase = Phase::starting;
-        t.emit(StartGrain{id});
+        t.emit(StartGrain{id, g->staged});
         settle(t);
     }
 }
@@ -128,6 +141,7 @@ void started(Turn &t, const GrainId &id) {
     if (g == nullptr || g->phase != Phase::starting) return;
     DCS_REQUIRE(g->written && !g->exit, "only a complete grain that has not ended is started");
     g->phase = Phase::running;
+    g->called_back.reset();
     g->give_up_start = Instant::never();
     g->look_at = t.now + look_interval(t.state);
     g->wall_at = wall_end(*g, t.now);
@@ -136,7 +150,8 @@ void started(Turn &t, const GrainId &id) {
     DCS_REQUIRE(g->phase == Phase::running && g->wall_at >= t.now, "the time limit starts with the run");
     // While others wait here, most grains are short: the report of one that has ended states as much.
     settle(t);
-    g->answer_at = t.state.derived.queue.empty() ? t.now : t.now + answer_later;
+    const bool others = !t.state.derived.queue.empty() || t.state.derived.processes > t.state.slots;
+    g->answer_at = others ? t.now + answer_later : t.now;
     answer_started(t, id, *g);
     t.touched.push_back(id);
     repeat_ending(t, id, *g);
@@ -155,16 +170,46 @@ void start_failed(Turn &t, const StartFailed &x) {
     if (g->phase != Phase::starting) return;
     if (g->ending != Ending::none) return drop_unstarted(t, x.id, Code::refused, "withdrawn: " + g->reason);
     if (!x.again) return drop_unstarted(t, x.id, x.code, x.text);
+    if (g->called_back) return recalled(t, x.id);
     g->phase = Phase::queued;
     g->retry_start = t.now + slot_retry;
     if (t.now >= g->give_up_start) drop_unstarted(t, x.id, x.code, x.text);
 }
 
-void launcher_up(Turn &t) {
+void recalled(Turn &t, const GrainId &id) {
+    Grain *g = t.find(id);
+    if (g == nullptr || g->phase != Phase::starting) return;
+    DCS_REQUIRE(!g->exit, "a grain that has not started has not ended");
+    if (g->ending != Ending::none) return drop_unstarted(t, id, Code::refused, "withdrawn: " + g->reason);
+    if (g->called_back) {
+        const CalledBack why = *g->called_back;
+        drop_unstarted(t, id, why.code, why.text);
+        return start_queued(t);
+    }
+    g->phase = Phase::queued;
+    g->give_up_start = give_up_at(t, *g);
+    start_queued(t);
+}
+
+void hand_again(Turn &t) {
+    if (!t.state.launcher_up) return;
+    std::map<std::pair<bool, std::uint64_t>, GrainId> in_order;
+    for (const auto &[id, g] : t.state.grains)
+        if (g.phase == Phase::starting) in_order.emplace(std::pair{!g.staged, g.order}, id);
+    for (const auto &[place, id] : in_order) {
+        const Grain &g = *t.find(id);
+        const bool unwanted = g.called_back || g.ending != Ending::none;
+        if (unwanted && t.state.launcher_queues) t.emit(RecallGrain{id});
+        else t.emit(StartGrain{id});
+    }
+}
+
+void launcher_up(Turn &t, bool queues) {
     t.state.launcher_up = true;
+    t.state.launcher_queues = queues;
+    hand_again(t);
     t.for_each([&](const GrainId &id, Grain &g) {
-        if (g.phase == Phase::starting) t.emit(StartGrain{id});
-        else if (to_be_proved(g)) t.emit(ProveGrain{id});
+        if (to_be_proved(g)) t.emit(ProveGrain{id});
         else repeat_ending(t, id, g);
     });
     start_queued(t);
@@ -174,14 +219,22 @@ void drop_queued(Turn &t, const std::string &why) {
     std::vector<GrainId> queued;
     for (const auto &[id, g] : t.state.grains)
         if (g.phase == Phase::queued && g.written) queued.push_back(id);
-    for (const GrainId &id : queued) drop_unstarted(t, id, Code::limit, "this host accepts no grains now: " + why);
+    const std::string text = "this host accepts no grains now: " + why;
+    for (const GrainId &id : queued) drop_unstarted(t, id, Code::limit, text);
+    t.for_each([&](const GrainId &id, Grain &g) {
+        if (waits_there(t.state, g) && g.ending == Ending::none) call_back(t, id, g, Code::limit, text);
+    });
 }
 
 void queue_tick(Turn &t) {
     std::vector<GrainId> late;
     t.for_each([&](const GrainId &id, Grain &g) {
         if (t.now >= g.retry_start) g.retry_start = Instant::never();
-        if (g.phase == Phase::queued && g.written && t.now >= g.give_up_start) late.push_back(id);
+        if (t.now < g.give_up_start) return;
+        if (g.phase == Phase::queued && g.written) late.push_back(id);
+        if (g.phase != Phase::starting) return;
+        if (waits_there(t.state, g)) call_back(t, id, g, Code::limit, "no slot became free on this host");
+        else g.give_up_start = t.now + slot_patience;  // the launcher has been asked, and will answer
     });
     for (const GrainId &id : late)
         drop_unstarted(t, id, Code::limit, t.state.launcher_up ? "no slot became free on this host"

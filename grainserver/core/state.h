@@ -43,7 +43,7 @@ struct DirFacts {
 
 enum class Phase : std::uint8_t {
     queued,    // its directory is complete or being written; tentative: being verified; waits for a slot
-    starting,  // START has been sent to the launcher
+    starting,  // the launcher has been asked to start it; with others it may wait there for a slot
     running,
     ended      // its process tree has ended; its report is due
 };
@@ -64,6 +64,9 @@ struct Outstanding {
     Instant since{};
 };
 
+// Starting: the launcher was asked for it back, and this is to be said if it has not started it.
+struct CalledBack { Code code = Code::refused; std::string text; };
+
 // What Derived holds of one grain.
 struct Marks {
     bool process = false, files = false;
@@ -80,8 +83,9 @@ struct Grain {
     bool tentative = false;              // verified before it is queued, and before others in the queue
     bool staged = false;                 // tentative: verified that it can run
     std::uint64_t order = 0;             // of arrival, for the queue
-    Instant give_up_start = Instant::never();  // queued: deadline for a free slot
+    Instant give_up_start = Instant::never();  // queued, or waiting at the launcher: deadline for a free slot
     Instant retry_start = Instant::never();    // queued: the launcher had no slot; the earliest retry
+    std::optional<CalledBack> called_back;
     std::int32_t notice = 0;             // minutes
     std::int32_t wall_s = 0;             // maximum run time; 0: no limit
     Instant wall_at = Instant::never();  // the end of that time
@@ -154,6 +158,7 @@ struct State {
     int failures = 0;         // failed connections to the scheduler in a row
     bool told_down = false;   // it is logged that the scheduler does not answer
     bool launcher_up = false;
+    bool launcher_queues = false;  // it takes more grains than there are slots, and gives them back
     Instant slice_start{}, next_call_in{};
     std::uint64_t next_order = 1;
     Courtesy courtesy;
@@ -171,6 +176,7 @@ inline constexpr Duration last_checkpoint_min = seconds(1);  // for a withdrawn 
 inline constexpr Duration last_checkpoint_max = seconds(2);  // within these bounds
 inline constexpr Duration link_patience = seconds(15);     // for a connection, and for the answer to FirstCall
 inline constexpr int tries_before_backup = 3;              // failed tries of the scheduler in a row
+inline constexpr int queued_there = 2;                     // for each slot: grains that wait at the launcher
 inline constexpr std::uint64_t in_flight_max = 128u << 20; // bytes of unanswered reports
 
 // The earliest instant at which Tick has an effect.

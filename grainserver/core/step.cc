@@ -47,11 +47,12 @@ struct Happened {
     }
     void operator()(LaunchWritten &x) { launch_written(t, x.id); }
     void operator()(LaunchUnwritten &x) { launch_unwritten(t, x); }
-    void operator()(LauncherUp &) { launcher_up(t); }
+    void operator()(LauncherUp &x) { launcher_up(t, x.queues); }
     void operator()(LauncherDown &) { t.state.launcher_up = false; }
     void operator()(GrainProved &x) { proved(t, x.id); }
     void operator()(GrainStarted &x) { started(t, x.id); }
     void operator()(StartFailed &x) { start_failed(t, x); }
+    void operator()(GrainRecalled &x) { recalled(t, x.id); }
     void operator()(GrainExited &x) { exited(t, x); }
     void operator()(Looked &x) { looked(t, std::move(x)); }
     void operator()(ReportUnsendable &x) { unsendable(t, x); }
@@ -141,6 +142,7 @@ std::string check(const State &state) {
         if (g.phase == Phase::queued && g.ending != Ending::none) return who + "a grain that never ran is being ended";
         if (g.staged && !g.tentative) return who + "it is staged without being tentative";
         if (g.phase == Phase::starting && g.tentative && !g.staged) return who + "started before it was verified";
+        if (g.phase != Phase::starting && g.called_back) return who + "called back, and not at the launcher";
         if (g.phase != Phase::running && g.wall_at != Instant::never()) return who + "its time counts without a run";
         if (g.given_back != wire::GivenBack::no && g.ending != Ending::asked && g.ending != Ending::terminated)
             return who + "given back, but not being ended for that";

@@ -80,7 +80,11 @@ void tell_staged(Turn &t);  // again, to a scheduler that may not have received 
 void started(Turn &t, const GrainId &id);
 void answer_started(Turn &t, const GrainId &id, Grain &g);
 void start_failed(Turn &t, const StartFailed &x);
-void launcher_up(Turn &t);
+void launcher_up(Turn &t, bool queues);
+void recalled(Turn &t, const GrainId &id);
+void call_back(Turn &t, const GrainId &id, Grain &g, Code code, const std::string &text);  // of the launcher
+bool waits_there(const State &state, const Grain &g);  // it may wait at the launcher
+void hand_again(Turn &t);  // to a launcher that may not have received it, or does not know the number of slots
 void queue_tick(Turn &t);
 
 // report.cc

@@ -11,9 +11,12 @@ constexpr Shape shapes[] = {
     {"LIST", false, false, false},   {"QUIT", false, false, false},   {"STARTED", true, false, false},
     {"HAVE", true, false, false},    {"PROVED", true, false, false},  {"FAILED", true, true, true},
     {"RUNNING", true, false, false}, {"END", false, false, false},    {"BUSY", false, false, false},
-    {"EXITED", true, false, false},
+    {"EXITED", true, false, false},  {"QUEUE", true, true, false},    {"FIRST", true, true, false},
+    {"RECALL", true, false, false},  {"RECALLED", true, false, false}, {"QUEUES", false, false, false},
+    {"LEFT", true, false, false},
 };
-static_assert(sizeof shapes / sizeof shapes[0] == static_cast<int>(Verb::exited) + 1);
+constexpr int last_verb = static_cast<int>(Verb::left);
+static_assert(sizeof shapes / sizeof shapes[0] == last_verb + 1);
 
 std::string_view take_word(std::string_view &rest) {
     const std::size_t space = rest.find(' ');
@@ -40,7 +43,7 @@ std::string format(const LauncherCall &call) {
 
 LauncherCall parse_call(std::string_view packet) {
     const std::string_view word = take_word(packet);
-    for (int i = 1; i <= static_cast<int>(Verb::exited); ++i) {
+    for (int i = 1; i <= last_verb; ++i) {
         const Shape &shape = shapes[i];
         if (word != shape.word) continue;
         LauncherCall call;
@@ -61,6 +64,23 @@ LauncherCall parse_call(std::string_view packet) {
         return call;
     }
     return {};
+}
+
+std::vector<LauncherCall> parse_calls(std::string_view packet) {
+    std::vector<LauncherCall> calls;
+    for (;;) {
+        const std::size_t end = packet.find('\0');
+        calls.push_back(parse_call(packet.substr(0, end)));
+        if (end == std::string_view::npos) return calls;
+        packet.remove_prefix(end + 1);
+    }
+}
+
+bool add_call(std::string &packet, const std::string &call) {
+    if (packet.empty()) packet = call;
+    else if (packet.size() + 1 + call.size() > launcher_packet_max) return false;
+    else packet.append(1, '\0').append(call);
+    return true;
 }
 
 }  // namespace dcs::files

@@ -38,12 +38,12 @@ void write_pid_file(const Plan &plan) noexcept {
     char text[128];
     if (!read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
     const std::size_t length = files::format_pid(text, sizeof text, self.pid, self.start_time, plan.boot_id);
-    const int fd = ::openat(plan.grain, "pid.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    // As files::write_record(). After a failure the launcher removes the file.
+    const int fd = ::openat(plan.grain, files::pid_name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);
     errno = ENOSPC;  // a short write
     if (::write(fd, text, length) != static_cast<ssize_t>(length)) give_up(plan, Step::pid_file, errno);
     ::close(fd);
-    if (::renameat(plan.grain, "pid.tmp", plan.grain, files::pid_name) != 0) give_up(plan, Step::pid_file, errno);
 }
 
 // From linux/ioprio.h, which newer C++ compilers reject (a parameter named `class`).
@@ -140,14 +140,30 @@ void see_program(const Plan &plan) noexcept {
     if (::faccessat(AT_FDCWD, plan.program, X_OK, AT_EACCESS) != 0) give_up(plan, Step::exec, errno);
 }
 
+// To make a file takes the kernel longer than all else here. -1: it is not as the earlier grain found it.
+int open_emptied(const Plan &plan, const char *name) noexcept {
+    const int fd = ::openat(plan.room, name, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return -1;
+    struct stat st{};
+    const bool same = ::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_uid == ::geteuid() &&
+                      (st.st_mode & 07777) == 0600;
+    const bool empty = same && (st.st_size == 0 || ::ftruncate(fd, 0) == 0);
+    if (empty && ::fcntl(fd, F_SETFL, O_APPEND) == 0) return fd;
+    ::close(fd);
+    return -1;
+}
+
 // With the grain's own rights, because other processes of its user may have changed its room.
 void open_streams(const Plan &plan) noexcept {
     const int in = ::openat(plan.room, files::input_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (in < 0 || ::fcntl(in, F_SETFL, 0) != 0 || ::dup2(in, 0) < 0) give_up(plan, Step::streams, errno);
     int to = 1;
     for (const char *name : {plan.out, plan.err}) {
-        ::unlinkat(plan.room, name, 0);  // left by prove_grain
-        const int fd = ::openat(plan.room, name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        int fd = plan.used_again ? open_emptied(plan, name) : -1;
+        if (fd < 0) {
+            ::unlinkat(plan.room, name, 0);  // left by prove_grain
+            fd = ::openat(plan.room, name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        }
         if (fd < 0 || ::dup2(fd, to++) < 0) give_up(plan, Step::streams, errno);
     }
 }

@@ -17,6 +17,7 @@ struct Failure { Step step; std::int32_t error; There program; };
 struct Plan {
     int grain = -1, room = -1, report = -1;
     const char *out = nullptr, *err = nullptr;  // names of its output files
+    bool used_again = false;           // an earlier grain of this account, of which no process is left, had the room
     const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
     const char *runner = nullptr;  // executed instead of the program, which is among its arguments
     char *const *argv = nullptr;

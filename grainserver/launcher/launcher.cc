@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/planted.h"
 #include "base/require.h"
 #include "grainserver/files/program_mark.h"
 #include "grainserver/launcher/grain_processes.h"
@@ -70,7 +71,7 @@ Status Launcher::open(const LauncherOptions &options) {
     if (!grains) return grains.status();
     grains_fd_ = std::move(*grains);
     const std::string slots = options.slots.empty() ? directory_ + "/" + files::slots_folder : options.slots;
-    place_ = Place{base_.get(), grains_fd_.get(), path_, slots, boot_id(), &leaves_, &keeper_};
+    place_ = Place{base_.get(), grains_fd_.get(), path_, slots, boot_id(), &leaves_, &keeper_, &prepared_};
     struct stat st{};
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
@@ -131,8 +132,8 @@ void Launcher::bury_the_dead() {
         for (const std::string &dir : *dirs) {
             const Result<Fd> grain = open_directory(grains_fd_.get(), dir);
             if (!grain) continue;
-            const bool ended = file_exists(grain->get(), files::exit_name);
-            if (file_exists(grain->get(), files::pid_name) && !ended) bury(dir, grain->get());
+            const bool ended = files::has_record(grain->get(), files::exit_name);
+            if (files::has_record(grain->get(), files::pid_name) && !ended) bury(dir, grain->get());
         }
     for (const std::string &leaf : leaves)
         if (!cgroups_.remove(leaf)) stale_leaves_.insert(leaf);
@@ -163,6 +164,7 @@ void Launcher::wait_once(Instant now) {
     else if (spares_until_ == Instant::never()) spares_until_ = now + spares_last;
     const Instant next = std::min({next_watch_, leftovers_.next(), spares_until_});
     if (next != Instant::never()) wait = std::clamp(next - now, milliseconds(0), wait);
+    if (may_start_queued()) wait = std::clamp(next_queue_try_ - now, milliseconds(0), wait);
     DCS_REQUIRE(wait.ns >= 0, "the time-out of poll is not negative");
     const int n = ::poll(fds.data(), fds.size(), static_cast<int>((wait.ns + 999'999) / 1'000'000));
     if (n < 0) return;
@@ -183,6 +185,8 @@ void Launcher::wait_once(Instant now) {
     if (may_begin_sessions && now >= next_lower_) lower_sessions(now);
     if (boot_clock() >= next_watch_) watch(boot_clock());
     if (boot_clock() >= leftovers_.next()) clear_leftovers(boot_clock());
+    start_queue(boot_clock());
+    send_answers();
     struct stat st{};
     if (n == 0 && grains_.empty() && ::fstat(base_.get(), &st) == 0 && st.st_nlink == 0) ended_ = true;
 }
@@ -222,6 +226,10 @@ void Launcher::accept_peer() {
 void Launcher::drop_peer(int fd) {
     DCS_REQUIRE(std::count(peers_.begin(), peers_.end(), fd) == 1, "a connection is closed once");
     peers_.erase(std::remove(peers_.begin(), peers_.end(), fd), peers_.end());
+    answers_.erase(fd);
+    // A server that connects reads the directories, and must know that nothing else is started meanwhile.
+    if (!planted("launcher.queue_outlives_server"))
+        std::erase_if(queue_, [&](const Queued &waits) { return waits.peer == fd; });
     ::close(fd);
 }
 
@@ -233,14 +241,35 @@ void Launcher::read_peer(std::size_t index) {
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n <= 0) return drop_peer(peer);
     packet.resize(static_cast<std::size_t>(n));
-    handle(peer, files::parse_call(packet));
+    for (const files::LauncherCall &call : files::parse_calls(packet)) {
+        if (std::count(peers_.begin(), peers_.end(), peer) == 0) return;
+        handle(peer, call);
+    }
 }
 
-void Launcher::send_to(int peer, const files::LauncherCall &call) {
-    const std::string packet = files::format(call);
+void Launcher::send_packet_to(int peer, const std::string &packet) {
     if (::send(peer, packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
     // A server that has stopped reading connects again and reads the directories.
     ::shutdown(peer, SHUT_RDWR);
+}
+
+void Launcher::send_to(int peer, const files::LauncherCall &call) {
+    const std::string text = files::format(call);
+    const auto several = answers_.find(peer);
+    if (several == answers_.end()) return send_packet_to(peer, text);
+    if (files::add_call(several->second, text)) return;
+    send_packet_to(peer, several->second);
+    several->second = text;
+}
+
+void Launcher::send_answers() {
+    for (auto &[peer, packet] : answers_) {
+        if (packet.empty()) continue;
+        failpoint("launcher.answers.before_send");
+        send_packet_to(peer, packet);
+        failpoint("launcher.answers.after_send");
+        packet.clear();
+    }
 }
 
 void Launcher::handle(int peer, const files::LauncherCall &call) {
@@ -249,6 +278,9 @@ void Launcher::handle(int peer, const files::LauncherCall &call) {
     const bool lives = found != grains_.end() && !found->second.first_process_ended;
     switch (call.verb) {
     case Verb::start: return start(peer, call);
+    case Verb::queue:
+    case Verb::first: return queue(peer, call);
+    case Verb::recall: return recall(peer, call.dir);
     case Verb::prove: return prove(peer, call);
     case Verb::signal:
         if (lives && call.number > 0 && call.number < 64) ::kill(found->second.pid, call.number);
@@ -264,49 +296,10 @@ void Launcher::handle(int peer, const files::LauncherCall &call) {
         return;
     case Verb::list: return list(peer);
     case Verb::quit:
-        if (grains_.empty()) ended_ = true;
-        return send_to(peer, {grains_.empty() ? Verb::end : Verb::busy});
+        if (grains_.empty() && queue_.empty()) ended_ = true;
+        return send_to(peer, {ended_ ? Verb::end : Verb::busy});
     default: return drop_peer(peer);
     }
-}
-
-void Launcher::start(int peer, const files::LauncherCall &call) {
-    files::LauncherCall answer;
-    answer.dir = call.dir;
-    if (stopping_) {
-        answer.verb = files::Verb::failed;
-        answer.number = static_cast<int>(Code::refused);
-        answer.text = "the launcher of this host is being stopped";
-        return send_to(peer, answer);
-    }
-    keep_keeper();
-    StartOutcome outcome = start_grain(place_, call.dir, call.number);
-    switch (outcome.kind) {
-    case StartOutcome::Kind::have_it: answer.verb = files::Verb::have; break;
-    case StartOutcome::Kind::failed:
-        answer.verb = files::Verb::failed;
-        answer.number = static_cast<int>(outcome.code);
-        answer.again = outcome.again;
-        answer.text = outcome.text;
-        break;
-    case StartOutcome::Kind::started: {
-        answer.verb = files::Verb::started;
-        DCS_REQUIRE(outcome.pid > 1 && outcome.slot.held(), "a grain that was started has a process and a slot");
-        Running &grain = grains_[call.dir];
-        grain.pid = outcome.pid;
-        grain.slot = std::move(outcome.slot);
-        grain.low_priority = lower_session_priority(grain.pid);
-        grain.limits = outcome.limits;
-        grain.account = outcome.account;
-        grain.in_group = outcome.leaf.there;
-        grain.leaf = std::move(outcome.leaf);
-        next_watch_ = std::min(next_watch_, boot_clock() + look_often);
-        break;
-    }
-    }
-    failpoint("launcher.start.before_answer");
-    send_to(peer, answer);
-    failpoint("launcher.start.after_answer");
 }
 
 void Launcher::prove(int peer, const files::LauncherCall &call) {
@@ -318,7 +311,6 @@ void Launcher::prove(int peer, const files::LauncherCall &call) {
     answer.text = outcome.text;
     failpoint("launcher.prove.before_answer");
     send_to(peer, answer);
-    failpoint("launcher.prove.after_answer");
 }
 
 // Replaces the keeper if it has ended. The new one takes all slots before anything else happens.
@@ -337,6 +329,7 @@ void Launcher::keep_keeper() {
 }
 
 void Launcher::list(int peer) {
+    send_to(peer, {files::Verb::queues});
     for (const auto &[dir, grain] : grains_) send_to(peer, {files::Verb::running, dir});
     send_to(peer, {files::Verb::end});
 }

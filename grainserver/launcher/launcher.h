@@ -3,6 +3,7 @@
 // restart, so that no exit status is lost; it handles directories and processes, and does not know
 // sessions, schedulers or networks.
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -19,6 +20,7 @@
 #include "grainserver/launcher/new_sessions.h"
 #include "grainserver/launcher/grain_processes.h"
 #include "grainserver/launcher/leftovers.h"
+#include "grainserver/launcher/prepared.h"
 #include "grainserver/launcher/start_grain.h"
 #include "locks/dcs_atoms.h"
 
@@ -44,6 +46,7 @@ private:
         locks::Slots slot;
         bool first_process_ended = false;  // a zombie that keeps its pid; `exit` has its status
         Instant unclear_until{};  // ended: until then a stray without environment may be in an exec
+        bool alone = false;  // ended, and certainly no process of it is left
         bool stopped_by_us = false;
         bool low_priority = false;
         files::ExitRecord exit;
@@ -63,8 +66,18 @@ private:
     void accept_peer();
     void read_peer(std::size_t index);
     void handle(int peer, const files::LauncherCall &call);
-    void start(int peer, const files::LauncherCall &call);
     void prove(int peer, const files::LauncherCall &call);
+    // queue.cc
+    struct Queued { std::string dir; int peer = -1; };
+    void start(int peer, const files::LauncherCall &call);
+    void queue(int peer, const files::LauncherCall &call);
+    void recall(int peer, const std::string &dir);
+    StartOutcome try_start(const std::string &dir, int limit, HeldSlot &held);
+    void hand_on(HeldSlot held);
+    void release(HeldSlot held);
+    void start_queue(Instant now);
+    bool may_start_queued() const;
+    void refuse_queue();
     void list(int peer);
     void on_signals();
     void look_at_children();
@@ -104,6 +117,8 @@ private:
     void clear_leftovers(Instant now);
     void drop_peer(int fd);
     void send_to(int peer, const files::LauncherCall &call);
+    void send_packet_to(int peer, const std::string &packet);
+    void send_answers();
 
     std::string directory_, path_;  // DIR, DIR/grains; both absolute
     Place place_;
@@ -113,7 +128,12 @@ private:
     locks::AdaptiveLock lock_;
     Fd base_, grains_fd_, listener_, signals_;
     std::vector<int> peers_;
+    std::map<int, std::string> answers_;  // to peers that take several in a packet
     Grains grains_;
+    std::deque<Queued> queue_;
+    int slot_limit_ = 0;           // as of the last QUEUE or FIRST
+    Instant next_queue_try_{};     // a slot could not be had
+    Prepared prepared_;
     bool ended_ = false, stopping_ = false;
     Instant kill_at_ = Instant::never(), leave_at_ = Instant::never();
     NewSessions new_sessions_;

@@ -35,17 +35,24 @@ struct Kept {
     std::map<std::string, Slot> slots;
     std::set<std::string> leaves;  // that grains of this launcher have had
 
-    // Handles "hold <dir> <leaf>" with a descriptor, or "drop <dir>". False: the launcher has ended.
+    // Handles "hold <dir> <leaf>" with a descriptor, "next <dir>/<dir> <leaf>" when the slot of one grain becomes that
+    // of another, or "drop <dir>". False: the launcher has ended.
     bool take_call() {
         Fd slot;
         const auto packet = receive_packet(socket, packet_max, slot);
         if (!packet) return false;
         const std::string word = packet->substr(0, 5), rest = packet->substr(word.size());
-        const std::string dir = rest.substr(0, rest.find(' '));
+        std::string dir = rest.substr(0, rest.find(' '));
         const std::string leaf = rest.substr(std::min(dir.size() + 1, rest.size()));
+        if (word == "next ") {
+            const std::string from = dir.substr(0, dir.find('/'));
+            dir.erase(0, from.size() + 1);
+            slot = std::move(slots[from].lock);
+            slots.erase(from);
+        }
         if (leaves.size() >= leaves_max) leaves.clear();
         if (!leaf.empty()) leaves.insert(leaf);
-        if (word == "hold " && slot) slots[dir] = {std::move(slot), leaf};
+        if (word != "drop " && slot) slots[dir] = {std::move(slot), leaf};
         else slots.erase(dir);
         if (word == "drop ") (void)!::send(socket, "ok", 2, MSG_NOSIGNAL | MSG_DONTWAIT);
         return true;
@@ -133,6 +140,13 @@ bool SlotKeeper::hold(const std::string &dir, const std::string &leaf, int slot)
     const std::string text = "hold " + dir + (leaf.empty() ? "" : " " + leaf);
     DCS_REQUIRE(slot >= 0 && text.size() <= packet_max, "the call has a slot and fits a packet");
     return known(socket_ && send_packet(socket_.get(), text, slot, MSG_DONTWAIT));
+}
+
+// The slot is held throughout, so nothing waits for an answer.
+bool SlotKeeper::hand_on(const std::string &from, const std::string &dir, const std::string &leaf) {
+    const std::string text = "next " + from + "/" + dir + (leaf.empty() ? "" : " " + leaf);
+    DCS_REQUIRE(text.size() <= packet_max, "the call fits a packet");
+    return known(socket_ && ::send(socket_.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0);
 }
 
 bool SlotKeeper::drop(const std::string &dir) {

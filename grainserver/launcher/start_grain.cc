@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/failpoint.h"
+#include "base/planted.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/owner_rules.h"
@@ -149,7 +150,7 @@ struct StartMaterial {
     std::vector<std::string> words, env;
     std::vector<char *> argv_list, env_list;
     Leaf leaf;
-    files::Confinement confinement;
+    const files::Confinement *confinement = nullptr;
     std::vector<int> joins;
     Plan plan;
 };
@@ -162,6 +163,7 @@ void fill_plan(StartMaterial &p, const Place &place, const Fd &grain, const file
     Plan &plan = p.plan;
     plan.grain = grain.get();
     plan.room = p.room.fd.get();
+    plan.used_again = file_exists(grain.get(), files::pid_name);
     plan.out = p.out.c_str();
     plan.err = p.err.c_str();
     plan.directory = launch.directory.empty() ? nullptr : launch.directory.c_str();
@@ -179,7 +181,7 @@ void fill_plan(StartMaterial &p, const Place &place, const Fd &grain, const file
     plan.gid = launch.account.gid;
     plan.groups = launch.account.groups.data();
     plan.group_count = static_cast<unsigned>(launch.account.groups.size());
-    plan.confinement = &p.confinement;
+    plan.confinement = p.confinement;
     plan.file_bytes = static_cast<std::uint64_t>(launch.limits.file_mb) << 20;
     // The sum over all grains of the user on this host, as a first barrier; the limit itself is checked separately.
 
@@ -210,14 +212,14 @@ void name_owner(locks::Slots &slot, pid_t pid, const std::string &program) {
 
 // Without a slot: only proves that it could run.
 StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
-                 std::optional<locks::Slots> slot, int slot_limit, Leaf &leaf) {
+                 locks::Slots *slot, int slot_limit, Leaf &leaf) {
     StartMaterial p;
     Result<files::Room> room = files::open_room(grain.get());
     if (!room) return failed(Code::io_error, room.status().text);
     p.room = std::move(*room);
-    Result<files::Confinement> confinement = files::make_confinement({launch.rungs, p.room.fd.get(), launch.writable});
+    const auto confinement = place.prepared->confinement({launch.rungs, p.room.fd.get(), launch.writable});
     if (!confinement) return failed(Code::io_error, "confinement of the grain: " + confinement.status().text);
-    p.confinement = std::move(*confinement);
+    p.confinement = *confinement;
     p.out = files::out_name(launch.next_seq);
     p.err = files::err_name(launch.next_seq);
     p.env = environment(launch, place.path + "/" + dir + "/" + files::room_name);
@@ -233,7 +235,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     for (const Fd &join : p.leaf.joins) p.joins.push_back(join.get());
     fill_plan(p, place, grain, launch, slot_limit);
     p.plan.report = report_out.get();
-    p.plan.only_prove = !slot;
+    p.plan.only_prove = slot == nullptr;
     failpoint("launcher.start.before_fork");
     const pid_t pid = fork_grain(p.plan);
     failpoint("launcher.start.after_fork");
@@ -247,14 +249,13 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     Failure failure{};
     if (read_failure(report_in.get(), failure)) {
         wait_for_end(pid);
-        if (slot) remove_file(grain.get(), files::pid_name);
-        if (slot) remove_file(grain.get(), "pid.tmp");
+        if (slot != nullptr) remove_file(grain.get(), files::pid_name);
         leaf = std::move(p.leaf);
         return told(failure, launch);
     }
     StartOutcome outcome;
     outcome.kind = StartOutcome::Kind::started;
-    if (!slot) {
+    if (slot == nullptr) {
         failpoint("launcher.prove.before_kill");
         ::kill(pid, SIGKILL);
         wait_for_end(pid);
@@ -262,8 +263,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     }
     failpoint("launcher.start.after_exec");
     outcome.pid = pid;
-    outcome.slot = std::move(*slot);
-    name_owner(outcome.slot, pid, launch.program);
+    name_owner(*slot, pid, launch.program);
     outcome.limits = launch.limits;
     outcome.account = launch.account;
     outcome.leaf = std::move(p.leaf);
@@ -272,13 +272,16 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
 
 // Checks the owner's present rules: the server may have been restarted with other options.
 Status allowed(const Place &place, const files::LaunchRecord &launch) {
-    const Result<std::string> bytes = read_file(place.base, files::rules_name, files::record_bytes_max);
-    const Result<files::OwnerRules> rules =
-        bytes ? files::unpack_rules(*bytes) : Result<files::OwnerRules>(bytes.status());
+    const Result<const files::OwnerRules *> rules = place.prepared->rules(place.base);
     if (!rules)
         return fail(Code::io_error, "the rules of this host's owner cannot be read (" + rules.status().text +
                                         "): dcs_grainserver writes them when it starts");
-    return files::permits(*rules, launch, files::logins_of_this_host());
+    return files::permits(**rules, launch, files::logins_of_this_host());
+}
+
+bool has_run(int grain) {
+    if (planted("launcher.starts_again")) return false;
+    return files::has_record(grain, files::pid_name) || files::has_record(grain, files::exit_name);
 }
 
 struct Ready {
@@ -292,7 +295,7 @@ std::optional<Ready> find(const Place &place, const std::string &dir, StartOutco
         outcome = failed(Code::io_error, "directory of the grain: " + grain.status().text);
         return {};
     }
-    if (file_exists(grain->get(), files::pid_name) || file_exists(grain->get(), files::exit_name)) {
+    if (has_run(grain->get())) {
         outcome.kind = StartOutcome::Kind::have_it;
         return {};
     }
@@ -312,37 +315,51 @@ StartOutcome prove_grain(const Place &place, const std::string &dir) {
     StartOutcome outcome;
     const std::optional<Ready> ready = find(place, dir, outcome);
     Leaf none;
-    return ready ? run(place, dir, ready->grain, ready->launch, std::nullopt, 1, none) : std::move(outcome);
+    return ready ? run(place, dir, ready->grain, ready->launch, nullptr, 1, none) : std::move(outcome);
 }
 
-StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit) {
-    StartOutcome outcome;
-    const std::optional<Ready> ready = find(place, dir, outcome);
-    if (!ready) return outcome;
+bool was_started(const Place &place, const std::string &dir) {
+    const Result<Fd> grain = open_directory(place.grains, dir);
+    return grain && has_run(grain->get());
+}
+
+namespace {
+Result<locks::Slots> take_slot(const Place &place, const std::string &dir, int slot_limit) {
     const auto take = [&] {
         return locks::Slots::take(locks::this_world(), {{slots_file(place.slots), slot_limit}},
                                   locks::Deadline::none(), "grain " + dir);
     };
     Result<locks::Slots> slot = take();
-    if (!slot && slot.status().code != Code::limit) {
-        if (::mkdir(place.slots.c_str(), 0700) == 0) slot = take();
-        else if (errno != EEXIST)
-            return failed(Code::io_error, "directory of slots " + place.slots + ": " + std::strerror(errno));
+    if (slot || slot.status().code == Code::limit) return slot;
+    if (::mkdir(place.slots.c_str(), 0700) == 0) return take();
+    if (errno == EEXIST) return slot;
+    return fail(Code::io_error, "directory of slots " + place.slots + ": " + std::strerror(errno));
+}
+}  // namespace
+
+StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit, HeldSlot &held) {
+    StartOutcome outcome;
+    const std::optional<Ready> ready = find(place, dir, outcome);
+    if (!ready) return outcome;
+    if (!held.slot.held()) {
+        Result<locks::Slots> slot = take_slot(place, dir, slot_limit);
+        if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
+        held = {std::move(*slot), ""};
     }
-    if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
-    DCS_REQUIRE(slot->lock_fds().size() == 1, "one limit has one lock");
+    DCS_REQUIRE(held.slot.lock_fds().size() == 1, "one limit has one lock");
     // Before there is a process: so no process is ever without a slot, whichever daemon is killed.
     failpoint("launcher.slot.before_hold");
     Leaf leaf = place.leaves->take(dir, ready->launch.limits);
-    if (!place.keeper->hold(dir, leaf.name, slot->lock_fds()[0])) {
+    const bool kept = held.kept_as.empty() ? place.keeper->hold(dir, leaf.name, held.slot.lock_fds()[0])
+                                           : place.keeper->hand_on(held.kept_as, dir, leaf.name);
+    if (!kept) {
         place.leaves->remove(leaf);
         return failed(Code::io_error, "the keeper of this host's slots is being replaced", true);
     }
+    held.kept_as = dir;
     failpoint("launcher.slot.after_hold");
-    StartOutcome started = run(place, dir, ready->grain, ready->launch, std::move(*slot), slot_limit, leaf);
-    if (started.kind == StartOutcome::Kind::started) return started;
-    place.leaves->remove(leaf);
-    place.keeper->drop(dir);
+    StartOutcome started = run(place, dir, ready->grain, ready->launch, &held.slot, slot_limit, leaf);
+    if (started.kind != StartOutcome::Kind::started) place.leaves->remove(leaf);
     return started;
 }
 

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/launcher/leaves.h"
+#include "grainserver/launcher/prepared.h"
 #include "grainserver/launcher/slot_keeper.h"
 #include "locks/counted_slots.h"
 
@@ -21,12 +22,18 @@ struct Place {
     std::string boot_id;
     Leaves *leaves = nullptr;
     SlotKeeper *keeper = nullptr;
+    Prepared *prepared = nullptr;
+};
+
+// A slot, and the name under which the keeper has its copy.
+struct HeldSlot {
+    locks::Slots slot;
+    std::string kept_as;
 };
 
 struct StartOutcome {
     enum class Kind : std::uint8_t { started, have_it, failed } kind = Kind::failed;
     pid_t pid = 0;            // started
-    locks::Slots slot;        // started: keep it as long as the grain has a process
     files::Limits limits;     // started
     Leaf leaf;                // started: its control group, if it has one, and which limits that enforces
     files::Account account;   // started: as in its record
@@ -36,8 +43,11 @@ struct StartOutcome {
 };
 
 // `dir` has a `launch` record and `input`. A directory with `pid` or `exit` is not changed (have_it). On
-// failure the directory is unchanged.
-StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit);
+// failure the directory is unchanged. `held`: the slot of a grain that has ended, or none: then one is taken. It is the
+// grain's as long as that has a process; otherwise the caller hands it on or releases it.
+StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit, HeldSlot &held);
+// Whether it has been, by any launcher.
+bool was_started(const Place &place, const std::string &dir);
 
 // Whether start_grain could run it, slots aside. Takes the same steps, but the kernel stops the process
 // right after its exec, before its first instruction, and it is killed. `started` without pid

@@ -15,8 +15,6 @@
 
 namespace dcs::server {
 namespace {
-constexpr int names_at_once = 2000;                // removed without a look at anything else
-constexpr const char *aside_prefix = "removed-";   // no name of a grain's directory
 
 ExitFacts facts_of(const files::ExitRecord &record) {
     ExitFacts facts;
@@ -86,15 +84,6 @@ void adopt_outputs(int grain, Adopted &a) {
     if (!outputs) return;  // they will be kept again
     a.outputs = in_core(outputs->files);
     a.output_words = outputs->words;
-}
-
-// Makes the room with the grain's input. Written in place: the directory is incomplete until its record exists.
-Status furnish(int grain, const std::string &bytes) {
-    const Result<Fd> room = files::make_room(grain);
-    if (!room) return room.status();
-    Fd input(::openat(room->get(), files::input_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    const bool good = input && write_all(input.get(), bytes) && input.close_checked();
-    return good ? Status::ok() : file_error(files::input_name, errno);
 }
 
 // Grains under other accounts must reach their rooms and homes; the directories above cannot be listed.
@@ -170,7 +159,7 @@ Result<files::LaunchRecord> GrainFiles::launch_of(int grain) const {
 }
 
 // Relative names of programs and working directories are relative to the user's DCS home on this host.
-Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
+Result<files::LaunchRecord> GrainFiles::record_of(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
     const std::string home = homes_ + "/" + files::encoded_name(id.key.session.user);
     const auto absolute = [&](const std::string &path) { return path[0] == '/' ? path : home + "/" + path; };
     files::LaunchRecord record;
@@ -205,53 +194,12 @@ Status GrainFiles::fill(int grain, const GrainId &id, const wire::Launch &launch
     record.writable.push_back(home);
     if (launch.argv[0][0] != '/' || (!launch.directory.empty() && launch.directory[0] != '/'))
         if (Status s = make_home(files::encoded_name(id.key.session.user), *account); !s) return s;
-    if (Status s = furnish(grain, launch.input); !s) return s;
-    // If files are still missing, the room belongs to the server until they are placed (staging.cc).
-    if (record.placed)
-        if (Status s = giving_->give_room(name_of(id), *account); !s) return s;
-    return replace_file(grain, files::launch_name, files::pack(record));
+    return record;
 }
 
 Status GrainFiles::make_home(const std::string &user, const files::Account &account) {
     const Status s = make_directories(homes_ + "/" + user);
     return s ? giving_->give_home(user, account) : s;
-}
-
-Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
-    const std::string name = name_of(id);
-    const mode_t mode = identities_.users() ? 0711 : 0700;
-    const auto make = [&] { return ::mkdirat(grains_.get(), name.c_str(), mode) == 0 ? 0 : errno; };
-    int error = make();
-    if (Status s = error == EEXIST ? remove(id) : Status::ok(); !s) return s;
-    if (error == EEXIST) error = make();
-    if (error != 0) return file_error(name, error);
-    Result<Fd> grain = directory_of(id);
-    Status s = grain ? fill(grain->get(), id, launch, epoch) : grain.status();
-    if (!s && !remove(id)) s.text += " (and its directory could not be removed)";
-    return s;
-}
-
-// Removes the record first: a directory without it counts as incomplete, whatever else is in it.
-Status GrainFiles::remove(const GrainId &id) {
-    const std::string name = name_of(id);
-    if (const Result<Fd> grain = open_directory(grains_.get(), name))
-        remove_file(grain->get(), files::launch_name);
-    TreeRemoval tree(grains_.get(), name);
-    auto done = tree.go_on(names_at_once);
-    if (!done || *done) return done.status();
-    std::string aside;
-    do aside = aside_prefix + std::to_string(++aside_);
-    while (file_exists(grains_.get(), aside));
-    if (::renameat(grains_.get(), name.c_str(), grains_.get(), aside.c_str()) != 0) return file_error(name, errno);
-    tree.renamed(aside);
-    removing_.push_back(std::move(tree));
-    return Status::ok();
-}
-
-Status GrainFiles::remove_some() {
-    auto done = removing_.front().go_on(names_at_once);
-    if (!done || *done) removing_.pop_front();
-    return done.status();
 }
 
 void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found) {
@@ -262,7 +210,7 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
     const int fd = grain->get();
     Adopted a;
     a.id = *id;
-    a.started = file_exists(fd, files::pid_name);
+    a.started = files::has_record(fd, files::pid_name);
     a.exit = exit_of(*id);
     const Result<files::LaunchRecord> launch = launch_of(fd);
     const bool runs = a.started && !a.exit;
@@ -305,7 +253,8 @@ std::vector<Adopted> GrainFiles::adopt() {
     const Result<std::vector<std::string>> names = list_directory(grains_.get());
     if (names)
         for (const std::string &name : *names) {
-            if (name.rfind(aside_prefix, 0) == 0) removing_.emplace_back(grains_.get(), name);
+            const bool ours = name.rfind(aside_prefix, 0) == 0 || name.rfind(spare_prefix, 0) == 0;
+            if (ours) removing_.emplace_back(grains_.get(), name);
             else adopt_one(name, found);
         }
     return found;
@@ -341,9 +290,9 @@ pid_t GrainFiles::process_of(const GrainId &id) const {
 }
 
 std::optional<ExitFacts> GrainFiles::exit_of(const GrainId &id) const {
-    const Result<Fd> grain = directory_of(id);
-    if (!grain) return std::nullopt;
-    const Result<std::string> bytes = read_file(grain->get(), files::exit_name, files::record_bytes_max);
+    const std::string path = name_of(id) + "/" + files::exit_name;
+    const Result<std::string> bytes = read_file(grains_.get(), path, files::record_bytes_max);
+    if (bytes && bytes->empty()) return std::nullopt;
     if (!bytes) {
         if (bytes.status().code == Code::not_found) return std::nullopt;
         ExitFacts lost;
@@ -358,6 +307,7 @@ std::optional<ExitFacts> GrainFiles::exit_of(const GrainId &id) const {
 }
 
 Status GrainFiles::write_acked(const GrainId &id, std::uint32_t sequence) {
+    small_.erase(id);
     DCS_REQUIRE(sequence > 0, "increments are numbered from one on");
     const Result<Fd> grain = directory_of(id);
     if (!grain) return grain.status();
@@ -378,6 +328,7 @@ Status GrainFiles::write_acked(const GrainId &id, std::uint32_t sequence) {
 }
 
 Status GrainFiles::write_ending(const WriteEnding &what) {
+    small_.erase(what.id);
     DCS_REQUIRE(what.ending != Ending::none, "only a grain that is being ended has such a record");
     const Result<Fd> grain = directory_of(what.id);
     if (!grain) return grain.status();
@@ -387,11 +338,13 @@ Status GrainFiles::write_ending(const WriteEnding &what) {
 }
 
 Status GrainFiles::write_outputs(const GrainId &id, const files::OutputsRecord &record) {
+    small_.erase(id);
     const Result<Fd> grain = directory_of(id);
     return grain ? replace_file(grain->get(), files::outputs_name, files::pack(record)) : grain.status();
 }
 
 Status GrainFiles::write_placed(const GrainId &id, files::LaunchRecord record) {
+    small_.erase(id);
     record.placed = true;
     const Result<Fd> grain = directory_of(id);
     return grain ? replace_file(grain->get(), files::launch_name, files::pack(record)) : grain.status();

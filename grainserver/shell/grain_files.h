@@ -3,6 +3,7 @@
 // and the types of core and wire. They are the authoritative state of the grains on this host; every file
 // of the server is complete or absent at any instant. What the grain may change is in room/ below (files/room.h).
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ struct GrainRules {
     std::shared_ptr<const files::Giving> giving;  // null: this process has the privilege
 };
 
+inline constexpr const char *aside_prefix = "removed-", *spare_prefix = "spare-";  // of no grain's directory
+
 class GrainFiles {
 public:
     // Makes DIR/grains if it is missing. `directory` is absolute. Code::invalid if it contains grains of a server
@@ -44,8 +47,8 @@ public:
     std::string name_of(const GrainId &id) const;
     std::optional<GrainId> id_of(const std::string &name) const;
 
-    // Makes a grain's directory, the record `launch` last. On failure nothing is left; Code::no_space
-    // for a full disk.
+    // Makes a grain's directory, the record `launch` last, or uses a spare one. On failure nothing is left;
+    // Code::no_space for a full disk.
     Status prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
     std::string take_note() { return std::exchange(note_, {}); }  // of the last prepare(), for the log; or empty
     // The grains of an earlier server process. Directories of another boot and incomplete ones are removed.
@@ -67,8 +70,13 @@ public:
     Status write_outputs(const GrainId &id, const files::OutputsRecord &record);
     // Writes the launch record after its files are placed: the grain may then start.
     Status write_placed(const GrainId &id, files::LaunchRecord record);
-    // At once if it is small; else it is renamed, and removed by remove_some().
+    // At once if it is small or becomes a spare one; else it is renamed, and removed by remove_some().
     Status remove(const GrainId &id);
+    // The launcher says that certainly no process of the grain is left: its directory may be used again.
+    void note_alone(const GrainId &id);
+    // For a launcher of an earlier release, which takes an empty record for one.
+    void make_plain(const GrainId &id);
+    void drop_spares();
     bool removes() const { return !removing_.empty(); }
     Status remove_some();
     // Takes the room to fill it, and gives it to the grain.
@@ -80,8 +88,15 @@ public:
     Result<files::LaunchRecord> launch_of(int grain) const;
 
 private:
+    // A directory without a grain, whose room has at most empty files and belongs to this account.
+    struct Spare { std::string name; files::Account account; };
+    // A grain whose directory may become one, unless other records or files come into it.
+    struct Small { files::Account account; bool alone = false; };
+    bool use_spare(const GrainId &id, const files::LaunchRecord &record);
+    bool keep_spare(const std::string &name, const Small &grain);
+    Status make_fresh(const GrainId &id, const files::LaunchRecord &record, const std::string &input);
+    Result<files::LaunchRecord> record_of(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
     void adopt_one(const std::string &name, std::vector<Adopted> &found);
-    Status fill(int grain, const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
     Status make_home(const std::string &user, const files::Account &account);
 
     std::string host_, path_, homes_, boot_id_;
@@ -95,6 +110,8 @@ private:
     std::string note_;
     std::deque<TreeRemoval> removing_;
     std::uint64_t aside_ = 0;  // number of the last directory that was renamed
+    std::vector<Spare> spares_;
+    std::map<GrainId, Small> small_;
 };
 
 }  // namespace dcs::server

@@ -54,6 +54,7 @@ bool LauncherClient::outdated(const std::string &program) const {
 void LauncherClient::close() {
     socket_ = Fd();
     waiting_.clear();
+    queues_ = false;
     broken_ = false;
     tries_ = 0;
     retry_at_ = Instant{};
@@ -80,7 +81,7 @@ bool LauncherClient::maintain(Instant now, std::string &why) {
 }
 
 void LauncherClient::flush() {
-    DCS_REQUIRE(socket_, "calls are sent over a connection");
+    DCS_REQUIRE(socket_ || waiting_.empty(), "calls are sent over a connection");
     while (!broken_ && !waiting_.empty()) {
         const std::string &packet = waiting_.front();
         if (::send(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
@@ -98,12 +99,13 @@ void LauncherClient::flush() {
 
 void LauncherClient::send(const files::LauncherCall &call) {
     if (!socket_ || broken_ || waiting_.size() >= waiting_max) return;
-    waiting_.push_back(files::format(call));
-    flush();
+    std::string text = files::format(call);
+    if (!queues_ || waiting_.empty() || !files::add_call(waiting_.back(), text)) waiting_.push_back(std::move(text));
 }
 
 std::vector<files::LauncherCall> LauncherClient::read() {
     std::vector<files::LauncherCall> calls;
+    if (socket_) flush();
     std::string packet;
     while (socket_ && !broken_) {
         packet.resize(files::launcher_packet_max);
@@ -115,7 +117,10 @@ std::vector<files::LauncherCall> LauncherClient::read() {
             break;
         }
         packet.resize(static_cast<std::size_t>(n));
-        calls.push_back(files::parse_call(packet));
+        for (files::LauncherCall &call : files::parse_calls(packet)) {
+            queues_ = queues_ || call.verb == files::Verb::queues;
+            calls.push_back(std::move(call));
+        }
     }
     return calls;
 }

@@ -25,8 +25,11 @@ public:
     // The launcher has ended, and calls may be lost. Stop watching fd(), then call close().
     bool broken() const { return broken_; }
     void close();
-    // Queued and sent in order when the launcher accepts it; dropped while it is down (the core repeats it).
+    // For flush(), in order; dropped while the launcher is down (the core repeats it).
     void send(const files::LauncherCall &call);
+    bool has_calls() const { return !waiting_.empty(); }
+    void flush();  // as far as the launcher accepts them
+    bool queues() const { return queues_; }  // it knows QUEUE, FIRST, RECALL, and several calls in a packet
     // All messages that the launcher has sent since the last call.
     std::vector<files::LauncherCall> read();
     // Whether the launcher was started from another file than the present `program`; true if its file is not known.
@@ -34,7 +37,6 @@ public:
 
 private:
     bool connect();
-    void flush();
 
     std::string directory_;
     std::function<Status()> start_;
@@ -42,7 +44,7 @@ private:
     pid_t peer_ = 0;
     std::deque<std::string> waiting_;
     int tries_ = 0;
-    bool broken_ = false;
+    bool broken_ = false, queues_ = false;
     Instant retry_at_{};
 };
 

@@ -58,16 +58,13 @@ struct Performer {
         if (done) s.put(LaunchWritten{e.id});
         else s.put(LaunchUnwritten{e.id, done.code, done.text});
     }
-    void operator()(ProveGrain &e) {
-        failpoint("server.stage.before_send");
-        order(files::Verb::prove, e.id);
-        failpoint("server.stage.after_send");
-    }
+    void operator()(ProveGrain &e) { order(files::Verb::prove, e.id); }
     void operator()(StartGrain &e) {
-        failpoint("server.start.before_send");
-        order(files::Verb::start, e.id, s.state_.slots);
-        failpoint("server.start.after_send");
+        if (!s.state_.launcher_queues) s.files_.make_plain(e.id);
+        const files::Verb queue = e.first ? files::Verb::first : files::Verb::queue;
+        order(s.state_.launcher_queues ? queue : files::Verb::start, e.id, s.state_.slots);
     }
+    void operator()(RecallGrain &e) { order(files::Verb::recall, e.id); }
     void operator()(CheckpointSignal &e) { order(files::Verb::signal, e.id, SIGUSR1); }
     void operator()(ThrashSignal &e) { order(files::Verb::signal, e.id, SIGUSR2); }
     void operator()(TerminateGrain &e) { order(files::Verb::term, e.id); }
@@ -208,7 +205,7 @@ void Server::look_for_exit(const GrainId &id) {
 // each earlier one has its `exit` file.
 void Server::launcher_answers() {
     log_(Level::debug, "connected to the launcher");
-    put(LauncherUp{});
+    put(LauncherUp{launcher_.queues()});
     for (const auto &[id, g] : state_.grains)
         if (g.phase == Phase::running) look_for_exit(id);
     mark_until_ = Instant{};
@@ -253,11 +250,15 @@ void Server::read_launcher() {
         switch (call.verb) {
         case files::Verb::started: put(GrainStarted{*id}); break;
         case files::Verb::proved: put(GrainProved{*id}); break;
+        case files::Verb::recalled: put(GrainRecalled{*id}); break;
         case files::Verb::have:
             put(GrainStarted{*id});
             look_for_exit(*id);
             break;
         case files::Verb::failed: put(StartFailed{*id, static_cast<Code>(call.number), call.again, call.text}); break;
+        case files::Verb::left:
+            files_.note_alone(*id);
+            [[fallthrough]];
         case files::Verb::exited:
             look_for_exit(*id);
             any_ended = true;
@@ -343,6 +344,7 @@ void Server::keep_contents() {
             log_(Level::error, "removing the files of an ended grain: " + s.text);
     if (contents_.busy() || boot_clock() < tidy_at_) return;
     contents_.tidy();
+    if (state_.grains.empty()) files_.drop_spares();
     tidy_at_ = boot_clock() + tidy_interval;
 }
 
@@ -359,6 +361,11 @@ Status Server::run(Signals &signals) {
     while (!stop_) {
         keep_launcher();
         handle_pending();
+        if (launcher_.has_calls()) {  // of all that has happened since the last wait
+            failpoint("server.calls.before_send");
+            launcher_.flush();
+            failpoint("server.calls.after_send");
+        }
         const bool busy = contents_.busy() || files_.removes();
         const Instant deadline =
             busy ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_});

@@ -139,6 +139,7 @@ void Host::end(const server::GrainId &id, int code, int signal) {
         dir->second.exit = exit;
     }
     if (!orphan) answer(Answer{Answer::Kind::exited, id, Code::ok, false, {}});
+    start_waiting();
 }
 
 void Host::answer(Answer a) {
@@ -225,6 +226,34 @@ void Host::start(const server::GrainId &id, std::int32_t slots) {
     answer(std::move(a));
 }
 
+void Host::queue(const server::GrainId &id, bool first, std::int32_t slots) {
+    if (!launcher_) return;
+    slots_ = slots;
+    const bool waits = std::count(waiting_.begin(), waiting_.end(), id) != 0;
+    if (!waits && first) waiting_.push_front(id);
+    if (!waits && !first) waiting_.push_back(id);
+    start_waiting();
+}
+
+void Host::start_waiting() {
+    while (launcher_ && !waiting_.empty() && processes_.size() < static_cast<std::size_t>(std::max(slots_, 0))) {
+        const server::GrainId next = waiting_.front();
+        waiting_.pop_front();
+        start(next, slots_);
+    }
+}
+
+void Host::recall(const server::GrainId &id) {
+    if (!launcher_) return;
+    Answer a;
+    a.id = id;
+    const auto found = directories.find(id);
+    const bool waits = std::erase(waiting_, id) != 0;
+    const bool has_run = found != directories.end() && (found->second.has_pid || found->second.exit);
+    a.kind = !waits && has_run ? Answer::Kind::have : Answer::Kind::recalled;
+    answer(std::move(a));
+}
+
 void Host::signal(const server::GrainId &id) {
     const auto p = processes_.find(id);
     if (!launcher_ || p == processes_.end()) return;
@@ -296,6 +325,7 @@ server::GrainSample Host::grain_sample(const server::GrainId &id) const {
 void Host::kill_launcher() {
     if (!on_ || !launcher_) return;
     launcher_ = false;
+    waiting_.clear();
     for (auto &[id, p] : processes_) p.orphan = true;
     if (server_) server_->launcher_says(Answer{Answer::Kind::down, {}, Code::ok, false, {}});
     clock_.put(clock_.now + launcher_restart, this, host_mark, bury, boot_);
@@ -303,6 +333,7 @@ void Host::kill_launcher() {
 
 void Host::power_off() {
     on_ = launcher_ = false;
+    waiting_.clear();
     all_to_now();
     processes_.clear();
 }

@@ -1,6 +1,7 @@
 #pragma once
 // A machine of the pool: the grains' directories (data that outlives everything but the removal), the
 // launcher with its processes, and what the owner, the disk and the power supply do.
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -54,7 +55,7 @@ class Host final : public Handler {
 public:
     // What the launcher says, in order.
     struct Answer {
-        enum class Kind : std::uint8_t { up, proved, started, have, failed, exited, down } kind = Kind::up;
+        enum class Kind : std::uint8_t { up, proved, started, have, failed, recalled, exited, down } kind = Kind::up;
         server::GrainId id;
         Code code = Code::ok;
         bool again = false;
@@ -72,6 +73,10 @@ public:
     // ---- calls of the server to the launcher ----
     void prove(const server::GrainId &id);  // could it be started?
     void start(const server::GrainId &id, std::int32_t slots);
+    // As a launcher with a queue: it starts when there is a slot, or is given back.
+    void queue(const server::GrainId &id, bool first, std::int32_t slots);
+    void recall(const server::GrainId &id);
+    void forget_queue() { waiting_.clear(); }  // the server that filled it has ended
     void signal(const server::GrainId &id);
     void terminate(const server::GrainId &id);
     void kill(const server::GrainId &id);
@@ -114,6 +119,7 @@ private:
     enum What : std::uint32_t { due, bury };
     void happen(std::uint32_t what, std::uint64_t arg) override;
     void answer(Answer answer);
+    void start_waiting();
     // The directory from which it can be started; otherwise the answer says why not.
     Directory *ready(Answer &answer);
     void run_to_now(Process &p);
@@ -133,6 +139,8 @@ private:
     ProcessWatch &watch_;
     Listener *server_ = nullptr;
     std::int32_t cpus_;
+    std::deque<server::GrainId> waiting_;
+    std::int32_t slots_ = 0;               // as of the last grain that was queued
     bool on_ = true, launcher_ = true;
     int stopped_ = 0, full_ = 0, hidden_ = 0, bad_ = 0;
     int owner_[3] = {0, 0, 0};             // by how

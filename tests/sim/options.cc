@@ -11,8 +11,9 @@ namespace {
     if (!why.empty()) std::fprintf(stderr, "dcs_sim: %s\n", why.c_str());
     std::fprintf(why.empty() ? stdout : stderr,
                  "usage: dcs_sim [--seed S] [--seeds N] [--hosts N] [--days D] [--interval SECONDS] [--slots K]\n"
-                 "               [--grains N] [--contents] [--backup] [--forget] [--brief] [--faults all|none|LIST]\n"
-                 "               [--plant NAME] [--jobs J] [--seconds S] [--trace] [--hash] [--quiet] [--scale-table]\n"
+                 "               [--grains N] [--contents] [--backup] [--forget] [--brief] [--queues]\n"
+                 "               [--faults all|none|LIST] [--plant NAME] [--jobs J] [--seconds S]\n"
+                 "               [--trace] [--hash] [--quiet] [--scale-table]\n"
                  "Runs whole pools in virtual time: the real scheduler, store, grain servers' decisions and\n"
                  "conversations, with simulated disks, connections, hosts and programs. The same seed, the same\n"
                  "history. What is wrong is printed with the events before it and the command that repeats it.\n");
@@ -66,7 +67,8 @@ Options read_options(int argc, char **argv) {
                             take_text(word, "--faults", i, argv, o.faults) ||
                             take_text(word, "--plant", i, argv, o.plant);
         if (!of_all && !take_flag(word, "--contents", o.contents) && !take_flag(word, "--backup", o.backup) &&
-            !take_flag(word, "--forget", o.forget) && !take_flag(word, "--brief", o.brief))
+            !take_flag(word, "--forget", o.forget) && !take_flag(word, "--brief", o.brief) &&
+            !take_flag(word, "--queues", o.queues))
             usage(std::string("unknown word `") + word + "`");
         for (int k = first; k <= i; ++k) o.command += std::string(" ") + argv[k];
     }

@@ -43,6 +43,7 @@ struct Options {
     bool backup = false;                // there is a passive backup
     bool forget = false;                // users forget results
     bool brief = false;                 // grains take a second at most
+    bool queues = false;                // launchers take grains beyond their slots
     bool trace = false, scale_table = false, quiet = false, hash = false;
     std::string command;                // as it was given, without seeds
 };
@@ -58,6 +59,7 @@ struct Plan {
     bool contents = false;              // some grains have their input, files and outputs in the library
     bool backup = false;
     std::uint64_t backup_bytes = 0;     // that it may hold
+    bool queues = false;                // launchers take grains beyond their slots
     bool scale = false;                 // nothing but the core's work is of interest
     // paces
     Duration delay_min{}, delay_max{};  // of a message

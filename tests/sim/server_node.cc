@@ -37,7 +37,11 @@ struct ServerEffects {
         s.put(server::LaunchWritten{e.id});
     }
     void operator()(server::ProveGrain &e) { s.host_.prove(e.id); }
-    void operator()(server::StartGrain &e) { s.host_.start(e.id, s.state_.slots); }
+    void operator()(server::StartGrain &e) {
+        if (s.state_.launcher_queues) s.host_.queue(e.id, e.first, s.state_.slots);
+        else s.host_.start(e.id, s.state_.slots);
+    }
+    void operator()(server::RecallGrain &e) { s.host_.recall(e.id); }
     void operator()(server::CheckpointSignal &e) { s.host_.signal(e.id); }
     void operator()(server::ThrashSignal &) {}  // these programs cannot shrink
     void operator()(server::TerminateGrain &e) { s.host_.terminate(e.id); }
@@ -138,6 +142,7 @@ void ServerNode::start() {
 void ServerNode::kill() {
     if (!up_) return;
     up_ = false;
+    host_.forget_queue();
     ++life_;
     if (conn_ != 0) way_->close_client(conn_);
     conn_ = 0;
@@ -272,11 +277,12 @@ void ServerNode::hear_launcher() {
         switch (a.kind) {
         case Kind::down: put(server::LauncherDown{}); break;
         case Kind::up:
-            put(server::LauncherUp{});
+            put(server::LauncherUp{clock_.plan.queues});
             for (const auto &[id, g] : state_.grains)
                 if (g.phase == server::Phase::running) look_for_exit(id);
             break;
         case Kind::proved: put(server::GrainProved{a.id}); break;
+        case Kind::recalled: put(server::GrainRecalled{a.id}); break;
         case Kind::started: put(server::GrainStarted{a.id}); break;
         case Kind::have:
             put(server::GrainStarted{a.id});

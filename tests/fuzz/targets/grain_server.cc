@@ -50,6 +50,9 @@ struct Play {
         running.insert(e.id);
         due.push_back(GrainStarted{e.id});
     }
+    void answer(RecallGrain &e) {
+        if (running.count(e.id) == 0) due.push_back(GrainRecalled{e.id});
+    }
     void answer(TerminateGrain &e) { end(e.id); }
     void answer(KillGrain &e) { end(e.id); }
     void end(GrainId id) {
@@ -93,7 +96,7 @@ struct Play {
         if (kind % 6 == 1) troubled = !troubled;
         if (kind % 6 == 2) in(LinkClosed{"by the test"});
         if (kind % 6 == 3) in(LauncherDown{});
-        if (kind % 6 == 4) in(LauncherUp{});
+        if (kind % 6 == 4) in(LauncherUp{kind % 12 == 4});
         if (kind % 6 == 5 && !running.empty()) end(*running.begin());
         if (kind % 6 == 0) pass(milliseconds(500 * (kind + 1)));
     }

@@ -62,6 +62,7 @@ struct Word {
     std::string operator()(const WriteLaunch &) { return "write"; }
     std::string operator()(const ProveGrain &) { return "prove"; }
     std::string operator()(const StartGrain &) { return "start"; }
+    std::string operator()(const RecallGrain &) { return "recall"; }
     std::string operator()(const CheckpointSignal &) { return "signal"; }
     std::string operator()(const ThrashSignal &) { return "warn"; }
     std::string operator()(const WatchHost &) { return "watch"; }

@@ -204,9 +204,10 @@ struct KilledPool : Pool {
 
 TEST_CASE("killed at any point, server or launcher: a tentative grain runs once, after its time, and leaves nothing") {
     const std::string point = GENERATE(as<std::string>{}, "server.launch_record.before_write=kill@2",
-        "server.launch_record.after_write=kill@2", "server.stage.before_send=kill@1", "server.stage.after_send=kill@1",
+        "server.launch_record.after_write=kill@2", "server.calls.before_send=kill@3", "server.calls.after_send=kill@3",
         "launcher.prove.before_kill=kill@1", "launcher.prove.before_answer=kill@1",
-        "launcher.prove.after_answer=kill@1", "server.start.before_send=kill@2", "server.start.after_send=kill@2",
+        "launcher.answers.before_send=kill@2", "launcher.answers.after_send=kill@2",
+        "server.calls.before_send=kill@4", "server.calls.after_send=kill@4",
         "launcher.slot.before_hold=kill@2", "launcher.slot.after_hold=kill@2",
         "launcher.start.before_fork=kill@3", "launcher.start.after_exec=kill@2", "launcher.start.before_answer=kill@2",
         "server.directory.before_remove=kill@1", "server.directory.after_remove=kill@1");

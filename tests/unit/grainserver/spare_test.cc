@@ -1,0 +1,177 @@
+// Directories of grains that have ended and go to other grains, and the records in them.
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "grainserver/launcher/prepared.h"
+#include "launcher_bench.h"
+#include "grainserver/shell/grain_files.h"
+
+using namespace bench;
+using namespace dcs::server;
+
+namespace {
+struct Rooms {
+    ScratchDir dir;
+    GrainFiles grains;
+
+    Rooms() { REQUIRE(grains.open(dir.path, "local1", "boot")); }
+    static GrainId id(int n) { return {{{"ann", 3}, n}, 1}; }
+    std::string path(int n) { return dir.path + "/grains/" + grains.name_of(id(n)); }
+    std::string room(int n) { return path(n) + "/room"; }
+    void prepare(int n, const std::string &input = "") {
+        wire::Launch launch;
+        launch.key = wire::wire_of(id(n).key);
+        launch.argv = {"/bin/true", std::to_string(n)};
+        launch.input = input;
+        REQUIRE(grains.prepare(id(n), launch, 1));
+    }
+    // As launcher and grain leave it.
+    void run(int n) {
+        ::mkdir((room(n) + "/work").c_str(), 0700);
+        for (const char *name : {"/out.1", "/err.1"}) put_file(room(n) + name, "text", 0600);
+        put_file(path(n) + "/pid", "99999999 1 boot\n", 0600);
+        files::ExitRecord exit;
+        exit.known = true;
+        exit.status = n << 8;
+        put_file(path(n) + "/exit", files::pack(exit), 0600);
+        grains.note_alone(id(n));
+    }
+    void clear() {
+        while (grains.removes()) REQUIRE(grains.remove_some());
+    }
+    std::vector<std::string> names() {
+        const Result<Fd> fd = open_directory(AT_FDCWD, dir.path + "/grains");
+        return *list_directory(fd->get());
+    }
+    ino_t inode(const std::string &path) {
+        struct stat st{};
+        REQUIRE(::stat(path.c_str(), &st) == 0);
+        return st.st_ino;
+    }
+};
+}  // namespace
+
+TEST_CASE("the directory of a small grain goes to the next, without its records") {
+    Rooms r;
+    r.prepare(1);
+    r.run(1);
+    const ino_t room = r.inode(r.room(1));
+    REQUIRE(r.grains.exit_of(Rooms::id(1))->code == 1);
+    REQUIRE(r.grains.remove(Rooms::id(1)));
+    REQUIRE(r.names() == std::vector<std::string>{"spare-1"});
+    REQUIRE_FALSE(r.grains.removes());
+    r.prepare(2);
+    REQUIRE(r.names() == std::vector<std::string>{r.grains.name_of(Rooms::id(2))});
+    REQUIRE(r.inode(r.room(2)) == room);
+    REQUIRE_FALSE(r.grains.exit_of(Rooms::id(2)));
+    const std::vector<Adopted> found = r.grains.adopt();
+    REQUIRE(found.size() == 1);
+    REQUIRE(found[0].id == Rooms::id(2));
+    REQUIRE_FALSE(found[0].started);
+    const Result<files::LaunchRecord> launch = files::unpack_launch(get_file(r.path(2) + "/launch"));
+    REQUIRE(launch);
+    REQUIRE(launch->argv == std::vector<std::string>{"true", "2"});
+    r.prepare(3);  // there is no other
+    REQUIRE(r.inode(r.room(3)) != room);
+}
+
+TEST_CASE("a directory in which something else was or is goes to no grain") {
+    const auto spare_after = [](const std::function<void(Rooms &)> &change, const std::string &input = "") {
+        Rooms r;
+        r.prepare(1, input);
+        r.run(1);
+        change(r);
+        REQUIRE(r.grains.remove(Rooms::id(1)));
+        r.clear();
+        return !r.names().empty();
+    };
+    REQUIRE(spare_after([](Rooms &) {}));
+    REQUIRE_FALSE(spare_after([](Rooms &) {}, "text"));
+    REQUIRE_FALSE(spare_after([](Rooms &r) { put_file(r.room(1) + "/announce", ""); }));
+    REQUIRE_FALSE(spare_after([](Rooms &r) { put_file(r.room(1) + "/work/left", ""); }));
+    REQUIRE_FALSE(spare_after([](Rooms &r) { put_file(r.room(1) + "/input", "text"); }));
+    REQUIRE_FALSE(spare_after([](Rooms &r) { ::chmod((r.room(1) + "/work").c_str(), 0777); }));
+    REQUIRE_FALSE(spare_after([](Rooms &r) { ::chmod(r.room(1).c_str(), 0500); }));
+    REQUIRE_FALSE(spare_after([](Rooms &r) { REQUIRE(r.grains.write_ending({Rooms::id(1), Ending::asked, "busy"})); }));
+    REQUIRE_FALSE(spare_after([](Rooms &r) { REQUIRE(r.grains.write_acked(Rooms::id(1), 1)); }));
+    Rooms r;
+    r.prepare(1);
+    r.prepare(2);
+    r.run(2);
+    REQUIRE(r.grains.remove(Rooms::id(1)));  // whose processes may not all have ended
+    REQUIRE(r.grains.remove(Rooms::id(2)));
+    r.grains.drop_spares();
+    r.clear();
+    REQUIRE(r.names().empty());
+}
+
+TEST_CASE("spare directories of an earlier server are removed; an older launcher finds no empty records") {
+    Rooms r;
+    r.prepare(1);
+    r.run(1);
+    REQUIRE(r.grains.remove(Rooms::id(1)));
+    r.prepare(2);
+    REQUIRE(file_exists(AT_FDCWD, r.path(2) + "/pid"));
+    r.grains.make_plain(Rooms::id(2));
+    REQUIRE_FALSE(file_exists(AT_FDCWD, r.path(2) + "/pid"));
+    REQUIRE_FALSE(file_exists(AT_FDCWD, r.path(2) + "/exit"));
+    r.run(2);
+    REQUIRE(r.grains.remove(Rooms::id(2)));
+    GrainFiles next;
+    REQUIRE(next.open(r.dir.path, "local1", "boot"));
+    REQUIRE(next.adopt().empty());
+    while (next.removes()) REQUIRE(next.remove_some());
+    REQUIRE(r.names().empty());
+}
+
+TEST_CASE("a grain in a room that another had sees nothing of it") {
+    Place p;
+    const std::string g = p.shell("ls -A; ls ..; echo more");
+    put_file(p.path(g) + "/pid", "", 0600);
+    put_file(p.path(g) + "/exit", "", 0600);
+    put_file(p.room(g) + "/out.3", "of the other\n", 0600);
+    REQUIRE(::link((p.path(g) + "/launch").c_str(), (p.room(g) + "/err.3").c_str()) == 0);
+    const ino_t out = Rooms().inode(p.room(g) + "/out.3");
+    REQUIRE(p.start(g).verb == files::Verb::started);
+    REQUIRE(p.exit_of(g).status == 0);
+    REQUIRE(get_file(p.room(g) + "/out.3") == "err.3\ninput\nout.3\nwork\nmore\n");
+    REQUIRE(Rooms().inode(p.room(g) + "/out.3") == out);
+    REQUIRE(get_file(p.room(g) + "/err.3").empty());  // another file
+    REQUIRE(files::unpack_launch(get_file(p.path(g) + "/launch")));
+}
+
+TEST_CASE("a record is whole or not there") {
+    ScratchDir dir;
+    const Result<Fd> fd = open_directory(AT_FDCWD, dir.path);
+    const std::string bytes(3000, 'x');
+    REQUIRE_FALSE(files::has_record(fd->get(), "record"));
+    put_file(dir.path + "/record", "");
+    REQUIRE_FALSE(files::has_record(fd->get(), "record"));
+    rlimit before{};
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit little{1000, before.rlim_max};
+    const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &little) == 0);
+    const Status refused = files::write_record(fd->get(), "record", bytes);
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    ::signal(SIGXFSZ, handler);
+    REQUIRE_FALSE(refused);
+    REQUIRE_FALSE(files::has_record(fd->get(), "record"));
+    REQUIRE(files::write_record(fd->get(), "record", bytes));
+    REQUIRE(get_file(dir.path + "/record") == bytes);
+}
+
+TEST_CASE("the owner's rules are those that the file has now") {
+    ScratchDir dir;
+    const Result<Fd> fd = open_directory(AT_FDCWD, dir.path);
+    launcher::Prepared prepared;
+    REQUIRE_FALSE(prepared.rules(fd->get()));
+    for (const std::int64_t most : {5, 6, 7}) {
+        files::OwnerRules rules;
+        rules.limits.processes = most;
+        REQUIRE(replace_file(fd->get(), files::rules_name, files::pack(rules)));
+        for (int i = 0; i < 2; ++i) REQUIRE((*prepared.rules(fd->get()))->limits.processes == most);
+    }
+    REQUIRE(replace_file(fd->get(), files::rules_name, "nonsense"));
+    REQUIRE_FALSE(prepared.rules(fd->get()));
+}
