@@ -142,7 +142,7 @@ Result<std::uint32_t> unpack_acked(std::string_view bytes) {
 }
 
 bool has_record(int directory, const std::string &name) {
-    struct stat st{};
+    struct stat st {};
     if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
     return !S_ISREG(st.st_mode) || st.st_size > 0;
 }

@@ -4,14 +4,17 @@
 
 namespace dcs::files {
 namespace {
-struct Shape { const char *word; bool dir, number, rest; };
+struct Shape {
+    const char *word;
+    bool dir, number, rest;
+};
 constexpr Shape shapes[] = {
-    {"", false, false, false},       {"START", true, true, false},    {"PROVE", true, false, false},
-    {"SIGNAL", true, true, false},   {"TERM", true, false, false},    {"KILL", true, false, false},
-    {"LIST", false, false, false},   {"QUIT", false, false, false},   {"STARTED", true, false, false},
-    {"HAVE", true, false, false},    {"PROVED", true, false, false},  {"FAILED", true, true, true},
-    {"RUNNING", true, false, false}, {"END", false, false, false},    {"BUSY", false, false, false},
-    {"EXITED", true, false, false},  {"QUEUE", true, true, false},    {"FIRST", true, true, false},
+    {"", false, false, false},       {"START", true, true, false},     {"PROVE", true, false, false},
+    {"SIGNAL", true, true, false},   {"TERM", true, false, false},     {"KILL", true, false, false},
+    {"LIST", false, false, false},   {"QUIT", false, false, false},    {"STARTED", true, false, false},
+    {"HAVE", true, false, false},    {"PROVED", true, false, false},   {"FAILED", true, true, true},
+    {"RUNNING", true, false, false}, {"END", false, false, false},     {"BUSY", false, false, false},
+    {"EXITED", true, false, false},  {"QUEUE", true, true, false},     {"FIRST", true, true, false},
     {"RECALL", true, false, false},  {"RECALLED", true, false, false}, {"QUEUES", false, false, false},
     {"LEFT", true, false, false},
 };

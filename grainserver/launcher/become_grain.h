@@ -11,13 +11,17 @@ namespace dcs::launcher {
 
 enum class Step : std::int32_t { group, identity, confinement, streams, directory, pid_file, orphaned, exec, runner };
 enum class There : std::int32_t { nothing, something, directory };  // as visible to the grain
-struct Failure { Step step; std::int32_t error; There program; };
+struct Failure {
+    Step step;
+    std::int32_t error;
+    There program;
+};
 
 // The data for the child, prepared before the fork.
 struct Plan {
     int grain = -1, room = -1, report = -1;
     const char *out = nullptr, *err = nullptr;  // names of its output files
-    bool used_again = false;           // an earlier grain of this account, of which no process is left, had the room
+    bool used_again = false;  // an earlier grain of this account, of which no process is left, had the room
     const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
     const char *runner = nullptr;  // executed instead of the program, which is among its arguments
     char *const *argv = nullptr;
@@ -25,7 +29,7 @@ struct Plan {
     mode_t umask = 077;
     pid_t launcher = 0;
     bool only_prove = false;
-    const int *joins = nullptr;        // control groups to enter
+    const int *joins = nullptr;  // control groups to enter
     int join_count = 0;
     bool change_user = false;
     uid_t uid = 0;

@@ -45,8 +45,8 @@ private:
         pid_t pid = 0;
         locks::Slots slot;
         bool first_process_ended = false;  // a zombie that keeps its pid; `exit` has its status
-        Instant unclear_until{};  // ended: until then a stray without environment may be in an exec
-        bool alone = false;  // ended, and certainly no process of it is left
+        Instant unclear_until{};           // ended: until then a stray without environment may be in an exec
+        bool alone = false;                // ended, and certainly no process of it is left
         bool stopped_by_us = false;
         bool low_priority = false;
         files::ExitRecord exit;
@@ -68,7 +68,10 @@ private:
     void handle(int peer, const files::LauncherCall &call);
     void prove(int peer, const files::LauncherCall &call);
     // queue.cc
-    struct Queued { std::string dir; int peer = -1; };
+    struct Queued {
+        std::string dir;
+        int peer = -1;
+    };
     void start(int peer, const files::LauncherCall &call);
     void queue(int peer, const files::LauncherCall &call);
     void recall(int peer, const std::string &dir);
@@ -89,14 +92,14 @@ private:
     // strays.cc
     enum class Whose : std::uint8_t { its_own, unclear, unclaimed, of_another };
     struct Members {
-        FoundProcesses found;                                 // of the grain
-        std::vector<ProcessStat> unclaimed;   // of its account, and not attributable to any grain
+        FoundProcesses found;                // of the grain
+        std::vector<ProcessStat> unclaimed;  // of its account, and not attributable to any grain
     };
     std::set<pid_t> not_strays() const;  // children that are no left-overs of grains
     static bool enclosed(const Running &grain) { return grain.in_group && grain.account.change; }
     std::vector<pid_t> housed_in(const Leaf &leaf) const;
     RunsAs may_be_of(const Running &grain, pid_t pid) const;
-    std::set<pid_t> housed() const;      // processes in the control groups of grains
+    std::set<pid_t> housed() const;  // processes in the control groups of grains
     Whose whose(pid_t stray, const std::string &dir, const Running &grain, const std::set<pid_t> &housed) const;
     std::vector<pid_t> strays_of(const std::string &dir, const Running &grain) const;  // its own; including zombies
     bool has_strays() const;
@@ -131,8 +134,8 @@ private:
     std::map<int, std::string> answers_;  // to peers that take several in a packet
     Grains grains_;
     std::deque<Queued> queue_;
-    int slot_limit_ = 0;           // as of the last QUEUE or FIRST
-    Instant next_queue_try_{};     // a slot could not be had
+    int slot_limit_ = 0;        // as of the last QUEUE or FIRST
+    Instant next_queue_try_{};  // a slot could not be had
     Prepared prepared_;
     bool ended_ = false, stopping_ = false;
     Instant kill_at_ = Instant::never(), leave_at_ = Instant::never();
@@ -140,7 +143,7 @@ private:
     Instant next_lower_{};  // for sessions that grains create
     bool lower_again_ = false;
     Instant spares_until_ = Instant::never();  // no grain runs: when spare leaves are removed
-    Instant next_try_{};  // for operations that the kernel or the disk refused
+    Instant next_try_{};                       // for operations that the kernel or the disk refused
     Instant next_watch_{};
     Leftovers leftovers_;
     std::set<std::string> stale_leaves_;  // not removable yet

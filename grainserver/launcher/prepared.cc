@@ -14,7 +14,7 @@ std::int64_t nanoseconds(const timespec &t) { return std::int64_t{t.tv_sec} * 1'
 }  // namespace
 
 Result<const files::OwnerRules *> Prepared::rules(int base) {
-    struct stat st{};
+    struct stat st {};
     if (::fstatat(base, files::rules_name, &st, AT_SYMLINK_NOFOLLOW) != 0) return file_error(files::rules_name, errno);
     const Seen now{st.st_dev, st.st_ino, st.st_size, nanoseconds(st.st_mtim), nanoseconds(st.st_ctim)};
     if (now == seen_ || (seen_.size >= 0 && planted("launcher.old_rules"))) return &rules_;

@@ -326,8 +326,8 @@ bool was_started(const Place &place, const std::string &dir) {
 namespace {
 Result<locks::Slots> take_slot(const Place &place, const std::string &dir, int slot_limit) {
     const auto take = [&] {
-        return locks::Slots::take(locks::this_world(), {{slots_file(place.slots), slot_limit}},
-                                  locks::Deadline::none(), "grain " + dir);
+        return locks::Slots::take(locks::this_world(), {{slots_file(place.slots), slot_limit}}, locks::Deadline::none(),
+                                  "grain " + dir);
     };
     Result<locks::Slots> slot = take();
     if (slot || slot.status().code == Code::limit) return slot;

@@ -42,7 +42,8 @@ bool room_is_clean(int grain, const files::Account &account) {
     const std::string out = files::out_name(1), err = files::err_name(1);
     for (const std::string &name : *names)
         if (name != files::input_name && name != files::work_name && name != out && name != err) return false;
-    struct stat input{}, itself{}, work{};
+    struct stat input {
+    }, itself{}, work{};
     const auto looks = [&](const char *name, struct stat &st) {
         return ::fstatat(room->fd.get(), name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == uid;
     };
@@ -101,8 +102,7 @@ Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::u
 Status GrainFiles::remove(const GrainId &id) {
     const std::string name = name_of(id);
     if (const auto grain = small_.extract(id); grain && keep_spare(name, grain.mapped())) return Status::ok();
-    if (const Result<Fd> grain = open_directory(grains_.get(), name))
-        remove_file(grain->get(), files::launch_name);
+    if (const Result<Fd> grain = open_directory(grains_.get(), name)) remove_file(grain->get(), files::launch_name);
     TreeRemoval tree(grains_.get(), name);
     auto done = tree.go_on(names_at_once);
     if (!done || *done) return done.status();
@@ -128,8 +128,8 @@ void GrainFiles::note_alone(const GrainId &id) {
 // The name comes last: what is not complete is a spare directory, and no grain's.
 bool GrainFiles::use_spare(const GrainId &id, const files::LaunchRecord &record) {
     DCS_REQUIRE(record.placed && record.next_seq == 1, "only a small grain gets a spare directory");
-    const auto spare = std::find_if(spares_.rbegin(), spares_.rend(),
-                                    [&](const Spare &one) { return one.account == record.account; });
+    const auto spare =
+        std::find_if(spares_.rbegin(), spares_.rend(), [&](const Spare &one) { return one.account == record.account; });
     if (spare == spares_.rend()) return false;
     const std::string from = spare->name;
     spares_.erase(std::next(spare).base());

@@ -24,7 +24,7 @@ ExitFacts facts_of(const files::ExitRecord &record) {
     facts.innocent = record.innocent;
     facts.reason = record.reason;
     facts.limit_signal = record.limit_signal;
-    facts.usage = wire::Usage{record.user_us, record.system_us, record.max_rss_kb, record.minor_faults,
+    facts.usage = wire::Usage{record.user_us,      record.system_us, record.max_rss_kb, record.minor_faults,
                               record.major_faults, record.in_blocks, record.out_blocks};
     return facts;
 }
@@ -72,8 +72,7 @@ files::FileRecord on_disk(const wire::GrainFile &file) {
 }
 std::vector<wire::GrainFile> in_core(const std::vector<files::FileRecord> &records) {
     std::vector<wire::GrainFile> list;
-    for (const files::FileRecord &x : records)
-        list.push_back({x.role, x.name, x.digest, x.size, x.binary_class});
+    for (const files::FileRecord &x : records) list.push_back({x.role, x.name, x.digest, x.size, x.binary_class});
     return list;
 }
 
@@ -91,11 +90,11 @@ Status let_pass(const std::string &path) {
     if (::chmod(path.c_str(), 0711) != 0) return file_error(path, errno);
     for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
         const std::string part = path.substr(0, slash);
-        struct stat st{};
+        struct stat st {};
         if (::stat(part.c_str(), &st) != 0) return file_error(part, errno);
         if ((st.st_mode & S_IXOTH) == 0)
-            return fail(Code::invalid, "grains under accounts of their own cannot reach " + path + ", because " +
-                                           part + " is closed to others: chmod o+x " + part +
+            return fail(Code::invalid, "grains under accounts of their own cannot reach " + path + ", because " + part +
+                                           " is closed to others: chmod o+x " + part +
                                            ", or choose another --dir, or --run-as self");
         if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
             return fail(Code::invalid, part + ", above " + path + ", can be written by all users");
@@ -148,9 +147,7 @@ std::optional<GrainId> GrainFiles::id_of(const std::string &name) const {
     return GrainId{lease->key, lease->incarnation};
 }
 
-Result<Fd> GrainFiles::directory_of(const GrainId &id) const {
-    return open_directory(grains_.get(), name_of(id));
-}
+Result<Fd> GrainFiles::directory_of(const GrainId &id) const { return open_directory(grains_.get(), name_of(id)); }
 
 Result<files::LaunchRecord> GrainFiles::launch_of(int grain) const {
     const Result<std::string> bytes = read_file(grain, files::launch_name, files::record_bytes_max);
@@ -333,7 +330,7 @@ Status GrainFiles::write_ending(const WriteEnding &what) {
     const Result<Fd> grain = directory_of(what.id);
     if (!grain) return grain.status();
     const files::EndingRecord record{static_cast<files::Ending>(what.ending), what.reason, what.limit_signal,
-                                       static_cast<std::uint8_t>(what.given_back)};
+                                     static_cast<std::uint8_t>(what.given_back)};
     return replace_file(grain->get(), files::withdrawn_name, files::pack(record));
 }
 

@@ -89,9 +89,15 @@ public:
 
 private:
     // A directory without a grain, whose room has at most empty files and belongs to this account.
-    struct Spare { std::string name; files::Account account; };
+    struct Spare {
+        std::string name;
+        files::Account account;
+    };
     // A grain whose directory may become one, unless other records or files come into it.
-    struct Small { files::Account account; bool alone = false; };
+    struct Small {
+        files::Account account;
+        bool alone = false;
+    };
     bool use_spare(const GrainId &id, const files::LaunchRecord &record);
     bool keep_spare(const std::string &name, const Small &grain);
     Status make_fresh(const GrainId &id, const files::LaunchRecord &record, const std::string &input);

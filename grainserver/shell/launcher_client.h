@@ -28,7 +28,7 @@ public:
     // For flush(), in order; dropped while the launcher is down (the core repeats it).
     void send(const files::LauncherCall &call);
     bool has_calls() const { return !waiting_.empty(); }
-    void flush();  // as far as the launcher accepts them
+    void flush();                            // as far as the launcher accepts them
     bool queues() const { return queues_; }  // it knows QUEUE, FIRST, RECALL, and several calls in a packet
     // All messages that the launcher has sent since the last call.
     std::vector<files::LauncherCall> read();

@@ -44,7 +44,7 @@ struct Rooms {
         return *list_directory(fd->get());
     }
     ino_t inode(const std::string &path) {
-        struct stat st{};
+        struct stat st {};
         REQUIRE(::stat(path.c_str(), &st) == 0);
         return st.st_ino;
     }
