@@ -31,6 +31,7 @@ struct Adopted {  // a grain's directory that existed at the start
     std::string output_words;
     wire::GivenBack given_back = wire::GivenBack::no;
 };
+// clang-format off
 struct LinkOpened {};
 struct LinkClosed {
     std::string why;
@@ -243,4 +244,5 @@ using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, 
                             RemoveDir, Look, SendReport, PlaceFiles, KeepPiece, DropPieces, KeepOutputs, SendPiece,
                             PeekOutput, WatchHost, Gauge, SaveConfig, SetLogLevel, Log>;
 
+// clang-format on
 }  // namespace dcs::server
