@@ -197,7 +197,7 @@ locks::Place slots_file(const std::string &directory) {
 }
 
 // For listings of the slots: the grain works in it, and the launcher supervises.
-void name_owner(locks::Slots &slot, pid_t pid, const std::string &program) {
+void name_owner(locks::Slots &slot, pid_t pid, const std::string &dir, const std::string &program) {
     DCS_REQUIRE(pid > 1 && slot.held(), "a slot is held by a running grain");
     const locks::World &world = locks::this_world();
     locks::Owner owner;
@@ -207,7 +207,7 @@ void name_owner(locks::Slots &slot, pid_t pid, const std::string &program) {
     owner.pid_namespace = world.pid_namespace;
     owner.host = world.host;
     owner.command = program.substr(program.rfind('/') + 1);
-    slot.set_owner(world, owner);
+    slot.set_owner(world, owner, "grain " + dir);
 }
 
 // Without a slot: only proves that it could run.
@@ -263,7 +263,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     }
     failpoint("launcher.start.after_exec");
     outcome.pid = pid;
-    name_owner(*slot, pid, launch.program);
+    name_owner(*slot, pid, dir, launch.program);
     outcome.limits = launch.limits;
     outcome.account = launch.account;
     outcome.leaf = std::move(p.leaf);

@@ -61,7 +61,6 @@ void LauncherClient::close() {
 }
 
 bool LauncherClient::maintain(Instant now, std::string &why) {
-    if (socket_) flush();
     if (socket_ || now < retry_at_) return false;
     if (connect()) {
         retry_at_ = Instant::never();

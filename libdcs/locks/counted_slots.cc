@@ -214,11 +214,17 @@ std::vector<int> Slots::lock_fds() const {
     return fds;
 }
 
-void Slots::set_owner(const World &, const Owner &owner) {
+void Slots::set_owner(const World &world, const Owner &owner, const std::string &note) {
+    const Moment now = world.now();
     for (const Taken &t : taken_) {
         SlotHolder holder = read_holder(t.locked(), t.number);
         holder.owner = owner;
         holder.left = false;
+        if (!note.empty()) {
+            holder.note = note;
+            holder.since_wall = now.wall;
+            holder.since_mono = now.mono;
+        }
         (void)write_holder(t.locked(), holder);  // on failure the previous entry stays
     }
 }

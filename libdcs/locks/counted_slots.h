@@ -39,7 +39,8 @@ public:
     bool held() const { return !taken_.empty(); }
     std::vector<int> numbers() const;   // in the order of the wishes
     std::vector<int> lock_fds() const;  // to be inherited
-    void set_owner(const World &world, const Owner &owner);
+    // With another note, if there is one: from now on.
+    void set_owner(const World &world, const Owner &owner, const std::string &note = "");
     void release();  // at once, for all copies of the descriptors; wakes waiters
 
 private:

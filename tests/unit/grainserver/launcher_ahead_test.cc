@@ -37,6 +37,7 @@ TEST_CASE("a grain that waits at the launcher is withdrawn when the launcher has
     const auto results = b.sent<wire::LaunchResult>();
     REQUIRE((results.size() == 1 && !results[0].ok && wire::key_of(results[0].key) == id(5).key));
     REQUIRE(b.one<StartGrain>().id == id(7));
+    b.clear();
     b.in(GrainRecalled{id(5)});
     REQUIRE(b.out.empty());
 }

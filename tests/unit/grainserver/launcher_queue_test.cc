@@ -19,6 +19,11 @@ struct Heard {
         }));
     }
     bool has(Verb verb, const std::string &dir) { return count(verb, dir) > 0; }
+    bool ended(const std::string &dir) { return has(Verb::exited, dir) || has(Verb::left, dir); }
+    void wait_end(const std::string &dir) {
+        INFO(dir);
+        REQUIRE(soon([&] { return ended(dir); }));
+    }
     void wait(Verb verb, const std::string &dir) {
         INFO(files::format({verb, dir}));
         REQUIRE(soon([&] { return has(verb, dir); }));
@@ -48,16 +53,21 @@ TEST_CASE("the slot of a grain that has ended goes to the next one in the queue"
     REQUIRE_FALSE(started(p, c));
     for (const std::string &name : {"a", "c"}) open_gate(p, name);
     heard.wait(Verb::started, b);
-    REQUIRE(heard.has(Verb::exited, a));
+    REQUIRE(heard.ended(a));
     REQUIRE(heard.has(Verb::started, c));
     REQUIRE(heard.has(Verb::failed, wrong));
     REQUIRE(slot_held(p.dir.path + "/slots", 0));
     REQUIRE_FALSE(slot_held(p.dir.path + "/slots", 1));
+    locks::Place slots;
+    slots.path = p.dir.path + "/slots/slots";
+    const auto holders = locks::slot_holders(slots);
+    REQUIRE((holders && !holders->empty() && holders->at(0).note == "grain " + b));
+    REQUIRE(holders->at(0).owner.process.pid == p.pid_of(b));
     REQUIRE(soon([&] { return get_file(p.dir.path + "/journal") == "a\nc\nb\n"; }));
     p.client.send({Verb::queue, b, 1});
     heard.wait(Verb::have, b);
     open_gate(p, "b");
-    heard.wait(Verb::exited, b);
+    heard.wait_end(b);
     REQUIRE(heard.count(Verb::started, b) == 1);
     REQUIRE(soon([&] { return !slot_held(p.dir.path + "/slots", 0); }));
 }
@@ -74,14 +84,14 @@ TEST_CASE("a queue gets more slots at once, and fewer as grains end") {
     REQUIRE(heard.has(Verb::started, grains[1]));
     p.client.send({Verb::queue, grains[3], 2});
     open_gate(p, "a");
-    heard.wait(Verb::exited, grains[0]);
+    heard.wait_end(grains[0]);
     p.client.send({Verb::recall, grains[1]});
     heard.wait(Verb::have, grains[1]);
     REQUIRE_FALSE(started(p, grains[3]));  // two others run
     open_gate(p, "b");
     heard.wait(Verb::started, grains[3]);
     for (const std::string &name : {"c", "d"}) open_gate(p, name);
-    heard.wait(Verb::exited, grains[3]);
+    heard.wait_end(grains[3]);
 }
 
 TEST_CASE("a grain that waits is recalled and not started; one that runs or has run is said to be there") {
@@ -99,7 +109,7 @@ TEST_CASE("a grain that waits is recalled and not started; one that runs or has 
     p.client.send({Verb::recall, a});
     REQUIRE(soon([&] { return heard.count(Verb::have, a) == 2; }));
     open_gate(p, "c");
-    heard.wait(Verb::exited, c);
+    heard.wait_end(c);
     REQUIRE_FALSE(started(p, b));
     REQUIRE(get_file(p.dir.path + "/journal") == "a\nc\n");
 }
@@ -127,7 +137,7 @@ TEST_CASE("a launcher that is stopped starts none of its queue") {
     heard.wait(Verb::started, a);
     ::kill(p.launchers.back(), SIGTERM);
     heard.wait(Verb::failed, b);
-    heard.wait(Verb::exited, a);
+    heard.wait_end(a);
     REQUIRE_FALSE(started(p, b));
 }
 
@@ -152,10 +162,14 @@ TEST_CASE("the slot keeper holds a slot that was handed on as long as the second
 TEST_CASE("that no process of a grain is left is said only when it is certain") {
     Place p(false);
     Heard heard{p, {}};
-    const std::string plain = p.shell("echo plain"), leaves = p.shell("setsid sleep 60 & exit 0");
-    p.client.send({Verb::queue, plain, 1});
-    heard.wait(Verb::left, plain);
-    p.client.send({Verb::queue, leaves, 1});
-    REQUIRE(soon([&] { return heard.has(Verb::exited, leaves) || heard.has(Verb::left, leaves); }));
-    REQUIRE(heard.has(Verb::exited, leaves));
+    const std::string file = p.dir.path + "/pid", b = gated(p, "b");
+    const std::string a = p.shell("(env -i A=1 setsid /bin/sh -c 'echo $$ >" + file + "; exec sleep 60' &); " +
+                                  "while ! test -s " + file + "; do sleep 0.05; done");
+    for (const std::string &grain : {b, a}) p.client.send({Verb::queue, grain, 2});
+    REQUIRE(soon([&] { return heard.ended(a); }));
+    REQUIRE(heard.has(Verb::exited, a));  // what it left may be the other's
+    REQUIRE(alive(p.number_in(file)));
+    open_gate(p, "b");
+    heard.wait_end(b);
+    REQUIRE(gone(p.number_in(file)));
 }
