@@ -161,7 +161,7 @@ void rest_no_more(Draft &d, const GrainKey &key);
 void let_lapse(Draft &d);
 // A running grain is a result from now on.
 void end_grain(Draft &d, const GrainKey &key, HostId id, int signal, int code);
-// The same without a report of its end: `why` stands on its standard error.
+// The same without a report of its end: `why` is its standard error.
 void give_up(Draft &d, const GrainKey &key, HostId id, int code, const std::string &why);
 // It is submitted again, or its session is resumed: earlier failed starts no longer count.
 void try_again(Draft &d, const GrainKey &key);

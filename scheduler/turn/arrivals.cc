@@ -8,7 +8,7 @@ namespace dcs::turn {
 namespace {
 
 // The wall clock has just judged the certificate. From here on its time is counted by the boot clock: a wall clock that
-// is set ends no connection that stands.
+// is set ends no open connection.
 void remember_end(Connection &who, Outside &outside) {
     const std::int64_t end = who.certified.not_after_s;
     if (end != 0 && !is_link(who.door)) who.ends = outside.now() + seconds(end - outside.wall_s());
