@@ -1,5 +1,5 @@
 """What dcs_begin does by its system calls: while any of its user ids is root's, it names paths of root's only, opens no
-connection, writes nothing and starts nothing; afterwards root is gone for good."""
+connection, writes nothing and starts nothing; afterwards root is gone permanently."""
 import os
 import re
 import subprocess

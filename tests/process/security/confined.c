@@ -9,7 +9,7 @@
  *   socket:FAMILY socket32:FAMILY abstract:NAME  sockets; a connection to an abstract one
  *   type_ahead         input put into a terminal (TIOCSTI)
  *   read:PATH write:PATH make:PATH remove:PATH rename:PATH:PATH
- *   segment:KEY        a System V segment of somebody else
+ *   segment:KEY        a System V segment of another peer
  *   list:PATH          names there, instead of "ok"
  *   id                 "uid gid groups", instead of "ok"
  *   sleep              until it is ended */
