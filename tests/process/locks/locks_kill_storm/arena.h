@@ -1,8 +1,8 @@
 #pragma once
 // Memory that all processes of a storm share, and the detector in it. A process that is granted a lock enters, and
 // checks whether a process is inside that must not be. A killed process is still entered when the kernel gives its lock
-// to the next one, and its state in /proc shows that late: only one that goes on *running* inside is a second holder. So
-// each process inside counts a beat, and the checker waits until the beat goes on or the process is dead.
+// to the next one, and its state in /proc shows that late: only one that goes on *running* inside is a second holder.
+// So each process inside counts a beat, and the checker waits until the beat goes on or the process is dead.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
