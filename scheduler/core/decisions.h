@@ -139,7 +139,7 @@ bool is_displaced(const State &state, const GrainKey &key, HostId id);
 // started elsewhere, it goes on there; otherwise nothing more is accepted of that lease.
 void requeue_front(Draft &d, const GrainKey &key, bool keep_lease);
 // Notes why a grain leaves the host where it is leased.
-void note_move(Draft &d, const GrainKey &key, MoveReason reason, std::string detail = "");
+void note_move(Draft &d, const GrainKey &key, MoveReason reason, const std::string &detail = "");
 // The same for all grains of a host, in their order; asks for a new place for each.
 void requeue_all(Draft &d, HostId id, MoveReason reason);
 // For half an interval the host does not get this grain again.
