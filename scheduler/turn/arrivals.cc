@@ -47,7 +47,7 @@ void Turn::take_host_table(std::vector<core::HostConfig> hosts) {
 
 void Turn::take_policy(core::Policy policy) { delayed_.emplace(Instant{}, core::PolicyTable{std::move(policy)}); }
 
-void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, std::move(result)); }
+void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, result); }
 
 void Turn::take_library_job(const library::JobDone &done) {
     if (phase_ == Phase::dead) return;

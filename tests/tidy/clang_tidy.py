@@ -14,6 +14,8 @@ TOPS = ("libdcs", "scheduler", "grainserver", "backupd", "grains", "control-exam
 PROGRAM = "clang-tidy-14"
 # What decides, what reads foreign bytes, and what runs with root's rights or in users' grains.
 FIRST = ("scheduler/core", "scheduler/state", "grainserver/core", "backupd/core", "libdcs/grain", "libdcs/commands/dcs_begin")
+# Clang 14 refuses std::optional of a nested class with initialisers of its fields.
+NOT_FOR_CLANG = ("scheduler/shell/tls_door.cc",)
 FLAGS = ("-I.", "-Ilibdcs", "-Ilibdcs/include", '-DDCS_VERSION="0"', "-D_GNU_SOURCE", "-w")
 
 
@@ -24,7 +26,7 @@ def folders():
         for where, _, files in os.walk(os.path.join(ROOT, top)):
             for name in sorted(files):
                 ending = name.rsplit(".", 1)[-1]
-                if ending in ("cc", "c"):
+                if ending in ("cc", "c") and os.path.relpath(os.path.join(where, name), ROOT) not in NOT_FOR_CLANG:
                     found.setdefault((os.path.relpath(where, ROOT), ending), []).append(os.path.join(where, name))
     return found
 
