@@ -122,7 +122,8 @@ TEST_CASE("no namespaces, no tracing of others, no rare sockets behind the filte
     auto is = tried(p, {"unshare:" + user_space, "unshare:" + std::to_string(CLONE_NEWNS), "unshare:" +
                         std::to_string(CLONE_FILES), "clone:" + user_space, "clone3:" + user_space, "clone3:0",
                         "trace:" + self, "readmem:" + self, "own_child", "socket:1", "socket:2",
-                        "socket:10", "socket:16", "socket:38", "socket:40", "type_ahead", "trace_me"});
+                        "socket:10", "socket:16", "socket:38", "socket:40", "type_ahead", "trace_me",
+                        "socketcall32:1", "socketcall32:3"});
     CHECK(is["unshare:" + user_space] == "EPERM");
     CHECK(is["unshare:" + std::to_string(CLONE_NEWNS)] == "EPERM");
     CHECK(is["unshare:" + std::to_string(CLONE_FILES)] == "ok");
@@ -139,12 +140,14 @@ TEST_CASE("no namespaces, no tracing of others, no rare sockets behind the filte
     CHECK(is["socket:16"] == "ok");
     CHECK(is["socket:38"] == "EACCES");
     CHECK(is["socket:40"] == "EACCES");
+    CHECK((is["socketcall32:1"] == "EACCES" || is["socketcall32:1"] == "none"));  // its family is in memory
+    CHECK((is["socketcall32:3"] == "EFAULT" || is["socketcall32:3"] == "none"));  // connect
     CHECK(is["type_ahead"] == "EPERM");
     p.rungs = rung_filter | rung_no_network;
-    is = tried(p, {"socket:1", "socket:2", "socket:10", "socket:16", "socket32:2", "call32:102"});
+    is = tried(p, {"socket:1", "socket:2", "socket:10", "socket:16", "socket32:2", "socketcall32:1"});
     CHECK(is["socket:1"] == "ok");
     for (const char *act : {"socket:2", "socket:10", "socket:16"}) CHECK(is[act] == "EACCES");
-    for (const char *act : {"socket32:2", "call32:102"}) CHECK((is[act] == "EACCES" || is[act] == "none"));
+    for (const char *act : {"socket32:2", "socketcall32:1"}) CHECK((is[act] == "EACCES" || is[act] == "none"));
 }
 
 TEST_CASE("a grain's scope ends where its processes end") {
@@ -260,6 +263,30 @@ TEST_CASE("scratch, IPC and the sight of processes of its own") {
     CHECK(get_file(p.room(g) + "/out.3").find("dcs-mark") == std::string::npos);
     ::unlink(mark.c_str());
     ::shmctl(segment, IPC_RMID, nullptr);
+}
+
+TEST_CASE("with mounts of its own a grain changes no modes outside of what it may write") {
+    if (!root() || !has(rung_files | rung_namespaces)) return;
+    Place p(false);
+    const std::string top = "/var/lib/dcs-modes-" + std::to_string(::getpid());
+    p.account = made_up(2'000'100'007);
+    for (const char *folder : {"", "/closed", "/open"}) {
+        REQUIRE(::mkdir((top + folder).c_str(), 0755) == 0);
+        REQUIRE(::chown((top + folder).c_str(), p.account.uid, p.account.gid) == 0);
+    }
+    p.writable = {top + "/open", "/not/there"};
+    const std::string closed = "mode:" + top + "/closed", open = "mode:" + top + "/open";
+    const std::vector<std::string> acts = {closed, open, "make:" + top + "/open/new", "make:here", "mode:here",
+                                           "make:/tmp/mine", "mode:/tmp/mine", "write:/dev/null",
+                                           "write:/proc/self/comm", "make:/dev/shm/x", "make:../there"};
+    p.rungs = rung_filter | rung_scope | rung_files;
+    CHECK(tried(p, {closed})[closed] == "ok");
+    p.rungs |= rung_namespaces;
+    for (const auto &[act, answer] : tried(p, acts)) {
+        INFO(act);
+        CHECK(answer == (act == closed ? "EROFS" : "ok"));
+    }
+    CHECK(remove_tree(AT_FDCWD, top));
 }
 
 TEST_CASE("signals, limits, ends and proofs are as ever behind every fence") {
