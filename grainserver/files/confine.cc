@@ -23,10 +23,9 @@ namespace {
 constexpr std::uint64_t right_write = landlock::write_file | landlock::truncate;
 constexpr std::uint64_t all_writes = right_write | landlock::remove_directory | landlock::remove_file |
                                      landlock::make_device | landlock::make_directory | landlock::make_file |
-                                     landlock::make_socket | landlock::make_fifo | landlock::make_link |
-                                     landlock::move;
+                                     landlock::make_socket | landlock::make_fifo | landlock::make_link | landlock::move;
 constexpr const char *scratch[] = {"/tmp", "/var/tmp", "/dev/shm"};
-constexpr const char *scratch_name = "tmp";  // in the room
+constexpr const char *scratch_name = "tmp";           // in the room
 constexpr const char *devices[] = {"/dev", "/proc"};  // writable, no new files: their permissions apply
 
 Status allow(int ruleset, int directory, std::uint64_t rights, const std::string &name) {
@@ -59,7 +58,7 @@ int open_scratch(uid_t uid, gid_t gid) noexcept {
     const int error = errno;
     ::syscall(SYS_setfsuid, ::geteuid());
     ::syscall(SYS_setfsgid, ::getegid());
-    struct stat st{};
+    struct stat st {};
     errno = error;
     if (fd < 0) return -1;
     if (::fstat(fd, &st) == 0 && st.st_uid == uid) return fd;
@@ -85,7 +84,9 @@ int own_mounts(int scratch_fd) noexcept {
 }
 
 // From linux/mount.h, which is not for use beside sys/mount.h.
-struct MountAttributes { std::uint64_t set = 0, clear = 0, propagation = 0, user_space = 0; };
+struct MountAttributes {
+    std::uint64_t set = 0, clear = 0, propagation = 0, user_space = 0;
+};
 constexpr std::uint64_t read_only = 1;
 constexpr int nr_mount_setattr = 442;
 
@@ -133,8 +134,8 @@ bool confinement_works(Rungs rungs, const Fd &room) {
     wish.room = room.get();
     const Result<Confinement> confinement = make_confinement(wish);
     return confinement && tried([&] {
-        return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : put_confinement_on(*confinement);
-    });
+               return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : put_confinement_on(*confinement);
+           });
 }
 }  // namespace
 
@@ -154,7 +155,7 @@ Result<Confinement> make_confinement(const ConfinementWish &wish) {
     DCS_REQUIRE(!(wish.rungs & rung_files) || wish.room >= 0, "a grain may always write in its room");
     if (wish.rungs & rung_files)
         if (Status s = open_what_it_may_write(confinement.ruleset.get(), wish); !s) return s;
-    struct statvfs disk{};
+    struct statvfs disk {};
     for (const std::string &path : wish.writable)
         if (::statvfs(path.c_str(), &disk) == 0 && (disk.f_flag & ST_RDONLY) == 0) confinement.writable.push_back(path);
     return confinement;
@@ -175,8 +176,7 @@ int enter_namespaces(const Confinement &confinement, int room, uid_t uid, gid_t 
     int error = own_mounts(fd);
     if (error == 0 && fenced) error = only_read(confinement, room);
     // Opened through /tmp, it is not a part of the room any more.
-    if (error == 0 && fenced)
-        error = landlock::allow(confinement.ruleset.get(), fd, all_writes);
+    if (error == 0 && fenced) error = landlock::allow(confinement.ruleset.get(), fd, all_writes);
     ::close(here);
     ::close(fd);
     return error;
@@ -207,8 +207,7 @@ Available rungs_available(bool users, const std::string &directory) {
     const bool scopes = landlock::version() >= landlock::scoping_since;
     note(rung_scope | rung_files, scopes && confinement_works(rung_scope | rung_files, room),
          "its kernel has no Landlock of version " + std::to_string(landlock::scoping_since) + " (Linux 6.12)");
-    if (::geteuid() != 0)
-        note(rung_namespaces, false, "only a server that is root can make namespaces");
+    if (::geteuid() != 0) note(rung_namespaces, false, "only a server that is root can make namespaces");
     else if (is_below_scratch(directory))
         note(rung_namespaces, false, directory + " lies in a directory that each grain gets privately");
     else

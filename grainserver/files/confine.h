@@ -14,8 +14,8 @@ namespace dcs::files {
 
 struct Confinement {
     Rungs rungs = 0;
-    std::vector<sock_filter> filter;  // empty: none
-    Fd ruleset;                       // of the kernel's Landlock; not open: none
+    std::vector<sock_filter> filter;    // empty: none
+    Fd ruleset;                         // of the kernel's Landlock; not open: none
     std::vector<std::string> writable;  // that exist and can be written
 };
 struct ConfinementWish {
@@ -34,7 +34,10 @@ int put_confinement_on(const Confinement &confinement) noexcept;
 
 // Whether the path is below a directory that all users can write.
 bool is_below_scratch(const std::string &path);
-struct Lack { Rungs rungs; std::string why; };
+struct Lack {
+    Rungs rungs;
+    std::string why;
+};
 struct Available {
     Rungs rungs = 0;
     std::vector<Lack> lacks;  // the unavailable rungs

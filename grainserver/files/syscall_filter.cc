@@ -32,36 +32,45 @@ struct Numbers {
 constexpr int nr_clone3 = 435, nr_pidfd_getfd = 438;
 // pidfd_send_signal; pidfd_open, close_range, openat2, faccessat2, process_madvise, epoll_pwait2, landlock_*,
 // memfd_secret, futex_waitv, set_mempolicy_home_node, cachestat, fchmodat2, map_shadow_stack, futex_*
-constexpr int common_calls[] = {424, 434, 436, 437, 439, 440, 441, 444, 445, 446, 447, 449, 450, 451, 452, 453, 454, 455,
-                                456};
+constexpr int common_calls[] = {424, 434, 436, 437, 439, 440, 441, 444, 445, 446,
+                                447, 449, 450, 451, 452, 453, 454, 455, 456};
 
 #define NUMBER(name) SYS_##name,
-const Numbers own_numbers{
-    own_machine,
-    {DCS_GRAIN_CALLS(NUMBER) DCS_GRAIN_CALLS_64(NUMBER)
+const Numbers own_numbers{own_machine,
+                          {DCS_GRAIN_CALLS(NUMBER) DCS_GRAIN_CALLS_64(NUMBER)
 #if defined(__x86_64__)
-     DCS_GRAIN_CALLS_X86(NUMBER)
+                               DCS_GRAIN_CALLS_X86(NUMBER)
 #endif
-    },
-    {SYS_process_vm_readv, SYS_process_vm_writev, nr_pidfd_getfd, SYS_kcmp},
-    SYS_ptrace, SYS_clone, SYS_unshare, SYS_ioctl, SYS_socket, -1};
+                          },
+                          {SYS_process_vm_readv, SYS_process_vm_writev, nr_pidfd_getfd, SYS_kcmp},
+                          SYS_ptrace,
+                          SYS_clone,
+                          SYS_unshare,
+                          SYS_ioctl,
+                          SYS_socket,
+                          -1};
 #undef NUMBER
 
 #if defined(__x86_64__)
-const Numbers numbers_of_i386{
-    AUDIT_ARCH_I386, grain_calls_of_i386(),
-    {347 /* process_vm_readv */, 348 /* process_vm_writev */, nr_pidfd_getfd, 349 /* kcmp */},
-    26, 120, 310, 54, 359, 102};
+const Numbers numbers_of_i386{AUDIT_ARCH_I386,
+                              grain_calls_of_i386(),
+                              {347 /* process_vm_readv */, 348 /* process_vm_writev */, nr_pidfd_getfd, 349 /* kcmp */},
+                              26,
+                              120,
+                              310,
+                              54,
+                              359,
+                              102};
 #endif
 
 constexpr std::uint32_t new_namespaces =
     CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP |
     0x80u /* CLONE_NEWTIME; in clone() part of the signal number, which is below it */;
-constexpr std::uint32_t traceme = 0;                  // PTRACE_TRACEME: permits tracing by the parent
-constexpr std::uint32_t subcode_linux = 0x541c;       // TIOCLINUX: like TIOCSTI, puts input into a terminal
-constexpr std::uint32_t x32_bit = 0x40000000;         // marks the x32 table of numbers on x86_64
-constexpr std::uint32_t first_unknown = 457;          // of the numbers common to all architectures: Linux 6.8
-constexpr std::uint32_t call_socket = 1;              // of socketcall, whose other arguments are in memory
+constexpr std::uint32_t traceme = 0;             // PTRACE_TRACEME: permits tracing by the parent
+constexpr std::uint32_t subcode_linux = 0x541c;  // TIOCLINUX: like TIOCSTI, puts input into a terminal
+constexpr std::uint32_t x32_bit = 0x40000000;    // marks the x32 table of numbers on x86_64
+constexpr std::uint32_t first_unknown = 457;     // of the numbers common to all architectures: Linux 6.8
+constexpr std::uint32_t call_socket = 1;         // of socketcall, whose other arguments are in memory
 constexpr std::uint32_t denied = SECCOMP_RET_ERRNO | EPERM, absent = SECCOMP_RET_ERRNO | ENOSYS;
 constexpr std::uint32_t no_network = SECCOMP_RET_ERRNO | EACCES;
 
@@ -102,7 +111,8 @@ void block(CallProgram &p, const Numbers &n, const FilterWish &wish) {
     for (const int number : n.tracing) p.answer_if(static_cast<std::uint32_t>(number), others);
     p.about_call(n.ptrace, 0, {traceme}, SECCOMP_RET_ALLOW, others);
     // The socket families that programs use; the others are seldom reviewed.
-    if (wish.network) p.about_call(n.socket, 0, {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK}, SECCOMP_RET_ALLOW, no_network);
+    if (wish.network)
+        p.about_call(n.socket, 0, {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK}, SECCOMP_RET_ALLOW, no_network);
     else p.about_call(n.socket, 0, {AF_UNIX}, SECCOMP_RET_ALLOW, no_network);
     if (n.socketcall >= 0) p.about_call(n.socketcall, 0, {call_socket}, no_network, SECCOMP_RET_ALLOW);
     about_lists(p, n.allowed);

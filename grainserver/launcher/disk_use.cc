@@ -31,22 +31,22 @@ std::int64_t DiskUse::look(int room, int names) {
         }
         const std::string name = std::move(level.left.back());
         level.left.pop_back();
-        struct stat st{};
+        struct stat st {};
         if (::fstatat(level.fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
         sum_ += st.st_blocks * 512 + bytes_of_a_name;
         if (!S_ISDIR(st.st_mode)) continue;
         too_deep_ = too_deep_ || open_.size() >= depth_max;
         if (open_.size() >= depth_max) continue;
-        struct stat above{};
+        struct stat above {};
         const bool same_disk = ::fstat(level.fd.get(), &above) == 0 && above.st_dev == st.st_dev;
-        if (Result<Fd> below = open_directory(level.fd.get(), name); below && same_disk)
-            enter(std::move(*below));
+        if (Result<Fd> below = open_directory(level.fd.get(), name); below && same_disk) enter(std::move(*below));
     }
     return sum_;
 }
 
 std::int64_t DiskUse::nameless(int room, const std::vector<pid_t> &processes, int places) {
-    struct stat own{}, st{};
+    struct stat own {
+    }, st{};
     if (::fstat(room, &own) != 0) return 0;
     std::set<ino_t> seen;
     std::int64_t sum = 0;
@@ -57,8 +57,8 @@ std::int64_t DiskUse::nameless(int room, const std::vector<pid_t> &processes, in
                 open ? list_directory(open->get()) : Result<std::vector<std::string>>(open.status());
             int left = places;
             for (std::size_t i = 0; names && i < names->size() && left-- > 0; ++i)
-                if (::fstatat(open->get(), (*names)[i].c_str(), &st, 0) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0 &&
-                    st.st_dev == own.st_dev && seen.insert(st.st_ino).second)
+                if (::fstatat(open->get(), (*names)[i].c_str(), &st, 0) == 0 && S_ISREG(st.st_mode) &&
+                    st.st_nlink == 0 && st.st_dev == own.st_dev && seen.insert(st.st_ino).second)
                     sum += st.st_blocks * 512;
         }
     return sum;

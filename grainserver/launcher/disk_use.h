@@ -24,7 +24,10 @@ public:
     static std::int64_t nameless(int room, const std::vector<pid_t> &processes, int places);
 
 private:
-    struct Level { Fd fd; std::vector<std::string> left; };
+    struct Level {
+        Fd fd;
+        std::vector<std::string> left;
+    };
     bool enter(Fd fd);
     std::vector<Level> open_;
     std::int64_t sum_ = 0;

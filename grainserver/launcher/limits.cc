@@ -28,7 +28,9 @@ std::string process_words(const files::Limits &l) {
     return "the grain had more than its " + amount(l.processes, "processes");
 }
 
-struct Use { std::int64_t bytes = 0, threads = 0, cpu_s = 0; };
+struct Use {
+    std::int64_t bytes = 0, threads = 0, cpu_s = 0;
+};
 Use use_of(const std::vector<ProcessStat> &tree, const files::ExitRecord &ended) {
     static const std::int64_t page = ::sysconf(_SC_PAGESIZE), ticks = std::max(::sysconf(_SC_CLK_TCK), 1l);
     Use use;
@@ -45,7 +47,10 @@ Use use_of(const std::vector<ProcessStat> &tree, const files::ExitRecord &ended)
 }
 
 // The limit that its processes exceed; signal 0: none.
-struct Broken { int signal = 0; std::string words; };
+struct Broken {
+    int signal = 0;
+    std::string words;
+};
 Broken broken_by(const Use &use, const files::Limits &l, bool memory_by_group, bool processes_by_group) {
     if (l.memory_mb > 0 && !memory_by_group && use.bytes > l.memory_mb << 20) return {SIGKILL, memory_words(l)};
     if (l.processes > 0 && !processes_by_group && use.threads > l.processes) return {SIGKILL, process_words(l)};
@@ -111,8 +116,10 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
     if (room && !planted("launcher.names_only")) bytes += DiskUse::nameless(room->fd.get(), pids, open_at_a_time);
     if (grain.disk.too_deep() && !planted("launcher.any_depth"))
         return over(dir, grain, SIGXFSZ,
-                    "the grain has directories more than " + std::to_string(DiskUse::depth_max) + " deep in its own, "
-                    "and what they hold cannot be counted for its limit of " + amount(l.disk_mb, "MB"));
+                    "the grain has directories more than " + std::to_string(DiskUse::depth_max) +
+                        " deep in its own, "
+                        "and what they hold cannot be counted for its limit of " +
+                        amount(l.disk_mb, "MB"));
     if (bytes > l.disk_mb << 20)
         over(dir, grain, SIGXFSZ, "the grain kept more than its " + amount(l.disk_mb, "MB in its directory"));
 }

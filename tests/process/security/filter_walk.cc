@@ -16,7 +16,9 @@ std::uint32_t answer_of(const std::vector<sock_filter> &code, const seccomp_data
         const sock_filter &c = code[at];
         const auto jump = [&](bool yes) { at += yes ? c.jt : c.jf; };
         switch (c.code) {
-        case BPF_LD | BPF_W | BPF_ABS: a = *reinterpret_cast<const std::uint32_t *>(reinterpret_cast<const char *>(&call) + c.k); break;
+        case BPF_LD | BPF_W | BPF_ABS:
+            a = *reinterpret_cast<const std::uint32_t *>(reinterpret_cast<const char *>(&call) + c.k);
+            break;
         case BPF_ALU | BPF_AND | BPF_K: a &= c.k; break;
         case BPF_JMP | BPF_JA: at += c.k; break;
         case BPF_JMP | BPF_JEQ | BPF_K: jump(a == c.k); break;
@@ -39,7 +41,8 @@ const char *word(std::uint32_t answer) {
     return "unknown";
 }
 
-void walk(const char *wish, const std::vector<sock_filter> &code, const char *name, std::uint32_t arch, std::uint64_t argument) {
+void walk(const char *wish, const std::vector<sock_filter> &code, const char *name, std::uint32_t arch,
+          std::uint64_t argument) {
     for (const std::uint32_t base : {0u, 0x40000000u})
         for (std::uint32_t nr = base; nr < base + 600; ++nr) {
             seccomp_data call{};
@@ -53,11 +56,13 @@ void walk(const char *wish, const std::vector<sock_filter> &code, const char *na
 
 namespace dcs {
 [[noreturn]] void require_failed(const char *, int, const char *, const char *) noexcept { std::abort(); }
-}
+}  // namespace dcs
 
 int main() {
-    const struct { const char *name; dcs::files::FilterWish wish; } wishes[] = {
-        {"usual", {}}, {"trace", {true, true}}, {"no_network", {false, false}}};
+    const struct {
+        const char *name;
+        dcs::files::FilterWish wish;
+    } wishes[] = {{"usual", {}}, {"trace", {true, true}}, {"no_network", {false, false}}};
     for (const auto &[name, wish] : wishes) {
         const std::vector<sock_filter> code = dcs::files::syscall_filter(wish);
         walk(name, code, "own", dcs::own_machine, 2);  // 2: AF_INET; no flags of namespaces; not to be traced
