@@ -19,8 +19,8 @@ public:
     bool too_deep() const { return too_deep_; }     // there are directories below depth_max, which no round counts
     static constexpr std::size_t depth_max = 64;    // open descriptors
 
-    // The bytes of files on the disk of `room` that have no name any more and are open or mapped in one of the processes;
-    // examines at most that many places of each process. Files within messages of sockets are not seen.
+    // The bytes of files on the disk of `room` that have no name any more and are open or mapped in one of the
+    // processes; examines at most that many places of each process. Files within messages of sockets are not seen.
     static std::int64_t nameless(int room, const std::vector<pid_t> &processes, int places);
 
 private:

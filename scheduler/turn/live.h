@@ -14,8 +14,8 @@ class Live {
 public:
     explicit Live(Outside &outside) : outside_(outside) {}
 
-    // A caller has one question at a time on a connection: with another one the first is over. A host is asked only a few
-    // at a time, and about the grains of one user only some of these: then it has nothing to say.
+    // A caller has one question at a time on a connection: with another one the first is over. A host is asked only a
+    // few at a time, and about the grains of one user only some of these: then it has nothing to say.
     void ask(const core::ReplyLive &e);
     void answer(ConnId server, wire::Peeked &&peeked);
     // A connection is gone: the questions of a caller, or those to a server.

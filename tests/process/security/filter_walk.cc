@@ -1,5 +1,6 @@
-// Prints how a grain's filter of system calls answers each number, by walking its program as a kernel does; so the filter
-// of another machine can be examined, under an emulator that has no filters. Rows: wish, architecture, number, answer.
+// Prints how a grain's filter of system calls answers each number, by walking its program as a kernel does; so the
+// filter of another machine can be examined, under an emulator that has no filters. Rows: wish, architecture, number,
+// answer.
 #include <cstdio>
 #include <cstdlib>
 
