@@ -7,6 +7,7 @@
  *   trace:PID trace_me readmem:PID kill:PID see:PID  another process
  *   own_child          signal, trace and read a child of its own
  *   socket:FAMILY socket32:FAMILY abstract:NAME  sockets; a connection to an abstract one
+ *   netlink:PROTOCOL   a socket to that part of the kernel
  *   socketcall32:CALL  the older way to sockets, whose arguments are in memory
  *   type_ahead         input put into a terminal (TIOCSTI)
  *   read:PATH write:PATH make:PATH remove:PATH mode:PATH rename:PATH:PATH
@@ -187,6 +188,7 @@ static long do_act(const char *act, char *word) {
     if (!strcmp(act, "own_child")) return own_child();
     if (!strcmp(act, "socket")) return socket((int)number, number == AF_NETLINK ? SOCK_RAW : SOCK_STREAM, 0);
     if (!strcmp(act, "socket32")) return by_door_32(359, number);
+    if (!strcmp(act, "netlink")) return socket(AF_NETLINK, SOCK_RAW, (int)number);
     if (!strcmp(act, "socketcall32")) return by_door_32(102, number);
     if (!strcmp(act, "abstract")) return connect_abstract(word);
     if (!strcmp(act, "type_ahead")) return type_ahead();

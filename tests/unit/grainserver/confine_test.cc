@@ -150,11 +150,26 @@ TEST_CASE("no namespaces, no tracing of others, no rare sockets behind the filte
     Place p(false);
     const std::string self = std::to_string(::getpid()), user_space = std::to_string(CLONE_NEWUSER);
     p.rungs = rung_filter;
-    auto is =
-        tried(p, {"unshare:" + user_space, "unshare:" + std::to_string(CLONE_NEWNS),
-                  "unshare:" + std::to_string(CLONE_FILES), "clone:" + user_space, "clone3:" + user_space, "clone3:0",
-                  "trace:" + self, "readmem:" + self, "own_child", "socket:1", "socket:2", "socket:10", "socket:16",
-                  "socket:38", "socket:40", "type_ahead", "trace_me", "socketcall32:1", "socketcall32:3"});
+    auto is = tried(p, {"unshare:" + user_space,
+                        "unshare:" + std::to_string(CLONE_NEWNS),
+                        "unshare:" + std::to_string(CLONE_FILES),
+                        "clone:" + user_space,
+                        "clone3:" + user_space,
+                        "clone3:0",
+                        "trace:" + self,
+                        "readmem:" + self,
+                        "own_child",
+                        "socket:1",
+                        "socket:2",
+                        "socket:10",
+                        "socket:16",
+                        "socket:38",
+                        "socket:40",
+                        "type_ahead",
+                        "trace_me",
+                        "socketcall32:1",
+                        "socketcall32:3",
+                        "netlink:12"});
     CHECK(is["unshare:" + user_space] == "EPERM");
     CHECK(is["unshare:" + std::to_string(CLONE_NEWNS)] == "EPERM");
     CHECK(is["unshare:" + std::to_string(CLONE_FILES)] == "ok");
@@ -173,6 +188,7 @@ TEST_CASE("no namespaces, no tracing of others, no rare sockets behind the filte
     CHECK(is["socket:40"] == "EACCES");
     CHECK((is["socketcall32:1"] == "EACCES" || is["socketcall32:1"] == "none"));  // its family is in memory
     CHECK((is["socketcall32:3"] == "EFAULT" || is["socketcall32:3"] == "none"));  // connect
+    CHECK(is["netlink:12"] == "EACCES");
     CHECK(is["type_ahead"] == "EPERM");
     p.rungs = rung_filter | rung_no_network;
     is = tried(p, {"socket:1", "socket:2", "socket:10", "socket:16", "socket32:2", "socketcall32:1"});
