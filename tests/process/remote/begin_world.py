@@ -62,8 +62,11 @@ class World:
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o",
                         f"lowerdir=/etc,upperdir={overlay}/up,workdir={overlay}/work", "/etc"], check=True)
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        program = os.path.join(os.environ.get("DCS_DESK_BIN", BIN), "dcs_begin")
+        # Release 0.1 is setuid root, and takes a key for root alone.
+        self.old = " 0.1" in subprocess.run([program, "--version"], stdout=subprocess.PIPE, text=True).stdout
         self.users()
-        self.install(os.path.join(os.environ.get("DCS_DESK_BIN", BIN), "dcs_begin"))
+        self.install(program)
         self.identities()
         self.witness = os.path.join(self.base, "witness")
         shutil.copy(os.path.join(TOOLS, "begin_witness"), self.witness)
@@ -82,7 +85,7 @@ class World:
         lines += [f"{name}:x:{uid}:{uid}::{self.base}/home-{uid}:/bin/sh\n" for name, uid in names.items()]
         self.write("/etc/passwd", "".join(lines))
         lines = [line for line in open("/etc/group") if line.split(":")[2].strip() not in (str(DCS_GROUP), str(KEY_GROUP), "61777")]
-        lines += [f"{group}:x:{DCS_GROUP}:{','.join(members)}\n", f"dcs-key:x:{KEY_GROUP}:\n", "more:x:61777:ann\n"]
+        lines += [f"{group}:x:{DCS_GROUP}:{','.join(members)}\n", *([] if self.old else [f"dcs-key:x:{KEY_GROUP}:\n"]), "more:x:61777:ann\n"]
         self.write("/etc/group", "".join(lines))
         for uid in USERS.values():
             home = f"{self.base}/home-{uid}"
@@ -101,8 +104,8 @@ class World:
         os.makedirs(self.base + "/bin", exist_ok=True)
         self.program = os.path.join(self.base, "bin/dcs_begin")
         shutil.copyfile(program, self.program + ".new")
-        os.chown(self.program + ".new", 0, KEY_GROUP)
-        os.chmod(self.program + ".new", 0o2755)
+        os.chown(self.program + ".new", 0, DCS_GROUP if self.old else KEY_GROUP)
+        os.chmod(self.program + ".new", 0o4750 if self.old else 0o2755)
         os.rename(self.program + ".new", self.program)
 
     def identities(self):
