@@ -113,7 +113,7 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
     const Result<files::Room> room =
         directory ? files::open_room(directory->get()) : Result<files::Room>(directory.status());
     std::int64_t bytes = room ? grain.disk.look(room->fd.get(), names_at_a_time) : 0;
-    if (room && !planted("launcher.names_only")) bytes += DiskUse::nameless(room->fd.get(), pids, open_at_a_time);
+    if (room) bytes += DiskUse::nameless(room->fd.get(), pids, open_at_a_time);
     if (grain.disk.too_deep() && !planted("launcher.any_depth"))
         return over(dir, grain, SIGXFSZ,
                     "the grain has directories more than " + std::to_string(DiskUse::depth_max) +

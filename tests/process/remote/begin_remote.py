@@ -16,10 +16,13 @@ def the_host_joins(desk):
     assert result.returncode == 5 and "no scheduler answers" in result.stderr, result  # a host without a pool
     joined = desk.join()
     assert "host desk1 has joined the pool" in joined.stdout, joined
-    for path, mode in (("/etc/dcs", 0o755), ("/etc/dcs/pool.conf", 0o644), ("/etc/dcs/pki/key.pem", 0o600)):
+    for path, mode in (("/etc/dcs", 0o755), ("/etc/dcs/pool.conf", 0o644), ("/etc/dcs/pki/key.pem", 0o600 if desk.world.old else 0o640)):
         st = os.stat(path)
         assert st.st_mode & 0o777 == mode and st.st_uid == 0, (path, oct(st.st_mode))
     assert desk.pool.proxy.address in open("/etc/dcs/pool.conf").read()
+    key = open("/etc/dcs/pki/key.pem").read()
+    desk.join()  # again, with the same key
+    assert open("/etc/dcs/pki/key.pem").read() == key
 
 
 def dcs_runs_itself(desk):

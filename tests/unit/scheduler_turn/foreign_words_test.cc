@@ -97,10 +97,11 @@ TEST_CASE("a call that makes many grains look for a host counts as many") {
         spec.demands.memory_mb = 1 + g;
         pool.ask<wire::Done>(ann, wire::Gexec{1, g, spec});
     }
+    REQUIRE(pool.turn->state().session({"ann", 1})->ready.size() >= 5);  // kinds of them
     const std::size_t before = pool.commits;
-    for (int i = 0; i < 200; ++i) pool.post(ann, wire::SetSession{"", 1, i % 2 == 0 ? 19 : 0});
+    for (int i = 0; i < 2000; ++i) pool.post(ann, wire::SetSession{"", 1, i % 2 == 0 ? 19 : 0});
     pool.pump();
-    CHECK(pool.commits - before >= 20);
+    CHECK(pool.commits - before >= 5);
 }
 
 TEST_CASE("an import is read in slices: others are answered before it is, and what ends meanwhile is forgotten") {
