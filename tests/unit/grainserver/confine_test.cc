@@ -331,16 +331,8 @@ TEST_CASE("with mounts of its own a grain changes no modes outside of what it ma
     }
     p.writable = {top + "/open", "/not/there"};
     const std::string closed = "mode:" + top + "/closed", open = "mode:" + top + "/open";
-    const std::vector<std::string> acts = {closed,
-                                           open,
-                                           "make:" + top + "/open/new",
-                                           "make:here",
-                                           "mode:here",
-                                           "make:/tmp/mine",
-                                           "mode:/tmp/mine",
-                                           "write:/dev/null",
-                                           "make:/dev/shm/x",
-                                           "make:../there"};
+    const std::vector<std::string> acts = {
+        closed, open, "make:" + top + "/open/new", "make:here", "mode:here", "make:/tmp/mine", "make:../there"};
     p.rungs = rung_filter | rung_scope | rung_files;
     CHECK(tried(p, {closed})[closed] == "ok");
     p.rungs |= rung_namespaces;
