@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cerrno>
 #include <cstdio>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/bytes.h"
+#include "base/files.h"
 #include "base/limits.h"
+#include "base/planted.h"
 #include "grainserver/files/sealed.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -132,6 +139,25 @@ Result<std::uint32_t> unpack_acked(std::string_view bytes) {
     const std::uint32_t sequence = r.u32();
     if (!r.at_end()) return damaged("DGA1");
     return sequence;
+}
+
+bool has_record(int directory, const std::string &name) {
+    struct stat st {};
+    if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    return !S_ISREG(st.st_mode) || st.st_size > 0;
+}
+
+// In one call: the kernel lets a reader see the new length after all bytes are there.
+Status write_record(int directory, const std::string &name, std::string_view bytes) {
+    const Fd fd(::openat(directory, name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd) return file_error(name, errno);
+    const std::string_view torn = bytes.substr(0, bytes.size() / 2);
+    const std::string_view whole = planted("files.record_in_parts") ? torn : bytes;
+    errno = ENOSPC;  // a short write
+    if (::write(fd.get(), whole.data(), whole.size()) == static_cast<ssize_t>(whole.size())) return Status::ok();
+    const Status s = file_error(name, errno);
+    if (::ftruncate(fd.get(), 0) != 0) return file_error(name, errno);
+    return s;
 }
 
 }  // namespace dcs::files

@@ -14,7 +14,7 @@
 
 namespace dcs::files {
 
-// File names inside a grain's directory, which only the server writes.
+// File names inside a grain's directory, which only the server writes. An empty file is no record.
 inline constexpr const char *launch_name = "launch";    // LaunchRecord; exists before the process
 inline constexpr const char *pid_name = "pid";          // PidRecord; written by the grain just before its exec
 inline constexpr const char *exit_name = "exit";        // ExitRecord; written after the whole process tree has ended
@@ -126,6 +126,11 @@ Result<OutputsRecord> unpack_outputs(std::string_view bytes);
 
 std::string pack_acked(std::uint32_t sequence);
 Result<std::uint32_t> unpack_acked(std::string_view bytes);
+
+bool has_record(int directory, const std::string &name);  // `name`: also a path below it
+// Into a file that is empty or missing: a reader, also one after kill -9, finds the whole record or none. On failure
+// none.
+Status write_record(int directory, const std::string &name, std::string_view bytes);
 
 inline constexpr std::size_t record_bytes_max = 4u << 20;  // of any of these files
 

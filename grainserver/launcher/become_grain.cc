@@ -38,12 +38,12 @@ void write_pid_file(const Plan &plan) noexcept {
     char text[128];
     if (!read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
     const std::size_t length = files::format_pid(text, sizeof text, self.pid, self.start_time, plan.boot_id);
-    const int fd = ::openat(plan.grain, "pid.tmp", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    // As files::write_record(). After a failure the launcher removes the file.
+    const int fd = ::openat(plan.grain, files::pid_name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);
     errno = ENOSPC;  // a short write
     if (::write(fd, text, length) != static_cast<ssize_t>(length)) give_up(plan, Step::pid_file, errno);
     ::close(fd);
-    if (::renameat(plan.grain, "pid.tmp", plan.grain, files::pid_name) != 0) give_up(plan, Step::pid_file, errno);
 }
 
 // From linux/ioprio.h, which newer C++ compilers reject (a parameter named `class`).

@@ -70,7 +70,7 @@ Status Launcher::open(const LauncherOptions &options) {
     if (!grains) return grains.status();
     grains_fd_ = std::move(*grains);
     const std::string slots = options.slots.empty() ? directory_ + "/" + files::slots_folder : options.slots;
-    place_ = Place{base_.get(), grains_fd_.get(), path_, slots, boot_id(), &leaves_, &keeper_};
+    place_ = Place{base_.get(), grains_fd_.get(), path_, slots, boot_id(), &leaves_, &keeper_, &prepared_};
     struct stat st {};
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
@@ -131,8 +131,8 @@ void Launcher::bury_the_dead() {
         for (const std::string &dir : *dirs) {
             const Result<Fd> grain = open_directory(grains_fd_.get(), dir);
             if (!grain) continue;
-            const bool ended = file_exists(grain->get(), files::exit_name);
-            if (file_exists(grain->get(), files::pid_name) && !ended) bury(dir, grain->get());
+            const bool ended = files::has_record(grain->get(), files::exit_name);
+            if (files::has_record(grain->get(), files::pid_name) && !ended) bury(dir, grain->get());
         }
     for (const std::string &leaf : leaves)
         if (!cgroups_.remove(leaf)) stale_leaves_.insert(leaf);

@@ -19,6 +19,7 @@
 #include "grainserver/launcher/new_sessions.h"
 #include "grainserver/launcher/grain_processes.h"
 #include "grainserver/launcher/leftovers.h"
+#include "grainserver/launcher/prepared.h"
 #include "grainserver/launcher/start_grain.h"
 #include "locks/dcs_atoms.h"
 
@@ -114,6 +115,7 @@ private:
     Fd base_, grains_fd_, listener_, signals_;
     std::vector<int> peers_;
     Grains grains_;
+    Prepared prepared_;
     bool ended_ = false, stopping_ = false;
     Instant kill_at_ = Instant::never(), leave_at_ = Instant::never();
     NewSessions new_sessions_;

@@ -149,7 +149,7 @@ struct StartMaterial {
     std::vector<std::string> words, env;
     std::vector<char *> argv_list, env_list;
     Leaf leaf;
-    files::Confinement confinement;
+    const files::Confinement *confinement = nullptr;
     std::vector<int> joins;
     Plan plan;
 };
@@ -179,7 +179,7 @@ void fill_plan(StartMaterial &p, const Place &place, const Fd &grain, const file
     plan.gid = launch.account.gid;
     plan.groups = launch.account.groups.data();
     plan.group_count = static_cast<unsigned>(launch.account.groups.size());
-    plan.confinement = &p.confinement;
+    plan.confinement = p.confinement;
     plan.file_bytes = static_cast<std::uint64_t>(launch.limits.file_mb) << 20;
     // The sum over all grains of the user on this host, as a first barrier; the limit itself is checked separately.
 
@@ -215,9 +215,9 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     Result<files::Room> room = files::open_room(grain.get());
     if (!room) return failed(Code::io_error, room.status().text);
     p.room = std::move(*room);
-    Result<files::Confinement> confinement = files::make_confinement({launch.rungs, p.room.fd.get(), launch.writable});
+    const auto confinement = place.prepared->confinement({launch.rungs, p.room.fd.get(), launch.writable});
     if (!confinement) return failed(Code::io_error, "confinement of the grain: " + confinement.status().text);
-    p.confinement = std::move(*confinement);
+    p.confinement = *confinement;
     p.out = files::out_name(launch.next_seq);
     p.err = files::err_name(launch.next_seq);
     p.env = environment(launch, place.path + "/" + dir + "/" + files::room_name);
@@ -248,7 +248,6 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     if (read_failure(report_in.get(), failure)) {
         wait_for_end(pid);
         if (slot) remove_file(grain.get(), files::pid_name);
-        if (slot) remove_file(grain.get(), "pid.tmp");
         leaf = std::move(p.leaf);
         return told(failure, launch);
     }
@@ -272,13 +271,11 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
 
 // Checks the owner's present rules: the server may have been restarted with other options.
 Status allowed(const Place &place, const files::LaunchRecord &launch) {
-    const Result<std::string> bytes = read_file(place.base, files::rules_name, files::record_bytes_max);
-    const Result<files::OwnerRules> rules =
-        bytes ? files::unpack_rules(*bytes) : Result<files::OwnerRules>(bytes.status());
+    const Result<const files::OwnerRules *> rules = place.prepared->rules(place.base);
     if (!rules)
         return fail(Code::io_error, "the rules of this host's owner cannot be read (" + rules.status().text +
                                         "): dcs_grainserver writes them when it starts");
-    return files::permits(*rules, launch, files::logins_of_this_host());
+    return files::permits(**rules, launch, files::logins_of_this_host());
 }
 
 struct Ready {
@@ -292,7 +289,7 @@ std::optional<Ready> find(const Place &place, const std::string &dir, StartOutco
         outcome = failed(Code::io_error, "directory of the grain: " + grain.status().text);
         return {};
     }
-    if (file_exists(grain->get(), files::pid_name) || file_exists(grain->get(), files::exit_name)) {
+    if (files::has_record(grain->get(), files::pid_name) || files::has_record(grain->get(), files::exit_name)) {
         outcome.kind = StartOutcome::Kind::have_it;
         return {};
     }

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/launcher/leaves.h"
+#include "grainserver/launcher/prepared.h"
 #include "grainserver/launcher/slot_keeper.h"
 #include "locks/counted_slots.h"
 
@@ -21,6 +22,7 @@ struct Place {
     std::string boot_id;
     Leaves *leaves = nullptr;
     SlotKeeper *keeper = nullptr;
+    Prepared *prepared = nullptr;
 };
 
 struct StartOutcome {

@@ -258,7 +258,7 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
     const int fd = grain->get();
     Adopted a;
     a.id = *id;
-    a.started = file_exists(fd, files::pid_name);
+    a.started = files::has_record(fd, files::pid_name);
     a.exit = exit_of(*id);
     const Result<files::LaunchRecord> launch = launch_of(fd);
     const bool runs = a.started && !a.exit;
@@ -337,9 +337,9 @@ pid_t GrainFiles::process_of(const GrainId &id) const {
 }
 
 std::optional<ExitFacts> GrainFiles::exit_of(const GrainId &id) const {
-    const Result<Fd> grain = directory_of(id);
-    if (!grain) return std::nullopt;
-    const Result<std::string> bytes = read_file(grain->get(), files::exit_name, files::record_bytes_max);
+    const std::string path = name_of(id) + "/" + files::exit_name;
+    const Result<std::string> bytes = read_file(grains_.get(), path, files::record_bytes_max);
+    if (bytes && bytes->empty()) return std::nullopt;
     if (!bytes) {
         if (bytes.status().code == Code::not_found) return std::nullopt;
         ExitFacts lost;

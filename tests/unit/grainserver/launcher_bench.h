@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 
 #include <sched.h>
 #include <sys/prctl.h>
@@ -33,7 +34,9 @@ namespace files = dcs::files;
 
 inline std::function<Status()> starts(const std::string &directory, const std::string &name,
                                       const std::string &slots = "", bool cgroups = true) {
-    const warden::LauncherOptions options{DCS_BINARY_DIR "/bin/dcs_launcher", directory, name, slots, cgroups};
+    const bool planted = std::getenv("DCS_PLANTED") != nullptr;  // only the test build knows bugs
+    const char *program = planted ? DCS_BINARY_DIR "/tests/dcs_launcher_test" : DCS_BINARY_DIR "/bin/dcs_launcher";
+    const warden::LauncherOptions options{program, directory, name, slots, cgroups};
     return [starter = warden::LauncherStarter(options)]() mutable { return starter.start(); };
 }
 
