@@ -337,8 +337,9 @@ pid_t GrainFiles::process_of(const GrainId &id) const {
 }
 
 std::optional<ExitFacts> GrainFiles::exit_of(const GrainId &id) const {
-    const std::string path = name_of(id) + "/" + files::exit_name;
-    const Result<std::string> bytes = read_file(grains_.get(), path, files::record_bytes_max);
+    const Result<Fd> grain = directory_of(id);
+    if (!grain) return std::nullopt;
+    const Result<std::string> bytes = read_file(grain->get(), files::exit_name, files::record_bytes_max);
     if (bytes && bytes->empty()) return std::nullopt;
     if (!bytes) {
         if (bytes.status().code == Code::not_found) return std::nullopt;
