@@ -34,7 +34,7 @@ ConnId World::connect(turn::Door door, const std::string &user) {
 }
 
 void World::hang_up(ConnId &conn) {
-    if (conn == 0) return;
+    if (conn == no_connection) return;
     turn::Arrival a;
     a.kind = turn::Arrival::Kind::closed;
     a.conn = conn;
@@ -86,12 +86,12 @@ void World::report(Server &server, const GrainKey &key, Server::Held &held, wire
     report.key = wire::wire_of(key);
     report.incarnation = held.incarnation;
     held.report = std::move(report);
-    if (server.conn != 0) post(server.conn, server.name, *held.report, 0);
+    if (server.conn != no_connection) post(server.conn, server.name, *held.report, 0);
 }
 
 void World::hand_over(Server &server, const Server::Held &held) {
     Backup &backup = people.backup;
-    if (backup.conn == 0) {
+    if (backup.conn == no_connection) {
         backup.conn = connect(turn::Door::server, "root");
         post(backup.conn, "backup", wire::BackupCall{wire::opening_form, 7}, 0);
     }

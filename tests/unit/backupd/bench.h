@@ -12,7 +12,7 @@ namespace dcs::backup {
 
 class Bench final : public Outside {
 public:
-    struct Sent { ConnId conn = 0; std::uint64_t request = 0; wire::AnyMessage message; };
+    struct Sent { ConnId conn{}; std::uint64_t request = 0; wire::AnyMessage message; };
     static constexpr ConnId scheduler_conn = 1000;
 
     explicit Bench(std::uint64_t most_bytes = 1u << 20, std::size_t reserve = 1u << 20)

@@ -165,7 +165,7 @@ TEST_CASE("messages of an older connection of a host are not heard") {
     CHECK(pool.feed(ServerCallIn{old, HostId{0}, {}}).empty());
     CHECK(pool.feed(ConnectionClosed{old}).empty());
     CHECK(pool.changes.empty());
-    CHECK(pool.state.host(HostId{0})->conn != 0);
+    CHECK(pool.state.host(HostId{0})->conn != no_connection);
 }
 
 TEST_CASE("a grain number that is used again cannot meet reports about its predecessor") {

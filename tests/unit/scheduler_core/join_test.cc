@@ -127,7 +127,7 @@ TEST_CASE("whose certificate counts") {
     const Lines taken = pool.certified_call("h1", "h1", 11);
     const std::string to_h1 = std::to_string(pool.conn("h1"));
     CHECK(taken == Lines{to_h1 + ": configure interval 10000ms slots 1", to_h1 + ": BackupPlace"});
-    CHECK(pool.state.host(pool.id("h2"))->conn == 0);
+    CHECK(pool.state.host(pool.id("h2"))->conn == no_connection);
     // Out of the table and back in: nobody else has come under that name.
     pool.hosts.erase(pool.hosts.begin());
     pool.table();

@@ -42,7 +42,7 @@ std::string look_at_host(HostStage &s) {
     const Host &h = *s.pool.state.host(HostId{0});
     std::string text = h.configured ? name_of(h.status) : "removed";
     if (h.checked != Checked::no) text += h.checked == Checked::asked ? " asked" : " could be alive";
-    if (h.conn == 0) text += " away";
+    if (h.conn == no_connection) text += " away";
     if (h.setting.drained) text += " drained";
     if (!h.shut.empty()) text += " shut";
     if (h.config->slots != 1) text += " slots " + std::to_string(h.config->slots);

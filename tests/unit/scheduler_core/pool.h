@@ -23,7 +23,7 @@ using Lines = std::vector<std::string>;
 
 struct Program {  // a control program, as the scheduler sees it
     std::string user, ident;
-    ConnId conn = 0;
+    ConnId conn{};
     TokenHash token{};
     bool privileged = false;
 };
@@ -293,7 +293,7 @@ private:
         if (std::holds_alternative<ProbeHost>(e) || std::holds_alternative<SetOwnLogLevel>(e) ||
             std::holds_alternative<ClosePrograms>(e))
             return line;
-        ConnId conn = 0;
+        ConnId conn{};
         if (const auto *s = std::get_if<SendServer>(&e))
             conn = s->conn;
         else if (const auto *l = std::get_if<SendLaunch>(&e))

@@ -22,7 +22,7 @@ struct Member {
     std::string name;
     std::uint8_t role;
     std::string key = pki::new_key();
-    ConnId conn = 0;
+    ConnId conn{};
     core::Certified certified() const {
         return {name, pki::sha256(*pki::public_key_of(key)), 1'000'000'100};
     }

@@ -260,7 +260,7 @@ void ModelServer::connect() {
 }
 
 void ModelServer::disconnect() {
-    if (conn_ != 0) pool_.hang_up(conn_);
+    if (conn_ != no_connection) pool_.hang_up(conn_);
     conn_ = 0;
 }
 
@@ -306,7 +306,7 @@ void ModelServer::acknowledged(const wire::ReportAck &ack) {
 }
 
 void ModelServer::read(bool can_start) {
-    if (conn_ == 0) return;
+    if (conn_ == no_connection) return;
     if (std::count(pool_.outside->closed.begin(), pool_.outside->closed.end(), conn_)) {
         conn_ = 0;
         return;
@@ -343,7 +343,7 @@ void ModelServer::checkpoint(const GrainKey &key, std::size_t bytes) {
     report.err = shifted(report.out);
     report.usage.user_us = 1000 + static_cast<std::int64_t>(bytes);
     grain.unacknowledged = report;
-    if (conn_ == 0) return;
+    if (conn_ == no_connection) return;
     pool_.post(conn_, report);
     pool_.pump();
 }
@@ -362,13 +362,13 @@ void ModelServer::finish(const GrainKey &key, int code, bool innocent) {
     report.exit_code = code;
     report.innocent = innocent;
     grain.unacknowledged = report;
-    if (conn_ == 0) return;
+    if (conn_ == no_connection) return;
     pool_.post(conn_, report);
     pool_.pump();
 }
 
 void ModelServer::repeat() {
-    if (conn_ == 0) return;
+    if (conn_ == no_connection) return;
     for (const auto &[key, grain] : held)
         if (grain.unacknowledged) pool_.post(conn_, *grain.unacknowledged);
     pool_.pump();

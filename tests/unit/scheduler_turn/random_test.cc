@@ -114,7 +114,7 @@ struct Trouble {
         auto it = inputs.begin();
         std::advance(it, random.below(inputs.size()));
         const ConnId conn = control[it->first.session.user];
-        if (conn == 0) return;
+        if (conn == no_connection) return;
         const GrainKey &key = it->first;
         const auto reply =
             pool.call(conn, wire::Gkill{key.session.user, key.session.number, key.grain});
