@@ -82,8 +82,7 @@ void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &cal
     if (!session) return d.refuse(caller, missing_session(d.state, key));
     if (session->info.status == SessionStatus::active)
         return d.refuse(caller, fail(Code::session_active,
-                                     "session " + to_text(key) +
-                                         " is active: only a closed session can be removed"));
+                                     "session " + to_text(key) + " is active: only a closed session can be removed"));
     raise_fences(d, *session);
     d.change(EraseSession{key});
     d.reply(caller, wire::Done{});

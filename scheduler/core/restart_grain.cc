@@ -29,7 +29,8 @@ void forgive(Draft &d, const GrainKey &key) {
 // that host still says of it does not count.
 void withdraw_or_move(Draft &d, const GrainKey &key, const Grain &old, const std::string &why) {
     note_move(d, key, MoveReason::restarted, why);
-    if (d.state.host(old.runs_on())->conn != no_connection) return d.withdraw(old.runs_on(), key, old.lease, false, why);
+    if (d.state.host(old.runs_on())->conn != no_connection)
+        return d.withdraw(old.runs_on(), key, old.lease, false, why);
     requeue_front(d, key, false);
     d.follow_up(PlaceGrain{key});
 }
@@ -51,10 +52,8 @@ void restart_grain(Draft &d, const Caller &caller, const wire::RestartGrain &cal
                                                         ", which is final: submit it again under another number"));
     forgive(d, key);
     const std::string why = "restarted by " + caller.user;
-    if (grain->status() == GrainStatus::running)
-        withdraw_or_move(d, key, *grain, why);
-    else
-        d.follow_up(PlaceGrain{key});
+    if (grain->status() == GrainStatus::running) withdraw_or_move(d, key, *grain, why);
+    else d.follow_up(PlaceGrain{key});
     d.reply(caller, wire::Done{});
     d.event("grain " + to_text(key) + " " + why);
 }

@@ -30,7 +30,8 @@ int main(int argc, char **argv) {
     if (!lock.held()) return answer.denied == Denied::failed ? 1 : 0;
     if (how == "hold")
         for (;;) ::pause();
-    if (how == "leave") while (std::getchar() != EOF) {}
+    if (how == "leave")
+        while (std::getchar() != EOF) {}
     lock.release({});
     if (how != "leave") return 0;
     std::puts("released");
