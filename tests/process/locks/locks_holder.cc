@@ -1,7 +1,7 @@
 // One request for an atom, in a process that can be killed at any point of it (support/failpoint.cc):
 //     locks_holder NAME IFELAPSED EXPIREAFTER [hold|wait|leave]
-// Seconds; in $DCS_LOCK_DIR. Prints "WORD token after_crash took_over"; hold: keeps the lock until it is killed. leave: releases it when its
-// input ends, prints "released", and stays.
+// Seconds; in $DCS_LOCK_DIR. Prints "WORD token after_crash took_over"; hold: keeps the lock until it is killed.
+// leave: releases it when its input ends, prints "released", and stays.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
