@@ -25,7 +25,7 @@ std::vector<core::HostConfig> World::host_table() const {
 ConnId World::connect(turn::Door door, const std::string &user) {
     turn::Arrival a;
     a.kind = turn::Arrival::Kind::opened;
-    a.conn = people.next_conn++;
+    a.conn = ConnId{people.next_conn++};
     a.door = door;
     a.user = user;
     a.privileged = user == "root";
@@ -39,7 +39,7 @@ void World::hang_up(ConnId &conn) {
     a.kind = turn::Arrival::Kind::closed;
     a.conn = conn;
     turn_->take(a);
-    conn = 0;
+    conn = ConnId{0};
 }
 
 void World::post(ConnId conn, const std::string &who, const wire::AnyMessage &message, std::uint64_t request) {

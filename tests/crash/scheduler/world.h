@@ -48,7 +48,7 @@ struct Inhabitants {
     Backup backup;
     std::set<std::string> unlisted;  // hosts read out of the host table
     std::uint64_t next_request = 1;
-    ConnId next_conn = 1;
+    std::uint64_t next_conn = 1;
     std::uint8_t tokens = 0;
     Instant clock{seconds(1000).ns};
     Ledger ledger;

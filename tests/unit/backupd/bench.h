@@ -17,7 +17,7 @@ public:
         std::uint64_t request = 0;
         wire::AnyMessage message;
     };
-    static constexpr ConnId scheduler_conn = 1000;
+    static constexpr ConnId scheduler_conn{1000};
 
     explicit Bench(std::uint64_t most_bytes = 1u << 20, std::size_t reserve = 1u << 20)
         : most_bytes_(most_bytes), reserve_(reserve) {

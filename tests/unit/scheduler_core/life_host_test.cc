@@ -26,7 +26,9 @@ struct HostStage {
         return pool.launched("h1", "ann/1:0");
     }
     // Grain servers that are not connected say nothing but their first call.
-    template <class Act> Lines connected(Act act) { return pool.conn("h1") == 0 ? Lines{"(not connected)"} : act(); }
+    template <class Act> Lines connected(Act act) {
+        return pool.conn("h1") == no_connection ? Lines{"(not connected)"} : act();
+    }
     Lines says_shut(const std::string &why) {
         return pool.feed(ServerCallIn{pool.conn("h1"), HostId{0}, wire::CallIn{0.5, 1 << 20, true, why}});
     }

@@ -99,7 +99,7 @@ void Pool::restart(std::uint64_t capacity) {
 ConnId Pool::open(turn::Door door, const std::string &user, bool privileged, core::Certified certified) {
     turn::Arrival a;
     a.kind = turn::Arrival::Kind::opened;
-    a.conn = next_conn_++;
+    a.conn = ConnId{next_conn_++};
     a.door = door;
     a.user = user;
     a.privileged = privileged;
@@ -252,7 +252,7 @@ void ModelServer::connect() {
 
 void ModelServer::disconnect() {
     if (conn_ != no_connection) pool_.hang_up(conn_);
-    conn_ = 0;
+    conn_ = ConnId{0};
 }
 
 void ModelServer::call_in() {
@@ -299,7 +299,7 @@ void ModelServer::acknowledged(const wire::ReportAck &ack) {
 void ModelServer::read(bool can_start) {
     if (conn_ == no_connection) return;
     if (std::count(pool_.outside->closed.begin(), pool_.outside->closed.end(), conn_)) {
-        conn_ = 0;
+        conn_ = ConnId{0};
         return;
     }
     for (const wire::AnyMessage &message : pool_.take_sent(conn_)) {

@@ -124,7 +124,7 @@ public:
 private:
     void start();
     [[noreturn]] void unexpected(const wire::AnyMessage &message, const wire::ErrorReply &error);
-    ConnId next_conn_ = 1;
+    std::uint64_t next_conn_ = 1;
     std::uint64_t next_request_ = 1;
 };
 
