@@ -126,6 +126,7 @@ bool Turn::decide_all(const core::Input &input, DiskFor disk) {
             work.pop_front();  // free slots are filled at the next call-in
             continue;
         }
+        if (step > 0) ++followed_;
         suspect(concerns(state_, work.front()));
         core::Decision decision = core::decide(state_, now_, work.front());
         const bool needs_disk = std::any_of(decision.changes.begin(), decision.changes.end(), core::durable);

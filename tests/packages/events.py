@@ -105,12 +105,12 @@ class Events:
     def on_desk(self, block):
         if block.user != "ann" or block.machine != "desk1":
             return False
-        assert self.m["desk1"].type("stat -c '%a %U %G' /usr/bin/dcs_begin").strip() == "4750 root dcs"
+        assert self.m["desk1"].type("stat -c '%a %U %G' /usr/bin/dcs_begin").strip() == "2755 root dcs-key"
         done = self.m["desk1"].run("dcs status", "eve")
         assert done.returncode != 0 and "dcs" in done.stderr, done
         # An upgrade of the package leaves it as it is.
         self.m["desk1"].type("apt install -y ./dcs/new/dcs-client_*.deb ./dcs/new/dcs-client-remote_*.deb")
-        assert self.m["desk1"].type("stat -c '%a %U %G' /usr/bin/dcs_begin").strip() == "4750 root dcs"
+        assert self.m["desk1"].type("stat -c '%a %U %G' /usr/bin/dcs_begin").strip() == "2755 root dcs-key"
         return True
 
     def on_mirror(self, block):

@@ -86,6 +86,24 @@ TEST_CASE("reading a long output through is charged once, and done once") {
     CHECK_FALSE(verified.has(record::place_of(key, grain, record::Part::out)));
 }
 
+TEST_CASE("a call that makes many grains look for a host counts as many") {
+    Pool pool({host("h1", 1)});
+    ModelServer server{pool, "h1"};
+    server.connect();
+    const ConnId ann = pool.control("ann", "prog");
+    pool.ask<wire::OpenReply>(ann, wire::OpenSession{1, wire::OpenMode::open, false});
+    for (int g = 0; g < 300; ++g) {
+        wire::GrainSpec spec = copying_grain("");
+        spec.demands.memory_mb = 1 + g;
+        pool.ask<wire::Done>(ann, wire::Gexec{1, g, spec});
+    }
+    REQUIRE(pool.turn->state().session({"ann", 1})->ready.size() >= 5);  // kinds of them
+    const std::size_t before = pool.commits;
+    for (int i = 0; i < 2000; ++i) pool.post(ann, wire::SetSession{"", 1, i % 2 == 0 ? 19 : 0});
+    pool.pump();
+    CHECK(pool.commits - before >= 5);
+}
+
 TEST_CASE("an import is read in slices: others are answered before it is, and what ends meanwhile is forgotten") {
     Pool pool({host("h1", 1)});
     const ConnId ann = pool.control("ann", "prog"), bob = pool.control("bob", "prog");
