@@ -10,7 +10,7 @@ namespace dcs::turn {
 namespace {
 
 // The wall clock has just judged the certificate. From here on its time is counted by the boot clock: a wall clock that
-// is set ends no connection that stands.
+// is set ends no open connection.
 void remember_end(Connection &who, Outside &outside) {
     const std::int64_t end = who.certified.not_after_s;
     if (end != 0 && !is_link(who.door)) who.ends = outside.now() + seconds(end - outside.wall_s());
@@ -49,7 +49,7 @@ void Turn::take_host_table(std::vector<core::HostConfig> hosts) {
 
 void Turn::take_policy(core::Policy policy) { delayed_.emplace(Instant{}, core::PolicyTable{std::move(policy)}); }
 
-void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, std::move(result)); }
+void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, result); }
 
 void Turn::take_library_job(const library::JobDone &done) {
     if (phase_ == Phase::dead) return;

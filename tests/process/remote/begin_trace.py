@@ -1,5 +1,5 @@
 """What dcs_begin does by its system calls: while any of its group ids is that of the host's key, it names paths of
-root's only, opens no connection, writes nothing and starts nothing; afterwards that group is gone for good."""
+root's only, opens no connection, writes nothing and starts nothing; afterwards that group is gone permanently."""
 import os
 import re
 import shutil

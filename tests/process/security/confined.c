@@ -11,7 +11,7 @@
  *   socketcall32:CALL  the older way to sockets, whose arguments are in memory
  *   type_ahead         input put into a terminal (TIOCSTI)
  *   read:PATH write:PATH make:PATH remove:PATH mode:PATH rename:PATH:PATH
- *   segment:KEY        a System V segment of somebody else
+ *   segment:KEY        a System V segment of another user
  *   list:PATH          names there, instead of "ok"
  *   id                 "uid gid groups", instead of "ok"
  *   sleep              until it is ended */

@@ -24,7 +24,7 @@ def can(level):
 
 
 def private_pool():
-    """What everybody has without a word: a filter, and where the kernel can, a scope."""
+    """What each peer has without a word: a filter, and where the kernel can, a scope."""
     with Pool(servers=1) as pool, Hurry(pool):
         host = pool.json("host", "show", "local1")["host"]
         words = host["confinement"].split(",")
@@ -106,7 +106,7 @@ def no_network():
 
 
 def demanded():
-    """The table demands what the host has not: nothing runs there, and everybody is told why."""
+    """The table demands what the host has not: nothing runs there, and each peer is told why."""
     with UsersHost("--confine", "limits", table="require_confinement=filter,accounts") as host, Hurry(host):
         running = subprocess.Popen([program("dcs"), "run", "--", "/bin/echo", "at last"], env=host.env, cwd="/", stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)

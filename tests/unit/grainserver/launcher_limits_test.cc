@@ -224,7 +224,7 @@ TEST_CASE("no leaf of a control group is left, not by ended grains and not by a 
         p.client.read();
         return p.client.broken();
     }));
-    // a leaf of a grain that nobody knows, as if killed between the fork and the pid file
+    // a leaf of a grain that no process knows, as if killed between the fork and the pid file
     ::unlink((p.path(g) + "/pid").c_str());
     p.connect();
     for (const pid_t pid : members) REQUIRE(soon([&] { return gone(pid); }));

@@ -82,7 +82,7 @@ TEST_CASE("reading a long output through is charged once, and done once") {
     CHECK(turn::weight_of(state, core::ReplyPiece{1, core::RequestId{1}, key, first}, verified) == 0);
     verified.add(record::place_of(key, grain, record::Part::out));
     CHECK(turn::weight_of(state, piece, verified) == 0);
-    grain.out_sum = 7;  // it was written anew
+    grain.out_sum = 7;  // it was written again
     CHECK_FALSE(verified.has(record::place_of(key, grain, record::Part::out)));
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("an import is read in slices: others are answered before it is, and wh
     CHECK(pool.turn->state().session({"ann", 2}) == nullptr);
 }
 
-TEST_CASE("imports are decoded elsewhere: one of each user at a time, and what becomes of it concerns nobody else") {
+TEST_CASE("imports are decoded elsewhere: one of each user at a time, and what becomes of it concerns no other party") {
     Pool pool({host("h1", 1)});
     pool.outside->decodes_later = true;
     auto &away = pool.outside->to_decode;
@@ -166,7 +166,7 @@ TEST_CASE("imports are decoded elsewhere: one of each user at a time, and what b
     const auto third = order(bob, 1);
     REQUIRE(away.size() == 2);
     const auto of_bob = away.rbegin()->first;
-    CHECK(pool.turn->next_wakeup() > pool.outside->clock);  // nobody turns round in a circle meanwhile
+    CHECK(pool.turn->next_wakeup() > pool.outside->clock);  // no party turns round in a circle meanwhile
     pool.turn->take_import(of_bob, wire::rows_of_import(away.at(of_bob)));
     pool.pump();
     CHECK(std::holds_alternative<wire::Done>(pool.reply(bob, third)));

@@ -87,7 +87,7 @@ bool expand(const std::string &pattern, std::vector<std::string> &names) {
 struct IniReader {
     Inventory &inventory;
     const std::string &file;
-    std::string group = "ungrouped", kind = "";
+    std::string group = "ungrouped", kind;
 
     std::string heading(std::string_view line) {
         if (line.back() != ']') return "a heading ends in `]`";

@@ -223,7 +223,7 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
     for (int tries = 0; tries < 2; ++tries) {
         error = d_pool_gwait_streams(&this_pool(), D_BLOCK, session, &result, &out, &err);
         why = d_errortext();
-        if (error != D_E_CANNOT_RUN || starts_that_failed(session).size() > 0) break;
+        if (error != D_E_CANNOT_RUN || !starts_that_failed(session).empty()) break;
         // Not it, but another grain with this program could not be started: that may be mended by now.
         if (tries == 0 && d_pool_grestart(&this_pool(), nullptr, session, grain_number) != NO_ERROR) break;
     }
