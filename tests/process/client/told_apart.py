@@ -29,6 +29,11 @@ def listing(pool):
     assert headings == "SESSION STATE SUBMITTED TIME READY RUNNING DONE FAILED KILLED COMMAND".split(), headings
     assert re.match(r" *100  terminated  .*\d\d:\d\d  .* 0 +0 +3 +1 +0  \[night\] dcs map ", second), second
 
+    # Numbers that programs name do not move those of commands, which would then take the next programs' numbers.
+    assert pool.dcs("map", "--detach", "--", "true", ":::", "1").stdout == b"1\n"
+    pool.dcs("session", "wait", "1")
+    pool.dcs("session", "close", "1")
+    pool.dcs("session", "clean", "1")
     # The last one is the one that was opened last, whatever its number.
     assert pool.json("session", "show")["session"]["session"] == 50
     assert pool.dcs("grain", "cat", "last:1").stdout == b"a b\n"

@@ -168,6 +168,18 @@ def member_calls(hour):
     assert "this host has none" in hint and "dcs up" not in hint, hint
 
 
+def all_means_own(hour):
+    """Of whatever a user, or root, orders for all sessions."""
+    theirs = hour.type("sched", "ann", "dcs map --detach -- true ::: 1").stdout.strip()
+    hour.type("sched", "ann", f"dcs session wait {theirs}")
+    for user in ("ben", "root"):
+        for verb in ("close", "clean"):
+            said = hour.type("sched", user, f"dcs session {verb} all")
+            assert "ann" not in said.stdout + said.stderr, (user, verb, said)
+    rows = json.loads(hour.type("sched", "ann", "dcs session ls -o json").stdout)["sessions"]
+    assert [row["state"] for row in rows if str(row["session"]) == theirs] == ["active"], rows
+
+
 def outsider_is_told(hour):
     for line in ("dcs status", "dcs session ls"):
         said = hour.type("sched", "eve", line, code=5).stderr
@@ -267,7 +279,7 @@ def main():
         return 77
     hour, failed = Hour(), True
     try:
-        for part in (scheduler_starts, host_joins, unknown_is_no_number, member_calls, outsider_is_told, brought_programs_run,
+        for part in (scheduler_starts, host_joins, unknown_is_no_number, member_calls, all_means_own, outsider_is_told, brought_programs_run,
                      nobody_else_reads_them, own_pool_goes_first, conf_of_others):
             part(hour)
         failed = False

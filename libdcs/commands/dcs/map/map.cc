@@ -202,9 +202,12 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
     if (failures == 0) return;
     const bool nothing =
         opened.fresh && work.nothing_ran() && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
+    const std::int64_t listed = work.ran_and_failed();
     console.note(std::to_string(failures) + " of " + of_all + " failed" +
-                 (nothing ? "; none ran, and session " + session + " is removed"
-                          : "; `dcs grain ls " + session + " --state failed` lists them"));
+                 (nothing       ? "; none ran, and session " + session + " is removed"
+                  : listed == 0 ? ", because they could not run"
+                                : "; `dcs grain ls " + session + " --state failed` lists " +
+                                      (listed == failures ? "them" : "the " + std::to_string(listed) + " that ran")));
 }
 
 int print_commands(const MapPlan &plan) {
