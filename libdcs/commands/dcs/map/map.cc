@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "commands/dcs/query/scheduler.h"
+#include "base/text.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/run/caller_environment.h"
