@@ -94,8 +94,8 @@ struct Decider {
         if (state.bytes + length > state.most_bytes) return refuse(in, host.last, true);
         if (planted("backup.answer_without_holding"))
             return answer(in, host.last + 1, r.last_seq, r.ended, wire::Verdict::taken);
-        Held held{host.last + 1, wire::key_of(r.key), r.incarnation, r.first_seq, r.last_seq, r.ended,
-                  host.log_length, length};
+        Held held{host.last + 1, wire::key_of(r.key), r.incarnation, r.first_seq, r.last_seq,
+                  r.ended,       host.log_length,     length};
         change(Hold{name, std::move(held), in.packed});
         answer(in, host.last + 1, r.last_seq, r.ended, wire::Verdict::taken);
         if (state.link == Link::ready) out.follow_ups.emplace_back(GoOn{});

@@ -13,6 +13,7 @@
 namespace dcs::backup {
 
 // ---- inputs -------------------------------------------------------------------------------
+// clang-format off
 struct ServerCame { ConnId conn = 0; Guest guest; };
 // packed: its record in the log, including the head (record/).
 struct ReportCame {
@@ -55,6 +56,7 @@ struct HandOver { std::string host; Held report; };  // the turn reads it from t
 struct SaveMembers {};
 using Effect = std::variant<Reply, CloseConnection, Connect, Disconnect, ToScheduler, HandOver, SaveMembers>;
 
+// clang-format on
 struct Decision {
     std::vector<Change> changes;
     std::vector<Effect> effects;
@@ -63,7 +65,11 @@ struct Decision {
 };
 
 // may_hold: false after a failed commit: every report is refused. `jitter` is a fresh random number in [0, 1).
-struct Moment { Instant now{}; double jitter = 0; bool may_hold = true; };
+struct Moment {
+    Instant now{};
+    double jitter = 0;
+    bool may_hold = true;
+};
 Decision decide(const State &state, const Moment &moment, const Input &input);
 
 // The data needed to revert changes.

@@ -17,7 +17,7 @@ namespace dcs::backup {
 
 // A report in its host's log.
 struct Held {
-    std::uint64_t number = 0;              // in its host's order: 1, 2, 3 ...
+    std::uint64_t number = 0;  // in its host's order: 1, 2, 3 ...
     GrainKey key;
     Incarnation incarnation = 0;
     std::uint32_t first_seq = 0, last_seq = 0;
@@ -27,7 +27,11 @@ struct Held {
 };
 
 using Lease = std::pair<GrainKey, Incarnation>;
-struct Newest { std::uint64_t number = 0; std::uint32_t last_seq = 0; bool ended = false; };
+struct Newest {
+    std::uint64_t number = 0;
+    std::uint32_t last_seq = 0;
+    bool ended = false;
+};
 
 struct HostReports {
     // durable
@@ -36,16 +40,16 @@ struct HostReports {
     std::uint64_t log_length = 0;  // of the host's log; 0 whenever nothing is held
     std::deque<Held> held;         // by number, all above `forgotten`
     // volatile
-    std::uint64_t sent = 0;        // all up to this number are sent to the scheduler
+    std::uint64_t sent = 0;  // all up to this number are sent to the scheduler
     // derived
     std::map<Lease, Newest> newest;  // of the held reports
 };
 
 enum class Link : std::uint8_t {
-    down,        // until link_at
+    down,  // until link_at
     connecting,
-    greeting,    // BackupCall is sent
-    ready        // reports are handed over
+    greeting,  // BackupCall is sent
+    ready      // reports are handed over
 };
 
 // The accepted certificates, by host, as last stated by the scheduler.
@@ -56,25 +60,27 @@ struct Guest {
     std::optional<TokenHash> key;
 };
 
-struct Counters { std::uint64_t taken = 0, handed_over = 0, refused = 0; };
+struct Counters {
+    std::uint64_t taken = 0, handed_over = 0, refused = 0;
+};
 
 struct State {
-    std::uint64_t store = 0;       // the store's permanent name
+    std::uint64_t store = 0;  // the store's permanent name
     std::uint64_t most_bytes = std::uint64_t{limits::backup_held_mb} << 20;
     Instant started{};
     std::map<std::string, HostReports> hosts;
-    Members members;               // durable, in a separate file
+    Members members;  // durable, in a separate file
     // volatile
-    std::map<ConnId, Guest> servers;        // identified servers
-    Link link = Link::down;                 // to the scheduler
-    Instant link_at{};                      // down: time to connect; connecting, greeting: time to give up
-    int failures = 0;                       // failed connections in a row
-    bool full = false;                      // it is logged that the limit is reached
+    std::map<ConnId, Guest> servers;  // identified servers
+    Link link = Link::down;           // to the scheduler
+    Instant link_at{};                // down: time to connect; connecting, greeting: time to give up
+    int failures = 0;                 // failed connections in a row
+    bool full = false;                // it is logged that the limit is reached
     Counters counters;
     // derived
-    std::uint64_t bytes = 0, reports = 0;   // sum of all logs; number of held reports
+    std::uint64_t bytes = 0, reports = 0;  // sum of all logs; number of held reports
     std::uint64_t sent_bytes = 0, sent_reports = 0;
-    std::set<std::string> unsent;           // hosts with reports that are not sent
+    std::set<std::string> unsent;  // hosts with reports that are not sent
 
     const HostReports *host(const std::string &name) const {
         const auto it = hosts.find(name);

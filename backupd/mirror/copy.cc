@@ -38,8 +38,9 @@ Status Copy::find() {
     Result<std::string> current = disk_.read(current_file, 0, 8);
     if (!current && current.status().code != Code::not_found) return current.status();
     if (current && *current != "a\n" && *current != "b\n")
-        return fail(Code::io_error, "the file `current` of the copy is damaged: write `a` or `b` into it, whichever of "
-                                    "the two directories beside it is complete, or remove all three");
+        return fail(Code::io_error,
+                    "the file `current` of the copy is damaged: write `a` or `b` into it, whichever of "
+                    "the two directories beside it is complete, or remove all three");
     if (current) current_ = current->substr(0, 1);
     for (const std::string slot : {"a", "b"})
         if (slot != current_)
@@ -83,8 +84,8 @@ Status Copy::remove_tree(const std::string &path, int depth) {
     if (!names) return names.status().code == Code::not_found ? Status::ok() : names.status();
     for (const std::string &name : *names) {
         const std::string below = store::join(path, name);
-        const Status s = name.back() == '/' ? remove_tree(below.substr(0, below.size() - 1), depth + 1)
-                                            : disk_.remove(below);
+        const Status s =
+            name.back() == '/' ? remove_tree(below.substr(0, below.size() - 1), depth + 1) : disk_.remove(below);
         if (!s) return s;
     }
     return disk_.remove_dir(path);
@@ -242,8 +243,8 @@ Status Copy::forget(const wire::MirrorPage &page) {
 Result<std::vector<std::string>> Copy::contents() {
     std::vector<std::string> found;
     Result<std::vector<std::string>> groups = disk_.list(library_directory);
-    if (!groups) return groups.status().code == Code::not_found ? Result<std::vector<std::string>>(found)
-                                                                : groups.status();
+    if (!groups)
+        return groups.status().code == Code::not_found ? Result<std::vector<std::string>>(found) : groups.status();
     for (const std::string &group : *groups) {
         if (group.size() != 3 || group.back() != '/') continue;
         Result<std::vector<std::string>> names = disk_.list(std::string(library_directory) + "/" + group.substr(0, 2));

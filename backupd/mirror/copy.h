@@ -20,11 +20,11 @@ namespace dcs::backup {
 // Bugs of the test build. 0 in production.
 enum MirrorPlant : std::uint32_t {
     mirror_plant_none = 0,
-    mirror_plant_early_current = 1u << 0,     // the new copy becomes current before it is durable
-    mirror_plant_no_sync_current = 1u << 1,   // its name not synced
-    mirror_plant_drop_old_first = 1u << 2,    // the old copy is removed before the new one is current
-    mirror_plant_skip_turn = 1u << 3,         // a turn is acknowledged without a commit
-    mirror_plant_content_unsynced = 1u << 4   // a content is acknowledged that is not durable
+    mirror_plant_early_current = 1u << 0,    // the new copy becomes current before it is durable
+    mirror_plant_no_sync_current = 1u << 1,  // its name not synced
+    mirror_plant_drop_old_first = 1u << 2,   // the old copy is removed before the new one is current
+    mirror_plant_skip_turn = 1u << 3,        // a turn is acknowledged without a commit
+    mirror_plant_content_unsynced = 1u << 4  // a content is acknowledged that is not durable
 };
 
 class Copy {
@@ -54,7 +54,10 @@ public:
 private:
     Copy(store::Disk &disk, store::StoreOptions options, std::uint32_t plant)
         : disk_(disk), options_(std::move(options)), plant_(plant) {}
-    struct Making { std::string slot; store::Identity identity; };
+    struct Making {
+        std::string slot;
+        store::Identity identity;
+    };
     struct Slot {
         std::unique_ptr<store::SubDisk> disk;
         std::unique_ptr<store::Store> store;

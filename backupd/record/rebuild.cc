@@ -60,8 +60,7 @@ struct Builder {
         // Numbers are not valid under a new name, but the held reports are still handed over.
         if (!r.at_end() || version != identity_version || sum != crc32c(std::string_view(*bytes).substr(0, 9)))
             report(path, "damaged", "the store gets a new name");
-        else
-            out.state.store = name;
+        else out.state.store = name;
         return Status::ok();
     }
 

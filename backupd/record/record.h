@@ -43,8 +43,8 @@ private:
 store::TreeUpdate name_store(std::uint64_t name);
 
 struct Rebuilt {
-    State state;                        // store may be 0: it needs a name
-    std::vector<std::string> reports;   // damage, for the log
+    State state;                           // store may be 0: it needs a name
+    std::vector<std::string> reports;      // damage, for the log
     std::vector<store::TreeUpdate> first;  // to be committed before anything else
 };
 // Reads the whole state. The reports in a damaged host's tree are lost: its grains run again from the scheduler's

@@ -11,8 +11,9 @@ Status check(const BackupOptions &o) {
     if (socket && !o.tls.empty())
         return fail(Code::invalid, "--tls needs a --scheduler at HOST:PORT, which decides which hosts may connect");
     if (!socket && o.tls.empty())
-        return fail(Code::invalid, "--scheduler HOST:PORT needs --tls ADDRESS:PORT, the port for grain servers; a "
-                                   "socket of this host has a slash in its name");
+        return fail(Code::invalid,
+                    "--scheduler HOST:PORT needs --tls ADDRESS:PORT, the port for grain servers; a "
+                    "socket of this host has a slash in its name");
     return Status::ok();
 }
 
@@ -22,6 +23,7 @@ CommandLine command_line(BackupOptions &into) {
     return {
         .program = "dcs_backupd",
         .purpose = "Accepts grain servers' reports while the scheduler is away, and hands them over when it is back.",
+        // clang-format off
         .options =
         {{"dir", &into.directory, "DIR", "working directory, with lock, backup.sock, state/ and pki/", true},
          {.name = "scheduler", .into = &into.scheduler, .value = "SOCKET|HOST:PORT[,..]",
@@ -39,6 +41,7 @@ CommandLine command_line(BackupOptions &into) {
           .help = "off, error, warn, info or debug (default: info)", .where = Where::reload,
           .takes = one_of("off|error|warn|info|debug")},
          {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving", false, Where::line}},
+        // clang-format on
         .check = [&into] { return check(into); }};
 }
 

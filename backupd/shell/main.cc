@@ -121,9 +121,10 @@ int promote_copy(const BackupOptions &line) {
     std::printf("The copy, as of turn %llu, is now the state directory %s, in epoch %llu.\n",
                 static_cast<unsigned long long>(done->turn), line.promote.c_str(),
                 static_cast<unsigned long long>(done->epoch));
-    std::printf("If commits did not wait for the copy (--mirror lagging, or `dcs backup detach`), what was "
-                "acknowledged after turn %llu is lost.\n",
-                static_cast<unsigned long long>(done->turn));
+    std::printf(
+        "If commits did not wait for the copy (--mirror lagging, or `dcs backup detach`), what was "
+        "acknowledged after turn %llu is lost.\n",
+        static_cast<unsigned long long>(done->turn));
     return 0;
 }
 

@@ -45,8 +45,9 @@ Result<store::Identity> read_seen(const std::string &directory) {
     store::Identity seen;
     if (!line || std::sscanf(line->c_str(), "store %" SCNx64 " epoch %" SCNu64, &seen.name, &seen.epoch) != 2 ||
         seen.name == 0)
-        return fail(Code::io_error, path + " is damaged: it records the epoch to which the copy here was "
-                                    "promoted; remove it only if no former scheduler can return");
+        return fail(Code::io_error, path +
+                                        " is damaged: it records the epoch to which the copy here was "
+                                        "promoted; remove it only if no former scheduler can return");
     return seen;
 }
 
@@ -75,7 +76,10 @@ Result<MirrorPlaces> open_mirror_places(const std::string &directory) {
 
 MirrorLink::MirrorLink(MirrorPlaces places, net::PoolLink &link, std::unique_ptr<net::Loop> loop,
                        std::function<bool()> still_alone)
-    : places_(std::move(places)), link_(link), loop_(std::move(loop)), still_alone_(std::move(still_alone)),
+    : places_(std::move(places)),
+      link_(link),
+      loop_(std::move(loop)),
+      still_alone_(std::move(still_alone)),
       thread_([this] { work(); }) {}
 
 MirrorLink::~MirrorLink() {
@@ -138,8 +142,7 @@ void MirrorLink::one_connection() {
         const auto arrivals = loop_->wait(std::min(tidy_at, old_one_at_), mirror_arrivals);
         for (const net::Arrival &arrival : arrivals) {
             if (arrival.conn == *conn && !heard(*conn, arrival)) return loop_->close(*conn);
-            if (arrival.conn == old_one_ && arrival.what == net::What::opened)
-                (void)loop_->send(old_one_, greeting());
+            if (arrival.conn == old_one_ && arrival.what == net::What::opened) (void)loop_->send(old_one_, greeting());
             if (arrival.conn == old_one_ && arrival.what == net::What::closed) old_one_ = 0;
         }
         if (!arrivals.empty() || boot_clock() < tidy_at) continue;
@@ -213,8 +216,9 @@ bool MirrorLink::heard(ConnId conn, const net::Arrival &arrival) {
     const auto *page_came = message ? std::get_if<wire::MirrorPage>(&*message) : nullptr;
     if (page_came) return page(conn, *page_came);
     const auto *no = message ? wire::refusal(*message) : nullptr;
-    complain(no ? "the scheduler refuses it: " + *no
-                : message ? "the scheduler sent a message that is not for a copy" : message.status().text);
+    complain(no        ? "the scheduler refuses it: " + *no
+             : message ? "the scheduler sent a message that is not for a copy"
+                       : message.status().text);
     return false;
 }
 
@@ -224,7 +228,7 @@ bool MirrorLink::page(ConnId conn, const wire::MirrorPage &page) {
     const Status s = copy_->take(page);
     failpoint("mirror.page.after");
     if (!s) {
-            complain(s.text + (copy_->spoilt().empty() ? "" : "; a new copy is made"));
+        complain(s.text + (copy_->spoilt().empty() ? "" : "; a new copy is made"));
         const bool open = copy_->spoilt().empty();
         if (open) copy_.reset();  // opened again, to find out its state
         return false;

@@ -26,8 +26,9 @@ Status move(const std::string &from, const std::string &to) {
     if (::rename(from.c_str(), to.c_str()) == 0) return Status::ok();
     const int why = errno;
     if (why == EXDEV)
-        return fail(Code::invalid, from + " and " + to + " are on different file systems: name a state directory "
-                                   "beside the copy, or copy it with cp -a");
+        return fail(Code::invalid, from + " and " + to +
+                                       " are on different file systems: name a state directory "
+                                       "beside the copy, or copy it with cp -a");
     return fail_errno(Code::io_error, "moving " + from + " to " + to, why);
 }
 
@@ -38,8 +39,7 @@ Status set_aside(const std::string &state, std::uint64_t epoch, std::string &kep
     if (!there(state)) return Status::ok();
     if (::rmdir(state.c_str()) == 0) return Status::ok();  // it was empty
     kept = state + ".before-epoch-" + std::to_string(epoch);
-    for (int n = 2; there(kept); ++n)
-        kept = state + ".before-epoch-" + std::to_string(epoch) + "." + std::to_string(n);
+    for (int n = 2; there(kept); ++n) kept = state + ".before-epoch-" + std::to_string(epoch) + "." + std::to_string(n);
     return move(state, kept);
 }
 

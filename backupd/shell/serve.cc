@@ -38,8 +38,15 @@ net::Limits frame_limits() {
 
 Service::Service(ServeSettings settings, Signals &signals, store::Store &store, net::Loop &loop, net::PoolLink &link,
                  Doors doors, State state, const MirrorLink &mirror, Configuration &configuration)
-    : settings_(std::move(settings)), signals_(signals), store_(store), loop_(loop), link_(link), doors_(doors),
-      storage_(store, loop), turn_(std::move(state), store, *this), mirror_(mirror),
+    : settings_(std::move(settings)),
+      signals_(signals),
+      store_(store),
+      loop_(loop),
+      link_(link),
+      doors_(doors),
+      storage_(store, loop),
+      turn_(std::move(state), store, *this),
+      mirror_(mirror),
       configuration_(configuration) {}
 
 Result<Doors> open_doors(net::Loop &loop, const std::string &directory, const std::string &tls_address,
@@ -115,8 +122,7 @@ void Service::storage_answered(const storage::StorageThread::Done &done) {
         last_activity_ = boot_clock();
         return turn_.committed(done.result);
     }
-    if (done.result.answer != store::Answer::done)
-        fatal("the backup's store is in doubt: " + done.result.status.text);
+    if (done.result.answer != store::Answer::done) fatal("the backup's store is in doubt: " + done.result.status.text);
     if (!done.result.status) {
         log_warn("the backup's store postpones its syncs: " + done.result.status.text);
         flush_not_before_ = boot_clock() + flush_retry;
@@ -145,8 +151,7 @@ void Service::handle(net::Arrival arrival) {
     switch (arrival.what) {
     case net::What::woken: return;
     case net::What::refused: return log_warn("a peer at " + arrival.address + " was refused: " + arrival.why);
-    case net::What::ready:
-        return handle_signals();
+    case net::What::ready: return handle_signals();
     case net::What::opened:
         if (!may_come_in(arrival)) return loop_.close(arrival.conn);
         a.kind = Arrival::Kind::opened;

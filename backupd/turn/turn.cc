@@ -20,7 +20,7 @@ std::shared_ptr<const Members> members_of(const wire::MemberKeys &told) {
     }
     return members;
 }
-}
+}  // namespace
 
 Turn::Turn(State state, store::Store &store, Outside &outside)
     : state_(std::move(state)), store_(store), outside_(outside) {}

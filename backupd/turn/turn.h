@@ -70,10 +70,10 @@ private:
     store::Store &store_;
     Outside &outside_;
     Phase phase_ = Phase::open;
-    ConnId link_ = 0;                      // to the scheduler
+    ConnId link_ = 0;  // to the scheduler
     std::deque<Arrival> waiting_;
     std::uint64_t waiting_bytes_ = 0;
-    std::deque<Input> again_;              // internal inputs
+    std::deque<Input> again_;  // internal inputs
 
     store::Room room_ = store::Room::ordinary;
 

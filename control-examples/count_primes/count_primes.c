@@ -20,9 +20,9 @@ enum { batch = 1024, grains_max = 100000000, no_space_pause_s = 5, notice_minute
 #define LIMIT_MAX UINT64_C(1000000000000000)
 
 /* OEIS A006880: the number of primes below 10^n. */
-static const uint64_t published[] = {0,         4,          25,         168,         1229,         9592,
-                                     78498,     664579,     5761455,    50847534,    455052511,    4118054813,
-                                     37607912018, 346065536839, 3204941750802, 29844570422669};
+static const uint64_t published[] = {
+    0,       4,        25,        168,        1229,        9592,         78498,         664579,
+    5761455, 50847534, 455052511, 4118054813, 37607912018, 346065536839, 3204941750802, 29844570422669};
 
 struct work {
     uint64_t limit;
@@ -91,14 +91,13 @@ static int add_up(const struct work *work, uint64_t *primes)
     d_result_init(results, batch);
     for (uint32_t done = 0; done < work->grains;) {
         int count = 0, error = d_gwait_many(D_BLOCK, work->session, batch, results, &count);
-        if (error != NO_ERROR)
-            return say_error(error, "cannot wait for results");
+        if (error != NO_ERROR) return say_error(error, "cannot wait for results");
         for (int i = 0; i < count; i++) {
             const struct d_result *result = &results[i];
             uint64_t primes_here;
             if (result->termsig != 0 || result->retcode != 0 || sscanf(result->output, "%" SCNu64, &primes_here) != 1) {
-                fprintf(stderr, "count_primes: grain %d failed with signal %d, status %d: %.300s\n",
-                        result->grain_num, result->termsig, result->retcode, result->error);
+                fprintf(stderr, "count_primes: grain %d failed with signal %d, status %d: %.300s\n", result->grain_num,
+                        result->termsig, result->retcode, result->error);
                 return -1;
             }
             *primes += primes_here;
@@ -114,8 +113,7 @@ static int add_up(const struct work *work, uint64_t *primes)
 /* Returns 1 and the exponent if the limit is a power of ten. */
 static int power_of_ten(uint64_t limit, size_t *exponent)
 {
-    for (*exponent = 0; limit > 1 && limit % 10 == 0; limit /= 10)
-        ++*exponent;
+    for (*exponent = 0; limit > 1 && limit % 10 == 0; limit /= 10) ++*exponent;
     return limit == 1;
 }
 
@@ -123,8 +121,7 @@ static int judge(uint64_t limit, uint64_t primes)
 {
     size_t exponent;
     printf("%" PRIu64 "\n", primes);
-    if (!power_of_ten(limit, &exponent))
-        return 0;
+    if (!power_of_ten(limit, &exponent)) return 0;
     if (primes == published[exponent]) {
         fprintf(stderr, "count_primes: this is the published pi(10^%zu)\n", exponent);
         return 0;
@@ -148,33 +145,28 @@ static int options(struct work *work, int argc, char **argv)
     for (int i = 1; i < argc && good; i++) {
         if (strcmp(argv[i], "--grains") == 0 && i + 1 < argc)
             good = parse(argv[++i], grains_max, &number) && (work->grains = (uint32_t)number) > 0;
-        else if (strcmp(argv[i], "--grain") == 0 && i + 1 < argc)
-            work->grain_path = argv[++i];
-        else
-            good = parse(argv[i], LIMIT_MAX, &work->limit);
+        else if (strcmp(argv[i], "--grain") == 0 && i + 1 < argc) work->grain_path = argv[++i];
+        else good = parse(argv[i], LIMIT_MAX, &work->limit);
     }
     if (!good)
-        fputs("usage: count_primes [--grains N] [--grain PATH] [LIMIT]\n"
-              "Counts the primes below LIMIT (default 10000000000, at most 10^15) by N grains (default 1000).\n",
-              stderr);
+        fputs(
+            "usage: count_primes [--grains N] [--grain PATH] [LIMIT]\n"
+            "Counts the primes below LIMIT (default 10000000000, at most 10^15) by N grains (default 1000).\n",
+            stderr);
     return good;
 }
 
 int main(int argc, char **argv)
 {
     struct work work = {.limit = UINT64_C(10000000000), .grains = 1000, .grain_path = default_grain()};
-    if (!options(&work, argc, argv))
-        return 2;
+    if (!options(&work, argc, argv)) return 2;
     char ident[64];
     snprintf(ident, sizeof ident, "count_primes-%" PRIu64 "-%" PRIu32, work.limit, work.grains);
     work.session = own_session(ident);
-    if (work.session < 0)
-        return say_error(-work.session, "cannot open a session") != 0;
+    if (work.session < 0) return say_error(-work.session, "cannot open a session") != 0;
     uint64_t primes = 0;
-    if (submit(&work) != 0 || add_up(&work, &primes) != 0)
-        return 1;
+    if (submit(&work) != 0 || add_up(&work, &primes) != 0) return 1;
     int error = d_close_ses(work.session);
-    if (error != NO_ERROR)
-        return say_error(error, "cannot close the session") != 0;
+    if (error != NO_ERROR) return say_error(error, "cannot close the session") != 0;
     return judge(work.limit, primes);
 }

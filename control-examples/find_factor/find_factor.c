@@ -42,10 +42,8 @@ static int print_ended(void *context)
     pthread_mutex_lock(&program->mutex);
     while (program->printed < program->count && program->ended[program->printed]) {
         const struct search *search = &program->searches[program->printed++];
-        if (search->line != NULL)
-            fputs(search->line, stdout);
-        if (search->failed || search->incomplete)
-            program->status = 1;
+        if (search->line != NULL) fputs(search->line, stdout);
+        if (search->failed || search->incomplete) program->status = 1;
     }
     fflush(stdout);
     int done = program->threads == 0;
@@ -75,8 +73,7 @@ static int factor_all(struct options *options, struct number_list *list, const i
     program.ended = calloc(list->count, 1);
     size_t thread_count = options->parallel < list->count ? options->parallel : list->count;
     pthread_t *threads = calloc(thread_count, sizeof *threads);
-    if (program.searches == NULL || program.ended == NULL || threads == NULL)
-        abort();
+    if (program.searches == NULL || program.ended == NULL || threads == NULL) abort();
     program.prover = prover_new();
     pthread_mutex_init(&program.mutex, NULL);
     for (size_t i = 0; i < list->count; i++) {
@@ -87,17 +84,14 @@ static int factor_all(struct options *options, struct number_list *list, const i
     }
     start_threads(&program, threads, thread_count);
     prover_serve(program.prover, print_ended, &program);
-    for (size_t i = 0; i < thread_count; i++)
-        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < thread_count; i++) pthread_join(threads[i], NULL);
     /* Also prints the finished lines after a number that was left out because the scheduler was away. */
     for (; program.printed < program.count; program.printed++) {
         const char *line = program.searches[program.printed].line;
-        if (line != NULL)
-            fputs(line, stdout);
+        if (line != NULL) fputs(line, stdout);
         program.status = 1;
     }
-    for (size_t i = 0; i < list->count; i++)
-        free(program.searches[i].line);
+    for (size_t i = 0; i < list->count; i++) free(program.searches[i].line);
     pthread_mutex_destroy(&program.mutex);
     prover_delete(program.prover);
     free(threads);
@@ -111,18 +105,14 @@ int main(int argc, char **argv)
     struct options options;
     struct number_list list;
     options_parse(&options, argc, argv);
-    if (number_list_read(&list, stdin) != 0)
-        return 2;
+    if (number_list_read(&list, stdin) != 0) return 2;
     int status = 0;
     if (list.count > 0) {
         char ident[64];
         snprintf(ident, sizeof ident, "find_factor-%016" PRIx64, list.digest);
         int *sessions = calloc(list.count, sizeof *sessions);
-        if (sessions == NULL)
-            abort();
-        status = sessions_open(ident, sessions, list.count) == 0
-                     ? factor_all(&options, &list, sessions)
-                     : 1;
+        if (sessions == NULL) abort();
+        status = sessions_open(ident, sessions, list.count) == 0 ? factor_all(&options, &list, sessions) : 1;
         free(sessions);
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {

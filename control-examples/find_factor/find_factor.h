@@ -22,12 +22,12 @@ enum { levels_max = 32 };
 struct options {
     struct level levels[levels_max];
     size_t level_count;
-    uint64_t seed;        /* sigma of a number's first curve */
-    uint64_t grains;      /* maximum number of grains for one number; 0: no limit */
-    uint64_t window;      /* maximum number of unfinished grains per number */
-    uint64_t parallel;    /* numbers processed at a time */
+    uint64_t seed;     /* sigma of a number's first curve */
+    uint64_t grains;   /* maximum number of grains for one number; 0: no limit */
+    uint64_t window;   /* maximum number of unfinished grains per number */
+    uint64_t parallel; /* numbers processed at a time */
     unsigned host_class;
-    char *grain;          /* path of ellipsc */
+    char *grain; /* path of ellipsc */
 };
 /* Exits with 2 on wrong usage, with 0 after --help. */
 void options_parse(struct options *options, int argc, char **argv);
@@ -46,7 +46,7 @@ void number_list_clear(struct number_list *list);
 /* ---- parts.c: the known parts of one number ---- */
 
 struct parts {
-    mpz_t *primes;     /* proved */
+    mpz_t *primes; /* proved */
     size_t prime_count;
     mpz_t *composites; /* no perfect powers, no small divisors; ascending */
     size_t composite_count;

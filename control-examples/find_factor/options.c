@@ -12,11 +12,8 @@
 /* Bounds and numbers of curves that suit factors of 15, 20, 25, 30 and 35 digits; B2 is libecm's
  * default, stated explicitly so that every version of it does the same. */
 static const struct level table[] = {
-    {2000, 147396, 30, 10},
-    {11000, 1873422, 90, 10},
-    {50000, 12746592, 220, 10},
-    {250000, 128992510, 500, 20},
-    {1000000, 1045563762, 900, 10},
+    {2000, 147396, 30, 10},       {11000, 1873422, 90, 10},       {50000, 12746592, 220, 10},
+    {250000, 128992510, 500, 20}, {1000000, 1045563762, 900, 10},
 };
 enum { table_count = sizeof table / sizeof table[0] };
 
@@ -59,8 +56,7 @@ static uint64_t parse_number(const char *option, const char *text, uint64_t min,
 static const struct level *likest(uint64_t b1)
 {
     size_t i = 0;
-    while (i + 1 < table_count && table[i + 1].b1 <= b1)
-        i++;
+    while (i + 1 < table_count && table[i + 1].b1 <= b1) i++;
     return &table[i];
 }
 
@@ -69,23 +65,18 @@ static void parse_b1(struct options *options, char *text)
     options->level_count = 0;
     char *save = NULL;
     for (char *word = strtok_r(text, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
-        if (options->level_count == levels_max)
-            refuse("--b1", word, "too many levels");
+        if (options->level_count == levels_max) refuse("--b1", word, "too many levels");
         struct level *level = &options->levels[options->level_count++];
         char *curves = strchr(word, ':');
-        if (curves != NULL)
-            *curves++ = '\0';
+        if (curves != NULL) *curves++ = '\0';
         uint64_t b1 = parse_number("--b1", word, 100, UINT64_C(100000000000));
         const struct level *row = likest(b1);
         *level = *row;
         level->b1 = b1;
-        if (b1 != row->b1)
-            level->b2 = b1 * (row->b2 / row->b1);
-        if (curves != NULL)
-            level->curves = parse_number("--b1", curves, 1, 1000000000);
+        if (b1 != row->b1) level->b2 = b1 * (row->b2 / row->b1);
+        if (curves != NULL) level->curves = parse_number("--b1", curves, 1, 1000000000);
     }
-    if (options->level_count == 0)
-        refuse("--b1", "", "no level");
+    if (options->level_count == 0) refuse("--b1", "", "no level");
 }
 
 static void parse_b2(struct options *options, char *text)
@@ -95,15 +86,12 @@ static void parse_b2(struct options *options, char *text)
     uint64_t b2 = 0;
     for (char *word = strtok_r(text, ",", &save); word != NULL; word = strtok_r(NULL, ",", &save)) {
         b2 = parse_number("--b2", word, 0, UINT64_C(100000000000000));
-        if (count == options->level_count)
-            refuse("--b2", word, "more of them than levels");
+        if (count == options->level_count) refuse("--b2", word, "more of them than levels");
         options->levels[count++].b2 = b2;
     }
     if (count == 1)
-        for (size_t i = 0; i < options->level_count; i++)
-            options->levels[i].b2 = b2;
-    else if (count != options->level_count)
-        refuse("--b2", "", "one for each level, or one for all");
+        for (size_t i = 0; i < options->level_count; i++) options->levels[i].b2 = b2;
+    else if (count != options->level_count) refuse("--b2", "", "one for each level, or one for all");
 }
 
 /* A grain path given by the user: if it names a file here, it is made absolute, because grains do
@@ -129,8 +117,7 @@ static char *default_grain(void)
     }
     strcpy(slash + 1, "ellipsc");
     if (access(path, X_OK) != 0) {
-        fprintf(stderr, "find_factor: no grain program at %s: %s; use --grain PATH\n", path,
-                strerror(errno));
+        fprintf(stderr, "find_factor: no grain program at %s: %s; use --grain PATH\n", path, strerror(errno));
         exit(1);
     }
     return strdup(path);
@@ -138,11 +125,17 @@ static char *default_grain(void)
 
 void options_parse(struct options *options, int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"curves-per-grain", 1, NULL, 'k'}, {"grains", 1, NULL, 'g'}, {"b1", 1, NULL, '1'},
-        {"b2", 1, NULL, '2'},               {"seed", 1, NULL, 's'},   {"class", 1, NULL, 'c'},
-        {"window", 1, NULL, 'w'},           {"grain", 1, NULL, 'p'},  {"parallel", 1, NULL, 'n'},
-        {"help", 0, NULL, 'h'},             {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"curves-per-grain", 1, NULL, 'k'},
+                                          {"grains", 1, NULL, 'g'},
+                                          {"b1", 1, NULL, '1'},
+                                          {"b2", 1, NULL, '2'},
+                                          {"seed", 1, NULL, 's'},
+                                          {"class", 1, NULL, 'c'},
+                                          {"window", 1, NULL, 'w'},
+                                          {"grain", 1, NULL, 'p'},
+                                          {"parallel", 1, NULL, 'n'},
+                                          {"help", 0, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     memset(options, 0, sizeof *options);
     memcpy(options->levels, table, sizeof table);
     options->level_count = table_count;
@@ -159,9 +152,7 @@ void options_parse(struct options *options, int argc, char **argv)
         case '1': parse_b1(options, optarg); break;
         case '2': b2 = optarg; break;
         case 's': options->seed = parse_number("--seed", optarg, 6, UINT64_MAX / 4); break;
-        case 'c':
-            options->host_class = (unsigned)parse_number("--class", optarg, 0, UINT32_MAX);
-            break;
+        case 'c': options->host_class = (unsigned)parse_number("--class", optarg, 0, UINT32_MAX); break;
         case 'w': options->window = parse_number("--window", optarg, 1, 100000); break;
         case 'n': options->parallel = parse_number("--parallel", optarg, 1, 256); break;
         case 'p':
@@ -172,12 +163,9 @@ void options_parse(struct options *options, int argc, char **argv)
         default: fputs("Try find_factor --help.\n", stderr); exit(2);
         }
     }
-    if (optind < argc)
-        refuse("argument", argv[optind], "the list is read from standard input");
-    if (b2 != NULL)
-        parse_b2(options, b2);
+    if (optind < argc) refuse("argument", argv[optind], "the list is read from standard input");
+    if (b2 != NULL) parse_b2(options, b2);
     for (size_t i = 0; i < options->level_count && curves_per_grain > 0; i++)
         options->levels[i].curves_per_grain = curves_per_grain;
-    if (options->grain == NULL)
-        options->grain = default_grain();
+    if (options->grain == NULL) options->grain = default_grain();
 }

@@ -9,8 +9,7 @@ enum { trial_limit = 1000000 };
 static void add(mpz_t **array, size_t *count, const mpz_t n)
 {
     mpz_t *more = realloc(*array, (*count + 1) * sizeof *more);
-    if (more == NULL)
-        abort();
+    if (more == NULL) abort();
     *array = more;
     /* Sorted, so that neither the line nor the order of the work depends on the order of discovery. */
     size_t place = (*count)++;
@@ -26,8 +25,7 @@ static unsigned long largest_root(mpz_t root, const mpz_t n)
 {
     if (mpz_perfect_power_p(n))
         for (unsigned long k = mpz_sizeinbase(n, 2); k > 1; k--)
-            if (mpz_root(root, n, k))
-                return k;
+            if (mpz_root(root, n, k)) return k;
     mpz_set(root, n);
     return 1;
 }
@@ -35,17 +33,14 @@ static unsigned long largest_root(mpz_t root, const mpz_t n)
 /* Classifies a divisor: 1, a prime, or a composite. */
 static void classify(struct parts *parts, const mpz_t n, struct prover *prover)
 {
-    if (mpz_cmp_ui(n, 1) == 0)
-        return;
+    if (mpz_cmp_ui(n, 1) == 0) return;
     mpz_t root;
     mpz_init(root);
     unsigned long power = largest_root(root, n);
     int prime = mpz_probab_prime_p(root, 2) > 0 && prover_is_prime(prover, root);
     for (; power > 0; power--) {
-        if (prime)
-            add(&parts->primes, &parts->prime_count, root);
-        else
-            add(&parts->composites, &parts->composite_count, root);
+        if (prime) add(&parts->primes, &parts->prime_count, root);
+        else add(&parts->composites, &parts->composite_count, root);
     }
     mpz_clear(root);
 }
@@ -70,10 +65,8 @@ void parts_init(struct parts *parts, const mpz_t n, struct prover *prover)
 
 void parts_clear(struct parts *parts)
 {
-    for (size_t i = 0; i < parts->prime_count; i++)
-        mpz_clear(parts->primes[i]);
-    for (size_t i = 0; i < parts->composite_count; i++)
-        mpz_clear(parts->composites[i]);
+    for (size_t i = 0; i < parts->prime_count; i++) mpz_clear(parts->primes[i]);
+    for (size_t i = 0; i < parts->composite_count; i++) mpz_clear(parts->composites[i]);
     free(parts->primes);
     free(parts->composites);
 }
@@ -85,8 +78,7 @@ int parts_split(struct parts *parts, const mpz_t divisor, struct prover *prover)
     int split = 0;
     for (size_t i = 0; i < parts->composite_count && !split; i++) {
         mpz_gcd(common, divisor, parts->composites[i]);
-        if (mpz_cmp_ui(common, 1) == 0 || mpz_cmp(common, parts->composites[i]) == 0)
-            continue;
+        if (mpz_cmp_ui(common, 1) == 0 || mpz_cmp(common, parts->composites[i]) == 0) continue;
         split = 1;
         mpz_divexact(rest, parts->composites[i], common);
         mpz_clear(parts->composites[i]);
@@ -105,21 +97,17 @@ char *parts_line(struct parts *parts, const mpz_t n)
     char *line = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&line, &length);
-    if (out == NULL)
-        abort();
+    if (out == NULL) abort();
     gmp_fprintf(out, "%Zd =", n);
-    if (mpz_cmp_ui(n, 1) == 0)
-        fputs(" 1", out);
+    if (mpz_cmp_ui(n, 1) == 0) fputs(" 1", out);
     size_t prime = 0, composite = 0;
     const char *separator = " ";
     while (prime < parts->prime_count || composite < parts->composite_count) {
-        int take_prime = composite == parts->composite_count ||
-                         (prime < parts->prime_count &&
-                          mpz_cmp(parts->primes[prime], parts->composites[composite]) < 0);
-        if (take_prime)
-            gmp_fprintf(out, "%s%Zd", separator, parts->primes[prime++]);
-        else
-            gmp_fprintf(out, "%s%Zd (composite)", separator, parts->composites[composite++]);
+        int take_prime =
+            composite == parts->composite_count ||
+            (prime < parts->prime_count && mpz_cmp(parts->primes[prime], parts->composites[composite]) < 0);
+        if (take_prime) gmp_fprintf(out, "%s%Zd", separator, parts->primes[prime++]);
+        else gmp_fprintf(out, "%s%Zd (composite)", separator, parts->composites[composite++]);
         separator = " * ";
     }
     fputc('\n', out);

@@ -22,8 +22,7 @@ struct prover {
 struct prover *prover_new(void)
 {
     struct prover *prover = calloc(1, sizeof *prover);
-    if (prover == NULL)
-        abort();
+    if (prover == NULL) abort();
     pthread_mutex_init(&prover->mutex, NULL);
     pthread_cond_init(&prover->asked, NULL);
     pthread_cond_init(&prover->answered, NULL);
@@ -50,8 +49,7 @@ int prover_is_prime(struct prover *prover, const mpz_t n)
     question.next = prover->questions;
     prover->questions = &question;
     pthread_cond_signal(&prover->asked);
-    while (question.answer < 0)
-        pthread_cond_wait(&prover->answered, &prover->mutex);
+    while (question.answer < 0) pthread_cond_wait(&prover->answered, &prover->mutex);
     pthread_mutex_unlock(&prover->mutex);
     void (*release)(void *, size_t);
     mp_get_memory_functions(NULL, NULL, &release);

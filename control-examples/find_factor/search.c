@@ -27,13 +27,13 @@ struct work {
     struct search *search;
     struct parts parts;
     uint64_t level_curves[levels_max]; /* submitted and not withdrawn, by level */
-    size_t level;          /* of the last submission */
-    uint64_t sigma;        /* of the next curve */
-    struct grain *grains;  /* by grain number */
+    size_t level;                      /* of the last submission */
+    uint64_t sigma;                    /* of the next curve */
+    struct grain *grains;              /* by grain number */
     size_t grains_room;
     int next_grain;
-    int first_live;        /* grains below it belong to a composite that has been split */
-    uint64_t outstanding;  /* live, submitted, not reported */
+    int first_live;       /* grains below it belong to a composite that has been split */
+    uint64_t outstanding; /* live, submitted, not reported */
     uint64_t curves_done;
     unsigned bad_in_a_row;
     time_t last_message;
@@ -42,15 +42,12 @@ struct work {
 static void progress(struct work *work, int at_once)
 {
     time_t now = time(NULL);
-    if (!at_once && now - work->last_message < 2)
-        return;
+    if (!at_once && now - work->last_message < 2) return;
     work->last_message = now;
     char name[64] = "all factors are known";
-    if (work->parts.composite_count > 0)
-        name_number(name, sizeof name, work->parts.composites[0]);
-    say("session %d: %s: %" PRIu64 " curves done, %zu prime factors known, B1 now %" PRIu64,
-        work->search->session, name, work->curves_done, work->parts.prime_count,
-        work->search->options->levels[work->level].b1);
+    if (work->parts.composite_count > 0) name_number(name, sizeof name, work->parts.composites[0]);
+    say("session %d: %s: %" PRIu64 " curves done, %zu prime factors known, B1 now %" PRIu64, work->search->session,
+        name, work->curves_done, work->parts.prime_count, work->search->options->levels[work->level].b1);
 }
 
 /* The number of curves of the next grain, and its level: the first one that is not finished. */
@@ -59,9 +56,7 @@ static uint64_t next_curves(struct work *work)
     const struct options *options = work->search->options;
     size_t last = options->level_count - 1;
     work->level = 0;
-    while (work->level < last &&
-           work->level_curves[work->level] >= options->levels[work->level].curves)
-        work->level++;
+    while (work->level < last && work->level_curves[work->level] >= options->levels[work->level].curves) work->level++;
     const struct level *level = &options->levels[work->level];
     uint64_t left = level->curves - work->level_curves[work->level];
     return work->level < last && left < level->curves_per_grain ? left : level->curves_per_grain;
@@ -70,8 +65,7 @@ static uint64_t next_curves(struct work *work)
 static int may_submit(const struct work *work)
 {
     const struct options *options = work->search->options;
-    return work->next_grain < INT_MAX &&
-           (options->grains == 0 || (uint64_t)work->next_grain < options->grains);
+    return work->next_grain < INT_MAX && (options->grains == 0 || (uint64_t)work->next_grain < options->grains);
 }
 
 static void note_grain(struct work *work, uint64_t curves)
@@ -79,8 +73,7 @@ static void note_grain(struct work *work, uint64_t curves)
     if ((size_t)work->next_grain >= work->grains_room) {
         size_t room = 2 * work->grains_room + 64;
         struct grain *more = realloc(work->grains, room * sizeof *more);
-        if (more == NULL)
-            abort();
+        if (more == NULL) abort();
         work->grains = more;
         work->grains_room = room;
     }
@@ -97,8 +90,7 @@ static int submit(struct work *work)
     const struct level *level = &options->levels[work->level];
     char *input = NULL;
     if (gmp_asprintf(&input,
-                     "ellipsc 1\nn %Zd\nb1 %" PRIu64 "\nb2 %" PRIu64 "\nsigma %" PRIu64
-                     "\ncurves %" PRIu64 "\nend\n",
+                     "ellipsc 1\nn %Zd\nb1 %" PRIu64 "\nb2 %" PRIu64 "\nsigma %" PRIu64 "\ncurves %" PRIu64 "\nend\n",
                      work->parts.composites[0], level->b1, level->b2, work->sigma, curves) < 0)
         abort();
     char *arguments[] = {options->grain, NULL};
@@ -130,8 +122,7 @@ static int submit(struct work *work)
 static int fill_window(struct work *work)
 {
     while (work->outstanding < work->search->options->window && may_submit(work))
-        if (submit(work) != 0)
-            return -1;
+        if (submit(work) != 0) return -1;
     return 0;
 }
 
@@ -140,8 +131,7 @@ static int fill_window(struct work *work)
 static int withdraw_live(struct work *work)
 {
     for (int grain = work->first_live; grain < work->next_grain; grain++) {
-        if (work->grains[grain].reported)
-            continue;
+        if (work->grains[grain].reported) continue;
         int error = d_gkill(work->search->session, grain);
         if (error != NO_ERROR) {
             say_error(error, work->search->session, "cannot withdraw a grain");
@@ -168,16 +158,14 @@ static int read_output(struct work *work, const char *output)
         if (sscanf(line, "done %" SCNu64, &count) == 1) {
             whole = 1;
             work->curves_done += count;
-        } else if (sscanf(line, "factor %1023[0-9] curve %31[0-9] stage %d", digits, sigma,
-                          &stage) == 3) {
+        } else if (sscanf(line, "factor %1023[0-9] curve %31[0-9] stage %d", digits, sigma, &stage) == 3) {
             char name[64] = "";
-            if (work->parts.composite_count > 0)
-                name_number(name, sizeof name, work->parts.composites[0]);
+            if (work->parts.composite_count > 0) name_number(name, sizeof name, work->parts.composites[0]);
             mpz_set_str(factor, digits, 10);
             if (parts_split(&work->parts, factor, work->search->prover)) {
                 split = 1;
-                say("session %d: factor %s of %s, by curve %s in stage %d", work->search->session,
-                    digits, name, sigma, stage);
+                say("session %d: factor %s of %s, by curve %s in stage %d", work->search->session, digits, name, sigma,
+                    stage);
             }
         }
     }
@@ -188,13 +176,9 @@ static int read_output(struct work *work, const char *output)
 static int take_bad_grain(struct work *work, int grain, int signal, int code, const char *error)
 {
     int session = work->search->session;
-    if (signal != 0)
-        say("session %d: grain %d was ended by signal %d: %.200s", session, grain, signal, error);
-    else
-        say("session %d: grain %d ended with code %d and gave no result: %.200s", session, grain,
-            code, error);
-    if (++work->bad_in_a_row < bad_grains_max)
-        return 0; /* its curves are lost; others follow */
+    if (signal != 0) say("session %d: grain %d was ended by signal %d: %.200s", session, grain, signal, error);
+    else say("session %d: grain %d ended with code %d and gave no result: %.200s", session, grain, code, error);
+    if (++work->bad_in_a_row < bad_grains_max) return 0; /* its curves are lost; others follow */
     say("session %d: %d grains in a row failed; something is wrong with %s on the hosts. Close and "
         "clean the session when it is repaired, then run this again.",
         session, bad_grains_max, work->search->options->grain);
@@ -223,17 +207,14 @@ static int take_result(struct work *work)
          * left, and had continued to submit. */
         work->first_live = work->next_grain;
         work->outstanding = 0;
-        if (fill_window(work) != 0)
-            return -1;
+        if (fill_window(work) != 0) return -1;
     }
     if (grain < 0 || grain >= work->next_grain || work->grains[grain].reported)
         return 0; /* not one of this run's grains */
     work->grains[grain].reported = 1;
-    if (grain >= work->first_live)
-        work->outstanding--;
+    if (grain >= work->first_live) work->outstanding--;
     int split = result.termsig == 0 && result.retcode == 0 ? read_output(work, result.output) : -1;
-    if (split < 0)
-        return take_bad_grain(work, grain, result.termsig, result.retcode, result.error);
+    if (split < 0) return take_bad_grain(work, grain, result.termsig, result.retcode, result.error);
     work->bad_in_a_row = 0;
     progress(work, split);
     return split && work->parts.composite_count > 0 ? withdraw_live(work) : 0;
@@ -243,17 +224,15 @@ static int run(struct work *work)
 {
     struct search *search = work->search;
     while (work->parts.composite_count > 0) {
-        if (fill_window(work) != 0)
-            return -1;
+        if (fill_window(work) != 0) return -1;
         if (work->outstanding == 0) {
             /* The session stays open: a rerun with a higher limit continues it. */
-            say("session %d: %d grains did not suffice; a rerun with a higher --grains continues",
-                search->session, work->next_grain);
+            say("session %d: %d grains did not suffice; a rerun with a higher --grains continues", search->session,
+                work->next_grain);
             search->incomplete = 1;
             return 0;
         }
-        if (take_result(work) != 0)
-            return -1;
+        if (take_result(work) != 0) return -1;
     }
     int error = d_close_ses(search->session);
     if (error != NO_ERROR) {
@@ -271,8 +250,7 @@ void search_run(struct search *search)
     work.sigma = search->options->seed;
     parts_init(&work.parts, *search->n, search->prover);
     search->failed = run(&work) != 0;
-    if (!search->failed)
-        search->line = parts_line(&work.parts, *search->n);
+    if (!search->failed) search->line = parts_line(&work.parts, *search->n);
     parts_clear(&work.parts);
     free(work.grains);
 }

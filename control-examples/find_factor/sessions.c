@@ -17,17 +17,14 @@
 static void login_name(char *name, size_t room)
 {
     const struct passwd *entry = getpwuid(geteuid());
-    if (entry != NULL)
-        snprintf(name, room, "%s", entry->pw_name);
-    else
-        snprintf(name, room, "uid%lu", (unsigned long)geteuid());
+    if (entry != NULL) snprintf(name, room, "%s", entry->pw_name);
+    else snprintf(name, room, "uid%lu", (unsigned long)geteuid());
 }
 
 static int is_used(const struct d_info *info, const char *user, int number)
 {
     for (size_t i = 0; i < info->session_count; i++)
-        if (info->sessions[i].session == number && strcmp(info->sessions[i].user, user) == 0)
-            return 1;
+        if (info->sessions[i].session == number && strcmp(info->sessions[i].user, user) == 0) return 1;
     return 0;
 }
 
@@ -38,36 +35,29 @@ static int compare(const void *a, const void *b)
 }
 
 /* Finds the sessions that an earlier run opened; returns how many of the wanted ones exist. */
-static size_t own_sessions(const struct d_info *info, const char *user, const char *ident,
-                           int *sessions, size_t count)
+static size_t own_sessions(const struct d_info *info, const char *user, const char *ident, int *sessions, size_t count)
 {
     int *own = malloc((info->session_count + 1) * sizeof *own);
-    if (own == NULL)
-        abort();
+    if (own == NULL) abort();
     size_t found = 0;
     for (size_t i = 0; i < info->session_count; i++) {
         const struct d_session_row *row = &info->sessions[i];
-        if (strcmp(row->user, user) == 0 && strcmp(row->ident, ident) == 0)
-            own[found++] = row->session;
+        if (strcmp(row->user, user) == 0 && strcmp(row->ident, ident) == 0) own[found++] = row->session;
     }
     qsort(own, found, sizeof *own, compare);
-    if (found > count)
-        found = count;
+    if (found > count) found = count;
     memcpy(sessions, own, found * sizeof *own);
     free(own);
     return found;
 }
 
-static int open_one(const struct d_info *info, const char *user, int *session, int first,
-                    int is_new)
+static int open_one(const struct d_info *info, const char *user, int *session, int first, int is_new)
 {
     for (int number = first; number < INT_MAX; number++) {
-        if (is_new && is_used(info, user, number))
-            continue;
+        if (is_new && is_used(info, user, number)) continue;
         int error = d_resume_ses(number, TRUE);
         /* Another program of this user has taken the number since the query: try the next one. */
-        if (error == D_E_SESSION_TAKEN && is_new)
-            continue;
+        if (error == D_E_SESSION_TAKEN && is_new) continue;
         if (error != NO_ERROR) {
             say_error(error, number, "cannot open the session");
             return -1;

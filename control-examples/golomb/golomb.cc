@@ -21,7 +21,8 @@
 
 #include "dcs.hpp"
 
-namespace {
+namespace
+{
 
 constexpr int window = 16, first_bound = 255, notice_minutes = 1;
 constexpr int marks_least = 5, marks_most = 14;
@@ -39,10 +40,14 @@ struct ruler {
 
 // The first marks of rulers that may be shorter than the bound, in a fixed order. The marks after the first two gaps
 // form a ruler, too.
-class branches {
+class branches
+{
 public:
-    explicit branches(int marks) : marks_(marks) {}
-    bool next(int bound, branch &to) {
+    explicit branches(int marks) : marks_(marks)
+    {
+    }
+    bool next(int bound, branch &to)
+    {
         for (;; third_ = ++second_) {
             // Of two mirror images only the one with the smaller first gap, which is at most half of the length.
             if (2 * second_ >= bound) return false;
@@ -58,21 +63,24 @@ private:
     int marks_, second_ = 1, third_ = 1;
 };
 
-std::string input_of(int marks, int bound, branch at) {
+std::string input_of(int marks, int bound, branch at)
+{
     std::ostringstream text;
     text << marks << " 3 " << bound << "\n3 0 " << at.second << ' ' << at.third << '\n' << at.third + 1 << "\n0\n";
     return text.str();
 }
 
 // The grain program in the directory of this program.
-std::string default_grain() {
+std::string default_grain()
+{
     char path[PATH_MAX];
     const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
     const std::string own(path, length > 0 ? static_cast<std::size_t>(length) : 0);
     return own.substr(0, own.rfind('/') + 1) + "golomb_below";
 }
 
-ruler read_ruler(const dcs::result &result) {
+ruler read_ruler(const dcs::result &result)
+{
     if (!result.ok())
         throw std::runtime_error("grain " + std::to_string(result.grain) + " failed with signal " +
                                  std::to_string(result.signal) + ", status " + std::to_string(result.code) + ": " +
@@ -85,7 +93,8 @@ ruler read_ruler(const dcs::result &result) {
     return found;
 }
 
-ruler search(dcs::session &session, int marks, const std::string &grain) {
+ruler search(dcs::session &session, int marks, const std::string &grain)
+{
     branches left(marks);
     ruler best;
     int number = 0, unfinished = 0;
@@ -114,7 +123,8 @@ ruler search(dcs::session &session, int marks, const std::string &grain) {
     return best;
 }
 
-int judge(int marks, const ruler &best) {
+int judge(int marks, const ruler &best)
+{
     std::cout << best.length << ": " << best.marks << '\n';
     if (best.length == published[marks]) {
         std::cerr << "golomb: this is the published length\n";
@@ -124,22 +134,22 @@ int judge(int marks, const ruler &best) {
     return 1;
 }
 
-bool parse(std::string_view text, int &marks) {
+bool parse(std::string_view text, int &marks)
+{
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), marks);
     return error == std::errc{} && end == text.data() + text.size() && marks >= marks_least && marks <= marks_most;
 }
 
 }  // namespace
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     int marks = 11;
     std::string grain = default_grain();
     bool good = true;
     for (int i = 1; i < argc && good; ++i) {
-        if (std::string_view(argv[i]) == "--grain" && i + 1 < argc)
-            grain = argv[++i];
-        else
-            good = parse(argv[i], marks);
+        if (std::string_view(argv[i]) == "--grain" && i + 1 < argc) grain = argv[++i];
+        else good = parse(argv[i], marks);
     }
     if (!good) {
         std::cerr << "usage: golomb [--grain PATH] [N]\n"

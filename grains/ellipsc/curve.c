@@ -72,12 +72,9 @@ static enum outcome call(struct curve *curve, const mpz_t n, double b1, double b
     mpz_init_set(number, n);
     int found = ecm_factor(factor, number, b1, params);
     enum outcome outcome = OUTCOME_NONE;
-    if (found < 0)
-        outcome = OUTCOME_ERROR;
-    else if (found > 0)
-        outcome = judge(n, factor);
-    else
-        mpz_set(curve->x, params->x);
+    if (found < 0) outcome = OUTCOME_ERROR;
+    else if (found > 0) outcome = judge(n, factor);
+    else mpz_set(curve->x, params->x);
     mpz_clear(number);
     ecm_clear(params);
     return outcome;
@@ -92,8 +89,7 @@ enum outcome curve_stage1(struct curve *curve, const mpz_t n, double limit, mpz_
 
 enum outcome curve_stage2(struct curve *curve, const mpz_t n, double b2, mpz_t factor)
 {
-    if (b2 >= 0 && b2 <= curve->done)
-        return OUTCOME_NONE;
+    if (b2 >= 0 && b2 <= curve->done) return OUTCOME_NONE;
     return call(curve, n, curve->done, b2 < 0 ? ECM_DEFAULT_B2 : b2, factor);
 }
 
@@ -101,8 +97,7 @@ double curve_slice(const mpz_t n)
 {
     /* 1e5 takes 80 ms for a number of 310 bits; the time grows with the square of the length. */
     uint64_t bits = mpz_sizeinbase(n, 2);
-    if (bits <= 320)
-        return 100000;
+    if (bits <= 320) return 100000;
     uint64_t slice = UINT64_C(100000) * 320 * 320 / (bits * bits);
     return slice < 500 ? 500 : (double)slice;
 }

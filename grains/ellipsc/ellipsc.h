@@ -42,11 +42,11 @@ double curve_slice(const mpz_t n);
 
 struct state {
     mpz_t n;
-    double b1, b2;     /* b2 = -1: libecm's choice */
-    uint64_t sigma;    /* of curve 0 */
-    uint64_t curves;   /* number of curves */
-    uint64_t next;     /* index of the next curve, or of the one in progress */
-    int under_way;     /* `curve` is in progress */
+    double b1, b2;   /* b2 = -1: libecm's choice */
+    uint64_t sigma;  /* of curve 0 */
+    uint64_t curves; /* number of curves */
+    uint64_t next;   /* index of the next curve, or of the one in progress */
+    int under_way;   /* `curve` is in progress */
     struct curve curve;
 };
 

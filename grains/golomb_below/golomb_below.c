@@ -27,8 +27,7 @@ static int add(int depth, int mark)
 {
     for (int i = 0; i < depth; i++) {
         if (used[mark - marks[i]]) {
-            while (i-- > 0)
-                used[mark - marks[i]] = 0;
+            while (i-- > 0) used[mark - marks[i]] = 0;
             return 0;
         }
         used[mark - marks[i]] = 1;
@@ -39,14 +38,12 @@ static int add(int depth, int mark)
 
 static void take_back(int depth)
 {
-    for (int i = 0; i < depth; i++)
-        used[marks[depth] - marks[i]] = 0;
+    for (int i = 0; i < depth; i++) used[marks[depth] - marks[i]] = 0;
 }
 
 static int read_state(int *depth, int *next)
 {
-    if (scanf("%d %d %d %d", &n, &given, &bound, depth) != 4)
-        return 0;
+    if (scanf("%d %d %d %d", &n, &given, &bound, depth) != 4) return 0;
     if (n < 3 || n > marks_max || given < 1 || *depth < given || *depth >= n || bound < 1 || bound > length_max)
         return 0;
     for (int i = 0; i < *depth; i++) {
@@ -54,19 +51,16 @@ static int read_state(int *depth, int *next)
         if (scanf("%d", &mark) != 1 || mark >= bound || mark < (i > 0 ? marks[i - 1] + 1 : 0) || !add(i, mark))
             return 0;
     }
-    if (scanf("%d %d", next, &best) != 2 || *next <= marks[*depth - 1] || best < 0 || best > length_max)
-        return 0;
+    if (scanf("%d %d", next, &best) != 2 || *next <= marks[*depth - 1] || best < 0 || best > length_max) return 0;
     for (int i = 0; best > 0 && i < n; i++)
-        if (scanf("%d", &best_marks[i]) != 1)
-            return 0;
+        if (scanf("%d", &best_marks[i]) != 1) return 0;
     return 1;
 }
 
 static void write_best(FILE *to)
 {
     fprintf(to, "%d", best);
-    for (int i = 0; best > 0 && i < n; i++)
-        fprintf(to, " %d", best_marks[i]);
+    for (int i = 0; best > 0 && i < n; i++) fprintf(to, " %d", best_marks[i]);
     fputc('\n', to);
 }
 
@@ -76,8 +70,7 @@ static void take_checkpoint(int depth, int next)
     snprintf(message, sizeof message, "looking below %d", best > 0 ? best : bound);
     FILE *state = d_opencheck(message);
     fprintf(state, "%d %d %d\n%d", n, given, bound, depth);
-    for (int i = 0; i < depth; i++)
-        fprintf(state, " %d", marks[i]);
+    for (int i = 0; i < depth; i++) fprintf(state, " %d", marks[i]);
     fprintf(state, "\n%d\n", next);
     write_best(state);
     d_closecheck(state);
@@ -89,8 +82,7 @@ static void search(int depth, int next)
         int below = best > 0 ? best : bound;
         /* The marks from this one on form a ruler. */
         if (next + shortest[n - depth] >= below) {
-            if (depth == given)
-                return;
+            if (depth == given) return;
             take_back(--depth);
             next = marks[depth] + 1;
             continue;
@@ -110,8 +102,7 @@ static void search(int depth, int next)
             take_back(depth);
             next++;
         }
-        if (d_time_to_ckpt())
-            take_checkpoint(depth, next);
+        if (d_time_to_ckpt()) take_checkpoint(depth, next);
     }
 }
 
@@ -124,9 +115,7 @@ int main(void)
         return 2;
     }
     search(depth, next);
-    if (best > 0)
-        write_best(stdout);
-    else
-        puts("none");
+    if (best > 0) write_best(stdout);
+    else puts("none");
     return 0;
 }

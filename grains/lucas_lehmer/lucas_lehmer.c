@@ -27,13 +27,11 @@ static void step(mpz_t s, mpz_t high, unsigned long p, const mpz_t modulus)
 {
     mpz_mul(s, s, s);
     mpz_sub_ui(s, s, 2);
-    if (mpz_sgn(s) < 0)
-        mpz_add(s, s, modulus);
+    if (mpz_sgn(s) < 0) mpz_add(s, s, modulus);
     mpz_tdiv_q_2exp(high, s, p);
     mpz_tdiv_r_2exp(s, s, p);
     mpz_add(s, s, high);
-    if (mpz_cmp(s, modulus) >= 0)
-        mpz_sub(s, s, modulus);
+    if (mpz_cmp(s, modulus) >= 0) mpz_sub(s, s, modulus);
 }
 
 int main(void)
@@ -51,8 +49,7 @@ int main(void)
     while (k < p - 2) {
         step(s, high, p, modulus);
         k++;
-        if (k < p - 2 && d_time_to_ckpt())
-            take_checkpoint(p, k, s);
+        if (k < p - 2 && d_time_to_ckpt()) take_checkpoint(p, k, s);
     }
     if (mpz_sgn(s) == 0) {
         puts("prime");

@@ -20,8 +20,7 @@ static uint64_t root_of(uint64_t n)
 {
     uint64_t root = 0;
     for (uint64_t bit = UINT64_C(1) << 25; bit != 0; bit >>= 1)
-        if ((root + bit) * (root + bit) <= n)
-            root += bit;
+        if ((root + bit) * (root + bit) <= n) root += bit;
     return root;
 }
 
@@ -30,14 +29,11 @@ static void find_base(uint64_t to)
     uint32_t root = (uint32_t)root_of(to);
     unsigned char *composite = calloc(root + 1u, 1);
     base = malloc((root / 2 + 1u) * sizeof *base);
-    if (composite == NULL || base == NULL)
-        abort();
+    if (composite == NULL || base == NULL) abort();
     for (uint32_t p = 3; p <= root; p += 2) {
-        if (composite[p])
-            continue;
+        if (composite[p]) continue;
         base[base_count++] = p;
-        for (uint64_t multiple = (uint64_t)p * p; multiple <= root; multiple += 2u * p)
-            composite[multiple] = 1;
+        for (uint64_t multiple = (uint64_t)p * p; multiple <= root; multiple += 2u * p) composite[multiple] = 1;
     }
     free(composite);
 }
@@ -54,11 +50,9 @@ static uint64_t count_segment(uint64_t first, size_t odds)
             from = (first + p - 1) / p * p;
             from += from % 2 == 0 ? p : 0;
         }
-        for (uint64_t at = (from - first) / 2; at < odds; at += p)
-            composite[at] = 1;
+        for (uint64_t at = (from - first) / 2; at < odds; at += p) composite[at] = 1;
     }
-    for (size_t i = 0; i < odds; i++)
-        count += !composite[i];
+    for (size_t i = 0; i < odds; i++) count += !composite[i];
     return first == 1 ? count - 1 : count; /* 1 is not a prime */
 }
 
@@ -80,17 +74,14 @@ int main(void)
         return 2;
     }
     find_base(to);
-    if (from <= 2 && to > 2)
-        count++;
+    if (from <= 2 && to > 2) count++;
     from |= 1;
     while (from < to) {
         uint64_t odds = (to - from + 1) / 2;
-        if (odds > segment_odds)
-            odds = segment_odds;
+        if (odds > segment_odds) odds = segment_odds;
         count += count_segment(from, (size_t)odds);
         from += 2 * odds;
-        if (from < to && d_time_to_ckpt())
-            take_checkpoint(from, to, count);
+        if (from < to && d_time_to_ckpt()) take_checkpoint(from, to, count);
     }
     printf("%" PRIu64 "\n", count);
     return 0;

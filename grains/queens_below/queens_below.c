@@ -44,8 +44,7 @@ static int read_columns(int row, int count)
 {
     for (int i = row; i < row + count; i++) {
         int column;
-        if (scanf("%d", &column) != 1 || column < 0 || column >= n || !(free_columns(&rows[i]) >> column & 1))
-            return 0;
+        if (scanf("%d", &column) != 1 || column < 0 || column >= n || !(free_columns(&rows[i]) >> column & 1)) return 0;
         rows[i].untried &= ~((UINT32_C(2) << column) - 1);
         place(i, column);
     }
@@ -55,8 +54,7 @@ static int read_columns(int row, int count)
 static int read_state(uint64_t *count, int *row)
 {
     int deep;
-    if (scanf("%d %d", &n, &given) != 2 || n < 1 || n > rows_max || given < 0 || given >= n)
-        return 0;
+    if (scanf("%d %d", &n, &given) != 2 || n < 1 || n > rows_max || given < 0 || given >= n) return 0;
     rows[0].untried = free_columns(&rows[0]);
     if (!read_columns(0, given) || scanf("%" SCNu64 " %d", count, &deep) != 2 || deep < 0 || given + deep >= n)
         return 0;
@@ -70,11 +68,9 @@ static void take_checkpoint(uint64_t count, int row)
     snprintf(message, sizeof message, "%" PRIu64 " solutions so far", count);
     FILE *state = d_opencheck(message);
     fprintf(state, "%d %d", n, given);
-    for (int i = 0; i < given; i++)
-        fprintf(state, " %d", rows[i].chosen);
+    for (int i = 0; i < given; i++) fprintf(state, " %d", rows[i].chosen);
     fprintf(state, "\n%" PRIu64 " %d", count, row - given);
-    for (int i = given; i < row; i++)
-        fprintf(state, " %d", rows[i].chosen);
+    for (int i = given; i < row; i++) fprintf(state, " %d", rows[i].chosen);
     fputc('\n', state);
     d_closecheck(state);
 }
@@ -100,8 +96,7 @@ int main(void)
             continue;
         }
         place(row++, column);
-        if (d_time_to_ckpt())
-            take_checkpoint(count, row);
+        if (d_time_to_ckpt()) take_checkpoint(count, row);
     }
     printf("%" PRIu64 "\n", count);
     return 0;

@@ -31,7 +31,7 @@ bool for_backup(const wire::AnyMessage &message) {
 
 void scheduler_away(Turn &t) {
     State &s = t.state;
-DCS_REQUIRE(s.peer == Peer::scheduler, "only failures of the scheduler are counted");
+    DCS_REQUIRE(s.peer == Peer::scheduler, "only failures of the scheduler are counted");
     ++s.failures;
     rest(t, back_off(s.failures, s.interval, t.jitter));
     if (s.has_backup && s.failures >= tries_before_backup) connect_to(t, Peer::backup);

@@ -12,7 +12,7 @@ namespace dcs::server {
 struct Checkpoint {
     std::uint64_t input_offset = 0;  // in the run's standard input
     std::int64_t user_us = 0, system_us = 0;
-    std::string_view message, state; // point into the parsed bytes
+    std::string_view message, state;  // point into the parsed bytes
 };
 
 // CRC-32 of IEEE 802.3, as in zlib.

@@ -61,8 +61,8 @@ void forget_unwanted(Turn &t) {
 void ask_next(Turn &t) {
     const auto next = next_transfer(t, t.state.fetches, [](Transfer &) {});
     if (next == t.state.fetches.end()) return;
-    t.emit(Send{wire::WantContent{next->first, next->second.done,
-                                  static_cast<std::uint32_t>(limits::content_piece_bytes)}});
+    t.emit(Send{
+        wire::WantContent{next->first, next->second.done, static_cast<std::uint32_t>(limits::content_piece_bytes)}});
 }
 }  // namespace
 

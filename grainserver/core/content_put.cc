@@ -66,9 +66,7 @@ void send_next(Turn &t) {
 }
 }  // namespace
 
-bool outputs_are_there(const Grain &g) {
-    return !brings_back(g) || (g.content.outputs && g.content.unsent.empty());
-}
+bool outputs_are_there(const Grain &g) { return !brings_back(g) || (g.content.outputs && g.content.unsent.empty()); }
 
 // The scheduler answered the report with `later`: it may lack contents that it had acknowledged.
 void put_again(Grain &g) {
@@ -103,8 +101,7 @@ void content_taken(Turn &t, const wire::ContentTaken &taken) {
     p.until = Instant::never();
     p.now = Now::idle;
     if (taken.code != 0 || taken.next > p.total) {
-        if (p.failures++ == 0)
-            t.log(Level::warning, "the scheduler does not accept an output file now: " + taken.text);
+        if (p.failures++ == 0) t.log(Level::warning, "the scheduler does not accept an output file now: " + taken.text);
         p.done = 0;
         p.again = t.now + t.state.interval;
         return;

@@ -20,27 +20,27 @@ struct Transfer {
         writing   // the last piece is being written to the disk
     };
     Now now = Now::idle;
-    std::uint64_t order = 0;             // of arrival: contents are transferred one after the other
-    std::uint64_t total = 0, done = 0;   // bytes
-    Instant until = Instant::never();    // waiting: the time of the next request
-    Instant again = Instant::never();    // idle: the earliest retry after a failure
-    int failures = 0;                    // in a row
+    std::uint64_t order = 0;            // of arrival: contents are transferred one after the other
+    std::uint64_t total = 0, done = 0;  // bytes
+    Instant until = Instant::never();   // waiting: the time of the next request
+    Instant again = Instant::never();   // idle: the earliest retry after a failure
+    int failures = 0;                   // in a row
 };
 
 // The contents of one grain.
 struct GrainContents {
-    std::set<std::string> needs;         // digests that are kept as long as the grain is on this host
-    bool recorded = false;               // its directory exists, with the list of its files
-    bool to_place = false;               // its files are not in its directory yet
-    bool placing = false;                // PlaceFiles is not answered yet
-    std::set<std::string> missing;       // digests that must be fetched first
-    int rounds = 0;                      // how often contents were missing
-    bool declares = false;               // it declares the files that it makes
-    bool keeping = false;                // KeepOutputs is not answered yet
+    std::set<std::string> needs;    // digests that are kept as long as the grain is on this host
+    bool recorded = false;          // its directory exists, with the list of its files
+    bool to_place = false;          // its files are not in its directory yet
+    bool placing = false;           // PlaceFiles is not answered yet
+    std::set<std::string> missing;  // digests that must be fetched first
+    int rounds = 0;                 // how often contents were missing
+    bool declares = false;          // it declares the files that it makes
+    bool keeping = false;           // KeepOutputs is not answered yet
     Instant keep_again = Instant::never();
     std::optional<std::vector<wire::GrainFile>> outputs;  // kept in the library; digest empty: not made
-    std::string output_words;            // why some were not kept
-    std::set<std::string> unsent;        // digests of outputs that the scheduler does not have yet
+    std::string output_words;                             // why some were not kept
+    std::set<std::string> unsent;                         // digests of outputs that the scheduler does not have yet
 };
 
 }  // namespace dcs::server

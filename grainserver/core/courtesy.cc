@@ -16,14 +16,12 @@ using wire::GivenBack;
 // The difference between two looks.
 struct Between {
     Duration time;
-    double room = 0;              // processor time left by others, in cores
+    double room = 0;  // processor time left by others, in cores
     bool low = false, gone = false, pages = false, quiet = false;
     std::string memory_words, paging_words, room_words;
 };
 
-std::int64_t of(const Part &part, std::int64_t memory_kb) {
-    return std::min(memory_kb / part.divisor, part.most_kb);
-}
+std::int64_t of(const Part &part, std::int64_t memory_kb) { return std::min(memory_kb / part.divisor, part.most_kb); }
 
 std::string number(double value, const char *form = "%.0f") {
     char text[32];
@@ -236,8 +234,8 @@ void plan_look(Turn &t, const std::optional<HostSample> &was, Duration time) {
     const HostSample &is = *c.last;
     if (is.memory_kb > 0 && is.free_kb <= of(tight, is.memory_kb)) wait = std::min(wait, look_soon);
     if (was && time.ns > 0 && is.free_kb < was->free_kb) {
-        const double lasts_s = time.seconds() * static_cast<double>(is.free_kb) /
-                               static_cast<double>(was->free_kb - is.free_kb);
+        const double lasts_s =
+            time.seconds() * static_cast<double>(is.free_kb) / static_cast<double>(was->free_kb - is.free_kb);
         wait = std::min(wait, std::max(look_soon, seconds_of(std::min(lasts_s, 1e6) / looks_before_full)));
     }
     c.look_at = t.now + wait;

@@ -12,18 +12,18 @@ namespace dcs::server {
 // The host at one moment. Counters start at some fixed time.
 struct HostSample {
     int cores = 1;
-    std::int64_t busy_us = 0, total_us = 0;  // sum of all cores; busy: neither idle nor waiting for a disk
-    std::int64_t yielding_us = 0;            // part of busy: programs of low priority (nice)
-    std::int64_t stalled_us = -1;            // time in which a process waited for memory; negative: not known
-    std::int64_t swapped_pages = 0;          // in and out
-    std::int64_t memory_kb = 0, free_kb = 0; // of the host, or of the control group with the least left; 0: not known
+    std::int64_t busy_us = 0, total_us = 0;   // sum of all cores; busy: neither idle nor waiting for a disk
+    std::int64_t yielding_us = 0;             // part of busy: programs of low priority (nice)
+    std::int64_t stalled_us = -1;             // time in which a process waited for memory; negative: not known
+    std::int64_t swapped_pages = 0;           // in and out
+    std::int64_t memory_kb = 0, free_kb = 0;  // of the host, or of the control group with the least left; 0: not known
     std::string memory_of = "this host";
 };
 // The processes of one grain together.
 struct GrainSample {
     std::int64_t cpu_us = 0;
-    std::int64_t waited_us = -1;             // runnable without a processor; negative: not known
-    bool ready = false;                      // at least one process is runnable
+    std::int64_t waited_us = -1;  // runnable without a processor; negative: not known
+    bool ready = false;           // at least one process is runnable
     std::int64_t memory_kb = 0;
 };
 
@@ -53,10 +53,12 @@ inline constexpr Duration starved_checkpoint = seconds(15);
 
 // ---- memory --------------------------------------------------------------------------------
 // Each is a fraction of the whole, with an upper bound that suffices on a large host.
-struct Part { std::int64_t divisor, most_kb; };
-inline constexpr Part low{10, 512 << 10};    // the rest must suffice for the owner's next program
-inline constexpr Part gone{32, 128 << 10};   // the kernel may kill a process at any moment
-inline constexpr Part tight{4, 2 << 20};     // looks become more frequent
+struct Part {
+    std::int64_t divisor, most_kb;
+};
+inline constexpr Part low{10, 512 << 10};   // the rest must suffice for the owner's next program
+inline constexpr Part gone{32, 128 << 10};  // the kernel may kill a process at any moment
+inline constexpr Part tight{4, 2 << 20};    // looks become more frequent
 // A grain that would fill the rest sooner than the first has no time for a checkpoint. A rate over less than the
 // second may be that of a burst that is over.
 inline constexpr Duration no_time = seconds(1), pace_known = milliseconds(500);
@@ -74,7 +76,7 @@ inline constexpr Duration kill_settles = seconds(2);
 struct GrainCourtesy {
     std::optional<GrainSample> last;
     Duration starved{};
-    bool killed = false;                     // for its memory
+    bool killed = false;  // for its memory
 };
 // The state of the host. The durations grow while the condition holds and shrink while it does not.
 struct Courtesy {
@@ -85,8 +87,8 @@ struct Courtesy {
     Instant last_at{};
     Duration crowded{}, strained{}, calm{};
     bool warned = false;
-    Instant settled_at{};                    // after a kill: the earliest time of the next one
-    std::string shut;                        // not empty: no grain is accepted; the reason
+    Instant settled_at{};  // after a kill: the earliest time of the next one
+    std::string shut;      // not empty: no grain is accepted; the reason
 };
 
 }  // namespace dcs::server

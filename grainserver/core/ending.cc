@@ -163,9 +163,7 @@ void exited(Turn &t, const GrainExited &x) {
     start_queued(t);
 }
 
-Instant wall_end(const Grain &g, Instant since) {
-    return g.wall_s > 0 ? since + seconds(g.wall_s) : Instant::never();
-}
+Instant wall_end(const Grain &g, Instant since) { return g.wall_s > 0 ? since + seconds(g.wall_s) : Instant::never(); }
 
 void ending_tick(Turn &t) {
     t.for_each([&](const GrainId &id, Grain &g) {

@@ -12,25 +12,26 @@
 namespace dcs::server {
 
 // ---- inputs -------------------------------------------------------------------------------
-struct Began {};                                     // after all Adopted: the server runs
-struct Adopted {                                     // a grain's directory that existed at the start
+struct Began {};  // after all Adopted: the server runs
+struct Adopted {  // a grain's directory that existed at the start
     GrainId id;
     std::int32_t notice = 0;
     std::uint32_t next_seq = 1, acked = 0;
-    bool started = false;                            // it has, or had, a process
+    bool started = false;  // it has, or had, a process
     Ending ending = Ending::none;
     std::string reason;
     std::optional<ExitFacts> exit;
-    std::int32_t limit_signal = 0;                   // for overrun
+    std::int32_t limit_signal = 0;  // for overrun
     bool tentative = false;
     std::int32_t wall_s = 0;
-    Instant since{};                                 // started: the start time
+    Instant since{};  // started: the start time
     std::vector<wire::GrainFile> files;
-    bool to_place = false;                           // not started: the files are not in its directory yet
+    bool to_place = false;                                // not started: the files are not in its directory yet
     std::optional<std::vector<wire::GrainFile>> outputs;  // ended: kept in the library
     std::string output_words;
     wire::GivenBack given_back = wire::GivenBack::no;
 };
+// clang-format off
 struct LinkOpened {};
 struct LinkClosed { std::string why; };
 struct FromScheduler { wire::AnyMessage message; };    // or from the backup: from the link's peer
@@ -124,4 +125,5 @@ using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, 
     ThrashSignal, TerminateGrain, KillGrain, WriteAcked, WriteEnding, RemoveDir, Look, SendReport, PlaceFiles,
     KeepPiece, DropPieces, KeepOutputs, SendPiece, PeekOutput, WatchHost, Gauge, SaveConfig, SetLogLevel, Log>;
 
+// clang-format on
 }  // namespace dcs::server

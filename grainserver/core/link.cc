@@ -85,9 +85,10 @@ void reconnect(Turn &t) {
 namespace {
 
 void ask_later(Turn &t, const std::string &why) {
-    t.emit(Log{Level::error, why + "; asking again in " +
-                                 std::to_string(static_cast<long>(t.state.interval.seconds() + 0.999)) + " s",
-               true});
+    t.emit(
+        Log{Level::error,
+            why + "; asking again in " + std::to_string(static_cast<long>(t.state.interval.seconds() + 0.999)) + " s",
+            true});
     t.emit(Disconnect{});
     t.state.failures = 0;
     rest(t, Duration{static_cast<std::int64_t>(static_cast<double>(t.state.interval.ns) * (1 + t.jitter / 4))});

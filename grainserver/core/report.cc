@@ -9,8 +9,8 @@
 
 namespace dcs::server {
 namespace {
-constexpr int exit_write_error = 74;  // D_EXIT_WRITE_ERROR of grainlib.h
-constexpr int exit_again = 85;        // D_EXIT_AGAIN
+constexpr int exit_write_error = 74;           // D_EXIT_WRITE_ERROR of grainlib.h
+constexpr int exit_again = 85;                 // D_EXIT_AGAIN
 constexpr std::int32_t signal_file_size = 25;  // SIGXFSZ: the closest signal for too much output
 constexpr int unreadable_max = 4;
 
@@ -110,7 +110,11 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
     report.reason += g.content.output_words;
 }
 
-struct Planned { SendReport report; std::uint64_t bytes = 0; bool any = false; };
+struct Planned {
+    SendReport report;
+    std::uint64_t bytes = 0;
+    bool any = false;
+};
 
 // First the pending checkpoint, then, if the grain has ended, the rest.
 Planned plan(const GrainId &id, const Grain &g) {

@@ -13,8 +13,8 @@ constexpr Duration slot_patience = seconds(15);  // a killed grain frees its slo
 
 void answer(Turn &t, const GrainId &id, bool ok, Code code, const std::string &text, bool staged = false) {
     if (!t.state.with_scheduler()) return;  // the next FirstCall states whether it is held
-    t.emit(Send{wire::LaunchResult{wire::wire_of(id.key), id.incarnation, ok, staged, static_cast<std::int32_t>(code),
-                                   text}});
+    t.emit(Send{
+        wire::LaunchResult{wire::wire_of(id.key), id.incarnation, ok, staged, static_cast<std::int32_t>(code), text}});
 }
 void answer_staged(Turn &t, const GrainId &id) { answer(t, id, false, Code::ok, "", true); }
 
@@ -184,8 +184,9 @@ void queue_tick(Turn &t) {
         if (g.phase == Phase::queued && g.written && t.now >= g.give_up_start) late.push_back(id);
     });
     for (const GrainId &id : late)
-        drop_unstarted(t, id, Code::limit, t.state.launcher_up ? "no slot became free on this host"
-                                                               : "the launcher of this host is not running");
+        drop_unstarted(
+            t, id, Code::limit,
+            t.state.launcher_up ? "no slot became free on this host" : "the launcher of this host is not running");
     start_queued(t);
 }
 

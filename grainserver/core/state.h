@@ -45,7 +45,7 @@ enum class Phase : std::uint8_t {
     queued,    // its directory is complete or being written; tentative: being verified; waits for a slot
     starting,  // START has been sent to the launcher
     running,
-    ended      // its process tree has ended; its report is due
+    ended  // its process tree has ended; its report is due
 };
 
 enum class Ending : std::uint8_t {
@@ -76,37 +76,37 @@ struct Marks {
 struct Grain {
     Marks marks;
     Phase phase = Phase::queued;
-    bool written = false;                // its directory is complete
-    bool tentative = false;              // verified before it is queued, and before others in the queue
-    bool staged = false;                 // tentative: verified that it can run
-    std::uint64_t order = 0;             // of arrival, for the queue
+    bool written = false;                      // its directory is complete
+    bool tentative = false;                    // verified before it is queued, and before others in the queue
+    bool staged = false;                       // tentative: verified that it can run
+    std::uint64_t order = 0;                   // of arrival, for the queue
     Instant give_up_start = Instant::never();  // queued: deadline for a free slot
     Instant retry_start = Instant::never();    // queued: the launcher had no slot; the earliest retry
-    std::int32_t notice = 0;             // minutes
-    std::int32_t wall_s = 0;             // maximum run time; 0: no limit
-    Instant wall_at = Instant::never();  // the end of that time
-    std::int64_t cpu_us = 0;             // of this incarnation, at the last look
-    std::uint32_t next_seq = 1;          // first increment of this run
-    std::uint32_t acked = 0;             // last increment that the scheduler has
+    std::int32_t notice = 0;                   // minutes
+    std::int32_t wall_s = 0;                   // maximum run time; 0: no limit
+    Instant wall_at = Instant::never();        // the end of that time
+    std::int64_t cpu_us = 0;                   // of this incarnation, at the last look
+    std::uint32_t next_seq = 1;                // first increment of this run
+    std::uint32_t acked = 0;                   // last increment that the scheduler has
     DirFacts facts;
     bool looked = false, looked_after_end = false;
     std::set<std::uint32_t> bad_checkpoints;
     std::optional<ExitFacts> exit;
     std::optional<Outstanding> outstanding;
-    bool hold = false;                   // no further report before the next call-in
-    int unreadable = 0;                  // failed attempts to read its files
-    bool report_even_nothing = false;    // call-in: report the usage even without new output
-    bool want_signal = false;            // the checkpoint signal is due at the next look
-    bool want_warning = false;           // the thrash signal is due at the next look
+    bool hold = false;                     // no further report before the next call-in
+    int unreadable = 0;                    // failed attempts to read its files
+    bool report_even_nothing = false;      // call-in: report the usage even without new output
+    bool want_signal = false;              // the checkpoint signal is due at the next look
+    bool want_warning = false;             // the thrash signal is due at the next look
     Instant answer_at = Instant::never();  // running: the scheduler is told that it started
     Instant signal_at = Instant::never(), look_at = Instant::never();
     Ending ending = Ending::none;
-    std::string reason;                  // of the ending
+    std::string reason;                                // of the ending
     wire::GivenBack given_back = wire::GivenBack::no;  // asked, terminated: by this server itself
-    std::int32_t limit_signal = 0;       // overrun: the signal that the system would have sent
-    std::optional<std::uint32_t> checkpoint_before;  // asked: newest checkpoint at the first look after that
-    Instant term_at = Instant::never();  // asked: deadline for the last checkpoint
-    Instant act_at = Instant::never();   // asked: send TERM; terminated, overrun, discard: KILL (again)
+    std::int32_t limit_signal = 0;                     // overrun: the signal that the system would have sent
+    std::optional<std::uint32_t> checkpoint_before;    // asked: newest checkpoint at the first look after that
+    Instant term_at = Instant::never();                // asked: deadline for the last checkpoint
+    Instant act_at = Instant::never();                 // asked: send TERM; terminated, overrun, discard: KILL (again)
     GrainContents content;
     GrainCourtesy courtesy;
 };
@@ -122,10 +122,10 @@ struct Derived {
 };
 
 enum class Link : std::uint8_t {
-    down,        // until link_at
+    down,  // until link_at
     connecting,
-    greeting,    // FirstCall is sent
-    ready        // configured: reports are sent
+    greeting,  // FirstCall is sent
+    ready      // configured: reports are sent
 };
 
 // The peer of the link.
@@ -137,7 +137,7 @@ struct State {
     std::uint64_t instance = 0;
     std::uint32_t confinement = 0;  // Rungs of its grains
     bool has_backup = false;
-    bool asks_for_backup = false;   // on another host: the scheduler sets has_backup
+    bool asks_for_backup = false;  // on another host: the scheduler sets has_backup
     // the scheduler's configuration; saved for the next start
     Duration interval = seconds(10);
     std::int32_t slots = 0;
@@ -150,28 +150,28 @@ struct State {
     Peer peer = Peer::scheduler;
     // down: time to connect; connecting, greeting: time to give up; ready, to the backup: time to try the scheduler
     Instant link_at{};
-    bool leaving = false;     // ready, to the backup: disconnect as soon as nothing is outstanding
-    int failures = 0;         // failed connections to the scheduler in a row
-    bool told_down = false;   // it is logged that the scheduler does not answer
+    bool leaving = false;    // ready, to the backup: disconnect as soon as nothing is outstanding
+    int failures = 0;        // failed connections to the scheduler in a row
+    bool told_down = false;  // it is logged that the scheduler does not answer
     bool launcher_up = false;
     Instant slice_start{}, next_call_in{};
     std::uint64_t next_order = 1;
     Courtesy courtesy;
     std::map<GrainId, Grain> grains;
     Derived derived;
-    std::set<GrainId> crowded;    // their reports wait until there is less in flight
+    std::set<GrainId> crowded;                      // their reports wait until there is less in flight
     std::map<std::string, Transfer> fetches, puts;  // by digest; from the grains
 
     bool with_scheduler() const { return link == Link::ready && peer == Peer::scheduler; }
 };
 
 // Internal limits of the core.
-inline constexpr Duration kill_after = seconds(10);        // between TERM and KILL
+inline constexpr Duration kill_after = seconds(10);          // between TERM and KILL
 inline constexpr Duration last_checkpoint_min = seconds(1);  // for a withdrawn grain: a third of the slice,
 inline constexpr Duration last_checkpoint_max = seconds(2);  // within these bounds
-inline constexpr Duration link_patience = seconds(15);     // for a connection, and for the answer to FirstCall
-inline constexpr int tries_before_backup = 3;              // failed tries of the scheduler in a row
-inline constexpr std::uint64_t in_flight_max = 128u << 20; // bytes of unanswered reports
+inline constexpr Duration link_patience = seconds(15);       // for a connection, and for the answer to FirstCall
+inline constexpr int tries_before_backup = 3;                // failed tries of the scheduler in a row
+inline constexpr std::uint64_t in_flight_max = 128u << 20;   // bytes of unanswered reports
 
 // The earliest instant at which Tick has an effect.
 Instant next_deadline(const State &state);

@@ -87,9 +87,7 @@ std::vector<Effect> step(State &state, Instant now, double jitter, Input input) 
     return std::move(t.out);
 }
 
-std::string to_text(const GrainId &id) {
-    return to_text(id.key) + " incarnation " + std::to_string(id.incarnation);
-}
+std::string to_text(const GrainId &id) { return to_text(id.key) + " incarnation " + std::to_string(id.incarnation); }
 
 Instant next_deadline(const State &state) {
     Instant at = std::min(state.next_call_in, state.courtesy.look_at);
@@ -119,8 +117,9 @@ std::string check_contents(const State &state) {
         int busy = 0;
         for (const auto &[digest, x] : *transfers) {
             if (x.now == Transfer::Now::waiting && !state.with_scheduler()) return "a transfer waits without a link";
-            if ((x.now == Transfer::Now::waiting) != (x.until != Instant::never())) return "a transfer waits without "
-                "a time limit";
+            if ((x.now == Transfer::Now::waiting) != (x.until != Instant::never()))
+                return "a transfer waits without "
+                       "a time limit";
             busy += x.now != Transfer::Now::idle;
         }
         if (busy > 1) return "two contents are on their way at a time";
@@ -145,7 +144,10 @@ std::string check(const State &state) {
         if (g.given_back != wire::GivenBack::no && g.ending != Ending::asked && g.ending != Ending::terminated)
             return who + "given back, but not being ended for that";
         if ((g.limit_signal != 0) != (g.ending == Ending::overrun)) return who + "its limit and its ending disagree";
-        if (g.outstanding) { in_flight += g.outstanding->bytes; ++reports; }
+        if (g.outstanding) {
+            in_flight += g.outstanding->bytes;
+            ++reports;
+        }
     }
     if (reports > 1 && in_flight > in_flight_max) return "too many bytes of reports are on their way";
     if (std::string wrong = check_derived(state); !wrong.empty()) return wrong;

@@ -49,13 +49,13 @@ void rest(Turn &t, Duration pause);  // no link for that time
 void connect_to(Turn &t, Peer peer);
 
 // backup.cc
-void scheduler_away(Turn &t);   // a try of the scheduler failed: try again, or use the backup
+void scheduler_away(Turn &t);  // a try of the scheduler failed: try again, or use the backup
 void backup_failed(Turn &t, const std::string &why);
 void backup_is(Turn &t, wire::BackupPlace place);
 void backup_ready(Turn &t, const wire::BackupReady &ready);
 void backup_has(Turn &t, const wire::BackupHas &has);
-void backup_tick(Turn &t);      // time to try the scheduler
-void leave_backup(Turn &t);     // after every step: disconnects if possible
+void backup_tick(Turn &t);   // time to try the scheduler
+void leave_backup(Turn &t);  // after every step: disconnects if possible
 bool for_backup(const wire::AnyMessage &message);
 
 // slice.cc
@@ -95,8 +95,8 @@ void peek(Turn &t, const wire::Peek &p);
 // courtesy.cc
 void watched(Turn &t, Watched x);
 void courtesy_tick(Turn &t);
-void courtesy_idle(Turn &t);   // at a call-in: the frequency of looks at a host without grains
-void courtesy_begins(Turn &t); // a grain runs
+void courtesy_idle(Turn &t);    // at a call-in: the frequency of looks at a host without grains
+void courtesy_begins(Turn &t);  // a grain runs
 
 // ending.cc
 void ask_to_end(Turn &t, const GrainId &id, Grain &g, const std::string &reason,

@@ -21,10 +21,9 @@ namespace {
 constexpr std::uint64_t right_write = landlock::write_file | landlock::truncate;
 constexpr std::uint64_t all_writes = right_write | landlock::remove_directory | landlock::remove_file |
                                      landlock::make_device | landlock::make_directory | landlock::make_file |
-                                     landlock::make_socket | landlock::make_fifo | landlock::make_link |
-                                     landlock::move;
+                                     landlock::make_socket | landlock::make_fifo | landlock::make_link | landlock::move;
 constexpr const char *scratch[] = {"/tmp", "/var/tmp", "/dev/shm"};
-constexpr const char *scratch_name = "tmp";  // in the room
+constexpr const char *scratch_name = "tmp";           // in the room
 constexpr const char *devices[] = {"/dev", "/proc"};  // writable, no new files: their permissions apply
 
 Status allow(int ruleset, int directory, std::uint64_t rights, const std::string &name) {
@@ -57,7 +56,7 @@ int open_scratch(uid_t uid, gid_t gid) noexcept {
     const int error = errno;
     ::syscall(SYS_setfsuid, ::geteuid());
     ::syscall(SYS_setfsgid, ::getegid());
-    struct stat st{};
+    struct stat st {};
     errno = error;
     if (fd < 0) return -1;
     if (::fstat(fd, &st) == 0 && st.st_uid == uid) return fd;
@@ -95,8 +94,8 @@ bool confinement_works(Rungs rungs, const Fd &room) {
     wish.room = room.get();
     const Result<Confinement> confinement = make_confinement(wish);
     return confinement && tried([&] {
-        return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : put_confinement_on(*confinement);
-    });
+               return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : put_confinement_on(*confinement);
+           });
 }
 }  // namespace
 
@@ -162,8 +161,7 @@ Available rungs_available(bool users, const std::string &directory) {
     const bool scopes = landlock::version() >= landlock::scoping_since;
     note(rung_scope | rung_files, scopes && confinement_works(rung_scope | rung_files, room),
          "its kernel has no Landlock of version " + std::to_string(landlock::scoping_since) + " (Linux 6.12)");
-    if (::geteuid() != 0)
-        note(rung_namespaces, false, "only a server that is root can make namespaces");
+    if (::geteuid() != 0) note(rung_namespaces, false, "only a server that is root can make namespaces");
     else if (is_below_scratch(directory))
         note(rung_namespaces, false, directory + " lies in a directory that each grain gets privately");
     else

@@ -33,7 +33,10 @@ int put_confinement_on(const Confinement &confinement) noexcept;
 
 // Whether the path is below a directory that all users can write.
 bool is_below_scratch(const std::string &path);
-struct Lack { Rungs rungs; std::string why; };
+struct Lack {
+    Rungs rungs;
+    std::string why;
+};
 struct Available {
     Rungs rungs = 0;
     std::vector<Lack> lacks;  // the unavailable rungs

@@ -50,7 +50,7 @@ Status check_link(const std::string &path, const struct stat &link, const Accoun
     const auto refused = [&](const std::string &why) { return fail(Code::not_found, "the DCS home " + path + why); };
     const bool trusted = link.st_uid == 0 || link.st_uid == ::geteuid();
     if (!trusted) return refused(" is a link that another account than root made: make it anew as root");
-    struct stat target{};
+    struct stat target {};
     if (::stat(path.c_str(), &target) != 0)
         return refused(std::string(" is a link that leads nowhere: ") + std::strerror(errno));
     const bool own = (S_ISDIR(target.st_mode) && target.st_uid == account.uid) || planted("files.any_home");
@@ -83,7 +83,7 @@ Status DirectGiving::take_room(const std::string &grain, const Account &account)
 Status DirectGiving::give_home(const std::string &user, const Account &account) const {
     if (Status s = check(user); !s || !account.change) return s;
     const std::string path = directory_ + "/" + homes_folder + "/" + user;
-    struct stat st{};
+    struct stat st {};
     if (::lstat(path.c_str(), &st) == 0 && S_ISLNK(st.st_mode)) return check_link(path, st, account);
     const Result<Fd> home = open_in(directory_, homes_folder, user);
     return home ? give(*home, user, account.uid, account.gid) : home.status();

@@ -23,8 +23,8 @@ template <class T> bool number(std::string_view text, T &value) {
 std::string encoded_name(std::string_view name) { return percent_encoded(name, plain); }
 
 std::string directory_name(const std::string &host, const GrainKey &key, Incarnation incarnation) {
-    return encoded_name(host) + "," + encoded_name(key.session.user) + "," + std::to_string(key.session.number) +
-           "," + std::to_string(key.grain) + "," + std::to_string(incarnation);
+    return encoded_name(host) + "," + encoded_name(key.session.user) + "," + std::to_string(key.session.number) + "," +
+           std::to_string(key.grain) + "," + std::to_string(incarnation);
 }
 
 Result<LeaseName> parse_directory_name(std::string_view name) {

@@ -15,18 +15,18 @@
 namespace dcs::files {
 
 // File names inside a grain's directory, which only the server writes.
-inline constexpr const char *launch_name = "launch";       // LaunchRecord; exists before the process
-inline constexpr const char *pid_name = "pid";             // PidRecord; written by the grain just before its exec
-inline constexpr const char *exit_name = "exit";           // ExitRecord; written after the whole process tree has ended
-inline constexpr const char *acked_name = "acked";         // number of the last increment that the scheduler has
-inline constexpr const char *outputs_name = "outputs";     // OutputsRecord; its outputs are in the library
-inline constexpr const char *withdrawn_name = "withdrawn"; // EndingRecord; why the server ends the grain
-inline constexpr const char *room_name = "room";           // the part that the grain sees and may change: see room.h
+inline constexpr const char *launch_name = "launch";    // LaunchRecord; exists before the process
+inline constexpr const char *pid_name = "pid";          // PidRecord; written by the grain just before its exec
+inline constexpr const char *exit_name = "exit";        // ExitRecord; written after the whole process tree has ended
+inline constexpr const char *acked_name = "acked";      // number of the last increment that the scheduler has
+inline constexpr const char *outputs_name = "outputs";  // OutputsRecord; its outputs are in the library
+inline constexpr const char *withdrawn_name = "withdrawn";  // EndingRecord; why the server ends the grain
+inline constexpr const char *room_name = "room";            // the part that the grain sees and may change: see room.h
 // File names inside the room.
-inline constexpr const char *input_name = "input";         // standard input
-inline constexpr const char *announce_name = "announce";   // made by the grain: it takes checkpoints
-inline constexpr const char *work_name = "work";           // working directory, if none was requested
-inline constexpr const char *program_folder = "program";   // a submitted program, if the grain has its own account
+inline constexpr const char *input_name = "input";        // standard input
+inline constexpr const char *announce_name = "announce";  // made by the grain: it takes checkpoints
+inline constexpr const char *work_name = "work";          // working directory, if none was requested
+inline constexpr const char *program_folder = "program";  // a submitted program, if the grain has its own account
 std::string out_name(std::uint32_t sequence);
 std::string err_name(std::uint32_t sequence);
 std::string checkpoint_name(std::uint32_t sequence);
@@ -43,16 +43,16 @@ struct FileRecord {
 
 // The account of the grain's processes.
 struct Account {
-    bool change = false;           // false: the server's account
+    bool change = false;  // false: the server's account
     std::uint32_t uid = 0, gid = 0;
     std::vector<std::uint32_t> groups;
-    bool made_up = false;          // only grains of this one user have this uid
+    bool made_up = false;  // only grains of this one user have this uid
     bool operator==(const Account &) const = default;
 };
 // Limits for all its processes together; 0: no limit.
 struct Limits {
     std::int64_t memory_mb = 0, processes = 0, cpu_s = 0, disk_mb = 0;
-    std::int64_t file_mb = 0;      // size of a file
+    std::int64_t file_mb = 0;  // size of a file
     bool operator==(const Limits &) const = default;
 };
 
@@ -64,16 +64,16 @@ struct LaunchRecord {
     std::string directory;          // absolute; empty: work/
     std::uint64_t checkpoint_length = 0, input_base = 0;
     std::uint32_t next_seq = 1;
-    wire::Demands demands;          // that this host enforces: notice, wall_s
+    wire::Demands demands;  // that this host enforces: notice, wall_s
     std::uint64_t epoch = 0;
-    bool tentative = false;         // verified before it is started
+    bool tentative = false;  // verified before it is started
     Account account;
     Limits limits;
     std::vector<FileRecord> files;
-    bool placed = true;              // false: `files` are not in the room yet, and `program` is not chosen
-    std::uint32_t rungs = 0;         // Rungs that it must have; it is not started without them
+    bool placed = true;                 // false: `files` are not in the room yet, and `program` is not chosen
+    std::uint32_t rungs = 0;            // Rungs that it must have; it is not started without them
     std::vector<std::string> writable;  // writable directories besides its room and directory, under rung_files
-    std::vector<std::string> runner; // not empty: runs `program` (an emulator); a word {name} stands for argv[0]
+    std::vector<std::string> runner;    // not empty: runs `program` (an emulator); a word {name} stands for argv[0]
 };
 std::string pack(const LaunchRecord &record);
 Result<LaunchRecord> unpack_launch(std::string_view bytes);
@@ -90,9 +90,9 @@ std::size_t format_pid(char *buffer, std::size_t size, pid_t pid, std::uint64_t 
 Result<PidRecord> parse_pid(std::string_view text);
 
 struct ExitRecord {
-    bool known = false;      // false: the launcher died, so the status is not known
-    std::int32_t status = 0; // as of wait(2)
-    bool innocent = false;   // ended by the launcher itself, or unknown
+    bool known = false;       // false: the launcher died, so the status is not known
+    std::int32_t status = 0;  // as of wait(2)
+    bool innocent = false;    // ended by the launcher itself, or unknown
     std::string reason;
     std::int32_t limit_signal = 0;  // not 0: ended at a limit (named in reason); the signal in its result
     std::int64_t user_us = 0, system_us = 0, max_rss_kb = 0, minor_faults = 0, major_faults = 0;
@@ -103,10 +103,10 @@ Result<ExitRecord> unpack_exit(std::string_view bytes);
 
 enum class Ending : std::uint8_t {
     none,
-    discard,    // kill and remove: the result is not needed
-    asked,      // withdrawn: a checkpoint may still come; an exit now is the grain's own
-    terminated, // withdrawn, and TERM or KILL may have been sent: an exit now is not its own
-    overrun     // exceeded a limit: ended, which is its result
+    discard,     // kill and remove: the result is not needed
+    asked,       // withdrawn: a checkpoint may still come; an exit now is the grain's own
+    terminated,  // withdrawn, and TERM or KILL may have been sent: an exit now is not its own
+    overrun      // exceeded a limit: ended, which is its result
 };
 struct EndingRecord {
     Ending kind = Ending::none;

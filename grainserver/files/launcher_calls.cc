@@ -4,13 +4,16 @@
 
 namespace dcs::files {
 namespace {
-struct Shape { const char *word; bool dir, number, rest; };
+struct Shape {
+    const char *word;
+    bool dir, number, rest;
+};
 constexpr Shape shapes[] = {
-    {"", false, false, false},       {"START", true, true, false},    {"PROVE", true, false, false},
-    {"SIGNAL", true, true, false},   {"TERM", true, false, false},    {"KILL", true, false, false},
-    {"LIST", false, false, false},   {"QUIT", false, false, false},   {"STARTED", true, false, false},
-    {"HAVE", true, false, false},    {"PROVED", true, false, false},  {"FAILED", true, true, true},
-    {"RUNNING", true, false, false}, {"END", false, false, false},    {"BUSY", false, false, false},
+    {"", false, false, false},       {"START", true, true, false},   {"PROVE", true, false, false},
+    {"SIGNAL", true, true, false},   {"TERM", true, false, false},   {"KILL", true, false, false},
+    {"LIST", false, false, false},   {"QUIT", false, false, false},  {"STARTED", true, false, false},
+    {"HAVE", true, false, false},    {"PROVED", true, false, false}, {"FAILED", true, true, true},
+    {"RUNNING", true, false, false}, {"END", false, false, false},   {"BUSY", false, false, false},
     {"EXITED", true, false, false},
 };
 static_assert(sizeof shapes / sizeof shapes[0] == static_cast<int>(Verb::exited) + 1);

@@ -30,13 +30,28 @@ inline constexpr const char *grains_folder = "grains";
 inline constexpr std::size_t launcher_packet_max = 8192;
 
 enum class Verb : std::uint8_t {
-    none, start, prove, signal, term, kill, list, quit, started, have, proved, failed, running, end, busy, exited
+    none,
+    start,
+    prove,
+    signal,
+    term,
+    kill,
+    list,
+    quit,
+    started,
+    have,
+    proved,
+    failed,
+    running,
+    end,
+    busy,
+    exited
 };
 
 struct LauncherCall {
     Verb verb = Verb::none;  // none: invalid
     std::string dir;
-    int number = 0;          // slot limit, signal, or code
+    int number = 0;  // slot limit, signal, or code
     bool again = false;
     std::string text;
 };

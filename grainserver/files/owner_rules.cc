@@ -11,8 +11,9 @@ namespace dcs::files {
 namespace {
 
 Status beyond(const std::string &what) {
-    return fail(Code::refused, what + ", which the owner of this host does not permit: the launch record is not this "
-                                      "grain server's, or was written under other options");
+    return fail(Code::refused, what +
+                                   ", which the owner of this host does not permit: the launch record is not this "
+                                   "grain server's, or was written under other options");
 }
 
 // Whether the owner's limit, 0 for none, is respected.

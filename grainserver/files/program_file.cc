@@ -15,7 +15,7 @@ Result<Fd> open_program(const std::string &path, const Account &account) {
     Fd file(open_regular(path.c_str()));
     const int error = errno;
     user.reset();
-    struct stat st{};
+    struct stat st {};
     if (!file) return file_error(path, error);
     if (::fstat(file.get(), &st) != 0) return file_error(path, errno);
     if ((st.st_mode & 0111) == 0) return fail(Code::refused, path + " is not a program");

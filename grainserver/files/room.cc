@@ -24,7 +24,7 @@ Result<std::string> read_some(const Room &room, const std::string &name, std::si
 Result<Room> open_room(int grain) {
     Result<Fd> fd = open_directory(grain, room_name);
     if (!fd) return fd.status();
-    struct stat st{};
+    struct stat st {};
     if (::fstat(fd->get(), &st) != 0) return file_error(room_name, errno);
     return Room{std::move(*fd), st.st_uid, st.st_gid};
 }
@@ -43,7 +43,7 @@ Result<Fd> open_foreign(const Room &room, const std::string &name) {
     if (!fd && errno == EXDEV) return strange(name, "reached through another file system");
     if (!fd && errno == ENXIO) return strange(name, "not a regular file");  // a socket
     if (!fd) return file_error(name, errno);
-    struct stat st{};
+    struct stat st {};
     if (::fstat(fd.get(), &st) != 0) return file_error(name, errno);
     if (const std::string wrong = strange_file(st, room.uid); !wrong.empty() && !careless) return strange(name, wrong);
     return fd;
@@ -57,7 +57,7 @@ Result<std::string> read_foreign_start(const Room &room, const std::string &name
 }
 
 std::int64_t foreign_size(const Room &room, const std::string &name, std::string *words) {
-    struct stat st{};
+    struct stat st {};
     if (::fstatat(room.fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return -1;
     const std::string wrong = strange_file(st, room.uid);
     if (wrong.empty()) return st.st_size;

@@ -27,7 +27,10 @@ void put_list(ByteWriter &w, const std::vector<std::string> &items) {
 std::vector<std::string> get_list(ByteReader &r) {
     std::vector<std::string> items;
     const std::uint32_t count = r.u32();
-    if (count > r.left() / 4) { r.spoil(); return items; }
+    if (count > r.left() / 4) {
+        r.spoil();
+        return items;
+    }
     for (std::uint32_t i = 0; i < count; ++i) items.emplace_back(r.text());
     return items;
 }

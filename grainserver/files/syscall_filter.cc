@@ -26,6 +26,7 @@ struct Numbers {
 // Numbers from 424 on are common to all architectures; headers of older systems lack some.
 constexpr int nr_pidfd_getfd = 438, nr_clone3 = 435, nr_mount_setattr = 442, nr_quotactl_fd = 443;
 
+// clang-format off
 const Numbers own_numbers{
     own_machine,
     {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_move_mount, SYS_open_tree, SYS_fsopen, SYS_fsconfig,
@@ -44,9 +45,11 @@ const Numbers own_numbers{
     },
     {SYS_process_vm_readv, SYS_process_vm_writev, nr_pidfd_getfd, SYS_kcmp},
     SYS_ptrace, SYS_clone, nr_clone3, SYS_unshare, SYS_ioctl, SYS_socket, -1};
+// clang-format on
 
 #if defined(__x86_64__)
 // The table of "int 0x80", which any process can use, whatever it was compiled for.
+// clang-format off
 const Numbers numbers_of_i386{
     AUDIT_ARCH_I386,
     {21 /* mount */, 22 /* umount */, 52 /* umount2 */, 217 /* pivot_root */, 61 /* chroot */, 429 /* move_mount */,
@@ -62,15 +65,16 @@ const Numbers numbers_of_i386{
      166 /* vm86 */},
     {347 /* process_vm_readv */, 348 /* process_vm_writev */, nr_pidfd_getfd, 349 /* kcmp */},
     26, 120, nr_clone3, 310, 54, 359, 102};
+// clang-format on
 #endif
 
 constexpr std::uint32_t new_namespaces =
     CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP |
     0x80u /* CLONE_NEWTIME; in clone() part of the signal number, which is below it */;
-constexpr std::uint32_t traceme = 0;                  // PTRACE_TRACEME: permits tracing by the parent
-constexpr std::uint32_t subcode_linux = 0x541c;       // TIOCLINUX: like TIOCSTI, puts input into a terminal
-constexpr std::uint32_t x32_bit = 0x40000000;         // marks the x32 table of numbers on x86_64
-constexpr std::uint32_t first_unknown = 457;          // of the numbers common to all architectures: Linux 6.8
+constexpr std::uint32_t traceme = 0;             // PTRACE_TRACEME: permits tracing by the parent
+constexpr std::uint32_t subcode_linux = 0x541c;  // TIOCLINUX: like TIOCSTI, puts input into a terminal
+constexpr std::uint32_t x32_bit = 0x40000000;    // marks the x32 table of numbers on x86_64
+constexpr std::uint32_t first_unknown = 457;     // of the numbers common to all architectures: Linux 6.8
 constexpr std::uint32_t denied = SECCOMP_RET_ERRNO | EPERM, absent = SECCOMP_RET_ERRNO | ENOSYS;
 constexpr std::uint32_t no_network = SECCOMP_RET_ERRNO | EACCES;
 

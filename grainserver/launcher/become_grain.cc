@@ -23,7 +23,7 @@ namespace {
     Failure failure{step, error, There::nothing};
     // Checked here with the grain's rights, so that the existence of files that it cannot see is not revealed.
     const char *program = step == Step::runner ? plan.runner : plan.program;
-    struct stat st{};
+    struct stat st {};
     if ((step == Step::exec || step == Step::runner) && ::stat(program, &st) == 0)
         failure.program = S_ISDIR(st.st_mode) ? There::directory : There::something;
     ssize_t n;
@@ -134,7 +134,7 @@ void only_prove(const Plan &plan) noexcept {
 
 // Checks what an exec of the program would check; its runner would start anyway, and fail as the grain.
 void see_program(const Plan &plan) noexcept {
-    struct stat st{};
+    struct stat st {};
     if (::stat(plan.program, &st) != 0) give_up(plan, Step::exec, errno);
     if (!S_ISREG(st.st_mode)) give_up(plan, Step::exec, EACCES);
     if (::faccessat(AT_FDCWD, plan.program, X_OK, AT_EACCESS) != 0) give_up(plan, Step::exec, errno);

@@ -11,7 +11,11 @@ namespace dcs::launcher {
 
 enum class Step : std::int32_t { group, identity, confinement, streams, directory, pid_file, orphaned, exec, runner };
 enum class There : std::int32_t { nothing, something, directory };  // as visible to the grain
-struct Failure { Step step; std::int32_t error; There program; };
+struct Failure {
+    Step step;
+    std::int32_t error;
+    There program;
+};
 
 // The data for the child, prepared before the fork.
 struct Plan {
@@ -24,7 +28,7 @@ struct Plan {
     mode_t umask = 077;
     pid_t launcher = 0;
     bool only_prove = false;
-    const int *joins = nullptr;        // control groups to enter
+    const int *joins = nullptr;  // control groups to enter
     int join_count = 0;
     bool change_user = false;
     uid_t uid = 0;

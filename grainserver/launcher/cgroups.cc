@@ -172,7 +172,7 @@ std::vector<std::string> Cgroups::leaves() const {
         if (const Result<Fd> fd = open_directory(AT_FDCWD, h.path))
             if (const Result<std::vector<std::string>> all = list_directory(fd->get()))
                 for (const std::string &name : *all) {
-                    struct stat st{};
+                    struct stat st {};
                     if (::fstatat(fd->get(), name.c_str(), &st, 0) == 0 && S_ISDIR(st.st_mode)) names.insert(name);
                 }
     return {names.begin(), names.end()};

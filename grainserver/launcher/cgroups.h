@@ -16,9 +16,9 @@ namespace dcs::launcher {
 
 // A leaf, and the limits that it enforces.
 struct Leaf {
-    std::string name;       // the directory of the first grain that had it
-    std::vector<Fd> joins;  // writing "0" moves the writer into it; if one fails, the grain does not start
-    Fd refusals;            // how many processes the kernel refused, if it limits them
+    std::string name;          // the directory of the first grain that had it
+    std::vector<Fd> joins;     // writing "0" moves the writer into it; if one fails, the grain does not start
+    Fd refusals;               // how many processes the kernel refused, if it limits them
     std::int64_t refused = 0;  // before the present grain
     std::int64_t processes_max = 0;
     bool there = false, memory = false, processes = false;

@@ -29,16 +29,15 @@ std::int64_t DiskUse::look(int room, int names) {
         }
         const std::string name = std::move(level.left.back());
         level.left.pop_back();
-        struct stat st{};
+        struct stat st {};
         if (::fstatat(level.fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
         sum_ += st.st_blocks * 512 + bytes_of_a_name;
         if (!S_ISDIR(st.st_mode)) continue;
         too_deep_ = too_deep_ || open_.size() >= depth_max;
         if (open_.size() >= depth_max) continue;
-        struct stat above{};
+        struct stat above {};
         const bool same_disk = ::fstat(level.fd.get(), &above) == 0 && above.st_dev == st.st_dev;
-        if (Result<Fd> below = open_directory(level.fd.get(), name); below && same_disk)
-            enter(std::move(*below));
+        if (Result<Fd> below = open_directory(level.fd.get(), name); below && same_disk) enter(std::move(*below));
     }
     return sum_;
 }

@@ -18,7 +18,10 @@ public:
     static constexpr std::size_t depth_max = 64;    // open descriptors
 
 private:
-    struct Level { Fd fd; std::vector<std::string> left; };
+    struct Level {
+        Fd fd;
+        std::vector<std::string> left;
+    };
     bool enter(Fd fd);
     std::vector<Level> open_;
     std::int64_t sum_ = 0;

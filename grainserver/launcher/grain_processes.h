@@ -17,9 +17,9 @@ std::string cookie(const std::string &grain_directory);
 
 // A grain whose launcher is dead.
 struct Orphan {
-    pid_t pid = 0;                 // of its first process, at this start time; 0: not known
+    pid_t pid = 0;  // of its first process, at this start time; 0: not known
     std::uint64_t start_time = 0;
-    std::string directory;         // of the grain
+    std::string directory;  // of the grain
     std::string leaf;
     std::optional<uid_t> account;  // whose processes with its cookie are its own; no value: none are
 };

@@ -71,7 +71,7 @@ Status Launcher::open(const LauncherOptions &options) {
     grains_fd_ = std::move(*grains);
     const std::string slots = options.slots.empty() ? directory_ + "/" + files::slots_folder : options.slots;
     place_ = Place{base_.get(), grains_fd_.get(), path_, slots, boot_id(), &leaves_, &keeper_};
-    struct stat st{};
+    struct stat st {};
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
         std::printf("%s\n", cgroups_.open(group).c_str());
@@ -183,7 +183,7 @@ void Launcher::wait_once(Instant now) {
     if (may_begin_sessions && now >= next_lower_) lower_sessions(now);
     if (boot_clock() >= next_watch_) watch(boot_clock());
     if (boot_clock() >= leftovers_.next()) clear_leftovers(boot_clock());
-    struct stat st{};
+    struct stat st {};
     if (n == 0 && grains_.empty() && ::fstat(base_.get(), &st) == 0 && st.st_nlink == 0) ended_ = true;
 }
 

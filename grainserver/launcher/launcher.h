@@ -43,7 +43,7 @@ private:
         pid_t pid = 0;
         locks::Slots slot;
         bool first_process_ended = false;  // a zombie that keeps its pid; `exit` has its status
-        Instant unclear_until{};  // ended: until then a stray without environment may be in an exec
+        Instant unclear_until{};           // ended: until then a stray without environment may be in an exec
         bool stopped_by_us = false;
         bool low_priority = false;
         files::ExitRecord exit;
@@ -76,14 +76,14 @@ private:
     // strays.cc
     enum class Whose : std::uint8_t { its_own, unclear, unclaimed, of_another };
     struct Members {
-        FoundProcesses found;                                 // of the grain
-        std::vector<ProcessStat> unclaimed;   // of its account, and not attributable to any grain
+        FoundProcesses found;                // of the grain
+        std::vector<ProcessStat> unclaimed;  // of its account, and not attributable to any grain
     };
     std::set<pid_t> not_strays() const;  // children that are no left-overs of grains
     static bool enclosed(const Running &grain) { return grain.in_group && grain.account.change; }
     std::vector<pid_t> housed_in(const Leaf &leaf) const;
     RunsAs may_be_of(const Running &grain, pid_t pid) const;
-    std::set<pid_t> housed() const;      // processes in the control groups of grains
+    std::set<pid_t> housed() const;  // processes in the control groups of grains
     Whose whose(pid_t stray, const std::string &dir, const Running &grain, const std::set<pid_t> &housed) const;
     std::vector<pid_t> strays_of(const std::string &dir, const Running &grain) const;  // its own; including zombies
     bool has_strays() const;
@@ -120,7 +120,7 @@ private:
     Instant next_lower_{};  // for sessions that grains create
     bool lower_again_ = false;
     Instant spares_until_ = Instant::never();  // no grain runs: when spare leaves are removed
-    Instant next_try_{};  // for operations that the kernel or the disk refused
+    Instant next_try_{};                       // for operations that the kernel or the disk refused
     Instant next_watch_{};
     Leftovers leftovers_;
     std::set<std::string> stale_leaves_;  // not removable yet

@@ -21,7 +21,7 @@ constexpr std::size_t table_max = 4u << 20;
 
 bool has_processes(uid_t uid) {
     for (const int pid : numbers_in("/proc")) {
-        struct stat st{};
+        struct stat st {};
         if (::stat(("/proc/" + std::to_string(pid)).c_str(), &st) == 0 && st.st_uid == uid) return true;
     }
     return false;
@@ -29,7 +29,7 @@ bool has_processes(uid_t uid) {
 
 // The names of the place that are the uid's. Without the sticky bit others could have put them there in its name.
 std::vector<std::string> names_of(int place, uid_t uid) {
-    struct stat st{};
+    struct stat st {};
     const Result<std::vector<std::string>> names = list_directory(place);
     if (!names || ::fstat(place, &st) != 0 || (st.st_mode & S_ISVTX) == 0) return {};
     std::vector<std::string> own;

@@ -29,12 +29,18 @@ public:
 
 private:
     static constexpr Duration rest = seconds(1);  // a user's next grain often follows at once
-    struct Ended { gid_t gid; Instant not_before; };
+    struct Ended {
+        gid_t gid;
+        Instant not_before;
+    };
     bool go_on(uid_t uid, gid_t gid);
 
     std::vector<std::string> scratch_;
     std::map<uid_t, Ended> ended_;
-    struct Doomed { Fd place; std::vector<std::string> names; };
+    struct Doomed {
+        Fd place;
+        std::vector<std::string> names;
+    };
     std::vector<Doomed> places_;  // of the uid that is worked on
     std::optional<TreeRemoval> tree_;
     std::optional<uid_t> now_on_;

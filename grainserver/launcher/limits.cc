@@ -14,8 +14,8 @@
 
 namespace dcs::launcher {
 namespace {
-constexpr int look_share = 50;          // a check takes at most one part in this number of the time
-constexpr int names_at_a_time = 2000;   // of files
+constexpr int look_share = 50;         // a check takes at most one part in this number of the time
+constexpr int names_at_a_time = 2000;  // of files
 
 bool watches(const files::Limits &l) { return l.memory_mb > 0 || l.processes > 0 || l.cpu_s > 0 || l.disk_mb > 0; }
 
@@ -27,7 +27,9 @@ std::string process_words(const files::Limits &l) {
     return "the grain had more than its " + amount(l.processes, "processes");
 }
 
-struct Use { std::int64_t bytes = 0, threads = 0, cpu_s = 0; };
+struct Use {
+    std::int64_t bytes = 0, threads = 0, cpu_s = 0;
+};
 Use use_of(const std::vector<ProcessStat> &tree, const files::ExitRecord &ended) {
     static const std::int64_t page = ::sysconf(_SC_PAGESIZE), ticks = std::max(::sysconf(_SC_CLK_TCK), 1l);
     Use use;
@@ -44,7 +46,10 @@ Use use_of(const std::vector<ProcessStat> &tree, const files::ExitRecord &ended)
 }
 
 // The limit that its processes exceed; signal 0: none.
-struct Broken { int signal = 0; std::string words; };
+struct Broken {
+    int signal = 0;
+    std::string words;
+};
 Broken broken_by(const Use &use, const files::Limits &l, bool memory_by_group, bool processes_by_group) {
     if (l.memory_mb > 0 && !memory_by_group && use.bytes > l.memory_mb << 20) return {SIGKILL, memory_words(l)};
     if (l.processes > 0 && !processes_by_group && use.threads > l.processes) return {SIGKILL, process_words(l)};
@@ -106,8 +111,10 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
     const std::int64_t bytes = room ? grain.disk.look(room->fd.get(), names_at_a_time) : 0;
     if (grain.disk.too_deep() && !planted("launcher.any_depth"))
         return over(dir, grain, SIGXFSZ,
-                    "the grain has directories more than " + std::to_string(DiskUse::depth_max) + " deep in its own, "
-                    "and what they hold cannot be counted for its limit of " + amount(l.disk_mb, "MB"));
+                    "the grain has directories more than " + std::to_string(DiskUse::depth_max) +
+                        " deep in its own, "
+                        "and what they hold cannot be counted for its limit of " +
+                        amount(l.disk_mb, "MB"));
     if (bytes > l.disk_mb << 20)
         over(dir, grain, SIGXFSZ, "the grain kept more than its " + amount(l.disk_mb, "MB in its directory"));
 }

@@ -20,9 +20,10 @@ int main(int argc, char **argv) {
         else understood = false;
     }
     if (options.directory.empty() || !understood) {
-        std::fprintf(stderr, "usage: dcs_launcher --dir DIRECTORY [--name NAME] [--slots-dir DIRECTORY] "
-                             "[--cgroups auto|none]\n"
-                             "The parent of a grain server's grains; dcs_grainserver starts it.\n");
+        std::fprintf(stderr,
+                     "usage: dcs_launcher --dir DIRECTORY [--name NAME] [--slots-dir DIRECTORY] "
+                     "[--cgroups auto|none]\n"
+                     "The parent of a grain server's grains; dcs_grainserver starts it.\n");
         return 2;
     }
     dcs::clean_start();

@@ -19,9 +19,9 @@
 
 namespace dcs::launcher {
 namespace {
-constexpr Duration grace = seconds(2);     // between TERM and KILL when the launcher is stopped
+constexpr Duration grace = seconds(2);          // between TERM and KILL when the launcher is stopped
 constexpr Duration exec_patience = seconds(2);  // for a stray whose environment is not visible yet
-constexpr Duration patience = seconds(5);  // for processes that KILL does not end
+constexpr Duration patience = seconds(5);       // for processes that KILL does not end
 
 std::int64_t microseconds(const timeval &t) { return std::int64_t{t.tv_sec} * 1'000'000 + t.tv_usec; }
 
@@ -96,8 +96,8 @@ void Launcher::kill_tree(const std::string &dir, Running &grain) {
 // must not require a scan of all processes of the host. The kernel removes no leaf with a process in it.
 bool Launcher::clear_tree(const std::string &dir, Running &grain, bool strays) {
     DCS_REQUIRE(grain.first_process_ended, "the tree is cleared when its first process has ended");
-    const bool in_leaf = grain.leaf.there && !leaves_.give_back(grain.leaf) &&
-                         !members_of(grain.leaf.name, cgroups_).empty();
+    const bool in_leaf =
+        grain.leaf.there && !leaves_.give_back(grain.leaf) && !members_of(grain.leaf.name, cgroups_).empty();
     if (!in_leaf && (enclosed(grain) || !strays)) return true;
     if (grain.in_group) seal(grain.leaf);
     else chase(dir, grain);

@@ -22,8 +22,8 @@
 namespace dcs::launcher {
 namespace {
 constexpr std::size_t packet_max = 1024;
-constexpr std::size_t leaves_max = 4096;  // that it remembers
-constexpr int answer_ms = 2000;  // a stopped keeper counts as dead
+constexpr std::size_t leaves_max = 4096;                // that it remembers
+constexpr int answer_ms = 2000;                         // a stopped keeper counts as dead
 constexpr int first_look_ms = 50, last_look_ms = 5000;  // interval of checks for the end of grains after the launcher's
 
 // The keeper's side: everything below runs in its process.
@@ -31,7 +31,10 @@ struct Kept {
     const std::string &grains;
     const Cgroups &cgroups;
     int socket;
-    struct Slot { Fd lock; std::string leaf; };
+    struct Slot {
+        Fd lock;
+        std::string leaf;
+    };
     std::map<std::string, Slot> slots;
     std::set<std::string> leaves;  // that grains of this launcher have had
 

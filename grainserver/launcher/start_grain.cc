@@ -320,8 +320,8 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
     const std::optional<Ready> ready = find(place, dir, outcome);
     if (!ready) return outcome;
     const auto take = [&] {
-        return locks::Slots::take(locks::this_world(), {{slots_file(place.slots), slot_limit}},
-                                  locks::Deadline::none(), "grain " + dir);
+        return locks::Slots::take(locks::this_world(), {{slots_file(place.slots), slot_limit}}, locks::Deadline::none(),
+                                  "grain " + dir);
     };
     Result<locks::Slots> slot = take();
     if (!slot && slot.status().code != Code::limit) {

@@ -14,10 +14,10 @@
 namespace dcs::launcher {
 
 struct Place {
-    int base = -1;        // descriptor of DIR
-    int grains = -1;      // descriptor of DIR/grains
-    std::string path;     // absolute path of DIR/grains: DCS_GRAIN_DIR is below it
-    std::string slots;    // directory of the slots' lock file
+    int base = -1;      // descriptor of DIR
+    int grains = -1;    // descriptor of DIR/grains
+    std::string path;   // absolute path of DIR/grains: DCS_GRAIN_DIR is below it
+    std::string slots;  // directory of the slots' lock file
     std::string boot_id;
     Leaves *leaves = nullptr;
     SlotKeeper *keeper = nullptr;
@@ -25,14 +25,14 @@ struct Place {
 
 struct StartOutcome {
     enum class Kind : std::uint8_t { started, have_it, failed } kind = Kind::failed;
-    pid_t pid = 0;            // started
-    locks::Slots slot;        // started: keep it as long as the grain has a process
-    files::Limits limits;     // started
-    Leaf leaf;                // started: its control group, if it has one, and which limits that enforces
-    files::Account account;   // started: as in its record
-    Code code = Code::ok;     // failed. not_found, invalid: see wire::LaunchResult; others: an error of the host
-    bool again = false;       // failed: no slot is free just now
-    std::string text;         // failed: the reason
+    pid_t pid = 0;           // started
+    locks::Slots slot;       // started: keep it as long as the grain has a process
+    files::Limits limits;    // started
+    Leaf leaf;               // started: its control group, if it has one, and which limits that enforces
+    files::Account account;  // started: as in its record
+    Code code = Code::ok;    // failed. not_found, invalid: see wire::LaunchResult; others: an error of the host
+    bool again = false;      // failed: no slot is free just now
+    std::string text;        // failed: the reason
 };
 
 // `dir` has a `launch` record and `input`. A directory with `pid` or `exit` is not changed (have_it). On

@@ -114,8 +114,8 @@ std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendRe
     const Result<Fd> grain = directory_of(plan.id);
     const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
     if (!room) return ReportUnsendable{plan.id, Why::unreadable, plan.checkpoint, room.status().text};
-    const bool whole = (plan.checkpoint == 0 || put_checkpoint(b, *room, launch_of(grain->get()))) &&
-                       put_increments(b, *room);
+    const bool whole =
+        (plan.checkpoint == 0 || put_checkpoint(b, *room, launch_of(grain->get()))) && put_increments(b, *room);
     DCS_REQUIRE(whole == !b.trouble, "an incomplete report has a reason");
     if (!whole) return *b.trouble;
     return std::move(b.report);

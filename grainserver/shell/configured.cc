@@ -25,8 +25,7 @@ void load_configured(int directory, State &state) {
     char name[limits::name_bytes + 1] = "", address[wire::place_bytes + 1] = "", key[2 * sizeof(TokenHash) + 1] = "";
     constexpr const char *format = "%" SCNd64 " %" SCNd32 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %64s %255s %64s";
     static_assert(sizeof name == 65 && sizeof address == 256 && sizeof key == 65);
-    if (!text ||
-        std::sscanf(text->c_str(), format, &interval, &slots, &epoch, &store, &number, name, address, key) < 3)
+    if (!text || std::sscanf(text->c_str(), format, &interval, &slots, &epoch, &store, &number, name, address, key) < 3)
         return;
     if (interval <= 0 || slots < 0) return;
     state.interval = Duration{interval};

@@ -17,10 +17,10 @@
 namespace dcs::server {
 namespace {
 constexpr const char *content_name = "content", *incoming_name = "incoming";
-constexpr std::uint64_t block = 4096;             // minimum size of a content on the disk
+constexpr std::uint64_t block = 4096;  // minimum size of a content on the disk
 constexpr std::int64_t stale_s = 7 * 24 * 3600;
 constexpr int swept_at_once = 64;
-constexpr std::size_t names_max = 64;             // of one program
+constexpr std::size_t names_max = 64;  // of one program
 
 Result<Fd> make_folder(int parent, const std::string &name) {
     if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) return file_error(name, errno);
@@ -75,9 +75,9 @@ void ContentCache::find_all() {
 void ContentCache::find_in(int fan, const std::string &name) {
     const auto digest = bytes_of_hex(name, limits::digest_bytes);
     const Result<Fd> folder = open_directory(fan, name);
-    struct stat st{};
-    const bool whole = folder && digest &&
-                       ::fstatat(folder->get(), content_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+    struct stat st {};
+    const bool whole = folder && digest && ::fstatat(folder->get(), content_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                       S_ISREG(st.st_mode);
     if (whole) return set(*digest, static_cast<std::uint64_t>(st.st_size), st.st_mtim.tv_sec);
     if (!remove_tree(fan, name)) return;
 }

@@ -41,11 +41,14 @@ public:
 
     // ---- the loop ----
     bool busy() const { return !jobs_.empty(); }
-    void go_on();           // one slice
-    void tidy();            // from time to time, when idle
+    void go_on();  // one slice
+    void tidy();   // from time to time, when idle
 
 private:
-    struct Job { GrainId id; Work work; };
+    struct Job {
+        GrainId id;
+        Work work;
+    };
     // Identifies a file whose digest was computed.
     using Identity = std::array<std::int64_t, 7>;
 

@@ -19,7 +19,11 @@ constexpr std::size_t buffer_bytes = 256u << 10;
 }  // namespace
 
 Copying::Copying(int from, std::uint64_t offset, std::uint64_t max, int to, bool digest)
-    : from_(from), to_(to), offset_(offset), max_(max), kernel_(!digest && to >= 0),
+    : from_(from),
+      to_(to),
+      offset_(offset),
+      max_(max),
+      kernel_(!digest && to >= 0),
       sum_(digest ? std::make_unique<pki::Sha256>() : nullptr) {}
 
 Result<bool> Copying::go_on() {
@@ -32,8 +36,7 @@ Result<bool> Copying::by_kernel() {
         const off_t end = ::lseek(to_, 0, SEEK_END);
         if (end < 0) return file_error("a copy", errno);
         copied_ = static_cast<std::uint64_t>(end);
-        if (copied_ > max_ && ::ftruncate(to_, static_cast<off_t>(max_)) != 0)
-            return file_error("a copy", errno);
+        if (copied_ > max_ && ::ftruncate(to_, static_cast<off_t>(max_)) != 0) return file_error("a copy", errno);
         return true;
     }
     auto at = static_cast<off64_t>(offset_ + copied_);

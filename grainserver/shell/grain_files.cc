@@ -15,8 +15,8 @@
 
 namespace dcs::server {
 namespace {
-constexpr int names_at_once = 2000;                // removed without a look at anything else
-constexpr const char *aside_prefix = "removed-";   // no name of a grain's directory
+constexpr int names_at_once = 2000;               // removed without a look at anything else
+constexpr const char *aside_prefix = "removed-";  // no name of a grain's directory
 
 ExitFacts facts_of(const files::ExitRecord &record) {
     ExitFacts facts;
@@ -26,7 +26,7 @@ ExitFacts facts_of(const files::ExitRecord &record) {
     facts.innocent = record.innocent;
     facts.reason = record.reason;
     facts.limit_signal = record.limit_signal;
-    facts.usage = wire::Usage{record.user_us, record.system_us, record.max_rss_kb, record.minor_faults,
+    facts.usage = wire::Usage{record.user_us,      record.system_us, record.max_rss_kb, record.minor_faults,
                               record.major_faults, record.in_blocks, record.out_blocks};
     return facts;
 }
@@ -74,8 +74,7 @@ files::FileRecord on_disk(const wire::GrainFile &file) {
 }
 std::vector<wire::GrainFile> in_core(const std::vector<files::FileRecord> &records) {
     std::vector<wire::GrainFile> list;
-    for (const files::FileRecord &x : records)
-        list.push_back({x.role, x.name, x.digest, x.size, x.binary_class});
+    for (const files::FileRecord &x : records) list.push_back({x.role, x.name, x.digest, x.size, x.binary_class});
     return list;
 }
 
@@ -102,11 +101,11 @@ Status let_pass(const std::string &path) {
     if (::chmod(path.c_str(), 0711) != 0) return file_error(path, errno);
     for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
         const std::string part = path.substr(0, slash);
-        struct stat st{};
+        struct stat st {};
         if (::stat(part.c_str(), &st) != 0) return file_error(part, errno);
         if ((st.st_mode & S_IXOTH) == 0)
-            return fail(Code::invalid, "grains under accounts of their own cannot reach " + path + ", because " +
-                                           part + " is closed to others: chmod o+x " + part +
+            return fail(Code::invalid, "grains under accounts of their own cannot reach " + path + ", because " + part +
+                                           " is closed to others: chmod o+x " + part +
                                            ", or choose another --dir, or --run-as self");
         if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
             return fail(Code::invalid, part + ", above " + path + ", can be written by all users");
@@ -159,9 +158,7 @@ std::optional<GrainId> GrainFiles::id_of(const std::string &name) const {
     return GrainId{lease->key, lease->incarnation};
 }
 
-Result<Fd> GrainFiles::directory_of(const GrainId &id) const {
-    return open_directory(grains_.get(), name_of(id));
-}
+Result<Fd> GrainFiles::directory_of(const GrainId &id) const { return open_directory(grains_.get(), name_of(id)); }
 
 Result<files::LaunchRecord> GrainFiles::launch_of(int grain) const {
     const Result<std::string> bytes = read_file(grain, files::launch_name, files::record_bytes_max);
@@ -234,8 +231,7 @@ Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::u
 // Removes the record first: a directory without it counts as incomplete, whatever else is in it.
 Status GrainFiles::remove(const GrainId &id) {
     const std::string name = name_of(id);
-    if (const Result<Fd> grain = open_directory(grains_.get(), name))
-        remove_file(grain->get(), files::launch_name);
+    if (const Result<Fd> grain = open_directory(grains_.get(), name)) remove_file(grain->get(), files::launch_name);
     TreeRemoval tree(grains_.get(), name);
     auto done = tree.go_on(names_at_once);
     if (!done || *done) return done.status();
@@ -382,7 +378,7 @@ Status GrainFiles::write_ending(const WriteEnding &what) {
     const Result<Fd> grain = directory_of(what.id);
     if (!grain) return grain.status();
     const files::EndingRecord record{static_cast<files::Ending>(what.ending), what.reason, what.limit_signal,
-                                       static_cast<std::uint8_t>(what.given_back)};
+                                     static_cast<std::uint8_t>(what.given_back)};
     return replace_file(grain->get(), files::withdrawn_name, files::pack(record));
 }
 

@@ -20,8 +20,8 @@ std::int64_t tick_us() { return 1'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l)
 void put_processors(const std::string &text, HostSample &sample) {
     std::int64_t v[8] = {};
     std::sscanf(text.c_str(),
-                "cpu %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
-                v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7);
+                "cpu %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64, v,
+                v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7);
     std::int64_t total = 0;
     for (const std::int64_t n : v) total += n;
     sample.total_us = total * tick_us();

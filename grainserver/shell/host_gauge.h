@@ -12,7 +12,10 @@
 
 namespace dcs::server {
 
-struct HostFigures { double load = 0; std::int64_t free_memory_kb = 0, memory_kb = 0; };
+struct HostFigures {
+    double load = 0;
+    std::int64_t free_memory_kb = 0, memory_kb = 0;
+};
 
 // The text of a file of /proc or of control groups; empty if it cannot be read.
 std::string text_of(const std::string &path);
@@ -20,7 +23,10 @@ std::string text_of(const std::string &path);
 std::int64_t number_after(const std::string &text, const std::string &name);
 
 // The memory control groups (v1 or v2) that limit the server, its own first.
-struct MemoryGroup { std::string directory, name; bool second_version = false; };
+struct MemoryGroup {
+    std::string directory, name;
+    bool second_version = false;
+};
 std::vector<MemoryGroup> memory_groups(const std::string &root);
 // The limit of a group and the memory left in it, counting reclaimable file pages as free. False: no limit.
 bool read_group(const MemoryGroup &group, std::int64_t &memory_kb, std::int64_t &free_kb);

@@ -82,14 +82,17 @@ Status Identities::read() {
         if (complete) break;
         const std::size_t space = line.find(' ');
         std::uint32_t uid = 0;
-        const bool good = space != std::string_view::npos && number(line.substr(0, space), uid) &&
-                          uid >= files::first_login;
+        const bool good =
+            space != std::string_view::npos && number(line.substr(0, space), uid) && uid >= files::first_login;
         if (!good || !taken.insert(uid).second || !uids.emplace(line.substr(space + 1), uid).second)
-            return fail(Code::io_error, path + " is damaged at `" + std::string(line) + "`; correct it, or remove it "
-                                               "together with all homes and grains of this server");
+            return fail(Code::io_error, path + " is damaged at `" + std::string(line) +
+                                            "`; correct it, or remove it "
+                                            "together with all homes and grains of this server");
     }
-    if (!complete) return fail(Code::io_error, path + " is incomplete; restore it, or remove it together with all "
-                                                      "homes and grains of this server");
+    if (!complete)
+        return fail(Code::io_error, path +
+                                        " is incomplete; restore it, or remove it together with all "
+                                        "homes and grains of this server");
     uids_ = std::move(uids);
     return Status::ok();
 }

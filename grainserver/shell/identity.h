@@ -17,8 +17,8 @@ namespace dcs::server {
 inline constexpr const char *made_up_name = "anonymous-uids";  // the record of anonymous uids
 
 struct IdentityOptions {
-    bool users = false;                         // false: every grain runs under the server's account
-    std::vector<std::string> accounts;          // logins that may be used, set by the host's owner
+    bool users = false;                 // false: every grain runs under the server's account
+    std::vector<std::string> accounts;  // logins that may be used, set by the host's owner
     std::uint32_t first = files::first_made_up, last = files::last_made_up;  // above all logins
 };
 

@@ -15,7 +15,7 @@
 
 namespace dcs::server {
 namespace {
-constexpr Duration soon = milliseconds(20);   // a new launcher needs some time to listen
+constexpr Duration soon = milliseconds(20);  // a new launcher needs some time to listen
 constexpr Duration later = seconds(1);
 constexpr int quick_tries = 100;
 constexpr std::size_t waiting_max = 100'000;

@@ -88,8 +88,8 @@ Result<GrainRules> Server::settle_rules() {
     if (!rungs) return rungs.status();
     state_.confinement = *rungs;
     log_(Level::info, "grains are confined by " + to_words(*rungs));
-    const std::string uids = options_.slots_directory.empty() ? options_.directory + "/" + own_folder
-                                                              : options_.slots_directory;
+    const std::string uids =
+        options_.slots_directory.empty() ? options_.directory + "/" + own_folder : options_.slots_directory;
     if (options_.identity.users)
         if (Status s = Identities::make_lock(uids); !s) return s;
     GrainRules rules{options_.identity, uids, options_.limits, *rungs, options_.rungs.writable};
@@ -120,8 +120,9 @@ Status Server::give_up_the_rest() {
     const Result<bool> given_up = give_up_files(own, {options_.directory, "/proc", "/sys/fs/cgroup"});
     if (!given_up) return given_up.status();
     if (!*given_up)
-        log_(Level::warning, "this kernel has no Landlock, so the grain server keeps its account's rights to files; "
-                             "see SECURITY.md");
+        log_(Level::warning,
+             "this kernel has no Landlock, so the grain server keeps its account's rights to files; "
+             "see SECURITY.md");
     ::umask(0);  // each file and directory is created with its final mode, which cannot be changed later
     return Status::ok();
 }
@@ -151,8 +152,9 @@ Status Server::open(const ServerOptions &options) {
     if (Status s = open_grains(*rules); !s) return s;
     loop_ = net::Loop::create();
     for (Adopted &a : files_.adopt()) {
-        log_(Level::info, to_text(a.id) + (a.exit ? " has ended" : a.started ? " continues to run" :
-            " has not started yet"));
+        log_(Level::info, to_text(a.id) + (a.exit      ? " has ended"
+                                           : a.started ? " continues to run"
+                                                       : " has not started yet"));
         put(std::move(a));
     }
     put(Began{});

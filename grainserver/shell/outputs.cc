@@ -51,7 +51,7 @@ Result<Fd> open_output(const files::Room &room, const std::string &name, std::ui
         if (fd.status().code != Code::not_found) add_words(words, "output " + name + ": " + fd.status().text);
         return Fd();
     }
-    struct stat st{};
+    struct stat st {};
     if (::fstat(fd->get(), &st) != 0) return file_error(name, errno);
     const auto size = static_cast<std::uint64_t>(st.st_size);
     if (size <= std::min<std::uint64_t>(limits::content_bytes, left)) return fd;

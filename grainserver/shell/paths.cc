@@ -28,8 +28,7 @@ Result<Fd> enter_folders(const Fd &work, const std::string &name, bool make, std
             last = part;
             return here;
         }
-        if (make && ::mkdirat(here->get(), part.c_str(), 0755) != 0 && errno != EEXIST)
-            return file_error(name, errno);
+        if (make && ::mkdirat(here->get(), part.c_str(), 0755) != 0 && errno != EEXIST) return file_error(name, errno);
         here = open_folder(*here, part);
         from = slash + 1;
     }

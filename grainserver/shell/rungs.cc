@@ -4,7 +4,10 @@
 
 namespace dcs::server {
 namespace {
-constexpr struct { std::string_view word; Rungs rungs; } levels[] = {
+constexpr struct {
+    std::string_view word;
+    Rungs rungs;
+} levels[] = {
     {"limits", 0},
     {"filter", rung_filter},
     {"scope", rung_filter | rung_scope},
@@ -25,8 +28,10 @@ Status check(const RungOptions &options) {
     if (options.level != "auto" && !rungs_of_level(options.level))
         return fail(Code::invalid, "--confine must be auto, limits, filter, scope, files or namespaces");
     for (const std::string &path : options.writable)
-        if (path.empty() || path[0] != '/') return fail(Code::invalid, "--writable must be a list of absolute paths "
-                                                                       "separated by commas");
+        if (path.empty() || path[0] != '/')
+            return fail(Code::invalid,
+                        "--writable must be a list of absolute paths "
+                        "separated by commas");
     return Status::ok();
 }
 

@@ -10,7 +10,7 @@
 namespace dcs::server {
 
 struct RungOptions {
-    std::string level = "auto";         // or limits, filter, scope, files, namespaces: each includes those before it
+    std::string level = "auto";  // or limits, filter, scope, files, namespaces: each includes those before it
     bool network = true;
     std::vector<std::string> writable;  // absolute; for rung_files
 };

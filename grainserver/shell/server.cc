@@ -321,7 +321,8 @@ void Server::opened(const net::TlsPeer &peer) {
     const bool to_other_host = state_.peer == Peer::backup && state_.asks_for_backup;
     if (!to_other_host || (peer.name == named.name && key == named.key)) return put(LinkOpened{});
     drop_link();
-    put(LinkClosed{"the peer is " + peer.name + ", not the backup that the scheduler has named, or its key "
+    put(LinkClosed{"the peer is " + peer.name +
+                   ", not the backup that the scheduler has named, or its key "
                    "has changed"});
 }
 
@@ -353,8 +354,7 @@ Status Server::run(Signals &signals) {
     loop_->watch(warden_->process().fd());
     const Result<bool> given_up = give_up_calls({.unix_sockets = true, .foreign_files = true});
     if (!given_up) return given_up.status();
-    if (!*given_up)
-        log_(Level::warning, "this kernel cannot filter system calls (seccomp); see SECURITY.md");
+    if (!*given_up) log_(Level::warning, "this kernel cannot filter system calls (seccomp); see SECURITY.md");
     handle_pending();
     while (!stop_) {
         keep_launcher();

@@ -83,9 +83,9 @@ private:
     bool stop_ = false;
     std::deque<Input> pending_;
     std::mt19937_64 random_{random_number()};
-    HostFigures figures_;        // as of the last time that they were read
-    Instant figures_until_{};    // grains may end many times a second, each with a call-in
-    Instant mark_until_{};       // likewise, whether the launcher's program was replaced
+    HostFigures figures_;      // as of the last time that they were read
+    Instant figures_until_{};  // grains may end many times a second, each with a call-in
+    Instant mark_until_{};     // likewise, whether the launcher's program was replaced
 };
 
 }  // namespace dcs::server

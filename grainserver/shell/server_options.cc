@@ -51,8 +51,9 @@ std::string wrong_with(const ServerOptions &o) {
 Status take_words(const OptionWords &w, ServerOptions &o) {
     o.identity.users = w.run_as.empty() ? ::geteuid() == 0 : w.run_as == "users";
     if (o.identity.users && ::geteuid() != 0)
-        return fail(Code::invalid, "--run-as users needs root; an ordinary user can only run grains under his own "
-                                   "account (--run-as self)");
+        return fail(Code::invalid,
+                    "--run-as users needs root; an ordinary user can only run grains under his own "
+                    "account (--run-as self)");
     auto accounts = parse_accounts(w.accounts);
     if (!accounts) return accounts.status();
     o.identity.accounts = std::move(*accounts);
@@ -102,6 +103,7 @@ CommandLine command_line(OptionWords &words) {
     return {
         .program = "dcs_grainserver",
         .purpose = "Runs grains on this host for a DCS scheduler.",
+        // clang-format off
         .options =
         {{"name", &o.name, "NAME", "name of this server in the scheduler's host table", true},
          {"dir", &o.directory, "DIR", "directory of this server: grains, slots, locks", true},
@@ -149,6 +151,7 @@ CommandLine command_line(OptionWords &words) {
          {"ready-fd", &words.ready_fd, "N", "write \"ready\" to this descriptor when serving", false, Where::line},
          choice("log-level", words.log_level, "LEVEL", "off (default), error, warn, info or debug",
                 "off|error|warn|info|debug", Where::reload)},
+        // clang-format on
         .check = [&words] { return check_words(words); }};
 }
 

@@ -22,7 +22,7 @@ struct ServerOptions {
     files::Limits limits;
     int library_mb = 4096;            // size of the library of contents
     std::vector<std::string> runner;  // runs this host's programs; empty: they are executed directly
-    bool watch = true;  // the host's owner has priority
+    bool watch = true;                // the host's owner has priority
 };
 
 // What the options say; GRAIN_HOSTS.md has it in words. `server` has what follows from them once the line's check has

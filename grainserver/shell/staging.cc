@@ -33,10 +33,15 @@ const FileRecord *program_of(const std::vector<FileRecord> &files, const std::st
 
 // Whether it is a regular file of that size. `identity` changes with its content.
 bool identify(int fd, std::uint64_t size, std::array<std::int64_t, 7> &identity) {
-    struct stat st{};
+    struct stat st {};
     if (::fstat(fd, &st) != 0 || static_cast<std::uint64_t>(st.st_size) != size) return false;
-    identity = {static_cast<std::int64_t>(st.st_dev), static_cast<std::int64_t>(st.st_ino), st.st_size,
-                st.st_mtim.tv_sec, st.st_mtim.tv_nsec, st.st_ctim.tv_sec, st.st_ctim.tv_nsec};
+    identity = {static_cast<std::int64_t>(st.st_dev),
+                static_cast<std::int64_t>(st.st_ino),
+                st.st_size,
+                st.st_mtim.tv_sec,
+                st.st_mtim.tv_nsec,
+                st.st_ctim.tv_sec,
+                st.st_ctim.tv_nsec};
     return true;
 }
 
@@ -52,8 +57,8 @@ wire::GrainFile missing(const FileRecord &file) {
 // The name of a submitted program in the grain's room: the user's name for it, if that is a valid file name.
 std::string program_name(const files::LaunchRecord &record) {
     const std::string &name = record.argv[0];
-    const bool good = !name.empty() && name != "." && name != ".." && name.size() <= NAME_MAX &&
-                      name.find('/') == std::string::npos;
+    const bool good =
+        !name.empty() && name != "." && name != ".." && name.size() <= NAME_MAX && name.find('/') == std::string::npos;
     return good ? name : "program";
 }
 
@@ -77,12 +82,11 @@ Status clear(const files::Room &room, const files::LaunchRecord &record) {
         if (Status s = remove_tree(room.fd.get(), name); !s) return s;
     if (::mkdirat(room.fd.get(), files::work_name, 0700) != 0) return file_error(files::work_name, errno);
     const Fd input(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    struct stat st{};
+    struct stat st {};
     if (input && (::fstat(input.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1))
         return fail(Code::io_error, "the grain's input was replaced");
-    const bool has_input = std::any_of(record.files.begin(), record.files.end(), [](const FileRecord &file) {
-        return has_role(file, wire::FileRole::input);
-    });
+    const bool has_input = std::any_of(record.files.begin(), record.files.end(),
+                                       [](const FileRecord &file) { return has_role(file, wire::FileRole::input); });
     if (!input || (has_input && ::ftruncate(input.get(), static_cast<off_t>(record.checkpoint_length)) != 0))
         return file_error(files::input_name, errno);
     return Status::ok();
@@ -90,7 +94,7 @@ Status clear(const files::Room &room, const files::LaunchRecord &record) {
 
 // The file to copy to; no descriptor for an output, of which only the directory is made.
 Result<Fd> destination(const files::Room &room, const Fd &work, const files::LaunchRecord &record,
-                              const FileRecord &file) {
+                       const FileRecord &file) {
     if (has_role(file, wire::FileRole::program)) return make_program(room, record);
     if (has_role(file, wire::FileRole::input)) {
         Fd fd(::openat(room.fd.get(), files::input_name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW));

@@ -12,7 +12,7 @@ struct LauncherOptions {
     std::string program;    // path of dcs_launcher
     std::string directory;  // the server's; absolute
     std::string name;
-    std::string slots;      // directory of slots; empty: the launcher's own
+    std::string slots;  // directory of slots; empty: the launcher's own
     bool cgroups = true;
 };
 

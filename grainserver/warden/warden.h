@@ -27,7 +27,14 @@
 namespace dcs::warden {
 
 enum class Ask : std::uint8_t {
-    launcher = 1, name_of_uid, login, program, give_room, take_room, give_home, last = give_home
+    launcher = 1,
+    name_of_uid,
+    login,
+    program,
+    give_room,
+    take_room,
+    give_home,
+    last = give_home
 };
 
 struct Request {

@@ -34,7 +34,8 @@ const char *next_part(const char *path, char (&part)[NAME_MAX + 1], bool &wrong)
 }
 
 bool same_disk(int a, int b) noexcept {
-    struct stat first{}, second{};
+    struct stat first {
+    }, second{};
     return ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 && first.st_dev == second.st_dev;
 }
 }  // namespace
@@ -83,7 +84,7 @@ std::string strange_file(const struct stat &st, uid_t owner) {
 
 int open_regular(const char *path) noexcept {
     const int seen = ::open(path, O_PATH | O_CLOEXEC);
-    struct stat st{};
+    struct stat st {};
     if (seen < 0 || ::fstat(seen, &st) != 0) return close_with(seen, errno);
     if (!S_ISREG(st.st_mode)) return close_with(seen, EACCES);
     char name[32];

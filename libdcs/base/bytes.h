@@ -21,11 +21,12 @@ public:
         bytes[n++] = static_cast<char>(v);
         out_.append(bytes, n);
     }
-    void svar(std::int64_t v) {
-        var((static_cast<std::uint64_t>(v) << 1) ^ static_cast<std::uint64_t>(v >> 63));
-    }
+    void svar(std::int64_t v) { var((static_cast<std::uint64_t>(v) << 1) ^ static_cast<std::uint64_t>(v >> 63)); }
     void raw(std::string_view bytes) { out_.append(bytes); }
-    void text(std::string_view bytes) { u32(static_cast<std::uint32_t>(bytes.size())); raw(bytes); }
+    void text(std::string_view bytes) {
+        u32(static_cast<std::uint32_t>(bytes.size()));
+        raw(bytes);
+    }
     std::string &bytes() { return out_; }
     std::size_t size() const { return out_.size(); }
 
@@ -58,7 +59,11 @@ public:
         return static_cast<std::int64_t>((v >> 1) ^ (~(v & 1) + 1));
     }
     std::string_view raw(std::size_t n) {
-        if (n > left()) { good_ = false; in_ = {}; return {}; }
+        if (n > left()) {
+            good_ = false;
+            in_ = {};
+            return {};
+        }
         std::string_view r = in_.substr(0, n);
         in_.remove_prefix(n);
         return r;
@@ -67,7 +72,10 @@ public:
     std::size_t left() const { return in_.size(); }
     bool good() const { return good_; }
     bool at_end() const { return good_ && in_.empty(); }
-    void spoil() { good_ = false; in_ = {}; }
+    void spoil() {
+        good_ = false;
+        in_ = {};
+    }
 
 private:
     std::uint64_t long_var() {
@@ -87,8 +95,7 @@ private:
     std::uint64_t le(std::size_t n) {
         std::string_view r = raw(n);
         std::uint64_t v = 0;
-        for (std::size_t i = 0; i < r.size(); ++i)
-            v |= std::uint64_t{static_cast<std::uint8_t>(r[i])} << (8 * i);
+        for (std::size_t i = 0; i < r.size(); ++i) v |= std::uint64_t{static_cast<std::uint8_t>(r[i])} << (8 * i);
         return v;
     }
     std::string_view in_;

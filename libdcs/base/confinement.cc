@@ -2,9 +2,12 @@
 
 namespace dcs {
 namespace {
-constexpr struct { Rungs rung; std::string_view word; } names[] = {
-    {rung_accounts, "accounts"}, {rung_filter, "filter"}, {rung_scope, "scope"},
-    {rung_files, "files"}, {rung_namespaces, "namespaces"}, {rung_no_network, "no_network"},
+constexpr struct {
+    Rungs rung;
+    std::string_view word;
+} names[] = {
+    {rung_accounts, "accounts"}, {rung_filter, "filter"},         {rung_scope, "scope"},
+    {rung_files, "files"},       {rung_namespaces, "namespaces"}, {rung_no_network, "no_network"},
 };
 constexpr std::string_view none = "limits";
 

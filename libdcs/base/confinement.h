@@ -12,12 +12,12 @@ namespace dcs {
 
 using Rungs = std::uint32_t;  // a set of the following
 
-inline constexpr Rungs rung_accounts = 1;      // each user's grains under a uid that no other user's have
-inline constexpr Rungs rung_filter = 2;        // system calls that no computation needs are refused
-inline constexpr Rungs rung_scope = 4;         // no signal, no tracing, no abstract socket to whatever is no part of it
-inline constexpr Rungs rung_files = 8;         // nothing is written outside its room, its directory and shared scratch
-inline constexpr Rungs rung_namespaces = 16;   // scratch, IPC and the sight of processes of its own
-inline constexpr Rungs rung_no_network = 32;   // no sockets but Unix ones
+inline constexpr Rungs rung_accounts = 1;     // each user's grains under a uid that no other user's have
+inline constexpr Rungs rung_filter = 2;       // system calls that no computation needs are refused
+inline constexpr Rungs rung_scope = 4;        // no signal, no tracing, no abstract socket to whatever is no part of it
+inline constexpr Rungs rung_files = 8;        // nothing is written outside its room, its directory and shared scratch
+inline constexpr Rungs rung_namespaces = 16;  // scratch, IPC and the sight of processes of its own
+inline constexpr Rungs rung_no_network = 32;  // no sockets but Unix ones
 inline constexpr Rungs all_rungs = 63;
 
 // Words of the set in the order of above, with commas: "accounts,filter". Bits of none of them are left out;

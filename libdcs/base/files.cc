@@ -51,7 +51,7 @@ Status make_directories(const std::string &path, mode_t above) {
             return file_error("making the directory " + part, errno);
         if (slash != std::string::npos) ++slash;
     }
-    struct stat st{};
+    struct stat st {};
     if (::stat(path.c_str(), &st) != 0) return file_error("making the directory " + path, errno);
     return S_ISDIR(st.st_mode) ? Status::ok() : fail(Code::io_error, path + " is not a directory");
 }
@@ -82,7 +82,7 @@ bool read_to_end(int fd, std::size_t max, std::string &content, std::size_t expe
 }
 
 Result<std::string> read_open(int fd, const std::string &name, std::size_t max, bool cut) {
-    struct stat st{};
+    struct stat st {};
     if (::fstat(fd, &st) != 0) return file_error(name, errno);
     if (!S_ISREG(st.st_mode)) return fail(Code::io_error, name + " is not a regular file");
     std::string content;
@@ -162,12 +162,12 @@ Status replace_durably(int directory, const std::string &name, std::string_view 
 }
 
 bool file_exists(int directory, const std::string &name) {
-    struct stat st{};
+    struct stat st {};
     return ::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 std::int64_t file_size(int directory, const std::string &name) {
-    struct stat st{};
+    struct stat st {};
     if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) return -1;
     return st.st_size;
 }

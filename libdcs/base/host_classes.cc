@@ -12,8 +12,8 @@ Status unknown_class(std::string_view word, const HostClasses &known) {
     std::vector<std::string> names;
     for (const HostClass &c : known) names.push_back(c.name);
     const std::string meant = nearest(word, names);
-    return fail(Code::not_found, "there is no host class " + std::string(word) +
-                                     (meant.empty() ? "" : "; did you mean " + meant + "?"));
+    return fail(Code::not_found,
+                "there is no host class " + std::string(word) + (meant.empty() ? "" : "; did you mean " + meant + "?"));
 }
 
 }  // namespace

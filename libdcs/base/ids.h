@@ -14,8 +14,8 @@ struct SessionKey {
     auto operator<=>(const SessionKey &) const = default;
 };
 
-using GrainNumber = std::int32_t;  // 0 .. 2^31-1
-using Incarnation = std::uint32_t; // 0: never started
+using GrainNumber = std::int32_t;   // 0 .. 2^31-1
+using Incarnation = std::uint32_t;  // 0: never started
 
 struct GrainKey {
     SessionKey session;

@@ -19,7 +19,8 @@ public:
     JsonObject &add(std::string_view name, std::string_view value) { return add_raw(name, json_string(value)); }
     JsonObject &add(std::string_view name, const char *value) { return add_raw(name, json_string(value)); }
     JsonObject &add(std::string_view name, double value) { return add_raw(name, json_number(value)); }
-    template <class T> requires std::is_integral_v<T> JsonObject &add(std::string_view name, T value) {
+    template <class T>
+    requires std::is_integral_v<T> JsonObject &add(std::string_view name, T value) {
         if constexpr (std::is_same_v<T, bool>) return add_raw(name, value ? "true" : "false");
         else return add_raw(name, std::to_string(value));
     }

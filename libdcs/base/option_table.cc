@@ -51,8 +51,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
     for (std::size_t i = 1; i <= a.size(); ++i)
         for (std::size_t j = 1; j <= b.size(); ++j) {
-            d[i][j] = std::min(
-                {d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+            d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
                 d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
         }
@@ -63,8 +62,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 std::string complaint(const Takes &takes, const std::string &value) {
     const bool open = takes.most >= (takes.kind == Takes::Kind::seconds ? most_seconds : INT32_MAX);
-    const std::string range = open ? ", at least " + plain(takes.least)
-                                   : " from " + plain(takes.least) + " to " + plain(takes.most);
+    const std::string range =
+        open ? ", at least " + plain(takes.least) : " from " + plain(takes.least) + " to " + plain(takes.most);
     switch (takes.kind) {
     case Takes::Kind::text: return static_cast<double>(value.size()) < takes.least ? "it is empty" : "";
     case Takes::Kind::whole:
@@ -141,9 +140,8 @@ Result<const OptionRow *> OptionReader::next(std::string &value) {
         return row;
     }
     if (letter == 0) letter = 1;
-    const auto row = std::find_if(known.begin(), known.end(), [&](const OptionRow &r) {
-        return r.letter != 0 && r.letter == word[letter];
-    });
+    const auto row = std::find_if(known.begin(), known.end(),
+                                  [&](const OptionRow &r) { return r.letter != 0 && r.letter == word[letter]; });
     if (row == known.end()) return unknown_option("-" + word.substr(letter, 1), known);
     ++letter;
     const bool last = letter == word.size();
@@ -211,8 +209,7 @@ std::string table_for_programs(const OptionTable &table) {
     return text;
 }
 
-std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least,
-                                      std::int64_t most) {
+std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least, std::int64_t most) {
     int base = 10;
     if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
         base = 16;
@@ -221,8 +218,7 @@ std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least,
     }
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (text.empty() || error != std::errc() || end != text.data() + text.size())
-        return std::nullopt;
+    if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
     if (value < least || value > most) return std::nullopt;
     return value;
 }
@@ -274,8 +270,8 @@ std::optional<std::int64_t> megabytes_of_text(std::string_view text) {
         double bytes;
     };
     constexpr double k = 1024, mega = k * k;
-    static constexpr Unit units[] = {{"KiB", k},   {"MiB", mega}, {"GiB", mega * k}, {"TiB", mega * mega}, {"kB", 1e3},
-                                     {"KB", 1e3},  {"MB", 1e6},   {"GB", 1e9},       {"TB", 1e12},         {"", mega}};
+    static constexpr Unit units[] = {{"KiB", k},  {"MiB", mega}, {"GiB", mega * k}, {"TiB", mega * mega}, {"kB", 1e3},
+                                     {"KB", 1e3}, {"MB", 1e6},   {"GB", 1e9},       {"TB", 1e12},         {"", mega}};
     const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
     const auto number = plain_number(text.substr(0, end));
     std::string_view name = text.substr(end);
@@ -290,9 +286,8 @@ std::optional<std::int64_t> megabytes_of_text(std::string_view text) {
 bool is_class_name(std::string_view word) {
     const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
     if (word.empty() || word.size() > limits::name_bytes || !letter(word[0]) || word == "any") return false;
-    return std::all_of(word.begin(), word.end(), [&](char c) {
-        return letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
-    });
+    return std::all_of(word.begin(), word.end(),
+                       [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'; });
 }
 
 std::optional<std::uint32_t> class_of(std::string_view text) {

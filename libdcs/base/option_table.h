@@ -18,7 +18,7 @@ struct Takes {
     double least = 0, most = 0;  // whole, seconds, megabytes; of a text the least length
     const char *words = "";      // word: "server|client|backup"
 };
-constexpr Takes some_text{Takes::Kind::text, 1};  // {}: any text
+constexpr Takes some_text{Takes::Kind::text, 1};                       // {}: any text
 constexpr Takes whole_number(std::int64_t least, std::int64_t most) {  // 0x... too
     return {Takes::Kind::whole, static_cast<double>(least), static_cast<double>(most)};
 }
@@ -34,11 +34,11 @@ constexpr Takes one_of(const char *words) { return {Takes::Kind::word, 0, 0, wor
 enum class Given { once, many, always };  // of several the last one counts; many: each does; always: it has to be there
 
 struct OptionRow {
-    const char *name;     // without the dashes
-    char letter;          // 0: none
-    const char *value;    // as --help shows it, "DIR"; nullptr: it takes none
+    const char *name;   // without the dashes
+    char letter;        // 0: none
+    const char *value;  // as --help shows it, "DIR"; nullptr: it takes none
     Takes takes;
-    const char *help;     // one line, or several
+    const char *help;        // one line, or several
     const char *group = "";  // the heading above this row and those behind it
     Given given = Given::once;
 };

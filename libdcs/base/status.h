@@ -12,27 +12,27 @@ namespace dcs {
 
 enum class Code : int {
     ok = 0,
-    unreachable = 1,        // no scheduler answers
-    broken = 2,             // the connection broke and the answer is unknown
-    no_auth = 3,            // no or unknown authorization token
-    refused = 4,            // not permitted
-    invalid = 5,            // bad argument
+    unreachable = 1,  // no scheduler answers
+    broken = 2,       // the connection broke and the answer is unknown
+    no_auth = 3,      // no or unknown authorization token
+    refused = 4,      // not permitted
+    invalid = 5,      // bad argument
     session_active = 6,
-    session_closed = 7,     // terminated
+    session_closed = 7,  // terminated
     session_unknown = 8,
-    session_taken = 9,      // bound to another control ident, or taken over since
+    session_taken = 9,  // bound to another control ident, or taken over since
     grain_exists = 10,
-    grain_differs = 11,     // same number, other parameters
+    grain_differs = 11,  // same number, other parameters
     grain_unknown = 12,
-    nothing_yet = 13,       // non-blocking wait: nothing finished that was not reported
-    nothing_left = 14,      // no unfinished and no unreported grain in the session
-    cannot_run = 15,        // no configured host could ever run what remains
-    no_space = 16,          // backing store is full
-    io_error = 17,          // backing store failed
-    limit = 18,             // a limit of the installation
-    protocol = 19,          // peer speaks another version or sent nonsense
-    replay_end = 20,        // replay of a terminated session met something new
-    not_found = 21,         // program, file or directory of a grain is missing
+    nothing_yet = 13,   // non-blocking wait: nothing finished that was not reported
+    nothing_left = 14,  // no unfinished and no unreported grain in the session
+    cannot_run = 15,    // no configured host could ever run what remains
+    no_space = 16,      // backing store is full
+    io_error = 17,      // backing store failed
+    limit = 18,         // a limit of the installation
+    protocol = 19,      // peer speaks another version or sent nonsense
+    replay_end = 20,    // replay of a terminated session met something new
+    not_found = 21,     // program, file or directory of a grain is missing
     internal = 22,
     last = internal
 };

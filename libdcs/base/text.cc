@@ -17,8 +17,12 @@ bool is_plain(char c, std::string_view plain) {
 std::size_t utf8_character(std::string_view text, char32_t *value) noexcept {
     if (text.empty()) return 0;
     const auto lead = static_cast<unsigned char>(text[0]);
-    const std::size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3
-                               : lead < 0xf5 ? 4 : 0;
+    const std::size_t length = lead < 0x80   ? 1
+                               : lead < 0xc2 ? 0
+                               : lead < 0xe0 ? 2
+                               : lead < 0xf0 ? 3
+                               : lead < 0xf5 ? 4
+                                             : 0;
     if (length == 0 || text.size() < length) return 0;
     char32_t v = length == 1 ? lead : lead & (0x7fu >> length);
     for (std::size_t i = 1; i < length; ++i) {

@@ -40,7 +40,7 @@ Result<bool> TreeRemoval::take(int directory, const std::string &name) {
     if (::unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0) return true;
     Fd fd = enter(directory, name);
     if (!fd && errno == ENOENT) return true;
-    struct stat st{};
+    struct stat st {};
     if (!fd || ::fstat(fd.get(), &st) != 0) return file_error(name, errno);
     // Root needs no mode; for others a failure shows below.
     if ((st.st_mode & 0700) != 0700) (void)::fchmod(fd.get(), 0700);
@@ -58,7 +58,7 @@ Result<bool> TreeRemoval::leave() {
     int above = parent_;
     if (!levels_.empty()) {
         Fd fd(::openat(here_.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        struct stat st{};
+        struct stat st {};
         if (!fd || ::fstat(fd.get(), &st) != 0) return file_error(name, errno);
         const bool same = st.st_dev == levels_.back().device && st.st_ino == levels_.back().inode;
         if (!same && !planted("files.remove.any_parent"))

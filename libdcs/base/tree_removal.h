@@ -32,7 +32,7 @@ private:
 
     int parent_;
     std::string name_;
-    Fd here_;                    // what the last level is: one descriptor, however deep that is
+    Fd here_;  // what the last level is: one descriptor, however deep that is
     std::vector<Level> levels_;
 };
 

@@ -20,8 +20,8 @@ namespace {
 constexpr const char *auth_variable = "DCS_AUTH_FD";
 
 bool ident_character(char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
 }
 
 // What dcs_begin leaves is a sealed memory file: 32 bytes, or the text of remote.h. Anything else under that number is
@@ -34,16 +34,17 @@ struct Inherited {
 };
 
 Status wrong(const Inherited &in, const std::string &what) {
-    return fail(Code::no_auth, in.where + " " + what + ": start the program by dcs_begin again; on the scheduler's "
-                                                      "host it also works without");
+    return fail(Code::no_auth, in.where + " " + what +
+                                   ": start the program by dcs_begin again; on the scheduler's "
+                                   "host it also works without");
 }
 
 Status look(Inherited &in) {
     struct stat st {};
     if (in.fd < 0 || ::fstat(in.fd, &st) != 0) return wrong(in, "is not an open descriptor");
     const int seals = ::fcntl(in.fd, F_GET_SEALS);
-    const bool size_fits = st.st_size >= static_cast<off_t>(sizeof(Token)) &&
-                           st.st_size <= static_cast<off_t>(credentials_bytes);
+    const bool size_fits =
+        st.st_size >= static_cast<off_t>(sizeof(Token)) && st.st_size <= static_cast<off_t>(credentials_bytes);
     if (seals < 0 || (seals & F_SEAL_WRITE) == 0 || !size_fits) return wrong(in, "does not hold a token");
     in.bytes.resize(static_cast<std::size_t>(st.st_size));
     // By offset: other programs may have inherited the same open file.
@@ -89,16 +90,13 @@ Status take_inherited(Pool &pool) {
 }  // namespace
 
 Status check_ident(const char *ident) {
-    if (!ident || !*ident)
-        return fail(Code::invalid, "control_ident is empty: give this control program a name");
+    if (!ident || !*ident) return fail(Code::invalid, "control_ident is empty: give this control program a name");
     const std::string s = ident;
     if (s.size() > limits::name_bytes)
-        return fail(Code::invalid,
-                    "control_ident has " + std::to_string(s.size()) + " bytes, at most 64 are allowed");
+        return fail(Code::invalid, "control_ident has " + std::to_string(s.size()) + " bytes, at most 64 are allowed");
     if (s[0] == '.' || s[0] == '-') return fail(Code::invalid, "control_ident may not begin with . or -");
     for (const char c : s)
-        if (!ident_character(c))
-            return fail(Code::invalid, "control_ident may consist of A-Z a-z 0-9 . _ - only");
+        if (!ident_character(c)) return fail(Code::invalid, "control_ident may consist of A-Z a-z 0-9 . _ - only");
     return Status::ok();
 }
 

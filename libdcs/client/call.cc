@@ -215,8 +215,8 @@ Result<wire::AnyMessage> converse(Pool &pool, const wire::AnyMessage &request, H
     const auto *error = std::get_if<wire::ErrorReply>(&*outcome);
     if (!error) return *outcome;
     if (error->code <= 0 || error->code > static_cast<int>(Code::last))
-        return fail(Code::protocol, "the scheduler sent the unknown error " + std::to_string(error->code) +
-                                        ": " + error->text);
+        return fail(Code::protocol,
+                    "the scheduler sent the unknown error " + std::to_string(error->code) + ": " + error->text);
     if (how.refused_grain) *how.refused_grain = error->grain;
     const auto code = static_cast<Code>(error->code);
     if (code == Code::no_auth && !token->empty()) pool.forget_token(*token);
@@ -238,8 +238,7 @@ Status check_session(int session_num) {
 Status check_grain(int session_num, int grain_num) {
     if (Status s = check_session(session_num); !s) return s;
     if (grain_num >= 0) return Status::ok();
-    return fail(Code::invalid,
-                "grain_num is " + std::to_string(grain_num) + ": grain numbers are 0 to 2147483647");
+    return fail(Code::invalid, "grain_num is " + std::to_string(grain_num) + ": grain numbers are 0 to 2147483647");
 }
 
 std::string text_or_empty(const char *text) { return text ? text : ""; }

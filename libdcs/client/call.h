@@ -19,7 +19,7 @@ enum class With {
 
 struct How {
     With with = With::token;
-    bool for_ever = false;  // a blocking wait
+    bool for_ever = false;                  // a blocking wait
     std::int32_t *refused_grain = nullptr;  // gets the grain of a batch that an error is about
 };
 
@@ -37,8 +37,8 @@ template <class Reply> Result<Reply> ask(Pool &pool, const wire::AnyMessage &req
     auto reply = converse(pool, request, how);
     if (!reply) return reply.status();
     if (auto *wanted = std::get_if<Reply>(&*reply)) return std::move(*wanted);
-    return fail(Code::protocol, std::string("the scheduler answered ") + wire::kind_name(request) + " with " +
-                                    wire::kind_name(*reply));
+    return fail(Code::protocol,
+                std::string("the scheduler answered ") + wire::kind_name(request) + " with " + wire::kind_name(*reply));
 }
 
 // The error text of this thread, errno, and the number for the caller.

@@ -93,24 +93,21 @@ void Conversation::received(const wire::FrameHeader &header, wire::AnyMessage me
         // An old scheduler that came back does not know whom its successor has let in.
         const bool unknown = at_ == At::waiting_welcome && error->code == static_cast<int>(Code::no_auth);
         if (unknown && unknown_here_++ < terms_.others) return broken(error->text, now);
-        const bool usable = at_ == At::waiting_reply && request != 0 &&
-                            error->code != static_cast<int>(Code::protocol);
+        const bool usable = at_ == At::waiting_reply && request != 0 && error->code != static_cast<int>(Code::protocol);
         // Nothing is left of a removed session by which the scheduler could recognise a repetition.
-        const bool removed_before = removes_ && repeated_ && at_ == At::waiting_reply &&
-                                    error->code == static_cast<int>(Code::session_unknown);
+        const bool removed_before =
+            removes_ && repeated_ && at_ == At::waiting_reply && error->code == static_cast<int>(Code::session_unknown);
         if (removed_before) return finish(wire::AnyMessage(wire::Done{}), usable);
         return finish(std::move(message), usable);
     }
-    if (request != asked)
-        return nonsense(fail(Code::protocol, "a reply to another request"));
+    if (request != asked) return nonsense(fail(Code::protocol, "a reply to another request"));
     if (at_ == At::waiting_reply) return finish(std::move(message), true);
     const auto *welcome = std::get_if<wire::Welcome>(&message);
-    if (!welcome)
-        return nonsense(
-            fail(Code::protocol, std::string(wire::kind_name(message)) + ", expected Welcome"));
+    if (!welcome) return nonsense(fail(Code::protocol, std::string(wire::kind_name(message)) + ", expected Welcome"));
     if (welcome->epoch < terms_.epoch && !planted("client.any_epoch"))
         return broken("the answering scheduler is out of date, in epoch " + std::to_string(welcome->epoch) +
-                      ", but this program has worked with epoch " + std::to_string(terms_.epoch), now);
+                          ", but this program has worked with epoch " + std::to_string(terms_.epoch),
+                      now);
     welcome_ = *welcome;
     terms_.met = true;
     greeted_ = true;
@@ -128,8 +125,7 @@ void Conversation::refused(const std::string &why, bool hopeless, Instant now) {
 }
 
 void Conversation::broken(const std::string &why, Instant now) {
-    DCS_REQUIRE(at_ != At::over && at_ != At::pausing && at_ != At::connecting,
-                "broken() needs a connection");
+    DCS_REQUIRE(at_ != At::over && at_ != At::pausing && at_ != At::connecting, "broken() needs a connection");
     if (at_ == At::sending_request) request_left_ = true;  // part of it may have arrived
     last_trouble_ = why;
     greeted_ = false;

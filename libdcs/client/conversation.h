@@ -17,25 +17,25 @@
 namespace dcs::client {
 
 struct Terms {
-    std::uint64_t request = 0;       // the id; not 0
-    std::string token;               // for Hello; may be empty
-    Duration patience = seconds(30); // after the first trouble, how long to begin again
-    Duration silence = seconds(120); // how long a standing connection may say nothing
-    bool for_ever = false;           // a blocking wait: neither limit holds once a scheduler answered
-    bool met = false;                // a scheduler answered this process before
-    bool greeted = false;            // the connection stands and has its Welcome for this token
-    wire::PeerForm form;             // of that connection
-    std::uint64_t epoch = 0;         // a scheduler in an older one is no longer the pool's
-    int others = 0;                  // other addresses at which the scheduler may be
-    std::uint64_t seed = 0;          // for the pauses
+    std::uint64_t request = 0;        // the id; not 0
+    std::string token;                // for Hello; may be empty
+    Duration patience = seconds(30);  // after the first trouble, how long to begin again
+    Duration silence = seconds(120);  // how long a standing connection may say nothing
+    bool for_ever = false;            // a blocking wait: neither limit holds once a scheduler answered
+    bool met = false;                 // a scheduler answered this process before
+    bool greeted = false;             // the connection stands and has its Welcome for this token
+    wire::PeerForm form;              // of that connection
+    std::uint64_t epoch = 0;          // a scheduler in an older one is no longer the pool's
+    int others = 0;                   // other addresses at which the scheduler may be
+    std::uint64_t seed = 0;           // for the pauses
 };
 
 enum class Do {
-    connect, // then connected() or refused()
-    send,    // `bytes`; then sent() or broken()
-    receive, // one frame; then received(), nonsense() or broken()
-    pause,   // nothing until `until`; then paused()
-    done     // outcome()
+    connect,  // then connected() or refused()
+    send,     // `bytes`; then sent() or broken()
+    receive,  // one frame; then received(), nonsense() or broken()
+    pause,    // nothing until `until`; then paused()
+    done      // outcome()
 };
 struct Step {
     Do what = Do::done;
@@ -71,15 +71,7 @@ public:
     const std::optional<wire::Welcome> &welcome() const { return welcome_; }
 
 private:
-    enum class At {
-        connecting,
-        sending_hello,
-        waiting_welcome,
-        sending_request,
-        waiting_reply,
-        pausing,
-        over
-    };
+    enum class At { connecting, sending_hello, waiting_welcome, sending_request, waiting_reply, pausing, over };
 
     void say_request();
     void begin_again(Instant now);
@@ -95,7 +87,7 @@ private:
     Instant until_{}, trouble_since_ = Instant::never(), entered_{};
     Duration pause_{};
     bool greeted_, reused_, request_left_ = false;
-    int unknown_here_ = 0;           // schedulers that did not know us: as many as there are addresses settle it
+    int unknown_here_ = 0;             // schedulers that did not know us: as many as there are addresses settle it
     bool removes_, repeated_ = false;  // d_clean_ses; it may have happened on an earlier connection
     std::string last_trouble_;
     std::optional<wire::Welcome> welcome_;

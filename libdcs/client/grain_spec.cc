@@ -12,13 +12,14 @@ Status too_much(const std::string &what, std::size_t is, std::size_t most) {
 }
 
 // gargv and genvv share one limit for their number and one for their bytes.
-struct Room { std::size_t items = 0, bytes = 0; };
+struct Room {
+    std::size_t items = 0, bytes = 0;
+};
 
 Status copy_strings(char *const *from, Room &used, std::vector<std::string> &to) {
     for (; from && *from; ++from) {
         if (++used.items > limits::argv_items)
-            return too_much("the number of strings in gargv and genvv together", used.items,
-                            limits::argv_items);
+            return too_much("the number of strings in gargv and genvv together", used.items, limits::argv_items);
         to.emplace_back(*from);
         used.bytes += to.back().size() + 1;
         if (used.bytes > limits::argv_env_bytes)
@@ -31,8 +32,7 @@ Status check_environment(const std::vector<std::string> &env) {
     for (const std::string &entry : env) {
         const auto at = entry.find('=');
         if (at == std::string::npos || at == 0)
-            return fail(Code::invalid,
-                        "genvv has the entry \"" + entry.substr(0, 80) + "\": it must be NAME=value");
+            return fail(Code::invalid, "genvv has the entry \"" + entry.substr(0, 80) + "\": it must be NAME=value");
     }
     return Status::ok();
 }

@@ -22,7 +22,7 @@ struct Line {
     std::string token, path, user;
     RemotePtr remote;
     bool greeted = false;
-    wire::PeerForm form;  // once greeted
+    wire::PeerForm form;           // once greeted
     std::size_t at = 0, next = 0;  // of the remote's addresses: the last that was connected to, the first to try now
     std::vector<wire::GrainResult> handed_out;  // by this thread's last wait; the caller has their texts until its next
 };

@@ -26,7 +26,10 @@ constexpr int most_submissions = 4;
 constexpr int most_uploads = 5;
 constexpr std::size_t digests_remembered = 4096;
 
-struct Digested { std::string digest; std::uint64_t size = 0; };
+struct Digested {
+    std::string digest;
+    std::uint64_t size = 0;
+};
 
 Status unreadable(const std::string &path, int error) {
     return fail_errno(error == ENOENT ? Code::not_found : Code::invalid, "the file " + path + " cannot be read", error);
@@ -62,8 +65,7 @@ Result<Digested> digest_of(std::FILE *from, std::FILE *copy, const std::string &
         sha.add(std::string_view(buffer).substr(0, n));
         result.size += n;
         if (result.size > limits::content_bytes) return too_large(what);
-        if (copy && std::fwrite(buffer.data(), 1, n, copy) != n)
-            return uncopied(what);
+        if (copy && std::fwrite(buffer.data(), 1, n, copy) != n) return uncopied(what);
     }
     if (std::ferror(from) != 0) return fail_errno(Code::io_error, "reading " + what, errno);
     result.digest = sha.finish();
@@ -163,8 +165,7 @@ Status LocalFiles::add_input(const d_grain &grain, wire::GrainSpec &spec) {
     // It may be a pipe, or change: what is digested is what is brought.
     auto copy = temporary_file();
     if (!copy) return copy.status();
-    if (std::fwrite(front.data(), 1, front.size(), copy->get()) != front.size())
-        return uncopied(what);
+    if (std::fwrite(front.data(), 1, front.size(), copy->get()) != front.size()) return uncopied(what);
     front.clear();
     front.shrink_to_fit();
     auto rest = digest_of(from.get(), copy->get(), what);

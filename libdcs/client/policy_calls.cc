@@ -35,8 +35,7 @@ Status fill(const d_host_change &change, wire::SetHost &call) {
     call.host_class = change.host_class;
     call.reset = change.reset != 0;
     const bool changes = call.reset || call.slots >= 0 || call.drained >= 0 || call.host_class != 0 ||
-                         call.interval_s >= 0 || call.alert_s >= 0 || call.limit_s >= 0 ||
-                         call.extended_s >= 0;
+                         call.interval_s >= 0 || call.alert_s >= 0 || call.limit_s >= 0 || call.extended_s >= 0;
     if (changes) return Status::ok();
     return fail(Code::invalid, "no field of the change is set: set one after d_host_change_init");
 }

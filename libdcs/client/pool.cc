@@ -62,7 +62,7 @@ void Forks::before() { process().mutex.lock(); }
 void Forks::after_in_parent() { process().mutex.unlock(); }
 void Forks::after_in_child() {
     Forks &p = process();
-    p.last_request = random_bits();  // else two processes would use the same ids
+    p.last_request = random_bits();         // else two processes would use the same ids
     p.freed = new std::condition_variable;  // the old one counts waiters that are not here
     for (Pool *pool : p.pools)
         for (auto &[number, session] : pool->sessions_) session.taking = false;
@@ -90,13 +90,12 @@ TakeResult::TakeResult(Pool &pool, int number, bool block) : pool_(pool), number
         const auto it = pool.sessions_.find(number);
         if (it == pool.sessions_.end()) {
             status_ = nameless ? no_auth_yet()
-                               : fail(Code::session_unknown, "session " + std::to_string(number) +
-                                                                 " was not opened by this program");
+                               : fail(Code::session_unknown,
+                                      "session " + std::to_string(number) + " was not opened by this program");
             return;
         }
         if (it->second.closed) {
-            status_ = fail(Code::session_closed,
-                           "session " + std::to_string(number) + " was closed by this program");
+            status_ = fail(Code::session_closed, "session " + std::to_string(number) + " was closed by this program");
             return;
         }
         if (!it->second.taking) {
@@ -106,8 +105,8 @@ TakeResult::TakeResult(Pool &pool, int number, bool block) : pool_(pool), number
             return;
         }
         if (!block) {
-            status_ = fail(Code::nothing_yet, "another thread waits for the next result of session " +
-                                                  std::to_string(number));
+            status_ = fail(Code::nothing_yet,
+                           "another thread waits for the next result of session " + std::to_string(number));
             return;
         }
         p.freed->wait(lock);

@@ -19,8 +19,8 @@
 namespace dcs::client {
 
 struct Credentials {
-    std::string ident;   // empty: d_get_auth has not succeeded
-    std::string token;   // 32 bytes, or empty
+    std::string ident;  // empty: d_get_auth has not succeeded
+    std::string token;  // 32 bytes, or empty
 };
 
 struct PoolOptions {
@@ -71,7 +71,10 @@ public:
     std::optional<std::int32_t> session_next(int number) const;  // nothing: not opened here
 
     // What goes along with sessions that are opened from here on. Set before other threads open any.
-    struct NewSessions { std::string label; std::int32_t nice = 0; };
+    struct NewSessions {
+        std::string label;
+        std::int32_t nice = 0;
+    };
     NewSessions new_sessions;
 
     // How to get to a scheduler on another host; null: it is on this one (remote.h).

@@ -90,7 +90,8 @@ Result<HostConf> host_conf() {
     const Fd fd(::open(host_file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     if (!fd && (errno == ENOENT || errno == ENOTDIR)) return HostConf{};
     if (!fd) return fail_errno(Code::io_error, host_file, errno);
-    struct stat file {}, folder {};
+    struct stat file {
+    }, folder{};
     const bool known = ::fstat(fd.get(), &file) == 0 && ::stat(host_folder, &folder) == 0;
     Status s = known ? check_roots(file, host_file) : fail_errno(Code::io_error, host_file, errno);
     if (s) s = check_roots(folder, host_folder);

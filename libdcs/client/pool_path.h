@@ -18,7 +18,9 @@ namespace dcs::client {
 inline constexpr const char *host_folder = "/etc/dcs", *host_file = "/etc/dcs/pool.conf";
 
 // What pool.conf says; empty fields: nothing.
-struct HostConf { std::string dir, scheduler, pki; };
+struct HostConf {
+    std::string dir, scheduler, pki;
+};
 Result<HostConf> parse_host_conf(std::string_view text);
 // Of this host; empty if there is no such file. Code::refused: others than root could have written it.
 Result<HostConf> host_conf();

@@ -12,19 +12,22 @@
 namespace dcs::client {
 namespace {
 
-struct Kind { wire::QueryType type; const char *status; };
+struct Kind {
+    wire::QueryType type;
+    const char *status;
+};
 constexpr Kind kinds[] = {
-    {wire::QueryType::system, ""},        // D_Q_SYSTEM
-    {wire::QueryType::hosts, ""},         // D_Q_HOSTS
-    {wire::QueryType::sessions, ""},      // D_Q_SESSIONS
-    {wire::QueryType::grains, ""},        // D_Q_GRAINS
-    {wire::QueryType::grains, "ready"},   // D_Q_READY
-    {wire::QueryType::grains, "running"}, // D_Q_RUNNING
-    {wire::QueryType::grains, "finished"},// D_Q_FINISHED
-    {wire::QueryType::grains, "killed"},  // D_Q_KILLED
-    {wire::QueryType::grain, ""},         // D_Q_GRAIN
-    {wire::QueryType::hosts, "active"},   // D_Q_HOSTS_ACTIVE
-    {wire::QueryType::hosts, "delinquent"},// D_Q_HOSTS_DELINQUENT
+    {wire::QueryType::system, ""},           // D_Q_SYSTEM
+    {wire::QueryType::hosts, ""},            // D_Q_HOSTS
+    {wire::QueryType::sessions, ""},         // D_Q_SESSIONS
+    {wire::QueryType::grains, ""},           // D_Q_GRAINS
+    {wire::QueryType::grains, "ready"},      // D_Q_READY
+    {wire::QueryType::grains, "running"},    // D_Q_RUNNING
+    {wire::QueryType::grains, "finished"},   // D_Q_FINISHED
+    {wire::QueryType::grains, "killed"},     // D_Q_KILLED
+    {wire::QueryType::grain, ""},            // D_Q_GRAIN
+    {wire::QueryType::hosts, "active"},      // D_Q_HOSTS_ACTIVE
+    {wire::QueryType::hosts, "delinquent"},  // D_Q_HOSTS_DELINQUENT
 };
 static_assert(sizeof kinds / sizeof kinds[0] == D_Q_HOSTS_DELINQUENT + 1);
 
@@ -139,13 +142,12 @@ Status host_class(Pool &pool, const char *names, unsigned *mask) {
 }
 
 Result<wire::Stream> stream_named(const char *name) {
-    static constexpr struct { const char *name; wire::Stream stream;
+    static constexpr struct {
+        const char *name;
+        wire::Stream stream;
     } all[] = {
-        {"out", wire::Stream::out},
-        {"err", wire::Stream::err},
-        {"checkpoint", wire::Stream::checkpoint},
-        {"message", wire::Stream::message},
-        {"input", wire::Stream::input},
+        {"out", wire::Stream::out},         {"err", wire::Stream::err},     {"checkpoint", wire::Stream::checkpoint},
+        {"message", wire::Stream::message}, {"input", wire::Stream::input},
     };
     for (const auto &s : all)
         if (name && std::strcmp(name, s.name) == 0) return s.stream;

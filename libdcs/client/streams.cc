@@ -35,16 +35,14 @@ Result<Came> fetch_from(Pool &pool, std::FILE *f, wire::Fetch request, std::uint
     while (request.offset < length) {
         auto piece = ask<wire::Piece>(pool, request, How{with});
         if (!piece) return piece.status();
-        if (total != UINT64_MAX && piece->total != total && may_be_replaced(request.stream))
-            return Came::replaced;
+        if (total != UINT64_MAX && piece->total != total && may_be_replaced(request.stream)) return Came::replaced;
         total = piece->total;
         if (Status s = append(f, piece->bytes); !s) return s;
         request.offset += piece->bytes.size();
         if (length == UINT64_MAX && request.offset >= total) return Came::whole;
         if (piece->bytes.empty())
             return fail(Code::io_error, "the stream ends at " + std::to_string(request.offset) + " bytes, " +
-                                            std::to_string(length == UINT64_MAX ? total : length) +
-                                            " were announced");
+                                            std::to_string(length == UINT64_MAX ? total : length) + " were announced");
     }
     return Came::whole;
 }
@@ -52,8 +50,7 @@ Result<Came> fetch_from(Pool &pool, std::FILE *f, wire::Fetch request, std::uint
 }  // namespace
 
 Result<File> fetch_stream(Pool &pool, const std::string &user, int session, int grain, wire::Stream stream,
-                          const std::string &known, std::uint64_t length, With with,
-                          const std::string &name) {
+                          const std::string &known, std::uint64_t length, With with, const std::string &name) {
     for (int attempt = 0; attempt < 10; ++attempt) {
         auto file = temporary_file();
         if (!file) return file.status();

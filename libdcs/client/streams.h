@@ -9,7 +9,9 @@
 
 namespace dcs::client {
 
-struct CloseFile { void operator()(std::FILE *f) const { std::fclose(f); } };
+struct CloseFile {
+    void operator()(std::FILE *f) const { std::fclose(f); }
+};
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
 // Unnamed, open for writing and reading.
@@ -18,7 +20,6 @@ Result<File> temporary_file();
 // `known` is the stream's beginning, already here. Fetches up to `length`, or to the end that the
 // scheduler tells if length is UINT64_MAX. The file is positioned at its beginning.
 Result<File> fetch_stream(Pool &pool, const std::string &user, int session, int grain, wire::Stream stream,
-                          const std::string &known, std::uint64_t length, With with,
-                          const std::string &file = {});
+                          const std::string &known, std::uint64_t length, With with, const std::string &file = {});
 
 }  // namespace dcs::client

@@ -14,7 +14,10 @@
 
 namespace dcs::client {
 
-struct Frame { wire::FrameHeader header; wire::AnyMessage message; };
+struct Frame {
+    wire::FrameHeader header;
+    wire::AnyMessage message;
+};
 
 class Transport {
 public:
@@ -23,7 +26,12 @@ public:
     Transport(const Transport &) = delete;
     Transport &operator=(const Transport &) = delete;
 
-    struct Refusal { int error = 0; bool hopeless = false; std::string why; bool clocks = false; };
+    struct Refusal {
+        int error = 0;
+        bool hopeless = false;
+        std::string why;
+        bool clocks = false;
+    };
     // To the socket at `path`, of any length. error 0: connected. hopeless: there is no pool, or it may
     // not be entered; otherwise no scheduler listens now.
     Refusal connect(const std::string &path);

@@ -13,8 +13,7 @@ namespace dcs::client {
 namespace {
 
 Result<wire::GrainResult> next_result(Pool &pool, const TakeResult &turn, int session_num, bool block) {
-    auto reply =
-        ask<wire::GrainResult>(pool, wire::Gwait{session_num, turn.next(), block}, How{With::token, block});
+    auto reply = ask<wire::GrainResult>(pool, wire::Gwait{session_num, turn.next(), block}, How{With::token, block});
     if (reply && reply->sent <= turn.next())
         return fail(Code::protocol, "the scheduler sent result " + std::to_string(reply->sent - 1) +
                                         " again, expected " + std::to_string(turn.next()));
@@ -79,8 +78,8 @@ Status wait_one(Pool &pool, bool block, int session_num, d_result &result) {
 
 Result<File> whole(Pool &pool, int session_num, const wire::GrainResult &r, wire::Stream stream) {
     const bool out = stream == wire::Stream::out;
-    return fetch_stream(pool, {}, session_num, r.grain, stream, out ? r.out : r.err,
-                        out ? r.out_length : r.err_length, With::token);
+    return fetch_stream(pool, {}, session_num, r.grain, stream, out ? r.out : r.err, out ? r.out_length : r.err_length,
+                        With::token);
 }
 
 Status wait_streams(Pool &pool, bool block, int session_num, d_result &result, FILE **output, FILE **error) {
@@ -176,8 +175,8 @@ int d_gwait(int block, int session_num, int *grain_num, int *completed, int *sen
     return D_OK;
 }
 
-int d_gwait_streams(int block, int session_num, int *grain_num, int *completed, int *sent, int *termsig,
-                    int *retcode, struct rusage *rusage, FILE **output, FILE **error) {
+int d_gwait_streams(int block, int session_num, int *grain_num, int *completed, int *sent, int *termsig, int *retcode,
+                    struct rusage *rusage, FILE **output, FILE **error) {
     d_result r;
     d_result_init(&r, 1);
     const int failed = d_pool_gwait_streams(nullptr, block, session_num, &r, output, error);

@@ -20,14 +20,15 @@ namespace dcs {
 namespace {
 
 // Numbers from 424 on are the same everywhere; headers of older systems lack some.
-constexpr int nr_pidfd_open = 434, nr_close_range = 436, nr_openat2 = 437, nr_epoll_pwait2 = 441,
-              nr_new_ruleset = 444, nr_restrict_self = 446, nr_futex_waitv = 449;
+constexpr int nr_pidfd_open = 434, nr_close_range = 436, nr_openat2 = 437, nr_epoll_pwait2 = 441, nr_new_ruleset = 444,
+              nr_restrict_self = 446, nr_futex_waitv = 449;
 constexpr int truncates_known_since = 3;  // version of Landlock
 constexpr std::uint32_t allowed = SECCOMP_RET_ALLOW, denied = SECCOMP_RET_ERRNO | EPERM;
 constexpr std::uint32_t absent = SECCOMP_RET_ERRNO | ENOSYS;  // what libraries know how to do without
 constexpr std::uint32_t x32_bit = 0x40000000;                 // another table of numbers on x86_64
 constexpr std::uint32_t name_of_memory = 0x53564d41;          // PR_SET_VMA
 
+// clang-format off
 constexpr int whole[] = {
     // files, by what Landlock and their modes leave
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev, SYS_close,
@@ -59,6 +60,7 @@ constexpr int whole[] = {
     SYS_getrlimit, SYS_arch_prctl,
 #endif
 };
+// clang-format on
 
 // Modes are no matter of Landlock. What is open for reading may become 0555: that opens nothing to a process that could
 // not read it as this process can, and none can write to it. Root gets by without 0700.
@@ -79,6 +81,7 @@ void about_foreign_files(CallProgram &p) {
 
 // These fail with EPERM; the rest does not exist. One of these in a log means more than a
 // library that looks for what there is.
+// clang-format off
 constexpr int powers[] = {
     SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_setuid, SYS_setgid,
     SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_setfsuid, SYS_setfsgid, SYS_capset,
@@ -89,6 +92,7 @@ constexpr int powers[] = {
     SYS_chmod, SYS_chown, SYS_lchown, SYS_fork, SYS_vfork,
 #endif
 };
+// clang-format on
 
 // To cut a file off takes a right to write to it only since that version.
 void about_opening(CallProgram &p, int number, unsigned flags, std::uint32_t answer) {
@@ -101,8 +105,8 @@ void about_opening(CallProgram &p, int number, unsigned flags, std::uint32_t ans
 }
 
 void about_threads(CallProgram &p, bool children) {
-    constexpr std::uint32_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
-                                         CLONE_NEWPID | CLONE_NEWNET;
+    constexpr std::uint32_t namespaces =
+        CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
     const std::size_t begun = p.begin_if(SYS_clone);
     p.load_argument(0);
     if (children) {

@@ -15,7 +15,7 @@ namespace {
 struct Given {
     std::optional<std::string> text;  // nothing: an array, a table, a time
     bool is_string = false, is_number = false, is_flag = false;
-    std::string kind;                 // "a whole number"
+    std::string kind;  // "a whole number"
 };
 
 std::string text_of(double number) {
@@ -90,15 +90,15 @@ struct Reader {
             if (option.where != Where::line) names.push_back(option.name);
         const std::string meant = nearest(key, names);
         if (is_table)
-            return error(at, "unknown table `" + key + "`: the options of " + line.program +
-                                 " are written without headings");
+            return error(
+                at, "unknown table `" + key + "`: the options of " + line.program + " are written without headings");
         error(at, "unknown option `" + key + "`" + (meant.empty() ? "" : "; did you mean `" + meant + "`?"));
     }
 
     void take(const toml::key &key, const toml::node &node) {
         const std::string name(key.str());
-        const auto option = std::find_if(line.options.begin(), line.options.end(),
-                                         [&](const Option &o) { return name == o.name; });
+        const auto option =
+            std::find_if(line.options.begin(), line.options.end(), [&](const Option &o) { return name == o.name; });
         const toml::source_position at = key.source().begin;
         const auto called_so = [&](const OptionRow &row) { return name == row.name; };
         const bool common = option == line.options.end() && std::any_of(table.begin(), table.end(), called_so);

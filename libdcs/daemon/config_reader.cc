@@ -37,10 +37,11 @@ std::string read_for(const std::string &file, int *fd) {
 [[noreturn]] void run_reader(int socket, const std::string &file) {
     Status s = settle_side_process(socket, "dcs_config");
     if (s) s = give_up_capabilities(kept_by_reader);
-    if (s) serve_side_process(socket, reader_patience_s, [&](std::string_view, int *fd) {
-        *fd = -1;
-        return read_for(file, fd);
-    });
+    if (s)
+        serve_side_process(socket, reader_patience_s, [&](std::string_view, int *fd) {
+            *fd = -1;
+            return read_for(file, fd);
+        });
     ::_exit(s ? 0 : 1);
 }
 

@@ -22,8 +22,8 @@ Status wrong(const std::string &file, const std::string &what) { return fail(Cod
 Status judge(const std::string &file, const struct stat &st) {
     if (!S_ISREG(st.st_mode)) return wrong(file, "is not a regular file");
     if (st.st_uid != 0 && st.st_uid != ::geteuid())
-        return wrong(file, "belongs to uid " + std::to_string(st.st_uid) + ", so it is not trusted: `chown root " +
-                               file + "`");
+        return wrong(
+            file, "belongs to uid " + std::to_string(st.st_uid) + ", so it is not trusted: `chown root " + file + "`");
     if ((st.st_mode & S_IWOTH) != 0 || ((st.st_mode & S_IWGRP) != 0 && st.st_gid != 0))
         return wrong(file, "can be written by other users, so it is not trusted: `chmod go-w " + file + "`");
     if (static_cast<std::uint64_t>(st.st_size) > most_bytes) return wrong(file, "is larger than 1 MiB");

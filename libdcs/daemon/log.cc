@@ -31,8 +31,8 @@ spdlog::level::level_enum theirs(Level level) {
 std::shared_ptr<spdlog::logger> make_logger(const std::string &name, Level level) {
     auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
     auto logger = std::make_shared<spdlog::logger>(escape_text(name), std::move(sink));
-    logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(
-        "%Y-%m-%dT%H:%M:%S.%eZ %n[%P] %l: %v", spdlog::pattern_time_type::utc));
+    logger->set_formatter(std::make_unique<spdlog::pattern_formatter>("%Y-%m-%dT%H:%M:%S.%eZ %n[%P] %l: %v",
+                                                                      spdlog::pattern_time_type::utc));
     logger->set_level(theirs(level));
     return logger;
 }

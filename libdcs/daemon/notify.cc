@@ -40,9 +40,7 @@ ServiceManager ServiceManager::find() {
 void ServiceManager::tell(const std::string &state) const {
     if (!socket_) return;
     ssize_t n;
-    do {
-        n = ::send(socket_.get(), state.data(), state.size(), MSG_NOSIGNAL);
-    } while (n < 0 && errno == EINTR);
+    do { n = ::send(socket_.get(), state.data(), state.size(), MSG_NOSIGNAL); } while (n < 0 && errno == EINTR);
     if (n < 0) log_warn(fail_errno(Code::io_error, "cannot tell the service manager", errno).text);
 }
 

@@ -61,8 +61,8 @@ std::string with_places(const CommandLine &line, const std::vector<Setting> &set
         const bool of_file = settings[i].origin != by_default && settings[i].origin != by_line;
         const std::string name = std::string("--") + line.options[i].name;
         const std::size_t at = text.find(name);
-        if (!of_file || at == text.npos || text.find_first_of("abcdefghijklmnopqrstuvwxyz-", at + name.size()) ==
-                                               at + name.size())
+        if (!of_file || at == text.npos ||
+            text.find_first_of("abcdefghijklmnopqrstuvwxyz-", at + name.size()) == at + name.size())
             continue;
         places += (places.empty() ? "" : ", ") + settings[i].origin;
     }
@@ -94,7 +94,12 @@ ParsedOptions usage_error(const CommandLine &line, const std::vector<std::string
 OptionTable table_of(const CommandLine &line) {
     OptionTable table;
     for (const Option &option : line.options) {
-        OptionRow row{option.name, 0, option.value, takes_of(option), option.help, "",
+        OptionRow row{option.name,
+                      0,
+                      option.value,
+                      takes_of(option),
+                      option.help,
+                      "",
                       option.required ? Given::always : Given::once};
         if (std::holds_alternative<bool *>(option.into)) row.value = nullptr;
         if (std::holds_alternative<std::vector<std::string> *>(option.into)) row.given = Given::many;
@@ -103,7 +108,10 @@ OptionTable table_of(const CommandLine &line) {
     table.push_back({"config", 0, "FILE", some_text,
                      "configuration file, with FILE.d/*.toml after it; none: no file (default: none with --dir, else "
                      "that of /etc/dcs)"});
-    table.push_back({"check-config", 0, nullptr, {},
+    table.push_back({"check-config",
+                     0,
+                     nullptr,
+                     {},
                      "read and check the configuration, print the origin of each setting, and exit"});
     table.push_back({"help", 'h', nullptr, {}, "print this and exit"});
     table.push_back({"version", 0, nullptr, {}, "print the version and exit"});

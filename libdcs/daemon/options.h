@@ -53,12 +53,12 @@ struct FileValue {
 };
 
 struct ParsedOptions {
-    bool proceed = false;  // else: print and exit
-    int exit_code = 0;     // 0 after --help and --version, 2 after an error
-    std::string out;       // for standard output
-    std::string error;     // for standard error
-    std::string wrong;     // the error alone
-    bool complete = true;  // no option that is required is missing; without it nothing was checked together
+    bool proceed = false;           // else: print and exit
+    int exit_code = 0;              // 0 after --help and --version, 2 after an error
+    std::string out;                // for standard output
+    std::string error;              // for standard error
+    std::string wrong;              // the error alone
+    bool complete = true;           // no option that is required is missing; without it nothing was checked together
     std::vector<Setting> settings;  // in the order of CommandLine::options
 };
 

@@ -8,8 +8,8 @@
 namespace dcs {
 
 struct OwnDirectory {
-    std::string state;                   // DIR/state, where the store is
-    locks::AdaptiveLock daemon, store;   // held for life
+    std::string state;                  // DIR/state, where the store is
+    locks::AdaptiveLock daemon, store;  // held for life
 };
 
 // Makes DIR and DIR/state if they are missing, for this account only, and takes DIR/lock and DIR/state/lock; the second

@@ -40,8 +40,8 @@ bool usable_login_name(const std::string &name, std::uint32_t uid) {
         if (!letter && c != '.' && c != '_' && c != '-') return false;
     }
     // A login "uid7" must not own the sessions of uid 7, which has no name.
-    bool number = name.size() > 3 && name.rfind("uid", 0) == 0 &&
-                  name.find_first_not_of("0123456789", 3) == std::string::npos;
+    bool number =
+        name.size() > 3 && name.rfind("uid", 0) == 0 && name.find_first_not_of("0123456789", 3) == std::string::npos;
     return !number || name == number_name(uid);
 }
 
@@ -79,9 +79,10 @@ void PeerNames::forget() {
 Result<std::string> PeerNames::of(std::uint32_t uid, bool own, Instant now) {
     const KnownPeer &peer = look_up(uid, now);
     if (!own && peer.login.empty())
-        return fail(Code::refused, "uid " + std::to_string(uid) + " has no login name on the scheduler's host, so it "
-                                                                  "is not a user of the pool: use the account that "
-                                                                  "owns the pool, or create a login for it");
+        return fail(Code::refused, "uid " + std::to_string(uid) +
+                                       " has no login name on the scheduler's host, so it "
+                                       "is not a user of the pool: use the account that "
+                                       "owns the pool, or create a login for it");
     if (!own && !peer.may_call) return peer.may_call;
     return usable_login_name(peer.login, uid) ? peer.login : number_name(uid);
 }

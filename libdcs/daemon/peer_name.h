@@ -13,8 +13,8 @@ namespace dcs {
 
 // What the tables of this host say of a uid.
 struct KnownPeer {
-    std::string login;      // empty: none
-    Status may_call;        // with a login: why it may not call, if so
+    std::string login;  // empty: none
+    Status may_call;    // with a login: why it may not call, if so
 };
 
 // Found answers count for a minute, the others for some seconds; then the tables are asked again, as a uid may be
@@ -31,7 +31,10 @@ public:
     void forget();
 
 private:
-    struct Entry { KnownPeer peer; Instant until; };
+    struct Entry {
+        KnownPeer peer;
+        Instant until;
+    };
     const KnownPeer &look_up(std::uint32_t uid, Instant now);
     LookUp look_up_;
     std::map<std::uint32_t, Entry> known_;  // bounded

@@ -19,13 +19,32 @@ namespace dcs {
 namespace {
 
 // Those that are not there are left out. /proc/locks: who has our locks.
-constexpr const char *files_of_the_system[] = {
-    "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/share/zoneinfo", "/lib", "/lib64", "/etc/ld.so.cache",
-    "/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services",
-    "/etc/protocols", "/etc/localtime", "/run/systemd/resolve", "/run/resolvconf",
-    "/run/NetworkManager/resolv.conf", "/run/NetworkManager/no-stub-resolv.conf", "/dev/null", "/dev/urandom",
-    "/proc/self", "/proc/locks", "/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu"};
-constexpr int moves_since = 2;  // before it, nothing could be moved from one directory to another
+constexpr const char *files_of_the_system[] = {"/usr/lib",
+                                               "/usr/lib32",
+                                               "/usr/lib64",
+                                               "/usr/share/zoneinfo",
+                                               "/lib",
+                                               "/lib64",
+                                               "/etc/ld.so.cache",
+                                               "/etc/resolv.conf",
+                                               "/etc/hosts",
+                                               "/etc/host.conf",
+                                               "/etc/nsswitch.conf",
+                                               "/etc/gai.conf",
+                                               "/etc/services",
+                                               "/etc/protocols",
+                                               "/etc/localtime",
+                                               "/run/systemd/resolve",
+                                               "/run/resolvconf",
+                                               "/run/NetworkManager/resolv.conf",
+                                               "/run/NetworkManager/no-stub-resolv.conf",
+                                               "/dev/null",
+                                               "/dev/urandom",
+                                               "/proc/self",
+                                               "/proc/locks",
+                                               "/proc/sys/vm/overcommit_memory",
+                                               "/sys/devices/system/cpu"};
+constexpr int moves_since = 2;             // before it, nothing could be moved from one directory to another
 constexpr unsigned capabilities_max = 64;  // of the form that the kernel takes
 constexpr std::uint64_t reading = landlock::read_file | landlock::read_directory;
 constexpr std::uint64_t writing = reading | landlock::write_file | landlock::truncate | landlock::remove_directory |

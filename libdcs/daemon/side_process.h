@@ -36,7 +36,7 @@ public:
     std::string how_it_ended();             // "was killed by signal 9"
     // The answer; `fd` is the descriptor that came with it and the caller's, or -1.
     Result<std::string> ask(std::string_view packet, int *fd);
-    Status distrust();                      // its answer has not the form that answers have
+    Status distrust();  // its answer has not the form that answers have
 
 private:
     SideProcess(Words words, int socket, pid_t pid) : words_(std::move(words)), socket_(socket), pid_(pid) {}

@@ -23,9 +23,7 @@ Result<Signals> Signals::open() {
 int Signals::next() {
     signalfd_siginfo info = {};
     ssize_t n;
-    do {
-        n = ::read(fd(), &info, sizeof info);
-    } while (n < 0 && errno == EINTR);
+    do { n = ::read(fd(), &info, sizeof info); } while (n < 0 && errno == EINTR);
     return n == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
 }
 

@@ -14,7 +14,7 @@ public:
     static Result<Signals> open();
 
     int fd() const { return fd_.get(); }  // readable when next() has something
-    int next();                     // the number of a signal that came; 0: none
+    int next();                           // the number of a signal that came; 0: none
 
 private:
     explicit Signals(Fd fd) : fd_(std::move(fd)) {}

@@ -45,15 +45,13 @@ DCS_CHILD_SIDE void close_between(unsigned first, unsigned last) {
     if (first > last || ::syscall(SYS_close_range, first, last, 0) == 0) return;
     rlimit most = {};  // a kernel before 5.9
     ::getrlimit(RLIMIT_NOFILE, &most);
-    for (unsigned fd = first; fd <= last && fd < most.rlim_cur && fd < 1u << 20; ++fd)
-        ::close(static_cast<int>(fd));
+    for (unsigned fd = first; fd <= last && fd < most.rlim_cur && fd < 1u << 20; ++fd) ::close(static_cast<int>(fd));
 }
 
 DCS_CHILD_SIDE bool place_descriptors(Plan *plan) {
     // Before anything is opened: a listed number that is closed must not become something else.
     for (std::size_t i = 0; i < plan->inherited; ++i)
-        if (::fcntl(plan->inherit[i], F_SETFD, 0) != 0)
-            return failed(plan, "cannot pass a descriptor");
+        if (::fcntl(plan->inherit[i], F_SETFD, 0) != 0) return failed(plan, "cannot pass a descriptor");
     // First out of the way of 0, 1, 2, then to their places: out = 0 and in = 1 must work, too.
     int high[3];
     for (int i = 0; i < 3; ++i) {
@@ -86,8 +84,7 @@ DCS_CHILD_SIDE void reset_signals() {
 DCS_CHILD_SIDE bool become(Plan *plan) {
     if (plan->new_session && ::setsid() < 0) return failed(plan, "cannot start a session");
     if (!place_descriptors(plan)) return false;
-    if (plan->directory != nullptr && ::chdir(plan->directory) != 0)
-        return failed(plan, "cannot enter its directory");
+    if (plan->directory != nullptr && ::chdir(plan->directory) != 0) return failed(plan, "cannot enter its directory");
     reset_signals();
     ::execve(plan->program, plan->argv, plan->envp);
     return failed(plan, "cannot execute it");
@@ -108,14 +105,12 @@ std::vector<char *> pointers(const std::vector<std::string> &texts) {
 // The child's stack: not the caller's, which the child's calls would overwrite.
 pid_t clone_onto_stack(Plan *plan) {
     constexpr std::size_t stack_bytes = 256 * 1024;
-    void *stack = ::mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    void *stack = ::mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stack == MAP_FAILED) return -1;
     sigset_t all, before;
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of ours may run in the child
-    pid_t pid = ::clone(child_side, static_cast<char *>(stack) + stack_bytes,
-                        CLONE_VM | CLONE_VFORK | SIGCHLD, plan);
+    pid_t pid = ::clone(child_side, static_cast<char *>(stack) + stack_bytes, CLONE_VM | CLONE_VFORK | SIGCHLD, plan);
     int error = errno;
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     ::munmap(stack, stack_bytes);

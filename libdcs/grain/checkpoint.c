@@ -13,7 +13,7 @@
 #include "grainlib.h"
 
 static struct {
-    FILE *stream;          /* NULL: no checkpoint is being written */
+    FILE *stream; /* NULL: no checkpoint is being written */
     int directory;
     off_t state_start;     /* where the state text begins */
     off_t offset_field;    /* where the digits of the input offset begin */
@@ -30,8 +30,7 @@ static void remove_old_checkpoints(int directory, uint32_t sequence)
     for (uint32_t old = sequence; old >= 2; old--) {
         char name[DCS_GRAIN_NAME_BYTES];
         snprintf(name, sizeof name, "checkpoint.%lu", (unsigned long)(old - 2));
-        if (unlinkat(directory, name, 0) != 0)
-            return; /* none, so no older one either */
+        if (unlinkat(directory, name, 0) != 0) return; /* none, so no older one either */
     }
 }
 
@@ -59,55 +58,44 @@ static void write_header(FILE *stream, const char *message)
     size_t length = message == NULL ? 0 : strnlen(message, DCS_GRAIN_MESSAGE_BYTES);
     checkpoint.offset = dcs_grain_stdin_position();
     checkpoint.offset_field = fprintf(stream, "dcs-checkpoint 1\ninput_offset ");
-    checkpoint.offset_digits =
-        fprintf(stream, "%lld", checkpoint.offset < 0 ? 0 : checkpoint.offset);
+    checkpoint.offset_digits = fprintf(stream, "%lld", checkpoint.offset < 0 ? 0 : checkpoint.offset);
     fprintf(stream, "\nusage_us %lld %lld\n", user, system);
     fprintf(stream, "message %zu\n\n", length);
-    if (length > 0)
-        fwrite(message, 1, length, stream);
+    if (length > 0) fwrite(message, 1, length, stream);
     fputc('\n', stream);
-    if (fflush(stream) != 0 || ferror(stream))
-        dcs_grain_fail_write(checkpoint.temporary);
+    if (fflush(stream) != 0 || ferror(stream)) dcs_grain_fail_write(checkpoint.temporary);
     checkpoint.state_start = ftello(stream);
-    if (checkpoint.state_start < 0)
-        dcs_grain_fail_write(checkpoint.temporary);
+    if (checkpoint.state_start < 0) dcs_grain_fail_write(checkpoint.temporary);
 }
 
 static FILE *open_dropped(void)
 {
     FILE *stream = fopen("/dev/null", "we");
-    if (stream == NULL)
-        dcs_grain_fail_write("/dev/null");
+    if (stream == NULL) dcs_grain_fail_write("/dev/null");
     return stream;
 }
 
 FILE *d_opencheck(const char *message)
 {
     dcs_grain_begin();
-    if (checkpoint.stream != NULL)
-        dcs_grain_fail_misuse("d_opencheck was called twice without d_closecheck");
+    if (checkpoint.stream != NULL) dcs_grain_fail_misuse("d_opencheck was called twice without d_closecheck");
     checkpoint.offset_told = -1;
     if (!dcs_grain_run.served) {
         checkpoint.stream = open_dropped();
         return checkpoint.stream;
     }
-    if (dcs_grain_run.pid != getpid())
-        dcs_grain_fail_misuse("a child process of the grain took a checkpoint");
+    if (dcs_grain_run.pid != getpid()) dcs_grain_fail_misuse("a child process of the grain took a checkpoint");
     uint32_t sequence = dcs_grain_run.sequence;
-    if (sequence == UINT32_MAX)
-        dcs_grain_fail_misuse("the sequence numbers are exhausted");
+    if (sequence == UINT32_MAX) dcs_grain_fail_misuse("the sequence numbers are exhausted");
     int directory = dcs_grain_open_directory();
     remove_old_checkpoints(directory, sequence);
     snprintf(checkpoint.name, sizeof checkpoint.name, "checkpoint.%lu", (unsigned long)sequence);
-    snprintf(checkpoint.temporary, sizeof checkpoint.temporary, "checkpoint.%lu.tmp",
-             (unsigned long)sequence);
-    int fd = dcs_grain_out_of_the_way(
-        openat(directory, checkpoint.temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (fd < 0)
-        dcs_grain_fail_write(checkpoint.temporary);
+    snprintf(checkpoint.temporary, sizeof checkpoint.temporary, "checkpoint.%lu.tmp", (unsigned long)sequence);
+    int fd =
+        dcs_grain_out_of_the_way(openat(directory, checkpoint.temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (fd < 0) dcs_grain_fail_write(checkpoint.temporary);
     FILE *stream = fdopen(fd, "w");
-    if (stream == NULL)
-        dcs_grain_fail_write(checkpoint.temporary);
+    if (stream == NULL) dcs_grain_fail_write(checkpoint.temporary);
     checkpoint.directory = directory;
     checkpoint.stream = stream;
     write_header(stream, message);
@@ -127,10 +115,8 @@ static void write_all(int fd, const char *bytes, size_t length, off_t where)
 {
     while (length > 0) {
         ssize_t written = pwrite(fd, bytes, length, where);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            dcs_grain_fail_write(checkpoint.temporary);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) dcs_grain_fail_write(checkpoint.temporary);
         bytes += written;
         length -= (size_t)written;
         where += written;
@@ -142,12 +128,9 @@ static size_t read_all(int fd, char *bytes, size_t length, off_t where)
     size_t done = 0;
     while (done < length) {
         ssize_t got = pread(fd, bytes + done, length - done, where + (off_t)done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            dcs_grain_fail_write(checkpoint.temporary);
-        if (got == 0)
-            break;
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) dcs_grain_fail_write(checkpoint.temporary);
+        if (got == 0) break;
         done += (size_t)got;
     }
     return done;
@@ -163,17 +146,14 @@ static void write_told_offset(int fd)
     off_t new_tail = checkpoint.offset_field + length;
     if (tail != new_tail) {
         struct stat status;
-        if (fstat(fd, &status) != 0)
-            dcs_grain_fail_write(checkpoint.temporary);
+        if (fstat(fd, &status) != 0) dcs_grain_fail_write(checkpoint.temporary);
         size_t size = (size_t)(status.st_size - tail);
         char *text = malloc(size);
-        if (text == NULL)
-            dcs_grain_fail_write(checkpoint.temporary);
+        if (text == NULL) dcs_grain_fail_write(checkpoint.temporary);
         size = read_all(fd, text, size, tail);
         write_all(fd, text, size, new_tail);
         free(text);
-        if (ftruncate(fd, new_tail + (off_t)size) != 0)
-            dcs_grain_fail_write(checkpoint.temporary);
+        if (ftruncate(fd, new_tail + (off_t)size) != 0) dcs_grain_fail_write(checkpoint.temporary);
         checkpoint.state_start += new_tail - tail;
     }
     write_all(fd, digits, (size_t)length, checkpoint.offset_field);
@@ -181,11 +161,11 @@ static void write_told_offset(int fd)
 
 static void settle_offset(int fd)
 {
-    if (checkpoint.offset_told >= 0)
-        write_told_offset(fd);
+    if (checkpoint.offset_told >= 0) write_told_offset(fd);
     else if (checkpoint.offset < 0)
-        dcs_grain_fail_misuse("cannot determine how much of standard input was consumed; a program "
-                              "that does not read it by stdio must call d_input_offset");
+        dcs_grain_fail_misuse(
+            "cannot determine how much of standard input was consumed; a program "
+            "that does not read it by stdio must call d_input_offset");
 }
 
 /* Reads the state text back, because it may have been written without stdio. */
@@ -196,14 +176,13 @@ static void append_trailer(int fd)
     for (;;) {
         char piece[16384];
         size_t got = read_all(fd, piece, sizeof piece, where);
-        if (got == 0)
-            break;
+        if (got == 0) break;
         crc = dcs_grain_crc32(crc, piece, got);
         where += (off_t)got;
     }
     char trailer[64];
-    int length = snprintf(trailer, sizeof trailer, "dcs-end %lld %08lX\n",
-                          (long long)(where - checkpoint.state_start), (unsigned long)crc);
+    int length = snprintf(trailer, sizeof trailer, "dcs-end %lld %08lX\n", (long long)(where - checkpoint.state_start),
+                          (unsigned long)crc);
     write_all(fd, trailer, (size_t)length, where);
 }
 
@@ -223,10 +202,8 @@ void d_closecheck(FILE *stream)
     settle_offset(fd);
     dcs_grain_next_increments(checkpoint.directory, dcs_grain_run.sequence + 1);
     append_trailer(fd);
-    if (fclose(stream) != 0)
-        dcs_grain_fail_write(checkpoint.temporary);
-    if (renameat(checkpoint.directory, checkpoint.temporary, checkpoint.directory,
-                 checkpoint.name) != 0)
+    if (fclose(stream) != 0) dcs_grain_fail_write(checkpoint.temporary);
+    if (renameat(checkpoint.directory, checkpoint.temporary, checkpoint.directory, checkpoint.name) != 0)
         dcs_grain_fail_write(checkpoint.name);
     close(checkpoint.directory);
     dcs_grain_run.sequence++;

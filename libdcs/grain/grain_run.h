@@ -23,15 +23,15 @@
 #define DCS_GRAIN_NAME_BYTES 40
 
 struct dcs_grain_run {
-    int known;              /* the environment has been read */
-    int served;             /* a grain server started this process */
-    uint32_t sequence;      /* of the current increments and of the next checkpoint */
+    int known;         /* the environment has been read */
+    int served;        /* a grain server started this process */
+    uint32_t sequence; /* of the current increments and of the next checkpoint */
     char directory[PATH_MAX];
-    int input_copy;         /* shares standard input's offset, survives fclose(stdin); or -1 */
+    int input_copy; /* shares standard input's offset, survives fclose(stdin); or -1 */
     dev_t input_device;
     ino_t input_inode;
-    pid_t pid;              /* the process that may take checkpoints */
-    int usage_told;         /* checkpoints record the following CPU time instead of this process's */
+    pid_t pid;      /* the process that may take checkpoints */
+    int usage_told; /* checkpoints record the following CPU time instead of this process's */
     long long user_us, system_us;
 };
 extern struct dcs_grain_run dcs_grain_run;

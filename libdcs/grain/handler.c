@@ -54,8 +54,7 @@ static void check_output_at_exit(void)
 static void remember_input(void)
 {
     struct stat status;
-    if (fstat(STDIN_FILENO, &status) != 0)
-        return;
+    if (fstat(STDIN_FILENO, &status) != 0) return;
     dcs_grain_run.input_device = status.st_dev;
     dcs_grain_run.input_inode = status.st_ino;
     dcs_grain_run.input_copy = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 10);
@@ -66,8 +65,7 @@ void dcs_grain_read_environment(void)
     struct dcs_grain_run *run = &dcs_grain_run;
     const char *directory = getenv("DCS_GRAIN_DIR");
     const char *sequence = getenv("DCS_GRAIN_SEQUENCE");
-    if (directory == NULL || sequence == NULL)
-        return;
+    if (directory == NULL || sequence == NULL) return;
     char *end = NULL;
     errno = 0;
     unsigned long long number = strtoull(sequence, &end, 10);
@@ -83,35 +81,29 @@ void dcs_grain_read_environment(void)
 
 void dcs_grain_begin(void)
 {
-    if (dcs_grain_run.known)
-        return;
+    if (dcs_grain_run.known) return;
     dcs_grain_run.known = 1;
     /* Only the process that the server started may redirect the grain's output. A helper program of
      * a grain inherits the environment, but its standard streams may be anything. */
-    if (getsid(0) != getpid())
-        return;
+    if (getsid(0) != getpid()) return;
     dcs_grain_read_environment();
-    if (dcs_grain_run.served)
-        remember_input();
+    if (dcs_grain_run.served) remember_input();
 }
 
 void d_handler(void)
 {
     static int installed = 0;
-    if (installed)
-        return;
+    if (installed) return;
     installed = 1;
     atexit(check_output_at_exit);
     dcs_grain_begin();
-    if (!dcs_grain_run.served)
-        return;
+    if (!dcs_grain_run.served) return;
     install(SIGUSR1, catch_checkpoint);
     install(SIGUSR2, catch_thrash);
     /* Last: after it the server may send signals. */
     int directory = dcs_grain_open_directory();
     int fd = openat(directory, "announce", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0 || close(fd) != 0)
-        dcs_grain_fail_write("announce");
+    if (fd < 0 || close(fd) != 0) dcs_grain_fail_write("announce");
     close(directory);
 }
 
@@ -122,16 +114,14 @@ void d_ghandler(void)
 
 int d_time_to_ckpt(void)
 {
-    if (!checkpoint_flag)
-        return 0;
+    if (!checkpoint_flag) return 0;
     checkpoint_flag = 0;
     return 1;
 }
 
 int d_thrashing(void)
 {
-    if (!thrash_flag)
-        return 0;
+    if (!thrash_flag) return 0;
     thrash_flag = 0;
     return 1;
 }

@@ -29,8 +29,7 @@ _Noreturn void dcs_grain_fail_misuse(const char *what)
 
 int dcs_grain_out_of_the_way(int fd)
 {
-    if (fd < 0 || fd > STDERR_FILENO)
-        return fd;
+    if (fd < 0 || fd > STDERR_FILENO) return fd;
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 10);
     int error = errno;
     close(fd);
@@ -42,8 +41,7 @@ int dcs_grain_open_directory(void)
 {
     /* Opened each time, because a program may close descriptors that it does not know. */
     int fd = dcs_grain_out_of_the_way(open(dcs_grain_run.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (fd < 0)
-        dcs_grain_fail_write(dcs_grain_run.directory);
+    if (fd < 0) dcs_grain_fail_write(dcs_grain_run.directory);
     return fd;
 }
 
@@ -53,15 +51,13 @@ void dcs_grain_flush(FILE *stream, const char *what)
     int lost_before = ferror(stream);
     errno = 0;
     if (fflush(stream) != 0 || lost_before) {
-        if (errno == 0)
-            errno = EIO;
+        if (errno == 0) errno = EIO;
         dcs_grain_fail_write(what);
     }
     /* Network file systems report a full disk when a descriptor is closed. A descriptor that is not open
      * had no data to lose, or fflush would have failed. */
     int copy = fcntl(fileno(stream), F_DUPFD_CLOEXEC, 10);
-    if (copy >= 0 && close(copy) != 0)
-        dcs_grain_fail_write(what);
+    if (copy >= 0 && close(copy) != 0) dcs_grain_fail_write(what);
 }
 
 static void move_descriptor(int directory, const char *stem, uint32_t sequence, int descriptor)
@@ -71,12 +67,10 @@ static void move_descriptor(int directory, const char *stem, uint32_t sequence, 
     /* A sequence number belongs to one run: if the file exists, another process wrote it, and
      * it must be neither extended nor truncated. */
     int fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
-    if (fd < 0)
-        dcs_grain_fail_write(name);
+    if (fd < 0) dcs_grain_fail_write(name);
     if (fd == descriptor) {
         /* The program had closed it; only clears the flag. */
-        if (fcntl(fd, F_SETFD, 0) != 0)
-            dcs_grain_fail_write(name);
+        if (fcntl(fd, F_SETFD, 0) != 0) dcs_grain_fail_write(name);
         return;
     }
     if (dup2(fd, descriptor) < 0) /* dup2 leaves close-on-exec off: children inherit it */

@@ -121,8 +121,7 @@ struct d_pool_options {
     int reserved;          /* 0 */
 };
 void d_pool_options_init_sized(struct d_pool_options *options, size_t struct_size);
-static inline void d_pool_options_init(struct d_pool_options *options)
-{
+static inline void d_pool_options_init(struct d_pool_options *options) {
     d_pool_options_init_sized(options, sizeof *options);
 }
 
@@ -195,41 +194,38 @@ struct d_file {
 /* A grain to submit. Call d_grain_init first; after it, only gargv must be set. */
 struct d_grain {
     size_t struct_size;
-    char *const *gargv;     /* ends in NULL. gargv[0]: the path of the executable; its last component becomes argv[0] */
-    const void *input;      /* standard input: input_length bytes, at most 16 MiB, any bytes */
-    size_t input_length;    /* must be set with input, which need not end in NUL; 0: the input is empty */
-    char *const *genvv;     /* the environment, NAME=value, ends in NULL; NULL: none */
-    unsigned host_class;    /* mask of host classes, see d_host_class; 0: any */
-    int thrash;             /* expected memory in half megabytes */
-    int urgent;             /* not 0: to the front of the queue */
-    int notice;             /* minutes of warning before a checkpoint */
-    int attempts;           /* runs until a failure is a result, 1 to 255; default 3 */
+    char *const *gargv;  /* ends in NULL. gargv[0]: the path of the executable; its last component becomes argv[0] */
+    const void *input;   /* standard input: input_length bytes, at most 16 MiB, any bytes */
+    size_t input_length; /* must be set with input, which need not end in NUL; 0: the input is empty */
+    char *const *genvv;  /* the environment, NAME=value, ends in NULL; NULL: none */
+    unsigned host_class; /* mask of host classes, see d_host_class; 0: any */
+    int thrash;          /* expected memory in half megabytes */
+    int urgent;          /* not 0: to the front of the queue */
+    int notice;          /* minutes of warning before a checkpoint */
+    int attempts;        /* runs until a failure is a result, 1 to 255; default 3 */
     /* 0: not specified. Not negative. Like all fields except the label they count for idempotence. */
-    int cores;              /* that it keeps busy; 0 counts as 1 */
-    int memory_mb;          /* megabytes that must be free in addition to running grains' demands, and that it
+    int cores;             /* that it keeps busy; 0 counts as 1 */
+    int memory_mb;         /* megabytes that must be free in addition to running grains' demands, and that it
                              * may use: a run that uses more is killed (SIGKILL) and has failed; d_explain names it */
-    int wall_s;             /* seconds that one run may take; a longer one is ended (SIGXCPU) and has failed */
-    const char *directory;  /* working directory on the host, an absolute path; NULL: a private one */
-    const char *label;      /* for display; does not count for idempotence */
+    int wall_s;            /* seconds that one run may take; a longer one is ended (SIGXCPU) and has failed */
+    const char *directory; /* working directory on the host, an absolute path; NULL: a private one */
+    const char *label;     /* for display; does not count for idempotence */
     /* Files and outputs need a private working directory. Their names and contents count for idempotence,
      * their paths on this host do not. */
-    const struct d_file *files;    /* are in the working directory at each start of the grain */
+    const struct d_file *files; /* are in the working directory at each start of the grain */
     size_t file_count;
     const struct d_file *programs; /* the executable for gargv[0], one for each binary class; hosts of other classes
                                     * do not get the grain. None: the program installed on the host */
     size_t program_count;
-    const char *const *outputs;    /* names of files that it makes and that are returned with its result; ends in
+    const char *const *outputs; /* names of files that it makes and that are returned with its result; ends in
                                     * NULL; may be NULL. See d_grain_file */
     /* Standard input instead of `input`, at most 1 GiB: from a file, or from a descriptor to its end. */
     const char *input_path;
-    int input_fd;                  /* -1 (the default): none; 0 is this program's standard input */
-    int reserved;                  /* 0 */
+    int input_fd; /* -1 (the default): none; 0 is this program's standard input */
+    int reserved; /* 0 */
 };
 void d_grain_init_sized(struct d_grain *grain, size_t struct_size);
-static inline void d_grain_init(struct d_grain *grain)
-{
-    d_grain_init_sized(grain, sizeof *grain);
-}
+static inline void d_grain_init(struct d_grain *grain) { d_grain_init_sized(grain, sizeof *grain); }
 
 /* Submits a grain; durable when it returns D_OK, the files too. grain_num: 0 to 2147483647. After d_resume_ses an
  * identical call is a null operation, a different one D_E_GRAIN_DIFFERS; otherwise D_E_GRAIN_EXISTS.
@@ -244,11 +240,10 @@ int d_pool_gexec_grain(struct d_pool *pool, int session_num, int grain_num, cons
 struct d_grain_order {
     size_t struct_size;
     int grain_num;
-    int reserved;           /* 0 */
+    int reserved; /* 0 */
     struct d_grain grain;
 };
-static inline void d_grain_order_init(struct d_grain_order *order, int grain_num)
-{
+static inline void d_grain_order_init(struct d_grain_order *order, int grain_num) {
     order->struct_size = sizeof *order;
     order->grain_num = grain_num;
     order->reserved = 0;
@@ -274,13 +269,13 @@ int d_pool_gexec_many(struct d_pool *pool, int session_num, const struct d_grain
 struct d_result {
     size_t struct_size;
     int grain_num;
-    int completed;          /* results in the session so far */
-    int sent;               /* results returned so far; sent - 1 is this one's place in the order of finishing */
-    int termsig, retcode;   /* signal that ended it, or 0; exit code */
+    int completed;        /* results in the session so far */
+    int sent;             /* results returned so far; sent - 1 is this one's place in the order of finishing */
+    int termsig, retcode; /* signal that ended it, or 0; exit code */
     int reserved;
-    struct rusage rusage;   /* of all its runs */
-    size_t outlen, errlen;  /* complete lengths */
-    char *output, *error;   /* NUL-terminated, the first 20 KiB */
+    struct rusage rusage;  /* of all its runs */
+    size_t outlen, errlen; /* complete lengths */
+    char *output, *error;  /* NUL-terminated, the first 20 KiB */
 };
 static inline void d_result_init(struct d_result *results, size_t count) /* of one, or an array */
 {
@@ -324,19 +319,18 @@ int d_pool_gkill(struct d_pool *pool, int session_num, int grain_num);
 
 /* d_gexec_grain with the parameters of the 1990 paper, for the default pool. input_str: NUL-terminated; NULL: none.
  * Errors: as d_gexec_grain, but for D_E_NOT_FOUND. */
-int d_gexec(int session_num, int grain_num, char *const gargv[], char *const genvv[],
-            const char *input_str, unsigned host_class, int thrash, int urgent, int notice);
+int d_gexec(int session_num, int grain_num, char *const gargv[], char *const genvv[], const char *input_str,
+            unsigned host_class, int thrash, int urgent, int notice);
 
 /* d_gwait_result with the parameters of the 1990 paper, for the default pool. Every pointer may be NULL.
  * Errors: as d_gwait_result. */
-int d_gwait(int block, int session_num, int *grain_num, int *completed, int *sent, int *termsig,
-            int *retcode, struct rusage *rusage, size_t *outlen, char **output, size_t *errlen,
-            char **error);
+int d_gwait(int block, int session_num, int *grain_num, int *completed, int *sent, int *termsig, int *retcode,
+            struct rusage *rusage, size_t *outlen, char **output, size_t *errlen, char **error);
 
 /* d_pool_gwait_streams with the parameters of the 1990 paper, for the default pool.
  * Errors: as d_gwait_result. */
-int d_gwait_streams(int block, int session_num, int *grain_num, int *completed, int *sent,
-                    int *termsig, int *retcode, struct rusage *rusage, FILE **output, FILE **error);
+int d_gwait_streams(int block, int session_num, int *grain_num, int *completed, int *sent, int *termsig, int *retcode,
+                    struct rusage *rusage, FILE **output, FILE **error);
 
 #ifdef __cplusplus
 }

@@ -47,12 +47,15 @@ namespace dcs {
 class error : public std::runtime_error {
 public:
     error(int code, std::string text, std::size_t taken = 0, std::size_t refused = 0)
-        : std::runtime_error(text + " (" + d_strerror(code) + ")"), code_(code), text_(std::move(text)), taken_(taken),
+        : std::runtime_error(text + " (" + d_strerror(code) + ")"),
+          code_(code),
+          text_(std::move(text)),
+          taken_(taken),
           refused_(refused) {}
-    int code() const noexcept { return code_; }                           // D_E_...
-    const char *name() const noexcept { return d_errorname(code_); }      // "D_E_..."
-    const std::string &text() const noexcept { return text_; }            // what happened
-    const char *hint() const noexcept { return d_strerror(code_); }       // what to do
+    int code() const noexcept { return code_; }                       // D_E_...
+    const char *name() const noexcept { return d_errorname(code_); }  // "D_E_..."
+    const std::string &text() const noexcept { return text_; }        // what happened
+    const char *hint() const noexcept { return d_strerror(code_); }   // what to do
     std::size_t taken() const noexcept { return taken_; }
     std::size_t refused() const noexcept { return refused_; }
 
@@ -72,8 +75,8 @@ inline const char *text_or_null(const std::string &text) { return text.empty() ?
 
 // See d_pool_options.
 struct pool_options {
-    std::string directory = {};          // empty: from the environment
-    double patience_s = -1;              // negative: from the environment
+    std::string directory = {};  // empty: from the environment
+    double patience_s = -1;      // negative: from the environment
     int auth_fd = -1;
 };
 
@@ -83,7 +86,7 @@ class answer;
 // An open pool. Copies share it; it is closed when the last copy and the last of its sessions and results ends.
 class pool {
 public:
-    pool() noexcept = default;           // the default pool: the environment names it
+    pool() noexcept = default;  // the default pool: the environment names it
     explicit pool(const pool_options &options) {
         d_pool_options c;
         d_pool_options_init(&c);
@@ -125,31 +128,31 @@ inline std::string read_all(std::FILE *file) {
 
 // A file of a grain; see d_file.
 struct file {
-    std::string name = {};          // below the working directory; empty for programs
+    std::string name = {};  // below the working directory; empty for programs
     std::string path = {};
     std::string binary_class = {};  // programs: for hosts of this class; empty: for all
     bool executable = false;
 };
 
 // A grain's demands of the pool and its hosts: type, name and default, in the order of d_grain.
-#define DCS_CXX_DEMANDS(field) \
+#define DCS_CXX_DEMANDS(field)                                                                            \
     field(unsigned, host_class, 0) field(int, thrash, 0) field(bool, urgent, false) field(int, notice, 0) \
-    field(int, attempts, 3) field(int, cores, 0) field(int, memory_mb, 0) field(int, wall_s, 0)
+        field(int, attempts, 3) field(int, cores, 0) field(int, memory_mb, 0) field(int, wall_s, 0)
 
 // A grain to submit; see d_grain.
 struct grain {
     std::vector<std::string> argv = {};
-    std::string input = {};              // may hold any byte
-    std::vector<std::string> env = {};   // "NAME=value"
+    std::string input = {};             // may hold any byte
+    std::vector<std::string> env = {};  // "NAME=value"
 #define DCS_CXX_FIELD(type, name, unless_said) type name = unless_said;
     DCS_CXX_DEMANDS(DCS_CXX_FIELD)
 #undef DCS_CXX_FIELD
-    std::string directory = {};          // absolute; empty: a private one
+    std::string directory = {};  // absolute; empty: a private one
     std::string label = {};
     std::vector<file> files = {}, programs = {};
     std::vector<std::string> outputs = {};
-    std::string input_path = {};         // instead of input
-    int input_fd = -1;                   // likewise, to its end
+    std::string input_path = {};  // instead of input
+    int input_fd = -1;            // likewise, to its end
 };
 
 struct order {
@@ -160,8 +163,8 @@ struct order {
 // The result of a grain; it owns its strings.
 struct result {
     int session = 0, grain = 0;
-    int index = 0;                       // in the order of finishing, from 0
-    int completed = 0;                   // results in the session so far
+    int index = 0;      // in the order of finishing, from 0
+    int completed = 0;  // results in the session so far
     int signal = 0, code = 0;
     struct rusage usage = {};
     std::string output = {}, error = {};  // the first 20 KiB
@@ -234,11 +237,18 @@ private:
 
 inline result result_of(const pool &where, int session, const d_result &row) {
     constexpr std::size_t most = 20 * 1024;
-    return {.session = session, .grain = row.grain_num, .index = row.sent - 1, .completed = row.completed,
-            .signal = row.termsig, .code = row.retcode, .usage = row.rusage,
+    return {.session = session,
+            .grain = row.grain_num,
+            .index = row.sent - 1,
+            .completed = row.completed,
+            .signal = row.termsig,
+            .code = row.retcode,
+            .usage = row.rusage,
             .output = std::string(row.output, std::min(row.outlen, most)),
             .error = std::string(row.error, std::min(row.errlen, most)),
-            .output_length = row.outlen, .error_length = row.errlen, .where = where};
+            .output_length = row.outlen,
+            .error_length = row.errlen,
+            .where = where};
 }
 
 // The name by which the scheduler knows this user.
@@ -260,11 +270,11 @@ class answer {
 public:
     explicit answer(d_info *info) noexcept : info_(info) {}
     const d_info *operator->() const noexcept { return info_.get(); }
-    std::span<const d_host_row> hosts() const & noexcept { return {info_->hosts, info_->host_count}; }
+    std::span<const d_host_row> hosts() const &noexcept { return {info_->hosts, info_->host_count}; }
     std::span<const d_host_row> hosts() const && = delete;
-    std::span<const d_session_row> sessions() const & noexcept { return {info_->sessions, info_->session_count}; }
+    std::span<const d_session_row> sessions() const &noexcept { return {info_->sessions, info_->session_count}; }
     std::span<const d_session_row> sessions() const && = delete;
-    std::span<const d_grain_row> grains() const & noexcept { return {info_->grains, info_->grain_count}; }
+    std::span<const d_grain_row> grains() const &noexcept { return {info_->grains, info_->grain_count}; }
     std::span<const d_grain_row> grains() const && = delete;
 
 private:
@@ -335,8 +345,12 @@ public:
     }
     static session resume(const std::string &ident, bool sent_reset = true) { return pool().resume(ident, sent_reset); }
     session(session &&from) noexcept
-        : where_(from.where_), number_(std::exchange(from.number_, 0)), open_(std::exchange(from.open_, false)), unwinding_(from.unwinding_),
-          ready_(std::move(from.ready_)), next_(from.next_) {}
+        : where_(from.where_),
+          number_(std::exchange(from.number_, 0)),
+          open_(std::exchange(from.open_, false)),
+          unwinding_(from.unwinding_),
+          ready_(std::move(from.ready_)),
+          next_(from.next_) {}
     session(const session &) = delete;
     session &operator=(session &&) = delete;
     ~session() {
@@ -391,8 +405,8 @@ private:
             std::vector<d_result> rows(static_cast<std::size_t>(std::clamp(batch, 1, 1024)));
             d_result_init(rows.data(), rows.size());
             int count = 0;
-            const int code = d_pool_gwait_many(where_.handle(), block, number_, static_cast<int>(rows.size()), rows.data(),
-                                               &count);
+            const int code =
+                d_pool_gwait_many(where_.handle(), block, number_, static_cast<int>(rows.size()), rows.data(), &count);
             if (code == D_E_NOTHING_LEFT || (block == D_NO_BLOCK && code == D_E_NOTHING_YET)) return false;
             if (code != D_OK) {
                 const error failed(code, d_errortext());  // before another call forgets the text

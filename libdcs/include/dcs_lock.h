@@ -61,9 +61,9 @@ const char *d_lock_errortext(void);         /* this thread's last denial or erro
 /* Limits are in nanoseconds; these values have a special meaning. */
 #define D_LOCK_SECOND INT64_C(1000000000)
 #define D_LOCK_MINUTE (60 * D_LOCK_SECOND)
-#define D_LOCK_AUTO INT64_C(-1)     /* learned from the runs and denials of this atom (section Conclusions) */
-#define D_LOCK_NEVER INT64_MAX      /* expireafter: a holder is never ended. ifelapsed: one run only */
-#define D_LOCK_FOREVER INT64_MAX    /* wait: no time limit */
+#define D_LOCK_AUTO INT64_C(-1)  /* learned from the runs and denials of this atom (section Conclusions) */
+#define D_LOCK_NEVER INT64_MAX   /* expireafter: a holder is never ended. ifelapsed: one run only */
+#define D_LOCK_FOREVER INT64_MAX /* wait: no time limit */
 
 /* --- the paper's calls (section Implementation, Figure 3) ------------------------------------------
  *
@@ -83,8 +83,7 @@ const char *d_lock_errortext(void);         /* this thread's last denial or erro
  * CONT, INT, TERM and KILL with pauses of seconds in between, and the request is granted. */
 #define D_LOCK_NEVER_MINUTES INT64_C(150000000)
 #ifndef DCS_NO_PAPER_NAMES
-int GetLock(const char *operator_, const char *operand, long ifelapsed, long expireafter, const char *host,
-            time_t now);
+int GetLock(const char *operator_, const char *operand, long ifelapsed, long expireafter, const char *host, time_t now);
 
 /* Releases the lock of this thread's latest GetLock that is not yet released; calls of GetLock may be nested.
  * D_LOCK_FAILED: there is no such lock. A program that ends without this call is recorded as crashed. */
@@ -100,24 +99,24 @@ typedef struct d_lock d_lock;
 struct d_lock_request {
     size_t struct_size;
     const char *operator_, *operand, *host; /* operand and host may be NULL */
-    const char *path;       /* not NULL: use this file, created if missing, as the lock; the path must contain a '/'.
+    const char *path;     /* not NULL: use this file, created if missing, as the lock; the path must contain a '/'.
                              * A file that is not a lock file is locked but never written, so limits and queue are
                              * refused for it */
-    int64_t if_elapsed;     /* default 0: no minimum time between runs */
-    int64_t expire_after;   /* default D_LOCK_NEVER */
-    int64_t expire_max;     /* with D_LOCK_AUTO: upper bound of the learned limit; 0: one day */
-    int64_t interval;       /* with D_LOCK_AUTO: scheduling interval of the task; 0: not known */
-    int64_t now;            /* start of the pass in nanoseconds since 1970; 0: the current time */
-    int64_t wait;           /* how long to wait for a busy atom; default 0; D_LOCK_FOREVER. D_LOCK_TOO_SOON is returned
+    int64_t if_elapsed;   /* default 0: no minimum time between runs */
+    int64_t expire_after; /* default D_LOCK_NEVER */
+    int64_t expire_max;   /* with D_LOCK_AUTO: upper bound of the learned limit; 0: one day */
+    int64_t interval;     /* with D_LOCK_AUTO: scheduling interval of the task; 0: not known */
+    int64_t now;          /* start of the pass in nanoseconds since 1970; 0: the current time */
+    int64_t wait;         /* how long to wait for a busy atom; default 0; D_LOCK_FOREVER. D_LOCK_TOO_SOON is returned
                              * without waiting */
-    int64_t grace[3];       /* pauses after INT, TERM and KILL; default 2, 5 and 10 s */
-    int max_kills;          /* holders ended in a row within an hour before D_LOCK_GIVING_UP; default 3 */
-    int since_start;        /* not 0: elapsed time counts from the start of the last run, else from its end */
-    int queue;              /* not 0: wait in order of arrival; only the first in the queue ends an expired holder */
-    int shared;             /* not 0: a shared lock. It is not recorded as a run, and the request ends no holder */
-    int instances;          /* not 0: limit on the holders of atoms of this operator on this host at a time (section
+    int64_t grace[3];     /* pauses after INT, TERM and KILL; default 2, 5 and 10 s */
+    int max_kills;        /* holders ended in a row within an hour before D_LOCK_GIVING_UP; default 3 */
+    int since_start;      /* not 0: elapsed time counts from the start of the last run, else from its end */
+    int queue;            /* not 0: wait in order of arrival; only the first in the queue ends an expired holder */
+    int shared;           /* not 0: a shared lock. It is not recorded as a run, and the request ends no holder */
+    int instances;        /* not 0: limit on the holders of atoms of this operator on this host at a time (section
                              * Adaptive Locks In cfengine). The slot and the atom are granted both or not at all */
-    int literal;            /* not 0: the paper's own arithmetic, in whole minutes. For comparison only */
+    int literal;          /* not 0: the paper's own arithmetic, in whole minutes. For comparison only */
 };
 void d_lock_init_sized(struct d_lock_request *request, size_t struct_size);
 static inline void d_lock_init(struct d_lock_request *request) /* sets the defaults; must be called first */
@@ -125,25 +124,24 @@ static inline void d_lock_init(struct d_lock_request *request) /* sets the defau
     d_lock_init_sized(request, sizeof *request);
 }
 
-struct d_lock_answer {      /* initialised by d_lock_answer_init */
+struct d_lock_answer { /* initialised by d_lock_answer_init */
     size_t struct_size;
-    int reason;             /* as returned */
-    int took_over;          /* granted by ending an expired holder */
-    int after_crash;        /* the previous holder ended without releasing the lock */
-    int clock_stepped;      /* the last run is dated in the future, so it was ignored */
-    int done_since;         /* D_LOCK_TOO_SOON: the atom was run since the start of this pass */
-    uint64_t token;         /* fencing token of a granted lock: increases with each grant of the atom. Pass it on with
+    int reason;         /* as returned */
+    int took_over;      /* granted by ending an expired holder */
+    int after_crash;    /* the previous holder ended without releasing the lock */
+    int clock_stepped;  /* the last run is dated in the future, so it was ignored */
+    int done_since;     /* D_LOCK_TOO_SOON: the atom was run since the start of this pass */
+    uint64_t token;     /* fencing token of a granted lock: increases with each grant of the atom. Pass it on with
                              * the work, and let the resource reject a token lower than the highest it has seen */
-    int64_t elapsed;        /* since the last run; -1: there was none */
-    int64_t age;            /* of the holder's run */
-    int64_t again_in;       /* time until the request would be granted or the holder expires; D_LOCK_NEVER: no limit */
-    int64_t soft, hard;     /* granted: expireafter in force; `hard` is for a supervised holder that makes progress */
-    pid_t holder;           /* the present or the last holder; 0: not known */
+    int64_t elapsed;    /* since the last run; -1: there was none */
+    int64_t age;        /* of the holder's run */
+    int64_t again_in;   /* time until the request would be granted or the holder expires; D_LOCK_NEVER: no limit */
+    int64_t soft, hard; /* granted: expireafter in force; `hard` is for a supervised holder that makes progress */
+    pid_t holder;       /* the present or the last holder; 0: not known */
     uid_t holder_uid;
     char holder_host[64], holder_command[64];
 };
-static inline void d_lock_answer_init(struct d_lock_answer *answer)
-{
+static inline void d_lock_answer_init(struct d_lock_answer *answer) {
     memset(answer, 0, sizeof *answer);
     answer->struct_size = sizeof *answer;
 }
@@ -164,19 +162,18 @@ uint64_t d_lock_token(const d_lock *lock);
 
 /* Reports the holder of an atom and its last run. Takes no lock and creates no file. Returns D_LOCK_GRANTED or
  * D_LOCK_FAILED. */
-struct d_lock_state {       /* initialised by d_lock_state_init */
+struct d_lock_state { /* initialised by d_lock_state_init */
     size_t struct_size;
     int exists, held, shared;
-    int waiting;            /* number of waiters in the queue */
+    int waiting; /* number of waiters in the queue */
     uint64_t token;
-    pid_t holder;           /* of the present or the last run */
+    pid_t holder; /* of the present or the last run */
     uid_t holder_uid;
     char holder_host[64], holder_command[64];
     char outcome[16];       /* "running", "done", "failed", "expired", "crashed", "lost", "none" */
     int64_t started, ended; /* nanoseconds since 1970; ended: of the last run that ended; 0: never */
 };
-static inline void d_lock_state_init(struct d_lock_state *state)
-{
+static inline void d_lock_state_init(struct d_lock_state *state) {
     memset(state, 0, sizeof *state);
     state->struct_size = sizeof *state;
 }
@@ -197,16 +194,16 @@ int d_lock_leave(d_lock *lock);
 typedef struct d_slots d_slots;
 int d_slot_take(const char *const names[], const int limits[], size_t count, int64_t wait, const char *note,
                 d_slots **slots);
-int d_slot_number(const d_slots *slots, size_t which);  /* number of the slot in its limit, from 0; -1: no such slot */
-int d_slot_fd(const d_slots *slots, size_t which);      /* as d_lock_fd */
+int d_slot_number(const d_slots *slots, size_t which); /* number of the slot in its limit, from 0; -1: no such slot */
+int d_slot_fd(const d_slots *slots, size_t which);     /* as d_lock_fd */
 int d_slot_release(d_slots *slots);
 
-struct d_slot_holder {      /* initialised by d_slot_holder_init */
+struct d_slot_holder { /* initialised by d_slot_holder_init */
     size_t struct_size;
     int number;
-    pid_t pid;              /* 0: not known */
+    pid_t pid; /* 0: not known */
     uid_t uid;
-    int64_t since;          /* nanoseconds since 1970 */
+    int64_t since; /* nanoseconds since 1970 */
     char command[64], note[72];
 };
 static inline void d_slot_holder_init(struct d_slot_holder *holders, size_t count) /* of one, or an array */

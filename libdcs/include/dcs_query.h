@@ -19,10 +19,17 @@ struct d_pool; /* as in dcs.h */
 
 /* The kind of a query. */
 enum d_query_type {
-    D_Q_SYSTEM, D_Q_HOSTS, D_Q_SESSIONS,
-    D_Q_GRAINS, D_Q_READY, D_Q_RUNNING, D_Q_FINISHED, D_Q_KILLED, /* grains of a session, by state */
-    D_Q_GRAIN,                                                    /* one, with all fields */
-    D_Q_HOSTS_ACTIVE, D_Q_HOSTS_DELINQUENT                        /* hosts in that state */
+    D_Q_SYSTEM,
+    D_Q_HOSTS,
+    D_Q_SESSIONS,
+    D_Q_GRAINS,
+    D_Q_READY,
+    D_Q_RUNNING,
+    D_Q_FINISHED,
+    D_Q_KILLED, /* grains of a session, by state */
+    D_Q_GRAIN,  /* one, with all fields */
+    D_Q_HOSTS_ACTIVE,
+    D_Q_HOSTS_DELINQUENT /* hosts in that state */
 };
 /* Strings are never NULL, unless stated otherwise. Fields in seconds end in _s; -1: unknown, or never. */
 struct d_host_row {
@@ -30,16 +37,16 @@ struct d_host_row {
     const char *name, *state, *binary_class; /* state: unknown active delinquent dead */
     unsigned host_class;
     int slots, running;
-    int cores, cores_used;                   /* of the host table; demanded by grains that run there */
-    int connected, drained;                  /* drained: no new grain is started there */
-    int blamed_lately;    /* grains that failed there and then finished elsewhere, since one last finished there */
+    int cores, cores_used;  /* of the host table; demanded by grains that run there */
+    int connected, drained; /* drained: no new grain is started there */
+    int blamed_lately;      /* grains that failed there and then finished elsewhere, since one last finished there */
     double last_call_in_s, interval_s, alert_s, limit_s, extended_s, load;
     int64_t free_memory_kb, memory_mb, memory_used_mb;
     const char *settings; /* that d_sethost changed against the host table, "slots=0 ..."; may be empty */
     const char *note;     /* for display: a pending check; may be empty */
     size_t user_count;    /* users who may use it; 0: all users */
     const char *const *users;
-    int64_t blamed;       /* as blamed_lately, in total */
+    int64_t blamed; /* as blamed_lately, in total */
     /* of its grains, since the scheduler's backing store was created */
     int64_t launched, finished, failed, given_back;
     double cpu_s;
@@ -52,7 +59,7 @@ struct d_session_row {
     size_t struct_size;
     const char *user, *ident, *state;
     int session, ready, running, finished, killed, sent; /* its number; numbers of its grains */
-    double saved_cpu_s;   /* of its grains, as in d_grain_row */
+    double saved_cpu_s;                                  /* of its grains, as in d_grain_row */
 };
 struct d_move_row {
     size_t struct_size;
@@ -67,43 +74,43 @@ struct d_file_row {
     size_t struct_size;
     const char *name;
     uint64_t size;
-    const char *digest;   /* SHA-256 in hex; empty: the grain has not ended, or did not make the file */
+    const char *digest; /* SHA-256 in hex; empty: the grain has not ended, or did not make the file */
 };
 struct d_grain_row {
     size_t struct_size;
     const char *user, *state, *host, *label, *message;
     int session, grain, starts, restarts, failures, exit_code, signal, result_index;
     unsigned incarnation, host_class; /* incarnation: the number of its latest lease; starts counts those that ran */
-    double cpu_s, run_cpu_s; /* of all incarnations; of the current or last one */
-    double saved_cpu_s;   /* CPU time that runs saved by starting from a checkpoint */
+    double cpu_s, run_cpu_s;          /* of all incarnations; of the current or last one */
+    double saved_cpu_s;               /* CPU time that runs saved by starting from a checkpoint */
     double last_contact_s, checkpoint_age_s;
     uint64_t out_length, err_length, checkpoint_length;
     int thrash, notice, attempts, cores, memory_mb, wall_s, urgent; /* as submitted */
     int reserved;
     /* D_Q_GRAIN only, as label and message; otherwise NULL and 0 */
-    char **argv;               /* ends in NULL */
-    size_t nogo_count;         /* hosts on which it must not be tried */
+    char **argv;       /* ends in NULL */
+    size_t nogo_count; /* hosts on which it must not be tried */
     const char *const *nogo;
-    size_t move_count;         /* its latest moves between hosts, oldest first */
+    size_t move_count; /* its latest moves between hosts, oldest first */
     const struct d_move_row *moves;
-    size_t file_count;         /* of its outputs */
+    size_t file_count; /* of its outputs */
     const struct d_file_row *files;
     /* resource usage of all its incarnations, as in struct rusage: sums, of max_rss_kb the greatest; in lists too */
     double user_s, system_s;
     int64_t max_rss_kb, minor_faults, major_faults, in_blocks, out_blocks;
     /* D_Q_GRAIN only */
-    const char *class_names;   /* of host_class, as in d_host_row */
-    const char *directory;     /* as submitted; may be empty */
-    char **env;                /* as submitted; ends in NULL, and is NULL if it is empty */
+    const char *class_names; /* of host_class, as in d_host_row */
+    const char *directory;   /* as submitted; may be empty */
+    char **env;              /* as submitted; ends in NULL, and is NULL if it is empty */
 };
 struct d_info {
     size_t struct_size;
-    void *of_library;     /* private to the library */
+    void *of_library; /* private to the library */
     uint64_t epoch, turn;
     int64_t scheduler_pid, up_s, ready, running;
     int hosts_total, hosts_active, sessions_active;
     int reserved;
-    const char *version;  /* the scheduler's */
+    const char *version; /* the scheduler's */
     size_t host_count, session_count, grain_count;
     struct d_host_row *hosts;
     struct d_session_row *sessions;
@@ -111,11 +118,11 @@ struct d_info {
 };
 struct d_reason {
     size_t struct_size;
-    const char *reason;       /* a word, such as other_class; docs/SCHEDULING.md lists them */
-    const char *text, *hint;  /* a sentence each: the cause, and what to do about it (may be empty) */
-    int hosts;                /* number of hosts that it holds for; 0: it concerns the grain itself */
+    const char *reason;      /* a word, such as other_class; docs/SCHEDULING.md lists them */
+    const char *text, *hint; /* a sentence each: the cause, and what to do about it (may be empty) */
+    int hosts;               /* number of hosts that it holds for; 0: it concerns the grain itself */
     int reserved;
-    size_t name_count;        /* of the first of these hosts */
+    size_t name_count; /* of the first of these hosts */
     const char *const *names;
 };
 struct d_explanation {
@@ -132,9 +139,12 @@ struct d_explanation {
 struct d_row_sizes {
     size_t struct_size, info, host_row, session_row, grain_row, move_row, file_row, explanation, reason;
 };
-#define D_ROW_SIZES { sizeof(struct d_row_sizes), sizeof(struct d_info), sizeof(struct d_host_row), \
-    sizeof(struct d_session_row), sizeof(struct d_grain_row), sizeof(struct d_move_row), sizeof(struct d_file_row), \
-    sizeof(struct d_explanation), sizeof(struct d_reason) }
+#define D_ROW_SIZES                                                                                                 \
+    {                                                                                                               \
+        sizeof(struct d_row_sizes), sizeof(struct d_info), sizeof(struct d_host_row), sizeof(struct d_session_row), \
+            sizeof(struct d_grain_row), sizeof(struct d_move_row), sizeof(struct d_file_row),                       \
+            sizeof(struct d_explanation), sizeof(struct d_reason)                                                   \
+    }
 
 /* Queries the scheduler; changes nothing. Needs no d_get_auth. The caller owns *info and releases it
  * by d_query_free (NULL is allowed); NULL after an error. All rows are returned, in ascending order. user NULL:
@@ -145,13 +155,11 @@ struct d_row_sizes {
 int d_pool_query_sized(struct d_pool *pool, const struct d_row_sizes *sizes, int query_type, const char *user,
                        int session_num, int grain_num, struct d_info **info);
 static inline int d_pool_query(struct d_pool *pool, int query_type, const char *user, int session_num, int grain_num,
-                               struct d_info **info)
-{
+                               struct d_info **info) {
     const struct d_row_sizes sizes = D_ROW_SIZES;
     return d_pool_query_sized(pool, &sizes, query_type, user, session_num, grain_num, info);
 }
-static inline int d_query(int query_type, const char *user, int session_num, int grain_num, struct d_info **info)
-{
+static inline int d_query(int query_type, const char *user, int session_num, int grain_num, struct d_info **info) {
     return d_pool_query(NULL, query_type, user, session_num, grain_num, info);
 }
 void d_query_free(struct d_info *info);
@@ -186,13 +194,11 @@ int d_pool_host_class(struct d_pool *pool, const char *names, unsigned *mask);
 int d_pool_explain_sized(struct d_pool *pool, const struct d_row_sizes *sizes, const char *user, int session_num,
                          int grain_num, struct d_explanation **explanation);
 static inline int d_pool_explain(struct d_pool *pool, const char *user, int session_num, int grain_num,
-                                 struct d_explanation **explanation)
-{
+                                 struct d_explanation **explanation) {
     const struct d_row_sizes sizes = D_ROW_SIZES;
     return d_pool_explain_sized(pool, &sizes, user, session_num, grain_num, explanation);
 }
-static inline int d_explain(const char *user, int session_num, int grain_num, struct d_explanation **explanation)
-{
+static inline int d_explain(const char *user, int session_num, int grain_num, struct d_explanation **explanation) {
     return d_pool_explain(NULL, user, session_num, grain_num, explanation);
 }
 void d_explanation_free(struct d_explanation *explanation);
@@ -200,16 +206,15 @@ void d_explanation_free(struct d_explanation *explanation);
 /* Settings for d_sethost. After d_host_change_init no field is set. A negative field (host_class: 0) is not set. */
 struct d_host_change {
     size_t struct_size;
-    int slots;            /* grains at a time. 0 evicts its grains at once, with a checkpoint where possible */
-    unsigned host_class;  /* mask of its classes */
-    double interval_s;    /* seconds between its reports */
+    int slots;           /* grains at a time. 0 evicts its grains at once, with a checkpoint where possible */
+    unsigned host_class; /* mask of its classes */
+    double interval_s;   /* seconds between its reports */
     double alert_s, limit_s, extended_s; /* silence after which it is delinquent; dead; dead although probes answer */
-    int drained;          /* 1: no grain is started there, running ones end by themselves; 0: undrains it */
-    int reset;            /* not 0: first resets all settings to the host table; then the other fields apply */
+    int drained; /* 1: no grain is started there, running ones end by themselves; 0: undrains it */
+    int reset;   /* not 0: first resets all settings to the host table; then the other fields apply */
 };
 void d_host_change_init_sized(struct d_host_change *change, size_t struct_size);
-static inline void d_host_change_init(struct d_host_change *change)
-{
+static inline void d_host_change_init(struct d_host_change *change) {
     d_host_change_init_sized(change, sizeof *change);
 }
 

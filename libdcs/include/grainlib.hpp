@@ -50,8 +50,7 @@ template <class WriteState> void checkpoint(const std::string &message, WriteSta
     const std::string text = state.str();
     flush_streams();
     // Not tellg(), which knows nothing once the end of the input was seen.
-    const std::streamoff consumed =
-        std::cin.rdbuf()->pubseekoff(0, std::ios_base::cur, std::ios_base::in);
+    const std::streamoff consumed = std::cin.rdbuf()->pubseekoff(0, std::ios_base::cur, std::ios_base::in);
     FILE *file = d_opencheck(message.c_str());
     std::fwrite(text.data(), 1, text.size(), file);
     if (consumed >= 0) d_input_offset(consumed);

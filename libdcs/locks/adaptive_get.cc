@@ -47,8 +47,7 @@ HeldAs held_as(const LockFile &file) {
 }
 
 Getting::Getting(const World &world, const LockRequest &request)
-    : world_(world), request_(request), first_(world.now()), clock_(first_),
-      pass_(start_of_pass(request, first_)) {}
+    : world_(world), request_(request), first_(world.now()), clock_(first_), pass_(start_of_pass(request, first_)) {}
 
 Answer Getting::run() {
     while (turn() != Next::ended) {}  // each turn but the last waited, or another requester made progress
@@ -69,8 +68,9 @@ Status Getting::open() {
 Status Getting::check_foreign() const {
     if (file.kind() != FileKind::foreign) return Status::ok();
     if (request_.if_elapsed == 0 && request_.expire_after == no_limit && !request_.queue) return Status::ok();
-    return fail(Code::invalid, file.path() + " is not a DCS lock file, so it cannot store ifelapsed, expireafter or a "
-                                             "queue; use a name, or a path that does not exist yet");
+    return fail(Code::invalid, file.path() +
+                                   " is not a DCS lock file, so it cannot store ifelapsed, expireafter or a "
+                                   "queue; use a name, or a path that does not exist yet");
 }
 
 Getting::Next Getting::turn() {
@@ -121,8 +121,9 @@ Getting::Next Getting::with_lock() {
     if (settled_)
         if (Status s = write_record(file, record); !s) return fail_with(std::move(s));
     return deny(Denied::too_soon, ruling,
-                file.path() + (ruling.done_since ? " was done since this pass started"
-                                                 : " was run " + in_words(ruling.elapsed) + " ago") +
+                file.path() +
+                    (ruling.done_since ? " was done since this pass started"
+                                       : " was run " + in_words(ruling.elapsed) + " ago") +
                     ", by " + described(record.owner, world_) + "; again in " + in_words(ruling.again_in));
 }
 
@@ -289,8 +290,9 @@ Getting::Next Getting::wait_for_unknown() {
     ruling.again_in = no_limit;
     record.owner = Owner{};  // of an earlier run
     return deny(Denied::busy, ruling,
-                file.path() + (shared ? " is held by processes that share it" : " is held by a process that wrote no "
-                                                                                "record"));
+                file.path() + (shared ? " is held by processes that share it"
+                                      : " is held by a process that wrote no "
+                                        "record"));
 }
 
 Getting::Next Getting::wait_until_expiry(const Ruling &ruling) {

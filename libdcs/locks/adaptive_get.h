@@ -36,20 +36,20 @@ private:
     Status open();
     Status check_foreign() const;
     void read();
-    void settle();                       // records the end of a run whose holder died
+    void settle();  // records the end of a run whose holder died
     void learn_limits();
     Asked asked(bool held);
     Next take(const Ruling &ruling);
     Next grant(const Ruling &ruling);
     Next deny(Denied why, const Ruling &ruling, const std::string &text);
     Next fail_with(Status status);
-    bool over() const;                   // the deadline has passed
+    bool over() const;                                 // the deadline has passed
     Deadline at_most(std::int64_t nanoseconds) const;  // the deadline, or sooner
 
     const World &world_;
     const LockRequest &request_;
-    const Moment first_;                 // the clocks at the start of the request
-    Moment clock_;                       // the latest reading of the clocks
+    const Moment first_;  // the clocks at the start of the request
+    Moment clock_;        // the latest reading of the clocks
     Moment pass_;
     std::optional<QueuePlace> place_;
     Answer answer_;

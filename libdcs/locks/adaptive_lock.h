@@ -24,7 +24,7 @@ public:
     std::uint64_t generation() const { return record_.generation; }  // fencing token
     std::uint64_t cookie() const { return record_.owner.cookie; }
     const Owner &owner() const { return record_.owner; }
-    std::int64_t soft() const { return soft_; }   // limits in force for this run
+    std::int64_t soft() const { return soft_; }  // limits in force for this run
     std::int64_t hard() const { return hard_; }
     int fd() const { return file_.fd(); }
     const Place &place() const { return place_; }
@@ -34,7 +34,7 @@ public:
 
     struct End {
         Outcome outcome = Outcome::done;
-        Moment ended;         // all 0: now
+        Moment ended;  // all 0: now
         std::int64_t cpu = -1, io = -1;
         bool progressing = false;
         bool inherited = false;  // copies of the descriptor keep the kernel lock
@@ -58,9 +58,9 @@ private:
 // The state of an atom, read without taking a lock or creating a file.
 struct AtomState {
     bool exists = false, held = false, foreign = false, damaged = false;
-    bool shared = false;          // held by shared holders
+    bool shared = false;  // held by shared holders
     Record record;
-    std::int64_t waiting = 0;     // places in the queue
+    std::int64_t waiting = 0;  // places in the queue
 };
 Result<AtomState> look_at(const World &world, const Place &place);
 

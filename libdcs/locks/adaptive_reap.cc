@@ -31,7 +31,9 @@ public:
     explicit Reaper(const LockFile &file) : file_(file) {}
     Reaper(const Reaper &) = delete;
     Reaper &operator=(const Reaper &) = delete;
-    ~Reaper() { if (file_.is_open()) file_.unlock(reaper_byte, 1); }
+    ~Reaper() {
+        if (file_.is_open()) file_.unlock(reaper_byte, 1);
+    }
 
 private:
     const LockFile &file_;
@@ -88,7 +90,7 @@ Getting::Next Getting::end_holder() {
 Getting::Next Getting::take_over(std::uint64_t generation) {
     const std::int64_t start = boot_clock().ns;
     const std::int64_t end = start + std::max<std::int64_t>(request_.grace.after_kill, second);
-    for (std::int64_t until = start; ; until = std::min(end, boot_clock().ns + second / 10)) {
+    for (std::int64_t until = start;; until = std::min(end, boot_clock().ns + second / 10)) {
         const Result<bool> got = file.hold(false, until == start ? Deadline::none() : Deadline{until});
         if (!got) return fail_with(got.status());
         if (*got) break;
@@ -97,8 +99,10 @@ Getting::Next Getting::take_over(std::uint64_t generation) {
         if (record.generation != generation) return Next::again;
         if (boot_clock().ns >= end)
             return deny(Denied::unkillable, Ruling{Verdict::expired},
-                        described(record.owner, world_) + " was ended, but a process outside its tree has "
-                                                          "inherited " + file.path() + "; lsof shows it");
+                        described(record.owner, world_) +
+                            " was ended, but a process outside its tree has "
+                            "inherited " +
+                            file.path() + "; lsof shows it");
     }
     if (!file.still_named()) return with_lock();
     if (!planted("locks.no_reread")) read();

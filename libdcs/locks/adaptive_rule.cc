@@ -16,9 +16,7 @@ std::int64_t minus(std::int64_t a, std::int64_t b) {
 }
 
 // An unreadable boot id matches no boot.
-bool this_boot(const World &world, const BootId &boot) {
-    return boot == world.boot && boot != BootId{};
-}
+bool this_boot(const World &world, const BootId &boot) { return boot == world.boot && boot != BootId{}; }
 
 // The run that counts for ifelapsed. `comparable`: its boot clock is of the present boot.
 struct Stamp {
@@ -100,10 +98,8 @@ Ruling rule_for_held(const World &world, const Record &record, const Asked &aske
         return ruling;
     }
     Ruling elapsed;
-    if (too_early(last_run(world, record, true, asked), asked, elapsed))
-        ruling.again_in = elapsed.again_in;
-    else
-        ruling.verdict = Verdict::expired;
+    if (too_early(last_run(world, record, true, asked), asked, elapsed)) ruling.again_in = elapsed.again_in;
+    else ruling.verdict = Verdict::expired;
     return ruling;
 }
 

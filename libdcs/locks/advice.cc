@@ -35,9 +35,7 @@ std::string number(double value, const char *format = "%.1f") {
     return text;
 }
 
-std::string counted(std::size_t n, const char *what) {
-    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-}
+std::string counted(std::size_t n, const char *what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
 
 std::string evidence_text(const Learned &learned) {
     if (learned.runs == 0 && learned.killed == 0) return "no run is recorded yet: these are the initial limits\n";
@@ -120,7 +118,8 @@ std::string advice(const std::string &name, const std::vector<Sample> &samples, 
         text += "peaks         " + counted(peaks.runs, "run") + ", one every " + duration_text(peaks.every) +
                 ", took at least " + number(peaks.ratio, "%.0f") +
                 " times as long as any other: give these runs an operand of their own, then the limit of the others "
-                "is " + duration_text(rest.soft) + "\n";
+                "is " +
+                duration_text(rest.soft) + "\n";
     }
     return text + "to use it     dcs_lock -i " + duration_text(learned.if_elapsed) + " -e " +
            duration_text(learned.soft) + " ..., or -i auto -e auto to have the limits follow\n";

@@ -11,10 +11,10 @@ namespace dcs::locks {
 
 // Runs that recur at regular times and take many times as long as the others. One limit cannot fit both kinds.
 struct Peaks {
-    std::size_t runs = 0;     // 0: there are none
-    double ratio = 0;         // the shortest of them over the longest of the others
-    std::int64_t every = 0;   // nanoseconds from one to the next
-    std::vector<Sample> rest; // the samples without them
+    std::size_t runs = 0;      // 0: there are none
+    double ratio = 0;          // the shortest of them over the longest of the others
+    std::int64_t every = 0;    // nanoseconds from one to the next
+    std::vector<Sample> rest;  // the samples without them
 };
 Peaks peaks_of(const std::vector<Sample> &samples);
 

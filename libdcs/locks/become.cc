@@ -125,7 +125,9 @@ RunEnd LockKeeper::watch(const ProcessHandle &command, int requests) {
     ::_exit(0);
 }
 
-struct Pipe { Fd out, in; };
+struct Pipe {
+    Fd out, in;
+};
 
 Pipe open_pipe() {
     int ends[2];

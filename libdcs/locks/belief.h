@@ -15,8 +15,8 @@
 namespace dcs::locks {
 
 struct Belief {
-    Owner owner;                  // the trusted part of the record
-    std::optional<uid_t> only;    // processes of other accounts are not ended; no value: no restriction
+    Owner owner;                // the trusted part of the record
+    std::optional<uid_t> only;  // processes of other accounts are not ended; no value: no restriction
 };
 // `owner` was read from `file` and concerns the lock on `byte`; `caller` is the account that wants to end it.
 // Code::refused: the record is not trusted at all; the text gives the reason and a remedy.

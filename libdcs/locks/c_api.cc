@@ -143,8 +143,7 @@ int refuse(int reason, const std::string &text) {
 Deadline deadline(std::int64_t wait) {
     if (wait <= 0) return Deadline::none();
     std::int64_t end = 0;
-    if (__builtin_add_overflow(boot_clock().ns, wait, &end))
-        return Deadline::never();
+    if (__builtin_add_overflow(boot_clock().ns, wait, &end)) return Deadline::never();
     return Deadline{end};
 }
 
@@ -181,12 +180,12 @@ int GetLock(const char *operator_, const char *operand, long ifelapsed, long exp
     wish.expire_after = c_api::nanoseconds(expireafter);
     wish.now = static_cast<std::int64_t>(now) * D_LOCK_SECOND;
     return guarded([&] {
-        auto lock = std::make_unique<d_lock>();
-        d_lock_answer answer{};
-        if (const int reason = c_api::get(wish, &answer, *lock); reason != D_LOCK_GRANTED) return reason;
-        c_api::stack.locks.push_back(std::move(lock));
-        return static_cast<int>(D_LOCK_GRANTED);
-    }) == D_LOCK_GRANTED;
+               auto lock = std::make_unique<d_lock>();
+               d_lock_answer answer{};
+               if (const int reason = c_api::get(wish, &answer, *lock); reason != D_LOCK_GRANTED) return reason;
+               c_api::stack.locks.push_back(std::move(lock));
+               return static_cast<int>(D_LOCK_GRANTED);
+           }) == D_LOCK_GRANTED;
 }
 
 int ReleaseCurrentLock(void) {

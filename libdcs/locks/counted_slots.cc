@@ -37,11 +37,11 @@ struct Limit {
 using Limits = std::vector<Limit>;
 
 struct Attempt {
-    int busy = -1;                   // index of the limit that is full or has other waiters; -1: granted
+    int busy = -1;  // index of the limit that is full or has other waiters; -1: granted
     bool others_wait = false;
-    bool changed = false;            // a holder died while they were listed: a wait for the listed ones would
-                                     // miss that
-    std::vector<SlotHolder> holders; // of the full limit
+    bool changed = false;             // a holder died while they were listed: a wait for the listed ones would
+                                      // miss that
+    std::vector<SlotHolder> holders;  // of the full limit
 };
 
 Owner this_process(const World &world) {
@@ -142,10 +142,9 @@ Result<Attempt> take_each(Limits &limits, const SlotHolder &holder, unsigned mod
 Status full(const Limit &l, const Attempt &attempt) {
     DCS_REQUIRE(l.wish->limit > 0, "a limit of 0 was refused before");
     std::string text = attempt.others_wait ? "earlier requests are waiting for a slot of " + l.head.path()
-                                           : (l.wish->limit == 1
-                                                  ? "the one slot of " + l.head.path() + " is held"
-                                                  : "all " + std::to_string(l.wish->limit) + " slots of " +
-                                                        l.head.path() + " are held");
+                                           : (l.wish->limit == 1 ? "the one slot of " + l.head.path() + " is held"
+                                                                 : "all " + std::to_string(l.wish->limit) +
+                                                                       " slots of " + l.head.path() + " are held");
     std::size_t named = 0;
     for (const SlotHolder &h : attempt.holders) {
         if (h.owner.process.pid <= 0 || named == named_max) continue;

@@ -13,8 +13,8 @@
 namespace dcs::locks {
 
 struct SlotWish {
-    Place place;   // shard 0; shard k is "PATH.k", and "PATH.bell" wakes waiters
-    int limit = 0; // 0: no slot is permitted
+    Place place;    // shard 0; shard k is "PATH.k", and "PATH.bell" wakes waiters
+    int limit = 0;  // 0: no slot is permitted
 };
 
 // One slot in each of several limits, all or none.
@@ -27,7 +27,7 @@ public:
     Slots() = default;
     Slots(Slots &&other) noexcept;
     Slots &operator=(Slots &&other) noexcept;
-    ~Slots();  // closes: inherited copies of the descriptors keep the slots
+    ~Slots();        // closes: inherited copies of the descriptors keep the slots
     void abandon();  // the same
 
     // Without waiting (Deadline::none) Code::limit names the full limit and its holders. Waiters are served in order of
@@ -37,10 +37,10 @@ public:
     static Result<Slots> take(const World &world, const std::vector<SlotWish> &wishes, const Deadline &until,
                               const std::string &note, unsigned mode = 0600);
     bool held() const { return !taken_.empty(); }
-    std::vector<int> numbers() const;            // in the order of the wishes
-    std::vector<int> lock_fds() const;           // to be inherited
+    std::vector<int> numbers() const;   // in the order of the wishes
+    std::vector<int> lock_fds() const;  // to be inherited
     void set_owner(const World &world, const Owner &owner);
-    void release();   // at once, for all copies of the descriptors; wakes waiters
+    void release();  // at once, for all copies of the descriptors; wakes waiters
 
 private:
     struct Taken {

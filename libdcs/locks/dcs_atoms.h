@@ -10,16 +10,29 @@
 namespace dcs::locks {
 
 enum class DcsAtom : std::uint8_t {
-    scheduler, store, backup, backup_store,
-    grain_server, launcher, pool_work, accounts, slot, map, begin, call_in, collect, sweep, reread,
+    scheduler,
+    store,
+    backup,
+    backup_store,
+    grain_server,
+    launcher,
+    pool_work,
+    accounts,
+    slot,
+    map,
+    begin,
+    call_in,
+    collect,
+    sweep,
+    reread,
 };
 
 enum class KeptBy : std::uint8_t {
-    lock,      // take_dcs_atom()
-    slots,     // counted slots, taken by the launcher
-    bytes,     // a byte of one file for each operand: session_claims.h
-    command,   // dcs_lock, started by dcs_begin
-    process,   // one thread of the process that holds another atom
+    lock,     // take_dcs_atom()
+    slots,    // counted slots, taken by the launcher
+    bytes,    // a byte of one file for each operand: session_claims.h
+    command,  // dcs_lock, started by dcs_begin
+    process,  // one thread of the process that holds another atom
 };
 
 struct DcsAtomRow {
@@ -29,8 +42,8 @@ struct DcsAtomRow {
     const char *operand;  // for each of which it is unique
     const char *file;     // lock file; empty: none
     KeptBy kept_by;
-    DcsAtom within;       // KeptBy::process: the atom of that process; else itself
-    const char *limits;   // ifelapsed and expireafter
+    DcsAtom within;      // KeptBy::process: the atom of that process; else itself
+    const char *limits;  // ifelapsed and expireafter
     const char *why;
 };
 

@@ -54,8 +54,8 @@ bool kill_all(RunTree &tree, std::int64_t grace) {
     const std::int64_t until = after(grace);
     for (;;) {
         kill_leaf(tree.marks().leaf);
-        const FoundProcesses found = strike([&] { return tree.look(); },
-                                   [&](const ProcessStat &p, int number) { tree.signal(p, number); });
+        const FoundProcesses found =
+            strike([&] { return tree.look(); }, [&](const ProcessStat &p, int number) { tree.signal(p, number); });
         if (is_over(found)) return true;
         if (tree.left(false).empty() && !found.unclear) return is_over(tree.look());
         if (!tree.wait_for(found, until)) return is_over(tree.look());
@@ -117,8 +117,7 @@ KillReport end_tree(RunTree &tree, const KillGrace &grace) {
     return report;
 }
 
-KillReport kill_carefully(const World &world, const Owner &owner, const KillGrace &grace,
-                          std::optional<uid_t> only) {
+KillReport kill_carefully(const World &world, const Owner &owner, const KillGrace &grace, std::optional<uid_t> only) {
     if (const std::string where = elsewhere(world, owner); !where.empty() && !planted("locks.kill_elsewhere"))
         return {Killed::elsewhere, 0, where};
     if (owner.process.pid <= 0 && owner.supervisor.pid <= 0 && owner.cookie == 0) return {};
@@ -127,8 +126,7 @@ KillReport kill_carefully(const World &world, const Owner &owner, const KillGrac
     const Result<ProcessHandle> leader = ProcessHandle::open(owner.process),
                                 supervisor = ProcessHandle::open(owner.supervisor);
     for (const auto *handle : {&leader, &supervisor})
-        if (!*handle && handle->status().code != Code::not_found)
-            return {Killed::unkillable, 0, handle->status().text};
+        if (!*handle && handle->status().code != Code::not_found) return {Killed::unkillable, 0, handle->status().text};
     TreeMarks marks;
     marks.leader = owner.process;
     marks.parent = owner.supervisor;

@@ -24,8 +24,8 @@ enum class Killed : std::uint8_t {
 
 struct KillReport {
     Killed result = Killed::gone;
-    int signalled = 0;   // processes that received at least one signal
-    std::string text;    // which process is left and why, for people; empty when gone
+    int signalled = 0;  // processes that received at least one signal
+    std::string text;   // which process is left and why, for people; empty when gone
 };
 
 // Ends `owner`'s tree. A living supervisor is asked first (SIGTERM with the value expire_request; it owns the tree

@@ -46,9 +46,7 @@ void remove_stale(const std::string &directory) {
 
 }  // namespace
 
-std::string leaf_name(std::uint64_t cookie) {
-    return prefix + hex_of_number(cookie);
-}
+std::string leaf_name(std::uint64_t cookie) { return prefix + hex_of_number(cookie); }
 
 std::string make_leaf(std::uint64_t cookie) {
     const std::string directory = own_directory();

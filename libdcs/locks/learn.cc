@@ -8,7 +8,7 @@
 namespace dcs::locks {
 namespace {
 
-constexpr std::size_t window = 100;       // runs that count; older ones may be of another version of the program
+constexpr std::size_t window = 100;  // runs that count; older ones may be of another version of the program
 constexpr std::size_t gaps_that_count = 20;
 constexpr std::size_t gaps_to_trust = 5;  // with fewer gaps the caller's hint is used
 constexpr double hard_over_soft = 4;
@@ -33,8 +33,8 @@ struct Evidence {
     std::vector<std::int64_t> counted;  // runtimes of completed runs, and of runs ended in spite of progress
     std::vector<std::int64_t> done;
     std::int64_t longest = 0;
-    std::size_t killed = 0, active = 0; // active: of the completed ones, those that used CPU or I/O
-    int silent_kills = 0;               // since the last success
+    std::size_t killed = 0, active = 0;  // active: of the completed ones, those that used CPU or I/O
+    int silent_kills = 0;                // since the last success
 };
 
 Evidence evidence_of(const std::vector<Sample> &samples) {

@@ -17,18 +17,18 @@ struct LearnBounds {
 };
 
 struct Learned {
-    std::int64_t soft = 0;        // expireafter for a tree without progress
-    std::int64_t hard = 0;        // expireafter for a tree with progress
+    std::int64_t soft = 0;  // expireafter for a tree without progress
+    std::int64_t hard = 0;  // expireafter for a tree with progress
     std::int64_t if_elapsed = 0;
-    std::size_t runs = 0;         // evidence: completed runs looked at,
-    std::size_t killed = 0;       //   runs that were ended at their limit,
-    std::int64_t longest = 0;     //   the longest run that counts,
-    std::int64_t interval = 0;    //   median gap between requests that came alone; 0: not known
-    double false_kills = 0;       // predicted, per thousand good runs
+    std::size_t runs = 0;            // evidence: completed runs looked at,
+    std::size_t killed = 0;          //   runs that were ended at their limit,
+    std::int64_t longest = 0;        //   the longest run that counts,
+    std::int64_t interval = 0;       //   median gap between requests that came alone; 0: not known
+    double false_kills = 0;          // predicted, per thousand good runs
     std::uint32_t burst_factor = 1;  // the factor for a burst of refusals that if_elapsed includes
-    bool starving = false;        // repeatedly ended at its limit without ever completing
-    bool spammed = false;         // more than ten refusals within one ifelapsed
-    std::string spammer;          // the most frequent requester: "uid 1000, command, parent 4711"
+    bool starving = false;           // repeatedly ended at its limit without ever completing
+    bool spammed = false;            // more than ten refusals within one ifelapsed
+    std::string spammer;             // the most frequent requester: "uid 1000, command, parent 4711"
 };
 
 // `interval_hint`: the scheduling interval if the caller knows it (0: not known), used for the first runs.

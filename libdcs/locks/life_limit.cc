@@ -14,15 +14,14 @@ namespace dcs::locks {
 namespace {
 
 // A process that wakes up now and then only to poll does not make progress.
-constexpr std::int64_t cpu_share = 100;            // one part in a hundred of one processor
+constexpr std::int64_t cpu_share = 100;  // one part in a hundred of one processor
 constexpr std::int64_t io_bytes_per_second = 1024;
 constexpr std::size_t io_text_max = 4096;
 
 std::int64_t number_after(std::string_view text, std::string_view word) {
     const std::size_t at = text.find(word);
     std::int64_t value = 0;
-    if (at != std::string_view::npos)
-        std::from_chars(text.data() + at + word.size(), text.data() + text.size(), value);
+    if (at != std::string_view::npos) std::from_chars(text.data() + at + word.size(), text.data() + text.size(), value);
     return value;
 }
 
@@ -61,9 +60,9 @@ LifeLimit::LifeLimit(std::int64_t soft, std::int64_t hard)
 bool LifeLimit::over(std::int64_t age, const Usage &usage) {
     if (next_ == no_limit || age < next_ || planted("locks.no_expiry")) return false;
     const std::int64_t passed = std::max<std::int64_t>(1, age - last_age_);
-    progressing_ = usage.wants || usage.cpu - last_.cpu > passed / cpu_share ||
-                   usage.io - last_.io > static_cast<std::int64_t>(static_cast<double>(passed) / second *
-                                                                   io_bytes_per_second);
+    progressing_ =
+        usage.wants || usage.cpu - last_.cpu > passed / cpu_share ||
+        usage.io - last_.io > static_cast<std::int64_t>(static_cast<double>(passed) / second * io_bytes_per_second);
     last_ = usage;
     last_age_ = age;
     if (age >= hard_ || (age >= soft_ && !progressing_)) return true;

@@ -63,21 +63,31 @@ void end_run(const World &world, const LockFile &file, const Place &place, bool 
     if (crashed) ++record.crashes;
     if (ending.outcome == Outcome::expired) count_expiry(record, ending.noticed.wall);
     if (ending.outcome == Outcome::done || ending.outcome == Outcome::failed) record.expired_in_row = 0;
-    const Sample sample{record.started.wall, runtime,        ending.cpu,          ending.io, std::max<std::int64_t>(
-                        ending.waited, 0),   record.expire_after, ending.outcome, ending.progressing};
+    const Sample sample{
+        record.started.wall, runtime,        ending.cpu,        ending.io, std::max<std::int64_t>(ending.waited, 0),
+        record.expire_after, ending.outcome, ending.progressing};
     (void)write_sample(file, record.samples++, sample);  // used for learned limits only: the lock works without it
     if (!log || place.directory.empty()) return;
-    LogLine line{ending.noticed.wall, name_of(place), outcome_name(ending.outcome), record.owner.process.pid,
-                 record.owner.uid, record.generation, runtime, ending.cpu, ending.io, ending.waited,
-                 record.expire_after, ending.text};
+    LogLine line{ending.noticed.wall,
+                 name_of(place),
+                 outcome_name(ending.outcome),
+                 record.owner.process.pid,
+                 record.owner.uid,
+                 record.generation,
+                 runtime,
+                 ending.cpu,
+                 ending.io,
+                 ending.waited,
+                 record.expire_after,
+                 ending.text};
     if (record.expired_in_row >= 3)
         line.text += (line.text.empty() ? "starving: " : "; starving: ") + std::to_string(record.expired_in_row) +
                      " runs in a row reached their limit and none has completed since";
     append_log(place.directory, line);
 }
 
-void log_event(const Place &place, std::int64_t wall, const char *event, const Owner &owner,
-               std::uint64_t generation, std::int64_t limit, const std::string &text) {
+void log_event(const Place &place, std::int64_t wall, const char *event, const Owner &owner, std::uint64_t generation,
+               std::int64_t limit, const std::string &text) {
     if (place.directory.empty()) return;
     LogLine line;
     line.wall = wall;

@@ -10,10 +10,10 @@ namespace dcs::locks {
 
 struct RunEnding {
     Outcome outcome = Outcome::done;
-    Moment noticed;               // when it ended, or when its end was noticed
+    Moment noticed;  // when it ended, or when its end was noticed
     std::int64_t cpu = -1, io = -1, waited = -1;
     bool progressing = false;
-    std::string text;             // for the run log
+    std::string text;  // for the run log
 };
 
 // Ends the run that `record` states to be running. Sets `record` and writes the sample and the log line; the caller
@@ -23,8 +23,8 @@ void end_run(const World &world, const LockFile &file, const Place &place, bool 
              const RunEnding &ending);
 
 // A line of the run log about `owner` (of a run, or of a refused request).
-void log_event(const Place &place, std::int64_t wall, const char *event, const Owner &owner,
-               std::uint64_t generation, std::int64_t limit, const std::string &text);
+void log_event(const Place &place, std::int64_t wall, const char *event, const Owner &owner, std::uint64_t generation,
+               std::int64_t limit, const std::string &text);
 
 // The calling process. Its group and session only if it leads the session: a shell makes a group of each
 // pipeline, and its first member leads processes that do not belong to the run.

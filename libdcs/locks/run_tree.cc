@@ -86,8 +86,8 @@ bool RunTree::hold(const ProcessStat &seen, bool by_mark, std::uint64_t scan_tic
     if (!handle) return false;
     if (seen.start_time + 2 >= scan_tick) {
         ProcessStat now;
-        const bool same = read_stat(seen.pid, now) && now.start_time == seen.start_time &&
-                          now.parent == seen.parent && now.group == seen.group && now.session == seen.session;
+        const bool same = read_stat(seen.pid, now) && now.start_time == seen.start_time && now.parent == seen.parent &&
+                          now.group == seen.group && now.session == seen.session;
         if (!same || (by_mark && !marked(now))) return false;
     }
     if (handle->ended(0)) return false;
@@ -114,8 +114,8 @@ FoundProcesses RunTree::look() {
     const std::set<Key> known = std::exchange(out_of_reach_, {});
     const ProcessTable table;
     if (table.missed() != 0) out_of_reach_ = known;  // not seen is not ended
-    trouble_ = table.missed() == 0 ? Status::ok()
-                                   : fail_errno(Code::io_error, "cannot look at all processes", table.missed());
+    trouble_ =
+        table.missed() == 0 ? Status::ok() : fail_errno(Code::io_error, "cannot look at all processes", table.missed());
     hold_leader();
     if (planted("locks.leader_only")) return still_running();
     const bool group = number_is_ours(table, marks_.group, &ProcessStat::group);

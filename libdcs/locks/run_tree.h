@@ -17,14 +17,14 @@ namespace dcs::locks {
 
 // The marks by which a process belongs to the run.
 struct TreeMarks {
-    ProcessIdentity leader;         // it and all its descendants
-    ProcessIdentity parent;         // all descendants but not the process itself: a supervisor
-    pid_t group = 0, session = 0;   // 0: none. Valid only while a held member has that number
-    std::uint64_t cookie = 0;       // 0: none
-    std::uint64_t not_before = 0;   // start tick: an older process has the cookie of another run
-    std::string leaf;               // control group; empty: none
-    std::optional<uid_t> only;      // processes of other accounts must not be signalled
-    std::set<pid_t> strangers;      // children of `parent` that are older than the run
+    ProcessIdentity leader;        // it and all its descendants
+    ProcessIdentity parent;        // all descendants but not the process itself: a supervisor
+    pid_t group = 0, session = 0;  // 0: none. Valid only while a held member has that number
+    std::uint64_t cookie = 0;      // 0: none
+    std::uint64_t not_before = 0;  // start tick: an older process has the cookie of another run
+    std::string leaf;              // control group; empty: none
+    std::optional<uid_t> only;     // processes of other accounts must not be signalled
+    std::set<pid_t> strangers;     // children of `parent` that are older than the run
 };
 
 inline bool is_over(const FoundProcesses &found) { return found.processes.empty() && !found.unclear; }
@@ -59,7 +59,10 @@ public:
 
 private:
     using Key = std::pair<pid_t, std::uint64_t>;  // pid, start tick
-    struct Member { ProcessStat stat; ProcessHandle handle; };
+    struct Member {
+        ProcessStat stat;
+        ProcessHandle handle;
+    };
     bool running(const Member &member) const { return !member.handle.ended(0); }
     bool number_is_ours(const ProcessTable &table, pid_t number, pid_t ProcessStat::*of) const;
     void hold_leader();

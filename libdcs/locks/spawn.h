@@ -17,8 +17,8 @@ struct SpawnPlan {
     bool own_group = false;                // a process group of its own
     bool die_with_us = false;
     bool hand_on_locks = true;
-    sigset_t mask = {};                    // the caller's before it blocked signals
-    struct sigaction child_action = {};    // the caller's for SIGCHLD
+    sigset_t mask = {};                  // the caller's before it blocked signals
+    struct sigaction child_action = {};  // the caller's for SIGCHLD
 };
 
 // Duplicates the close-on-exec `fds` at high numbers, where exec keeps them. False with errno.
@@ -35,8 +35,8 @@ int status_of_exec(int error);
 
 struct Spawned {
     pid_t pid = -1;
-    int error = 0;             // of exec, or of the system call that failed before it
-    const char *step = "";     // the name of that system call
+    int error = 0;          // of exec, or of the system call that failed before it
+    const char *step = "";  // the name of that system call
     bool in_leaf = false;
 };
 // Returns after the command has been executed, or could not be.

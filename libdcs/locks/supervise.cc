@@ -37,9 +37,7 @@ bool has_children() {
     return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-bool has_terminal() {
-    return static_cast<bool>(Fd(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)));
-}
+bool has_terminal() { return static_cast<bool>(Fd(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK))); }
 
 class Run {
 public:

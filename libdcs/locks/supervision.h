@@ -19,8 +19,8 @@ enum class Keep : std::uint8_t {
 };
 
 struct RunEnd {
-    bool started = false;      // false: the command could not be executed; `status` is 126 or 127; 125: an error of DCS
-    int status = 0;            // exit status: the command's own, 128 + signal, 124 when it was ended at its limit
+    bool started = false;  // false: the command could not be executed; `status` is 126 or 127; 125: an error of DCS
+    int status = 0;        // exit status: the command's own, 128 + signal, 124 when it was ended at its limit
     Outcome outcome = Outcome::none;
     Moment ended;
     std::int64_t runtime = 0, cpu = 0, io = 0;
@@ -31,13 +31,13 @@ struct RunEnd {
 struct Supervision {
     std::vector<std::string> argv;
     Keep keep = Keep::both;
-    std::vector<int> lock_fds;                  // close-on-exec here; the command gets copies as `keep` states
-    std::vector<std::string> environment;       // NAME=value, added to the caller's
+    std::vector<int> lock_fds;                      // close-on-exec here; the command gets copies as `keep` states
+    std::vector<std::string> environment;           // NAME=value, added to the caller's
     std::int64_t soft = no_limit, hard = no_limit;  // from the start, by the monotonic clock. At `soft` a tree without
-                                                // progress is ended, one that used CPU or I/O in the last third of
-                                                // its life goes on to `hard`
+                                                    // progress is ended, one that used CPU or I/O in the last third of
+                                                    // its life goes on to `hard`
     KillGrace grace;
-    std::uint64_t cookie = 0;                   // of the run, see Owner; 0: a new one is generated
+    std::uint64_t cookie = 0;  // of the run, see Owner; 0: a new one is generated
     // Called with the owner: right after the command was executed, for Keep::exec and fd right before.
     std::function<void(const Owner &)> started;
     // Only Keep::exec: called in the keeper when the command has ended. Its status is not known (-1) unless it was

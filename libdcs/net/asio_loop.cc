@@ -88,9 +88,7 @@ void AsioLoop::give_last_chance(const WirePtr &wire) {
     if (wire->alive && !wire->out.empty()) flush(wire);
 }
 
-Instant AsioLoop::next_check() const {
-    return checks_.empty() ? Instant::never() : checks_.begin()->first;
-}
+Instant AsioLoop::next_check() const { return checks_.empty() ? Instant::never() : checks_.begin()->first; }
 
 // ---- arrivals ----
 

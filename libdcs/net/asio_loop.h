@@ -36,8 +36,8 @@ namespace dcs::net {
 namespace asio = boost::asio;
 using Executor = asio::io_context::executor_type;
 using Descriptor = asio::posix::basic_stream_descriptor<Executor>;
-using Timer = asio::basic_waitable_timer<std::chrono::steady_clock,
-                                         asio::wait_traits<std::chrono::steady_clock>, Executor>;
+using Timer =
+    asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor>;
 using Task = asio::awaitable<void, Executor>;
 inline constexpr asio::as_tuple_t<asio::use_awaitable_t<Executor>> awaiting;
 
@@ -46,16 +46,18 @@ struct Wire : Connection {
     Descriptor socket;
     // TLS only
     std::unique_ptr<TlsSession> tls;
-    std::string address, network; // of a door: whence it came
-    bool stranger = false;        // of a door: counted by network, not by certificate
-    std::string counted_as;       // of a door: the name in its certificate
+    std::string address, network;          // of a door: whence it came
+    bool stranger = false;                 // of a door: counted by network, not by certificate
+    std::string counted_as;                // of a door: the name in its certificate
     Instant shaken_by = Instant::never();  // when its handshake has to be over
-    std::string charged_to;       // of a door: who answers for what is held for it; empty: its limits alone bound that
-    std::size_t shaken = 0;       // bytes that came before its handshake was over
-    bool told = true;             // of it as opened
+    std::string charged_to;  // of a door: who answers for what is held for it; empty: its limits alone bound that
+    std::size_t shaken = 0;  // bytes that came before its handshake was over
+    bool told = true;        // of it as opened
 };
 using WirePtr = std::shared_ptr<Wire>;
-struct OfUser { std::size_t connections = 0, bytes = 0; };  // through one door; bytes: held for the user
+struct OfUser {
+    std::size_t connections = 0, bytes = 0;
+};  // through one door; bytes: held for the user
 
 struct Listener {
     explicit Listener(Executor executor) : socket(executor) {}
@@ -67,7 +69,7 @@ struct Listener {
 using ListenerPtr = std::shared_ptr<Listener>;
 
 std::string payer_of(const TlsPeer &peer);  // Wire::charged_to, once a certificate was shown (held.cc)
-std::atomic<ConnId> &last_connection();  // of all loops of the process (sockets.cc)
+std::atomic<ConnId> &last_connection();     // of all loops of the process (sockets.cc)
 
 class AsioLoop final : public Loop {
 public:
@@ -150,16 +152,16 @@ private:
     std::map<ConnId, WirePtr> wires_;
     std::map<std::pair<Door, std::uint32_t>, OfUser> of_user_;
     StrangerTable strangers_{{limits::strangers, limits::strangers_of_network}};  // at TLS doors
-    std::map<std::string, std::size_t> of_certificate_;  // by key, or name
-    std::map<std::string, std::size_t> held_;            // at TLS doors: bytes, by Wire::charged_to
-    std::size_t open_ = 0;  // sockets of wires
+    std::map<std::string, std::size_t> of_certificate_;                           // by key, or name
+    std::map<std::string, std::size_t> held_;      // at TLS doors: bytes, by Wire::charged_to
+    std::size_t open_ = 0;                         // sockets of wires
     std::set<std::pair<Instant, ConnId>> checks_;  // in time of served_now()
     Duration away_;                                // how long no peer was served, in all
     Instant left_;                                 // when wait() was last left
     std::vector<ConnId> dirty_;
     std::deque<Arrival> inbox_;
     std::size_t inbox_bytes_ = 0;
-    bool woken_ = false;       // an Arrival in inbox_ says so
+    bool woken_ = false;         // an Arrival in inbox_ says so
     std::vector<int> to_rearm_;  // watched descriptors that the caller was told about
 };
 

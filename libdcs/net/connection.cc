@@ -4,14 +4,11 @@
 
 namespace dcs::net {
 
-Instant Connection::first_deadline() const {
-    return std::min({hello_by, in_progress.due(), out_progress.due()});
-}
+Instant Connection::first_deadline() const { return std::min({hello_by, in_progress.due(), out_progress.due()}); }
 
 const char *Connection::overdue(Instant now) const {
     if (hello_by <= now && connected && handshaking) return "the TLS handshake was not complete in time";
-    if (hello_by <= now)
-        return connected ? "no first message in time" : "no connection in time: the peer is too busy";
+    if (hello_by <= now) return connected ? "no first message in time" : "no connection in time: the peer is too busy";
     if (in_progress.due() <= now) return "a message was incomplete after the time limit";
     if (out_progress.due() <= now) return "the peer does not read its messages";
     return nullptr;
@@ -26,12 +23,9 @@ Status Connection::receive(std::string_view bytes, Instant now, std::vector<Fram
         if (!status) frames->resize(i);
     }
     if (whole) hello_by = Instant::never();
-    if (reader.idle())
-        in_progress.stop();
-    else if (whole || !in_progress.running())
-        in_progress.start(now, limits.progress);
-    else
-        in_progress.move(bytes.size(), now, limits.progress);
+    if (reader.idle()) in_progress.stop();
+    else if (whole || !in_progress.running()) in_progress.start(now, limits.progress);
+    else in_progress.move(bytes.size(), now, limits.progress);
     return status;
 }
 
@@ -39,12 +33,9 @@ WriteQueue::Sent Connection::flush(int fd, Instant now) {
     std::size_t moved = 0;
     DCS_REQUIRE(alive && connected && fd >= 0, "bytes go out through a socket");
     WriteQueue::Sent sent = out.flush(fd, &moved);
-    if (sent == WriteQueue::Sent::all)
-        out_progress.stop();
-    else if (!out_progress.running())
-        out_progress.start(now, limits.progress);
-    else
-        out_progress.move(moved, now, limits.progress);
+    if (sent == WriteQueue::Sent::all) out_progress.stop();
+    else if (!out_progress.running()) out_progress.start(now, limits.progress);
+    else out_progress.move(moved, now, limits.progress);
     return sent;
 }
 

@@ -44,14 +44,14 @@ struct Connection {
     Instant hello_by = Instant::never();
     Progress in_progress, out_progress;
     Instant check_at = Instant::never();  // when the loop looks at overdue() again
-    bool alive = true;      // has, or is getting, a socket
+    bool alive = true;                    // has, or is getting, a socket
     bool connected = false;
     bool handshaking = false;  // TLS: not over yet
-    bool muted = false;     // closed by our side: no Arrival any more
-    bool writing = false;   // a coroutine waits until the socket takes more
-    bool dirty = false;     // output was queued since the last flush
-    bool stalled = false;   // not read until its peer has read what is queued for it
-    std::size_t counted = 0;  // bytes held for it, as its user was charged with them
+    bool muted = false;        // closed by our side: no Arrival any more
+    bool writing = false;      // a coroutine waits until the socket takes more
+    bool dirty = false;        // output was queued since the last flush
+    bool stalled = false;      // not read until its peer has read what is queued for it
+    std::size_t counted = 0;   // bytes held for it, as its user was charged with them
 
     Instant first_deadline() const;
     // Why it is to be cut off at `now`; nullptr: it is in time.

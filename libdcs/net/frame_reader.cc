@@ -23,8 +23,7 @@ Status FrameReader::feed(std::string_view bytes, std::size_t max_payload, std::v
         std::string &payload = frame_.payload;
         std::size_t n = std::min<std::size_t>(frame_.header.length - payload.size(), bytes.size());
         std::size_t size = payload.size() + n;
-        if (size > payload.capacity())
-            payload.reserve(std::min<std::size_t>(frame_.header.length, size * 2));
+        if (size > payload.capacity()) payload.reserve(std::min<std::size_t>(frame_.header.length, size * 2));
         payload.append(bytes.substr(0, n));
         bytes.remove_prefix(n);
         if (size < frame_.header.length) break;

@@ -39,8 +39,11 @@ bool AsioLoop::charge(Wire &wire) {
     if (now == 0) return true;
     const bool ours = !wire.tls && wire.peer.uid == ::geteuid();
     if (!more || sum <= limits::held_bytes || ours) return true;
-    const Status why = fail(Code::limit, "more than " + std::to_string(limits::held_bytes) + " bytes are held for "
-        "this user, in incomplete messages and unread answers: read the answers, or send less at a time");
+    const Status why =
+        fail(Code::limit,
+             "more than " + std::to_string(limits::held_bytes) +
+                 " bytes are held for "
+                 "this user, in incomplete messages and unread answers: read the answers, or send less at a time");
     answer_nonsense(wire, why);
     lose(wire, why.text);
     return false;

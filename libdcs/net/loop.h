@@ -17,7 +17,10 @@ namespace dcs::net {
 
 using Door = int;  // number of a listening socket
 
-struct Peer { std::uint32_t uid = 0, gid = 0; std::int32_t pid = 0; };  // of a Unix socket
+struct Peer {
+    std::uint32_t uid = 0, gid = 0;
+    std::int32_t pid = 0;
+};  // of a Unix socket
 
 enum class What : std::uint8_t {
     opened,  // a peer came in through `door`, or our connect() succeeded (door < 0)
@@ -44,10 +47,10 @@ struct Arrival {
 // Deadlines stand still while no peer is served: the caller is away from wait() for more than a second, or
 // the process or machine is stopped.
 struct Limits {
-    std::size_t max_payload = 0;             // frames above it are refused and the connection closed
-    Duration hello = seconds(10);            // connected, and first whole frame there, within
-    Duration progress = seconds(30);         // a frame begun, or output queued, must move within
-    std::size_t max_queued = 256u << 20;     // bytes queued towards a peer; above it, it is cut off
+    std::size_t max_payload = 0;                          // frames above it are refused and the connection closed
+    Duration hello = seconds(10);                         // connected, and first whole frame there, within
+    Duration progress = seconds(30);                      // a frame begun, or output queued, must move within
+    std::size_t max_queued = 256u << 20;                  // bytes queued towards a peer; above it, it is cut off
     std::size_t per_user = limits::connections_per_user;  // of one user through one door
     // TLS doors: instead of max_payload for a peer that showed no certificate. `hello` is the time for the handshake,
     // and then once more for the first frame.
@@ -61,8 +64,8 @@ public:
 
     // Unix stream socket `directory/name` (any length of directory), mode e.g. 0600 or 0660; a left-over
     // socket is replaced: the caller holds the lock of the directory.
-    virtual Result<Door> listen_unix(const std::string &directory, const std::string &name,
-                                     unsigned mode, const Limits &limits) = 0;
+    virtual Result<Door> listen_unix(const std::string &directory, const std::string &name, unsigned mode,
+                                     const Limits &limits) = 0;
     // Starts connecting; Arrival opened or closed follows.
     virtual ConnId connect_unix(const std::string &path, const Limits &limits) = 0;
     // A TLS 1.3 door at HOST:PORT. Arrival opened comes when the handshake is over and the peer has been checked.

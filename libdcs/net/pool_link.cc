@@ -7,8 +7,9 @@ namespace dcs::net {
 namespace {
 constexpr Duration look_pause = seconds(3600);
 // What a person can do about it.
-constexpr const char *join_advice = "; join this host to the pool: `dcs token create` on the scheduler's host prints "
-                                    "the command";
+constexpr const char *join_advice =
+    "; join this host to the pool: `dcs token create` on the scheduler's host prints "
+    "the command";
 }  // namespace
 
 Status PoolLink::open(const std::string &scheduler, const std::string &pki_directory, pki::Role role,
@@ -21,8 +22,8 @@ Status PoolLink::open(const std::string &scheduler, const std::string &pki_direc
     if (!tls_) return Status::ok();
     auto addresses = parse_tcp_addresses(scheduler);
     if (!addresses)
-        return fail(Code::invalid, "--scheduler: " + addresses.status().text +
-                                       "; a name with a slash is a socket of this host");
+        return fail(Code::invalid,
+                    "--scheduler: " + addresses.status().text + "; a name with a slash is a socket of this host");
     addresses_ = std::move(*addresses);
     const auto who = identity();
     return who ? Status::ok() : who.status();

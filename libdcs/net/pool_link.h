@@ -37,7 +37,7 @@ private:
     Result<pki::Identity> identity() const;
 
     std::string scheduler_, directory_, name_;
-    std::vector<std::string> addresses_;  // with TLS
+    std::vector<std::string> addresses_;               // with TLS
     std::size_t next_ = 0, last_ = 0, elsewhere_ = 0;  // of them
     pki::Role role_ = pki::Role::none;
     bool tls_ = false;

@@ -18,8 +18,8 @@ constexpr std::size_t send_early_bytes = 256 * 1024;  // queued output does not 
 constexpr int accepts_at_once = 64;                   // of one door, before the others have a turn
 constexpr auto accept_pause = std::chrono::milliseconds(100);
 constexpr auto connect_pause = std::chrono::milliseconds(20);
-constexpr std::size_t handshake_piece = 16 * 1024;     // is read at once from who is not known yet
-constexpr Duration farewell = seconds(30);            // for queued output where Limits say nothing
+constexpr std::size_t handshake_piece = 16 * 1024;  // is read at once from who is not known yet
+constexpr Duration farewell = seconds(30);          // for queued output where Limits say nothing
 
 }  // namespace
 
@@ -28,8 +28,8 @@ std::atomic<ConnId> &last_connection() {
     return last;
 }
 
-Result<Door> AsioLoop::listen_unix(const std::string &directory, const std::string &name,
-                                   unsigned mode, const Limits &limits) {
+Result<Door> AsioLoop::listen_unix(const std::string &directory, const std::string &name, unsigned mode,
+                                   const Limits &limits) {
     Result<int> fd = listen_unix_socket(directory, name, mode);
     if (!fd) return fd.status();
     return listen(*fd, directory + "/" + name, limits, nullptr);
@@ -215,9 +215,7 @@ bool AsioLoop::receive(Wire &wire) {
             bytes = plain;
         }
         status = wire.receive(bytes, served_now(), &frames);
-    } catch (const std::bad_alloc &) {
-        status = fail(Code::limit, "no memory for the message");
-    }
+    } catch (const std::bad_alloc &) { status = fail(Code::limit, "no memory for the message"); }
     for (Frame &frame : frames) {
         Arrival arrival;
         arrival.what = What::frame;
@@ -248,8 +246,8 @@ void AsioLoop::answer_nonsense(Wire &wire, const Status &status) {
         wire.tls->send(std::move(frame));
         frame = wire.tls->take_output();
     }
-    [[maybe_unused]] ssize_t n = ::send(wire.socket.native_handle(), frame.data(), frame.size(),
-                                        MSG_DONTWAIT | MSG_NOSIGNAL);
+    [[maybe_unused]] ssize_t n =
+        ::send(wire.socket.native_handle(), frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 Status Loop::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
@@ -301,8 +299,7 @@ void AsioLoop::flush(const WirePtr &wire) {
         const int error = errno;
         if (wire->tls && !wire->muted) receive(*wire);  // why the peer hung up, if it said so
         lose(*wire, fail_errno(Code::broken, "connection failed", error).text);
-    } else if (sent == WriteQueue::Sent::all && wire->muted)
-        lose(*wire, "");
+    } else if (sent == WriteQueue::Sent::all && wire->muted) lose(*wire, "");
     if (!charge(*wire)) return;
     resume(wire);
     if (sent == WriteQueue::Sent::all) return;

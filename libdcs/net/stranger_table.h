@@ -14,13 +14,15 @@ namespace dcs::net {
 
 class StrangerTable {
 public:
-    struct Bounds { std::size_t all, of_network; };
+    struct Bounds {
+        std::size_t all, of_network;
+    };
     explicit StrangerTable(Bounds bounds) : bounds_(bounds) {}
 
     // A newcomer from `network`. The stranger that has to go for it, if one has to; the newcomer's own number, if it is
     // the one. Numbers grow.
     std::optional<ConnId> add(ConnId conn, const std::string &network);
-    void spoke(ConnId conn);   // its first bytes are there
+    void spoke(ConnId conn);  // its first bytes are there
     void remove(ConnId conn);
     // A certificate was shown from there: for a day it keeps its share when others crowd in.
     void trust(const std::string &network, Instant now);
@@ -30,13 +32,17 @@ public:
     void tell_time(Instant now) { now_ = now; }
 
 private:
-    struct Stranger { std::string network; Instant since; bool spoke = false; };
+    struct Stranger {
+        std::string network;
+        Instant since;
+        bool spoke = false;
+    };
     std::optional<ConnId> victim(const std::string *network) const;
     Bounds bounds_;
     Instant now_{};
-    std::map<ConnId, Stranger> strangers_;      // the oldest first
+    std::map<ConnId, Stranger> strangers_;  // the oldest first
     std::map<std::string, std::size_t> of_network_;
-    std::map<std::string, Instant> shown_;      // by network: until when it is trusted; bounded
+    std::map<std::string, Instant> shown_;  // by network: until when it is trusted; bounded
 };
 
 }  // namespace dcs::net

@@ -74,8 +74,7 @@ Result<int> listen_tcp_socket(const TcpAddress &address) {
     hints.ai_flags = AI_PASSIVE;
     addrinfo *list = nullptr;
     const int wrong = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
-    if (wrong != 0)
-        return fail(Code::not_found, "cannot listen on " + to_text(address) + ": " + ::gai_strerror(wrong));
+    if (wrong != 0) return fail(Code::not_found, "cannot listen on " + to_text(address) + ": " + ::gai_strerror(wrong));
     int fd = -1;
     for (const addrinfo *at = list; at != nullptr && fd < 0; at = at->ai_next) fd = listen_at(*at);
     const int error = errno;

@@ -13,14 +13,14 @@ namespace dcs::net {
 
 // Whose certificate a peer must have. Exactly one of `authority` and `authority_hash` is set.
 struct TlsTrust {
-    std::string authority;                        // the pool's authority, DER
-    std::optional<TokenHash> authority_hash;      // SHA-256 of it: the peer shows it (before a host has joined)
-    pki::Role role = pki::Role::none;             // that the peer's certificate must be for
-    std::vector<pki::Role> also;                  // doors: or for one of these
-    bool strangers = false;                       // doors: peers without a certificate may come in
+    std::string authority;                    // the pool's authority, DER
+    std::optional<TokenHash> authority_hash;  // SHA-256 of it: the peer shows it (before a host has joined)
+    pki::Role role = pki::Role::none;         // that the peer's certificate must be for
+    std::vector<pki::Role> also;              // doors: or for one of these
+    bool strangers = false;                   // doors: peers without a certificate may come in
 };
 struct TlsSelf {
-    std::string key, certificate, authority;      // DER; all empty: we have none (only to connect)
+    std::string key, certificate, authority;  // DER; all empty: we have none (only to connect)
 };
 
 // Made once, used by many connections.

@@ -39,9 +39,7 @@ pki::Verdict check_peer(X509_STORE_CTX *store, const TlsContext &context, TlsPee
     const std::string der = der_of(X509_STORE_CTX_get0_cert(store));
     std::optional<pki::Certificate> authority = context.authority;
     if (!authority) authority = shown_authority(store, *context.authority_hash);
-    if (!authority)
-        return {pki::Check::unknown_authority,
-                "its pool has another authority than the given hash"};
+    if (!authority) return {pki::Check::unknown_authority, "its pool has another authority than the given hash"};
     const auto c = pki::read_certificate(der);
     const bool other = c && std::find(context.also.begin(), context.also.end(), c->role) != context.also.end();
     pki::Verdict verdict = pki::verify(der, *authority, other ? c->role : context.role, "", wall_clock_s());

@@ -25,9 +25,9 @@ public:
     void send(std::string plain);
     std::string take_output();  // for the wire
 
-    bool open() const;              // the handshake is over, the peer has been checked
-    bool ended() const;             // the peer said that it sends no more
-    std::size_t waiting() const;    // bytes given to send() before that
+    bool open() const;            // the handshake is over, the peer has been checked
+    bool ended() const;           // the peer said that it sends no more
+    std::size_t waiting() const;  // bytes given to send() before that
     const TlsPeer &peer() const;
     // What failed is the time at which a certificate is valid, or may be that: it passes when a clock is set right.
     bool about_time() const;

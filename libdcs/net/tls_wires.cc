@@ -53,10 +53,8 @@ ConnId AsioLoop::connect_tls(const std::string &address, const Limits &limits, T
     // At once: what is sent before there is a connection must not wait in the clear.
     wire->tls = std::make_unique<TlsSession>(std::move(context), TlsSession::Side::caller);
     const auto to = parse_tcp_address(address);
-    if (to)
-        asio::co_spawn(context_, connect_tls_peer(wire, *to), asio::detached);
-    else
-        lose(*wire, to.status().text);
+    if (to) asio::co_spawn(context_, connect_tls_peer(wire, *to), asio::detached);
+    else lose(*wire, to.status().text);
     return wire->id;
 }
 

@@ -33,8 +33,7 @@ WatchSet::WatchSet()
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       alarm_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
     if (!good()) return;
-    DCS_REQUIRE(control(epoll_, EPOLL_CTL_ADD, wake_, EPOLLIN) &&
-                    control(epoll_, EPOLL_CTL_ADD, alarm_, EPOLLIN),
+    DCS_REQUIRE(control(epoll_, EPOLL_CTL_ADD, wake_, EPOLLIN) && control(epoll_, EPOLL_CTL_ADD, alarm_, EPOLLIN),
                 "an eventfd and a timerfd can be waited for");
 }
 

@@ -24,8 +24,8 @@ public:
     std::vector<int> take(bool *woken);
     void rearm(int fd);
 
-    void wake();                   // from any thread
-    void alarm_at(Instant when);   // of boot_clock: makes fd() readable then, through suspends too
+    void wake();                  // from any thread
+    void alarm_at(Instant when);  // of boot_clock: makes fd() readable then, through suspends too
 
 private:
     int epoll_ = -1, wake_ = -1, alarm_ = -1;

@@ -132,8 +132,7 @@ Verdict verify(const Certificate &certificate, const Certificate &authority, Rol
         if (now_s > c->not_after_s) return {Check::expired, which + " expired on " + day(c->not_after_s)};
     }
     if (certificate.role != role)
-        return {Check::wrong_role,
-                whose + " is for " + name_of(certificate.role) + ", not for " + name_of(role)};
+        return {Check::wrong_role, whose + " is for " + name_of(certificate.role) + ", not for " + name_of(role)};
     if (!name.empty() && certificate.name != name)
         return {Check::wrong_name, "the certificate is of " + certificate.name + ", not of " + name};
     return {};

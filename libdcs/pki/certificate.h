@@ -14,10 +14,10 @@ struct Certificate {
     std::string der;
     Role role = Role::none;
     std::string name;
-    std::string serial;        // hexadecimal
+    std::string serial;                              // hexadecimal
     std::int64_t not_before_s = 0, not_after_s = 0;  // wall clock
-    KeyHash key{};             // of its public key
-    TokenHash fingerprint{};   // SHA-256 of `der`
+    KeyHash key{};                                   // of its public key
+    TokenHash fingerprint{};                         // SHA-256 of `der`
 };
 
 // Code::invalid if it is not a certificate of a pool: malformed, longer than limits::certificate_bytes,

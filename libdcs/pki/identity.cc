@@ -28,11 +28,12 @@ Status check_private(int fd, const std::string &path) {
     if (::fstat(fd, &st) != 0) return fail_errno(Code::io_error, "reading " + path, errno);
     if (!S_ISREG(st.st_mode)) return fail(Code::refused, path + " is not a file");
     if (st.st_uid != ::geteuid() && st.st_uid != 0)
-        return fail(Code::refused, path + " belongs to uid " + std::to_string(st.st_uid) +
-                                       ", not to the user of this program");
+        return fail(Code::refused,
+                    path + " belongs to uid " + std::to_string(st.st_uid) + ", not to the user of this program");
     if ((st.st_mode & 077) != 0)
-        return fail(Code::refused, path + " can be read by other users, who could use this identity. Make a new "
-                                          "key, or if it was not read, chmod 600");
+        return fail(Code::refused, path +
+                                       " can be read by other users, who could use this identity. Make a new "
+                                       "key, or if it was not read, chmod 600");
     return Status::ok();
 }
 
@@ -43,8 +44,7 @@ Result<std::string> read_small(const std::string &directory, const char *name, b
     if (secret)
         if (Status s = check_private(file.get(), path); !s) return s;
     auto bytes = read_open(file.get(), "reading " + path, file_bytes, false);
-    if (bytes.status().code == Code::limit)
-        return fail(Code::invalid, path + " is too long");
+    if (bytes.status().code == Code::limit) return fail(Code::invalid, path + " is too long");
     return bytes;
 }
 

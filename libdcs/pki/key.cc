@@ -40,9 +40,9 @@ template <std::size_t n> constexpr std::string_view octets(const unsigned char (
 }
 
 // SubjectPublicKeyInfo of an uncompressed point on P-256, up to the point.
-constexpr unsigned char key_begins[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02,
-                                        0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03,
-                                        0x42, 0x00, 0x04};
+constexpr unsigned char key_begins[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48,
+                                        0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
+                                        0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04};
 constexpr std::size_t key_size = sizeof key_begins + 64;
 // CertificationRequestInfo: version 0, no subject, the key, no attributes. Then: ecdsa-with-SHA256.
 constexpr unsigned char info_begins[] = {0x30, 0x62, 0x02, 0x01, 0x00, 0x30, 0x00}, info_ends[] = {0xa0, 0x00};
@@ -76,7 +76,9 @@ bool take_number(std::string_view &in) {
     return first != 0 || (number->size() > 1 && static_cast<unsigned char>((*number)[1]) >= 0x80);
 }
 
-struct RequestForm { std::string_view signed_part, public_key, signature; };
+struct RequestForm {
+    std::string_view signed_part, public_key, signature;
+};
 
 std::optional<RequestForm> form_of_request(std::string_view der) {
     const auto body = take_value(der, 0x30);
@@ -142,8 +144,7 @@ Result<std::string> key_from_pem(std::string_view pem) {
 
 Result<KeyHash> hash_of_public_key(std::string_view der) {
     const KeyPtr key = known_form(der);
-    if (!key || public_der(key.get()) != der)
-        return fail(Code::invalid, "it is not a public key on the curve P-256");
+    if (!key || public_der(key.get()) != der) return fail(Code::invalid, "it is not a public key on the curve P-256");
     return sha256(der);
 }
 

@@ -8,13 +8,14 @@ namespace dcs::pki {
 namespace {
 
 constexpr std::string_view scheme = "dcs:";
-struct RoleWord { Role role; const char *word, *said; };
-constexpr RoleWord roles[] = {{Role::authority, "authority", "a pool's authority"},
-                              {Role::scheduler, "scheduler", "a scheduler"},
-                              {Role::grain_server, "grainserver", "a grain server"},
-                              {Role::client, "client", "a host of control programs"},
-                              {Role::program, "program", "a control program"},
-                              {Role::backup, "backup", "a passive backup"}};
+struct RoleWord {
+    Role role;
+    const char *word, *said;
+};
+constexpr RoleWord roles[] = {
+    {Role::authority, "authority", "a pool's authority"},  {Role::scheduler, "scheduler", "a scheduler"},
+    {Role::grain_server, "grainserver", "a grain server"}, {Role::client, "client", "a host of control programs"},
+    {Role::program, "program", "a control program"},       {Role::backup, "backup", "a passive backup"}};
 
 }  // namespace
 

@@ -18,11 +18,16 @@ bool good_subject(std::string_view name);
 bool good_subject(Role role, const std::string &name);
 std::string subject_uri(Role role, const std::string &name);
 // Nothing unless the URI is the result of subject_uri() for a valid subject.
-struct Subject { Role role = Role::none; std::string name; };
+struct Subject {
+    Role role = Role::none;
+    std::string name;
+};
 std::optional<Subject> subject_of(std::string_view uri);
 
 // The parts of a control program's name; nothing for a name of another form.
-struct ProgramName { std::string user, host, ident; };
+struct ProgramName {
+    std::string user, host, ident;
+};
 std::optional<ProgramName> program_name(const std::string &name);
 std::string name_of(const ProgramName &program);
 

@@ -14,9 +14,9 @@
 namespace dcs {
 
 struct ProcessIdentity {
-    pid_t pid = 0;                   // 0: no process
-    std::uint64_t start_ticks = 0;   // of /proc/PID/stat
-    std::uint64_t pidfs_inode = 0;   // 0: the kernel has none
+    pid_t pid = 0;                  // 0: no process
+    std::uint64_t start_ticks = 0;  // of /proc/PID/stat
+    std::uint64_t pidfs_inode = 0;  // 0: the kernel has none
     bool operator==(const ProcessIdentity &) const = default;
 };
 

@@ -9,13 +9,15 @@
 
 namespace dcs::landlock {
 namespace {
-struct RulesetAttr { std::uint64_t files, network, scoped; };  // of version 6
-constexpr std::uint64_t first_rights = 2 * make_link - 1;      // of version 1
+struct RulesetAttr {
+    std::uint64_t files, network, scoped;
+};                                                         // of version 6
+constexpr std::uint64_t first_rights = 2 * make_link - 1;  // of version 1
 }  // namespace
 
 int version() {
-    return std::max(0, static_cast<int>(
-        ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION)));
+    return std::max(
+        0, static_cast<int>(::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION)));
 }
 
 std::uint64_t rights_known(int version) {
@@ -41,8 +43,6 @@ int allow(int ruleset, int fd, std::uint64_t rights) noexcept {
     return ::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0) == 0 ? 0 : errno;
 }
 
-int restrict_self(int ruleset) noexcept {
-    return ::syscall(SYS_landlock_restrict_self, ruleset, 0) == 0 ? 0 : errno;
-}
+int restrict_self(int ruleset) noexcept { return ::syscall(SYS_landlock_restrict_self, ruleset, 0) == 0 ? 0 : errno; }
 
 }  // namespace dcs::landlock

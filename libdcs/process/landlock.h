@@ -15,8 +15,8 @@ inline constexpr std::uint64_t of_files = execute | write_file | read_file | tru
 inline constexpr std::uint64_t abstract_sockets = 1, signals = 2;
 inline constexpr int scoping_since = 6;  // the version that has these two (Linux 6.12)
 
-int version();                                    // 0: this kernel has none
-std::uint64_t rights_known(int version);          // to files
+int version();                            // 0: this kernel has none
+std::uint64_t rights_known(int version);  // to files
 std::uint64_t scopes_known(int version);
 // A ruleset that forbids all of `rights` and `scopes`; a descriptor, or -1 and errno.
 int new_ruleset(std::uint64_t rights, std::uint64_t scopes) noexcept;

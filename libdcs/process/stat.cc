@@ -15,10 +15,10 @@
 namespace dcs {
 namespace {
 constexpr std::int64_t kernel_thread_flag = 0x00200000;  // PF_KTHREAD
-constexpr std::int64_t exiting_flag = 0x00000004;         // PF_EXITING
+constexpr std::int64_t exiting_flag = 0x00000004;        // PF_EXITING
 constexpr std::size_t list_max = 1u << 20;
 constexpr int exec_quick_tries = 10, exec_tries = 60;  // about 5 ms; a program from a slow file system takes longer
-constexpr std::size_t environment_max = 4u << 20;  // more than execve takes by default
+constexpr std::size_t environment_max = 4u << 20;      // more than execve takes by default
 // Reads up to `size` bytes of a file of /proc; -1 if it cannot be opened or read. `line`: it ends with its only line
 // feed, or at least its end is not needed.
 ssize_t read_proc(const char *path, char *buffer, std::size_t size, bool line = false) noexcept {

@@ -15,9 +15,7 @@ namespace {
 constexpr int stop_rounds = 40;
 }  // namespace
 
-bool may_be_signalled(const ProcessStat &p) {
-    return p.pid > 1 && p.pid != ::getpid() && !p.of_kernel;
-}
+bool may_be_signalled(const ProcessStat &p) { return p.pid > 1 && p.pid != ::getpid() && !p.of_kernel; }
 
 std::vector<pid_t> own_children() {
     static const bool listed = ::access("/proc/thread-self/children", R_OK) == 0;  // else the kernel lacks the list
@@ -75,7 +73,7 @@ std::vector<ProcessStat> ProcessTable::family(const std::vector<pid_t> &start, p
 }
 
 FoundProcesses strike(const std::function<FoundProcesses()> &look,
-             const std::function<void(const ProcessStat &, int)> &signal) {
+                      const std::function<void(const ProcessStat &, int)> &signal) {
     std::set<std::pair<pid_t, std::uint64_t>> stopped;
     FoundProcesses found;
     for (int round = 0; round < stop_rounds; ++round) {

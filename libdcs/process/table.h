@@ -52,6 +52,6 @@ struct FoundProcesses {
 // Stops the processes that `look` finds until it finds none that still runs, because a stopped process starts no
 // others; then kills them all. Returns the last look. Bounded; call it again until nothing is found.
 FoundProcesses strike(const std::function<FoundProcesses()> &look,
-             const std::function<void(const ProcessStat &, int)> &signal = signal_exactly);
+                      const std::function<void(const ProcessStat &, int)> &signal = signal_exactly);
 
 }  // namespace dcs

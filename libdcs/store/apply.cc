@@ -105,8 +105,8 @@ Status Engine::remove_tree(const std::string &directory, int depth) {
     if (!names) return names.status().code == Code::not_found ? Status::ok() : names.status();
     for (const std::string &name : *names) {
         const std::string path = join(directory, name);
-        Status status = name.back() == '/' ? remove_tree(path.substr(0, path.size() - 1), depth + 1)
-                                           : disk_.remove(path);
+        Status status =
+            name.back() == '/' ? remove_tree(path.substr(0, path.size() - 1), depth + 1) : disk_.remove(path);
         if (!status) return status;
     }
     return disk_.remove_dir(directory);

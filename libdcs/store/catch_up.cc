@@ -12,9 +12,8 @@ bool Engine::may_lag(const TurnPlan &plan) const {
     if (options_.behind_turns == 0 || reserve_ != options_.reserve_bytes) return false;
     const std::uint64_t own = plan.all_bytes + options_.step_room * plan.steps.size();
     if (own + behind_.room(options_.step_room) > reserve_ / 2) return false;
-    return std::all_of(plan.steps.begin(), plan.steps.end(), [](const Step &step) {
-        return step.kind == StepKind::inside || step.kind == StepKind::noted;
-    });
+    return std::all_of(plan.steps.begin(), plan.steps.end(),
+                       [](const Step &step) { return step.kind == StepKind::inside || step.kind == StepKind::noted; });
 }
 
 bool Engine::lags_too_far() const {

@@ -16,8 +16,8 @@ Status sync_tree(Disk &disk, const std::string &directory, int depth) {
     if (!names) return names.status();
     for (const std::string &name : *names) {
         const std::string path = join(directory, name);
-        Status status = name.back() == '/' ? sync_tree(disk, path.substr(0, path.size() - 1), depth + 1)
-                                           : disk.sync_file(path);
+        Status status =
+            name.back() == '/' ? sync_tree(disk, path.substr(0, path.size() - 1), depth + 1) : disk.sync_file(path);
         if (!status) return status;
     }
     return disk.sync_dir(directory);
@@ -69,8 +69,8 @@ CommitResult Engine::commit_copied(std::uint64_t turn, std::string_view root) {
     if (!may_commit()) return {Answer::unknown, broken_};
     if (turn <= turn_) return {Answer::done, Status::ok()};
     if (turn != turn_ + 1)
-        return {Answer::nothing, fail(Code::invalid, "turn " + std::to_string(turn) + " does not follow turn " +
-                                                         std::to_string(turn_))};
+        return {Answer::nothing,
+                fail(Code::invalid, "turn " + std::to_string(turn) + " does not follow turn " + std::to_string(turn_))};
     Result<std::vector<Step>> steps = steps_of_copy(turn, root);
     if (!steps) return {Answer::nothing, steps.status()};
     TurnPlan planned;

@@ -26,12 +26,13 @@ Status Engine::read_format_and_stamp(RecoveryReport &report) {
     const bool check_sums = !planted(plant_skip_stamp_checksum);
     Result<Stamp> stamp = text ? decode_stamp(*text, check_sums) : Result<Stamp>(text.status());
     if (kind == Format::damaged && !stamp)
-        return fail(Code::io_error, "neither the file format nor turns/applied can be read: restore the state "
-                                    "directory from a backup");
+        return fail(Code::io_error,
+                    "neither the file format nor turns/applied can be read: restore the state "
+                    "directory from a backup");
     rewrite_format_ = kind != Format::good;
     if (rewrite_format_ && kind != Format::older)
         report.damaged.push_back({format_file, kind == Format::damaged ? "both of its copies were damaged; rewritten"
-                                                                      : "one of its copies was damaged; rewritten"});
+                                                                       : "one of its copies was damaged; rewritten"});
     if (!stamp) {
         stamp_lost_ = rewrite_stamp_ = true;
         report.damaged.push_back({applied_file, stamp.status().text + "; no turn is pending, so it is rewritten"});
@@ -71,8 +72,7 @@ Status Engine::repair_format_and_stamp() {
 
 // Empty: no damage. An I/O error of the disk is an error of open, not damage: the next start may succeed.
 Result<std::string> Engine::what_is_wrong(const Step &step, std::uint64_t turn) {
-    if (step.damaged)
-        return "the bytes of " + std::string(step.file) + " in " + root_name(turn) + " are damaged";
+    if (step.damaged) return "the bytes of " + std::string(step.file) + " in " + root_name(turn) + " are damaged";
     if (step.kind == StepKind::beside && !planted(plant_move_big)) {
         const std::string name = big_temporary(step.directory, step.file, turn);
         Result<std::uint64_t> size = disk_.size(name);
@@ -127,8 +127,8 @@ Status Engine::set_aside(const std::string &directory, const std::string &why) {
     const std::string marker = marker_of(directory);
     Status status = disk_.remove(marker);
     if (status)
-        status = disk_.create(marker, "This tree is set aside: " + why +
-                                          ". To use it again, stop the scheduler and remove this file.\n");
+        status = disk_.create(
+            marker, "This tree is set aside: " + why + ". To use it again, stop the scheduler and remove this file.\n");
     if (status) status = sync_file(marker);
     if (status) status = sync_dir(directory);
     if (doubt_) broken_ = status;

@@ -32,14 +32,14 @@ public:
     virtual Status overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) = 0;
     // Content of the range; short at the end of the file. not_found if there is no such file.
     virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;
-    virtual Result<std::uint64_t> size(const std::string &path) = 0;       // not_found
+    virtual Result<std::uint64_t> size(const std::string &path) = 0;  // not_found
     virtual Status rename(const std::string &from, const std::string &to) = 0;
     // A second name for the same file; fails if `to` exists. (In POSIX, renaming one name of a file over another
     // name of the same file succeeds and does nothing.)
     virtual Status link(const std::string &from, const std::string &to) = 0;
-    virtual Status remove(const std::string &path) = 0;                    // absent: ok
-    virtual Result<bool> make_dir(const std::string &path) = 0;            // true: created; false: it existed
-    virtual Status remove_dir(const std::string &path) = 0;                // absent: ok; not empty: Code::refused
+    virtual Status remove(const std::string &path) = 0;          // absent: ok
+    virtual Result<bool> make_dir(const std::string &path) = 0;  // true: created; false: it existed
+    virtual Status remove_dir(const std::string &path) = 0;      // absent: ok; not empty: Code::refused
     // Sorted; directories end in '/'. not_found if there is no such directory.
     virtual Result<std::vector<std::string>> list(const std::string &path) = 0;
     virtual Status sync_file(const std::string &path) = 0;

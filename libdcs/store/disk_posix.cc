@@ -25,11 +25,9 @@ public:
     PosixDisk(Fd root, const std::string &directory, bool reports, bool one_call)
         : below_(std::move(root), directory, one_call), directory_(directory), reports_(reports) {}
     Status create(const std::string &path, std::string_view bytes) override;
-    Status truncate_append(const std::string &path, std::uint64_t length,
-                           std::string_view bytes) override;
+    Status truncate_append(const std::string &path, std::uint64_t length, std::string_view bytes) override;
     Status overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) override;
-    Result<std::string> read(const std::string &path, std::uint64_t offset,
-                             std::uint64_t max) override;
+    Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) override;
     Result<std::uint64_t> size(const std::string &path) override;
     Status rename(const std::string &from, const std::string &to) override;
     Status link(const std::string &from, const std::string &to) override;
@@ -70,14 +68,12 @@ Result<Fd> PosixDisk::open_file(const std::string &path, int flags, std::uint64_
     if (!fd) return fd;
     struct stat about;
     if (::fstat(fd->get(), &about) != 0) return failed("stat", path, errno);
-    if (!S_ISREG(about.st_mode))
-        return fail(Code::io_error, join(directory_, path) + " is not a regular file");
+    if (!S_ISREG(about.st_mode)) return fail(Code::io_error, join(directory_, path) + " is not a regular file");
     *size = static_cast<std::uint64_t>(about.st_size);
     return fd;
 }
 
-Status PosixDisk::write_at(int fd, std::uint64_t offset, std::string_view bytes,
-                           const std::string &path) {
+Status PosixDisk::write_at(int fd, std::uint64_t offset, std::string_view bytes, const std::string &path) {
     const bool done = pwrite_all(fd, bytes, static_cast<std::int64_t>(offset));
     return done ? Status::ok() : failed("write", path, errno);
 }
@@ -89,17 +85,15 @@ Status PosixDisk::create(const std::string &path, std::string_view bytes) {
     return fd->close_checked() ? Status::ok() : failed("close", path, errno);
 }
 
-Status PosixDisk::truncate_append(const std::string &path, std::uint64_t length,
-                                  std::string_view bytes) {
+Status PosixDisk::truncate_append(const std::string &path, std::uint64_t length, std::string_view bytes) {
     forget(path);
     // A missing file with recorded content is not created.
     std::uint64_t size = 0;
     Result<Fd> fd = open_file(path, O_WRONLY | (length == 0 ? O_CREAT : 0), &size);
     if (!fd) return fd.status();
     if (size < length)
-        return fail(Code::io_error, join(directory_, path) + " has " + std::to_string(size) +
-                                        " bytes, but " + std::to_string(length) +
-                                        " were recorded: restore it");
+        return fail(Code::io_error, join(directory_, path) + " has " + std::to_string(size) + " bytes, but " +
+                                        std::to_string(length) + " were recorded: restore it");
     while (size > length && ::ftruncate(fd->get(), static_cast<off_t>(length)) != 0)
         if (errno != EINTR) return failed("truncate", path, errno);
     if (Status status = write_at(fd->get(), length, bytes, path); !status) return status;
@@ -119,8 +113,7 @@ Status PosixDisk::overwrite(const std::string &path, std::uint64_t offset, std::
     return write_at(kept_.get(), offset, bytes, path);
 }
 
-Result<std::string> PosixDisk::read(const std::string &path, std::uint64_t offset,
-                                    std::uint64_t max) {
+Result<std::string> PosixDisk::read(const std::string &path, std::uint64_t offset, std::uint64_t max) {
     std::uint64_t size = 0;
     Result<Fd> fd = open_file(path, O_RDONLY, &size);
     if (!fd) return fd.status();
@@ -135,10 +128,8 @@ Result<std::uint64_t> PosixDisk::size(const std::string &path) {
     Result<PathOpener::Place> place = below_.locate(path);
     if (!place) return place.status();
     struct stat about;
-    if (::fstatat(place->at, place->name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
-        return failed("stat", path, errno);
-    if (!S_ISREG(about.st_mode))
-        return fail(Code::io_error, join(directory_, path) + " is not a regular file");
+    if (::fstatat(place->at, place->name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) return failed("stat", path, errno);
+    if (!S_ISREG(about.st_mode)) return fail(Code::io_error, join(directory_, path) + " is not a regular file");
     return static_cast<std::uint64_t>(about.st_size);
 }
 
@@ -149,9 +140,9 @@ Status PosixDisk::rename(const std::string &from, const std::string &to) {
     if (!source) return source.status();
     const bool same = parent_of(from) == parent_of(to);  // the usual case: saves one descriptor
     if (same && !valid_path(to)) return fail(Code::invalid, "`" + to + "` is not a path");
-    Result<PathOpener::Place> target = same ? Result<PathOpener::Place>(PathOpener::Place{
-                                               Fd(), source->at, to.substr(to.rfind('/') + 1)})
-                                         : below_.locate(to);
+    Result<PathOpener::Place> target =
+        same ? Result<PathOpener::Place>(PathOpener::Place{Fd(), source->at, to.substr(to.rfind('/') + 1)})
+             : below_.locate(to);
     if (!target) return target.status();
     if (::renameat(source->at, source->name.c_str(), target->at, target->name.c_str()) != 0)
         return failed("rename to", to, errno);
@@ -172,8 +163,7 @@ Status PosixDisk::remove(const std::string &path) {
     forget(path);
     Result<PathOpener::Place> place = below_.locate(path);
     if (!place) return place.status().code == Code::not_found ? Status::ok() : place.status();
-    if (::unlinkat(place->at, place->name.c_str(), 0) != 0 && errno != ENOENT)
-        return failed("remove", path, errno);
+    if (::unlinkat(place->at, place->name.c_str(), 0) != 0 && errno != ENOENT) return failed("remove", path, errno);
     return Status::ok();
 }
 
@@ -183,18 +173,15 @@ Result<bool> PosixDisk::make_dir(const std::string &path) {
     if (::mkdirat(place->at, place->name.c_str(), 0700) == 0) return true;
     if (errno != EEXIST) return failed("make directory", path, errno);
     struct stat about;
-    if (::fstatat(place->at, place->name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0)
-        return failed("stat", path, errno);
-    if (!S_ISDIR(about.st_mode))
-        return fail(Code::io_error, join(directory_, path) + " is not a directory");
+    if (::fstatat(place->at, place->name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) return failed("stat", path, errno);
+    if (!S_ISDIR(about.st_mode)) return fail(Code::io_error, join(directory_, path) + " is not a directory");
     return false;
 }
 
 Status PosixDisk::remove_dir(const std::string &path) {
     Result<PathOpener::Place> place = below_.locate(path);
     if (!place) return place.status().code == Code::not_found ? Status::ok() : place.status();
-    if (::unlinkat(place->at, place->name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT)
-        return Status::ok();
+    if (::unlinkat(place->at, place->name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return Status::ok();
     if (errno == ENOTEMPTY || errno == EEXIST)
         return fail_errno(Code::refused, "remove directory " + join(directory_, path), errno);
     return failed("remove directory", path, errno);
@@ -236,8 +223,7 @@ Result<std::vector<std::string>> PosixDisk::list(const std::string &path) {
 
 // fdatasync: content and length suffice; it omits the times.
 Status PosixDisk::sync_file(const std::string &path) {
-    if (kept_ && path == kept_path_)
-        return ::fdatasync(kept_.get()) == 0 ? Status::ok() : failed("sync", path, errno);
+    if (kept_ && path == kept_path_) return ::fdatasync(kept_.get()) == 0 ? Status::ok() : failed("sync", path, errno);
     Result<Fd> fd = below_.open(path, O_RDONLY);
     if (!fd) return fd.status();
     if (::fdatasync(fd->get()) != 0) return failed("sync", path, errno);
@@ -298,10 +284,8 @@ Result<std::unique_ptr<Disk>> open_posix_disk(const std::string &directory, bool
     struct statfs about;
     if (::fstatfs(root.get(), &about) != 0)
         return fail_errno(Code::io_error, "ask for the file system of " + directory, errno);
-    if (Status status = check_file_system(static_cast<long>(about.f_type), directory); !status)
-        return status;
-    return std::unique_ptr<Disk>(
-        std::make_unique<PosixDisk>(std::move(root), directory, syncfs_reports(), one_call));
+    if (Status status = check_file_system(static_cast<long>(about.f_type), directory); !status) return status;
+    return std::unique_ptr<Disk>(std::make_unique<PosixDisk>(std::move(root), directory, syncfs_reports(), one_call));
 }
 
 }  // namespace dcs::store

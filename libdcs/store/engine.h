@@ -43,8 +43,7 @@ public:
     std::uint64_t turn() const override { return turn_; }
     std::uint64_t pending_bytes() const override { return pending_.bytes + dead_bytes_; }
     Result<Space> space() override;
-    Result<std::string> read(const std::string &path, std::uint64_t offset,
-                             std::uint64_t max) override;
+    Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) override;
     Result<std::vector<std::string>> list(const std::string &directory) override;
 
     Status recover(RecoveryReport &report);
@@ -133,10 +132,9 @@ private:
     Status number_turns(const std::map<std::uint64_t, Found> &found);
     Status check_root(std::uint64_t turn, std::set<std::string> &temporaries, RecoveryReport &report);
     Result<std::string> read_whole(const std::string &path);
-    Status discard_strays(const std::string &directory, const std::set<std::string> &keep,
-                          int depth, RecoveryReport &report);
-    Status discard(const std::vector<std::string> &stale, const std::set<std::string> &keep,
-                   RecoveryReport &report);
+    Status discard_strays(const std::string &directory, const std::set<std::string> &keep, int depth,
+                          RecoveryReport &report);
+    Status discard(const std::vector<std::string> &stale, const std::set<std::string> &keep, RecoveryReport &report);
     Status replay(std::uint64_t turn, RecoveryReport &report);
     Status replay_step(const Step &step, std::uint64_t turn, RecoveryReport &report);
     Status replay_all(RecoveryReport &report);
@@ -146,8 +144,7 @@ private:
     Status check_stamp_missing(const std::vector<std::string> &names) const;
     Status repair_format_and_stamp();
     Result<std::string> what_is_wrong(const Step &step, std::uint64_t turn);
-    Status set_aside(const std::string &directory, std::uint64_t turn, const std::string &what,
-                     RecoveryReport &report);
+    Status set_aside(const std::string &directory, std::uint64_t turn, const std::string &what, RecoveryReport &report);
     Status resync_markers();
     Status report_markers(RecoveryReport &report);
     Status keep_lost_roots();
@@ -159,22 +156,22 @@ private:
     std::uint64_t applied_ = 0;  // last turn whose effects are synced; the roots above it exist
     Pending pending_;
     Behind behind_;
-    bool journal_made_ = false;  // by this process, and durable
-    std::uint64_t journal_at_ = 0;   // where its next turn goes
-    std::uint64_t reserve_ = 0;  // its present size in bytes
+    bool journal_made_ = false;     // by this process, and durable
+    std::uint64_t journal_at_ = 0;  // where its next turn goes
+    std::uint64_t reserve_ = 0;     // its present size in bytes
     // Directories that are known to exist; cleared when there are too many.
     std::set<std::string, std::less<>> known_;
     std::set<std::string, std::less<>> set_aside_;  // directories with a marker
     // For recovery:
-    std::set<std::uint64_t> lost_;       // turns above applied_ that are given up
+    std::set<std::uint64_t> lost_;                        // turns above applied_ that are given up
     std::map<std::uint64_t, JournalTurn> journal_turns_;  // turns above applied_ whose root is not a file
-    std::uint64_t highest_ = 0;          // highest number in any name
+    std::uint64_t highest_ = 0;                           // highest number in any name
     bool rewrite_format_ = false, rewrite_stamp_ = false, stamp_lost_ = false;
     bool recovering_ = false;
-    bool doubt_ = false;         // a sync failed, or an error left the result of a call unknown
-    Status broken_;              // the reason why every call answers unknown
-    std::vector<std::string> temporaries_;   // of the turn being prepared
-    std::vector<std::string> directories_;   // created for it
+    bool doubt_ = false;                    // a sync failed, or an error left the result of a call unknown
+    Status broken_;                         // the reason why every call answers unknown
+    std::vector<std::string> temporaries_;  // of the turn being prepared
+    std::vector<std::string> directories_;  // created for it
     // Roots of flushed turns. Removing hundreds at once takes a second or two on a file system that discards
     // blocks, so a few are removed with each commit, and the rest in an idle moment.
     struct DeadRoot {
@@ -182,8 +179,8 @@ private:
         std::uint64_t bytes;
     };
     std::deque<DeadRoot> dead_roots_;
-    std::uint64_t dead_bytes_ = 0;           // of all of them
-    std::vector<std::string> leftovers_;     // could not be removed; retried before the next commit
+    std::uint64_t dead_bytes_ = 0;        // of all of them
+    std::vector<std::string> leftovers_;  // could not be removed; retried before the next commit
     std::vector<std::string> leftover_directories_;
 };
 

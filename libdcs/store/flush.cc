@@ -17,15 +17,13 @@ Status Engine::sync_dir(const std::string &path) { return note(disk_.sync_dir(pa
 Status Engine::sync_all() { return note(disk_.sync_all()); }
 
 bool Engine::over_limits(std::uint64_t times) const {
-    return pending_.bytes > times * options_.flush_bytes ||
-           turn_ - applied_ >= times * options_.flush_turns;
+    return pending_.bytes > times * options_.flush_bytes || turn_ - applied_ >= times * options_.flush_turns;
 }
 
 Status Engine::sync_pending() {
     if (planted(plant_no_sync_applied_trees)) return Status::ok();
     const std::size_t count = pending_.files.size() + pending_.directories.size();
-    if (count > options_.sync_all_above && disk_.sync_all_reports() &&
-        !planted(plant_no_sync_new_dirs))
+    if (count > options_.sync_all_above && disk_.sync_all_reports() && !planted(plant_no_sync_new_dirs))
         return sync_all();
     for (const std::string &path : pending_.files)
         if (Status status = sync_file(path); !status) return status;

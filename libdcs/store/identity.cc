@@ -58,8 +58,9 @@ Result<Identity> read_identity(Store &store) {
         return found;
     }
     if (second.status().code == Code::invalid) return second;
-    return fail(Code::io_error, path_of(file_name) + " and its copy beside it are damaged: restore one of them, or "
-                                                     "promote the backup's copy of the store");
+    return fail(Code::io_error, path_of(file_name) +
+                                    " and its copy beside it are damaged: restore one of them, or "
+                                    "promote the backup's copy of the store");
 }
 
 }  // namespace dcs::store

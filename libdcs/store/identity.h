@@ -13,7 +13,7 @@ namespace dcs::store {
 struct Identity {
     std::uint64_t name = 0;  // 0: none yet
     std::uint64_t epoch = 1;
-    bool whole = true;       // false: one of the two is damaged or missing; identity_update() rewrites both
+    bool whole = true;  // false: one of the two is damaged or missing; identity_update() rewrites both
 };
 
 inline constexpr const char *identity_directory = "identity";

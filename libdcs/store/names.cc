@@ -53,9 +53,7 @@ std::uint64_t turn_of_temporary(std::string_view name) {
     return parse_number(name.substr(name.size() - tail.size() - digits, digits), turn) ? turn : 0;
 }
 
-bool is_temporary(std::string_view name) {
-    return ends_with(name, ".tmp") || ends_with(name, ".new");
-}
+bool is_temporary(std::string_view name) { return ends_with(name, ".tmp") || ends_with(name, ".new"); }
 
 bool valid_component(std::string_view name) {
     return !name.empty() && name != "." && name != ".." && name.size() <= component_bytes &&
@@ -79,8 +77,8 @@ bool valid_path(std::string_view path) {
 bool valid_tree_directory(std::string_view path) {
     if (!valid_path(path)) return false;
     const std::string_view top = path.substr(0, path.find('/'));
-    return top != turns_directory && top != format_file && top != format_temporary &&
-           top != reserve_file && top != lock_file && top != library_directory;
+    return top != turns_directory && top != format_file && top != format_temporary && top != reserve_file &&
+           top != lock_file && top != library_directory;
 }
 
 std::string join(std::string_view directory, std::string_view name) {

@@ -11,8 +11,8 @@
 
 namespace dcs::store {
 
-inline constexpr int deepest = 64;                        // levels of folders in a state directory
-inline constexpr std::uint64_t chunk_bytes = 1u << 20;    // files are read and copied in such pieces
+inline constexpr int deepest = 64;                      // levels of folders in a state directory
+inline constexpr std::uint64_t chunk_bytes = 1u << 20;  // files are read and copied in such pieces
 inline constexpr const char *turns_directory = "turns";
 inline constexpr const char *format_file = "format";
 inline constexpr const char *format_temporary = "format.tmp";
@@ -22,7 +22,7 @@ inline constexpr const char *journal_file = "turns/journal";
 inline constexpr const char *reserve_file = "reserve";
 // In the directory of a tree that is set aside: a text about the damage.
 inline constexpr const char *damage_marker = "DAMAGED";
-inline constexpr const char *lock_file = "lock";  // the scheduler's; the store does not touch it
+inline constexpr const char *lock_file = "lock";             // the scheduler's; the store does not touch it
 inline constexpr const char *library_directory = "library";  // contents; the store does not touch it
 
 // Numbers are zero-padded, so that names sort in the order of turns.
@@ -49,7 +49,7 @@ bool valid_path(std::string_view path);
 bool valid_tree_directory(std::string_view path);
 
 std::string join(std::string_view directory, std::string_view name);
-std::string parent_of(std::string_view path);  // "" of a top-level name
+std::string parent_of(std::string_view path);                      // "" of a top-level name
 bool is_below(std::string_view path, std::string_view directory);  // or the same
 
 }  // namespace dcs::store

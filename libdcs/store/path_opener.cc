@@ -78,8 +78,8 @@ Result<Fd> PathOpener::walk(const std::string &path, int flags) {
     Fd parent;
     std::size_t start = 0;
     for (std::size_t slash; (slash = path.find('/', start)) != path.npos; start = slash + 1) {
-        Result<Fd> next = open_at(parent ? parent.get() : root_.get(),
-                                          path.substr(start, slash - start).c_str(), O_PATH | O_DIRECTORY, path);
+        Result<Fd> next = open_at(parent ? parent.get() : root_.get(), path.substr(start, slash - start).c_str(),
+                                  O_PATH | O_DIRECTORY, path);
         if (!next) return next;
         parent = std::move(*next);
     }
@@ -88,15 +88,13 @@ Result<Fd> PathOpener::walk(const std::string &path, int flags) {
 
 Result<Fd> PathOpener::open(const std::string &path, int flags) {
     if (path.empty() && (flags & O_DIRECTORY)) return open_at(root_.get(), ".", flags, path);
-    if (!valid_path(path))
-        return fail(Code::invalid, "`" + path + "` is not a path below the state directory");
+    if (!valid_path(path)) return fail(Code::invalid, "`" + path + "` is not a path below the state directory");
     take_spares();
     return one_call_ ? open_at(root_.get(), path.c_str(), flags, path) : walk(path, flags);
 }
 
 Result<PathOpener::Place> PathOpener::locate(const std::string &path) {
-    if (!valid_path(path))
-        return fail(Code::invalid, "`" + path + "` is not a path below the state directory");
+    if (!valid_path(path)) return fail(Code::invalid, "`" + path + "` is not a path below the state directory");
     Place place;
     const std::size_t slash = path.rfind('/');
     place.name = slash == path.npos ? path : path.substr(slash + 1);

@@ -17,15 +17,15 @@ template <class Ordered> void erase_below(Ordered &names, const std::string &dir
 }
 
 struct Pending {
-    std::uint64_t bytes = 0;               // of turn roots and big temporaries
+    std::uint64_t bytes = 0;                       // of turn roots and big temporaries
     std::map<std::uint64_t, std::uint64_t> roots;  // bytes of each turn's
-    std::vector<std::string> temporaries;  // big ones of committed turns
-    std::set<std::string> files;           // content to sync
-    std::set<std::string> directories;     // names to sync
-    std::set<std::string> fresh;           // new directories: not durable in their parents
-    std::set<std::string> touched;         // directories of updated trees
-    std::set<std::string> removed;         // directories of removed trees
-    std::set<std::string> big;             // nodes whose content came from a big temporary
+    std::vector<std::string> temporaries;          // big ones of committed turns
+    std::set<std::string> files;                   // content to sync
+    std::set<std::string> directories;             // names to sync
+    std::set<std::string> fresh;                   // new directories: not durable in their parents
+    std::set<std::string> touched;                 // directories of updated trees
+    std::set<std::string> removed;                 // directories of removed trees
+    std::set<std::string> big;                     // nodes whose content came from a big temporary
     std::map<std::string, std::uint64_t> lengths;  // of files that were appended to
 
     // Replay would repeat the removal and so remove what was put into the directory before the turn's root.

@@ -22,16 +22,15 @@ Result<std::string> Engine::read_whole(const std::string &path) {
     Result<std::uint64_t> size = disk_.size(path);
     if (!size) return size.status();
     Result<std::string> bytes = disk_.read(path, 0, *size);
-    if (bytes && bytes->size() != *size)
-        return fail(Code::io_error, "it became shorter while it was read");
+    if (bytes && bytes->size() != *size) return fail(Code::io_error, "it became shorter while it was read");
     return bytes;
 }
 
 // The format file is last, because it marks the store as complete.
 Status Engine::create_store(const std::vector<std::string> &present) {
     for (const std::string &name : present)
-        if (name != lock_file && name != "turns/" && name != "lost+found/" &&
-            name != format_temporary && name != reserve_file)
+        if (name != lock_file && name != "turns/" && name != "lost+found/" && name != format_temporary &&
+            name != reserve_file)
             return fail(Code::invalid, "the directory has no format file but contains `" + name +
                                            "`: it is not a backing store, use an empty directory");
     if (Result<bool> made = disk_.make_dir(turns_directory); !made) return made.status();
@@ -39,8 +38,8 @@ Status Engine::create_store(const std::vector<std::string> &present) {
     if (!turns) return turns.status();
     for (const std::string &name : *turns)
         if (name != "applied" && name != "applied.tmp")
-            return fail(Code::invalid, "the directory has no format file but contains `turns/" + name +
-                                           "`: restore it from a backup");
+            return fail(Code::invalid,
+                        "the directory has no format file but contains `turns/" + name + "`: restore it from a backup");
     Status status = write_stamp(0);
     if (status) status = sync_dir("");
     if (status) status = replace_file(format_temporary, format_file, encode_format(layout().block));
@@ -89,8 +88,8 @@ Status Engine::number_turns(const std::map<std::uint64_t, Found> &found) {
     for (const auto &[number, turn] : found) {
         if (number == turn_ + 2 && options_.accept_lost_turn == turn_ + 1) lost_.insert(++turn_);
         if (number > turn_ + 1)
-            return fail(Code::io_error, root_name(turn_ + 1) + " is missing, but " + turn.name +
-                                            " exists" + restore_it);
+            return fail(Code::io_error,
+                        root_name(turn_ + 1) + " is missing, but " + turn.name + " exists" + restore_it);
         if (turn.lost && !turn.root) lost_.insert(number);
         turn_ = number;
     }
@@ -122,14 +121,13 @@ Status Engine::check_root(std::uint64_t turn, std::set<std::string> &temporaries
     pending_.bytes += root->size();
     if (!in_journal) pending_.roots[turn] = root->size();
     for (const Step &step : decoded->steps)
-        if (step.kind == StepKind::beside)
-            temporaries.insert(big_temporary(step.directory, step.file, turn));
+        if (step.kind == StepKind::beside) temporaries.insert(big_temporary(step.directory, step.file, turn));
     return Status::ok();
 }
 
 // Discards temporaries of turns that were never committed, and empty directories.
-Status Engine::discard_strays(const std::string &directory, const std::set<std::string> &keep,
-                              int depth, RecoveryReport &report) {
+Status Engine::discard_strays(const std::string &directory, const std::set<std::string> &keep, int depth,
+                              RecoveryReport &report) {
     if (depth > deepest)
         return fail(Code::io_error, directory + " is nested too deeply for a backing store: move it away");
     Result<std::vector<std::string>> names = disk_.list(directory);
@@ -137,8 +135,7 @@ Status Engine::discard_strays(const std::string &directory, const std::set<std::
     for (const std::string &name : *names) {
         const bool is_directory = name.back() == '/';
         if (name == damage_marker && depth > 0) set_aside_.insert(directory);
-        const std::string path =
-            join(directory, is_directory ? name.substr(0, name.size() - 1) : name);
+        const std::string path = join(directory, is_directory ? name.substr(0, name.size() - 1) : name);
         if (depth == 0 && !valid_tree_directory(path) && !is_temporary(path)) continue;
         if (is_directory) {
             if (path == "lost+found") continue;
@@ -170,8 +167,7 @@ Status Engine::replay_step(const Step &step, std::uint64_t turn, RecoveryReport 
     if (step.kind == StepKind::noted) return Status::ok();
     const std::string directory(step.directory);
     if (step.kind == StepKind::remove) return apply(step, turn);
-    if (step.kind == StepKind::beside)
-        pending_.temporaries.push_back(big_temporary(directory, step.file, turn));
+    if (step.kind == StepKind::beside) pending_.temporaries.push_back(big_temporary(directory, step.file, turn));
     if (set_aside_.count(directory) && !planted(plant_apply_to_damaged)) return Status::ok();
     Result<std::string> wrong = what_is_wrong(step, turn);
     if (!wrong) return wrong.status();

@@ -29,7 +29,7 @@ struct Stamp {
 Result<Stamp> decode_stamp(std::string_view file, bool check_sums);
 
 enum class Format {
-    good,     // both copies
+    good,  // both copies
     one_copy,
     older,    // at least one copy of the older one
     foreign,  // no valid copy, but a well-formed line with another number

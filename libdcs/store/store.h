@@ -36,10 +36,10 @@ struct NodeUpdate {
     std::uint64_t old_length = 0;  // append nodes: length before the update, as the tree's owner recorded it
 };
 struct TreeUpdate {
-    std::string directory;     // "sessions/ann/3"; created if missing, with its parents
-    std::string tree;          // template name
+    std::string directory;  // "sessions/ann/3"; created if missing, with its parents
+    std::string tree;       // template name
     std::vector<NodeUpdate> nodes;
-    bool remove = false;       // instead of nodes: removes the whole tree (files and sub-directories)
+    bool remove = false;  // instead of nodes: removes the whole tree (files and sub-directories)
 };
 
 enum class Answer {
@@ -47,44 +47,47 @@ enum class Answer {
     nothing,  // failed before the commit; the store is unchanged (disk full, EMFILE ...)
     unknown   // a failed sync, or any failure at or after the commit: end the process, do not reply
 };
-struct CommitResult { Answer answer = Answer::done; Status status; };
+struct CommitResult {
+    Answer answer = Answer::done;
+    Status status;
+};
 
 // Planted bugs of the test build: each removes one barrier, order or check. 0 in production.
 enum Plant : std::uint64_t {
     plant_none = 0,
-    plant_no_sync_temp = 1u << 0,       // big temporaries not synced before the root
-    plant_no_sync_temp_dir = 1u << 1,   // their directories not synced
-    plant_no_sync_root = 1u << 2,       // turn root not synced before the rename
-    plant_no_sync_commit = 1u << 3,     // directory not synced after the rename
+    plant_no_sync_temp = 1u << 0,           // big temporaries not synced before the root
+    plant_no_sync_temp_dir = 1u << 1,       // their directories not synced
+    plant_no_sync_root = 1u << 2,           // turn root not synced before the rename
+    plant_no_sync_commit = 1u << 3,         // directory not synced after the rename
     plant_no_sync_applied_trees = 1u << 4,  // roots dropped before trees are synced
     plant_no_sync_applied_stamp = 1u << 5,  // roots dropped before the stamp is durable
-    plant_append_at_end = 1u << 6,      // append without truncating to the recorded length
+    plant_append_at_end = 1u << 6,          // append without truncating to the recorded length
     plant_no_flush_before_big = 1u << 7,    // big node prepared below a pending removal
     plant_skip_root_checksum = 1u << 8,
     plant_reverse_replay = 1u << 9,
-    plant_no_sync_new_dirs = 1u << 10,  // a new directory's own name never synced
+    plant_no_sync_new_dirs = 1u << 10,        // a new directory's own name never synced
     plant_no_flush_before_remove = 1u << 11,  // a tree removed while updates of it are pending
     plant_no_flush_before_shrink = 1u << 12,  // a file cut below the start of a pending append
-    plant_drop_temps_early = 1u << 13,  // big temporaries removed once applied, not once synced
-    plant_move_big = 1u << 14,          // a big temporary renamed instead of linked into place
-    plant_trust_visible_roots = 1u << 15,   // recovery acts on names before it has synced them
-    plant_trust_visible_dirs = 1u << 16,    // recovery takes a visible directory as durable
+    plant_drop_temps_early = 1u << 13,        // big temporaries removed once applied, not once synced
+    plant_move_big = 1u << 14,                // a big temporary renamed instead of linked into place
+    plant_trust_visible_roots = 1u << 15,     // recovery acts on names before it has synced them
+    plant_trust_visible_dirs = 1u << 16,      // recovery takes a visible directory as durable
     plant_ignore_failed_sync = 1u << 17,
-    plant_keep_strays = 1u << 18,       // recovery leaves discarded temporaries where they are
-    plant_no_sync_marker = 1u << 19,    // roots dropped before the marker of a damaged tree is durable
-    plant_trust_visible_marker = 1u << 20,  // recovery takes a visible marker as durable
-    plant_heads_in_one_block = 1u << 21,    // the copies in a root and in a stamp share a block
-    plant_skip_stamp_checksum = 1u << 22,   // the copies of the stamp accepted without a check
-    plant_apply_to_damaged = 1u << 23,  // replay continues in a tree that is set aside
-    plant_commit_to_damaged = 1u << 24, // commit accepts updates of such a tree
-    plant_reserve_for_all = 1u << 25,   // ordinary commits may use the reserve
-    plant_reserve_all_at_once = 1u << 26,   // no part of the reserve is kept to complete the turn
-    plant_no_sync_reserve = 1u << 27,   // a power failure may release the reserve
-    plant_no_sync_journal = 1u << 28,   // a turn acknowledged before the journal is synced
-    plant_reuse_journal_early = 1u << 29,   // the journal begins anew before its turns are in the trees
-    plant_trust_visible_journal = 1u << 30, // recovery acts on turns in the journal before it has synced them
-    plant_replay_old_turns = 1u << 31,  // recovery applies turns that are older than the stamp
-    plant_forget_behind = 1ull << 32    // what is not applied yet is left out by the flush
+    plant_keep_strays = 1u << 18,            // recovery leaves discarded temporaries where they are
+    plant_no_sync_marker = 1u << 19,         // roots dropped before the marker of a damaged tree is durable
+    plant_trust_visible_marker = 1u << 20,   // recovery takes a visible marker as durable
+    plant_heads_in_one_block = 1u << 21,     // the copies in a root and in a stamp share a block
+    plant_skip_stamp_checksum = 1u << 22,    // the copies of the stamp accepted without a check
+    plant_apply_to_damaged = 1u << 23,       // replay continues in a tree that is set aside
+    plant_commit_to_damaged = 1u << 24,      // commit accepts updates of such a tree
+    plant_reserve_for_all = 1u << 25,        // ordinary commits may use the reserve
+    plant_reserve_all_at_once = 1u << 26,    // no part of the reserve is kept to complete the turn
+    plant_no_sync_reserve = 1u << 27,        // a power failure may release the reserve
+    plant_no_sync_journal = 1u << 28,        // a turn acknowledged before the journal is synced
+    plant_reuse_journal_early = 1u << 29,    // the journal begins anew before its turns are in the trees
+    plant_trust_visible_journal = 1u << 30,  // recovery acts on turns in the journal before it has synced them
+    plant_replay_old_turns = 1u << 31,       // recovery applies turns that are older than the stamp
+    plant_forget_behind = 1ull << 32         // what is not applied yet is left out by the flush
 };
 
 // Whether a commit may use the reserve on a full disk. Kill, close and finish may, because
@@ -92,20 +95,20 @@ enum Plant : std::uint64_t {
 enum class Room { ordinary, reserve };
 
 struct StoreOptions {
-    std::size_t inline_limit = 32 * 1024;     // larger temporaries are separate files
+    std::size_t inline_limit = 32 * 1024;        // larger temporaries are separate files
     std::size_t append_inline_limit = 1u << 20;  // for appends, which are copied in any case
-    std::size_t flush_bytes = 8u << 20;       // pending turn roots above this size are flushed
+    std::size_t flush_bytes = 8u << 20;          // pending turn roots above this size are flushed
     std::size_t flush_turns = 512;
-    std::size_t journal_bytes = 4u << 20;     // 0: each root is a file
+    std::size_t journal_bytes = 4u << 20;         // 0: each root is a file
     std::size_t journal_turn_bytes = 512 * 1024;  // a turn that takes more of it is a file: its second sync is little
-    std::size_t behind_turns = 64;            // committed turns that are applied together; 0: each at once
+    std::size_t behind_turns = 64;                // committed turns that are applied together; 0: each at once
     std::size_t behind_bytes = 1u << 20;
-    std::size_t sync_all_above = 16;          // for more files and directories: one sync_all instead
-    std::size_t reserve_bytes = 4u << 20;     // to complete a committed turn on a full disk
-    std::size_t step_room = 8 * 1024;         // blocks and names of a node, in addition to its bytes
-    std::size_t turn_room = 64 * 1024;        // the same for a turn
+    std::size_t sync_all_above = 16;       // for more files and directories: one sync_all instead
+    std::size_t reserve_bytes = 4u << 20;  // to complete a committed turn on a full disk
+    std::size_t step_room = 8 * 1024;      // blocks and names of a node, in addition to its bytes
+    std::size_t turn_room = 64 * 1024;     // the same for a turn
     RootLayout layout;
-    std::uint64_t accept_lost_turn = 0;       // both heads of this turn's root are damaged: continue without it
+    std::uint64_t accept_lost_turn = 0;  // both heads of this turn's root are damaged: continue without it
     std::uint64_t plant = plant_none;
     // Whether the store is still protected from other writers. Called before each commit; false ends all commits. Null:
     // no other process can access the disk, as in tests.
@@ -120,9 +123,9 @@ struct Damage {
     std::string what;
 };
 struct RecoveryReport {
-    std::uint64_t turns_finished = 0;         // committed turns that were applied again
+    std::uint64_t turns_finished = 0;  // committed turns that were applied again
     std::uint64_t temporaries_discarded = 0;
-    std::vector<Damage> damaged;              // found now, and trees that are still set aside
+    std::vector<Damage> damaged;  // found now, and trees that are still set aside
 };
 
 // The free space of the store's disk.
@@ -167,7 +170,7 @@ public:
     // return. For use at the start, before the first commit.
     virtual Status set_aside(const std::string &directory, const std::string &why) = 0;
 
-    virtual std::uint64_t turn() const = 0;    // number of the last committed turn
+    virtual std::uint64_t turn() const = 0;           // number of the last committed turn
     virtual std::uint64_t pending_bytes() const = 0;  // that a flush would free
     virtual Result<Space> space() = 0;
 

@@ -23,15 +23,13 @@ bool fits(const NodeTemplate &node) {
 
 Status check_node(const TreeTemplate &tree, const NodeTemplate &node) {
     if (!valid_node_name(node.name) || node.name.size() > node_name_bytes)
-        return fail(Code::invalid, quoted(tree, node) +
-                                       "not a file name, or a name that is reserved for the store");
+        return fail(Code::invalid, quoted(tree, node) + "not a file name, or a name that is reserved for the store");
     if (!fits(node))
         return fail(Code::invalid, quoted(tree, node) +
                                        "pairs are replaced or appended to, singletons renamed, "
                                        "discarded or read for information");
     if (!node.root_of.empty() && node.action != Action::information)
-        return fail(Code::invalid, quoted(tree, node) +
-                                       "another tree's root can only be an information node");
+        return fail(Code::invalid, quoted(tree, node) + "another tree's root can only be an information node");
     return Status::ok();
 }
 
@@ -49,8 +47,7 @@ Status check_tree(const TreeTemplate &tree, const std::set<std::string> &trees) 
             if (status && own && !names.insert(node.name).second)
                 status = fail(Code::invalid, quoted(tree, node) + "the name occurs twice");
             if (status && !own && !trees.count(node.root_of))
-                status = fail(Code::invalid, quoted(tree, node) + "there is no tree `" +
-                                                 node.root_of + "`");
+                status = fail(Code::invalid, quoted(tree, node) + "there is no tree `" + node.root_of + "`");
         }
     }
     return status;
@@ -66,11 +63,13 @@ Status check_cycles(const Forest &forest) {
                 if (!node.root_of.empty()) used.insert(node.root_of);
     }
     while (!uses.empty()) {
-        const auto free = std::find_if(uses.begin(), uses.end(),
-                                       [](const auto &entry) { return entry.second.empty(); });
+        const auto free =
+            std::find_if(uses.begin(), uses.end(), [](const auto &entry) { return entry.second.empty(); });
         if (free == uses.end())
-            return fail(Code::invalid, "the update trees refer to each other in a cycle, through "
-                                       "`" + uses.begin()->first + "`");
+            return fail(Code::invalid,
+                        "the update trees refer to each other in a cycle, through "
+                        "`" +
+                            uses.begin()->first + "`");
         const std::string name = free->first;
         uses.erase(free);
         for (auto &entry : uses) entry.second.erase(name);

@@ -28,10 +28,10 @@
 namespace dcs::store {
 
 enum class StepKind : std::uint8_t {
-    inside = 1,   // the bytes are in the root
-    beside = 2,   // the bytes are in a separate temporary
-    noted = 3,    // information for the root only (rule iii): nothing is applied
-    remove = 4    // removes the whole tree
+    inside = 1,  // the bytes are in the root
+    beside = 2,  // the bytes are in a separate temporary
+    noted = 3,   // information for the root only (rule iii): nothing is applied
+    remove = 4   // removes the whole tree
 };
 
 // Owns nothing: names and bytes belong to the caller's updates, or to the root that was read.
@@ -48,9 +48,9 @@ struct Step {
 };
 
 struct RootLayout {
-    std::size_t block = 4096;       // the unit of damage on the disk
-    std::size_t twice_limit = 8192; // bytes up to this size are stored twice
-    bool one_head = false;          // for the journal, which stores the whole root twice: head and bytes, no more
+    std::size_t block = 4096;        // the unit of damage on the disk
+    std::size_t twice_limit = 8192;  // bytes up to this size are stored twice
+    bool one_head = false;           // for the journal, which stores the whole root twice: head and bytes, no more
 };
 std::string encode_turn(std::uint64_t turn, const std::vector<Step> &steps, const RootLayout &layout);
 

@@ -21,10 +21,9 @@ namespace dcs::wire {
 
 // Widths that are the same on every machine. `long` and `size_t` as such are not among them.
 template <class T>
-concept FixedInteger = std::same_as<T, std::int8_t> || std::same_as<T, std::uint8_t> ||
-                       std::same_as<T, std::int16_t> || std::same_as<T, std::uint16_t> ||
-                       std::same_as<T, std::int32_t> || std::same_as<T, std::uint32_t> ||
-                       std::same_as<T, std::int64_t> || std::same_as<T, std::uint64_t>;
+concept FixedInteger = std::same_as<T, std::int8_t> || std::same_as<T, std::uint8_t> || std::same_as<T, std::int16_t> ||
+    std::same_as<T, std::uint16_t> || std::same_as<T, std::int32_t> || std::same_as<T, std::uint32_t> ||
+    std::same_as<T, std::int64_t> || std::same_as<T, std::uint64_t>;
 
 template <class T>
 concept ByteEnum = std::is_enum_v<T> && std::same_as<std::underlying_type_t<T>, std::uint8_t>;
@@ -46,10 +45,10 @@ public:
     T &value() const { return *value_; }
     const T &const_value() const { return *value_; }
 
-    std::size_t most = SIZE_MAX;                   // bytes of a string, elements of a vector
-    std::int64_t least = 0, greatest = 0;          // of a number, if least < greatest; a Reader takes others too
-    Form since = positional_form;                  // older forms do not have it
-    bool for_people = false;                       // a peer of an older form does without
+    std::size_t most = SIZE_MAX;           // bytes of a string, elements of a vector
+    std::int64_t least = 0, greatest = 0;  // of a number, if least < greatest; a Reader takes others too
+    Form since = positional_form;          // older forms do not have it
+    bool for_people = false;               // a peer of an older form does without
 private:
     const char *name_;
     T *value_;
@@ -82,7 +81,8 @@ template <class T> constexpr void require_plain_struct() {
     static_assert(!std::is_pointer_v<T> && !std::is_member_pointer_v<T>, "no pointers in messages");
     static_assert(!std::is_polymorphic_v<T>, "no polymorphic classes in messages");
     static_assert(std::is_class_v<T>, "this type has no fixed encoding: use the intN_t types");
-    static_assert(!requires(T t) { t.operator->(); }, "no smart pointers in messages");
+    static_assert(
+        !requires(T t) { t.operator->(); }, "no smart pointers in messages");
 }
 
 template <class T> constexpr FieldKind kind_of_field() {

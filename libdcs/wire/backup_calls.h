@@ -12,22 +12,41 @@ namespace dcs::wire {
 
 // server -> scheduler, before its FirstCall: the backup has acknowledged this server's reports up to this number. The
 // server has forgotten them, so the scheduler must not act on its FirstCall before the backup has handed them over.
-struct HeldByBackup { std::uint64_t store = 0, number = 0; };
+struct HeldByBackup {
+    std::uint64_t store = 0, number = 0;
+};
 
 // backup -> server: answer to its FirstCall, in which `held` is empty. number: the last that it took from this host.
-struct BackupReady { std::uint64_t store = 0, number = 0; };
+struct BackupReady {
+    std::uint64_t store = 0, number = 0;
+};
 // Answer to a GrainReport, after the commit. number: the last that it took from this host.
-struct BackupHas { std::uint64_t store = 0, number = 0; ReportAck ack; };
+struct BackupHas {
+    std::uint64_t store = 0, number = 0;
+    ReportAck ack;
+};
 
 // backup -> scheduler: first message on the connection that it keeps.
-struct BackupCall { std::uint16_t protocol = opening_form; std::uint64_t store = 0; };
+struct BackupCall {
+    std::uint16_t protocol = opening_form;
+    std::uint64_t store = 0;
+};
 // scheduler -> backup: answer to it.
-struct BackupKnown { std::uint64_t epoch = 0; };
+struct BackupKnown {
+    std::uint64_t epoch = 0;
+};
 // One report, unchanged. Reports of a host are sent in the order of their numbers; all unanswered ones are sent again
 // on the next connection.
-struct HandOver { std::string host; std::uint64_t number = 0; GrainReport report; };
+struct HandOver {
+    std::string host;
+    std::uint64_t number = 0;
+    GrainReport report;
+};
 // Committed up to this number of this host: the backup may forget them.
-struct HandOverTaken { std::string host; std::uint64_t number = 0; };
+struct HandOverTaken {
+    std::string host;
+    std::uint64_t number = 0;
+};
 
 inline constexpr std::size_t place_bytes = 255;  // of an address of the backup
 // scheduler -> server of another host, after Configure and whenever it changes: where the passive backup is, and the name
@@ -37,18 +56,24 @@ struct BackupPlace {
     bool operator==(const BackupPlace &) const = default;
 };
 // scheduler -> backup of another host, before BackupKnown and on each change: the keys of all valid certificates.
-struct MemberKey { std::string host, key; };
-struct MemberKeys { std::vector<MemberKey> members; };
+struct MemberKey {
+    std::string host, key;
+};
+struct MemberKeys {
+    std::vector<MemberKey> members;
+};
 
 // To the backup, on its own socket.
-struct AskBackup { std::uint16_t protocol = opening_form; };  // -> BackupStatus
+struct AskBackup {
+    std::uint16_t protocol = opening_form;
+};  // -> BackupStatus
 struct BackupStatus {
     std::uint64_t store = 0;
-    std::int32_t hosts = 0;                       // of which it holds reports
-    std::uint64_t reports = 0, bytes = 0, most_bytes = 0;  // held; bytes: on its disk
+    std::int32_t hosts = 0;                                 // of which it holds reports
+    std::uint64_t reports = 0, bytes = 0, most_bytes = 0;   // held; bytes: on its disk
     std::uint64_t taken = 0, handed_over = 0, refused = 0;  // since it was started
-    std::int32_t servers = 0;                     // connected now
-    bool scheduler = false;                       // likewise
+    std::int32_t servers = 0;                               // connected now
+    bool scheduler = false;                                 // likewise
     double up_s = 0;
 };
 

@@ -7,21 +7,26 @@
 
 namespace dcs::wire {
 
-struct GrainOrder { std::int32_t grain = 0; GrainSpec spec; };
+struct GrainOrder {
+    std::int32_t grain = 0;
+    GrainSpec spec;
+};
 // -> Done: all of them are recorded, by this call or an earlier one. An ErrorReply refuses them all.
 struct GexecMany {
     std::int32_t session = 0;
     std::vector<GrainOrder> orders;  // no grain twice
 };
 
-struct GwaitMany {                              // -> GrainResults, or ErrorReply as for Gwait
+struct GwaitMany {  // -> GrainResults, or ErrorReply as for Gwait
     std::int32_t session = 0;
-    std::int32_t next = 0;   // as in Gwait
-    std::int32_t most = 0;   // results at most
-    bool block = false;      // until there is one
+    std::int32_t next = 0;  // as in Gwait
+    std::int32_t most = 0;  // results at most
+    bool block = false;     // until there is one
 };
 // At least one, in the order of finishing; each as Gwait would return it.
-struct GrainResults { std::vector<GrainResult> results; };
+struct GrainResults {
+    std::vector<GrainResult> results;
+};
 
 // clang-format off
 template <class A> void serialize(A &a, GrainOrder &x, unsigned) { a & DCS_FIELD(grain) & DCS_FIELD(spec); }

@@ -9,7 +9,7 @@
 namespace dcs::wire {
 
 // From dcs_begin, as the first message of a connection whose certificate has the role of a client host.
-struct BeginControl {                                          // -> Begun, or ErrorReply
+struct BeginControl {  // -> Begun, or ErrorReply
     std::uint16_t protocol = opening_form;
     std::string user;        // login name of the caller of dcs_begin; the host vouches for it
     std::string ident;       // as in GetAuth

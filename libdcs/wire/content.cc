@@ -20,8 +20,7 @@ std::string digest_text(const std::string &digest) { return "sha256:" + hex_of(d
 std::string to_text(const GrainFile &file) {
     std::string text = name_of(file.role);
     if (!file.name.empty()) text += " " + file.name;
-    if (!file.digest.empty())
-        text += " " + digest_text(file.digest) + " (" + std::to_string(file.size) + " bytes)";
+    if (!file.digest.empty()) text += " " + digest_text(file.digest) + " (" + std::to_string(file.size) + " bytes)";
     if (!file.binary_class.empty()) text += " for " + file.binary_class;
     return text;
 }

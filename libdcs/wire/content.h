@@ -19,16 +19,16 @@ enum class FileRole : std::uint8_t {
 };
 struct GrainFile {
     FileRole role = FileRole::data;
-    std::string name;          // below the working directory, such as "a/b.txt"; program, input: empty
-    std::string digest;        // SHA-256, 32 bytes; output: empty as long as it was not made
+    std::string name;    // below the working directory, such as "a/b.txt"; program, input: empty
+    std::string digest;  // SHA-256, 32 bytes; output: empty as long as it was not made
     std::uint64_t size = 0;
     std::string binary_class;  // program: hosts of this class run it; empty: all do. Others: empty
     bool operator==(const GrainFile &) const = default;
 };
 constexpr FileRole last_of(FileRole) { return FileRole::output; }
-const char *name_of(FileRole role);           // "program"
+const char *name_of(FileRole role);                  // "program"
 std::string digest_text(const std::string &digest);  // "sha256:2c26b4..."
-std::string to_text(const GrainFile &file);   // "program sha256:2c26b4... (3 bytes) for x86_64-linux-gnu"
+std::string to_text(const GrainFile &file);          // "program sha256:2c26b4... (3 bytes) for x86_64-linux-gnu"
 
 // clang-format off
 template <class A> void serialize(A &a, GrainFile &x, unsigned) {

@@ -11,25 +11,38 @@
 namespace dcs::wire {
 
 // Of a control program, before a submission that names contents.
-struct AskContents { std::vector<std::string> digests; };      // -> MissingContents
-struct MissingContents { std::vector<std::string> digests; };  // of the requested ones
+struct AskContents {
+    std::vector<std::string> digests;
+};  // -> MissingContents
+struct MissingContents {
+    std::vector<std::string> digests;
+};  // of the requested ones
 
 // One piece of a content. Pieces of one content come in order on one connection; offset 0 starts again.
-struct PutContent {                   // of a control program -> Done, of a grain server -> ContentTaken
+struct PutContent {  // of a control program -> Done, of a grain server -> ContentTaken
     std::string digest;
     std::uint64_t total = 0, offset = 0;
     std::string bytes;
 };
 // To a grain server. code 0: bytes up to `next` have arrived.
-struct ContentTaken { std::string digest; std::uint64_t next = 0; std::int32_t code = 0; std::string text; };
+struct ContentTaken {
+    std::string digest;
+    std::uint64_t next = 0;
+    std::int32_t code = 0;
+    std::string text;
+};
 
 // Of a grain server, for a grain that is leased to it; answered by ContentPiece.
-struct WantContent { std::string digest; std::uint64_t offset = 0; std::uint32_t max = 0; };
+struct WantContent {
+    std::string digest;
+    std::uint64_t offset = 0;
+    std::uint32_t max = 0;
+};
 struct ContentPiece {
     std::string digest;
     std::uint64_t total = 0, offset = 0;
     std::string bytes;
-    std::int32_t code = 0;            // not 0: the error; not_found: the scheduler does not have the content
+    std::int32_t code = 0;  // not 0: the error; not_found: the scheduler does not have the content
     std::string text;
 };
 

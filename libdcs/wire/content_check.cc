@@ -34,8 +34,7 @@ Status check_one(const GrainFile &file) {
 Status check_places(const GrainSpec &spec) {
     std::set<std::string> names;
     for (const GrainFile &file : spec.files)
-        if (!file.name.empty() && !names.insert(file.name).second)
-            return bad("two files have the name " + file.name);
+        if (!file.name.empty() && !names.insert(file.name).second) return bad("two files have the name " + file.name);
     for (const std::string &name : names)
         for (std::size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
             if (names.count(name.substr(0, at)) != 0)
@@ -58,8 +57,8 @@ bool good_file_name(const std::string &name) {
 
 Status check_files(const GrainSpec &spec) {
     if (spec.files.size() > limits::grain_files)
-        return fail(Code::limit, "a grain has at most " + std::to_string(limits::grain_files) +
-                                     " files; pack them into an archive");
+        return fail(Code::limit,
+                    "a grain has at most " + std::to_string(limits::grain_files) + " files; pack them into an archive");
     std::set<std::string> classes;
     std::size_t bytes = 0;
     int inputs = 0;
@@ -72,7 +71,8 @@ Status check_files(const GrainSpec &spec) {
                        (file.binary_class.empty() ? std::string("every binary class") : file.binary_class));
         const bool placed = !file.name.empty();
         if (placed && !spec.directory.empty())
-            return bad("the file " + file.name + " needs a working directory of the grain's own: "
+            return bad("the file " + file.name +
+                       " needs a working directory of the grain's own: "
                        "leave the directory out");
     }
     if (bytes > limits::file_names_bytes)

@@ -95,7 +95,7 @@ template <class T> const FieldOf<T> field_of_demand(const DemandRow &row, T &val
     return field;
 }
 template <class A> void serialize(A &a, Demands &x, unsigned) {
-    each_demand(x, [&a](const DemandRow &row, auto &value) { a & field_of_demand(row, value); });
+    each_demand(x, [&a](const DemandRow &row, auto &value) { a &field_of_demand(row, value); });
 }
 
 }  // namespace dcs::wire

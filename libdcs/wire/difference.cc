@@ -35,19 +35,18 @@ std::string length_text(std::string_view s) { return std::to_string(s.size()) + 
 std::string string_line(const std::string &name, std::string_view a, std::string_view b) {
     if (a.size() <= whole_string && b.size() <= whole_string)
         return name + ": recorded " + quoted(a) + ", now " + quoted(b);
-    const auto at = static_cast<std::size_t>(
-        std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+    const auto at = static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
     const std::size_t from = at - std::min<std::size_t>(at, 8);
-    return name + ": recorded " + length_text(a) + ", now " + length_text(b) +
-           ", first difference at offset " + std::to_string(at) + ": recorded " +
-           quoted(a.substr(from, excerpt)) + ", now " + quoted(b.substr(from, excerpt));
+    return name + ": recorded " + length_text(a) + ", now " + length_text(b) + ", first difference at offset " +
+           std::to_string(at) + ": recorded " + quoted(a.substr(from, excerpt)) + ", now " +
+           quoted(b.substr(from, excerpt));
 }
 
 std::string list_lines(const Field &a, const Field &b) {
     std::string r;
     if (a.items.size() != b.items.size())
-        r += a.name + ": recorded " + std::to_string(a.items.size()) + " items, now " +
-             std::to_string(b.items.size()) + "\n";
+        r += a.name + ": recorded " + std::to_string(a.items.size()) + " items, now " + std::to_string(b.items.size()) +
+             "\n";
     const std::size_t common = std::min(a.items.size(), b.items.size());
     for (std::size_t i = 0; i < common && r.size() < text_limit; ++i)
         if (a.items[i] != b.items[i])
@@ -55,8 +54,8 @@ std::string list_lines(const Field &a, const Field &b) {
     const Field &longer = a.items.size() > common ? a : b;
     if (longer.items.size() > common)
         r += a.name + "[" + std::to_string(common) + "]: " + (&longer == &a ? "recorded " : "now ") +
-             quoted(longer.items[common].substr(0, whole_string)) + ", " +
-             (&longer == &a ? "now" : "recorded") + " nothing\n";
+             quoted(longer.items[common].substr(0, whole_string)) + ", " + (&longer == &a ? "now" : "recorded") +
+             " nothing\n";
     return r;
 }
 
@@ -69,8 +68,7 @@ std::string field_lines(const Field &a, const Field &b) {
 
 }  // namespace
 
-std::string compare(const std::vector<Field> &recorded, const std::vector<Field> &now,
-                    std::string_view ignored_field) {
+std::string compare(const std::vector<Field> &recorded, const std::vector<Field> &now, std::string_view ignored_field) {
     DCS_REQUIRE(recorded.size() == now.size(), "two lists of the same struct have the same fields");
     std::string r;
     for (std::size_t i = 0; i < recorded.size(); ++i) {

@@ -54,7 +54,6 @@ private:
 
 // One line per field that differs: `argv[2]: recorded "x", now "y"`. Long strings are told by their
 // lengths, the offset of the first difference and an excerpt there. The text stays below 4 KiB.
-std::string compare(const std::vector<Field> &recorded, const std::vector<Field> &now,
-                    std::string_view ignored_field);
+std::string compare(const std::vector<Field> &recorded, const std::vector<Field> &now, std::string_view ignored_field);
 
 }  // namespace dcs::wire

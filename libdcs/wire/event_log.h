@@ -22,7 +22,7 @@ enum class EventKind : std::uint8_t {
     resumed,     // the control program began again
     reopened,    // it was closed
     closed,
-    imported,    // from here on grains are as the import said, whatever stands before
+    imported,  // from here on grains are as the import said, whatever stands before
     submitted,
     started,     // on `host`; `number`: its incarnation
     checkpoint,  // `number`: of the last increment that came with it

@@ -109,8 +109,7 @@ std::string to_line(const Event &e) {
     if (const char *key = number_key(e.kind)) r += std::string(",\"") + key + "\":" + std::to_string(e.number);
     if (e.kind == EventKind::finished)
         r += ",\"exit_code\":" + std::to_string(e.code) + ",\"signal\":" + std::to_string(e.signal);
-    if (e.kind == EventKind::left)
-        r += ",\"reason\":" + json_string(e.text) + ",\"detail\":" + json_string(e.detail);
+    if (e.kind == EventKind::left) r += ",\"reason\":" + json_string(e.text) + ",\"detail\":" + json_string(e.detail);
     if (e.kind == EventKind::opened) r += ",\"ident\":" + json_string(e.text);
     return r + "}";
 }

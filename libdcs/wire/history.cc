@@ -48,12 +48,8 @@ std::string History::take_session(const Event &e) {
         ident = e.text;
         return e.at_ms == from_ms && grains.empty() ? "" : "it is opened twice";
     case EventKind::resumed: return active ? "" : "it is resumed although it is closed";
-    case EventKind::reopened:
-        active = true;
-        return "";
-    case EventKind::closed:
-        active = false;
-        return "";
+    case EventKind::reopened: active = true; return "";
+    case EventKind::closed: active = false; return "";
     case EventKind::imported:
         active = false;
         imported_ = true;
@@ -64,9 +60,7 @@ std::string History::take_session(const Event &e) {
         handed_out = e.number;
         if (results.size() < handed_out && !imported_) return "more results are handed out than there are";
         return "";
-    case EventKind::set_back:
-        handed_out = std::min(handed_out, e.number);
-        return "";
+    case EventKind::set_back: handed_out = std::min(handed_out, e.number); return "";
     default: return "an event without its grain";
     }
 }

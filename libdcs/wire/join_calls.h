@@ -12,54 +12,73 @@ namespace dcs::wire {
 // For root, scheduler_master and the owner of the pool, like all messages here except JoinHost and RenewCertificate.
 // Creates a code with which one host joins once. host empty: any host of the host table that has no code yet.
 // role of the host: 0 a grain server, 1 a host of control programs (its dcs_begin), 2 the backup.
-struct CreateToken { std::string host; std::int64_t ttl_s = 0; std::uint8_t role = 0; };  // -> TokenCreated
+struct CreateToken {
+    std::string host;
+    std::int64_t ttl_s = 0;
+    std::uint8_t role = 0;
+};  // -> TokenCreated
 struct TokenCreated {
-    std::string token;                // 32 bytes; the scheduler stores only their hash
-    std::string id;                   // for `dcs token revoke`
-    std::string address, authority;   // where to join; SHA-256 of the authority's certificate
-    std::int64_t expires_s = 0;       // wall clock
+    std::string token;               // 32 bytes; the scheduler stores only their hash
+    std::string id;                  // for `dcs token revoke`
+    std::string address, authority;  // where to join; SHA-256 of the authority's certificate
+    std::int64_t expires_s = 0;      // wall clock
 };
 
-struct ListTokens {};                 // -> TokenList
+struct ListTokens {};  // -> TokenList
 struct TokenRow {
-    std::string id, host, by;         // by: the user who created it
+    std::string id, host, by;  // by: the user who created it
     std::int64_t expires_in_s = 0;
-    std::string key;                  // hash of the key that joined with it; empty: not yet used
+    std::string key;  // hash of the key that joined with it; empty: not yet used
 };
-struct PendingRow {                   // a request to join without a code
+struct PendingRow {  // a request to join without a code
     std::string host, address, key;
-    double asked_s = 0;               // ago
+    double asked_s = 0;  // ago
 };
 struct TokenList {
     std::vector<TokenRow> tokens;
     std::vector<PendingRow> pending;
-    std::string address, authority;   // as in TokenCreated
+    std::string address, authority;  // as in TokenCreated
 };
 
-struct RevokeToken { std::string id; };                      // -> Done
+struct RevokeToken {
+    std::string id;
+};  // -> Done
 // Admits a waiting host: the one whose key has these words, or the only one with this name.
 // Any host can request any name, so check the words of its key. `replace`: 1 revokes another key that
 // already has this name.
-struct ApproveHost { std::string host, words; std::uint8_t replace = 0; };  // -> Done
+struct ApproveHost {
+    std::string host, words;
+    std::uint8_t replace = 0;
+};  // -> Done
 // Removes the host's line from the host table, revokes its certificate permanently and closes its connection.
-struct RemoveHost { std::string host; };                     // -> Done
+struct RemoveHost {
+    std::string host;
+};  // -> Done
 
 // From a host without a certificate, on the TLS port. May be repeated with the same key, for example after a
 // lost answer.
-struct JoinHost {                                            // -> Joined, or JoinPending, or ErrorReply
+struct JoinHost {  // -> Joined, or JoinPending, or ErrorReply
     std::uint16_t protocol = opening_form;
-    std::string host;      // empty: the name that the code is for, otherwise own_name
-    std::string own_name;  // the name by which the host knows itself
-    std::string token;     // 32 bytes; none: an operator must approve
-    std::string request;   // PKCS#10
-    std::uint8_t role = 0; // as in CreateToken
+    std::string host;       // empty: the name that the code is for, otherwise own_name
+    std::string own_name;   // the name by which the host knows itself
+    std::string token;      // 32 bytes; none: an operator must approve
+    std::string request;    // PKCS#10
+    std::uint8_t role = 0;  // as in CreateToken
 };
-struct Joined { std::string host, certificate, authority; };  // DER
-struct JoinPending { std::string host; };
+struct Joined {
+    std::string host, certificate, authority;
+};  // DER
+struct JoinPending {
+    std::string host;
+};
 
 // From a grain server or the backup on its connection, before its certificate expires; for the same key.
-struct RenewCertificate { std::string request; };
-struct Renewed { std::string certificate; };
+struct RenewCertificate {
+    std::string request;
+};
+struct Renewed {
+    std::string certificate;
+};
 
 // clang-format off
 template <class A> void serialize(A &a, CreateToken &x, unsigned) {

@@ -33,22 +33,27 @@ template <class Message, std::size_t I = 0> constexpr std::uint16_t kind_number_
 }
 template <class Message> constexpr std::uint16_t kind_number = kind_number_of<Message>();
 
-constexpr std::array<const char *, kinds> names = {"Hello", "Welcome", "GetAuth", "AuthReply",
-    "OpenSession", "OpenReply", "CloseSession", "CleanSession", "Gexec", "Gkill", "Done", "Gwait",
-    "GrainResult", "Fetch", "Piece", "Query", "QueryReply", "ErrorReply", "FirstCall", "CallIn",
-    "GrainReport", "LaunchResult", "Configure", "Refused", "Launch", "ReportAck", "Withdraw",
-    "ExportPage", "ExportReply", "ImportPiece", "ImportSession", "Doctor", "DoctorReply",
-    "Explain", "Explanation", "SetHost", "RestartGrain", "Reload", "SetLogLevel", "LogLevel",
-    "AskContents", "MissingContents", "PutContent", "ContentTaken", "WantContent", "ContentPiece",
-    "GexecMany", "GwaitMany", "GrainResults",
-    "CreateToken", "TokenCreated", "ListTokens", "TokenList", "RevokeToken", "ApproveHost", "RemoveHost", "JoinHost",
-    "Joined", "JoinPending", "RenewCertificate", "Renewed", "BeginControl", "Begun",
-    "HeldByBackup", "BackupReady", "BackupHas", "BackupCall", "BackupKnown", "HandOver", "HandOverTaken", "AskBackup",
-    "BackupStatus", "BackupPlace", "MemberKeys", "MirrorCall", "MirrorContents", "MirrorPage", "MirrorHas", "AskMirror",
-    "MirrorStatus", "Peek", "Peeked", "SetSession"};
+constexpr std::array<const char *, kinds> names = {
+    "Hello",         "Welcome",      "GetAuth",      "AuthReply",      "OpenSession", "OpenReply",
+    "CloseSession",  "CleanSession", "Gexec",        "Gkill",          "Done",        "Gwait",
+    "GrainResult",   "Fetch",        "Piece",        "Query",          "QueryReply",  "ErrorReply",
+    "FirstCall",     "CallIn",       "GrainReport",  "LaunchResult",   "Configure",   "Refused",
+    "Launch",        "ReportAck",    "Withdraw",     "ExportPage",     "ExportReply", "ImportPiece",
+    "ImportSession", "Doctor",       "DoctorReply",  "Explain",        "Explanation", "SetHost",
+    "RestartGrain",  "Reload",       "SetLogLevel",  "LogLevel",       "AskContents", "MissingContents",
+    "PutContent",    "ContentTaken", "WantContent",  "ContentPiece",   "GexecMany",   "GwaitMany",
+    "GrainResults",  "CreateToken",  "TokenCreated", "ListTokens",     "TokenList",   "RevokeToken",
+    "ApproveHost",   "RemoveHost",   "JoinHost",     "Joined",         "JoinPending", "RenewCertificate",
+    "Renewed",       "BeginControl", "Begun",        "HeldByBackup",   "BackupReady", "BackupHas",
+    "BackupCall",    "BackupKnown",  "HandOver",     "HandOverTaken",  "AskBackup",   "BackupStatus",
+    "BackupPlace",   "MemberKeys",   "MirrorCall",   "MirrorContents", "MirrorPage",  "MirrorHas",
+    "AskMirror",     "MirrorStatus", "Peek",         "Peeked",         "SetSession"};
 
 // Kinds above these came with later forms.
-struct KindsOf { Form form; std::size_t last; };
+struct KindsOf {
+    Form form;
+    std::size_t last;
+};
 constexpr KindsOf kinds_of[] = {{8, 80}, {9, 83}};
 static_assert(kinds_of[std::size(kinds_of) - 1].last == kinds, "a new kind of message belongs to a form");
 
@@ -71,8 +76,7 @@ template <std::size_t I> Result<AnyMessage> decode_as(std::string_view payload, 
     return AnyMessage(std::move(message));
 }
 
-template <std::size_t... I>
-constexpr std::array<Decoder, kinds> make_decoders(std::index_sequence<I...>) {
+template <std::size_t... I> constexpr std::array<Decoder, kinds> make_decoders(std::index_sequence<I...>) {
     return {&decode_as<I>...};
 }
 constexpr std::array<Decoder, kinds> decoders = make_decoders(std::make_index_sequence<kinds>{});
@@ -127,9 +131,9 @@ template <class Struct> Result<Struct> unpacked(std::string_view bytes, const ch
 }  // namespace
 
 bool opens(std::uint16_t kind) {
-    constexpr std::array first = {kind_number<Hello>, kind_number<FirstCall>, kind_number<JoinHost>,
+    constexpr std::array first = {kind_number<Hello>,        kind_number<FirstCall>,  kind_number<JoinHost>,
                                   kind_number<BeginControl>, kind_number<BackupCall>, kind_number<MirrorCall>,
-                                  kind_number<AskBackup>, kind_number<AskMirror>};
+                                  kind_number<AskBackup>,    kind_number<AskMirror>};
     return std::find(first.begin(), first.end(), kind) != first.end();
 }
 
@@ -160,8 +164,8 @@ Result<FrameHeader> decode_header(std::string_view bytes, std::size_t max_payloa
     DCS_REQUIRE(bytes.size() == header_bytes, "decode_header takes a whole header");
     ByteReader reader(bytes);
     if (reader.raw(magic.size()) != magic)
-        return fail(Code::protocol, "this is not a DCS frame: it begins with the bytes " +
-                                        hex_of(bytes.substr(0, magic.size())));
+        return fail(Code::protocol,
+                    "this is not a DCS frame: it begins with the bytes " + hex_of(bytes.substr(0, magic.size())));
     FrameHeader header;
     header.kind = reader.u16();
     header.protocol = reader.u16();
@@ -172,9 +176,8 @@ Result<FrameHeader> decode_header(std::string_view bytes, std::size_t max_payloa
     const std::size_t place = header.kind - std::size_t{1};
     if (place >= kinds) return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
     if (header.length > max_payload)
-        return fail(Code::limit, std::string(names[place]) + " of " +
-                                     std::to_string(header.length) + " bytes, the limit is " +
-                                     std::to_string(max_payload));
+        return fail(Code::limit, std::string(names[place]) + " of " + std::to_string(header.length) +
+                                     " bytes, the limit is " + std::to_string(max_payload));
     return header;
 }
 
@@ -183,11 +186,9 @@ Result<AnyMessage> decode_payload(const FrameHeader &header, std::string_view pa
     if (place >= kinds) return fail(Code::protocol, "unknown kind of message: " + std::to_string(header.kind));
     const char *name = names[place];
     if (payload.size() != header.length)
-        return fail(Code::protocol, std::string(name) + ": the payload has " +
-                                        std::to_string(payload.size()) + " bytes, but its header says " +
-                                        std::to_string(header.length));
-    if (crc32c(payload) != header.crc)
-        return fail(Code::protocol, std::string(name) + ": the checksum is wrong");
+        return fail(Code::protocol, std::string(name) + ": the payload has " + std::to_string(payload.size()) +
+                                        " bytes, but its header says " + std::to_string(header.length));
+    if (crc32c(payload) != header.crc) return fail(Code::protocol, std::string(name) + ": the checksum is wrong");
     return decoders[place](payload, header.protocol);
 }
 

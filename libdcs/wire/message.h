@@ -29,18 +29,17 @@
 
 namespace dcs::wire {
 
-using AnyMessageOf = std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSession, OpenReply, CloseSession,
-    CleanSession, Gexec, Gkill, Done, Gwait, GrainResult, Fetch, Piece, Query, QueryReply, ErrorReply,
-    FirstCall, CallIn, GrainReport, LaunchResult, Configure, Refused, Launch, ReportAck, Withdraw,
-    ExportPage, ExportReply, ImportPiece, ImportSession, Doctor, DoctorReply,
-    Explain, Explanation, SetHost, RestartGrain, Reload, SetLogLevel, LogLevel,
-    AskContents, MissingContents, PutContent, ContentTaken, WantContent, ContentPiece,
-    GexecMany, GwaitMany, GrainResults,
-    CreateToken, TokenCreated, ListTokens, TokenList, RevokeToken, ApproveHost, RemoveHost, JoinHost, Joined,
-    JoinPending, RenewCertificate, Renewed, BeginControl, Begun,
-    HeldByBackup, BackupReady, BackupHas, BackupCall, BackupKnown, HandOver, HandOverTaken, AskBackup, BackupStatus,
-    BackupPlace, MemberKeys, MirrorCall, MirrorContents, MirrorPage, MirrorHas, AskMirror, MirrorStatus,
-    Peek, Peeked, SetSession>;
+using AnyMessageOf =
+    std::variant<Hello, Welcome, GetAuth, AuthReply, OpenSession, OpenReply, CloseSession, CleanSession, Gexec, Gkill,
+                 Done, Gwait, GrainResult, Fetch, Piece, Query, QueryReply, ErrorReply, FirstCall, CallIn, GrainReport,
+                 LaunchResult, Configure, Refused, Launch, ReportAck, Withdraw, ExportPage, ExportReply, ImportPiece,
+                 ImportSession, Doctor, DoctorReply, Explain, Explanation, SetHost, RestartGrain, Reload, SetLogLevel,
+                 LogLevel, AskContents, MissingContents, PutContent, ContentTaken, WantContent, ContentPiece, GexecMany,
+                 GwaitMany, GrainResults, CreateToken, TokenCreated, ListTokens, TokenList, RevokeToken, ApproveHost,
+                 RemoveHost, JoinHost, Joined, JoinPending, RenewCertificate, Renewed, BeginControl, Begun,
+                 HeldByBackup, BackupReady, BackupHas, BackupCall, BackupKnown, HandOver, HandOverTaken, AskBackup,
+                 BackupStatus, BackupPlace, MemberKeys, MirrorCall, MirrorContents, MirrorPage, MirrorHas, AskMirror,
+                 MirrorStatus, Peek, Peeked, SetSession>;
 // A variant whose copies, moves and end are compiled once (message.cc): with so many alternatives they are most of
 // what a compiler has to do for a file that holds one.
 class AnyMessage : public AnyMessageOf {

@@ -15,7 +15,10 @@ struct MirrorCall {
     std::uint64_t name = 0, epoch = 0, turn = 0, seen_name = 0, seen = 0;
 };
 // backup -> scheduler, after it: the digests of the contents beside the copy, in pieces; the last piece says so.
-struct MirrorContents { std::string bytes; bool last = false; };
+struct MirrorContents {
+    std::string bytes;
+    bool last = false;
+};
 
 enum class MirrorStep : std::uint8_t {
     begin,    // start a new, empty copy of store `name` in epoch `epoch`; keep the previous one until it is whole
@@ -37,21 +40,28 @@ struct MirrorPage {
     std::string bytes;
 };
 // backup -> scheduler: all pages up to `number` are applied, and the whole copy (if any) is durable up to `turn`.
-struct MirrorHas { std::uint64_t number = 0; bool whole = false; std::uint64_t turn = 0; };
+struct MirrorHas {
+    std::uint64_t number = 0;
+    bool whole = false;
+    std::uint64_t turn = 0;
+};
 
 // From commands, to the scheduler by its socket for grain servers, and to the backup by its own. detach: the scheduler
 // commits without the copy until the copy is current again.
-struct AskMirror { std::uint16_t protocol = opening_form; bool detach = false; };  // -> MirrorStatus
+struct AskMirror {
+    std::uint16_t protocol = opening_form;
+    bool detach = false;
+};  // -> MirrorStatus
 struct MirrorStatus {
-    std::string mode, state;       // off, lagging, sync; none, copying, behind, current, away
+    std::string mode, state;                      // off, lagging, sync; none, copying, behind, current, away
     std::uint64_t name = 0, epoch = 0, turn = 0;  // of the store that answers; the backup: of its copy
-    std::uint64_t copied = 0;      // last turn that is durable in the copy
+    std::uint64_t copied = 0;                     // last turn that is durable in the copy
     std::uint64_t lag_turns = 0, lag_bytes = 0;
-    double lag_s = 0;              // age of the oldest turn that is not in the copy
-    bool attached = false;         // commits wait for the copy
-    bool detached = false;         // an operator let commits proceed without it
-    double waiting_s = 0;          // time that the current commit has waited for it
-    std::string text;              // why there is no current copy
+    double lag_s = 0;       // age of the oldest turn that is not in the copy
+    bool attached = false;  // commits wait for the copy
+    bool detached = false;  // an operator let commits proceed without it
+    double waiting_s = 0;   // time that the current commit has waited for it
+    std::string text;       // why there is no current copy
 };
 
 // clang-format off

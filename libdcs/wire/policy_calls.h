@@ -9,7 +9,10 @@
 namespace dcs::wire {
 
 // Asks why the grain is where it is. From its user, a master or root.
-struct Explain { std::string user; std::int32_t session = 0, grain = 0; };  // -> Explanation
+struct Explain {
+    std::string user;
+    std::int32_t session = 0, grain = 0;
+};  // -> Explanation
 struct WhyRow {
     std::string reason;              // a word, such as other_class; docs/SCHEDULING.md lists them
     std::string text, hint;          // a sentence each: the cause, and what to do about it (may be empty)
@@ -17,41 +20,45 @@ struct WhyRow {
     std::vector<std::string> names;  // of the first of them
 };
 struct Explanation {
-    std::string state;               // ready running finished killed
-    std::string summary;             // one sentence
-    bool can_run = true;             // false: no configured host could ever run it
-    std::int32_t ahead = -1;         // ready: grains that come before it in its own session's queues
+    std::string state;        // ready running finished killed
+    std::string summary;      // one sentence
+    bool can_run = true;      // false: no configured host could ever run it
+    std::int32_t ahead = -1;  // ready: grains that come before it in its own session's queues
     std::vector<WhyRow> reasons;
 };
 
 // For scheduler_master and root. Fields that are negative, 0 (class) or empty leave the setting unchanged; a
 // setting outlives restarts and overrides the host table, until `reset`.
-struct SetHost {                                 // -> Done
+struct SetHost {  // -> Done
     std::string host;
-    std::int32_t slots = -1;         // 0 evicts its grains at once, with a checkpoint where possible
+    std::int32_t slots = -1;  // 0 evicts its grains at once, with a checkpoint where possible
     double interval_s = -1, alert_s = -1, limit_s = -1, extended_s = -1;
     std::uint32_t host_class = 0;
-    std::int32_t drained = -1;       // 1: no grain is started there, running ones end by themselves; 0: undrains it
-    bool reset = false;              // to the host table's values
+    std::int32_t drained = -1;  // 1: no grain is started there, running ones end by themselves; 0: undrains it
+    bool reset = false;         // to the host table's values
     // Clears the host's place in nogo sets: of one grain (session and grain not negative), or of all.
     bool clear_nogo = false;
-    std::string user; std::int32_t session = -1, grain = -1;
+    std::string user;
+    std::int32_t session = -1, grain = -1;
 };
 
 // Restarts a ready or running grain from its last checkpoint: its failures, its nogo set and its rest
 // are cleared. From its user, a master or root.
 // and_after, for a finished or killed grain: discards its result and every decision that followed its delivery
 // (docs/RESTARTABLE_PROGRAMS.md). `forgets`: number of those decisions, as shown to the caller; -1: discards no others.
-struct RestartGrain {                            // -> Done
-    std::string user; std::int32_t session = 0, grain = 0;
+struct RestartGrain {  // -> Done
+    std::string user;
+    std::int32_t session = 0, grain = 0;
     bool and_after = false;
     std::int32_t forgets = 0;
 };
 
 // For scheduler_master and root. Rereads the host table and the policy: both take effect or neither.
-struct Reload {};                                // -> Done
+struct Reload {};  // -> Done
 // Of the scheduler, or of one host's grain server; until its next start.
-struct SetLogLevel { std::string host, level; };  // -> Done; host empty: the scheduler
+struct SetLogLevel {
+    std::string host, level;
+};  // -> Done; host empty: the scheduler
 constexpr const char *log_levels[] = {"off", "error", "warn", "info", "debug"};
 
 // clang-format off

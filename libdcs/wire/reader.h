@@ -82,7 +82,9 @@ private:
     static constexpr std::size_t memory_factor = 32, memory_spare = 4096;
 
     Reader(std::string_view in, Form form, bool tagged)
-        : in_(in), form_(form), memory_left_(in.size() * memory_factor + memory_spare),
+        : in_(in),
+          form_(form),
+          memory_left_(in.size() * memory_factor + memory_spare),
           why_(tagged ? "the bytes end too early, or are of another kind" : "the bytes end too early"),
           tagged_(tagged) {}
 

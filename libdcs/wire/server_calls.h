@@ -21,15 +21,15 @@ inline WireGrain wire_of(const GrainKey &k) { return WireGrain{k.session.user, k
 struct HeldGrain {
     WireGrain key;
     std::uint32_t incarnation = 0;
-    std::int64_t cpu_us = 0;   // of this incarnation so far (the copy that has run less ends)
+    std::int64_t cpu_us = 0;  // of this incarnation so far (the copy that has run less ends)
 };
 // First message on every connection: the server's identity, and every grain that it holds, running or ended
 // but not yet acknowledged. A grain that is leased to this server and not listed is lost.
 struct FirstCall {
     std::uint16_t protocol = opening_form;
     std::string host, binary_class;
-    std::string boot_id;       // grains of another boot are dead
-    std::uint64_t instance = 0; // random per server process
+    std::string boot_id;         // grains of another boot are dead
+    std::uint64_t instance = 0;  // random per server process
     std::vector<HeldGrain> held;
     std::uint32_t confinement = 0;  // Rungs of each grain that it starts (base/confinement.h)
 };
@@ -38,9 +38,9 @@ struct FirstCall {
 struct CallIn {
     double load = 0;
     std::int64_t free_memory_kb = 0;
-    bool boundary = false;  // a time slice ends with it: running grains may be usurped
-    std::string shut;       // not empty: why this host takes no grains now; for display
-    std::int64_t memory_kb = 0; // that the server may use, free or not; 0: unknown
+    bool boundary = false;       // a time slice ends with it: running grains may be usurped
+    std::string shut;            // not empty: why this host takes no grains now; for display
+    std::int64_t memory_kb = 0;  // that the server may use, free or not; 0: unknown
 };
 // The cause of an innocent end that no message ordered.
 enum class GivenBack : std::uint8_t {
@@ -55,18 +55,18 @@ struct GrainReport {
     WireGrain key;
     std::uint32_t incarnation = 0;
     std::uint32_t first_seq = 0, last_seq = 0;
-    bool has_checkpoint = false;        // checkpoint and message belong to last_seq
+    bool has_checkpoint = false;  // checkpoint and message belong to last_seq
     std::string checkpoint, message;
-    std::uint64_t input_position = 0;   // of the ORIGINAL input: first byte the checkpoint leaves unread
+    std::uint64_t input_position = 0;  // of the ORIGINAL input: first byte the checkpoint leaves unread
     std::string out, err;
-    Usage usage;                        // of this incarnation so far
-    bool ended = false;                 // the process tree is gone; this is the last report
+    Usage usage;         // of this incarnation so far
+    bool ended = false;  // the process tree is gone; this is the last report
     std::int32_t exit_code = 0, signal = 0;
-    bool innocent = false;              // not the grain's fault: withdrawn, host's disk full, status unknown
-    std::string reason;                 // in words, when innocent or a limit was hit
-    bool limit = false;                 // ended by a limit that it would exceed on any host
+    bool innocent = false;                 // not the grain's fault: withdrawn, host's disk full, status unknown
+    std::string reason;                    // in words, when innocent or a limit was hit
+    bool limit = false;                    // ended by a limit that it would exceed on any host
     GivenBack given_back = GivenBack::no;  // innocent and not withdrawn by the scheduler: why
-    std::vector<GrainFile> files;       // ended: its outputs; their contents were sent before
+    std::vector<GrainFile> files;          // ended: its outputs; their contents were sent before
 };
 // Answer to Launch. ok: the process exists. Otherwise code and text give the cause:
 //   not_found      the program is missing or cannot be executed, also for this user's other grains of that program
@@ -87,13 +87,19 @@ struct LaunchResult {
 // Answer to Peek.
 struct Peeked {
     std::uint64_t ticket = 0;
-    std::uint64_t total = 0;   // bytes of the increments after `after`
-    std::string bytes;         // from `offset` on; empty also if the host does not have the grain
+    std::uint64_t total = 0;  // bytes of the increments after `after`
+    std::string bytes;        // from `offset` on; empty also if the host does not have the grain
 };
 
 // ---- scheduler -> server ------------------------------------------------------------------
-struct Configure { double interval_s = 0; std::int32_t slots = 0; std::uint64_t epoch = 0; };
-struct Refused { std::string text; };  // not in the host table, other version ...; slow retry
+struct Configure {
+    double interval_s = 0;
+    std::int32_t slots = 0;
+    std::uint64_t epoch = 0;
+};
+struct Refused {
+    std::string text;
+};  // not in the host table, other version ...; slow retry
 struct Launch {
     WireGrain key;
     std::uint32_t incarnation = 0;
@@ -102,23 +108,28 @@ struct Launch {
     // Checkpoint text + unread rest of the original input. If `files` has an input, the checkpoint text
     // alone: the rest is that content from input_base on, and the server puts the two together.
     std::string input;
-    std::uint64_t checkpoint_length = 0; // how much of `input` is checkpoint text
-    std::uint64_t input_base = 0;       // offset in the original input where the rest begins
-    std::uint32_t next_seq = 1;         // number of the first increment to write
-    Demands demands;                    // of its submission
-    bool account = false;               // under the user's login, otherwise under an anonymous uid
-    std::vector<GrainFile> files;       // of its submission, but programs of other binary classes
+    std::uint64_t checkpoint_length = 0;  // how much of `input` is checkpoint text
+    std::uint64_t input_base = 0;         // offset in the original input where the rest begins
+    std::uint32_t next_seq = 1;           // number of the first increment to write
+    Demands demands;                      // of its submission
+    bool account = false;                 // under the user's login, otherwise under an anonymous uid
+    std::vector<GrainFile> files;         // of its submission, but programs of other binary classes
     // Recorded and verified at once, started when a slot is free. The scheduler withdraws the grain that it
     // displaces only after the answer `staged`.
     bool tentative = false;
 };
 enum class Verdict : std::uint8_t {
-    taken,   // committed; forget increments up to last_seq, and the grain if it ended
-    have_it, // committed earlier (or finished is final); same duty for the server as taken
-    stale,   // this incarnation is no longer leased: kill it and forget everything of it
-    later    // could not be committed now (disk full): keep and repeat at the next call-in
+    taken,    // committed; forget increments up to last_seq, and the grain if it ended
+    have_it,  // committed earlier (or finished is final); same duty for the server as taken
+    stale,    // this incarnation is no longer leased: kill it and forget everything of it
+    later     // could not be committed now (disk full): keep and repeat at the next call-in
 };
-struct ReportAck { WireGrain key; std::uint32_t incarnation = 0, last_seq = 0; bool ended = false; Verdict verdict = Verdict::taken; };
+struct ReportAck {
+    WireGrain key;
+    std::uint32_t incarnation = 0, last_seq = 0;
+    bool ended = false;
+    Verdict verdict = Verdict::taken;
+};
 // End the grain. discard: KILL at once and forget. Otherwise checkpoint (if announced), TERM, KILL,
 // and a last report with ended + innocent. only_if_waiting: a grain that has started stays, and nothing is answered.
 struct Withdraw {
@@ -129,7 +140,9 @@ struct Withdraw {
     bool only_if_waiting = false;
 };
 
-struct LogLevel { std::string level; };  // a word of log_levels
+struct LogLevel {
+    std::string level;
+};  // a word of log_levels
 // Requests output that a running grain has written and not reported: of the increments after `after`, joined, the bytes
 // from `offset` on. Answered by Peeked with the same ticket.
 struct Peek {

@@ -16,62 +16,69 @@ namespace dcs::wire {
 
 struct ExportedStream {
     std::uint64_t length = 0;
-    bool whole = false;   // `content` is complete; otherwise it is fetched separately
+    bool whole = false;  // `content` is complete; otherwise it is fetched separately
     std::string content;
 };
 struct ExportedGrain {
     std::int32_t grain = 0;
-    GrainSpec spec;                      // its `input` stays empty: see below
-    std::string state;                   // ready running finished killed
-    std::string host;                    // on which it ran last; empty: none
+    GrainSpec spec;     // its `input` stays empty: see below
+    std::string state;  // ready running finished killed
+    std::string host;   // on which it ran last; empty: none
     std::vector<std::string> nogo;
     std::uint32_t incarnation = 0, sequence = 0;
     std::int32_t failures = 0, exit_code = 0, signal = 0;
-    std::int32_t result_index = -1;      // finished only
-    bool queued = false;                 // ready only: its place in the queue is known
-    std::int64_t queue = 0;              // smaller first
-    std::uint64_t input_position = 0;    // first byte of the input that the checkpoint leaves unread
-    Usage usage;                         // of all incarnations
+    std::int32_t result_index = -1;    // finished only
+    bool queued = false;               // ready only: its place in the queue is known
+    std::int64_t queue = 0;            // smaller first
+    std::uint64_t input_position = 0;  // first byte of the input that the checkpoint leaves unread
+    Usage usage;                       // of all incarnations
     ExportedStream input, out, err, checkpoint, message;
 };
 struct ExportedSession {
-    std::string user; std::int32_t session = 0;
-    std::string ident, state;            // state: active terminated
-    std::int32_t results = 0;            // indices given out, holes of killed grains included
+    std::string user;
+    std::int32_t session = 0;
+    std::string ident, state;  // state: active terminated
+    std::int32_t results = 0;  // indices given out, holes of killed grains included
     std::int32_t acknowledged = 0, handed_out = 0;
     std::uint64_t grains = 0;
-    std::string log;                     // of an import: its event log (event_log.h), or nothing
+    std::string log;  // of an import: its event log (event_log.h), or nothing
 };
 
 // Grains after `after` in ascending order, as many as fit into an answer.
-struct ExportPage {                             // -> ExportReply
-    std::string user; std::int32_t session = 0;
+struct ExportPage {  // -> ExportReply
+    std::string user;
+    std::int32_t session = 0;
     std::int32_t after = -1;
-    std::int32_t most = 0;               // grains; 0: as many as an answer holds
+    std::int32_t most = 0;  // grains; 0: as many as an answer holds
 };
 struct ExportReply {
     ExportedSession head;
     std::vector<ExportedGrain> grains;
-    bool more = false;                   // ask again with `after` = the last grain's number
+    bool more = false;  // ask again with `after` = the last grain's number
 };
 
 // offset 0 starts an upload and drops this user's previous one; otherwise it is the end of the last
 // piece on the same connection.
-struct ImportPiece { std::uint64_t offset = 0, total = 0; std::string bytes; };  // -> Done
+struct ImportPiece {
+    std::uint64_t offset = 0, total = 0;
+    std::string bytes;
+};  // -> Done
 // A terminated session of the caller. replace: in the place of a terminated or damaged one.
-struct ImportSession {                          // -> Done
+struct ImportSession {  // -> Done
     std::int32_t number = 0;
     bool replace = false;
     std::uint64_t total = 0;
-    std::uint32_t crc = 0;               // CRC-32C of the stream
+    std::uint32_t crc = 0;  // CRC-32C of the stream
 };
 
-struct Doctor {};                               // -> DoctorReply
+struct Doctor {};  // -> DoctorReply
 struct ProblemRow {
-    std::string entity, file;            // "session ann/3"; below the state directory, may be empty
+    std::string entity, file;  // "session ann/3"; below the state directory, may be empty
     std::string problem, affects, advice;
 };
-struct DoctorReply { std::vector<ProblemRow> problems; };
+struct DoctorReply {
+    std::vector<ProblemRow> problems;
+};
 
 // clang-format off
 template <class A> void serialize(A &a, ExportedStream &x, unsigned) { a & DCS_FIELD(length) & DCS_FIELD(whole) & DCS_FIELD(content); }

@@ -12,8 +12,7 @@ namespace {
 std::string n(std::uint64_t value) { return std::to_string(value); }
 
 std::string wrong_words(const GrainSpec &s) {
-    if (s.argv.empty() || s.argv[0].empty())
-        return "\"argv\" has no first entry, the path of the program";
+    if (s.argv.empty() || s.argv[0].empty()) return "\"argv\" has no first entry, the path of the program";
     if (s.argv.size() + s.env.size() > limits::argv_items)
         return "\"argv\" and \"env\" have more than " + n(limits::argv_items) + " entries";
     std::size_t bytes = 0;
@@ -30,14 +29,13 @@ std::string wrong_words(const GrainSpec &s) {
             return "\"env\" has the entry \"" + entry.substr(0, 80) + "\": it must be NAME=value";
     if (s.directory.size() > limits::path_bytes || s.directory.find('\0') != std::string::npos)
         return "\"directory\" is not a path";
-    if (s.label.size() > limits::label_bytes)
-        return "\"label\" has more than " + n(limits::label_bytes) + " bytes";
+    if (s.label.size() > limits::label_bytes) return "\"label\" has more than " + n(limits::label_bytes) + " bytes";
     return {};
 }
 
 std::string wrong_usage(const Usage &u) {
-    for (const std::int64_t v : {u.user_us, u.system_us, u.max_rss_kb, u.minor_faults,
-                                 u.major_faults, u.in_blocks, u.out_blocks})
+    for (const std::int64_t v :
+         {u.user_us, u.system_us, u.max_rss_kb, u.minor_faults, u.major_faults, u.in_blocks, u.out_blocks})
         if (v < 0 || v > std::int64_t{1} << 50) return "\"usage\" has an impossible figure";
     return {};
 }
@@ -46,40 +44,33 @@ std::string wrong_numbers(const ExportedGrain &g) {
     const GrainSpec &s = g.spec;
     if (std::string wrong = out_of_range(s.demands); !wrong.empty()) return wrong;
     const bool over = g.state == "finished" || g.state == "killed";
-    if (g.failures < 0 || g.failures > s.demands.attempts)
-        return "\"failures\" is more than \"attempts\"";
+    if (g.failures < 0 || g.failures > s.demands.attempts) return "\"failures\" is more than \"attempts\"";
     if (!over && g.failures == s.demands.attempts)
         return "\"failures\" leaves no attempt for a grain that is " + g.state;
     if (g.sequence > INT32_MAX) return "\"sequence\" is impossible";
     if (g.state == "finished" && g.result_index < 0)
         return "\"result\" is missing: a finished grain has a place among the results";
-    if (g.state != "finished" && g.result_index != -1)
-        return "\"result\" must be null: the grain is " + g.state;
+    if (g.state != "finished" && g.result_index != -1) return "\"result\" must be null: the grain is " + g.state;
     if (g.queued && g.state != "ready") return "\"queue\" must be null: the grain is " + g.state;
     return wrong_usage(g.usage);
 }
 
 std::string wrong_streams(const ExportedGrain &g) {
-    for (const auto &[name, s] :
-         {std::pair{"input", &g.input}, std::pair{"out", &g.out}, std::pair{"err", &g.err},
-          std::pair{"checkpoint", &g.checkpoint}, std::pair{"message", &g.message}})
-        if (!s->whole || s->content.size() != s->length)
-            return "\"" + std::string(name) + "\" is incomplete";
+    for (const auto &[name, s] : {std::pair{"input", &g.input}, std::pair{"out", &g.out}, std::pair{"err", &g.err},
+                                  std::pair{"checkpoint", &g.checkpoint}, std::pair{"message", &g.message}})
+        if (!s->whole || s->content.size() != s->length) return "\"" + std::string(name) + "\" is incomplete";
     if (!g.spec.input.empty()) return "\"input\" occurs twice";
     if (g.input.length > limits::input_bytes)
-        return "\"input\" has " + n(g.input.length) + " bytes, the limit is " +
-               n(limits::input_bytes);
+        return "\"input\" has " + n(g.input.length) + " bytes, the limit is " + n(limits::input_bytes);
     if (g.message.length > limits::message_bytes)
-        return "\"message\" has " + n(g.message.length) + " bytes, the limit is " +
-               n(limits::message_bytes);
+        return "\"message\" has " + n(g.message.length) + " bytes, the limit is " + n(limits::message_bytes);
     const GrainFile *content = input_of(g.spec);
     if (content && g.input.length > 0) return "the input occurs twice: as \"input\" and among \"files\"";
     const std::uint64_t length = content ? content->size : g.input.length;
     if (g.input_position > length)
         return "\"input_position\" is beyond the end of the input, which has " + n(length) + " bytes";
     if (g.checkpoint.length + (content ? 0 : length - g.input_position) > limits::restart_bytes)
-        return "\"checkpoint\" and unread input have more than " + n(limits::restart_bytes) +
-               " bytes";
+        return "\"checkpoint\" and unread input have more than " + n(limits::restart_bytes) + " bytes";
     return {};
 }
 
@@ -114,8 +105,7 @@ std::string wrong_grain(const ExportedGrain &g) {
 }
 
 // Two that have the same place.
-std::optional<Wrong> shared(std::vector<std::pair<std::int64_t, std::int32_t>> &places,
-                            const char *key) {
+std::optional<Wrong> shared(std::vector<std::pair<std::int64_t, std::int32_t>> &places, const char *key) {
     std::sort(places.begin(), places.end());
     for (std::size_t i = 1; i < places.size(); ++i)
         if (places[i].first == places[i - 1].first)
@@ -130,8 +120,8 @@ std::optional<Wrong> shared(std::vector<std::pair<std::int64_t, std::int32_t>> &
 
 bool good_name(const std::string &name) {
     const auto good = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '.' || c == '_' || c == '-';
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+               c == '-';
     };
     return !name.empty() && name.size() <= limits::name_bytes && name[0] != '.' && name[0] != '-' &&
            std::all_of(name.begin(), name.end(), good);
@@ -143,8 +133,8 @@ std::optional<Wrong> SessionCheck::add(const ExportedGrain &g) {
         const std::string name = "grain " + std::to_string(g.grain);
         if (std::binary_search(numbers_.begin(), numbers_.end(), g.grain))
             return Wrong{g.grain, name + " occurs twice", g.grain};
-        return Wrong{g.grain, name + " follows grain " + std::to_string(numbers_.back()) +
-                                  ": they must be in ascending order"};
+        return Wrong{g.grain,
+                     name + " follows grain " + std::to_string(numbers_.back()) + ": they must be in ascending order"};
     }
     numbers_.push_back(g.grain);
     if (g.result_index >= 0) results_.emplace_back(g.result_index, g.grain);
@@ -155,22 +145,22 @@ std::optional<Wrong> SessionCheck::add(const ExportedGrain &g) {
 std::optional<Wrong> SessionCheck::finish(const ExportedSession &head) {
     const auto session = [](std::string why) { return Wrong{-1, std::move(why)}; };
     if (!good_name(head.ident))
-        return session("\"ident\" is not the name of a control program: 1 to 64 letters, digits, "
-                       "'.', '_' or '-', not beginning with '.' or '-'");
+        return session(
+            "\"ident\" is not the name of a control program: 1 to 64 letters, digits, "
+            "'.', '_' or '-', not beginning with '.' or '-'");
     if (head.grains != numbers_.size())
         return session("\"grains\" says " + n(head.grains) + ", but the file has " + n(numbers_.size()) +
                        ": add the missing line, or correct the number");
-    if (head.acknowledged < 0 || head.acknowledged > head.handed_out ||
-        head.handed_out > head.results)
+    if (head.acknowledged < 0 || head.acknowledged > head.handed_out || head.handed_out > head.results)
         return session("\"acknowledged\", \"handed out\" and \"results\" must be in ascending order");
     if (static_cast<std::uint64_t>(head.results) > numbers_.size())
         return session("\"results\" exceeds the number of grains");
     if (auto wrong = shared(queue_, "queue")) return wrong;
     if (auto wrong = shared(results_, "result")) return wrong;
     if (!results_.empty() && results_.back().first >= head.results)
-        return Wrong{results_.back().second,
-                     "\"result\" is " + std::to_string(results_.back().first) +
-                         ", but the session has only " + std::to_string(head.results) + " results"};
+        return Wrong{results_.back().second, "\"result\" is " + std::to_string(results_.back().first) +
+                                                 ", but the session has only " + std::to_string(head.results) +
+                                                 " results"};
     return std::nullopt;
 }
 

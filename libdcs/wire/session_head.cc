@@ -17,9 +17,7 @@ struct Value {
 };
 using Values = std::map<std::string_view, Value>;
 
-Status at(int line, const std::string &what) {
-    return fail(Code::invalid, std::to_string(line) + ": " + what);
-}
+Status at(int line, const std::string &what) { return fail(Code::invalid, std::to_string(line) + ": " + what); }
 
 bool known(std::string_view key) {
     for (const std::string_view k : keys)
@@ -37,8 +35,7 @@ std::string_view next_line(std::string_view &text) {
 
 Status read_values(std::string_view text, Values &values, int &line) {
     line = 1;
-    if (next_line(text) != first_line)
-        return at(1, "it does not begin with \"" + std::string(first_line) + "\"");
+    if (next_line(text) != first_line) return at(1, "it does not begin with \"" + std::string(first_line) + "\"");
     while (!text.empty()) {
         const std::string_view whole = next_line(text);
         ++line;
@@ -51,8 +48,7 @@ Status read_values(std::string_view text, Values &values, int &line) {
             return at(line, "the key \"" + key + "\" occurs twice");
     }
     for (const std::string_view key : keys)
-        if (values.count(key) == 0)
-            return at(line, "the key \"" + std::string(key) + "\" is missing");
+        if (values.count(key) == 0) return at(line, "the key \"" + std::string(key) + "\" is missing");
     return Status::ok();
 }
 
@@ -61,8 +57,7 @@ template <class T> Status number(const Values &values, std::string_view key, T m
     const char *end = v.text.data() + v.text.size();
     const auto [stop, error] = std::from_chars(v.text.data(), end, into);
     if (error == std::errc() && stop == end && into >= 0 && into <= most) return Status::ok();
-    return at(v.line, "\"" + std::string(key) + "\" must be a number from 0 to " +
-                          std::to_string(most));
+    return at(v.line, "\"" + std::string(key) + "\" must be a number from 0 to " + std::to_string(most));
 }
 
 }  // namespace
@@ -92,8 +87,7 @@ Result<ExportedSession> session_of_text(std::string_view text) {
     if (Status s = number<std::uint64_t>(values, "grains", most, e.grains); !s) return s;
     if (e.state != "active" && e.state != "terminated")
         return at(values["state"].line, "\"state\" must be active or terminated");
-    if (e.handed_out > e.results)
-        return at(values["handed out"].line, "more results were handed out than exist");
+    if (e.handed_out > e.results) return at(values["handed out"].line, "more results were handed out than exist");
     if (e.acknowledged > e.handed_out)
         return at(values["acknowledged"].line, "more results are acknowledged than were handed out");
     return e;

@@ -70,8 +70,7 @@ const char *type_of(const json::value &v) {
 // Takes the keys of one object, each once. The first thing that is wrong stays in `wrong`.
 class Keys {
 public:
-    Keys(const json::object &object, std::string where)
-        : object_(object), where_(std::move(where)) {}
+    Keys(const json::object &object, std::string where) : object_(object), where_(std::move(where)) {}
 
     std::string wrong;
 
@@ -95,15 +94,12 @@ public:
         const json::value *v = take(key);
         if (v) number_of(key, *v, into, least, most);
     }
-    template <class T>
-    void number_of(std::string_view key, const json::value &v, T &into, T least, T most) {
-        if (!v.is_int64() && !v.is_uint64())
-            return bad(key, v, v.is_double() ? "a whole number" : "a number");
+    template <class T> void number_of(std::string_view key, const json::value &v, T &into, T least, T most) {
+        if (!v.is_int64() && !v.is_uint64()) return bad(key, v, v.is_double() ? "a whole number" : "a number");
         json::error_code wrong_number;
         const T value = v.to_number<T>(wrong_number);
         if (wrong_number || value < least || value > most)
-            return spoil(where_ + quoted(key) + " must be " + std::to_string(least) + " to " +
-                         std::to_string(most));
+            return spoil(where_ + quoted(key) + " must be " + std::to_string(least) + " to " + std::to_string(most));
         into = value;
     }
     void flag_of(std::string_view key, const json::value *v, bool &into) {
@@ -132,8 +128,7 @@ public:
         if (v->as_array().size() > most)
             return spoil(where_ + quoted(key) + " has " + std::to_string(v->as_array().size()) +
                          " entries, the limit is " + std::to_string(most));
-        for (const json::value &item : v->as_array())
-            bytes_of(key, item, into.emplace_back());
+        for (const json::value &item : v->as_array()) bytes_of(key, item, into.emplace_back());
     }
     // After all that are known: whatever is left is not.
     void finish() {
@@ -148,9 +143,7 @@ public:
     static std::string quoted(std::string_view key) { return "\"" + std::string(key) + "\""; }
 
 private:
-    bool known(std::string_view key) const {
-        return std::find(known_.begin(), known_.end(), key) != known_.end();
-    }
+    bool known(std::string_view key) const { return std::find(known_.begin(), known_.end(), key) != known_.end(); }
     const json::object &object_;
     std::string where_;
     std::size_t taken_ = 0;
@@ -174,11 +167,9 @@ std::string file_place(const json::object &object, const std::string &key, Strea
         std::string text;
         if (v->is_string()) text = std::string(v->as_string().data(), v->as_string().size());
         const auto bytes = bytes_of_hex(text, sizeof(std::uint32_t));
-        if (!bytes)
-            keys.spoil(Keys::quoted(key) + ", \"crc32c\" must be a string of 8 hex digits");
+        if (!bytes) keys.spoil(Keys::quoted(key) + ", \"crc32c\" must be a string of 8 hex digits");
         else
-            for (const char c : *bytes)
-                into.crc = into.crc.value_or(0) << 8 | static_cast<unsigned char>(c);
+            for (const char c : *bytes) into.crc = into.crc.value_or(0) << 8 | static_cast<unsigned char>(c);
     }
     keys.finish();
     return keys.wrong;
@@ -187,16 +178,14 @@ std::string file_place(const json::object &object, const std::string &key, Strea
 void stream(Keys &keys, const std::string &key, StreamPlace &into) {
     const json::value *v = keys.take(key);
     if (!v) return;
-    if (const json::object *object = v->if_object())
-        return keys.spoil(file_place(*object, key, into));
+    if (const json::object *object = v->if_object()) return keys.spoil(file_place(*object, key, into));
     if (!v->is_string()) return keys.bad(key, *v, "a string or {\"file\":...}");
     into.text.assign(v->as_string().data(), v->as_string().size());
 }
 
 std::string usage_of(const json::object &object, Usage &u) {
     Keys keys(object, "\"usage\", ");
-    keys.knows({"user_us", "system_us", "max_rss_kb", "minor_faults", "major_faults", "in_blocks",
-                "out_blocks"});
+    keys.knows({"user_us", "system_us", "max_rss_kb", "minor_faults", "major_faults", "in_blocks", "out_blocks"});
     constexpr std::int64_t most = std::int64_t{1} << 50;
     keys.number<std::int64_t>("user_us", u.user_us, 0, most);
     keys.number<std::int64_t>("system_us", u.system_us, 0, most);
@@ -250,8 +239,7 @@ void submitted(Keys &keys, GrainSpec &spec) {
     each_demand(spec.demands, [&keys]<class T>(const DemandRow &row, T &into) {
         const json::value *v = keys.take(key_of(row), in_every_export(row));
         if constexpr (std::is_same_v<T, bool>) keys.flag_of(key_of(row), v, into);
-        else if (v)
-            keys.number_of(key_of(row), *v, into, std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+        else if (v) keys.number_of(key_of(row), *v, into, std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
     });
     keys.spoil(out_of_range(spec.demands));
 }
@@ -324,13 +312,12 @@ Result<GrainLine> grain_of_line(std::string_view text) {
     if (good != text.size()) return bad_json("text follows the object");
     const json::value value = parser.release();
     if (!value.is_object())
-        return fail(Code::invalid, std::string("the line is ") + type_of(value) +
-                                       ", but it must be an object");
+        return fail(Code::invalid, std::string("the line is ") + type_of(value) + ", but it must be an object");
     GrainLine line;
     Keys keys(value.as_object(), "");
-    keys.knows({"grain", "state", "argv", "env", "directory", "label", "failures", "incarnation", "sequence", "queue",
-                "result", "exit_code", "signal", "host", "nogo", "usage", "input_position", "input", "checkpoint",
-                "message", "files", "out", "err"});
+    keys.knows({"grain",          "state", "argv",       "env",       "directory", "label", "failures", "incarnation",
+                "sequence",       "queue", "result",     "exit_code", "signal",    "host",  "nogo",     "usage",
+                "input_position", "input", "checkpoint", "message",   "files",     "out",   "err"});
     for (const DemandRow &row : demand_rows) keys.knows({key_of(row)});
     keys.number<std::int32_t>("grain", line.grain.grain, 0, INT32_MAX);
     keys.bytes("state", line.grain.state);

@@ -28,12 +28,16 @@ struct Welcome {
     std::string user;         // the login name that the scheduler sees
 };
 
-struct GetAuth { std::string ident; };          // -> AuthReply
-struct AuthReply { std::string token; };
+struct GetAuth {
+    std::string ident;
+};  // -> AuthReply
+struct AuthReply {
+    std::string token;
+};
 
 enum class OpenMode : std::uint8_t { open, resume, reopen };
 enum class OpenedAs : std::uint8_t { fresh, resumed, replay };
-struct OpenSession {                            // -> OpenReply
+struct OpenSession {  // -> OpenReply
     std::int32_t number = 0;
     OpenMode mode = OpenMode::open;
     bool sent_reset = false;
@@ -42,16 +46,24 @@ struct OpenSession {                            // -> OpenReply
 };
 struct OpenReply {
     OpenedAs as = OpenedAs::fresh;
-    std::int32_t sent = 0;       // next index of d_gwait
+    std::int32_t sent = 0;  // next index of d_gwait
     std::int32_t completed = 0;
 };
-struct CloseSession { std::string user; std::int32_t number = 0; std::int32_t acknowledged = -1; };  // -> Done
-struct CleanSession { std::string user; std::int32_t number = 0; };                                  // -> Done
+struct CloseSession {
+    std::string user;
+    std::int32_t number = 0;
+    std::int32_t acknowledged = -1;
+};  // -> Done
+struct CleanSession {
+    std::string user;
+    std::int32_t number = 0;
+};  // -> Done
 // Changes the settings of an active session. A session comes after all sessions that are less nice, whatever their user
 // and age; equally nice sessions are ordered by age.
-struct SetSession {                             // -> Done
-    std::string user; std::int32_t number = 0;
-    std::int32_t nice = -1;      // 0 to most_nice; -1: unchanged
+struct SetSession {  // -> Done
+    std::string user;
+    std::int32_t number = 0;
+    std::int32_t nice = -1;  // 0 to most_nice; -1: unchanged
     bool set_label = false;
     std::string label;
 };
@@ -59,20 +71,24 @@ inline constexpr std::int32_t most_nice = 19;
 
 // The parameters of a grain. All of them except the label count for idempotence.
 struct GrainSpec {
-    std::vector<std::string> argv;   // argv[0]: path of the executable
-    std::vector<std::string> env;    // NAME=value
-    std::string input;               // standard input, any bytes
+    std::vector<std::string> argv;  // argv[0]: path of the executable
+    std::vector<std::string> env;   // NAME=value
+    std::string input;              // standard input, any bytes
     Demands demands;
-    std::string directory;           // working directory; empty: a private one
-    std::string label;               // for display
-    std::vector<GrainFile> files;    // staged files, programs, input and outputs
+    std::string directory;         // working directory; empty: a private one
+    std::string label;             // for display
+    std::vector<GrainFile> files;  // staged files, programs, input and outputs
 };
-struct Gexec {                                  // -> Done
+struct Gexec {  // -> Done
     std::int32_t session = 0;
     std::int32_t grain = 0;
     GrainSpec spec;
 };
-struct Gkill { std::string user; std::int32_t session = 0; std::int32_t grain = 0; };  // -> Done
+struct Gkill {
+    std::string user;
+    std::int32_t session = 0;
+    std::int32_t grain = 0;
+};  // -> Done
 struct Done {};
 
 struct Usage {  // of a grain, summed over its processes
@@ -81,7 +97,7 @@ struct Usage {  // of a grain, summed over its processes
     bool operator==(const Usage &) const = default;
 };
 
-struct Gwait {                                  // -> GrainResult, or ErrorReply nothing_yet ...
+struct Gwait {  // -> GrainResult, or ErrorReply nothing_yet ...
     std::int32_t session = 0;
     std::int32_t next = 0;  // index of the requested result; acknowledges all below it
     bool block = false;     // parks the request until there is an answer
@@ -95,8 +111,9 @@ struct GrainResult {
 };
 
 enum class Stream : std::uint8_t { out, err, checkpoint, message, input, file, log };  // log: of the session itself
-struct Fetch {                                  // -> Piece
-    std::string user; std::int32_t session = 0, grain = 0;
+struct Fetch {                                                                         // -> Piece
+    std::string user;
+    std::int32_t session = 0, grain = 0;
     Stream stream = Stream::out;
     std::uint64_t offset = 0;
     std::uint32_t max = 0;
@@ -117,21 +134,26 @@ enum class QueryType : std::uint8_t { system, hosts, sessions, grains, grain };
 // Selects: user empty = the caller (sessions: all users whom the caller may see); grains of one
 // session in ascending order after `after`, filtered by `status` ("" = all); grain = one, with argv;
 // hosts of one `status`; sessions strictly after (`after_user`, `after`), in order of user and number.
-struct Query {                                  // -> QueryReply
+struct Query {  // -> QueryReply
     QueryType type = QueryType::system;
-    std::string user; std::int32_t session = -1; std::int32_t grain = -1;
+    std::string user;
+    std::int32_t session = -1;
+    std::int32_t grain = -1;
     std::int32_t after = -1;
     std::string status;
     std::string after_user;
 };
-struct ClassRow { std::string name; std::uint32_t mask = 0; };  // a name for a mask of host classes
+struct ClassRow {
+    std::string name;
+    std::uint32_t mask = 0;
+};  // a name for a mask of host classes
 struct SystemRow {
     std::uint64_t epoch = 0, turn = 0;
     std::int64_t pid = 0, up_s = 0;
     std::int32_t hosts = 0, hosts_active = 0, sessions_active = 0;
     std::int64_t ready = 0, running = 0;
     std::string version;
-    std::vector<ClassRow> classes;          // that the host table declares
+    std::vector<ClassRow> classes;  // that the host table declares
 };
 struct HostRow {
     std::string name, state, binary_class;  // state: unknown active delinquent dead
@@ -142,22 +164,23 @@ struct HostRow {
     std::int32_t cores = 0, cores_used = 0;
     std::int64_t memory_mb = 0, memory_used_mb = 0;  // demanded by grains that run there
     bool connected = false, drained = false;
-    std::string settings;                   // that d_sethost changed against the host table, "slots=0 ..."
-    std::string note;                       // for display: "checked: alive, waits until ...", "on probation"
-    std::vector<std::string> users;         // permitted; empty: all
+    std::string settings;            // that d_sethost changed against the host table, "slots=0 ..."
+    std::string note;                // for display: "checked: alive, waits until ...", "on probation"
+    std::vector<std::string> users;  // permitted; empty: all
     // Grains that failed there and then finished elsewhere: in total, and since a grain last finished there.
     std::int64_t blamed = 0;
     std::int32_t blamed_lately = 0;
     // Of its grains, since the backing store was created.
     std::int64_t launched = 0, finished = 0, failed = 0, given_back = 0;
     double cpu_s = 0;
-    std::string confinement;                // its rungs as words (base/confinement.h); empty: it has not called yet
-    std::string class_names;                // of host_class, with commas: "gpu,0x8"; empty if it has no names
-    std::int32_t time_zone_offset = 0;      // minutes that its local time is ahead of the scheduler's, by the host table
+    std::string confinement;            // its rungs as words (base/confinement.h); empty: it has not called yet
+    std::string class_names;            // of host_class, with commas: "gpu,0x8"; empty if it has no names
+    std::int32_t time_zone_offset = 0;  // minutes that its local time is ahead of the scheduler's, by the host table
 };
 struct SessionRow {
-    std::string user; std::int32_t session = 0;
-    std::string ident, state;               // state: active terminated damaged
+    std::string user;
+    std::int32_t session = 0;
+    std::string ident, state;  // state: active terminated damaged
     std::int32_t ready = 0, running = 0, finished = 0, killed = 0, sent = 0;
     double saved_cpu_s = 0;                 // of its grains, see GrainRow
     std::string command, label;             // for its owner and operators
@@ -166,43 +189,43 @@ struct SessionRow {
 };
 // One departure of a grain from a host.
 struct MoveRow {
-    std::string reason;                     // a word, such as usurped; docs/SCHEDULING.md lists them
-    std::string host;                       // that it left
-    std::string detail;                     // for display
+    std::string reason;  // a word, such as usurped; docs/SCHEDULING.md lists them
+    std::string host;    // that it left
+    std::string detail;  // for display
     std::uint32_t incarnation = 0;
-    double age_s = -1;                      // -1: before the scheduler's last start
+    double age_s = -1;  // -1: before the scheduler's last start
 };
 struct GrainRow {
     std::int32_t session = 0, grain = 0;
-    std::string user, state, host, label;   // state: ready running finished killed
+    std::string user, state, host, label;  // state: ready running finished killed
     std::uint32_t incarnation = 0;
     std::int32_t restarts = 0, failures = 0, exit_code = 0, signal = 0, result_index = -1;
-    double cpu_s = 0, run_cpu_s = 0;        // all incarnations; the current or last one
-    double saved_cpu_s = 0;                 // that incarnations saved by starting from a checkpoint
+    double cpu_s = 0, run_cpu_s = 0;  // all incarnations; the current or last one
+    double saved_cpu_s = 0;           // that incarnations saved by starting from a checkpoint
     double last_contact_s = -1, checkpoint_age_s = -1;
     std::uint64_t out_length = 0, err_length = 0, checkpoint_length = 0;
     Demands demands;
     // type grain only
-    std::string message;                    // latest status message
+    std::string message;  // latest status message
     std::vector<std::string> argv;
-    std::vector<std::string> nogo;          // hosts on which it must not be tried
-    std::vector<MoveRow> moves;             // the latest, oldest first
-    std::vector<GrainFile> files;           // its outputs
-    std::int32_t starts = 0;                // of a process, on all hosts
+    std::vector<std::string> nogo;  // hosts on which it must not be tried
+    std::vector<MoveRow> moves;     // the latest, oldest first
+    std::vector<GrainFile> files;   // its outputs
+    std::int32_t starts = 0;        // of a process, on all hosts
     // Of all incarnations; the greatest resident set.
     double user_s = 0, system_s = 0;
     std::int64_t max_rss_kb = 0, minor_faults = 0, major_faults = 0, in_blocks = 0, out_blocks = 0;
     // type grain only
-    std::string class_names;                // as in HostRow
-    std::string directory;                  // as submitted
-    std::vector<std::string> env;           // NAME=value, as submitted
+    std::string class_names;       // as in HostRow
+    std::string directory;         // as submitted
+    std::vector<std::string> env;  // NAME=value, as submitted
 };
 struct QueryReply {
     SystemRow system;
     std::vector<HostRow> hosts;
     std::vector<SessionRow> sessions;
     std::vector<GrainRow> grains;
-    bool more = false;                      // ask again with `after` = the last row's number (and `after_user`)
+    bool more = false;  // ask again with `after` = the last row's number (and `after_user`)
 };
 
 struct ErrorReply {

@@ -46,8 +46,7 @@ std::size_t recall(Draft &d, HostId id, std::size_t most, const std::string &why
     }
     if (recalled > 0) {
         d.host(id).pace.recalled = d.now;
-        d.event(std::to_string(recalled) + " grains waiting on " + d.state.host_name(id) +
-                " are withdrawn: " + why);
+        d.event(std::to_string(recalled) + " grains waiting on " + d.state.host_name(id) + " are withdrawn: " + why);
     }
     return recalled;
 }

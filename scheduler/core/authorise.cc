@@ -48,10 +48,12 @@ template <> constexpr Rule rule<wire::RemoveHost> = of_user(Right::operators, "t
 template <> constexpr Rule rule<wire::PutContent>{Right::caller, Right::lease, Right::nobody, nullptr};
 template <> constexpr Rule rule<wire::FirstCall> = of_server(Right::anybody);
 template <> constexpr Rule rule<wire::CallIn> = of_server(Right::link);
-template <> constexpr Rule rule<wire::RenewCertificate>{Right::nobody, Right::link, Right::nobody, nullptr,
-                                                        Right::holder, Right::nobody, Right::link};
-template <> constexpr Rule rule<wire::BeginControl>{Right::nobody, Right::nobody, Right::nobody, nullptr,
-                                                    Right::nobody, Right::anybody};
+template <>
+constexpr Rule rule<wire::RenewCertificate>{Right::nobody, Right::link,   Right::nobody, nullptr,
+                                            Right::holder, Right::nobody, Right::link};
+template <>
+constexpr Rule rule<wire::BeginControl>{Right::nobody, Right::nobody, Right::nobody,
+                                        nullptr,       Right::nobody, Right::anybody};
 template <> constexpr Rule rule<wire::GrainReport> = of_server(Right::lease);
 template <> constexpr Rule rule<wire::LaunchResult> = of_server(Right::lease);
 template <> constexpr Rule rule<wire::WantContent> = of_server(Right::lease);
@@ -85,10 +87,8 @@ template <class Request> const Rule &rule_for(const Request &) { return rule<typ
 template <class Request> std::string named_user(const Request &r) {
     if constexpr (std::is_same_v<Request, wire::Query>)
         return r.type == wire::QueryType::grain ? r.user : std::string();  // the rest is for all users of the pool
-    else if constexpr (requires { r.user; })
-        return r.user;
-    else
-        return {};
+    else if constexpr (requires { r.user; }) return r.user;
+    else return {};
 }
 
 template <class Request> std::string object_of(const Request &r) {
@@ -96,8 +96,17 @@ template <class Request> std::string object_of(const Request &r) {
     if constexpr (requires { r.host; }) text = r.host;
     if constexpr (requires { r.level; }) text += (text.empty() ? "the scheduler: " : ": ") + r.level;
     if constexpr (requires { r.id; }) text = r.id;
-    if constexpr (requires { r.user; r.number; }) text = to_text(SessionKey{r.user, r.number});
-    if constexpr (requires { r.user; r.session; r.grain; } && !std::is_same_v<Request, wire::SetHost>)
+    if constexpr (requires {
+                      r.user;
+                      r.number;
+                  })
+        text = to_text(SessionKey{r.user, r.number});
+    if constexpr (requires {
+                      r.user;
+                      r.session;
+                      r.grain;
+                  } &&
+                  !std::is_same_v<Request, wire::SetHost>)
         text = to_text(GrainKey{{r.user, r.session}, r.grain});
     if constexpr (std::is_same_v<Request, wire::ExportPage>) text = to_text(SessionKey{r.user, r.session});
     return text;
@@ -107,7 +116,8 @@ std::string place(const std::string &host) { return host.empty() ? "the schedule
 
 Status check_operator(const Caller &caller, const char *what) {
     if (caller.privileged) return Status::ok();
-    return fail(Code::refused, caller.user + " may not " + what + ": that is for root, for the scheduler's account "
+    return fail(Code::refused, caller.user + " may not " + what +
+                                   ": that is for root, for the scheduler's account "
                                    "or a private pool's owner, and for the scheduler_masters");
 }
 
@@ -167,12 +177,9 @@ std::string secure_command(const Caller &caller, const UserRequest &request) {
 }
 
 Status check_token(const State &state, const Caller &caller) {
-    if (!caller.has_token)
-        return fail(Code::no_auth, "the connection carries no authorization token");
+    if (!caller.has_token) return fail(Code::no_auth, "the connection carries no authorization token");
     const auto entry = state.auth.find(caller.token);
-    if (entry == state.auth.end())
-        return fail(Code::no_auth,
-                    "the authorization token is unknown or has been revoked");
+    if (entry == state.auth.end()) return fail(Code::no_auth, "the authorization token is unknown or has been revoked");
     if (entry->second.user != caller.user)
         return fail(Code::no_auth, "the authorization token is not one of " + caller.user);
     const std::string &bound = entry->second.host;
@@ -180,8 +187,9 @@ Status check_token(const State &state, const Caller &caller) {
         return fail(Code::no_auth, "the authorization token is for a control program on " + place(bound) +
                                        ", but this one runs on " + place(caller.host));
     if (entry->second.key != caller.key)
-        return fail(Code::no_auth, "the authorization token belongs to another key than this connection's "
-                                   "certificate: each control program has its own");
+        return fail(Code::no_auth,
+                    "the authorization token belongs to another key than this connection's "
+                    "certificate: each control program has its own");
     return Status::ok();
 }
 
@@ -189,31 +197,34 @@ Status check_program(const State &state, const Caller &caller) {
     if (caller.host.empty()) return Status::ok();
     if (Status s = check_source(state, caller.host, caller.user); !s) return s;
     if (state.trust.clients.count(caller.host) == 0)
-        return fail(Code::refused, "host " + caller.host + " was removed from the pool: control programs there may "
-                                                           "no longer connect");
+        return fail(Code::refused, "host " + caller.host +
+                                       " was removed from the pool: control programs there may "
+                                       "no longer connect");
     return check_token(state, caller);
 }
 
 Status check_source(const State &state, const std::string &host, const std::string &user) {
     const auto source = state.sources.find(host);
     if (source == state.sources.end())
-        return fail(Code::refused, "control programs may not call from host " + host + ": the scheduler's host table "
-                                   "has no line for it with role=client");
+        return fail(Code::refused, "control programs may not call from host " + host +
+                                       ": the scheduler's host table "
+                                       "has no line for it with role=client");
     const std::vector<std::string> &users = source->second;
     const bool named = std::find(users.begin(), users.end(), user) != users.end();
     if (named || (users.empty() && user != "root")) return Status::ok();
     return fail(Code::refused, user + " may not call from host " + host + ": its line in the scheduler's host table " +
-                                   (users.empty() ? "lists no users, so root has to be listed" : "does not list this "
-                                                                                                 "user"));
+                                   (users.empty() ? "lists no users, so root has to be listed"
+                                                  : "does not list this "
+                                                    "user"));
 }
 
 Status taken_session(const State &state, const SessionKey &key, const Caller &caller) {
     const std::string &bound = state.session(key)->info.ident;
     const auto entry = state.auth.find(caller.token);
     const bool same = entry != state.auth.end() && entry->second.ident == bound;
-    const std::string text = "session " + to_text(key) +
-                             (same ? " was taken over by a newer run of " + bound
-                                   : " is bound to the control program " + bound);
+    const std::string text =
+        "session " + to_text(key) +
+        (same ? " was taken over by a newer run of " + bound : " is bound to the control program " + bound);
     return fail(Code::session_taken, text);
 }
 
@@ -239,8 +250,9 @@ Status check_certified(const State &state, const Certified &certified, const std
     if (key == state.trust.keys.end())
         return fail(Code::refused, "the certificate of host " + host + " has been revoked: the host must join again");
     if (key->second != certified.key)
-        return fail(Code::refused, "the certificate of host " + host + " has been revoked: a machine with another "
-                                                                       "key has since joined under that name");
+        return fail(Code::refused, "the certificate of host " + host +
+                                       " has been revoked: a machine with another "
+                                       "key has since joined under that name");
     return Status::ok();
 }
 
@@ -250,8 +262,9 @@ Status check_backup(const State &state, const Certified &certified) {
         return fail(Code::refused, "host " + certified.host + " is not the backup in the scheduler's host table");
     const auto key = state.trust.backups.find(certified.host);
     if (key != state.trust.backups.end() && key->second == certified.key) return Status::ok();
-    return fail(Code::refused, "the certificate of the backup " + certified.host + " has been revoked: it must join "
-                                                                                   "again");
+    return fail(Code::refused, "the certificate of the backup " + certified.host +
+                                   " has been revoked: it must join "
+                                   "again");
 }
 
 Status may_fetch(const State &state, HostId host, const std::string &digest) {

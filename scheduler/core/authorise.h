@@ -12,28 +12,28 @@ namespace dcs::core {
 
 // In which role a peer connected.
 enum class Party : std::uint8_t {
-    user,      // a process of this host, its user known from the kernel
-    program,   // a control program of another host, by its certificate
-    begin,     // dcs_begin of another host, by that host's certificate
-    server,    // a grain server: by its certificate, or a process of the scheduler's own account
-    backup,    // the passive backup of another host, by its certificate
-    stranger   // another host, without a certificate
+    user,     // a process of this host, its user known from the kernel
+    program,  // a control program of another host, by its certificate
+    begin,    // dcs_begin of another host, by that host's certificate
+    server,   // a grain server: by its certificate, or a process of the scheduler's own account
+    backup,   // the passive backup of another host, by its certificate
+    stranger  // another host, without a certificate
 };
 
 enum class Right : std::uint8_t {
-    nobody,    // not a message of this party: the connection ends
-    anybody,   // any peer of this party
-    caller,    // a user whom the pool's policy admits; it concerns no session, or only the caller's own
-    holder,    // a caller with a token, about the session that this token holds
-    owner,     // a caller, about an own session; an operator, about any
-    operators, // root, the scheduler's account (in a private pool: its owner), scheduler_master
-    link,      // a server that was taken in as one host of the table, about that host
-    lease      // the same, about grains that are leased to it now
+    nobody,     // not a message of this party: the connection ends
+    anybody,    // any peer of this party
+    caller,     // a user whom the pool's policy admits; it concerns no session, or only the caller's own
+    holder,     // a caller with a token, about the session that this token holds
+    owner,      // a caller, about an own session; an operator, about any
+    operators,  // root, the scheduler's account (in a private pool: its owner), scheduler_master
+    link,       // a server that was taken in as one host of the table, about that host
+    lease       // the same, about grains that are leased to it now
 };
 
 struct Rule {
     Right user = Right::nobody, server = Right::nobody, stranger = Right::nobody;
-    const char *what = nullptr;  // for people and the audit log: "change hosts"; null: it is no secure command
+    const char *what = nullptr;     // for people and the audit log: "change hosts"; null: it is no secure command
     Right program = Right::nobody;  // what a program of another host may say besides what users may
     Right begin = Right::nobody;
     Right backup = Right::nobody;

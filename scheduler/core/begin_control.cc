@@ -14,8 +14,7 @@ constexpr std::size_t idle_entries_per_user = 1024;
 
 std::set<TokenHash> tokens_in_use(const State &state) {
     std::set<TokenHash> used;
-    for (const auto &[seniority, key] : state.by_seniority)
-        used.insert(state.session(key)->info.token);
+    for (const auto &[seniority, key] : state.by_seniority) used.insert(state.session(key)->info.token);
     return used;
 }
 
@@ -52,8 +51,9 @@ void age_entries(Draft &d, const std::string &user, std::int64_t wall_s) {
 }
 
 Status bad_ident() {
-    return fail(Code::invalid, "a control ident is 1 to 64 letters, digits, '.', '_' or '-', and does not begin with "
-                               "'.' or '-'");
+    return fail(Code::invalid,
+                "a control ident is 1 to 64 letters, digits, '.', '_' or '-', and does not begin with "
+                "'.' or '-'");
 }
 
 Status check_begin(const State &state, const BeginProgram &in) {
@@ -62,8 +62,9 @@ Status check_begin(const State &state, const BeginProgram &in) {
     if (key == state.trust.clients.end())
         return fail(Code::refused, "the certificate of host " + host + " has been revoked: the host must join again");
     if (key->second != in.from.key)
-        return fail(Code::refused, "the certificate of host " + host + " has been revoked: a machine with another "
-                                                                       "key has since joined under that name");
+        return fail(Code::refused, "the certificate of host " + host +
+                                       " has been revoked: a machine with another "
+                                       "key has since joined under that name");
     if (!good_name(in.user)) return fail(Code::invalid, "the login name cannot be used");
     if (Status s = check_source(state, host, in.user); !s) return s;
     if (!in.login) return in.login;
@@ -96,16 +97,16 @@ void renew_program(Draft &d, const Caller &caller, const RenewProgram &call) {
     if (caller.host.empty())
         return d.refuse(caller, fail(Code::refused, "a control program on the scheduler's host has no certificate"));
     if (call.key != caller.key)
-        return d.refuse(caller, fail(Code::refused, "a certificate can be renewed only for its own key, and this key "
-                                                    "is another"));
+        return d.refuse(caller, fail(Code::refused,
+                                     "a certificate can be renewed only for its own key, and this key "
+                                     "is another"));
     const AuthEntry &entry = d.state.auth.at(caller.token);
     if (entry.stamp_s != 0) d.change(SetAuth{caller.token, stamped(entry, call.wall_s)});
     d.effect(SendProgram{caller.conn, caller.request, caller.user, caller.host, entry.ident, call.public_key, ""});
 }
 
 void begin_control(Draft &d, const Caller &caller, const BeginControl &call) {
-    if (!good_name(call.ident))
-        return d.refuse(caller, bad_ident());
+    if (!good_name(call.ident)) return d.refuse(caller, bad_ident());
     age_entries(d, caller.user, call.wall_s);
     d.change(SetAuth{call.fresh_hash, {caller.user, call.ident, call.wall_s, caller.host, caller.key}});
     d.reply(caller, wire::AuthReply{std::string(call.fresh.begin(), call.fresh.end())});

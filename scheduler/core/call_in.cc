@@ -96,8 +96,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     const HostId id = d.state.host_id(call.host);
     const Host *known = d.state.host(id);
     if (!known || !known->configured)
-        return turn_away(d, in.conn,
-                         "this host is not in the scheduler's host table: add it there and reload");
+        return turn_away(d, in.conn, "this host is not in the scheduler's host table: add it there and reload");
     hear_from(d, id);
     if (waits_for_backup(d, id, in)) return;
     if (known->conn != 0 && known->conn != in.conn) d.effect(CloseConnection{known->conn});
@@ -111,7 +110,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.total_memory_kb = 0;
     host.pace = Pace();
     host.usurping.clear();  // but it stays shut until its next call-in says otherwise
-    host.missing.clear();  // a restart may follow a repair
+    host.missing.clear();   // a restart may follow a repair
     if (too_open(host)) d.event("host " + host.config->name + " gets no grains: " + too_open_text(host));
     d.effect(SendServer{in.conn, configuration(d.state, host.config)});
     if (!in.certified.host.empty()) d.effect(SendServer{in.conn, backup_place(d.state)});
@@ -129,8 +128,7 @@ void call_in(Draft &d, const ServerCallIn &in) {
     hear_from(d, in.host);
     Host &host = d.host(in.host);
     host.load = in.call.load;
-    host.free_memory_kb =
-        std::clamp<std::int64_t>(in.call.free_memory_kb, 0, std::int64_t{1} << 50);
+    host.free_memory_kb = std::clamp<std::int64_t>(in.call.free_memory_kb, 0, std::int64_t{1} << 50);
     std::int64_t total = std::clamp<std::int64_t>(in.call.memory_kb, 0, std::int64_t{1} << 50);
     if (total > 0) total = std::max(total, host.free_memory_kb);
     if (std::exchange(host.total_memory_kb, total) != total)  // what could run here may be too large for it, or fit now

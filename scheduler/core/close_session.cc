@@ -88,8 +88,7 @@ void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &cal
     if (!session) return d.refuse(caller, missing_session(d.state, key));
     if (session->info.status == SessionStatus::active)
         return d.refuse(caller, fail(Code::session_active,
-                                     "session " + to_text(key) +
-                                         " is active: only a closed session can be removed"));
+                                     "session " + to_text(key) + " is active: only a closed session can be removed"));
     erase_closed(d, key, *session, "");
     d.reply(caller, wire::Done{});
 }

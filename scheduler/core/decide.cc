@@ -37,12 +37,9 @@ struct UserDispatch {
 struct Dispatch {
     Draft &d;
     void operator()(const UserCall &in) {
-        if (Status s = authorise(d.state, in.caller, in.request); !s)
-            d.refuse(in.caller, s);
-        else
-            std::visit(UserDispatch{d, in.caller}, in.request);
-        if (const std::string what = secure_command(in.caller, in.request); !what.empty())
-            d.audit(in.caller, what);
+        if (Status s = authorise(d.state, in.caller, in.request); !s) d.refuse(in.caller, s);
+        else std::visit(UserDispatch{d, in.caller}, in.request);
+        if (const std::string what = secure_command(in.caller, in.request); !what.empty()) d.audit(in.caller, what);
     }
     void operator()(const JoinCall &in) { join_host(d, in); }
     void operator()(const BeginProgram &in) { begin_program(d, in); }

@@ -53,7 +53,7 @@ Status not_in_table(HostRole role, const std::string &name);
 void end_programs(Draft &d, const std::string &host);
 // What a host that is too open lacks, for people.
 std::string too_open_text(const Host &host);
-std::string id_of_code(const TokenHash &hash);       // how people name it; tells nothing about the code
+std::string id_of_code(const TokenHash &hash);  // how people name it; tells nothing about the code
 
 // ---- grain servers ------------------------------------------------------------------------
 void first_call(Draft &d, const ServerFirstCall &in);
@@ -86,7 +86,7 @@ wire::Configure configuration(const State &state, const HostConfig &config);
 // ---- the rest of the world ----------------------------------------------------------------
 void connection_closed(Draft &d, const ConnectionClosed &in);
 void server_ended(Draft &d, const ServerEnded &in);
-void lose_hosts(Draft &d);                         // Tick
+void lose_hosts(Draft &d);  // Tick
 void take_host_table(Draft &d, const HostTable &in);
 void take_policy(Draft &d, const PolicyTable &in);
 void probe_result(Draft &d, const ProbeResult &in);

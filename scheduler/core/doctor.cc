@@ -15,9 +15,10 @@ wire::ProblemRow damaged_session(const SessionKey &key, const std::string &why) 
     row.file = colon == std::string::npos ? "" : why.substr(0, colon);
     row.problem = colon == std::string::npos ? why : why.substr(colon + 2);
     row.affects = "the session is set aside with all its grains; everything else keeps running";
-    row.advice = "restore the file while the scheduler is stopped, or import an export of it "
-                 "(dcs session import DIR --replace), or remove it (dcs session clean " +
-                 to_text(key) + ")";
+    row.advice =
+        "restore the file while the scheduler is stopped, or import an export of it "
+        "(dcs session import DIR --replace), or remove it (dcs session clean " +
+        to_text(key) + ")";
     return row;
 }
 
@@ -26,8 +27,10 @@ wire::ProblemRow damaged_grain(const GrainKey &key, const std::string &why) {
     wire::ProblemRow row = damaged_session(key.session, why);
     row.entity = "grain " + to_text(key);
     row.affects = "the grain is set aside; the rest of its session keeps running";
-    row.advice = "restore the file while the scheduler is stopped, or kill the grain "
-                 "(dcs grain kill " + std::to_string(key.session.number) + ":" + std::to_string(key.grain) + ")";
+    row.advice =
+        "restore the file while the scheduler is stopped, or kill the grain "
+        "(dcs grain kill " +
+        std::to_string(key.session.number) + ":" + std::to_string(key.grain) + ")";
     return row;
 }
 
@@ -47,8 +50,9 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     if (host.status == HostStatus::active) {
         row.problem = "is " + too_open_text(host);
         row.affects += ", which get no grains";
-        row.advice = "start its grain server with the --confine, --run-as and --grain-network that provide this, or "
-                     "require less in the host table (require_confinement)";
+        row.advice =
+            "start its grain server with the --confine, --run-as and --grain-network that provide this, or "
+            "require less in the host table (require_confinement)";
     } else if (host.status == HostStatus::unknown) {
         row.problem = "has not called in since the scheduler started";
         if (running > 0) row.affects += ", " + std::to_string(running) + " grains that run there";
@@ -90,8 +94,7 @@ void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
     std::vector<wire::ProblemRow> problems;
     for (const auto &[key, why] : d.state.set_aside) problems.push_back(damaged_session(key, why));
     for (const auto &[key, session] : d.state.sessions)
-        for (const auto &[number, why] : session.damaged)
-            problems.push_back(damaged_grain(GrainKey{key, number}, why));
+        for (const auto &[number, why] : session.damaged) problems.push_back(damaged_grain(GrainKey{key, number}, why));
     for (const GrainKey &key : d.state.circling) {
         if (problems.size() >= most_problems) break;
         if (!caller.privileged && caller.user != key.session.user) continue;

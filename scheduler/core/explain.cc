@@ -151,8 +151,7 @@ std::string own_trouble(const State &state, const Grain &g) {
 std::string Report::summary(const Grain &g) const {
     std::string counts;
     for (const wire::WhyRow &row : out.reasons)
-        if (row.hosts > 0)
-            counts += (counts.empty() ? "" : ", ") + std::to_string(row.hosts) + " " + row.reason;
+        if (row.hosts > 0) counts += (counts.empty() ? "" : ", ") + std::to_string(row.hosts) + " " + row.reason;
     std::string old = too_old(state_, g.demands);
     if (!old.empty()) old.insert(0, "; ");
     if (!out.can_run)

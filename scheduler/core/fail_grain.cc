@@ -66,9 +66,9 @@ void requeue_all(Draft &d, HostId id, MoveReason reason) {
 void hold_back(Draft &d, HostId id, const GrainKey &key) {
     Host &host = d.host(id);
     std::vector<HeldBack> &held = host.held_back;
-    held.erase(std::remove_if(held.begin(), held.end(),
-                              [&](const HeldBack &h) { return h.until <= d.now || h.key == key; }),
-               held.end());
+    held.erase(
+        std::remove_if(held.begin(), held.end(), [&](const HeldBack &h) { return h.until <= d.now || h.key == key; }),
+        held.end());
     held.push_back(HeldBack{key, d.now + host.config->interval / 2});
 }
 

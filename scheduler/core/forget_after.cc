@@ -48,14 +48,15 @@ Status may_forget(const Session &session, const GrainKey &key, const Grain &grai
         return fail(Code::refused, name + " is " + name_of(grain.status()) +
                                        ": it has no result to forget (`dcs grain restart` alone restarts it)");
     if (session.damaged.empty()) return Status::ok();
-    return fail(Code::io_error, "session " + to_text(key.session) +
-                                    " has damaged grains: what was decided after them is not known");
+    return fail(Code::io_error,
+                "session " + to_text(key.session) + " has damaged grains: what was decided after them is not known");
 }
 
 // No program holds the session until its control program resumes it; a running one has seen what is forgotten.
 void set_back(Draft &d, const SessionKey &key, std::int32_t shown, const std::string &by) {
-    dismiss_waiters(d, key, fail(Code::session_taken, "results of session " + to_text(key) + " were forgotten by " +
-                                                          by + ": run the control program again"));
+    dismiss_waiters(d, key,
+                    fail(Code::session_taken, "results of session " + to_text(key) + " were forgotten by " + by +
+                                                  ": run the control program again"));
     SessionInfo &info = d.info(key);
     info.shown = std::min(info.shown, shown);
     info.sent = std::min(info.sent, shown);
@@ -84,9 +85,11 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
         else if (number == key.grain || killed_later) anew.push_back(number);
     }
     if (!alone && static_cast<std::int32_t>(gone.size()) != forgets)
-        return d.refuse(caller, fail(Code::refused, "session " + to_text(key.session) + " has changed: " +
-                                                        std::to_string(gone.size()) + " submissions would be "
-                                                        "forgotten, expected " + std::to_string(forgets)));
+        return d.refuse(caller, fail(Code::refused, "session " + to_text(key.session) +
+                                                        " has changed: " + std::to_string(gone.size()) +
+                                                        " submissions would be "
+                                                        "forgotten, expected " +
+                                                        std::to_string(forgets)));
     raise_fences(d, session);
     set_back(d, key.session, stand, caller.user);
     std::set<HostId> freed;

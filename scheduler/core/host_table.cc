@@ -26,8 +26,7 @@ void leave_table(Draft &d, HostId id) {
     host.conn = 0;
     host.held_back.clear();
     if (old.conn != 0) {
-        d.effect(SendServer{
-            old.conn, wire::Refused{"this host was removed from the scheduler's host table"}});
+        d.effect(SendServer{old.conn, wire::Refused{"this host was removed from the scheduler's host table"}});
         d.effect(CloseConnection{old.conn});
     }
     host.usurping.clear();

@@ -16,16 +16,13 @@ Status may_take_its_place(const State &state, const SessionKey &key, bool replac
     const std::string name = "session " + to_text(key);
     const Session *session = state.session(key);
     if (session && session->info.status == SessionStatus::active)
-        return fail(Code::session_active,
-                    name + " is active: close it, or choose another number with --number N");
+        return fail(Code::session_active, name + " is active: close it, or choose another number with --number N");
     if (replace || (!session && state.set_aside.count(key) == 0)) return Status::ok();
-    return fail(Code::session_closed,
-                name + " exists" + (session ? "" : " (damaged)") +
-                    ": replace it with --replace, or choose another number with --number N");
+    return fail(Code::session_closed, name + " exists" + (session ? "" : " (damaged)") +
+                                          ": replace it with --replace, or choose another number with --number N");
 }
 
-SessionInfo info_of(const State &state, const Caller &caller, const SessionKey &key,
-                    const ImportContent &content) {
+SessionInfo info_of(const State &state, const Caller &caller, const SessionKey &key, const ImportContent &content) {
     const Session *old = state.session(key);
     SessionInfo info = content.info;
     info.status = SessionStatus::terminated;
@@ -57,14 +54,14 @@ Status may_import(const State &state, const Caller &caller, const ImportSession 
 }
 
 void import_session(Draft &d, const Caller &caller, const ImportSession &call) {
-    if (call.number < 0)
-        return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));
+    if (call.number < 0) return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));
     const SessionKey key{caller.user, call.number};
     const Session *old = d.state.session(key);
     if (is_repetition(caller, old)) return d.reply(caller, wire::Done{});
     if (!call.content)
-        return d.refuse(caller, fail(Code::not_found, "nothing was uploaded on this connection: start the import "
-                                                      "again"));
+        return d.refuse(caller, fail(Code::not_found,
+                                     "nothing was uploaded on this connection: start the import "
+                                     "again"));
     if (Status s = may_take_its_place(d.state, key, call.replace); !s) return d.refuse(caller, s);
     const ImportContent &content = *call.content;
     if (Status s = check_stored(d.state, caller.user, caller.privileged, stored_more(content, old)); !s)
@@ -78,17 +75,12 @@ void import_session(Draft &d, const Caller &caller, const ImportSession &call) {
     }
     d.change(SetSession{key, info});
     d.change(AddGrains{key, content.grains});
-    if (content.inputs.size() > 0)
-        d.write({key, 0}, File::session_inputs, 0, content.inputs);
-    if (content.results.size() > 0)
-        d.write({key, 0}, File::session_results, 0, content.results);
-    if (content.events.size() > 0)
-        d.write({key, 0}, File::session_events, 0, content.events);
-    for (const ImportedFile &file : content.files)
-        d.write({key, file.grain}, file.file, 0, file.bytes);
+    if (content.inputs.size() > 0) d.write({key, 0}, File::session_inputs, 0, content.inputs);
+    if (content.results.size() > 0) d.write({key, 0}, File::session_results, 0, content.results);
+    if (content.events.size() > 0) d.write({key, 0}, File::session_events, 0, content.events);
+    for (const ImportedFile &file : content.files) d.write({key, file.grain}, file.file, 0, file.bytes);
     d.reply(caller, wire::Done{});
-    d.event("session " + to_text(key) + " imported with " +
-            std::to_string(content.grains->size()) + " grains");
+    d.event("session " + to_text(key) + " imported with " + std::to_string(content.grains->size()) + " grains");
 }
 
 }  // namespace dcs::core

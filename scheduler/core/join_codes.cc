@@ -26,8 +26,9 @@ Result<Waiting> chosen(const State &state, const ApproveHost &call) {
     if (fit.size() == 1) return fit.front();
     const std::string who = call.host.empty() ? "of any name" : call.host;
     if (fit.empty())
-        return fail(Code::not_found, "no host " + who + " with these words waits for approval; a waiting host asks "
-                                                        "again every few seconds, and `dcs host approve` lists them");
+        return fail(Code::not_found, "no host " + who +
+                                         " with these words waits for approval; a waiting host asks "
+                                         "again every few seconds, and `dcs host approve` lists them");
     return fail(Code::invalid, std::to_string(fit.size()) + " hosts with these words wait: name the host as well");
 }
 
@@ -69,8 +70,9 @@ std::string id_of_code(const TokenHash &hash) {
 
 void create_code(Draft &d, const Caller &caller, const CreateCode &call) {
     if (call.address.empty())
-        return d.refuse(caller, fail(Code::refused, "this scheduler has no door for other hosts: start it with --tls "
-                                                    "ADDRESS:PORT"));
+        return d.refuse(caller, fail(Code::refused,
+                                     "this scheduler has no door for other hosts: start it with --tls "
+                                     "ADDRESS:PORT"));
     if (!call.host.empty() && !in_table(d.state, call.role, call.host))
         return d.refuse(caller, not_in_table(call.role, call.host));
     if (call.ttl_s < least_ttl_s || call.ttl_s > most_ttl_s)
@@ -90,8 +92,7 @@ void create_code(Draft &d, const Caller &caller, const CreateCode &call) {
             (call.role == HostRole::client   ? " of control programs"
              : call.role == HostRole::backup ? " as the passive backup"
                                              : "") +
-            ", valid for " +
-            std::to_string(call.ttl_s) + " s");
+            ", valid for " + std::to_string(call.ttl_s) + " s");
 }
 
 void list_codes(Draft &d, const Caller &caller, const ListCodes &call) {
@@ -102,11 +103,11 @@ void list_codes(Draft &d, const Caller &caller, const ListCodes &call) {
         list.tokens.push_back({id_of_code(hash), code.host, code.by, code.expires_s - call.wall_s, std::move(key)});
     }
     for (const auto &[key, host] : d.state.pending)
-        list.pending.push_back(
-            {host.host, host.address + (host.role == HostRole::client   ? " (for control programs)"
-                                        : host.role == HostRole::backup ? " (the backup)"
-                                                                        : ""),
-             std::string(key.begin(), key.end()), (d.now - host.asked).seconds()});
+        list.pending.push_back({host.host,
+                                host.address + (host.role == HostRole::client   ? " (for control programs)"
+                                                : host.role == HostRole::backup ? " (the backup)"
+                                                                                : ""),
+                                std::string(key.begin(), key.end()), (d.now - host.asked).seconds()});
     list.address = call.address;
     list.authority = call.authority;
     d.reply(caller, std::move(list));
@@ -124,9 +125,10 @@ void revoke_code(Draft &d, const Caller &caller, const wire::RevokeToken &call) 
 
 void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
     if (call.words.empty())
-        return d.refuse(caller, fail(Code::invalid, "which host? Give the words that it shows, because any machine "
-                                                    "can ask under any name; `dcs host approve` lists the waiting "
-                                                    "hosts"));
+        return d.refuse(caller, fail(Code::invalid,
+                                     "which host? Give the words that it shows, because any machine "
+                                     "can ask under any name; `dcs host approve` lists the waiting "
+                                     "hosts"));
     const auto found = chosen(d.state, call);
     if (!found) return d.refuse(caller, found.status());
     const auto &[key, host] = *found;
@@ -134,9 +136,10 @@ void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
     const auto &keys = d.state.trust.of(host.role);
     const auto had = keys.find(host.host);
     if (had != keys.end() && had->second != key && !call.replace)
-        return d.refuse(caller, fail(Code::refused, "another machine has already joined as " + host.host +
-                                     ", with another key: to give its place to the machine that shows these words, "
-                                     "and revoke the other's certificate, add --replace"));
+        return d.refuse(caller, fail(Code::refused,
+                                     "another machine has already joined as " + host.host +
+                                         ", with another key: to give its place to the machine that shows these words, "
+                                         "and revoke the other's certificate, add --replace"));
     Trust trust = without_expired(d.state.trust, call.wall_s);
     trust.codes[key] = JoinCode{host.host, caller.user, call.wall_s + approval_s, false, key, host.role};
     PendingHosts rest = d.state.pending;
@@ -155,8 +158,8 @@ void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call) {
     const bool client = trust.clients.erase(call.host) > 0, backup = trust.backups.erase(call.host) > 0;
     const bool had_key = trust.keys.erase(call.host) > 0 || client || backup;
     const bool server = in_table(d.state, HostRole::server, call.host);
-    const bool listed = server || in_table(d.state, HostRole::client, call.host) ||
-                        in_table(d.state, HostRole::backup, call.host);
+    const bool listed =
+        server || in_table(d.state, HostRole::client, call.host) || in_table(d.state, HostRole::backup, call.host);
     if (!had_key && !listed)
         return d.refuse(caller, fail(Code::not_found, "there is no host \"" + call.host +
                                                           "\" in the host table; `dcs host ls` lists them"));

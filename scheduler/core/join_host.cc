@@ -32,15 +32,15 @@ void turn_away(Draft &d, const JoinCall &in, const Status &why) {
 
 Status check_code(const JoinCall &in, const JoinCode *code) {
     if (!code)
-        return fail(Code::refused, "the code is unknown: it was mistyped or has been revoked; `dcs token create` on "
-                                   "the scheduler's host makes a new one");
+        return fail(Code::refused,
+                    "the code is unknown: it was mistyped or has been revoked; `dcs token create` on "
+                    "the scheduler's host makes a new one");
     if (code->expires_s <= in.wall_s)
         return fail(Code::refused, "the code has expired; `dcs token create` on the scheduler's host makes a new one");
-    if (code->role != in.role)
-        return fail(Code::refused, right_use(code->role));
+    if (code->role != in.role) return fail(Code::refused, right_use(code->role));
     if (code->key && *code->key != in.key)
-        return fail(Code::refused, "the code has already been used by host " + code->host +
-                                       "; `dcs token create` makes a new one");
+        return fail(Code::refused,
+                    "the code has already been used by host " + code->host + "; `dcs token create` makes a new one");
     if (!in.host.empty() && !code->host.empty() && in.host != code->host)
         return fail(Code::refused, "the code is for host " + code->host + ", not for " + in.host);
     return Status::ok();
@@ -55,12 +55,15 @@ Status check_name(const State &state, const JoinCall &in, const JoinCode &code, 
     const auto &keys = state.trust.of(in.role);
     const auto key = keys.find(name);
     if (code.used && (key == keys.end() || key->second != in.key))
-        return fail(Code::refused, "host " + name + " was removed from the pool, or another machine has joined under "
-                                                    "that name, since this code was used; `dcs token create` makes a "
-                                                    "new one");
+        return fail(Code::refused, "host " + name +
+                                       " was removed from the pool, or another machine has joined under "
+                                       "that name, since this code was used; `dcs token create` makes a "
+                                       "new one");
     if (code.host.empty() && key != keys.end() && key->second != in.key)
-        return fail(Code::refused, "host " + name + " has already joined; to give its place to another machine, make "
-                                                    "a code with --host " + name);
+        return fail(Code::refused, "host " + name +
+                                       " has already joined; to give its place to another machine, make "
+                                       "a code with --host " +
+                                       name);
     return Status::ok();
 }
 
@@ -125,8 +128,10 @@ void join_host(Draft &d, const JoinCall &in) {
     if (name.empty() && code) name = code->host;
     if (name.empty()) name = in.own_name;
     if (!good_name(name))
-        return turn_away(d, in, fail(Code::invalid, "a host's name is 1 to 64 letters, digits, '.', '_' or '-', and "
-                                                    "does not begin with '.' or '-'"));
+        return turn_away(d, in,
+                         fail(Code::invalid,
+                              "a host's name is 1 to 64 letters, digits, '.', '_' or '-', and "
+                              "does not begin with '.' or '-'"));
     if (!in.has_code && !code) return wait_for_approval(d, in, name);
     if (Status s = check_code(in, code); !s) return turn_away(d, in, s);
     if (Status s = check_name(d.state, in, *code, name); !s) return turn_away(d, in, s);

@@ -88,8 +88,7 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
                         grain->lease == result.incarnation;
     if (!leased) {
         if (result.ok || result.staged)
-            d.withdraw(in.host, key, result.incarnation, true,
-                       "it is no longer leased to this host");
+            d.withdraw(in.host, key, result.incarnation, true, "it is no longer leased to this host");
         return;
     }
     if (result.ok || result.staged) {
@@ -108,14 +107,11 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
     if (code == Code::not_found || code == Code::invalid)
         cannot_start(d, key, in.host, result.text,
                      code == Code::not_found ? MoveReason::no_program : MoveReason::cannot_start);
-    else if (code == Code::refused && called_back(d, in.host, *grain))
-        requeue_front(d, key, false);
-    else
-        not_now(d, key, in.host, result.text, ordered, ran);
+    else if (code == Code::refused && called_back(d, in.host, *grain)) requeue_front(d, key, false);
+    else not_now(d, key, in.host, result.text, ordered, ran);
     d.follow_up(PlaceGrain{key});
     d.follow_up(FillHost{in.host});
-    d.event("grain " + to_text(key) + " could not be started on " + host->config->name + ": " +
-            result.text);
+    d.event("grain " + to_text(key) + " could not be started on " + host->config->name + ": " + result.text);
 }
 
 }  // namespace dcs::core

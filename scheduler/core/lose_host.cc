@@ -67,8 +67,7 @@ void overdue(Draft &d, HostId id) {
         return declare_dead(d, id, "probing it gave no answer");
     const bool runs_grains = !d.state.running[static_cast<std::size_t>(id)].empty();
     const bool may_wait = d.now <= host.last_contact + config.extended;
-    if (!runs_grains || !has_addresses(config) || !may_wait)
-        return declare_dead(d, id, "it was silent for its limit");
+    if (!runs_grains || !has_addresses(config) || !may_wait) return declare_dead(d, id, "it was silent for its limit");
     call_delinquent(d, id);
     look_after(d, id);
 }

@@ -16,8 +16,7 @@ struct Opening {
 
 void answer(Opening &o, wire::OpenedAs as, std::int32_t sent) {
     const Session *session = o.d.state.session(o.key);
-    const std::int32_t completed =
-        session ? session->counts[static_cast<int>(GrainStatus::finished)] : 0;
+    const std::int32_t completed = session ? session->counts[static_cast<int>(GrainStatus::finished)] : 0;
     o.d.reply(o.caller, wire::OpenReply{as, sent, completed});
 }
 
@@ -57,8 +56,7 @@ void take_over(Opening &o, const Session &session) {
     if (old.token != o.caller.token)
         dismiss_waiters(
             o.d, o.key,
-            fail(Code::session_taken,
-                 "session " + to_text(o.key) + " was taken over by a newer run of " + old.ident));
+            fail(Code::session_taken, "session " + to_text(o.key) + " was taken over by a newer run of " + old.ident));
     // Its own threads still get what they wait for, but it starts again.
     else if (o.call.sent_reset && !session.waiters.empty())
         for (Waiter &w : o.d.waiters(o.key)) w.acknowledges = 0;
@@ -98,8 +96,8 @@ bool is_repetition(const Opening &o, const SessionInfo &info) {
 void repeat(Opening &o, const Session &session) {
     const SessionInfo &info = session.info;
     if (info.status == SessionStatus::terminated) return answer(o, wire::OpenedAs::replay, 0);
-    const bool fresh = o.call.mode == wire::OpenMode::open ||
-                       (o.call.mode == wire::OpenMode::resume && session.grains.empty());
+    const bool fresh =
+        o.call.mode == wire::OpenMode::open || (o.call.mode == wire::OpenMode::resume && session.grains.empty());
     answer(o, fresh ? wire::OpenedAs::fresh : wire::OpenedAs::resumed, info.sent);
 }
 
@@ -107,20 +105,16 @@ void open_terminated(Opening &o, const SessionInfo &info) {
     const std::string name = "session " + to_text(o.key);
     if (o.call.mode == wire::OpenMode::open)
         return o.d.refuse(o.caller, fail(Code::session_closed, name + " exists and is closed"));
-    if (info.ident != o.auth.ident)
-        return o.d.refuse(o.caller, taken_session(o.d.state, o.key, o.caller));
+    if (info.ident != o.auth.ident) return o.d.refuse(o.caller, taken_session(o.d.state, o.key, o.caller));
     if (o.call.mode == wire::OpenMode::reopen) return reopen(o);
     if (o.call.sent_reset) return replay(o);
-    o.d.refuse(o.caller, fail(Code::session_closed,
-                              name + " is closed; resume it with sent_reset to replay it"));
+    o.d.refuse(o.caller, fail(Code::session_closed, name + " is closed; resume it with sent_reset to replay it"));
 }
 
 void open_active(Opening &o, const Session &session) {
     if (o.call.mode != wire::OpenMode::resume)
-        return o.d.refuse(o.caller,
-                          fail(Code::session_active, "session " + to_text(o.key) + " is active"));
-    if (session.info.ident != o.auth.ident)
-        return o.d.refuse(o.caller, taken_session(o.d.state, o.key, o.caller));
+        return o.d.refuse(o.caller, fail(Code::session_active, "session " + to_text(o.key) + " is active"));
+    if (session.info.ident != o.auth.ident) return o.d.refuse(o.caller, taken_session(o.d.state, o.key, o.caller));
     take_over(o, session);
 }
 
@@ -141,15 +135,14 @@ void set_session(Draft &d, const Caller &caller, const wire::SetSession &call) {
     if (!session) return d.refuse(caller, missing_session(d.state, key));
     if (call.nice < -1 || call.nice > wire::most_nice) return d.refuse(caller, bad_nice());
     if (session->info.status != SessionStatus::active && call.nice >= 0)
-        return d.refuse(caller, fail(Code::session_closed, "session " + to_text(key) +
-                                                               " is closed: none of its grains waits for a slot"));
+        return d.refuse(caller, fail(Code::session_closed,
+                                     "session " + to_text(key) + " is closed: none of its grains waits for a slot"));
     SessionInfo &info = d.info(key);
     const std::uint64_t seniority = call.nice < 0 ? info.seniority : seniority_of(age_in(info.seniority), call.nice);
     if (seniority != info.seniority) {
         info.seniority = seniority;
         recall_of(d, key);
-        for (const auto &[shape, queue] : session->ready)
-            d.follow_up(PlaceGrain{{key, queue.grains.begin()->second}});
+        for (const auto &[shape, queue] : session->ready) d.follow_up(PlaceGrain{{key, queue.grains.begin()->second}});
     }
     if (call.set_label) info.label = call.label;
     d.reply(caller, wire::Done{});
@@ -157,8 +150,7 @@ void set_session(Draft &d, const Caller &caller, const wire::SetSession &call) {
 }
 
 void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call) {
-    if (call.number < 0)
-        return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));
+    if (call.number < 0) return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));
     if (call.nice < 0 || call.nice > wire::most_nice) return d.refuse(caller, bad_nice());
     Opening o{d, caller, call, SessionKey{caller.user, call.number}, d.state.auth.at(caller.token)};
     const Session *session = d.state.session(o.key);

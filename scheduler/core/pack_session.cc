@@ -8,13 +8,11 @@ namespace {
 
 bool lengths_fit(const PackedGrain &packed, const Grain &g) {
     return packed.out.size() == g.out_length && packed.err.size() == g.err_length &&
-           packed.checkpoint.size() == g.checkpoint_length &&
-           packed.message.size() == g.message_length &&
+           packed.checkpoint.size() == g.checkpoint_length && packed.message.size() == g.message_length &&
            (!g.params_own_file || packed.params.size() == g.params_length);
 }
 
-void move_in(Draft &d, const GrainKey &key, File file, std::uint64_t &length,
-             const Payload &bytes) {
+void move_in(Draft &d, const GrainKey &key, File file, std::uint64_t &length, const Payload &bytes) {
     if (bytes.size() == 0) return;
     d.write(key, file, length, bytes);
     length += bytes.size();
@@ -25,8 +23,7 @@ void move_in(Draft &d, const GrainKey &key, File file, std::uint64_t &length,
 bool packable(const Grain &g) {
     const std::uint64_t params = g.params_own_file ? g.params_length : 0;
     return g.own_tree && g.is_over() &&
-           params + g.out_length + g.err_length + g.checkpoint_length + g.message_length <=
-               limits::packed_grain_bytes;
+           params + g.out_length + g.err_length + g.checkpoint_length + g.message_length <= limits::packed_grain_bytes;
 }
 
 void pack_grains(Draft &d, const PackGrains &in) {

@@ -16,9 +16,9 @@ constexpr std::ptrdiff_t held_back_max = 16;
 // By the tables, whatever the host has free.
 bool may_be_there(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
     return host.configured && host.config->slots > 0 &&
-           class_fits(grain.demands->host_class, host.config->host_class) &&
-           permits(host.config, session.user) && !is_nogo(grain, id) &&
-           binary_fits(host, grain.files->binary_classes) && form_fits(host, wire::form_needed(grain.demands));
+           class_fits(grain.demands->host_class, host.config->host_class) && permits(host.config, session.user) &&
+           !is_nogo(grain, id) && binary_fits(host, grain.files->binary_classes) &&
+           form_fits(host, wire::form_needed(grain.demands));
 }
 
 std::int64_t memory_need_kb(const Grain &g) {
@@ -77,9 +77,7 @@ bool permits(const HostConfig &config, const std::string &user) {
     return users.empty() || std::find(users.begin(), users.end(), user) != users.end();
 }
 
-bool class_fits(std::uint32_t mask, std::uint32_t host_class) {
-    return mask == 0 || (mask & host_class) != 0;
-}
+bool class_fits(std::uint32_t mask, std::uint32_t host_class) { return mask == 0 || (mask & host_class) != 0; }
 
 bool binary_fits(const Host &host, const std::vector<std::string> &classes) {
     const std::string &own = binary_class_of(host);
@@ -160,8 +158,7 @@ bool could_run(const Host &host, HostId id, const SessionKey &session, const Gra
     return may_be_there(host, id, session, grain) && ever_fits(host, grain);
 }
 
-bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain,
-                const Room &room) {
+bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain, const Room &room) {
     const Host &host = *state.host(id);
     return may_be_there(host, id, key.session, grain) && !rests(grain, now) &&
            !lacks_program(host, key.session.user, grain.program, now) &&

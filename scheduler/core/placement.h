@@ -4,7 +4,9 @@
 #include "scheduler/core/decisions.h"
 #include "scheduler/core/reasons.h"
 
-namespace dcs::wire { struct Needed; }
+namespace dcs::wire {
+struct Needed;
+}
 
 namespace dcs::core {
 
@@ -54,8 +56,7 @@ bool accepts_now(const State &state, HostId id);
 // Could a grain of this shape be taken? If not, none of its queue is considered.
 bool shape_fits(const State &state, HostId id, const Shape &shape, const Room &room);
 // Would it take the grain now, given a free slot?
-bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain,
-                const Room &room);
+bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain, const Room &room);
 // The ready grain that comes first for this room: by seniority (or share, then seniority), then by queue order.
 std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Room &room);
 

@@ -19,8 +19,9 @@ Status check_user(const State &state, const Caller &caller) {
     const std::vector<std::string> &users = state.policy.users;
     if (users.empty() || caller.privileged) return Status::ok();
     if (std::find(users.begin(), users.end(), caller.user) != users.end()) return Status::ok();
-    return fail(Code::refused, caller.user + " is not in the scheduler's list of users: ask the pool's operator to "
-                                             "add the name");
+    return fail(Code::refused, caller.user +
+                                   " is not in the scheduler's list of users: ask the pool's operator to "
+                                   "add the name");
 }
 
 namespace {
@@ -29,8 +30,8 @@ UserCounts counts_of(const State &state, const std::string &user) {
     return found == state.users.end() ? UserCounts() : found->second;
 }
 
-Status within(std::int64_t have, std::int64_t more, std::int32_t most, const std::string &user,
-              const std::string &what, const std::string &advice) {
+Status within(std::int64_t have, std::int64_t more, std::int32_t most, const std::string &user, const std::string &what,
+              const std::string &advice) {
     if (most == 0 || have + more <= most) return Status::ok();
     const std::string and_more = more == 1 ? "" : " and submits " + std::to_string(more);
     return fail(Code::limit, user + " has " + std::to_string(have) + " " + what + and_more +
@@ -44,8 +45,8 @@ Status check_session_quota(const State &state, const std::string &user) {
 }
 
 Status check_grain_quota(const State &state, const std::string &user, std::int64_t more) {
-    return within(counts_of(state, user).unfinished, more, state.policy.grains_per_user, user,
-                  "unfinished grains", "wait until some finish");
+    return within(counts_of(state, user).unfinished, more, state.policy.grains_per_user, user, "unfinished grains",
+                  "wait until some finish");
 }
 
 namespace {
@@ -78,9 +79,10 @@ Status check_stored(const State &state, const std::string &user, bool privileged
         return too_much(user, has, more, "the pool's policy allows " + in_mb(most));
     if (privileged) return Status::ok();
     if (const std::uint64_t share = share_of(state, has); has.all() + more > share)
-        return too_much(user, has, more, "the pool's policy allows " + in_mb(share) + " now, " +
-                                             std::to_string(state.policy.stored_share) +
-                                             " % of this user's data and the free space together");
+        return too_much(user, has, more,
+                        "the pool's policy allows " + in_mb(share) + " now, " +
+                            std::to_string(state.policy.stored_share) +
+                            " % of this user's data and the free space together");
     return Status::ok();
 }
 

@@ -32,9 +32,7 @@ wire::SystemRow system_row(const State &state) {
     return row;
 }
 
-std::string in_seconds(Duration d) {
-    return std::to_string(std::max<std::int64_t>(0, d.ns / 1'000'000'000)) + " s";
-}
+std::string in_seconds(Duration d) { return std::to_string(std::max<std::int64_t>(0, d.ns / 1'000'000'000)) + " s"; }
 
 std::string checked_note(const Draft &d, const Host &host) {
     if (host.checked == Checked::asked) return "probing whether it is still alive";
@@ -58,11 +56,11 @@ std::string note_of(const Draft &d, std::size_t i) {
     put(checked_note(d, host));
     if (d.state.policy.probation > 0 && host.blamed_lately >= d.state.policy.probation)
         put("on probation: one grain at a time until one finishes");
-    const auto held = std::count_if(host.held_back.begin(), host.held_back.end(),
-                                    [&](const HeldBack &h) { return h.until > d.now; });
+    const auto held =
+        std::count_if(host.held_back.begin(), host.held_back.end(), [&](const HeldBack &h) { return h.until > d.now; });
     put(count(held, " grain paused after a failed start", " grains paused after failed starts"));
-    const auto missing = std::count_if(host.missing.begin(), host.missing.end(),
-                                       [&](const auto &m) { return m.second > d.now; });
+    const auto missing =
+        std::count_if(host.missing.begin(), host.missing.end(), [&](const auto &m) { return m.second > d.now; });
     put(count(missing, " program cannot be executed", " programs cannot be executed"));
     put(count(host.usurping.size(), " grain waits for a slot", " grains wait for a slot"));
     return note;
@@ -171,8 +169,7 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     row.out_blocks = usage.out_blocks;
     row.run_cpu_s = cpu_of(g.current);
     row.saved_cpu_s = static_cast<double>(g.kept->saved) / 1e6;
-    row.last_contact_s =
-        runs && host && host->status != HostStatus::unknown ? since(d.now, host->last_contact) : -1;
+    row.last_contact_s = runs && host && host->status != HostStatus::unknown ? since(d.now, host->last_contact) : -1;
     row.checkpoint_age_s = since(d.now, g.checkpoint_time);
     row.out_length = g.out_length;
     row.err_length = g.err_length;
@@ -190,8 +187,7 @@ wire::GrainRow detailed_row(const Draft &d, const GrainKey &key, const Grain &g)
     for (const HostId id : g.nogo.get()) row.nogo.push_back(name(id));
     row.class_names = class_names(g.demands->host_class, d.state.classes);
     row.files = g.files->outputs;
-    for (const Move &m : g.moves.get())
-        row.moves.push_back({name_of(m.reason), name(m.host), m.detail, m.incarnation});
+    for (const Move &m : g.moves.get()) row.moves.push_back({name_of(m.reason), name(m.host), m.detail, m.incarnation});
     for (std::size_t back = 1; back <= g.moved->size(); ++back)
         row.moves[row.moves.size() - back].age_s = since(d.now, g.moved.get()[g.moved->size() - back]);
     return row;
@@ -205,8 +201,7 @@ void grain_rows(const Draft &d, const SessionKey &key, const wire::Query &call, 
     for (int s = 0; s < 4; ++s)
         if (call.status.empty() || call.status == name_of(static_cast<GrainStatus>(s)))
             left += static_cast<std::size_t>(session.counts[s]);
-    for (auto it = session.grains.upper_bound(call.after); it != session.grains.end() && left > 0;
-         ++it) {
+    for (auto it = session.grains.upper_bound(call.after); it != session.grains.end() && left > 0; ++it) {
         if (!call.status.empty() && call.status != name_of(it->second.status())) continue;
         if (reply.grains.size() >= max) {
             reply.more = true;
@@ -217,11 +212,10 @@ void grain_rows(const Draft &d, const SessionKey &key, const wire::Query &call, 
     }
 }
 
-void query_grains(Draft &d, const Caller &caller, const wire::Query &call,
-                  const std::string &user) {
+void query_grains(Draft &d, const Caller &caller, const wire::Query &call, const std::string &user) {
     wire::QueryReply reply;
-    if (!call.status.empty() && call.status != "ready" && call.status != "running" &&
-        call.status != "finished" && call.status != "killed")
+    if (!call.status.empty() && call.status != "ready" && call.status != "running" && call.status != "finished" &&
+        call.status != "killed")
         return d.refuse(caller,
                         fail(Code::invalid,
                              "the status of a grain must be ready, running, finished or killed, not " + call.status));
@@ -273,9 +267,10 @@ void query_hosts(Draft &d, const Caller &caller, const wire::Query &call) {
     for (const HostStatus s : {HostStatus::unknown, HostStatus::active, HostStatus::delinquent, HostStatus::dead})
         known = known || call.status == name_of(s);
     if (!known)
-        return d.refuse(caller, fail(Code::invalid, "the status of a host must be active, delinquent, dead or "
-                                                    "unknown, not " +
-                                                        call.status));
+        return d.refuse(caller, fail(Code::invalid,
+                                     "the status of a host must be active, delinquent, dead or "
+                                     "unknown, not " +
+                                         call.status));
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
         if (host.configured && (call.status.empty() || call.status == name_of(host.status)))
@@ -307,15 +302,15 @@ void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const 
 void query(Draft &d, const Caller &caller, const wire::Query &call) {
     const std::string &user = call.user.empty() ? caller.user : call.user;
     switch (call.type) {
-        case wire::QueryType::system: {
-            wire::QueryReply reply;
-            reply.system = system_row(d.state);
-            return d.reply(caller, std::move(reply));
-        }
-        case wire::QueryType::hosts: return query_hosts(d, caller, call);
-        case wire::QueryType::sessions: return query_sessions(d, caller, call);
-        case wire::QueryType::grains: return query_grains(d, caller, call, user);
-        case wire::QueryType::grain: return query_grain(d, caller, call, user);
+    case wire::QueryType::system: {
+        wire::QueryReply reply;
+        reply.system = system_row(d.state);
+        return d.reply(caller, std::move(reply));
+    }
+    case wire::QueryType::hosts: return query_hosts(d, caller, call);
+    case wire::QueryType::sessions: return query_sessions(d, caller, call);
+    case wire::QueryType::grains: return query_grains(d, caller, call, user);
+    case wire::QueryType::grain: return query_grain(d, caller, call, user);
     }
     d.refuse(caller, fail(Code::invalid, "a query of an unknown type"));
 }
@@ -335,7 +330,12 @@ Status check_output(const Grain &grain, const GrainKey &key, const std::string &
     return fail(Code::not_found, what + "a file " + name + " is not among the outputs of its submission");
 }
 
-struct Asked { ConnId conn = 0; Incarnation incarnation = 0; std::uint32_t after = 0; std::uint64_t recorded = 0; };
+struct Asked {
+    ConnId conn = 0;
+    Incarnation incarnation = 0;
+    std::uint32_t after = 0;
+    std::uint64_t recorded = 0;
+};
 
 // It runs, and more is wanted of it than the scheduler has.
 std::optional<Asked> ask_its_host(const State &state, const GrainKey &key, const wire::Fetch &fetch) {
@@ -364,8 +364,8 @@ void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call) {
     const auto chunk = static_cast<std::uint32_t>(limits::fetch_chunk_bytes);
     fetch.max = fetch.max == 0 ? chunk : std::min(fetch.max, chunk);
     if (const auto live = of_grain && fetch.live ? ask_its_host(d.state, key, fetch) : std::nullopt)
-        return d.effect(ReplyLive{caller.conn, caller.request, key, fetch, live->conn, live->incarnation,
-                                  live->after, live->recorded});
+        return d.effect(ReplyLive{caller.conn, caller.request, key, fetch, live->conn, live->incarnation, live->after,
+                                  live->recorded});
     d.effect(ReplyPiece{caller.conn, caller.request, key, fetch});
 }
 

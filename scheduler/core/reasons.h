@@ -10,27 +10,27 @@ enum class Why : std::uint8_t {
     finished,
     killed,
     running,
-    starting,         // the lease was sent, the server has not confirmed it
-    staged,           // tentative: it waits there for the slot of a younger session's grain
-    displaced,        // such a grain
+    starting,   // the lease was sent, the server has not confirmed it
+    staged,     // tentative: it waits there for the slot of a younger session's grain
+    displaced,  // such a grain
     session_closed,
     damaged,
     // it waits, whatever the hosts do
     no_hosts,
     user_quota,
     older_first,
-    fewer_first,      // fair share
+    fewer_first,  // fair share
     earlier_first,
     // of a host, until a setting changes
     other_class,
-    no_binary,        // no program for its binary class
-    too_old,          // its server cannot be told what the grain demands
+    no_binary,  // no program for its binary class
+    too_old,    // its server cannot be told what the grain demands
     not_permitted,
     no_slots,
-    no_program,       // nogo, because of it
-    cannot_start,     // nogo, because of what it asks for itself
-    failed_there,     // nogo, because of it
-    nogo,             // nogo, and it is not remembered why
+    no_program,    // nogo, because of it
+    cannot_start,  // nogo, because of what it asks for itself
+    failed_there,  // nogo, because of it
+    nogo,          // nogo, and it is not remembered why
     too_few_cores,
     too_little_memory,
     // of a host, for now
@@ -44,15 +44,15 @@ enum class Why : std::uint8_t {
     host_shut,        // by its owner's work, or for want of memory
     program_missing,  // for some other grain, a short while ago
     held_back,
-    resting,          // everywhere: it came back too often
+    resting,  // everywhere: it came back too often
     busy,
-    usurps,           // busy, and it takes the place of a younger session's grain when the slice ends
+    usurps,  // busy, and it takes the place of a younger session's grain when the slice ends
     trouble,
     probation,
     cores_in_use,
     thrash,
     memory_in_use,
-    others_first,     // a free slot, for which another grain comes first
+    others_first,  // a free slot, for which another grain comes first
     takes_it
 };
 inline constexpr int whys = static_cast<int>(Why::takes_it) + 1;

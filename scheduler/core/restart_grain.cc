@@ -51,10 +51,8 @@ void restart_grain(Draft &d, const Caller &caller, const wire::RestartGrain &cal
                                                         ", which is final: submit it again under another number"));
     forgive(d, key);
     const std::string why = "restarted by " + caller.user;
-    if (grain->status() == GrainStatus::running)
-        withdraw_or_move(d, key, *grain, why);
-    else
-        d.follow_up(PlaceGrain{key});
+    if (grain->status() == GrainStatus::running) withdraw_or_move(d, key, *grain, why);
+    else d.follow_up(PlaceGrain{key});
     d.reply(caller, wire::Done{});
     d.event("grain " + to_text(key) + " " + why);
 }

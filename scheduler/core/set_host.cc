@@ -14,16 +14,14 @@ constexpr std::int32_t max_slots = 65536;
 constexpr double min_seconds = 0.001, max_seconds = 1e9;
 
 Status check_numbers(const wire::SetHost &call) {
-    if (call.slots > max_slots)
-        return fail(Code::invalid, "slots must be from 0 to " + std::to_string(max_slots));
+    if (call.slots > max_slots) return fail(Code::invalid, "slots must be from 0 to " + std::to_string(max_slots));
     for (const double s : {call.interval_s, call.alert_s, call.limit_s, call.extended_s}) {
         if (std::isnan(s) || s > max_seconds || (s >= 0 && s < min_seconds))
             return fail(Code::invalid, "a host's times must be from 0.001 to 1e9 seconds");
     }
     if (call.drained > 1) return fail(Code::invalid, "drained must be 1, 0, or negative to leave it unchanged");
     const bool names_grain = call.session >= 0 || call.grain >= 0;
-    if (names_grain && !call.clear_nogo)
-        return fail(Code::invalid, "a grain is named, but clear_nogo is not set");
+    if (names_grain && !call.clear_nogo) return fail(Code::invalid, "a grain is named, but clear_nogo is not set");
     if (names_grain && (call.session < 0 || call.grain < 0))
         return fail(Code::invalid, "a grain needs both a session number and a grain number");
     return Status::ok();
@@ -43,8 +41,10 @@ Status check_order(const HostConfig &table, const HostSetting &set) {
     if (set.limit.ns >= 0) c.limit = set.limit;
     if (set.extended.ns >= 0) c.extended = set.extended;
     if (c.interval <= c.alert && c.alert <= c.limit && c.limit <= c.extended) return Status::ok();
-    return fail(Code::invalid, "the times of host " + c.name + " must grow: interval <= alert <= limit <= extended; "
-                                   "they would be " + seconds_text(c.interval) + ", " + seconds_text(c.alert) + ", " +
+    return fail(Code::invalid, "the times of host " + c.name +
+                                   " must grow: interval <= alert <= limit <= extended; "
+                                   "they would be " +
+                                   seconds_text(c.interval) + ", " + seconds_text(c.alert) + ", " +
                                    seconds_text(c.limit) + ", " + seconds_text(c.extended) + " s");
 }
 
@@ -75,8 +75,7 @@ bool allow_again(Draft &d, const GrainKey &key, const Grain &old, HostId id) {
 void allow_all_again(Draft &d, HostId id) {
     std::int64_t n = 0;
     for (const auto &[seniority, key] : d.state.by_seniority)
-        for (const auto &[number, g] : d.state.session(key)->grains)
-            n += allow_again(d, GrainKey{key, number}, g, id);
+        for (const auto &[number, g] : d.state.session(key)->grains) n += allow_again(d, GrainKey{key, number}, g, id);
     Host &host = d.host(id);
     host.missing.clear();
     host.held_back.clear();
@@ -148,10 +147,8 @@ void set_host(Draft &d, const Caller &caller, const wire::SetHost &call) {
         d.event("host " + call.host + " was set by " + caller.user + ": " +
                 (text.empty() ? "as in the host table" : text));
     }
-    if (call.clear_nogo && *grain)
-        allow_one_again(d, id, **grain);
-    else if (call.clear_nogo)
-        allow_all_again(d, id);
+    if (call.clear_nogo && *grain) allow_one_again(d, id, **grain);
+    else if (call.clear_nogo) allow_all_again(d, id);
     // What could run nowhere may have a host now, and the other way round.
     for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
     d.follow_up(FillHost{id});

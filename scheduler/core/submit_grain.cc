@@ -10,14 +10,13 @@ namespace {
 
 Status check_arguments(const SubmitGrain &call) {
     const auto bad = [](const char *what) { return fail(Code::invalid, what); };
-    if (call.session < 0 || call.grain < 0)
-        return bad("session and grain numbers are not negative");
+    if (call.session < 0 || call.grain < 0) return bad("session and grain numbers are not negative");
     if (std::string wrong = wire::out_of_range(call.demands); !wrong.empty())
         return fail(Code::invalid, std::move(wrong));
     if (call.params.size() == 0) return bad("a grain needs a program");
     if (call.input_length > limits::content_bytes)
-        return fail(Code::limit, "the input has " + std::to_string(call.input_length) +
-                                     " bytes; the limit is " + std::to_string(limits::content_bytes));
+        return fail(Code::limit, "the input has " + std::to_string(call.input_length) + " bytes; the limit is " +
+                                     std::to_string(limits::content_bytes));
     if (call.params.size() > limits::user_frame_bytes)
         return fail(Code::limit, "program, arguments, environment and input are too long together");
     return Status::ok();
@@ -28,9 +27,9 @@ struct Submission {
     Draft &d;
     const Caller &caller;
     const SessionKey key;
-    const bool batch;                      // a refusal says which grain it is about
+    const bool batch;  // a refusal says which grain it is about
     std::set<GrainNumber> numbers{};
-    std::set<Shape> shapes{};              // that the session has no ready grain of
+    std::set<Shape> shapes{};  // that the session has no ready grain of
     std::vector<const SubmitGrain *> fresh{};
     std::vector<GrainNumber> repeated{};
 };
@@ -39,8 +38,7 @@ bool refuse(Draft &d, const Caller &caller, bool batch, const SubmitGrain &call,
     if (batch)
         d.reply(caller, wire::ErrorReply{static_cast<std::int32_t>(why.code),
                                          "grain " + std::to_string(call.grain) + ": " + why.text, call.grain});
-    else
-        d.refuse(caller, why);
+    else d.refuse(caller, why);
     return false;
 }
 

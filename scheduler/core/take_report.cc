@@ -19,21 +19,16 @@ struct Taking {
     const Grain &old;
     bool brings() const { return report->first_seq <= report->last_seq; }
     // A payload that lives as long as the report.
-    Payload share(const std::string &part) const {
-        return {std::shared_ptr<const std::string>(report, &part)};
-    }
+    Payload share(const std::string &part) const { return {std::shared_ptr<const std::string>(report, &part)}; }
 };
 
-void acknowledge(Draft &d, const ServerReport &in, std::uint32_t last_seq, bool ended,
-                 wire::Verdict verdict) {
+void acknowledge(Draft &d, const ServerReport &in, std::uint32_t last_seq, bool ended, wire::Verdict verdict) {
     const wire::GrainReport &r = *in.report;
     if (in.conn != 0) d.effect(SendServer{in.conn, wire::ReportAck{r.key, r.incarnation, last_seq, ended, verdict}});
 }
 
 wire::Usage believable(wire::Usage u) {
-    const auto clamp = [](std::int64_t v) {
-        return std::clamp<std::int64_t>(v, 0, std::int64_t{1} << 50);
-    };
+    const auto clamp = [](std::int64_t v) { return std::clamp<std::int64_t>(v, 0, std::int64_t{1} << 50); };
     return {clamp(u.user_us),      clamp(u.system_us), clamp(u.max_rss_kb), clamp(u.minor_faults),
             clamp(u.major_faults), clamp(u.in_blocks), clamp(u.out_blocks)};
 }
@@ -51,12 +46,9 @@ std::string what_does_not_fit(const Taking &t) {
     const wire::GrainReport &r = *t.report;
     const std::uint64_t next = std::uint64_t{t.old.sequence} + 1;
     if (r.first_seq > next && !planted("core.sequence_gap"))
-        return "increments " + std::to_string(next) + " to " + std::to_string(r.first_seq - 1) +
-               " are missing";
-    if (!t.brings() && (!r.out.empty() || !r.err.empty()))
-        return "output without a sequence number";
-    if (t.brings() && !r.has_checkpoint && !r.ended)
-        return "output without the checkpoint that it belongs to";
+        return "increments " + std::to_string(next) + " to " + std::to_string(r.first_seq - 1) + " are missing";
+    if (!t.brings() && (!r.out.empty() || !r.err.empty())) return "output without a sequence number";
+    if (t.brings() && !r.has_checkpoint && !r.ended) return "output without the checkpoint that it belongs to";
     if (!r.has_checkpoint) return {};
     if (!t.brings()) return "a checkpoint without a sequence number";
     if (r.input_position < t.old.input_position || r.input_position > t.old.input_length)
@@ -65,8 +57,7 @@ std::string what_does_not_fit(const Taking &t) {
 }
 
 // `sum`: of what the stream is with this part.
-void append(Taking &t, File file, std::uint64_t &length, std::uint32_t &sum,
-            const std::string &part) {
+void append(Taking &t, File file, std::uint64_t &length, std::uint32_t &sum, const std::string &part) {
     if (part.empty()) return;
     t.d.write(t.key, file, length, t.share(part));
     length += part.size();
@@ -98,10 +89,8 @@ void take_checkpoint(Taking &t) {
     // A message lives until the next checkpoint.
     Payload message = t.share(r.message);
     if (r.message.size() > limits::message_bytes)
-        message.bytes =
-            std::make_shared<const std::string>(r.message.substr(0, limits::message_bytes));
-    if (message.size() > 0 || g.message_length > 0)
-        t.d.write(t.key, File::grain_message, 0, message);
+        message.bytes = std::make_shared<const std::string>(r.message.substr(0, limits::message_bytes));
+    if (message.size() > 0 || g.message_length > 0) t.d.write(t.key, File::grain_message, 0, message);
     g.message_length = static_cast<std::uint32_t>(message.size());
     g.message_sum = message.bytes ? crc32c(*message.bytes) : 0;
     append(t, File::grain_out, g.out_length, g.out_sum, r.out);
@@ -199,8 +188,8 @@ void take_end(Taking &t) {
     if (!r.innocent) {
         note_move(t.d, t.key, MoveReason::failed,
                   r.signal != 0 ? "signal " + std::to_string(r.signal) : "code " + std::to_string(r.exit_code));
-        t.d.event(name + " failed on " + where + ", signal " + std::to_string(r.signal) +
-                  ", code " + std::to_string(r.exit_code));
+        t.d.event(name + " failed on " + where + ", signal " + std::to_string(r.signal) + ", code " +
+                  std::to_string(r.exit_code));
         return fail_grain(t.d, t.key, t.host);
     }
     const MoveReason why = why_given_back(t);
@@ -242,7 +231,7 @@ void take_leased(Taking &t, const ServerReport &in) {
     } else if (r.has_checkpoint) {
         take_checkpoint(t);
     } else if (t.old.status() == GrainStatus::running) {  // not one whose lease was just forgiven
-        t.d.volatile_only(t.key);  // alive and nothing new: nothing is written
+        t.d.volatile_only(t.key);                         // alive and nothing new: nothing is written
     }
     acknowledge(t.d, in, t.brings() ? r.last_seq : t.old.sequence, r.ended, wire::Verdict::taken);
 }
@@ -251,8 +240,7 @@ void take_leased(Taking &t, const ServerReport &in) {
 
 void take_report(Draft &d, const ServerReport &in) {
     const Host *host = d.state.host(in.host);
-    if (!host || host->conn != in.conn)
-        return;  // an older connection of it; the report comes again
+    if (!host || host->conn != in.conn) return;  // an older connection of it; the report comes again
     hear_from(d, in.host);
     judge_report(d, in, false);
 }
@@ -265,8 +253,7 @@ void judge_report(Draft &d, const ServerReport &in, bool late) {
     const bool finished = grain && grain->status() == GrainStatus::finished;
     const bool again = finished && r.ended && planted("core.finished_not_final");
     if (finished && (same || r.ended) && !again)
-        return acknowledge(d, in, std::max(r.last_seq, grain->sequence), true,
-                           wire::Verdict::have_it);
+        return acknowledge(d, in, std::max(r.last_seq, grain->sequence), true, wire::Verdict::have_it);
     const bool forgiven = late && same && grain->status() == GrainStatus::ready &&
                           d.state.session(key.session)->info.status == SessionStatus::active;
     if (!again && (!same || (grain->status() != GrainStatus::running && !forgiven)))

@@ -21,8 +21,7 @@ bool leased_there(const State &state, const GrainKey &key, HostId id, Incarnatio
 
 // Still under way: the staged grain waits and the other one has not ended.
 bool in_progress(const State &state, HostId id, const Usurpation &u) {
-    return leased_there(state, u.by, id, u.incarnation) &&
-           leased_there(state, u.displaced, id, u.displaced_lease);
+    return leased_there(state, u.by, id, u.incarnation) && leased_there(state, u.displaced, id, u.displaced_lease);
 }
 
 // Of the youngest session; there the one that has run least since it came.
@@ -32,9 +31,8 @@ std::optional<GrainKey> weakest(const State &state, HostId id, const std::vector
     const std::set<GrainKey> &ahead = state.ahead[static_cast<std::size_t>(id)];
     for (const GrainKey &key : state.running[static_cast<std::size_t>(id)]) {
         if (ahead.count(key) != 0) continue;  // takes no slot
-        const bool involved = std::any_of(under_way.begin(), under_way.end(), [&](const Usurpation &u) {
-            return u.by == key || u.displaced == key;
-        });
+        const bool involved = std::any_of(under_way.begin(), under_way.end(),
+                                          [&](const Usurpation &u) { return u.by == key || u.displaced == key; });
         if (involved) continue;
         const Grain &g = *state.grain(key);
         const std::uint64_t seniority = state.session(key.session)->info.seniority;
@@ -125,9 +123,8 @@ void staged(Draft &d, const GrainKey &key, HostId id) {
 bool is_displaced(const State &state, const GrainKey &key, HostId id) {
     const std::vector<Usurpation> &list = state.host(id)->usurping;
     const Grain *g = state.grain(key);
-    return g && std::any_of(list.begin(), list.end(), [&](const Usurpation &u) {
-        return u.displaced == key && u.displaced_lease == g->lease;
-    });
+    return g && std::any_of(list.begin(), list.end(),
+                            [&](const Usurpation &u) { return u.displaced == key && u.displaced_lease == g->lease; });
 }
 
 }  // namespace dcs::core

@@ -26,10 +26,8 @@ Answer answer_for(const State &state, const SessionKey &key, std::int32_t next) 
     if (count(GrainStatus::ready) == 0 && !session.damaged.empty())
         return {-1, missing_grain(state, GrainKey{key, session.damaged.begin()->first})};
     if (count(GrainStatus::ready) == 0)
-        return {-1, fail(Code::nothing_left,
-                         name + " has no unfinished grain and every result was handed out")};
-    if (std::string why = why_none_can_run(state, key); !why.empty())
-        return {-1, fail(Code::cannot_run, why)};
+        return {-1, fail(Code::nothing_left, name + " has no unfinished grain and every result was handed out")};
+    if (std::string why = why_none_can_run(state, key); !why.empty()) return {-1, fail(Code::cannot_run, why)};
     return {};
 }
 
@@ -78,6 +76,10 @@ void hand_out(Draft &d, const SessionKey &key, const Waiter &to, std::int32_t in
     if (shown > session.info.shown) d.info(key).shown = std::max(d.info(key).shown, shown);
 }
 
+constexpr const char *too_many_waits =
+    " calls waiting for results, which is the limit: wait until some are answered, or take many results with one call "
+    "(d_gwait_many)";
+
 void park(Draft &d, const Caller &caller, const SessionKey &key, const Waiter &waiter) {
     std::vector<Waiter> &waiters = d.waiters(key);
     for (Waiter &w : waiters) {
@@ -90,9 +92,8 @@ void park(Draft &d, const Caller &caller, const SessionKey &key, const Waiter &w
     const bool session_full = waiters.size() >= limits::parked_waits;
     if (session_full || of_user >= static_cast<std::int64_t>(limits::parked_waits_per_user))
         return d.refuse(caller, fail(Code::limit, (session_full ? "session " + to_text(key) : key.user) + " has " +
-            std::to_string(session_full ? waiters.size() : static_cast<std::size_t>(of_user)) +
-            " calls waiting for results, which is the limit: wait until some are answered, or take many results with "
-            "one call (d_gwait_many)"));
+                                                      std::to_string(session_full ? std::ssize(waiters) : of_user) +
+                                                      too_many_waits));
     waiters.push_back(waiter);
 }
 
@@ -102,16 +103,14 @@ void wait(Draft &d, const Caller &caller, std::int32_t number, const Waiter &cal
     const SessionInfo &info = d.state.session(*held)->info;
     if (call.next < 0 || call.next > info.result_count)
         return d.refuse(caller,
-                        fail(Code::invalid, "result " + std::to_string(call.next) +
-                                                " was requested, but session " + to_text(*held) +
-                                                " has " + std::to_string(info.result_count)));
+                        fail(Code::invalid, "result " + std::to_string(call.next) + " was requested, but session " +
+                                                to_text(*held) + " has " + std::to_string(info.result_count)));
     const Answer answer = answer_for(d.state, *held, call.next);
     if (answer.index < 0 && answer.status && block) return park(d, caller, *held, call);
     acknowledge(d, *held, call.acknowledges);
     if (answer.index >= 0) return hand_out(d, *held, call, answer.index);
     if (!answer.status) return d.refuse(caller, answer.status);
-    d.refuse(caller, fail(Code::nothing_yet,
-                          "no further grain of session " + to_text(*held) + " has finished yet"));
+    d.refuse(caller, fail(Code::nothing_yet, "no further grain of session " + to_text(*held) + " has finished yet"));
 }
 
 }  // namespace
@@ -156,10 +155,8 @@ void answer_waiters(Draft &d, const AnswerWaiters &in) {
             continue;
         }
         acknowledge(d, in.session, w.acknowledges);
-        if (answer.index >= 0)
-            hand_out(d, in.session, w, answer.index);
-        else
-            d.refuse(to, answer.status);
+        if (answer.index >= 0) hand_out(d, in.session, w, answer.index);
+        else d.refuse(to, answer.status);
     }
     if (left.size() != session->waiters.size()) d.waiters(in.session) = std::move(left);
 }

@@ -14,8 +14,8 @@ bool some_host_could_run_one(const State &state, const SessionKey &key) {
         std::vector<HostId> suited;
         for (std::size_t i = 0; i < state.hosts.size(); ++i) {
             const HostConfig &config = state.hosts[i].config;
-            if (state.hosts[i].configured && config.slots > 0 &&
-                class_fits(shape.host_class, config.host_class) && permits(config, key.user))
+            if (state.hosts[i].configured && config.slots > 0 && class_fits(shape.host_class, config.host_class) &&
+                permits(config, key.user))
                 suited.push_back(static_cast<HostId>(i));
         }
         for (const auto &[position, number] : queue.grains) {
@@ -38,7 +38,10 @@ GrainNumber first_ready(const Session &session) {
     return first->second;
 }
 
-struct Counted { std::initializer_list<Why> whys; const char *text; };
+struct Counted {
+    std::initializer_list<Why> whys;
+    const char *text;
+};
 const Counted counted[] = {{{Why::other_class}, "of another class"},
                            {{Why::no_binary}, "of a binary class without a program"},
                            {{Why::too_old}, "of an older release"},
@@ -112,8 +115,7 @@ std::string why_none_can_run(const State &state, const SessionKey &key) {
     const Grain &g = session.grains.at(first);
     const std::string why = said(state, g), old = too_old(state, g.demands);
     return "no host can run the remaining grains of session " + to_text(key) + "; for grain " + std::to_string(first) +
-           ": " +
-           hosts_in_words(state, GrainKey{key, first}, g) + (old.empty() ? "" : "; " + old) +
+           ": " + hosts_in_words(state, GrainKey{key, first}, g) + (old.empty() ? "" : "; " + old) +
            (why.empty() ? "; `dcs grain explain` shows more" : "; " + why);
 }
 

@@ -10,9 +10,9 @@
 namespace dcs::keeper {
 
 struct Place {
-    std::string pki;                     // directory of the authority
-    std::string hosts, policy, limits;   // the files
-    std::string group;                   // whose members may call from other hosts
+    std::string pki;                    // directory of the authority
+    std::string hosts, policy, limits;  // the files
+    std::string group;                  // whose members may call from other hosts
 };
 
 class Keeper {

@@ -61,8 +61,9 @@ Result<std::string> KeeperClient::settings(Settings which, const std::string &fi
     const Reply reply = call(request, &fd);
     if (!reply.status) return reply.status;
     if (fd < 0)
-        return fail(Code::limit, "the keeper could not hand over " + file + ": this process has no file descriptors "
-            "left, raise ulimit -n");
+        return fail(Code::limit, "the keeper could not hand over " + file +
+                                     ": this process has no file descriptors "
+                                     "left, raise ulimit -n");
     return read_settings(fd, file, what);
 }
 

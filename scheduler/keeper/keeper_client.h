@@ -16,9 +16,9 @@ public:
     // know.
     static Result<std::unique_ptr<KeeperClient>> start(const Place &place);
 
-    int fd() const { return process_->fd(); }      // readable when the keeper is gone
-    bool lost() const { return process_->lost(); }  // gone, or silent, as a call has found out
-    bool gone() { return process_->gone(); }        // that, or found out now
+    int fd() const { return process_->fd(); }                        // readable when the keeper is gone
+    bool lost() const { return process_->lost(); }                   // gone, or silent, as a call has found out
+    bool gone() { return process_->gone(); }                         // that, or found out now
     std::string how_it_ended() { return process_->how_it_ended(); }  // "was killed by signal 9"
 
     Result<std::string> authority();                                   // its certificate, DER
@@ -26,9 +26,9 @@ public:
     Result<std::string> certificate(pki::Role role, const std::string &name, std::string_view public_key);
     Result<std::string> settings(Settings which, const std::string &file, const std::string &what);  // its text
     Status remove_host(const std::string &host);
-    std::string user_name(std::uint32_t uid);                          // empty: none, or gone()
+    std::string user_name(std::uint32_t uid);  // empty: none, or gone()
     Status check_login(const std::string &user);
-    int echo_socket(bool v6);                                          // the caller's; -1: none
+    int echo_socket(bool v6);  // the caller's; -1: none
 
 private:
     explicit KeeperClient(std::unique_ptr<SideProcess> process) : process_(std::move(process)) {}

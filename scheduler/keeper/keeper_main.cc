@@ -19,8 +19,9 @@ namespace {
 constexpr std::uint64_t kept = 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_CHOWN | 1ull << CAP_FOWNER | 1ull << CAP_NET_RAW;
 
 // Of the user database: files, and what its modules keep elsewhere.
-const std::vector<std::string> users_of_this_host = {"/etc", "/run", "/var/run", "/var/lib/sss", "/var/lib/extrausers",
-                                                     "/var/lib/misc", "/var/cache/nscd", "/var/db/nscd"};
+const std::vector<std::string> users_of_this_host = {
+    "/etc",        "/run", "/var/run", "/var/lib/sss", "/var/lib/extrausers", "/var/lib/misc", "/var/cache/nscd",
+    "/var/db/nscd"};
 
 std::string above(const std::string &path) {
     const std::size_t slash = path.rfind('/');

@@ -26,16 +26,19 @@ Status check_login(const std::string &user, const std::string &group) {
     if (group.empty()) return Status::ok();
     const passwd *entry = ::getpwnam(user.c_str());
     if (entry == nullptr)
-        return fail(Code::refused, user + " has no account on the scheduler's host: users of other hosts need an "
-                                          "account with the same login name there");
+        return fail(Code::refused, user +
+                                       " has no account on the scheduler's host: users of other hosts need an "
+                                       "account with the same login name there");
     const gid_t own = entry->pw_gid;
     const struct group *found = ::getgrnam(group.c_str());
     if (found == nullptr)
-        return fail(Code::refused, "the scheduler's host has no group " + group + ", whose members may use DCS "
-            "(--group of dcs_scheduler names another)");
+        return fail(Code::refused, "the scheduler's host has no group " + group +
+                                       ", whose members may use DCS "
+                                       "(--group of dcs_scheduler names another)");
     if (!is_member(user, own, found->gr_gid))
-        return fail(Code::refused, user + " is not a member of the group " + group + " on the scheduler's host, which "
-            "the use of DCS requires");
+        return fail(Code::refused, user + " is not a member of the group " + group +
+                                       " on the scheduler's host, which "
+                                       "the use of DCS requires");
     return Status::ok();
 }
 

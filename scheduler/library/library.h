@@ -25,8 +25,8 @@ std::string path_of(const std::string &digest);
 
 struct Job {
     enum class Kind : std::uint8_t {
-        seal,   // check the uploaded bytes and make them a content
-        check   // read a content of before
+        seal,  // check the uploaded bytes and make them a content
+        check  // read a content of before
     };
     Kind kind = Kind::seal;
     std::string digest;
@@ -34,13 +34,16 @@ struct Job {
     std::string temporary;  // seal
 };
 // Code::invalid: the bytes are not those of the digest.
-struct JobDone { Job job; Status status; };
+struct JobDone {
+    Job job;
+    Status status;
+};
 JobDone work(store::Disk &disk, Job job);
 
 struct Content {
     std::uint64_t size = 0;
-    bool checked = false;      // its bytes were read by this process
-    Instant used{};            // last put or asked for; of before the start: the start
+    bool checked = false;  // its bytes were read by this process
+    Instant used{};        // last put or asked for; of before the start: the start
 };
 
 class Library {

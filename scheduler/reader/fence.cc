@@ -21,8 +21,8 @@ namespace {
 constexpr std::uint64_t memory_of_itself = 64u << 20, memory_of_a_byte = 6;
 constexpr unsigned longest_s = 3600;  // by the clock, for machines that are busy with other things
 // What is not here ends it.
-constexpr int left_to_decoders[] = {SYS_read, SYS_write, SYS_munmap, SYS_mremap, SYS_brk, SYS_madvise, SYS_futex,
-                                    SYS_exit, SYS_exit_group, SYS_getpid, SYS_gettid, SYS_rt_sigreturn};
+constexpr int left_to_decoders[] = {SYS_read,  SYS_write, SYS_munmap,     SYS_mremap, SYS_brk,    SYS_madvise,
+                                    SYS_futex, SYS_exit,  SYS_exit_group, SYS_getpid, SYS_gettid, SYS_rt_sigreturn};
 
 Status failed_fence(const char *what) {
     return fail_errno(Code::io_error, std::string("fencing a decoder: ") + what, errno);

@@ -51,8 +51,8 @@ std::optional<Packet> read_packet(std::string_view bytes) {
     Packet packet{};
     if (bytes.size() != sizeof packet) return {};
     std::memcpy(&packet, bytes.data(), sizeof packet);
-    const bool begin = packet.ask == static_cast<std::uint32_t>(Ask::begin) && packet.pid == 0 &&
-                       packet.bytes <= limits::import_bytes;
+    const bool begin =
+        packet.ask == static_cast<std::uint32_t>(Ask::begin) && packet.pid == 0 && packet.bytes <= limits::import_bytes;
     const bool end = packet.ask == static_cast<std::uint32_t>(Ask::end) && packet.bytes == 0;
     return begin || end ? std::optional<Packet>(packet) : std::nullopt;
 }

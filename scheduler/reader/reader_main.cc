@@ -32,8 +32,9 @@ std::string receive_stream(int socket, std::uint64_t bytes) {
 
 [[noreturn]] void decode_here(int socket, std::uint64_t bytes) {
     if (!fence_decoder(socket, bytes)) ::_exit(2);
-    Result<std::string> rows = fail(Code::limit, "the import is refused: decoding it takes more memory than a process "
-                                                 "for it has, six times its bytes");
+    Result<std::string> rows = fail(Code::limit,
+                                    "the import is refused: decoding it takes more memory than a process "
+                                    "for it has, six times its bytes");
     try {
         rows = wire::rows_of_import(receive_stream(socket, bytes));
     } catch (const std::bad_alloc &) {  // said already

@@ -97,8 +97,8 @@ private:
         }
         // Of the phase P, if the grain is in it.
         template <class M, class P>
-        requires(!std::is_same_v<P, T>)
-        void field(std::uint32_t number, const char *name, M P::*member, const char *meaning) {
+        requires(!std::is_same_v<P, T>) void field(std::uint32_t number, const char *name, M P::*member,
+                                                   const char *meaning) {
             static const P none_of_phase{};
             if (const P *phase = std::get_if<P>(&x.phase))
                 List<P>{w, *phase, none_of_phase}.field(number, name, member, meaning);
@@ -171,8 +171,8 @@ private:
             if (there.at(number, kind_of<M>())) r.value(x.*member);
         }
         template <class M, class P>
-        requires(!std::is_same_v<P, T>)
-        void field(std::uint32_t number, const char *name, M P::*member, const char *meaning) {
+        requires(!std::is_same_v<P, T>) void field(std::uint32_t number, const char *name, M P::*member,
+                                                   const char *meaning) {
             if (P *phase = std::get_if<P>(&x.phase)) List<P>{r, there, *phase}.field(number, name, member, meaning);
         }
     };
@@ -186,7 +186,10 @@ private:
             if (read > static_cast<std::uint64_t>(last_of(T{}))) return in_.spoil();
             x = static_cast<T>(read);
         } else if constexpr (std::is_integral_v<T>) {
-            const auto read = [&] { if constexpr (std::is_unsigned_v<T>) return in_.var(); else return in_.svar(); }();
+            const auto read = [&] {
+                if constexpr (std::is_unsigned_v<T>) return in_.var();
+                else return in_.svar();
+            }();
             x = static_cast<T>(read);
             if (x != read) in_.spoil();
         } else if constexpr (std::is_same_v<T, Duration>) {

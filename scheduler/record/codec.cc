@@ -42,7 +42,10 @@ template <class T> Result<T> decode(std::string_view file, std::uint8_t released
     return x;
 }
 
-struct Beginning { std::uint8_t version = 0; GrainNumber number = 0; };
+struct Beginning {
+    std::uint8_t version = 0;
+    GrainNumber number = 0;
+};
 
 // What every grain record begins with; leaves the reader behind it.
 Result<Beginning> begin_grain(ByteReader &r) {

@@ -28,7 +28,7 @@ std::string encode_grain(const core::State &state, GrainNumber number, const cor
 // Takes one record off the front of `log`, verified but not decoded.
 struct GrainEntry {
     GrainNumber number = 0;
-    std::string_view record;      // for decode_grain()
+    std::string_view record;  // for decode_grain()
 };
 Result<GrainEntry> next_grain(std::string_view &log);
 // A file that holds exactly one record.

@@ -32,8 +32,8 @@ template <class Read> void each(ByteReader &r, std::uint64_t most, Read read) {
 }
 
 void get_usage(ByteReader &r, wire::Usage &u) {
-    for (std::int64_t *v : {&u.user_us, &u.system_us, &u.max_rss_kb, &u.minor_faults, &u.major_faults, &u.in_blocks,
-                            &u.out_blocks})
+    for (std::int64_t *v :
+         {&u.user_us, &u.system_us, &u.max_rss_kb, &u.minor_faults, &u.major_faults, &u.in_blocks, &u.out_blocks})
         *v = r.svar();
 }
 

@@ -6,8 +6,8 @@ namespace dcs::record {
 namespace {
 
 bool plain(char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-           c == '.' || c == '_' || c == '-';
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
 }
 
 int hex_value(char c) {
@@ -55,8 +55,7 @@ std::optional<std::string> decode_login(std::string_view name) {
 }
 
 std::string session_directory(const SessionKey &key) {
-    return std::string(sessions_directory) + "/" + encode_login(key.user) + "/" +
-           std::to_string(key.number);
+    return std::string(sessions_directory) + "/" + encode_login(key.user) + "/" + std::to_string(key.number);
 }
 
 std::string grains_directory(const SessionKey &key) { return session_directory(key) + "/g"; }

@@ -58,10 +58,8 @@ void TurnChanges::Append::add(std::uint64_t at, const core::Payload &payload) {
 void TurnChanges::write(const core::WriteFile &file) {
     SessionChanges &session = sessions_[file.key.session];
     payload_bytes_ += file.bytes.size();
-    if (file.file == core::File::session_inputs)
-        return session.inputs.add(file.old_length, file.bytes);
-    if (file.file == core::File::session_results)
-        return session.results.add(file.old_length, file.bytes);
+    if (file.file == core::File::session_inputs) return session.inputs.add(file.old_length, file.bytes);
+    if (file.file == core::File::session_results) return session.results.add(file.old_length, file.bytes);
     if (file.file == core::File::session_events) {
         session.old_events = file.bytes;
         return;
@@ -107,8 +105,7 @@ void TurnChanges::erase_grain(const core::State &before, const GrainKey &key) {
 }
 
 void TurnChanges::add(const core::State &before, const core::Change &change) {
-    if (std::holds_alternative<core::SetAuth>(change) ||
-        std::holds_alternative<core::EraseAuth>(change)) {
+    if (std::holds_alternative<core::SetAuth>(change) || std::holds_alternative<core::EraseAuth>(change)) {
         auth_ = true;
     } else if (const auto *set = std::get_if<core::SetSession>(&change)) {
         sessions_[set->key].status = true;
@@ -122,8 +119,7 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
         SessionChanges &session = sessions_[many->key];
         session.renewed = true;
         for (const auto &[number, grain_of] : *many->grains)
-            if (grain_of.own_tree)
-                session.grains[number].own_tree = session.grains[number].became_own_tree = true;
+            if (grain_of.own_tree) session.grains[number].own_tree = session.grains[number].became_own_tree = true;
     } else if (const auto *grain = std::get_if<core::SetGrain>(&change)) {
         add_grain(before, *grain);
     } else if (const auto *gone = std::get_if<core::EraseGrain>(&change)) {
@@ -141,19 +137,16 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
     }
 }
 
-void TurnChanges::plan_grain(const core::State &after, const GrainKey &key,
-                             const core::Grain &grain, Files &files, Plan &plan) {
+void TurnChanges::plan_grain(const core::State &after, const GrainKey &key, const core::Grain &grain, Files &files,
+                             Plan &plan) {
     DCS_REQUIRE(grain.own_tree, "only a grain with a tree of its own has files");
     DCS_REQUIRE(!files.out.used || files.out.end() == grain.out_length, "output ends where its record says");
     DCS_REQUIRE(!files.err.used || files.err.end() == grain.err_length, "error output ends where its record says");
     store::TreeUpdate update{grain_directory(key), grain_tree, {}, false};
     for (const auto &[file, payload] : files.replaced)
-        update.nodes.push_back(
-            node(file.c_str(), payload.bytes ? *payload.bytes : std::string()));
-    if (files.out.used)
-        update.nodes.push_back(node(out_file, std::move(files.out.bytes), files.out.old_length));
-    if (files.err.used)
-        update.nodes.push_back(node(err_file, std::move(files.err.bytes), files.err.old_length));
+        update.nodes.push_back(node(file.c_str(), payload.bytes ? *payload.bytes : std::string()));
+    if (files.out.used) update.nodes.push_back(node(out_file, std::move(files.out.bytes), files.out.old_length));
+    if (files.err.used) update.nodes.push_back(node(err_file, std::move(files.err.bytes), files.err.old_length));
     update.nodes.push_back(node(status_file, encode_grain(after, key.grain, grain)));
     plan.updates.push_back(std::move(update));
 }
@@ -161,8 +154,8 @@ void TurnChanges::plan_grain(const core::State &after, const GrainKey &key,
 // What the turn adds to the session's log of grains, or all of the log if it is to be rewritten;
 // the new lengths in `info`. Records of grains with trees of their own count as live like the
 // others, so the bound is a little generous there.
-std::string TurnChanges::plan_log(const core::State &after, const SessionKey &key,
-                                  const SessionChanges &changes, core::SessionInfo &info) {
+std::string TurnChanges::plan_log(const core::State &after, const SessionKey &key, const SessionChanges &changes,
+                                  core::SessionInfo &info) {
     const core::Session &session = *after.session(key);
     std::string log;
     std::uint64_t live = info.grains_live;
@@ -193,23 +186,21 @@ std::string TurnChanges::plan_log(const core::State &after, const SessionKey &ke
     return log;
 }
 
-void TurnChanges::plan_own_trees(const core::State &after, const SessionKey &key,
-                                 SessionChanges &changes, Plan &plan) {
+void TurnChanges::plan_own_trees(const core::State &after, const SessionKey &key, SessionChanges &changes, Plan &plan) {
     const core::Session &session = *after.session(key);
     for (const GrainNumber number : changes.gone)
         plan.updates.push_back({grain_directory({key, number}), grain_tree, {}, true});
     for (auto &[number, of_grain] : changes.grains) {
         DCS_REQUIRE(of_grain.own_tree || !of_grain.files, "files for a grain without a tree of its own");
-        if (of_grain.left_own_tree)
-            plan.updates.push_back({grain_directory({key, number}), grain_tree, {}, true});
+        if (of_grain.left_own_tree) plan.updates.push_back({grain_directory({key, number}), grain_tree, {}, true});
         if (!of_grain.own_tree) continue;
         if (!of_grain.files) of_grain.files = std::make_unique<Files>();
         plan_grain(after, {key, number}, session.grains.at(number), *of_grain.files, plan);
     }
 }
 
-void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
-                               SessionChanges &changes, std::int64_t wall_ms, Plan &plan) {
+void TurnChanges::plan_session(const core::State &after, const SessionKey &key, SessionChanges &changes,
+                               std::int64_t wall_ms, Plan &plan) {
     const core::Session *session = after.session(key);
     DCS_REQUIRE(session, "a changed session is not in the State");
     plan_own_trees(after, key, changes, plan);
@@ -238,10 +229,8 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
     DCS_REQUIRE(info.grains_length >= log.size(), "a log is as long as what is in it");
     const std::uint64_t before_log = info.grains_length - log.size();
     if (!log.empty()) update.nodes.push_back(node(grains_file, std::move(log), before_log));
-    if (inputs.used)
-        update.nodes.push_back(node(inputs_file, std::move(inputs.bytes), inputs.old_length));
-    if (results.used)
-        update.nodes.push_back(node(results_file, std::move(results.bytes), results.old_length));
+    if (inputs.used) update.nodes.push_back(node(inputs_file, std::move(inputs.bytes), inputs.old_length));
+    if (results.used) update.nodes.push_back(node(results_file, std::move(results.bytes), results.old_length));
     if (!events.empty()) update.nodes.push_back(node(events_file, std::move(events), before_events));
     update.nodes.push_back(node(status_file, encode_session(info)));
     plan.updates.push_back(std::move(update));
@@ -250,22 +239,19 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key,
 Plan TurnChanges::plan(const core::State &after, bool with_hosts, std::int64_t wall_ms) {
     Plan plan;
     for (auto &[key, changes] : sessions_) {
-        if (changes.erased)
-            plan.updates.push_back({session_directory(key), session_tree, {}, true});
+        if (changes.erased) plan.updates.push_back({session_directory(key), session_tree, {}, true});
         if (after.session(key) || !changes.erased) plan_session(after, key, changes, wall_ms, plan);
     }
-    if (auth_)
-        plan.updates.push_back(
-            {auth_directory, auth_tree, {node(auth_file, encode_auth(after.auth))}, false});
+    if (auth_) plan.updates.push_back({auth_directory, auth_tree, {node(auth_file, encode_auth(after.auth))}, false});
     if (trust_)
-        plan.updates.push_back(
-            {trust_directory, trust_tree, {node(trust_file, encode_trust(after.trust))}, false});
+        plan.updates.push_back({trust_directory, trust_tree, {node(trust_file, encode_trust(after.trust))}, false});
     if (handed_over_)
-        plan.updates.push_back({handed_over_directory, handed_over_tree,
-                                {node(handed_over_file, encode_handed_over(after.handed_over))}, false});
+        plan.updates.push_back({handed_over_directory,
+                                handed_over_tree,
+                                {node(handed_over_file, encode_handed_over(after.handed_over))},
+                                false});
     if (with_hosts)
-        plan.updates.push_back(
-            {hosts_directory, hosts_tree, {node(hosts_file, encode_hosts(after))}, false});
+        plan.updates.push_back({hosts_directory, hosts_tree, {node(hosts_file, encode_hosts(after))}, false});
     for (const store::TreeUpdate &update : plan.updates)
         DCS_REQUIRE(update.remove == update.nodes.empty(), "a tree is removed, or has something to write");
     return plan;

@@ -67,28 +67,27 @@ private:
         std::unique_ptr<Files> files;   // of its own tree
     };
     struct SessionChanges {
-        bool erased = false;  // what follows is a new session of the same name
-        bool status = false;  // its own fields changed
+        bool erased = false;   // what follows is a new session of the same name
+        bool status = false;   // its own fields changed
         bool settled = false;  // a grain of it ended
-        bool renewed = false; // it got all its grains at once, or lost some: the log is written as a whole
+        bool renewed = false;  // it got all its grains at once, or lost some: the log is written as a whole
         std::map<GrainNumber, GrainChanges> grains;
         std::vector<GrainNumber> gone;  // erased grains with trees of their own
         Append inputs, results;
-        core::Payload old_events;       // of an import: what the event log begins with
+        core::Payload old_events;  // of an import: what the event log begins with
         wire::EventFrame events;
     };
 
     void write(const core::WriteFile &file);
     void add_grain(const core::State &before, const core::SetGrain &change);
     void erase_grain(const core::State &before, const GrainKey &key);
-    static void plan_own_trees(const core::State &after, const SessionKey &key,
-                               SessionChanges &changes, Plan &plan);
-    static void plan_session(const core::State &after, const SessionKey &key,
-                             SessionChanges &changes, std::int64_t wall_ms, Plan &plan);
-    static std::string plan_log(const core::State &after, const SessionKey &key,
-                                const SessionChanges &changes, core::SessionInfo &info);
-    static void plan_grain(const core::State &after, const GrainKey &key,
-                           const core::Grain &grain, Files &files, Plan &plan);
+    static void plan_own_trees(const core::State &after, const SessionKey &key, SessionChanges &changes, Plan &plan);
+    static void plan_session(const core::State &after, const SessionKey &key, SessionChanges &changes,
+                             std::int64_t wall_ms, Plan &plan);
+    static std::string plan_log(const core::State &after, const SessionKey &key, const SessionChanges &changes,
+                                core::SessionInfo &info);
+    static void plan_grain(const core::State &after, const GrainKey &key, const core::Grain &grain, Files &files,
+                           Plan &plan);
 
     std::map<SessionKey, SessionChanges> sessions_;
     bool auth_ = false, trust_ = false, handed_over_ = false;

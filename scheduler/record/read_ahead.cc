@@ -13,8 +13,7 @@ Result<std::string> ReadAhead::read(store::Store &store, const Place &place, std
                                     std::uint64_t length) {
     if (length == 0) return std::string();
     const std::uint64_t from = place.offset + offset;
-    const bool there =
-        path_ == place.path && from >= start_ && from + length <= start_ + bytes_.size();
+    const bool there = path_ == place.path && from >= start_ && from + length <= start_ + bytes_.size();
     if (!there) {
         auto bytes = store.read(place.path, from, std::max(length, ahead));
         if (!bytes) return fail(Code::io_error, place.path + ": " + bytes.status().text);
@@ -30,8 +29,7 @@ Result<std::string> ReadAhead::read(store::Store &store, const Place &place, std
 
 Result<std::string> ReadAhead::read_whole(store::Store &store, const Place &place) {
     auto bytes = read(store, place, 0, place.length);
-    if (bytes && crc32c(*bytes) != place.sum)
-        return fail(Code::io_error, place.path + ": its checksum is wrong");
+    if (bytes && crc32c(*bytes) != place.sum) return fail(Code::io_error, place.path + ": its checksum is wrong");
     return bytes;
 }
 

@@ -12,8 +12,7 @@ namespace dcs::record {
 class ReadAhead {
 public:
     // Part of what lies at `place`; shorter or missing bytes are damage (io_error), named by file.
-    Result<std::string> read(store::Store &store, const Place &place, std::uint64_t offset,
-                             std::uint64_t length);
+    Result<std::string> read(store::Store &store, const Place &place, std::uint64_t offset, std::uint64_t length);
     // All of it, its checksum verified.
     Result<std::string> read_whole(store::Store &store, const Place &place);
     void forget() { path_.clear(); }

@@ -12,12 +12,9 @@ namespace {
 
 constexpr std::uint64_t chunk_bytes = 1u << 20;
 
-Status damaged(const Place &place, const char *what) {
-    return fail(Code::io_error, place.path + ": " + what);
-}
+Status damaged(const Place &place, const char *what) { return fail(Code::io_error, place.path + ": " + what); }
 
-Result<std::string> read_range(store::Store &store, const Place &place, std::uint64_t offset,
-                               std::uint64_t length) {
+Result<std::string> read_range(store::Store &store, const Place &place, std::uint64_t offset, std::uint64_t length) {
     if (length == 0) return std::string();
     auto bytes = store.read(place.path, place.offset + offset, length);
     if (!bytes) return fail(Code::io_error, place.path + ": " + bytes.status().text);
@@ -61,9 +58,7 @@ Place place_of(const GrainKey &key, const core::Grain &g, Part part) {
     const auto in_session = [&](const char *file, std::uint64_t offset) {
         return Place{session_directory(key.session) + "/" + file, offset, 0, 0};
     };
-    const auto own = [&](const char *file) {
-        return Place{grain_directory(key) + "/" + file, 0, 0, 0};
-    };
+    const auto own = [&](const char *file) { return Place{grain_directory(key) + "/" + file, 0, 0, 0}; };
     const auto result = [&](const char *file, std::uint64_t before) {
         return g.own_tree ? own(file) : in_session(results_file, g.result_offset + before);
     };
@@ -74,31 +69,27 @@ Place place_of(const GrainKey &key, const core::Grain &g, Part part) {
     };
     switch (part) {
     case Part::params:
-        return with(g.params_own_file ? own(params_file) : in_session(inputs_file, g.params_offset),
-                    g.params_length, g.params_sum);
+        return with(g.params_own_file ? own(params_file) : in_session(inputs_file, g.params_offset), g.params_length,
+                    g.params_sum);
     case Part::out: return with(result(out_file, 0), g.out_length, g.out_sum);
     case Part::err: return with(result(err_file, g.out_length), g.err_length, g.err_sum);
     case Part::checkpoint:
-        return with(result(checkpoint_file, g.out_length + g.err_length), g.checkpoint_length,
-                    g.checkpoint_sum);
+        return with(result(checkpoint_file, g.out_length + g.err_length), g.checkpoint_length, g.checkpoint_sum);
     case Part::message: break;
     }
-    return with(result(message_file, g.out_length + g.err_length + g.checkpoint_length),
-                g.message_length, g.message_sum);
+    return with(result(message_file, g.out_length + g.err_length + g.checkpoint_length), g.message_length,
+                g.message_sum);
 }
 
-Result<std::string> read_params(store::Store &store, const GrainKey &key,
-                                const core::Grain &grain) {
+Result<std::string> read_params(store::Store &store, const GrainKey &key, const core::Grain &grain) {
     return read_all(store, place_of(key, grain, Part::params));
 }
 
-Result<std::string> read_checkpoint(store::Store &store, const GrainKey &key,
-                                    const core::Grain &grain) {
+Result<std::string> read_checkpoint(store::Store &store, const GrainKey &key, const core::Grain &grain) {
     return read_all(store, place_of(key, grain, Part::checkpoint));
 }
 
-Result<std::string> read_message(store::Store &store, const GrainKey &key,
-                                 const core::Grain &grain) {
+Result<std::string> read_message(store::Store &store, const GrainKey &key, const core::Grain &grain) {
     return read_all(store, place_of(key, grain, Part::message));
 }
 
@@ -112,8 +103,8 @@ void Verified::add(const Place &place) {
     places_.insert(place);
 }
 
-Result<std::string> read_piece(store::Store &store, const GrainKey &key, const core::Grain &grain,
-                               wire::Stream stream, std::uint64_t offset, std::uint64_t max, Verified *verified) {
+Result<std::string> read_piece(store::Store &store, const GrainKey &key, const core::Grain &grain, wire::Stream stream,
+                               std::uint64_t offset, std::uint64_t max, Verified *verified) {
     const Place place = place_of(key, grain, part_of(stream));
     if (offset >= place.length) return std::string();
     if (offset == 0 && max >= place.length) return read_all(store, place);

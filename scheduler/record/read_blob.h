@@ -14,17 +14,15 @@ namespace dcs::record {
 
 // wire::pack(spec) as it was submitted.
 Result<std::string> read_params(store::Store &store, const GrainKey &key, const core::Grain &grain);
-Result<std::string> read_checkpoint(store::Store &store, const GrainKey &key,
-                                    const core::Grain &grain);
-Result<std::string> read_message(store::Store &store, const GrainKey &key,
-                                 const core::Grain &grain);
+Result<std::string> read_checkpoint(store::Store &store, const GrainKey &key, const core::Grain &grain);
+Result<std::string> read_message(store::Store &store, const GrainKey &key, const core::Grain &grain);
 
 // A part of what a grain holds, for those who look at all of it.
 enum class Part : std::uint8_t { params, out, err, checkpoint, message };
 struct Place {
     std::string path;
     std::uint64_t offset = 0, length = 0;
-    std::uint32_t sum = 0;        // CRC-32C of the whole
+    std::uint32_t sum = 0;  // CRC-32C of the whole
     auto operator<=>(const Place &) const = default;
 };
 Place place_of(const GrainKey &key, const core::Grain &grain, Part part);
@@ -44,9 +42,8 @@ private:
 // checksum is of the whole, so it is checked when the whole is asked for, and for longer ones up
 // to limits::checked_at_once when the first piece is, if `verified` does not have it. Scrub looks at everything in
 // time.
-Result<std::string> read_piece(store::Store &store, const GrainKey &key, const core::Grain &grain,
-                               wire::Stream stream, std::uint64_t offset, std::uint64_t max,
-                               Verified *verified = nullptr);
+Result<std::string> read_piece(store::Store &store, const GrainKey &key, const core::Grain &grain, wire::Stream stream,
+                               std::uint64_t offset, std::uint64_t max, Verified *verified = nullptr);
 // Bytes that read_piece() reads through before it gives out the first `max` ones. `stream`: not input.
 std::uint64_t checked_bytes(const GrainKey &key, const core::Grain &grain, wire::Stream stream, std::uint64_t max,
                             const Verified &verified);

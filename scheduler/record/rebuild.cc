@@ -39,9 +39,7 @@ struct SessionOnDisk {
     }
 };
 
-Status about(const std::string &path, const Status &why) {
-    return fail(why.code, path + ": " + why.text);
-}
+Status about(const std::string &path, const Status &why) { return fail(why.code, path + ": " + why.text); }
 
 // Names in a directory, without the '/' that marks directories. A missing one is empty.
 Result<std::vector<std::string>> directories(store::Store &store, const std::string &path) {
@@ -146,8 +144,10 @@ Status check_session(const SessionKey &key, const SessionOnDisk &session) {
     for (const auto &[number, g] : session.grains) {
         if (const auto *end = std::get_if<core::Finished>(&g.phase)) {
             const auto place = static_cast<std::size_t>(end->result_index);  // -1 is beyond all
-            if (place >= taken.size() || taken[place]) return wrong(number, " has no place of its own in the order of "
-                "results");
+            if (place >= taken.size() || taken[place])
+                return wrong(number,
+                             " has no place of its own in the order of "
+                             "results");
             taken[place] = true;
         } else if (const auto *ready = std::get_if<core::Ready>(&g.phase)) {
             queue.emplace_back(ready->queue_position, number);
@@ -187,8 +187,7 @@ Result<SessionOnDisk> read_session(store::Store &store, const SessionKey &key) {
 
 class Builder {
 public:
-    Builder(store::Store &store, Instant now, const Watcher &watcher)
-        : store_(store), now_(now), watcher_(watcher) {}
+    Builder(store::Store &store, Instant now, const Watcher &watcher) : store_(store), now_(now), watcher_(watcher) {}
 
     Result<Rebuilt> build() {
         auto users = directories(store_, sessions_directory);
@@ -196,8 +195,8 @@ public:
         for (const std::string &name : *users) {
             const auto user = decode_login(name);
             if (!user) {
-                report(std::string(sessions_directory) + "/" + name,
-                       "not the directory of a login name; left alone", "nothing", stray_advice);
+                report(std::string(sessions_directory) + "/" + name, "not the directory of a login name; left alone",
+                       "nothing", stray_advice);
                 continue;
             }
             if (auto s = add_user(*user); !s) return s;
@@ -216,22 +215,18 @@ private:
         for (const std::string &name : *numbers) {
             const auto number = number_of(name);
             if (!number) {
-                report(path + "/" + name, "not a session's directory; left alone", "nothing",
-                       stray_advice);
+                report(path + "/" + name, "not a session's directory; left alone", "nothing", stray_advice);
                 continue;
             }
             const SessionKey key{user, *number};
             if (watcher_) watcher_(key);
             auto session = read_session(store_, key);
             if (session && !seniorities_.insert(session->info.seniority).second)
-                session = fail(Code::io_error, session_directory(key) +
-                                                   ": another session has the same seniority");
-            if (session)
-                add_session(key, *session);
+                session = fail(Code::io_error, session_directory(key) + ": another session has the same seniority");
+            if (session) add_session(key, *session);
             else if (session.status().code == Code::protocol)
                 return session.status();  // nothing of it may be written, or removed as damaged
-            else
-                set_aside(key, session.status().text);
+            else set_aside(key, session.status().text);
         }
         return Status::ok();
     }
@@ -284,8 +279,7 @@ private:
         }
         for (const auto &[number, why] : session.damaged)
             out_.reports.push_back("grain " + to_text(GrainKey{key, number}) + " is set aside: " + why);
-        core::load_session(out_.state, key, session.info, std::move(session.grains),
-                           std::move(session.damaged));
+        core::load_session(out_.state, key, session.info, std::move(session.grains), std::move(session.damaged));
     }
 
     // A table that is damaged is reported, and is empty. One that a newer release wrote must not be written over.

@@ -39,15 +39,12 @@ void Scrub::next_grain(const core::State &state) {
             ++session;
         }
     }
-    if (session == state.sessions.end())
-        at_.reset();
-    else
-        at_ = GrainKey{session->first, event_log};
+    if (session == state.sessions.end()) at_.reset();
+    else at_ = GrainKey{session->first, event_log};
 }
 
 // One part, or as much of it as `bytes` allow. Returns what it cost.
-std::uint64_t Scrub::look_at_part(store::Store &store, const core::Grain &grain,
-                                  std::uint64_t bytes) {
+std::uint64_t Scrub::look_at_part(store::Store &store, const core::Grain &grain, std::uint64_t bytes) {
     const Place place = place_of(*at_, grain, static_cast<Part>(part_));
     // Again from the start if it changed since the last step.
     if (!reading_ || reading_->place.path != place.path || reading_->place.length != place.length ||
@@ -57,10 +54,8 @@ std::uint64_t Scrub::look_at_part(store::Store &store, const core::Grain &grain,
     std::string wrong;
     if (length > 0) {
         auto piece = ahead_.read(store, place, reading_->at, length);
-        if (!piece)
-            wrong = piece.status().text;
-        else
-            reading_->sum = crc32c(*piece, reading_->sum);
+        if (!piece) wrong = piece.status().text;
+        else reading_->sum = crc32c(*piece, reading_->sum);
         reading_->at += length;
     }
     if (wrong.empty() && reading_->at == place.length && reading_->sum != place.sum)

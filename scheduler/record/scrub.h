@@ -25,10 +25,10 @@ private:
         std::uint64_t at = 0;
         std::uint32_t sum = 0;
     };
-    struct Log {              // of a session, over several steps
+    struct Log {  // of a session, over several steps
         std::uint64_t at = 0;
-        std::string rest;     // the beginning of a frame
-        bool again = false;   // it seemed damaged, and is checked again: it may have been replaced in the meantime
+        std::string rest;    // the beginning of a frame
+        bool again = false;  // it seemed damaged, and is checked again: it may have been replaced in the meantime
     };
     void next_grain(const core::State &state);
     std::uint64_t look_at_log(store::Store &store, const core::SessionInfo &info, std::uint64_t bytes);

@@ -12,8 +12,14 @@ namespace dcs::record {
 using HostIds = std::function<core::HostId(const std::string &)>;
 
 using HandedOver = std::map<std::string, core::HandedOver>;
-struct AuthTable { std::map<TokenHash, core::AuthEntry> tokens; };
-struct HostsTable { std::map<std::string, core::DurableHost> hosts; };
-struct HandedOverTable { HandedOver hosts; };
+struct AuthTable {
+    std::map<TokenHash, core::AuthEntry> tokens;
+};
+struct HostsTable {
+    std::map<std::string, core::DurableHost> hosts;
+};
+struct HandedOverTable {
+    HandedOver hosts;
+};
 
 }  // namespace dcs::record

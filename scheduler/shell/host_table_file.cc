@@ -115,8 +115,7 @@ std::optional<std::string> read_field(std::string_view key, std::string_view val
 
 // "" or what is wrong with the line.
 std::string read_line(const Words &words, const HostClasses &classes, core::HostConfig &host) {
-    if (!is_name(words[0]))
-        return "a line begins with the host's name: letters, digits, '.', '_' and '-'";
+    if (!is_name(words[0])) return "a line begins with the host's name: letters, digits, '.', '_' and '-'";
     host.name = std::string(words[0]);
     std::set<std::string_view> seen;
     for (std::size_t i = 1; i < words.size(); ++i) {
@@ -163,8 +162,7 @@ std::string read_classes(const Words &words, HostClasses &classes) {
 
 }  // namespace
 
-Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text,
-                                                       const std::string &file) {
+Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text, const std::string &file) {
     std::vector<core::HostConfig> hosts;
     std::set<std::pair<std::string, int>> names;  // one host may have several roles, a line for each
     const auto role_of = [](const core::HostConfig &h) { return h.source ? 1 : h.backup_at.empty() ? 0 : 2; };

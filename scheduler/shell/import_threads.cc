@@ -44,7 +44,8 @@ std::vector<ImportThreads::Done> ImportThreads::take() {
 void ImportThreads::look_at_reader() {
     if (!reader_.gone()) return;
     loop_.unwatch(watched());
-    log_error("the scheduler's reader " + reader_.how_it_ended() + ": imports of sessions are refused until the "
+    log_error("the scheduler's reader " + reader_.how_it_ended() +
+              ": imports of sessions are refused until the "
               "scheduler is started again; everything else goes on");
 }
 

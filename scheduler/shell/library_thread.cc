@@ -2,7 +2,6 @@
 
 #include <utility>
 
-
 namespace dcs::shell {
 
 LibraryThread::LibraryThread(std::unique_ptr<store::Disk> disk, net::Loop &loop)

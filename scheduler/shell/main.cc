@@ -30,10 +30,9 @@ namespace {
 void report_recovery(const store::RecoveryReport &report) {
     if (report.turns_finished > 0 || report.temporaries_discarded > 0)
         log_info("backing store recovered: " + std::to_string(report.turns_finished) +
-                         " committed turns applied again, " +
-                         std::to_string(report.temporaries_discarded) + " temporaries discarded");
-    for (const store::Damage &damage : report.damaged)
-        log_error("backing store: " + damage.path + ": " + damage.what);
+                 " committed turns applied again, " + std::to_string(report.temporaries_discarded) +
+                 " temporaries discarded");
+    for (const store::Damage &damage : report.damaged) log_error("backing store: " + damage.path + ": " + damage.what);
 }
 
 // A session over which the scheduler aborted twice running must not stop it a third time.
@@ -41,7 +40,9 @@ Status set_aside_culprit(Suspect &suspect, store::Store &store) {
     const std::string culprit = suspect.culprit();
     const auto session = session_of(culprit);
     if (!session && !culprit.empty())
-        log_error("the scheduler aborted twice while reading messages of " + culprit + "; no session is set aside: "
+        log_error(
+            "the scheduler aborted twice while reading messages of " + culprit +
+            "; no session is set aside: "
             "report this to the maintainers, and exclude the sender in the policy's list of users or the host table");
     if (!session) return Status::ok();
     const std::string directory = record::session_directory(*session);
@@ -68,8 +69,7 @@ std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &rec
     const std::string sessions = std::string(record::sessions_directory) + "/";
     for (const store::Damage &damage : recovery.damaged)
         if (damage.path.compare(0, sessions.size(), sessions) != 0)
-            rebuilt.push_back({"backing store", damage.path, damage.what, "nothing else",
-                               "check the disk"});
+            rebuilt.push_back({"backing store", damage.path, damage.what, "nothing else", "check the disk"});
     return rebuilt;
 }
 
@@ -181,15 +181,14 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (Status s = set_aside_culprit(**suspect, **store); !s) return s;
     const auto identity = name_store(**store);
     if (!identity) return identity.status();
-    auto rebuilt = record::rebuild(**store, boot_clock(), [&](const SessionKey &session) {
-        (*suspect)->working_on(session_text(session));
-    });
+    auto rebuilt = record::rebuild(**store, boot_clock(),
+                                   [&](const SessionKey &session) { (*suspect)->working_on(session_text(session)); });
     (*suspect)->working_on("");
     if (!rebuilt) return rebuilt.status();
     failpoint("shell.start.after_rebuild");
     for (const std::string &what : rebuilt->reports) log_error(what);
     log_info(std::to_string(rebuilt->state.sessions.size()) + " sessions after turn " +
-                     std::to_string((*store)->turn()));
+             std::to_string((*store)->turn()));
 
     turn::Turn::Setup setup = setup_of(*rebuilt, identity->epoch, recovery);
     auto library = library::Library::open(**disk, boot_clock());
@@ -198,8 +197,8 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     auto library_disk = store::open_posix_disk(own->state, keeps_openat2());  // a Disk is of one thread
     if (!library_disk) return library_disk.status();
     settings->manager = std::move(manager);
-    Service service(std::move(*settings), *signals, **suspect, **store, std::move(*library_disk), *loop,
-                    **keeper, **reader, std::move(*doors), std::move(setup),
+    Service service(std::move(*settings), *signals, **suspect, **store, std::move(*library_disk), *loop, **keeper,
+                    **reader, std::move(*doors), std::move(setup),
                     {{*identity, mode, (*attached)->read()}, **attached, turns}, configuration);
     return service.run();
 }

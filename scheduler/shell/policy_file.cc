@@ -36,7 +36,8 @@ std::string read_rule(const Words &words, core::Policy &policy) {
     }
     if (rule == "stored_share")
         return read_whole(words[1], *number) && *number >= 0 && *number <= 100
-                   ? "" : rule + " must be a percentage from 0 to 100; 0 means no limit";
+                   ? ""
+                   : rule + " must be a percentage from 0 to 100; 0 means no limit";
     if (number != nullptr)
         return read_whole(words[1], *number) && *number >= 0 ? "" : rule + " must be a number; 0 means no limit";
     if (rule == "user") {

@@ -13,7 +13,7 @@
 namespace dcs::shell {
 namespace {
 
-constexpr std::uint8_t echo_reply_v4 = 0, echo_request_v4 = 8;        // of RFC 792
+constexpr std::uint8_t echo_reply_v4 = 0, echo_request_v4 = 8;      // of RFC 792
 constexpr std::uint8_t echo_request_v6 = 128, echo_reply_v6 = 129;  // of RFC 4443
 
 // The header and our cookie; both families have this form. The kernel puts in the checksum of v6, and for a

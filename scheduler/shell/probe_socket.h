@@ -12,10 +12,10 @@ enum class Seen : std::uint8_t { nothing_yet, alive, silent };
 
 struct ProbeSocket {
     Seen seen = Seen::nothing_yet;  // at once
-    int fd = -1;            // -1: settled
-    short events = 0;       // to poll for
-    bool echo = false;      // ICMP; else TCP
-    bool with_header = false;  // the IP header comes with the reply
+    int fd = -1;                    // -1: settled
+    short events = 0;               // to poll for
+    bool echo = false;              // ICMP; else TCP
+    bool with_header = false;       // the IP header comes with the reply
     bool v6 = false;
     std::uint64_t cookie = 0;
 };

@@ -14,11 +14,11 @@
 namespace dcs::shell {
 namespace {
 
-constexpr Duration patience = seconds(2);              // for the name, and then for an answer
-constexpr Duration look_again = milliseconds(50);      // whether a name is known
-constexpr std::size_t sockets_max = 512;               // the rest of the addresses wait for these
-constexpr std::size_t places_max = 4;                  // of one name
-constexpr std::uint16_t common_ports[] = {7, 22};      // a live host listens or refuses
+constexpr Duration patience = seconds(2);          // for the name, and then for an answer
+constexpr Duration look_again = milliseconds(50);  // whether a name is known
+constexpr std::size_t sockets_max = 512;           // the rest of the addresses wait for these
+constexpr std::size_t places_max = 4;              // of one name
+constexpr std::uint16_t common_ports[] = {7, 22};  // a live host listens or refuses
 
 }  // namespace
 
@@ -62,8 +62,8 @@ void Prober::ask(const core::ProbeHost &probe) {
         const auto perhaps = [](const std::vector<std::string> &group) {
             return group.empty() ? std::optional<bool>() : true;
         };
-        results_.push_back({probe.host, probe.probe, perhaps(probe.check), perhaps(probe.file_server),
-                            perhaps(probe.gateway)});
+        results_.push_back(
+            {probe.host, probe.probe, perhaps(probe.check), perhaps(probe.file_server), perhaps(probe.gateway)});
         return loop_.wake();
     }
     ++under_way_;

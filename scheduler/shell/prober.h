@@ -45,13 +45,20 @@ private:
         std::vector<sockaddr_storage> places;
         Instant until{};
         bool trying = false;
-        int open = 0;                            // attempts under way
+        int open = 0;  // attempts under way
         bool heard = false;
-        std::vector<std::uint64_t> probes;       // that wait for it
+        std::vector<std::uint64_t> probes;  // that wait for it
     };
     using Targets = std::map<std::string, Target>;
-    struct Attempt { ProbeSocket socket; Targets::iterator target; };
-    struct Probe { core::ProbeHost asked; std::map<std::string, bool> found; std::size_t left = 0; };
+    struct Attempt {
+        ProbeSocket socket;
+        Targets::iterator target;
+    };
+    struct Probe {
+        core::ProbeHost asked;
+        std::map<std::string, bool> found;
+        std::size_t left = 0;
+    };
 
     void work();
     bool take_in();

@@ -17,7 +17,12 @@ class RealOutside final : public turn::Outside {
 public:
     RealOutside(net::Loop &loop, storage::StorageThread &storage, LibraryThread &library, ImportThreads &imports,
                 Suspect &suspect, Prober &prober, keeper::KeeperClient &keeper)
-        : loop_(loop), storage_(storage), library_(library), imports_(imports), suspect_(suspect), prober_(prober),
+        : loop_(loop),
+          storage_(storage),
+          library_(library),
+          imports_(imports),
+          suspect_(suspect),
+          prober_(prober),
           keeper_(keeper) {}
     Instant now() override;
     std::int64_t wall_s() override;

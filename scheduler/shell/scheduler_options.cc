@@ -9,8 +9,8 @@
 namespace dcs::shell {
 namespace {
 
-template <class T> void take(const std::string &file, Result<T> (*read)(const std::string &), T &into,
-                             std::vector<Status> &why) {
+template <class T>
+void take(const std::string &file, Result<T> (*read)(const std::string &), T &into, std::vector<Status> &why) {
     if (Status s = trusted_path(file); !s) return why.push_back(std::move(s));
     Result<T> found = read(file);
     if (found) into = std::move(*found);
@@ -46,6 +46,7 @@ CommandLine command_line(SchedulerOptions &into) {
     return {
         .program = "dcs_scheduler",
         .purpose = "Assigns grains to grain servers and keeps all acknowledged work.",
+        // clang-format off
         .options =
         {{"dir", &into.directory, "DIR", "working directory, with lock, sockets and state/", true},
          {"hosts", &into.hosts_file, "FILE", "host table, reread on SIGHUP (default: DIR/hosts)"},
@@ -71,6 +72,7 @@ CommandLine command_line(SchedulerOptions &into) {
           "continue without turn N, which the last start reported as lost (its changes are lost)", false,
           Where::line},
          {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving", false, Where::line}},
+        // clang-format on
         .check = [&into] { return check_options(into); },
         .check_files = [&into] { return wrong_files(into); }};
 }

@@ -42,12 +42,19 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
                  std::unique_ptr<store::Disk> library_disk, net::Loop &loop, keeper::KeeperClient &keeper,
                  reader::Reader &reader, Doors doors, turn::Turn::Setup setup, MirrorParts mirror,
                  Configuration &configuration)
-    : settings_(std::move(settings)), configuration_(configuration), signals_(signals), keeper_(keeper),
-      names_([this](std::uint32_t uid) { return user_of(uid); }), store_(store), loop_(loop),
-      storage_(store, loop), library_(std::move(library_disk), loop),
+    : settings_(std::move(settings)),
+      configuration_(configuration),
+      signals_(signals),
+      keeper_(keeper),
+      names_([this](std::uint32_t uid) { return user_of(uid); }),
+      store_(store),
+      loop_(loop),
+      storage_(store, loop),
+      library_(std::move(library_disk), loop),
       imports_(reader, loop),
       prober_(loop, [this](bool v6) { return keeper_.echo_socket(v6); }),
-      outside_(loop, storage_, library_, imports_, suspect, prober_, keeper), turn_(std::move(setup), store, outside_),
+      outside_(loop, storage_, library_, imports_, suspect, prober_, keeper),
+      turn_(std::move(setup), store, outside_),
       mirror_(mirror.setup, mirror.file, mirror.turns, store, turn_.library(), loop,
               [this](const std::string &why) { fenced(why); }),
       server_processes_(loop),
@@ -78,9 +85,7 @@ Status Service::run() {
     return stop();
 }
 
-bool Service::may_flush() const {
-    return !storage_.busy() && !turn_.committing() && store_.pending_bytes() > 0;
-}
+bool Service::may_flush() const { return !storage_.busy() && !turn_.committing() && store_.pending_bytes() > 0; }
 
 void Service::step() {
     turn_out_copies();
@@ -91,17 +96,12 @@ void Service::step() {
         be_idle();  // here, where nothing that has arrived waits to be decided
     }
     Instant deadline = std::min(storage_.busy() ? Instant::never() : turn_.next_wakeup(), mirror_.next_look());
-    if (may_flush())
-        deadline = std::min(deadline,
-                            std::max(last_activity_ + idle_before_flush, flush_not_before_));
+    if (may_flush()) deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, flush_not_before_));
     if (!storage_.busy() && !turn_.committing())
-        deadline = std::min(deadline,
-                            std::max(last_activity_ + idle_before_flush, turn_.tidy_wakeup()));
+        deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, turn_.tidy_wakeup()));
     std::vector<net::Arrival> arrivals;
-    if (storage_.busy() && turn_.full())
-        storage_.wait();
-    else
-        arrivals = loop_.wait(deadline, arrivals_at_once);
+    if (storage_.busy() && turn_.full()) storage_.wait();
+    else arrivals = loop_.wait(deadline, arrivals_at_once);
     for (net::Arrival &arrival : arrivals) handle(std::move(arrival));
     if (keeper_.lost()) keeper_is_gone();
     if (doors_.tls) doors_.tls->look_after(boot_clock());
@@ -157,8 +157,9 @@ void Service::commit_answered(const store::CommitResult &result) {
 
 // The copy at the backup has been made the scheduler: whatever is answered here could be unsaid there.
 void Service::fenced(const std::string &why) {
-    ended_ = fail(Code::refused, why + ". This scheduler ends without answering, because its state directory is out "
-                                       "of date: keep it aside, and use the new scheduler");
+    ended_ = fail(Code::refused, why +
+                                     ". This scheduler ends without answering, because its state directory is out "
+                                     "of date: keep it aside, and use the new scheduler");
     log_error(ended_.text);
     stopping_ = true;
 }
@@ -228,17 +229,15 @@ void Service::opened(const net::Arrival &arrival) {
     const std::vector<std::string> &masters = settings_.masters;
     a.privileged = ours || std::find(masters.begin(), masters.end(), a.user) != masters.end();
     if (a.door == turn::Door::server && !ours) {
-        log_warn("a process of " + a.user + " (pid " +
-                            std::to_string(arrival.peer.pid) +
-                            ") connected to the grain servers' socket and was refused");
+        log_warn("a process of " + a.user + " (pid " + std::to_string(arrival.peer.pid) +
+                 ") connected to the grain servers' socket and was refused");
         return loop_.close(arrival.conn);
     }
     if (a.door == turn::Door::server) {
         own_peers_.insert(a.conn);
         server_processes_.opened(a.conn, arrival.peer.pid);
     }
-    log_debug("connection " + std::to_string(a.conn) + " of " + a.user + ", pid " +
-                      std::to_string(arrival.peer.pid));
+    log_debug("connection " + std::to_string(a.conn) + " of " + a.user + ", pid " + std::to_string(arrival.peer.pid));
     turn_.take(std::move(a));
 }
 
@@ -306,8 +305,10 @@ void Service::readable(int watch) {
 // Without it callers cannot be identified and no certificate be issued: the scheduler has to be restarted.
 void Service::keeper_is_gone() {
     if (!keeper_.gone() || stopping_) return;
-    ended_ = fail(Code::unreachable, "the scheduler's keeper " + keeper_.how_it_ended() + ", so the scheduler stops: "
-        "restart it. Nothing is lost; programs and grain servers reconnect by themselves");
+    ended_ =
+        fail(Code::unreachable, "the scheduler's keeper " + keeper_.how_it_ended() +
+                                    ", so the scheduler stops: "
+                                    "restart it. Nothing is lost; programs and grain servers reconnect by themselves");
     log_error(ended_.text);
     stopping_ = true;
 }
@@ -352,7 +353,8 @@ Status Service::reread_settings() {
     if (!change || !tables) {
         const Status why = !change ? change.status() : tables.status();
         configuration_.refuse(!change ? "the old configuration, host table, policy and limits remain in effect"
-                                      : "the old host table, policy and limits remain in effect", why);
+                                      : "the old host table, policy and limits remain in effect",
+                              why);
         return why;
     }
     configuration_.take(*change);

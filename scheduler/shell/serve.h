@@ -24,16 +24,16 @@
 namespace dcs::shell {
 
 struct ServeSettings {
-    std::string directory;                  // where the sockets are made
-    std::string hosts_file;                 // reread on SIGHUP
-    std::string policy_file, limits_file;   // the same
-    std::vector<core::HostConfig> hosts;    // their contents at the start
+    std::string directory;                 // where the sockets are made
+    std::string hosts_file;                // reread on SIGHUP
+    std::string policy_file, limits_file;  // the same
+    std::vector<core::HostConfig> hosts;   // their contents at the start
     core::Policy policy;
     turn::UserLimits limits;
     int ready_fd = -1;
     ServiceManager manager;
-    bool members_only = false;              // of the group that the keeper knows, when they call here
-    std::vector<std::string> masters;       // login names with root's rights over the pool: scheduler_master
+    bool members_only = false;         // of the group that the keeper knows, when they call here
+    std::vector<std::string> masters;  // login names with root's rights over the pool: scheduler_master
 };
 
 // The copy of the store that the backup may hold.
@@ -93,9 +93,12 @@ private:
     MirrorHost mirror_;
     std::optional<store::CommitResult> held_;  // an answer that waits for the copy at the backup
     ServerProcesses server_processes_;
-    std::set<ConnId> own_peers_;               // processes of our own account, at the grain servers' door
-    struct Afar { core::Certified certified; bool copies = false; };
-    std::map<ConnId, Afar> backups_;           // on other hosts; copies: this connection is for the copy of the store
+    std::set<ConnId> own_peers_;  // processes of our own account, at the grain servers' door
+    struct Afar {
+        core::Certified certified;
+        bool copies = false;
+    };
+    std::map<ConnId, Afar> backups_;  // on other hosts; copies: this connection is for the copy of the store
     Doors doors_;
     bool stopping_ = false;
     Status ended_;  // why it stops, if not by request

@@ -23,7 +23,10 @@ public:
     std::optional<ConnId> ended(int watch);
 
 private:
-    struct One { Fd fd; ConnId conn = 0; };
+    struct One {
+        Fd fd;
+        ConnId conn = 0;
+    };
     void forget(std::map<pid_t, One>::iterator it);
 
     net::Loop &loop_;

@@ -38,11 +38,10 @@ Status each_line(std::string_view text, const std::string &file,
 }
 
 bool is_name(std::string_view name, std::size_t most) {
-    if (name.empty() || name.size() > most || name[0] == '.' || name[0] == '-')
-        return false;
+    if (name.empty() || name.size() > most || name[0] == '.' || name[0] == '-') return false;
     for (const char c : name) {
-        const bool ok = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                        (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+        const bool ok = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
+                        c == '_' || c == '-';
         if (!ok) return false;
     }
     return true;

@@ -14,8 +14,7 @@ namespace dcs::shell {
 using Words = std::vector<std::string_view>;
 // Calls `take` with the words of each line that has any; it says what is wrong, or "". The first that is wrong
 // ends it as "file:line: what" (invalid).
-Status each_line(std::string_view text, const std::string &file,
-                 const std::function<std::string(const Words &)> &take);
+Status each_line(std::string_view text, const std::string &file, const std::function<std::string(const Words &)> &take);
 Words split_at_commas(std::string_view text);
 
 // Letters, digits, '.', '_', '-' and not a leading '.' or '-': host and login names alike.

@@ -38,9 +38,7 @@ std::string name_in(const char *field) { return std::string(field, ::strnlen(fie
 
 }  // namespace
 
-std::string session_text(const SessionKey &session) {
-    return session.user.empty() ? std::string() : to_text(session);
-}
+std::string session_text(const SessionKey &session) { return session.user.empty() ? std::string() : to_text(session); }
 
 std::optional<SessionKey> session_of(const std::string &text) {
     const std::size_t slash = text.rfind('/');
@@ -51,8 +49,8 @@ std::optional<SessionKey> session_of(const std::string &text) {
 }
 
 struct Suspect::Page {
-    std::uint32_t aborted;         // the process that had this page mapped did
-    std::uint32_t times;           // aborts running while working on `last`
+    std::uint32_t aborted;  // the process that had this page mapped did
+    std::uint32_t times;    // aborts running while working on `last`
     char now[name_bytes];
     char last[name_bytes];
 };
@@ -62,8 +60,8 @@ Result<std::unique_ptr<Suspect>> Suspect::open(const std::string &path) {
     if (!fd) return fail_errno(Code::io_error, "opening " + path, errno);
     // Its blocks are taken now: on a full disk a store into a hole would end the process.
     const int no_room = ::posix_fallocate(fd.get(), 0, sizeof(Page));
-    void *mapped = no_room != 0 ? MAP_FAILED
-                                : ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    void *mapped =
+        no_room != 0 ? MAP_FAILED : ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
     if (mapped == MAP_FAILED) return fail_errno(Code::io_error, "mapping " + path, no_room != 0 ? no_room : errno);
     std::unique_ptr<Suspect> suspect(new Suspect(static_cast<Page *>(mapped)));
     Page &page = *suspect->page_;

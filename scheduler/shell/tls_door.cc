@@ -98,8 +98,7 @@ std::string TlsDoor::authority_hash() const {
     return std::string(hash.begin(), hash.end());
 }
 
-Result<wire::Joined> TlsDoor::issue(const std::string &host, const std::string &public_key,
-                                    core::HostRole role) const {
+Result<wire::Joined> TlsDoor::issue(const std::string &host, const std::string &public_key, core::HostRole role) const {
     const auto wanted = role == core::HostRole::client   ? pki::Role::client
                         : role == core::HostRole::backup ? pki::Role::backup
                                                          : pki::Role::grain_server;
@@ -126,8 +125,9 @@ void TlsDoor::look_after(Instant now) {
     set_to_s_ = set_to_s;
     look_at_ = now + look_pause;
     if (authority_.not_after_s - wall_clock_s() < 365 * pki::day_s)
-        log_warn("the certificate of the pool's authority expires within a year: all hosts must join again before "
-                 "that");
+        log_warn(
+            "the certificate of the pool's authority expires within a year: all hosts must join again before "
+            "that");
     if (!pki::wants_renewal(own_, wall_clock_s())) return;
     Status renewed = renew();
     for (const Entrance *entrance : {&main_, users_ ? &*users_ : nullptr}) {
@@ -146,10 +146,8 @@ void TlsDoor::refused(Instant now, const std::string &address, const std::string
         second_ = now;
         told_lines_ = untold_ = 0;
     }
-    if (++told_lines_ > lines_a_second)
-        ++untold_;
-    else
-        log_warn("a peer at " + address + " was refused: " + why);
+    if (++told_lines_ > lines_a_second) ++untold_;
+    else log_warn("a peer at " + address + " was refused: " + why);
 }
 
 }  // namespace dcs::shell

@@ -53,7 +53,7 @@ private:
     std::optional<Entrance> users_;
     Instant look_at_{};
     std::int64_t set_to_s_ = 0;  // the wall clock when it was last read, less the boot clock
-    Instant second_{};       // in which `told_lines_` lines were written
+    Instant second_{};           // in which `told_lines_` lines were written
     int told_lines_ = 0, untold_ = 0;
 };
 

@@ -27,10 +27,8 @@ std::optional<Grain> put_grain(State &state, const GrainKey &key, std::optional<
     }
     if (next) {
         count_grain(state, session, key, *next, true);
-        if (it != session.grains.end())
-            it->second = std::move(*next);
-        else
-            session.grains.emplace(key.grain, std::move(*next));
+        if (it != session.grains.end()) it->second = std::move(*next);
+        else session.grains.emplace(key.grain, std::move(*next));
     } else if (it != session.grains.end()) {
         session.grains.erase(it);
     }
@@ -147,10 +145,8 @@ std::optional<AuthEntry> put_auth(State &state, const TokenHash &hash, std::opti
     std::optional<AuthEntry> before;
     const auto it = state.auth.find(hash);
     if (it != state.auth.end()) before = std::move(it->second);
-    if (next)
-        state.auth.insert_or_assign(hash, std::move(*next));
-    else if (it != state.auth.end())
-        state.auth.erase(it);
+    if (next) state.auth.insert_or_assign(hash, std::move(*next));
+    else if (it != state.auth.end()) state.auth.erase(it);
     return before;
 }
 
@@ -213,25 +209,38 @@ struct WasWaiters {
     SessionKey key;
     std::vector<Waiter> waiters;
 };
-struct WasPolicy { std::unique_ptr<Policy> policy; };
-struct WasTrust { std::unique_ptr<Trust> trust; };
-struct WasSources { std::unique_ptr<Sources> sources; };
-struct WasClasses { HostClasses classes; };
-struct WasBackupHost { BackupHost host; };
-struct WasPending { std::unique_ptr<PendingHosts> pending; };
+struct WasPolicy {
+    std::unique_ptr<Policy> policy;
+};
+struct WasTrust {
+    std::unique_ptr<Trust> trust;
+};
+struct WasSources {
+    std::unique_ptr<Sources> sources;
+};
+struct WasClasses {
+    HostClasses classes;
+};
+struct WasBackupHost {
+    BackupHost host;
+};
+struct WasPending {
+    std::unique_ptr<PendingHosts> pending;
+};
 struct WasHandedOver {
     std::string host;
     std::optional<HandedOver> up_to;
 };
-struct WasBackup { BackupLink link; };
+struct WasBackup {
+    BackupLink link;
+};
 struct WasWaitingCall {
     std::string host;
     WaitingCall call;
 };
 using Step =
     std::variant<WasAuth, WasSession, WasErased, WasDamaged, WasEmpty, WasGrain, WasHost, WasWaiters, WasPolicy,
-                 WasTrust, WasPending, WasSources, WasHandedOver, WasBackup, WasWaitingCall, WasBackupHost,
-                 WasClasses>;
+                 WasTrust, WasPending, WasSources, WasHandedOver, WasBackup, WasWaitingCall, WasBackupHost, WasClasses>;
 
 WaitingCall put_waiting_call(State &state, const std::string &host, WaitingCall call) {
     WaitingCall before = std::exchange(state.waiting_calls[host], std::move(call));
@@ -243,12 +252,8 @@ struct Applier {
     State &state;
     std::deque<Step> &steps;
 
-    void operator()(const SetAuth &c) {
-        steps.push_back(WasAuth{c.hash, put_auth(state, c.hash, c.entry)});
-    }
-    void operator()(const EraseAuth &c) {
-        steps.push_back(WasAuth{c.hash, put_auth(state, c.hash, {})});
-    }
+    void operator()(const SetAuth &c) { steps.push_back(WasAuth{c.hash, put_auth(state, c.hash, c.entry)}); }
+    void operator()(const EraseAuth &c) { steps.push_back(WasAuth{c.hash, put_auth(state, c.hash, {})}); }
     void operator()(const SetSession &c) {
         require_sound(c.info);
         const std::uint64_t next = state.next_seniority;
@@ -272,25 +277,19 @@ struct Applier {
         if (c.volatile_only) require_as_recorded(state.grain(c.key), c.grain);
         steps.push_back(WasGrain{c.key, boxed(put_grain(state, c.key, c.grain)), take_damaged(state, c.key)});
     }
-    void operator()(const EraseGrain &c) {
-        steps.push_back(WasGrain{c.key, boxed(put_grain(state, c.key, {})), {}});
-    }
+    void operator()(const EraseGrain &c) { steps.push_back(WasGrain{c.key, boxed(put_grain(state, c.key, {})), {}}); }
     void operator()(const SetHost &c) {
         require_sound(c.host);
         steps.push_back(WasHost{c.id, boxed(put_host(state, c.id, c.host))});
     }
-    void operator()(const SetWaiters &c) {
-        steps.push_back(WasWaiters{c.key, put_waiters(state, c.key, c.waiters)});
-    }
+    void operator()(const SetWaiters &c) { steps.push_back(WasWaiters{c.key, put_waiters(state, c.key, c.waiters)}); }
     void operator()(const SetPolicy &c) {
         steps.push_back(WasPolicy{std::make_unique<Policy>(std::exchange(state.policy, c.policy))});
     }
     void operator()(const SetTrust &c) {
         steps.push_back(WasTrust{std::make_unique<Trust>(std::exchange(state.trust, c.trust))});
     }
-    void operator()(const SetClasses &c) {
-        steps.push_back(WasClasses{std::exchange(state.classes, c.classes)});
-    }
+    void operator()(const SetClasses &c) { steps.push_back(WasClasses{std::exchange(state.classes, c.classes)}); }
     void operator()(const SetSources &c) {
         steps.push_back(WasSources{std::make_unique<Sources>(std::exchange(state.sources, c.sources))});
     }
@@ -326,8 +325,7 @@ struct Restorer {
     void operator()(WasErased &s) { put_back(state, s.key, std::move(*s.session)); }
     void operator()(WasGrain &s) {
         put_grain(state, s.key, unboxed(std::move(s.grain)));
-        if (!s.damaged.empty())
-            state.sessions.at(s.key.session).damaged[s.key.grain] = std::move(s.damaged);
+        if (!s.damaged.empty()) state.sessions.at(s.key.session).damaged[s.key.grain] = std::move(s.damaged);
     }
     void operator()(WasDamaged &s) { state.set_aside.emplace(s.key, std::move(s.why)); }
     void operator()(WasEmpty &s) {
@@ -379,8 +377,7 @@ void load_session(State &state, const SessionKey &key, SessionInfo info, std::ma
     Session &session = state.sessions.at(key);
     session.grains = std::move(grains);
     session.damaged = std::move(damaged);
-    for (const auto &[number, g] : session.grains)
-        count_grain(state, session, GrainKey{key, number}, g, true);
+    for (const auto &[number, g] : session.grains) count_grain(state, session, GrainKey{key, number}, g, true);
     refresh_unpacked(state, key, session);
 }
 

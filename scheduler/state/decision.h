@@ -11,6 +11,7 @@
 namespace dcs::core {
 
 // ---- changes ------------------------------------------------------------------------------
+// clang-format off
 struct SetAuth { TokenHash hash; AuthEntry entry; };
 struct EraseAuth { TokenHash hash; };
 struct SetSession { SessionKey key; SessionInfo info; };
@@ -133,11 +134,12 @@ public:
     ~Effect();
 };
 
+// clang-format on
 struct Decision {
     std::vector<Change> changes;
     std::vector<Effect> effects;
     std::vector<Input> follow_ups;
-    std::vector<std::string> events;   // one line each, for the log
+    std::vector<std::string> events;  // one line each, for the log
 };
 
 // An event that goes into the log whatever its level is: who gave which order, who was let in.
@@ -162,8 +164,8 @@ void roll_back(State &state, Undo &undo);
 
 // A whole session that was read from disk; the hosts that its grains name are in the State.
 // `damaged`: grains that were not, and why.
-void load_session(State &state, const SessionKey &key, SessionInfo info,
-                  std::map<GrainNumber, Grain> grains, std::map<GrainNumber, std::string> damaged);
+void load_session(State &state, const SessionKey &key, SessionInfo info, std::map<GrainNumber, Grain> grains,
+                  std::map<GrainNumber, std::string> damaged);
 
 // A host whose reports the backup has is believed when they are here, or when the backup was silent for so long. A
 // server waits 15 s for the answer to its first call (grainserver/core/state.h).

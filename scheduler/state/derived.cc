@@ -52,8 +52,7 @@ void queue_grain(State &state, Session &session, const GrainKey &key, const Grai
         return;
     }
     ReadyQueue &queue = session.ready[shape];
-    if (queue.grains.empty() && active)
-        put_waiting(state, key.session, session.info.seniority, shape, true);
+    if (queue.grains.empty() && active) put_waiting(state, key.session, session.info.seniority, shape, true);
     queue.programs[g.program] += 1;
     const std::size_t before = queue.grains.size();
     queue.grains.emplace_hint(queue.grains.end(), g.as<Ready>().queue_position, key.grain);
@@ -92,12 +91,9 @@ void note_returns(State &state, const SessionKey &key, const Session &session, b
 // What an active session counts for outside of itself, in or out.
 void count_session(State &state, const SessionKey &key, const Session &session, bool in) {
     if (session.info.status != SessionStatus::active) return;
-    if (in)
-        state.by_seniority.emplace(session.info.seniority, key);
-    else
-        state.by_seniority.erase(session.info.seniority);
-    for (const auto &[shape, queue] : session.ready)
-        put_waiting(state, key, session.info.seniority, shape, in);
+    if (in) state.by_seniority.emplace(session.info.seniority, key);
+    else state.by_seniority.erase(session.info.seniority);
+    for (const auto &[shape, queue] : session.ready) put_waiting(state, key, session.info.seniority, shape, in);
     const std::int64_t running = session.counts[static_cast<int>(GrainStatus::running)];
     const std::int64_t ready = session.counts[static_cast<int>(GrainStatus::ready)];
     UserCounts &user = state.users[key.user];
@@ -110,10 +106,8 @@ void count_session(State &state, const SessionKey &key, const Session &session, 
 }
 
 void refresh_unpacked(State &state, const SessionKey &key, const Session &session) {
-    if (session.info.status == SessionStatus::terminated && !session.packable.empty())
-        state.unpacked.insert(key);
-    else
-        state.unpacked.erase(key);
+    if (session.info.status == SessionStatus::terminated && !session.packable.empty()) state.unpacked.insert(key);
+    else state.unpacked.erase(key);
 }
 
 std::uint64_t stored_by(const Grain &g) {
@@ -179,10 +173,8 @@ void count_grain(State &state, Session &session, const GrainKey &key, const Grai
     if (g.has_failed()) session.failed += in ? 1 : -1;
     const auto saved = static_cast<std::uint64_t>(g.kept->saved);
     session.saved_us = in ? session.saved_us + saved : session.saved_us - saved;
-    if (packable(g) && in)
-        session.packable.insert(key.grain);
-    else if (!session.packable.empty())
-        session.packable.erase(key.grain);
+    if (packable(g) && in) session.packable.insert(key.grain);
+    else if (!session.packable.empty()) session.packable.erase(key.grain);
     const GrainStatus status = g.status();
     if (status == GrainStatus::ready) queue_grain(state, session, key, g, in);
     note_return(state, key, g, in);
@@ -211,9 +203,7 @@ void note_waiters(State &state, const SessionKey &key, const std::vector<Waiter>
         DCS_REQUIRE(parked >= 0, "no count is below nothing");
         if (parked == 0) state.parked.erase(key.user);
     }
-    for (const Waiter &w : waiters) {
-        put_into(state.waiting_conns, w.conn, key, in);
-    }
+    for (const Waiter &w : waiters) { put_into(state.waiting_conns, w.conn, key, in); }
 }
 
 // What is derived from a host, in or out.

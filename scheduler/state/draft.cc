@@ -70,8 +70,7 @@ void Draft::send(HostId id, wire::AnyMessage message) {
     if (host && host->conn != 0) effect(SendServer{host->conn, std::move(message)});
 }
 
-void Draft::withdraw(HostId host, const GrainKey &key, Incarnation incarnation, bool discard,
-                     std::string reason) {
+void Draft::withdraw(HostId host, const GrainKey &key, Incarnation incarnation, bool discard, std::string reason) {
     send(host, wire::Withdraw{wire::wire_of(key), incarnation, discard, std::move(reason)});
 }
 

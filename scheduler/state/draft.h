@@ -37,8 +37,7 @@ public:
     void refuse(const Caller &caller, const Status &why);
     // To a grain server, if it is connected; otherwise it learns it at its next first call.
     void send(HostId host, wire::AnyMessage message);
-    void withdraw(HostId host, const GrainKey &key, Incarnation incarnation, bool discard,
-                  std::string reason);
+    void withdraw(HostId host, const GrainKey &key, Incarnation incarnation, bool discard, std::string reason);
     // The same, for a grain that has not started by then.
     void call_back(HostId host, const GrainKey &key, Incarnation incarnation, std::string reason);
     void follow_up(Input input) { out_.follow_ups.push_back(std::move(input)); }

@@ -21,14 +21,14 @@ namespace dcs::core {
 
 enum class HostId : std::int32_t {};  // index into State::hosts(); stable while the process lives
 inline constexpr HostId no_host{-1};
-enum class RequestId : std::uint64_t {};  // that a control program gave its call; its frame's
+enum class RequestId : std::uint64_t {};   // that a control program gave its call; its frame's
 inline constexpr RequestId no_request{0};  // of what answers no call
 
 struct Move {
     MoveReason reason = MoveReason::failed;
     HostId host = no_host;
     Incarnation incarnation = 0;
-    std::string detail;              // at most limits::move_detail_bytes
+    std::string detail;  // at most limits::move_detail_bytes
     bool operator==(const Move &) const = default;
 };
 
@@ -44,9 +44,7 @@ struct GrainFiles {
     std::vector<std::string> digests;         // of its submission, ascending
     std::vector<std::string> binary_classes;  // for which it has a program, ascending; empty: it may run anywhere
     std::vector<wire::GrainFile> outputs;     // that it brings back; without a digest as long as they were not made
-    bool names(const std::string &digest) const {
-        return std::binary_search(digests.begin(), digests.end(), digest);
-    }
+    bool names(const std::string &digest) const { return std::binary_search(digests.begin(), digests.end(), digest); }
     bool operator==(const GrainFiles &) const = default;
 };
 
@@ -80,12 +78,12 @@ struct Running {
     bool operator==(const Running &) const = default;
 };
 struct Finished {
-    std::int32_t result_index = -1;   // place in the session's order of finishing
+    std::int32_t result_index = -1;  // place in the session's order of finishing
     std::int32_t exit_code = 0, signal = 0;
     bool operator==(const Finished &) const = default;
 };
 struct Killed {
-    std::int32_t after = 0;           // how far the results had been handed out, see SessionInfo::shown
+    std::int32_t after = 0;  // how far the results had been handed out, see SessionInfo::shown
     bool operator==(const Killed &) const = default;
 };
 using Phase = std::variant<Ready, Running, Finished, Killed>;
@@ -94,39 +92,39 @@ Phase phase_of(GrainStatus status);  // with nothing in it yet
 // What a grain's record holds. A session may have a million of them: the fields stand by size, what most grains never
 // have is boxed, and what the grains of a map have in common is shared.
 struct DurableGrain {
-    Fingerprint fingerprint{};       // of the packed spec without its label
-    RequestId request{};             // of the d_gexec that made it
-    std::uint64_t params_offset = 0; // in the session's inputs
+    Fingerprint fingerprint{};                           // of the packed spec without its label
+    RequestId request{};                                 // of the d_gexec that made it
+    std::uint64_t params_offset = 0;                     // in the session's inputs
     std::uint64_t input_length = 0, input_position = 0;  // original input; first byte a restart still needs
     std::uint64_t checkpoint_length = 0;                 // 0: none
     std::uint64_t out_length = 0, err_length = 0;        // taken in so far (own tree), or final
-    std::uint64_t result_offset = 0; // over, without own tree: in the session's results lie from here on its out, err,
-                                     // checkpoint, message
+    std::uint64_t result_offset = 0;  // over, without own tree: in the session's results lie from here on its out, err,
+                                      // checkpoint, message
     std::uint32_t params_length = 0, message_length = 0;
     // CRC-32C of what lies on disk with the length above.
     std::uint32_t params_sum = 0, checkpoint_sum = 0, message_sum = 0, out_sum = 0, err_sum = 0;
-    std::uint32_t program = 0;       // digest of argv[0]; 0: not known
-    Incarnation incarnation = 0;     // highest that was ever leased
-    Incarnation lease = 0;           // of the lease that counts; smaller only when an older one was taken back
-    Incarnation skipped = 0;         // numbers under which it never ran: starts that failed, and Host::fence
-    HostId lessee = no_host;         // who has that lease: running: where; ready: it may still be forgiven, else
-                                     // no_host; over: the last one
-    std::uint32_t sequence = 0;      // last increment taken in
-    std::int32_t known = 0;          // how far the results had been handed out when it was submitted
-    std::uint32_t told = 0;          // as of which increment the control program was last shown something of it
+    std::uint32_t program = 0;    // digest of argv[0]; 0: not known
+    Incarnation incarnation = 0;  // highest that was ever leased
+    Incarnation lease = 0;        // of the lease that counts; smaller only when an older one was taken back
+    Incarnation skipped = 0;      // numbers under which it never ran: starts that failed, and Host::fence
+    HostId lessee = no_host;      // who has that lease: running: where; ready: it may still be forgiven, else
+                                  // no_host; over: the last one
+    std::uint32_t sequence = 0;   // last increment taken in
+    std::int32_t known = 0;       // how far the results had been handed out when it was submitted
+    std::uint32_t told = 0;       // as of which increment the control program was last shown something of it
     Shared<wire::Demands> demands;
     Box<wire::Usage> past, current;  // earlier incarnations; this one
     Box<wire::Usage> before;         // part of `past`: of the incarnation before this one
     Box<Kept> kept;
-    Box<std::vector<HostId>> nogo;   // must not be tried there
+    Box<std::vector<HostId>> nogo;  // must not be tried there
     Box<GrainFiles> files;
-    Box<std::vector<Move>> moves;    // the latest limits::moves_kept, oldest first
-    OldLease old_lease;              // while the present lease has committed nothing
+    Box<std::vector<Move>> moves;  // the latest limits::moves_kept, oldest first
+    OldLease old_lease;            // while the present lease has committed nothing
     Phase phase;
-    std::uint8_t failures = 0;       // non-innocent ends so far
-    std::uint8_t returns = 0;        // innocent ends of its own in a row, without a new checkpoint between them
-    bool own_tree = false;           // files of its own (big parameters, or a checkpoint): see record/
-    bool params_own_file = false;    // packed spec lies in the grain's tree, not in the session's inputs
+    std::uint8_t failures = 0;     // non-innocent ends so far
+    std::uint8_t returns = 0;      // innocent ends of its own in a row, without a new checkpoint between them
+    bool own_tree = false;         // files of its own (big parameters, or a checkpoint): see record/
+    bool params_own_file = false;  // packed spec lies in the grain's tree, not in the session's inputs
 
     GrainStatus status() const { return static_cast<GrainStatus>(phase.index()); }
     bool is_over() const { return status() == GrainStatus::finished || status() == GrainStatus::killed; }
@@ -158,14 +156,14 @@ struct Grain : DurableGrain {
         rest_until = Instant{};
     }
 
-    bool launched = false;           // running: the server confirmed the start
-    bool ahead = false;              // running: leased ahead of a free slot, and not known to have started
-    std::uint8_t failures_there = 0; // in a row, where it failed last: tried there first
-    std::uint8_t refusals = 0;       // starts in a row that failed for a reason of the host's
+    bool launched = false;            // running: the server confirmed the start
+    bool ahead = false;               // running: leased ahead of a free slot, and not known to have started
+    std::uint8_t failures_there = 0;  // in a row, where it failed last: tried there first
+    std::uint8_t refusals = 0;        // starts in a row that failed for a reason of the host's
     HostId failed_on = no_host;
     Instant checkpoint_time{};
-    Instant rest_until{};            // ready: not before that anywhere, see give_back.cc
-    Box<std::vector<Instant>> moved; // when it made the latest of its moves: those since the scheduler started
+    Instant rest_until{};             // ready: not before that anywhere, see give_back.cc
+    Box<std::vector<Instant>> moved;  // when it made the latest of its moves: those since the scheduler started
 };
 
 Shape shape_of(const Grain &g);

@@ -22,12 +22,12 @@ struct Payload {
 struct Caller {
     ConnId conn = 0;
     RequestId request{};
-    std::string user;             // login name from the peer credentials
-    bool privileged = false;      // root, scheduler_master, or the owner of a private pool
+    std::string user;         // login name from the peer credentials
+    bool privileged = false;  // root, scheduler_master, or the owner of a private pool
     bool has_token = false;
-    TokenHash token{};            // hash of the token of the connection's Hello
-    std::string host;             // on which the program runs, by its certificate; empty: on this one
-    TokenHash key{};              // and the hash of the certificate's key
+    TokenHash token{};  // hash of the token of the connection's Hello
+    std::string host;   // on which the program runs, by its certificate; empty: on this one
+    TokenHash key{};    // and the hash of the certificate's key
 };
 
 // A d_gexec, its spec packed and fingerprinted by the turn.
@@ -36,10 +36,11 @@ struct SubmitGrain {
     wire::Demands demands;
     std::uint64_t input_length = 0;
     GrainFiles files;
-    std::uint32_t program = 0;    // digest of argv[0], not 0
+    std::uint32_t program = 0;  // digest of argv[0], not 0
     Fingerprint fingerprint{};
-    Payload params;               // wire::pack(spec)
+    Payload params;  // wire::pack(spec)
 };
+// clang-format off
 // All or none of them; each names the same session.
 struct SubmitGrains { std::int32_t session = 0; std::shared_ptr<const std::vector<SubmitGrain>> grains; };
 // A d_get_auth; the shell drew the token at random.
@@ -176,4 +177,5 @@ public:
     ~Input();
 };
 
+// clang-format on
 }  // namespace dcs::core

@@ -11,7 +11,7 @@ struct Checker {
     const State &state;
     std::string wrong;
     std::vector<std::set<GrainKey>> running;
-    std::vector<std::int64_t> positions;  // of the ready grains of the session at hand
+    std::vector<std::int64_t> positions;                              // of the ready grains of the session at hand
     std::map<Shape, std::map<std::uint32_t, std::int64_t>> programs;  // and how many are of which program
 
     std::map<std::string, std::int64_t> contents;
@@ -21,10 +21,8 @@ struct Checker {
     void require(bool good, const std::string &what) {
         if (!good && wrong.empty()) wrong = what;
     }
-    void check_grain(const SessionKey &key, const Session &session, GrainNumber number,
-                     const Grain &g);
-    void check_ready(const std::string &name, const Session &session, GrainNumber number,
-                     const Grain &g);
+    void check_grain(const SessionKey &key, const Session &session, GrainNumber number, const Grain &g);
+    void check_ready(const std::string &name, const Session &session, GrainNumber number, const Grain &g);
     void check_queues(const std::string &name, const Session &session);
     void check_session(const SessionKey &key, const Session &session);
     void check_hosts();
@@ -32,8 +30,7 @@ struct Checker {
     void check_stored();
 };
 
-void Checker::check_grain(const SessionKey &key, const Session &session, GrainNumber number,
-                          const Grain &g) {
+void Checker::check_grain(const SessionKey &key, const Session &session, GrainNumber number, const Grain &g) {
     const auto require = [&](bool good, const char *what) {
         if (!good && wrong.empty()) wrong = "grain " + to_text(GrainKey{key, number}) + ": " + what;
     };
@@ -44,8 +41,7 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
         require(info.status == SessionStatus::active, "runs in a terminated session");
         require(known(g.lessee), "runs on an unknown host");
         require(g.lease > 0, "runs without a lease");
-        require(std::find(nogo.begin(), nogo.end(), g.lessee) == nogo.end(),
-                "runs on a nogo host");
+        require(std::find(nogo.begin(), nogo.end(), g.lessee) == nogo.end(), "runs on a nogo host");
         if (known(g.lessee)) {
             running[static_cast<std::size_t>(g.lessee)].insert(GrainKey{key, number});
             require(state.host(g.lessee)->status != HostStatus::dead, "runs on a dead host");
@@ -70,10 +66,8 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
             "killed after results that were not handed out");
     require(g.told <= g.sequence, "something was shown that it does not have");
     require(g.demands->attempts >= 1 && g.failures <= g.demands->attempts, "more failures than attempts");
-    require(g.is_over() || g.failures < g.demands->attempts,
-            "no attempt left, but not finished");
-    const std::uint64_t held =
-        g.out_length + g.err_length + g.checkpoint_length + g.message_length;
+    require(g.is_over() || g.failures < g.demands->attempts, "no attempt left, but not finished");
+    const std::uint64_t held = g.out_length + g.err_length + g.checkpoint_length + g.message_length;
     require(g.own_tree || !g.params_own_file, "parameters without a place");
     require(g.own_tree || g.is_over() || held == 0, "contents without a place");
     require(packable(g) == (session.packable.count(number) != 0), "packable and not packable");
@@ -87,8 +81,7 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
             "queue position was never given out");
 }
 
-void Checker::check_ready(const std::string &name, const Session &session, GrainNumber number,
-                          const Grain &g) {
+void Checker::check_ready(const std::string &name, const Session &session, GrainNumber number, const Grain &g) {
     const auto queue = session.ready.find(shape_of(g));
     if (queue == session.ready.end()) return require(false, name + "a ready grain in no queue");
     const auto place = queue->second.grains.find(g.as<Ready>().queue_position);
@@ -133,8 +126,7 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
         for (const std::string &digest : g.files->digests) ++contents[digest];
         for (const wire::GrainFile &file : g.files->outputs)
             if (!file.digest.empty()) ++contents[file.digest];
-        if (g.status() == GrainStatus::ready)
-            check_ready(name, session, number, g);
+        if (g.status() == GrainStatus::ready) check_ready(name, session, number, g);
         else if (const auto *end = std::get_if<Finished>(&g.phase))
             require(static_cast<std::size_t>(end->result_index) < session.results.size() &&
                         session.results[static_cast<std::size_t>(end->result_index)] == number,
@@ -152,16 +144,13 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
             name + "results differ from its grains");
     require(std::equal(counts, counts + 4, session.counts), name + "counts differ from its grains");
     require(0 <= info.sent && info.sent <= info.result_count, name + "sent beyond its results");
-    require(info.sent <= info.shown && info.shown <= info.result_count,
-            name + "shown is not between sent and count");
-    require(info.status == SessionStatus::active || session.waiters.empty(),
-            name + "waiters in a terminated session");
+    require(info.sent <= info.shown && info.shown <= info.result_count, name + "shown is not between sent and count");
+    require(info.status == SessionStatus::active || session.waiters.empty(), name + "waiters in a terminated session");
     require(age_in(info.seniority) > 0 && age_in(info.seniority) < state.next_seniority &&
                 nice_in(info.seniority) <= wire::most_nice,
             name + "seniority was never given out");
     for (const Waiter &w : session.waiters)
-        require(w.conn != 0 && w.next >= 0 && w.next <= info.result_count,
-                name + "a waiter without a possible answer");
+        require(w.conn != 0 && w.next >= 0 && w.next <= info.result_count, name + "a waiter without a possible answer");
 }
 
 void Checker::check_hosts() {
@@ -180,8 +169,7 @@ void Checker::check_hosts() {
         if (deadline_of(host) != Instant::never()) deadlines.emplace(deadline_of(host), id);
         if (lapse_of(host) != Instant::never()) lapses.emplace(lapse_of(host), id);
         for (const auto &[program, until] : host.missing) lacking[program].insert(id);
-        require(host.status != HostStatus::dead || host.conn == 0,
-                "dead host " + host.config->name + " is connected");
+        require(host.status != HostStatus::dead || host.conn == 0, "dead host " + host.config->name + " is connected");
         if (state.free_slots(id) > 0) open[host.config->host_class].insert(id);
     }
     require(ids == state.host_ids, "host ids differ from the hosts");
@@ -228,8 +216,7 @@ void Checker::check_indexes() {
         for (const Waiter &w : session.waiters) parked[w.conn].insert(key);
         if (session.info.status != SessionStatus::active) continue;
         active.emplace(session.info.seniority, key);
-        for (const auto &[shape, queue] : session.ready)
-            waiting[shape][key.user].emplace(session.info.seniority, key);
+        for (const auto &[shape, queue] : session.ready) waiting[shape][key.user].emplace(session.info.seniority, key);
         const auto count = [&counts = session.counts](GrainStatus s) { return counts[static_cast<int>(s)]; };
         UserCounts &user = users[key.user];
         user.sessions += 1;

@@ -19,8 +19,7 @@ Status missing_grain(const State &state, const GrainKey &key) {
         return fail(Code::io_error, "grain " + to_text(key) + " is set aside, " + found->second +
                                         "; kill it to continue without it, or restore the file while the scheduler is "
                                         "stopped");
-    return fail(Code::grain_unknown,
-                "session " + to_text(key.session) + " has no grain " + std::to_string(key.grain));
+    return fail(Code::grain_unknown, "session " + to_text(key.session) + " has no grain " + std::to_string(key.grain));
 }
 
 }  // namespace dcs::core

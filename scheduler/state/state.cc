@@ -13,19 +13,17 @@ Phase phase_of(GrainStatus s) {
     const Phase phases[] = {Ready{}, Running{}, Finished{}, Killed{}};
     return phases[static_cast<int>(s)];
 }
-const char *name_of(SessionStatus s) {
-    return s == SessionStatus::active ? "active" : "terminated";
-}
+const char *name_of(SessionStatus s) { return s == SessionStatus::active ? "active" : "terminated"; }
 const char *name_of(HostStatus s) {
     constexpr const char *names[] = {"unknown", "active", "delinquent", "dead"};
     return names[static_cast<int>(s)];
 }
 
 const char *name_of(MoveReason r) {
-    constexpr const char *names[] = {"failed",     "no_program",   "start_failed", "given_back", "usurped",
-                                     "host_dead",  "host_lost",    "host_removed", "host_closed", "gap",
-                                     "restarted",  "session_closed", "longer_copy", "over_limit", "shut_out",
-                                     "thrashed",   "cannot_start", "given_up"};
+    constexpr const char *names[] = {"failed",    "no_program",     "start_failed", "given_back",  "usurped",
+                                     "host_dead", "host_lost",      "host_removed", "host_closed", "gap",
+                                     "restarted", "session_closed", "longer_copy",  "over_limit",  "shut_out",
+                                     "thrashed",  "cannot_start",   "given_up"};
     static_assert(std::size(names) == move_reasons);
     return names[static_cast<int>(r)];
 }

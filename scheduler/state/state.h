@@ -22,20 +22,20 @@ namespace dcs::core {
 struct SessionInfo {
     // durable
     SessionStatus status = SessionStatus::active;
-    std::uint64_t seniority = 0;     // smaller goes first, see seniority_of()
+    std::uint64_t seniority = 0;        // smaller goes first, see seniority_of()
     std::string ident, command, label;  // whose program holds it; what was typed and the user's word, for people
-    TokenHash token{};               // of the control program that holds it now
-    RequestId open_request{};        // of the call that opened it last
-    bool resumable = false;          // opened by resume/reopen: d_gexec is idempotent
-    std::int32_t sent = 0;           // results acknowledged
-    std::int32_t shown = 0;          // results handed out at least once; these stay in the order
-    std::int32_t result_count = 0;   // indices handed out to finished grains, holes of killed ones included
-    std::int64_t queue_front = 0, queue_back = 0;  // positions given out so far are [queue_front, queue_back)
-    std::uint64_t inputs_length = 0, results_length = 0;   // append files of the session
+    TokenHash token{};                  // of the control program that holds it now
+    RequestId open_request{};           // of the call that opened it last
+    bool resumable = false;             // opened by resume/reopen: d_gexec is idempotent
+    std::int32_t sent = 0;              // results acknowledged
+    std::int32_t shown = 0;             // results handed out at least once; these stay in the order
+    std::int32_t result_count = 0;      // indices handed out to finished grains, holes of killed ones included
+    std::int64_t queue_front = 0, queue_back = 0;         // positions given out so far are [queue_front, queue_back)
+    std::uint64_t inputs_length = 0, results_length = 0;  // append files of the session
     // maintained by record/, core leaves them alone
-    std::uint64_t grains_length = 0; // append file of the session too: the log of its grains
-    std::uint64_t events_length = 0; // and this one: its event log (wire/event_log.h)
-    std::uint64_t grains_live = 0;   // not recorded: how long that log would be if it were written now
+    std::uint64_t grains_length = 0;  // append file of the session too: the log of its grains
+    std::uint64_t events_length = 0;  // and this one: its event log (wire/event_log.h)
+    std::uint64_t grains_live = 0;    // not recorded: how long that log would be if it were written now
     // Wall clock: its first event; a grain's last end; since when it is closed. 0: not known, or not yet.
     std::int64_t opened_ms = 0, settled_ms = 0, closed_ms = 0;
 };
@@ -49,7 +49,7 @@ struct Waiter {
 };
 
 struct ReadyQueue {
-    std::map<std::int64_t, GrainNumber> grains;    // by queue_position
+    std::map<std::int64_t, GrainNumber> grains;      // by queue_position
     std::map<std::uint32_t, std::int64_t> programs;  // how many are of which
     // Of all of them; 0: of several, or not known.
     std::uint32_t program() const { return programs.size() == 1 ? programs.begin()->first : 0; }
@@ -61,16 +61,16 @@ struct Session {
     // derived
     // Of active sessions and terminated ones alike.
     std::map<Shape, ReadyQueue> ready;
-    std::vector<GrainNumber> results;              // index -> grain, -1: hole
+    std::vector<GrainNumber> results;                   // index -> grain, -1: hole
     std::int32_t counts[4] = {0, 0, 0, 0}, failed = 0;  // by GrainStatus; finished with a signal or a code
-    std::uint64_t saved_us = 0;                    // processor time of its grains, see Kept; too large a sum wraps
-    std::int32_t ahead = 0;                        // running ones that wait for a slot on their host
-    std::int32_t with_files = 0;                   // grains that name contents, or may
-    std::uint64_t own_trees = 0;                   // disk that grains with trees of their own take
-    std::set<GrainNumber> packable;                // once the session is closed, see packable()
+    std::uint64_t saved_us = 0;                         // processor time of its grains, see Kept; too large a sum wraps
+    std::int32_t ahead = 0;                             // running ones that wait for a slot on their host
+    std::int32_t with_files = 0;                        // grains that name contents, or may
+    std::uint64_t own_trees = 0;                        // disk that grains with trees of their own take
+    std::set<GrainNumber> packable;                     // once the session is closed, see packable()
     // volatile
-    std::vector<Waiter> waiters;                   // parked d_gwait calls
-    std::map<GrainNumber, std::string> damaged;    // set aside, not among `grains`: what is wrong on disk
+    std::vector<Waiter> waiters;                 // parked d_gwait calls
+    std::map<GrainNumber, std::string> damaged;  // set aside, not among `grains`: what is wrong on disk
 };
 
 struct HostConfig {
@@ -78,33 +78,33 @@ struct HostConfig {
     std::uint32_t host_class = 1;
     std::int32_t slots = 1;
     Duration interval = seconds(300), alert = seconds(900), limit = seconds(1800), extended = seconds(7200);
-    std::vector<std::string> users;                // permitted; empty: all
-    std::int32_t cores = 0;                        // 0: as many as slots
-    std::int32_t memory_mb = 0;                    // for grains that say what they need; 0: what it reports as free
+    std::vector<std::string> users;  // permitted; empty: all
+    std::int32_t cores = 0;          // 0: as many as slots
+    std::int32_t memory_mb = 0;      // for grains that say what they need; 0: what it reports as free
     // Asked when it is overdue and runs grains: "name" or "name:port".
     std::vector<std::string> check, file_server, gateway;
-    std::vector<std::string> accounts;             // whose grains run under their own account there
-    bool source = false;                           // no grain server: control programs of `users` may call from there
-    std::string backup_at;                         // no grain server: the passive backup, whose door is there
-    std::int32_t time_zone_offset = 0;             // minutes that it is ahead of the scheduler's; for people
-    std::uint32_t require_confinement = 0;         // Rungs without which it gets no grains
-    bool names_class = false;                      // no host: `name` is a name for the mask host_class
+    std::vector<std::string> accounts;      // whose grains run under their own account there
+    bool source = false;                    // no grain server: control programs of `users` may call from there
+    std::string backup_at;                  // no grain server: the passive backup, whose door is there
+    std::int32_t time_zone_offset = 0;      // minutes that it is ahead of the scheduler's; for people
+    std::uint32_t require_confinement = 0;  // Rungs without which it gets no grains
+    bool names_class = false;               // no host: `name` is a name for the mask host_class
     bool operator==(const HostConfig &) const = default;
 };
 // What d_sethost changed; goes before the host table.
 struct HostSetting {
-    std::int32_t slots = -1;                       // negative, 0 for the class: as in the table
+    std::int32_t slots = -1;  // negative, 0 for the class: as in the table
     Duration interval{-1}, alert{-1}, limit{-1}, extended{-1};
     std::uint32_t host_class = 0;
-    bool drained = false;                          // nothing new is started there
+    bool drained = false;  // nothing new is started there
     bool operator==(const HostSetting &) const = default;
 };
 HostConfig with_setting(HostConfig table, const HostSetting &setting);
 // What became of the grains that a host was given, over all restarts of the scheduler.
 struct HostTotals {
     std::uint64_t launched = 0, finished = 0, failed = 0, given_back = 0;
-    std::int64_t cpu_us = 0;         // of those that ended there
-    std::uint64_t blamed = 0;        // grains that failed there and then finished elsewhere
+    std::int64_t cpu_us = 0;   // of those that ended there
+    std::uint64_t blamed = 0;  // grains that failed there and then finished elsewhere
     bool operator==(const HostTotals &) const = default;
 };
 // How far the backup's reports of a host were taken in; numbers count within one store of the backup (hand_over.cc).
@@ -123,22 +123,32 @@ struct BackupLink {
 };
 struct ServerFirstCall;
 using WaitingCall = std::shared_ptr<const ServerFirstCall>;
-struct HeldBack { GrainKey key; Instant until{}; };
+struct HeldBack {
+    GrainKey key;
+    Instant until{};
+};
 // A program, and whose grains it is started for: what one user may not execute another one may.
-struct ProgramOf { std::string user; std::uint32_t program = 0; auto operator<=>(const ProgramOf &) const = default; };
+struct ProgramOf {
+    std::string user;
+    std::uint32_t program = 0;
+    auto operator<=>(const ProgramOf &) const = default;
+};
 // A tentative launch: `by` is staged; when it can run, `displaced` is withdrawn for it.
-struct Usurpation { GrainKey by, displaced; Incarnation incarnation = 0, displaced_lease = 0; };
+struct Usurpation {
+    GrainKey by, displaced;
+    Incarnation incarnation = 0, displaced_lease = 0;
+};
 // How many grains end there in a second, and what follows from it (ahead.cc).
 struct Pace {
-    Instant since{};             // of the present count
+    Instant since{};  // of the present count
     std::int64_t ended = 0;
-    std::int32_t ahead = 0;      // so many grains may wait there beyond its slots
-    Instant recalled{};          // when some of them were last called back
+    std::int32_t ahead = 0;  // so many grains may wait there beyond its slots
+    Instant recalled{};      // when some of them were last called back
 };
 enum class Checked : std::uint8_t {
     no,
-    asked,     // a probe is on its way
-    alive      // it could be alive: it has until `extended`
+    asked,  // a probe is on its way
+    alive   // it could be alive: it has until `extended`
 };
 // What the table of hosts records: what was set, and the statistics, which are committed lazily.
 struct DurableHost {
@@ -149,25 +159,25 @@ struct DurableHost {
 struct Host : DurableHost {
     // Both are shared: a Draft copies what else there is.
     Shared<HostConfig> config, table;  // as it counts, with what was set; as the host table has it
-    bool configured = true;          // false: known only because grains remember it
+    bool configured = true;            // false: known only because grains remember it
     // What the scheduler knows of it now, and forgets when it ends.
     HostStatus status = HostStatus::unknown;
-    ConnId conn = 0;                 // 0: not connected
-    Instant last_contact{};          // of the host, or the scheduler's start: grace
-    bool called = false;             // since the scheduler's start
-    ConnId left = 0;                 // its link that closed last
-    Instant ended = Instant::never(); // since then the process behind its last link is known to have ended
+    ConnId conn = 0;                   // 0: not connected
+    Instant last_contact{};            // of the host, or the scheduler's start: grace
+    bool called = false;               // since the scheduler's start
+    ConnId left = 0;                   // its link that closed last
+    Instant ended = Instant::never();  // since then the process behind its last link is known to have ended
     std::string binary_class;
     wire::Form form = wire::newest_form;  // of messages, that its server reads; until it calls it may read any
     double load = 0;
-    std::uint32_t confinement = 0;   // Rungs, as its server said when it connected
-    std::string shut;                // not empty: it takes nothing now, and why; until a call-in without it
-    std::int64_t free_memory_kb = -1; // unknown; less what was launched there since it was told
-    std::int64_t total_memory_kb = 0; // 0: unknown
-    std::vector<HeldBack> held_back;  // ended there innocently a moment ago: not again at once
+    std::uint32_t confinement = 0;     // Rungs, as its server said when it connected
+    std::string shut;                  // not empty: it takes nothing now, and why; until a call-in without it
+    std::int64_t free_memory_kb = -1;  // unknown; less what was launched there since it was told
+    std::int64_t total_memory_kb = 0;  // 0: unknown
+    std::vector<HeldBack> held_back;   // ended there innocently a moment ago: not again at once
     std::vector<Usurpation> usurping;
     Pace pace;
-    HandedOver given_up;             // what it was waited for in vain (hand_over.cc)
+    HandedOver given_up;                   // what it was waited for in vain (hand_over.cc)
     std::map<ProgramOf, Instant> missing;  // that could not be executed there: not tried again before
     Checked checked = Checked::no;
     Instant checked_at{};            // when the last probe was sent
@@ -184,11 +194,11 @@ const std::string &binary_class_of(const Host &host);
 
 // The pool's rules beyond the paper's; off unless its file says otherwise. 0: no limit.
 struct Policy {
-    bool fair_share = false;         // users with fewer running grains go first, then seniority
+    bool fair_share = false;  // users with fewer running grains go first, then seniority
     std::int32_t sessions_per_user = 0, grains_per_user = 0, running_per_user = 0;
     std::int32_t stored_mb_per_user = 0;  // of disk: sessions and contents
-    std::int32_t stored_share = 50;  // limit of a user, in percent of the free space and the user's data
-    std::int32_t probation = 0;      // so many grains blamed in a row: one grain at a time until one finishes
+    std::int32_t stored_share = 50;       // limit of a user, in percent of the free space and the user's data
+    std::int32_t probation = 0;           // so many grains blamed in a row: one grain at a time until one finishes
     std::int32_t token_age_s = static_cast<std::int32_t>(limits::token_age_s);  // that a token stays without sessions
     std::int32_t session_age_s = 0;  // that a closed session stays; 0: until it is removed by command
     std::vector<std::string> users;  // who may call; empty: all
@@ -199,11 +209,14 @@ struct UserCounts {
     std::int64_t sessions = 0, unfinished = 0, running = 0;
     bool operator==(const UserCounts &) const = default;
 };
-struct Used { std::int64_t cores = 0, memory_mb = 0; bool operator==(const Used &) const = default; };
+struct Used {
+    std::int64_t cores = 0, memory_mb = 0;
+    bool operator==(const Used &) const = default;
+};
 
 struct AuthEntry {
     std::string user, ident;
-    std::int64_t stamp_s = 0;        // wall clock when it was first seen without sessions; 0: has sessions
+    std::int64_t stamp_s = 0;  // wall clock when it was first seen without sessions; 0: has sessions
     // Of a control program on another host: where, and the hash of the only key with which the token counts.
     std::string host;
     TokenHash key{};
@@ -215,16 +228,16 @@ struct AuthEntry {
 enum class HostRole : std::uint8_t { server, client, backup };  // as in wire::CreateToken
 constexpr bool good_role(std::uint8_t role) { return role <= static_cast<std::uint8_t>(HostRole::backup); }
 struct JoinCode {
-    std::string host, by;            // host empty: any
-    std::int64_t expires_s = 0;      // wall clock
+    std::string host, by;        // host empty: any
+    std::int64_t expires_s = 0;  // wall clock
     bool used = false;
-    std::optional<TokenHash> key;    // only for who has it: an approved host, or the one that used it and may repeat
+    std::optional<TokenHash> key;  // only for who has it: an approved host, or the one that used it and may repeat
     HostRole role = HostRole::server;
     bool operator==(const JoinCode &) const = default;
 };
 struct Trust {
     std::map<TokenHash, JoinCode> codes;
-    std::map<std::string, TokenHash> keys;  // by host: whose certificates count, by the hash of their key
+    std::map<std::string, TokenHash> keys;     // by host: whose certificates count, by the hash of their key
     std::map<std::string, TokenHash> clients;  // the same of the hosts of control programs
     std::map<std::string, TokenHash> backups;  // likewise
     const std::map<std::string, TokenHash> &of(HostRole r) const { return this->*place(r); }
@@ -246,7 +259,10 @@ using PendingHosts = std::map<TokenHash, PendingHost>;  // by the hash of its ke
 // Hosts from which control programs may call, and who may; none named: all but root.
 using Sources = std::map<std::string, std::vector<std::string>>;
 // The host of the table that is the passive backup; no name: there is none, or it is a process of this host.
-struct BackupHost { std::string name, address; bool operator==(const BackupHost &) const = default; };
+struct BackupHost {
+    std::string name, address;
+    bool operator==(const BackupHost &) const = default;
+};
 
 struct State {
     // entities
@@ -256,44 +272,44 @@ struct State {
     std::map<SessionKey, std::string> set_aside;  // did not verify ("file: why"); not among sessions
     std::uint64_t next_seniority = 1;  // the next age; durable with the session that used it (rebuilt as max + 1)
     std::uint64_t epoch = 1;
-    Policy policy;                   // volatile
+    Policy policy;  // volatile
     Trust trust;
-    PendingHosts pending;            // volatile
-    Sources sources;                 // volatile
-    HostClasses classes;             // volatile
-    BackupHost backup_host;          // volatile
-    std::map<std::string, HandedOver> handed_over;   // by host
-    BackupLink backup;               // volatile
+    PendingHosts pending;                              // volatile
+    Sources sources;                                   // volatile
+    HostClasses classes;                               // volatile
+    BackupHost backup_host;                            // volatile
+    std::map<std::string, HandedOver> handed_over;     // by host
+    BackupLink backup;                                 // volatile
     std::map<std::string, WaitingCall> waiting_calls;  // volatile, by host: until the backup has handed over
     // derived
-    std::map<std::uint64_t, SessionKey> by_seniority;       // active sessions
-    std::vector<std::set<GrainKey>> running;                // by HostId
-    std::vector<std::set<GrainKey>> ahead;                  // by HostId: of these, those that wait for a slot there
-    std::set<HostId> crowded;                               // hosts with some
+    std::map<std::uint64_t, SessionKey> by_seniority;  // active sessions
+    std::vector<std::set<GrainKey>> running;           // by HostId
+    std::vector<std::set<GrainKey>> ahead;             // by HostId: of these, those that wait for a slot there
+    std::set<HostId> crowded;                          // hosts with some
     std::map<std::string, HostId> host_ids;
     // Active sessions with ready grains: shape -> user -> seniority.
     std::map<Shape, std::map<std::string, std::map<std::uint64_t, SessionKey>>> waiting;
-    std::map<std::uint32_t, std::set<HostId>> open_hosts;   // by class; with a free slot: active, connected
-    std::map<ProgramOf, std::set<HostId>> lacking;          // hosts on whose `missing` it stands
-    std::set<std::pair<Instant, HostId>> lapses;            // when something that is held against a host is over
-    std::set<std::pair<Instant, GrainKey>> resting;         // ready grains that rest, by when they have rested
-    std::set<GrainKey> circling;                            // unfinished grains that people should hear of
-    std::set<std::pair<Instant, HostId>> deadlines;         // when lose_hosts has something to do about it
+    std::map<std::uint32_t, std::set<HostId>> open_hosts;  // by class; with a free slot: active, connected
+    std::map<ProgramOf, std::set<HostId>> lacking;         // hosts on whose `missing` it stands
+    std::set<std::pair<Instant, HostId>> lapses;           // when something that is held against a host is over
+    std::set<std::pair<Instant, GrainKey>> resting;        // ready grains that rest, by when they have rested
+    std::set<GrainKey> circling;                           // unfinished grains that people should hear of
+    std::set<std::pair<Instant, HostId>> deadlines;        // when lose_hosts has something to do about it
     std::map<ConnId, HostId> host_of_conn;
-    std::map<ConnId, std::set<SessionKey>> waiting_conns;   // who has parked calls
+    std::map<ConnId, std::set<SessionKey>> waiting_conns;  // who has parked calls
     std::map<std::string, UserCounts> users;
-    std::vector<Used> used;                                 // by HostId: what its grains asked for
-    std::map<std::string, std::int64_t> contents;           // by how many grains each is named
-    std::set<SessionKey> unpacked;                          // terminated, with packable grains
-    std::map<std::string, std::int64_t> parked;             // calls that wait, by user
-    Stored stored;                                          // with facts of the disk
+    std::vector<Used> used;                        // by HostId: what its grains asked for
+    std::map<std::string, std::int64_t> contents;  // by how many grains each is named
+    std::set<SessionKey> unpacked;                 // terminated, with packable grains
+    std::map<std::string, std::int64_t> parked;    // calls that wait, by user
+    Stored stored;                                 // with facts of the disk
     const Session *session(const SessionKey &key) const;
     const Grain *grain(const GrainKey &key) const;
     const Host *host(HostId id) const;
-    HostId host_id(const std::string &name) const;          // no_host if unknown
-    std::string host_name(HostId id) const;                 // empty if unknown
-    bool takes_grains(HostId id) const;                     // active, connected, not drained, shut or too open
-    std::int32_t free_slots(HostId id) const;               // 0 unless it takes grains
+    HostId host_id(const std::string &name) const;  // no_host if unknown
+    std::string host_name(HostId id) const;         // empty if unknown
+    bool takes_grains(HostId id) const;             // active, connected, not drained, shut or too open
+    std::int32_t free_slots(HostId id) const;       // 0 unless it takes grains
 };
 
 // The next instant at which silence of this host has a consequence, and at which a mark on it (held_back, missing) is

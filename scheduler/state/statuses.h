@@ -7,7 +7,7 @@ namespace dcs::core {
 enum class GrainStatus : std::uint8_t { ready, running, finished, killed };
 enum class SessionStatus : std::uint8_t { active, terminated };
 enum class HostStatus : std::uint8_t {
-    unknown,     // in the table, has not called since the scheduler started
+    unknown,  // in the table, has not called since the scheduler started
     active,
     delinquent,  // not heard of for call_in_alert
     dead         // not heard of for call_in_limit; its grains were moved

@@ -56,11 +56,11 @@ private:
     void charge(const std::string &user, std::int64_t sessions, std::int64_t contents);
     void tidy(const std::string &digest);
 
-    std::map<std::string, UserStored> users_;      // only users who have something
+    std::map<std::string, UserStored> users_;  // only users who have something
     std::map<std::string, Content> contents_;
-    std::uint64_t sessions_ = 0;                   // of all users
+    std::uint64_t sessions_ = 0;  // of all users
     std::optional<std::uint64_t> free_;
-    std::uint64_t sessions_then_ = 0;              // when that was measured
+    std::uint64_t sessions_then_ = 0;  // when that was measured
 };
 
 struct State;

@@ -45,9 +45,7 @@ void Turn::take_host_table(std::vector<core::HostConfig> hosts) {
     delayed_.emplace(Instant{}, core::HostTable{std::move(hosts)});
 }
 
-void Turn::take_policy(core::Policy policy) {
-    delayed_.emplace(Instant{}, core::PolicyTable{std::move(policy)});
-}
+void Turn::take_policy(core::Policy policy) { delayed_.emplace(Instant{}, core::PolicyTable{std::move(policy)}); }
 
 void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, std::move(result)); }
 
@@ -57,8 +55,7 @@ void Turn::take_library_job(const library::JobDone &done) {
 }
 
 bool Turn::full() const {
-    return intake_.count() >= 2 * limits::inputs_per_turn ||
-           intake_.bytes() >= limits::bytes_per_turn;
+    return intake_.count() >= 2 * limits::inputs_per_turn || intake_.bytes() >= limits::bytes_per_turn;
 }
 
 void Turn::take_one(Arrival arrival) {
@@ -101,8 +98,9 @@ Decoded Turn::decode_one(const Arrival &arrival) {
         refused.note = "no memory is left for a message of " + std::to_string(arrival.payload.size()) + " bytes";
         refused.close = is_link(connections_.find(arrival.conn)->door);  // a server says it again
         if (!refused.close)
-            refused.reply = wire::ErrorReply{static_cast<std::int32_t>(Code::limit), "the scheduler has no memory for "
-                "this call: repeat it later, or make it smaller"};
+            refused.reply = wire::ErrorReply{static_cast<std::int32_t>(Code::limit),
+                                             "the scheduler has no memory for "
+                                             "this call: repeat it later, or make it smaller"};
         return refused;
     }
 }
@@ -119,11 +117,11 @@ void Turn::read_imports() {
     suspect({{}, whose});
     auto read = imports_.next(state_, contents_);
     if (!read) return;
-    if (read->status)
-        decide_new(std::move(read->call));
+    if (read->status) decide_new(std::move(read->call));
     else
-        outside_.send(read->call.caller.conn, wire::ErrorReply{static_cast<std::int32_t>(read->status.code),
-                                                               read->status.text}, read->call.caller.request);
+        outside_.send(read->call.caller.conn,
+                      wire::ErrorReply{static_cast<std::int32_t>(read->status.code), read->status.text},
+                      read->call.caller.request);
 }
 
 void Turn::suspect(const Concern &concern) {

@@ -7,10 +7,8 @@ namespace {
 
 // Requests name the session by number, and its user if that is not the caller.
 template <class R> std::string user_of(const R &request) {
-    if constexpr (requires { request.user; })
-        return request.user;
-    else
-        return {};
+    if constexpr (requires { request.user; }) return request.user;
+    else return {};
 }
 
 struct OfRequest {
@@ -18,12 +16,9 @@ struct OfRequest {
     template <class R> SessionKey operator()(const R &request) const {
         const std::string named = user_of(request);
         const std::string &user = named.empty() ? caller.user : named;
-        if constexpr (requires { request.session; })
-            return {user, request.session};
-        else if constexpr (requires { request.number; })
-            return {user, request.number};
-        else
-            return {};
+        if constexpr (requires { request.session; }) return {user, request.session};
+        else if constexpr (requires { request.number; }) return {user, request.number};
+        else return {};
     }
 };
 
@@ -57,20 +52,19 @@ struct OfInput {
 
 struct OfEffect {
     template <class E> SessionKey operator()(const E &effect) const {
-        if constexpr (requires { effect.key.session; })
-            return effect.key.session;
-        else if constexpr (requires { effect.session.number; })
-            return effect.session;
-        else
-            return {};
+        if constexpr (requires { effect.key.session; }) return effect.key.session;
+        else if constexpr (requires { effect.session.number; }) return effect.session;
+        else return {};
     }
 };
 
 ConnId conn_of(const core::Effect &effect) {
-    return std::visit([](const auto &e) -> ConnId {
-        if constexpr (requires { e.conn; }) return e.conn;
-        else return 0;
-    }, effect);
+    return std::visit(
+        [](const auto &e) -> ConnId {
+            if constexpr (requires { e.conn; }) return e.conn;
+            else return 0;
+        },
+        effect);
 }
 
 }  // namespace
@@ -100,17 +94,22 @@ std::string sender_of(const Connections &connections, const core::State &state, 
     if (const auto *call = std::get_if<core::UserCall>(&input)) return "user " + call->caller.user;
     if (const auto *first = std::get_if<core::ServerFirstCall>(&input))
         return "host " + (first->certified.host.empty() ? first->call->host : first->certified.host);
-    return std::visit([&](const auto &in) -> std::string {
-        if constexpr (requires { in.host; in.conn; }) {
-            if constexpr (std::is_convertible_v<decltype(in.host), core::HostId>)
-                if (const core::Host *host = state.host(in.host)) return "host " + host->config->name;
-        }
-        if constexpr (requires { in.conn; }) {
-            const Connection *who = connections.find(in.conn);
-            return who ? sender_of(*who) : std::string();
-        }
-        return {};
-    }, input);
+    return std::visit(
+        [&](const auto &in) -> std::string {
+            if constexpr (requires {
+                              in.host;
+                              in.conn;
+                          }) {
+                if constexpr (std::is_convertible_v<decltype(in.host), core::HostId>)
+                    if (const core::Host *host = state.host(in.host)) return "host " + host->config->name;
+            }
+            if constexpr (requires { in.conn; }) {
+                const Connection *who = connections.find(in.conn);
+                return who ? sender_of(*who) : std::string();
+            }
+            return {};
+        },
+        input);
 }
 
 }  // namespace dcs::turn

@@ -9,9 +9,10 @@ Status Connections::add(ConnId conn, const Arrival &opened) {
     if (opened.door == Door::user) {
         std::size_t &mine = per_user_[opened.user];
         if (mine >= limits_.connections)
-            return fail(Code::limit, opened.user + " has " + std::to_string(mine) + " connections to the scheduler, "
-                "but the limit `connections` is " + std::to_string(limits_.connections) +
-                                     ": end some control programs");
+            return fail(Code::limit, opened.user + " has " + std::to_string(mine) +
+                                         " connections to the scheduler, "
+                                         "but the limit `connections` is " +
+                                         std::to_string(limits_.connections) + ": end some control programs");
         ++mine;
     }
     DCS_REQUIRE(table_.count(conn) == 0, "a connection is added once");
@@ -56,8 +57,7 @@ std::vector<ConnId> Connections::programs_of(const std::string &host) const {
 core::HostId Connections::host_of(ConnId conn, const core::State &state) {
     Connection *c = find(conn);
     if (!c || c->door != Door::server) return core::no_host;
-    if (const core::Host *host = state.host(c->host_hint); host && host->conn == conn)
-        return c->host_hint;
+    if (const core::Host *host = state.host(c->host_hint); host && host->conn == conn) return c->host_hint;
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         if (state.hosts[i].conn == conn) return c->host_hint = static_cast<core::HostId>(i);
     }

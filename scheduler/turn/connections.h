@@ -18,10 +18,10 @@ struct Connection {
     core::Certified certified;
     Instant ends = Instant::never();  // with the certificate of a program or dcs_begin, even if the wall clock is set
     std::string address;
-    bool greeted = false;        // its Hello or FirstCall was seen
-    core::HandedOver promised;   // server: what the backup has of it, said before its FirstCall
-    bool backup = false;         // server: it is the passive backup
-    bool has_token = false;      // of the Hello
+    bool greeted = false;       // its Hello or FirstCall was seen
+    core::HandedOver promised;  // server: what the backup has of it, said before its FirstCall
+    bool backup = false;        // server: it is the passive backup
+    bool has_token = false;     // of the Hello
     TokenHash token{};
     core::HostId host_hint = core::no_host;  // where it was found in the State last
 };

@@ -35,10 +35,8 @@ bool Holder::has(const std::string &digest) const {
 wire::AnyMessage Contents::missing(const wire::AskContents &call, const Holder &holder) {
     wire::MissingContents reply;
     for (const std::string &digest : call.digests) {
-        if (library_->find(digest) && holder.has(digest))
-            library_->use(digest, outside_.now());
-        else
-            reply.digests.push_back(digest);
+        if (library_->find(digest) && holder.has(digest)) library_->use(digest, outside_.now());
+        else reply.digests.push_back(digest);
     }
     return reply;
 }
@@ -82,8 +80,10 @@ void Contents::put(const Peer &peer, const wire::PutContent &piece, const core::
     if (!follows || found->second.next != piece.offset) {
         // A server learns where to continue; a control program starts again.
         if (peer.server) return answer_put(peer, piece.digest, follows ? found->second.next : 0);
-        return refuse_put(peer, piece.digest, fail(Code::not_found, name_of(piece.digest) +
-            ": this piece does not continue the upload on this connection; start again"));
+        return refuse_put(
+            peer, piece.digest,
+            fail(Code::not_found,
+                 name_of(piece.digest) + ": this piece does not continue the upload on this connection; start again"));
     }
     Upload &upload = found->second;
     upload.peer = peer;
@@ -123,8 +123,9 @@ Status Contents::check_room(const Peer &peer, std::uint64_t size, const core::St
         return s;
     if (own >= limits::content_uploads_each || uploads_.size() >= limits::content_uploads)
         return fail(Code::limit, std::to_string(own) + " uploads of " + peer.owner + " and " +
-                                     std::to_string(uploads_.size()) + " in total are in progress: wait until one "
-                                                                       "ends");
+                                     std::to_string(uploads_.size()) +
+                                     " in total are in progress: wait until one "
+                                     "ends");
     return Status::ok();
 }
 
@@ -166,10 +167,8 @@ void Contents::sealed(const library::JobDone &done, core::State &state) {
         }
         if (done.status && !peer.server) stored.brought(digest, peer.owner);
         if (done.status && peer.server) brought_by(peer, digest, state);
-        if (done.status)
-            answer_put(peer, digest, upload->second.total);
-        else
-            refuse_put(peer, digest, fail(done.status.code, name_of(digest) + ": " + done.status.text));
+        if (done.status) answer_put(peer, digest, upload->second.total);
+        else refuse_put(peer, digest, fail(done.status.code, name_of(digest) + ": " + done.status.text));
         forget(upload);
     }
     for (const Key &key : others) seal(key, uploads_.at(key));
@@ -178,8 +177,7 @@ void Contents::sealed(const library::JobDone &done, core::State &state) {
 // Its temporary goes, unless a job works on it: that one sees to it.
 void Contents::forget(std::map<Key, Upload>::iterator upload) {
     const auto job = sealing_.find(upload->first.second);
-    if (job == sealing_.end() || job->second != upload->second.temporary)
-        library_->discard(upload->second.temporary);
+    if (job == sealing_.end() || job->second != upload->second.temporary) library_->discard(upload->second.temporary);
     uploads_.erase(upload);
 }
 
@@ -189,8 +187,7 @@ void Contents::drop_upload(ConnId conn, const std::string &digest) {
 }
 
 void Contents::drop(ConnId conn) {
-    for (auto it = uploads_.lower_bound(Key{conn, {}}); it != uploads_.end() && it->first.first == conn;)
-        forget(it++);
+    for (auto it = uploads_.lower_bound(Key{conn, {}}); it != uploads_.end() && it->first.first == conn;) forget(it++);
     for (auto &[digest, parked] : checking_)
         std::erase_if(parked, [conn](const Parked &p) { return p.peer.conn == conn; });
 }
@@ -220,8 +217,10 @@ void Contents::send(const Peer &peer, const std::string &digest, std::uint64_t o
     library_->use(digest, outside_.now());
     if (!content) {
         const auto why = damaged_.find(digest);
-        return refuse_want(peer, digest, fail(Code::not_found, "the library does not have " + name_of(digest) +
-            (why == damaged_.end() ? std::string() : " any longer: " + why->second)));
+        return refuse_want(
+            peer, digest,
+            fail(Code::not_found, "the library does not have " + name_of(digest) +
+                                      (why == damaged_.end() ? std::string() : " any longer: " + why->second)));
     }
     if (content->checked) return send_now(peer, digest, offset, max);
     const bool first = checking_.count(digest) == 0;
@@ -247,10 +246,8 @@ void Contents::checked(const library::JobDone &done, core::Stored &stored) {
                                        "; submit a grain with it again to upload it anew");
     }
     for (const Parked &p : parked) {
-        if (done.status || !library_->find(digest))
-            send(p.peer, digest, p.offset, p.max);
-        else
-            refuse_want(p.peer, digest, done.status);
+        if (done.status || !library_->find(digest)) send(p.peer, digest, p.offset, p.max);
+        else refuse_want(p.peer, digest, done.status);
     }
 }
 

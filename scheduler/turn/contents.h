@@ -19,8 +19,8 @@ struct Peer {
     ConnId conn = 0;
     core::RequestId request{};
     bool server = false;
-    std::string owner;         // whose share of the uploads it takes: a user, or "host NAME"
-    bool privileged = false;   // a user who is not limited by what is free
+    std::string owner;        // whose share of the uploads it takes: a user, or "host NAME"
+    bool privileged = false;  // a user who is not limited by what is free
 };
 
 // For whom contents exist: users have those that they uploaded whole, and those that their grains name. Of others they
@@ -73,7 +73,10 @@ private:
         bool sealing = false;
     };
     using Key = std::pair<ConnId, std::string>;
-    struct Parked { Peer peer; std::uint64_t offset = 0, max = 0; };
+    struct Parked {
+        Peer peer;
+        std::uint64_t offset = 0, max = 0;
+    };
 
     Status begin(const Peer &peer, const wire::PutContent &piece, const core::State &state);
     Status check_room(const Peer &peer, std::uint64_t size, const core::State &state);
@@ -91,8 +94,8 @@ private:
     std::unique_ptr<library::Library> library_;
     Outside &outside_;
     std::map<Key, Upload> uploads_;
-    std::map<std::string, std::string> sealing_;               // digest -> temporary of the job
-    std::map<std::string, std::vector<Parked>> checking_;      // digest -> who waits for it
+    std::map<std::string, std::string> sealing_;           // digest -> temporary of the job
+    std::map<std::string, std::vector<Parked>> checking_;  // digest -> who waits for it
     struct Brought {
         std::deque<std::string> unowned;  // without an owner yet
         std::deque<std::string> last;     // whose bytes it showed

@@ -49,8 +49,8 @@ core::BeginControl begin_control(Outside &outside, wire::GetAuth call) {
     core::BeginControl begin;
     begin.ident = std::move(call.ident);
     begin.fresh = outside.fresh_token();
-    begin.fresh_hash = pki::sha256(
-        std::string_view(reinterpret_cast<const char *>(begin.fresh.data()), begin.fresh.size()));
+    begin.fresh_hash =
+        pki::sha256(std::string_view(reinterpret_cast<const char *>(begin.fresh.data()), begin.fresh.size()));
     begin.wall_s = outside.wall_s();
     return begin;
 }
@@ -124,8 +124,7 @@ struct ToRequest {
         return true;
     }
     bool operator()(wire::ApproveHost &m) {
-        *request = core::ApproveHost{std::move(m.host), std::move(m.words), m.replace != 0,
-                                     context.outside.wall_s()};
+        *request = core::ApproveHost{std::move(m.host), std::move(m.words), m.replace != 0, context.outside.wall_s()};
         return true;
     }
     template <class Other> bool operator()(Other &) { return false; }
@@ -136,10 +135,9 @@ struct ToRequest {
     }
 };
 
-Decoded take_piece(DecodeContext &context, const Arrival &arrival, const Connection &who,
-                   wire::ImportPiece &piece) {
-    Status s = context.uploads.add(arrival.conn, who.user, context.outside.now(), std::move(piece),
-                                   context.imports.held());
+Decoded take_piece(DecodeContext &context, const Arrival &arrival, const Connection &who, wire::ImportPiece &piece) {
+    Status s =
+        context.uploads.add(arrival.conn, who.user, context.outside.now(), std::move(piece), context.imports.held());
     if (!s) return refuse(s.code, std::move(s.text));
     Decoded d;
     d.reply = wire::Done{};
@@ -201,8 +199,7 @@ core::Caller caller_of(const Arrival &arrival, const Connection &who) {
     return caller;
 }
 
-Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
-                   wire::AnyMessage message) {
+Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &who, wire::AnyMessage message) {
     if (const auto *hello = std::get_if<wire::Hello>(&message)) return greet(context, who, *hello);
     const std::string kind = wire::kind_name(message);
     const core::Party party = who.certified.host.empty() ? core::Party::user : core::Party::program;
@@ -230,8 +227,7 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
         context.contents.put(peer, *put, context.state);
         return {};
     }
-    if (auto *piece = std::get_if<wire::ImportPiece>(&message))
-        return take_piece(context, arrival, who, *piece);
+    if (auto *piece = std::get_if<wire::ImportPiece>(&message)) return take_piece(context, arrival, who, *piece);
     if (const auto *import = std::get_if<wire::ImportSession>(&message))
         return import_session(context, arrival, who, *import, std::move(call));
     if (const auto *renew = std::get_if<wire::RenewCertificate>(&message)) {
@@ -254,16 +250,13 @@ bool about_contents(DecodeContext &context, const Arrival &arrival, core::HostId
     if (const auto *want = std::get_if<wire::WantContent>(&message)) {
         if (const Status s = core::may_fetch(context.state, host, want->digest); s)
             context.contents.send(peer, want->digest, want->offset, want->max);
-        else
-            context.contents.refuse_want(peer, want->digest, s);
+        else context.contents.refuse_want(peer, want->digest, s);
         return true;
     }
     const auto *put = std::get_if<wire::PutContent>(&message);
     if (!put) return false;
-    if (const Status s = core::may_bring(context.state, host); s)
-        context.contents.put(peer, *put, context.state);
-    else
-        context.contents.refuse_put(peer, put->digest, s);
+    if (const Status s = core::may_bring(context.state, host); s) context.contents.put(peer, *put, context.state);
+    else context.contents.refuse_put(peer, put->digest, s);
     return true;
 }
 
@@ -284,8 +277,7 @@ std::uint64_t brought_by(const wire::GrainReport &report) {
     return report.out.size() + report.err.size() + report.checkpoint.size();
 }
 
-Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
-                     wire::AnyMessage message) {
+Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection &who, wire::AnyMessage message) {
     const std::string kind = wire::kind_name(message);
     const auto no_message = [&] { return hang_up(kind + " is not a message of a grain server"); };
     if (!core::may_say(core::Party::server, message)) return no_message();
@@ -294,9 +286,9 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
     if (auto *call = std::get_if<wire::FirstCall>(&message)) {
         if (who.greeted) return hang_up("a grain server sent FirstCall twice on one link");
         who.greeted = true;
-        d.input = core::ServerFirstCall{
-            arrival.conn, std::make_shared<const wire::FirstCall>(std::move(*call)), who.certified, who.promised,
-            false, newest_form_of(arrival.header)};
+        d.input = core::ServerFirstCall{arrival.conn,  std::make_shared<const wire::FirstCall>(std::move(*call)),
+                                        who.certified, who.promised,
+                                        false,         newest_form_of(arrival.header)};
         return d;
     }
     if (!who.greeted) return hang_up("a server's link must begin with FirstCall, not with " + kind);
@@ -309,8 +301,10 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
     } else if (about_contents(context, arrival, host, message)) {
         return d;
     } else if (auto *report = std::get_if<wire::GrainReport>(&message)) {
-        if (report->last_seq == UINT32_MAX) return hang_up("the increment's sequence number leaves no room for a next "
-                                                           "one");
+        if (report->last_seq == UINT32_MAX)
+            return hang_up(
+                "the increment's sequence number leaves no room for a next "
+                "one");
         const bool ours = counts(context.state, host, *report);
         const Holder holder{context.state.stored, report->key.user};
         const std::string &name = context.state.host(host)->config->name;
@@ -324,12 +318,12 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
         if (ours && !core::may_report(context.state, report->key.user, brought_by(*report))) {
             d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq, report->ended,
                                       wire::Verdict::later};
-            d.note = "grain " + to_text(wire::key_of(report->key)) + " must report later: its user exceeds the share "
-                                                                     "of the scheduler's disk, which is nearly full";
+            d.note = "grain " + to_text(wire::key_of(report->key)) +
+                     " must report later: its user exceeds the share "
+                     "of the scheduler's disk, which is nearly full";
             return d;
         }
-        d.input = core::ServerReport{
-            arrival.conn, host, std::make_shared<const wire::GrainReport>(std::move(*report))};
+        d.input = core::ServerReport{arrival.conn, host, std::make_shared<const wire::GrainReport>(std::move(*report))};
     } else if (const auto *renew = std::get_if<wire::RenewCertificate>(&message)) {
         return renewal(context.outside, who, *renew);
     } else if (auto *result = std::get_if<wire::LaunchResult>(&message)) {
@@ -348,8 +342,8 @@ Status check_spec(const wire::GrainSpec &spec) {
     if (spec.argv.empty() || spec.argv[0].empty())
         return fail(Code::invalid, "argv[0], the path of the program, is missing");
     if (spec.argv.size() + spec.env.size() > limits::argv_items)
-        return fail(Code::limit, "argv and environment have more than " +
-                                     std::to_string(limits::argv_items) + " entries");
+        return fail(Code::limit,
+                    "argv and environment have more than " + std::to_string(limits::argv_items) + " entries");
     std::size_t bytes = 0;
     for (const auto *list : {&spec.argv, &spec.env}) {
         for (const std::string &entry : *list) {
@@ -358,17 +352,16 @@ Status check_spec(const wire::GrainSpec &spec) {
         }
     }
     if (bytes > limits::argv_env_bytes)
-        return fail(Code::limit, "argv and environment have more than " +
-                                     std::to_string(limits::argv_env_bytes) + " bytes");
+        return fail(Code::limit,
+                    "argv and environment have more than " + std::to_string(limits::argv_env_bytes) + " bytes");
     if (spec.input.size() > limits::input_bytes)
-        return fail(Code::limit, "the input has " + std::to_string(spec.input.size()) +
-                                     " bytes, at most " + std::to_string(limits::input_bytes) +
+        return fail(Code::limit, "the input has " + std::to_string(spec.input.size()) + " bytes, at most " +
+                                     std::to_string(limits::input_bytes) +
                                      " fit inline; pass it as a file or a descriptor");
     if (spec.directory.size() > limits::path_bytes || has_nul(spec.directory))
         return fail(Code::invalid, "the working directory must be a path");
     if (spec.label.size() > limits::label_bytes)
-        return fail(Code::limit, "the label has more than " + std::to_string(limits::label_bytes) +
-                                     " bytes");
+        return fail(Code::limit, "the label has more than " + std::to_string(limits::label_bytes) + " bytes");
     return wire::check_files(spec);
 }
 
@@ -383,8 +376,7 @@ Decoded decode(DecodeContext &context, const Arrival &arrival) {
         return d;
     }
     auto message = wire::decode_payload(arrival.header, arrival.payload);
-    if (!message)
-        return user ? nonsense(message.status().text) : hang_up(message.status().text);
+    if (!message) return user ? nonsense(message.status().text) : hang_up(message.status().text);
     if (who->door == Door::join) return join_frame(context.outside, arrival, *who, std::move(*message));
     if (who->door == Door::begin) return begin_frame(context.outside, arrival, *who, std::move(*message));
     if (who->door == Door::backup) return certified_backup_frame(context, arrival, *who, std::move(*message));

@@ -26,8 +26,7 @@ Decoded take_over(DecodeContext &context, const Arrival &arrival, wire::HandOver
     if (const wire::GrainFile *file = missing_output(message.report, here))
         d.note = "grain " + to_text(wire::key_of(message.report.key)) + " ended, but its " + to_text(*file) +
                  " is missing: its end does not count";
-    else
-        input.report = std::make_shared<const wire::GrainReport>(std::move(message.report));
+    else input.report = std::make_shared<const wire::GrainReport>(std::move(message.report));
     d.input = std::move(input);
     return d;
 }

@@ -44,14 +44,16 @@ core::ListCodes list_codes(Outside &outside) {
 Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &who, wire::AnyMessage message) {
     auto *call = std::get_if<wire::JoinHost>(&message);
     if (!core::may_say(core::Party::stranger, message) || !call)
-        return refuse(who, Code::refused, std::string("a host without a certificate may not send ") +
-                                              wire::kind_name(message) + ": it must join the pool first");
+        return refuse(who, Code::refused,
+                      std::string("a host without a certificate may not send ") + wire::kind_name(message) +
+                          ": it must join the pool first");
     if (!call->token.empty() && call->token.size() != std::tuple_size<Token>::value)
-        return refuse(who, Code::invalid, "a code for joining must have 32 bytes, but this one has " +
-                                              std::to_string(call->token.size()));
+        return refuse(who, Code::invalid,
+                      "a code for joining must have 32 bytes, but this one has " + std::to_string(call->token.size()));
     if (!core::good_role(call->role))
-        return refuse(who, Code::invalid, "a host must join for its grain server, for its control programs, or as the "
-                                          "backup");
+        return refuse(who, Code::invalid,
+                      "a host must join for its grain server, for its control programs, or as the "
+                      "backup");
     auto request = pki::read_request(call->request);
     if (!request) return refuse(who, Code::invalid, request.status().text);
     core::JoinCall join;
@@ -74,8 +76,8 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
 Decoded begin_frame(Outside &outside, const Arrival &arrival, const Connection &who, wire::AnyMessage message) {
     auto *call = std::get_if<wire::BeginControl>(&message);
     if (!core::may_say(core::Party::begin, message) || !call)
-        return refuse(who, Code::refused, std::string("dcs_begin of another host must not send ") +
-                                              wire::kind_name(message));
+        return refuse(who, Code::refused,
+                      std::string("dcs_begin of another host must not send ") + wire::kind_name(message));
     const auto key = pki::hash_of_public_key(call->public_key);
     if (!key) return refuse(who, Code::invalid, "the key of the control program: " + key.status().text);
     core::BeginProgram begin;
@@ -111,8 +113,7 @@ Decoded renewal(Outside &outside, const Connection &who, const wire::RenewCertif
     if (who.certified.host.empty()) return no("its link is not a TLS connection");
     const auto request = pki::read_request(call.request);
     if (!request) return no(request.status().text);
-    if (request->hash != who.certified.key)
-        return no("the requested key is not the key of its present certificate");
+    if (request->hash != who.certified.key) return no("the requested key is not the key of its present certificate");
     auto issued = outside.issue_certificate(who.certified.host, request->public_key,
                                             who.door == Door::backup ? core::HostRole::backup : core::HostRole::server);
     if (!issued) return no(issued.status().text);

@@ -18,8 +18,8 @@ struct Decoded {
     std::optional<core::Input> input;
     std::optional<wire::AnyMessage> reply;  // goes out at once, with the frame's request id
     bool close = false;
-    std::string note;                       // for the log; empty: nothing to say
-    std::size_t weight = 0;                 // what it costs its sender without an input, in small requests
+    std::string note;        // for the log; empty: nothing to say
+    std::size_t weight = 0;  // what it costs its sender without an input, in small requests
 };
 // Closes, and says nothing to the peer.
 inline Decoded hang_up(std::string note) { return {.close = true, .note = std::move(note)}; }

@@ -14,12 +14,10 @@ void Effects::perform(const core::Effect &effect) {
     std::visit([this](const auto &e) { act(e); }, effect);
 }
 
-void Effects::reply_error(ConnId conn, core::RequestId request, const GrainKey &key,
-                          const Status &why) {
+void Effects::reply_error(ConnId conn, core::RequestId request, const GrainKey &key, const Status &why) {
     outside_.log(Level::error, "grain " + to_text(key) + ": " + why.text);
     outside_.send(conn,
-                  wire::ErrorReply{static_cast<std::int32_t>(why.code),
-                                   "grain " + to_text(key) + ": " + why.text},
+                  wire::ErrorReply{static_cast<std::int32_t>(why.code), "grain " + to_text(key) + ": " + why.text},
                   request);
 }
 
@@ -136,14 +134,16 @@ Result<bool> Effects::library_answers(const core::ReplyPiece &e, const core::Gra
 void Effects::send_log(const core::ReplyPiece &e) {
     const core::Session *session = state_.session(e.key.session);
     if (!session)
-        return outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(Code::session_unknown),
-                                                      "session " + to_text(e.key.session) + " was removed"}, e.request);
+        return outside_.send(e.conn,
+                             wire::ErrorReply{static_cast<std::int32_t>(Code::session_unknown),
+                                              "session " + to_text(e.key.session) + " was removed"},
+                             e.request);
     wire::Piece piece;
     piece.total = session->info.events_length;
     auto bytes = record::read_events(store_, e.key.session, session->info, e.fetch.offset, e.fetch.max);
     if (!bytes)
-        return outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(bytes.status().code),
-                                                      bytes.status().text}, e.request);
+        return outside_.send(
+            e.conn, wire::ErrorReply{static_cast<std::int32_t>(bytes.status().code), bytes.status().text}, e.request);
     piece.bytes = std::move(*bytes);
     outside_.send(e.conn, std::move(piece), e.request);
 }
@@ -173,8 +173,10 @@ void Effects::act(const core::ReplyDifference &e) {
     DCS_REQUIRE(now, "the turn packed a spec that does not unpack");
     outside_.send(e.conn,
                   wire::ErrorReply{static_cast<std::int32_t>(Code::grain_differs),
-                                   "grain " + to_text(e.key) + " was submitted with other "
-                                   "parameters:\n" + wire::difference(*recorded, *now),
+                                   "grain " + to_text(e.key) +
+                                       " was submitted with other "
+                                       "parameters:\n" +
+                                       wire::difference(*recorded, *now),
                                    e.key.grain},
                   e.request);
 }
@@ -227,8 +229,7 @@ void Effects::act(const core::ReplyDoctor &e) {
     const auto room = store_.space();
     if (room && room->free_bytes < limits::disk_low_bytes)
         reply.problems.push_back({"backing store", "",
-                                  "its disk has only " + std::to_string(room->free_bytes >> 20) +
-                                      " MiB free",
+                                  "its disk has only " + std::to_string(room->free_bytes >> 20) + " MiB free",
                                   "calls are refused when the disk is full", "free disk space"});
     if (room && !room->reserve)
         reply.problems.push_back({"backing store", "reserve", "its reserve for a full disk is used up",
@@ -249,8 +250,7 @@ void Effects::act(const core::SendServer &e) {
     if (withdraw) failpoint("turn.withdraw.after_send");
 }
 
-Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain,
-                                wire::Launch &launch) {
+Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain, wire::Launch &launch) {
     auto spec = read_spec(key, grain);
     if (!spec) return spec.status();
     auto checkpoint = record::read_checkpoint(store_, key, grain);
@@ -277,9 +277,7 @@ Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain,
 void Effects::act(const core::SendLaunch &e) {
     const core::Grain *grain = state_.grain(e.key);
     // A later input of the same turn took the lease back: no host may start it now.
-    if (!grain || grain->status() != core::GrainStatus::running ||
-        grain->lease != e.head.incarnation)
-        return;
+    if (!grain || grain->status() != core::GrainStatus::running || grain->lease != e.head.incarnation) return;
     wire::Launch launch = e.head;
     if (Status s = complete_launch(e.key, *grain, launch); !s) {
         outside_.log(Level::error, "grain " + to_text(e.key) + " cannot be launched: " + s.text +
@@ -316,10 +314,10 @@ void Effects::act(const core::SendCertificate &e) {
 void Effects::act(const core::SendProgram &e) {
     auto issued = outside_.issue_program(e);
     if (!issued) {
-        outside_.log(Level::error, "a control program of " + e.user + " on host " + e.host + " gets no certificate: " +
-                                       issued.status().text);
-        return outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(issued.status().code),
-                                                      issued.status().text}, e.request);
+        outside_.log(Level::error, "a control program of " + e.user + " on host " + e.host +
+                                       " gets no certificate: " + issued.status().text);
+        return outside_.send(
+            e.conn, wire::ErrorReply{static_cast<std::int32_t>(issued.status().code), issued.status().text}, e.request);
     }
     if (e.token.empty()) return outside_.send(e.conn, wire::Renewed{std::move(issued->certificate)}, e.request);
     issued->token = e.token;
@@ -329,8 +327,10 @@ void Effects::act(const core::SendProgram &e) {
 void Effects::act(const core::RemoveHostLine &e) {
     const Status s = outside_.remove_host_line(e.host);
     if (s) return outside_.send(e.conn, wire::Done{}, e.request);
-    const std::string text = "host " + e.host + " is removed from the pool and its certificate is revoked, but its "
-                                                "line is still in the host table: remove it by hand: " + s.text;
+    const std::string text = "host " + e.host +
+                             " is removed from the pool and its certificate is revoked, but its "
+                             "line is still in the host table: remove it by hand: " +
+                             s.text;
     outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), text}, e.request);
 }
 

@@ -25,9 +25,14 @@ struct AboutProcess {
 
 class Effects {
 public:
-    Effects(const core::State &state, store::Store &store, const record::Scrub &scrub, Contents &contents,
-            Live &live, Outside &outside, AboutProcess about)
-        : state_(state), store_(store), scrub_(scrub), contents_(contents), live_(live), outside_(outside),
+    Effects(const core::State &state, store::Store &store, const record::Scrub &scrub, Contents &contents, Live &live,
+            Outside &outside, AboutProcess about)
+        : state_(state),
+          store_(store),
+          scrub_(scrub),
+          contents_(contents),
+          live_(live),
+          outside_(outside),
           about_(std::move(about)) {}
 
     void perform(const core::Effect &effect);

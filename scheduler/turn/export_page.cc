@@ -24,13 +24,11 @@ private:
     wire::ExportedSession head() const;
     // Its parameters; they are all of a page when they are as long as one.
     bool fits(const core::Grain &g) const {
-        return size_ + record_bytes + g.params_length + 4 * limits::export_inline_bytes <=
-               limits::export_page_bytes;
+        return size_ + record_bytes + g.params_length + 4 * limits::export_inline_bytes <= limits::export_page_bytes;
     }
     Result<wire::ExportedGrain> row(GrainNumber number, const core::Grain &g);
     Status add_params(const GrainKey &key, const core::Grain &g, wire::ExportedGrain &row);
-    Status add_stream(const GrainKey &key, const core::Grain &g, record::Part part,
-                      wire::ExportedStream &stream);
+    Status add_stream(const GrainKey &key, const core::Grain &g, record::Part part, wire::ExportedStream &stream);
     std::string host_name(core::HostId id) const {
         const core::Host *host = state_.host(id);
         return host ? host->config->name : std::string();
@@ -46,8 +44,8 @@ private:
 
 wire::ExportedSession Page::head() const {
     const core::SessionInfo &info = session_.info;
-    return {key_.user, key_.number, info.ident, core::name_of(info.status), info.result_count,
-            info.sent, info.shown, session_.grains.size()};
+    return {key_.user,         key_.number, info.ident, core::name_of(info.status),
+            info.result_count, info.sent,   info.shown, session_.grains.size()};
 }
 
 Status Page::add_params(const GrainKey &key, const core::Grain &g, wire::ExportedGrain &row) {
@@ -64,14 +62,12 @@ Status Page::add_params(const GrainKey &key, const core::Grain &g, wire::Exporte
     return Status::ok();
 }
 
-Status Page::add_stream(const GrainKey &key, const core::Grain &g, record::Part part,
-                        wire::ExportedStream &stream) {
+Status Page::add_stream(const GrainKey &key, const core::Grain &g, record::Part part, wire::ExportedStream &stream) {
     const record::Place place = record::place_of(key, g, part);
     stream.length = place.length;
     // Beside parameters that fill a page there is no room.
     const bool alone = g.params_length > limits::export_page_bytes / 4;
-    stream.whole =
-        stream.length == 0 || (!alone && stream.length <= limits::export_inline_bytes);
+    stream.whole = stream.length == 0 || (!alone && stream.length <= limits::export_inline_bytes);
     if (!stream.whole || stream.length == 0) return Status::ok();
     auto bytes = results_.read_whole(store_, place);
     if (!bytes) return bytes.status();
@@ -116,11 +112,9 @@ Result<wire::ExportReply> Page::fill(GrainNumber after, std::size_t most) {
         }
         auto one = row(it->first, it->second);
         if (!one)
-            return fail(one.status().code,
-                        "grain " + to_text(GrainKey{key_, it->first}) + ": " + one.status().text);
-        size_ += record_bytes + it->second.params_length + one->out.content.size() +
-                 one->err.content.size() + one->checkpoint.content.size() +
-                 one->message.content.size();
+            return fail(one.status().code, "grain " + to_text(GrainKey{key_, it->first}) + ": " + one.status().text);
+        size_ += record_bytes + it->second.params_length + one->out.content.size() + one->err.content.size() +
+                 one->checkpoint.content.size() + one->message.content.size();
         for (const std::string &name : one->nogo) size_ += name.size() + 4;
         reply.grains.push_back(std::move(*one));
     }
@@ -129,11 +123,9 @@ Result<wire::ExportReply> Page::fill(GrainNumber after, std::size_t most) {
 
 }  // namespace
 
-Result<wire::ExportReply> export_page(const core::State &state, store::Store &store,
-                                      const SessionKey &key, GrainNumber after,
-                                      std::int32_t most) {
-    if (!state.session(key))
-        return fail(Code::session_unknown, "session " + to_text(key) + " was removed");
+Result<wire::ExportReply> export_page(const core::State &state, store::Store &store, const SessionKey &key,
+                                      GrainNumber after, std::int32_t most) {
+    if (!state.session(key)) return fail(Code::session_unknown, "session " + to_text(key) + " was removed");
     const std::size_t wanted = most > 0 ? static_cast<std::size_t>(most) : SIZE_MAX;
     return Page(state, store, key).fill(after, std::min(wanted, limits::batch_grains));
 }

@@ -9,8 +9,7 @@ namespace dcs::turn {
 
 // Grains after `after`, up to limits::export_page_bytes, but one at least; at most limits::batch_grains,
 // and `most` if that is above 0.
-Result<wire::ExportReply> export_page(const core::State &state, store::Store &store,
-                                      const SessionKey &key, GrainNumber after,
-                                      std::int32_t most);
+Result<wire::ExportReply> export_page(const core::State &state, store::Store &store, const SessionKey &key,
+                                      GrainNumber after, std::int32_t most);
 
 }  // namespace dcs::turn

@@ -27,8 +27,7 @@ constexpr Incarnation most_leases = 1u << 20;
 
 Status bad(const std::string &why) { return fail(Code::invalid, "the import is refused: " + why); }
 Status bad(const wire::Wrong &wrong) {
-    return bad((wrong.grain < 0 ? std::string() : "grain " + std::to_string(wrong.grain) + ": ") +
-               wrong.why);
+    return bad((wrong.grain < 0 ? std::string() : "grain " + std::to_string(wrong.grain) + ": ") + wrong.why);
 }
 
 core::Phase phase_of(const wire::ExportedGrain &g) {
@@ -83,10 +82,8 @@ private:
     std::vector<wire::ResultsKnown::OfGrain> known_;
 };
 
-
 void ImportReader::Import::keep_file(GrainNumber grain, File file, std::string &bytes) {
-    if (!bytes.empty())
-        content_.files.push_back({grain, file, payload_of(std::move(bytes))});
+    if (!bytes.empty()) content_.files.push_back({grain, file, payload_of(std::move(bytes))});
 }
 
 void ImportReader::Import::keep_params(wire::ExportedGrain &g, Grain &grain) {
@@ -133,8 +130,7 @@ void ImportReader::Import::keep_streams(wire::ExportedGrain &g, Grain &grain) {
     grain.message_sum = crc32c(g.message.content);
     grain.out_sum = crc32c(g.out.content);
     grain.err_sum = crc32c(g.err.content);
-    if (g.checkpoint.length > 0 || g.message.length > 0 || (size > 0 && !small))
-        grain.own_tree = true;
+    if (g.checkpoint.length > 0 || g.message.length > 0 || (size > 0 && !small)) grain.own_tree = true;
     if (!grain.own_tree) {
         grain.result_offset = results_.size();
         results_ += g.out.content;
@@ -164,8 +160,7 @@ Status ImportReader::Import::add(wire::ExportedGrain g, const Holder &holder, Co
     if (grain.is_over()) grain.lessee = number_of(g.host);
     for (const std::string &name : g.nogo) grain.nogo.edit().push_back(number_of(name));
     if (!grain.is_over())
-        places_.push_back({g.state == "running" ? 0 : g.queued ? 1 : 2, g.queue, g.grain,
-                           grains_.size()});
+        places_.push_back({g.state == "running" ? 0 : g.queued ? 1 : 2, g.queue, g.grain, grains_.size()});
     keep_params(g, grain);
     keep_streams(g, grain);
     grains_.emplace_back(g.grain, std::move(grain));
@@ -173,8 +168,7 @@ Status ImportReader::Import::add(wire::ExportedGrain g, const Holder &holder, Co
 }
 
 void ImportReader::Import::make_queue() {
-    std::sort(places_.begin(), places_.end(),
-              [](const Place &a, const Place &b) { return a.key() < b.key(); });
+    std::sort(places_.begin(), places_.end(), [](const Place &a, const Place &b) { return a.key() < b.key(); });
     for (std::size_t i = 0; i < places_.size(); ++i)
         grains_[places_[i].index].second.as<core::Ready>().queue_position = static_cast<std::int64_t>(i);
     content_.info.queue_front = 0;

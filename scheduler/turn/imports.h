@@ -18,9 +18,9 @@ public:
     void begin(core::UserCall call, const wire::ImportSession &order, std::string stream);
     // What connections that ended had begun is forgotten.
     void drop(ConnId conn);
-    bool idle() const;           // nothing can be done before came()
+    bool idle() const;                              // nothing can be done before came()
     std::size_t of(const std::string &user) const;  // imports that are not read yet
-    std::uint64_t held() const;  // bytes of streams and rows
+    std::uint64_t held() const;                     // bytes of streams and rows
 
     // Has streams decoded, as many as may be at a time.
     void send_out(Outside &outside);
@@ -46,14 +46,17 @@ private:
         std::optional<ImportReader> reader;  // when it was decoded
         bool came() const { return reader || !status; }
     };
-    struct Away { std::string user; std::uint64_t bytes = 0; };
+    struct Away {
+        std::string user;
+        std::uint64_t bytes = 0;
+    };
     bool may_leave(const std::string &user, const Job &job) const;
     static Read result_of(Job &job, const core::State &state);
 
     std::map<std::string, std::deque<Job>> of_user_;
     std::map<std::uint64_t, Away> away_;  // sent out, dropped since or not
     std::uint64_t last_id_ = 0;
-    std::string last_, last_out_;         // who had the last slice, and whose was sent out last
+    std::string last_, last_out_;  // who had the last slice, and whose was sent out last
 };
 
 }  // namespace dcs::turn

@@ -18,9 +18,9 @@ std::int64_t cost_of(const Arrival &arrival) {
 
 Status too_much(const std::string &user, const std::string &what, const std::string &limit, std::size_t most) {
     return fail(Code::limit, user + " has " + what + " waiting for the scheduler, but the limit `" + limit +
-        " allows " +
-                                 std::to_string(most) + ": wait for answers before sending more, or combine requests "
-                                                        "into batches");
+                                 " allows " + std::to_string(most) +
+                                 ": wait for answers before sending more, or combine requests "
+                                 "into batches");
 }
 
 }  // namespace
@@ -114,8 +114,8 @@ void Intake::begin_turn() {
 }
 
 std::optional<Arrival> Intake::take() {
-    const bool server = servers_.count > 0 &&
-                        (operators_.count + users_.count == 0 || servers_in_a_row_ < server_share);
+    const bool server =
+        servers_.count > 0 && (operators_.count + users_.count == 0 || servers_in_a_row_ < server_share);
     servers_in_a_row_ = server && operators_.count + users_.count > 0 ? servers_in_a_row_ + 1 : 0;
     if (server) last_ = &servers_;
     if (!server) {

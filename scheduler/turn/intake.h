@@ -67,8 +67,8 @@ private:
     struct Lane {
         std::deque<Arrival> waiting;
         std::size_t bytes = 0;
-        std::int64_t credit = 0;                       // below 1: others first
-        std::size_t turn_weight = 0, turn_bytes = 0;   // of this turn
+        std::int64_t credit = 0;                      // below 1: others first
+        std::size_t turn_weight = 0, turn_bytes = 0;  // of this turn
     };
     struct Group {
         std::map<Name, Lane> lanes;

@@ -28,8 +28,7 @@ void Live::ask(const core::ReplyLive &e) {
 void Live::reply(const Question &question, std::uint64_t more, std::string bytes) {
     const core::ReplyLive &asked = question.asked;
     bytes.resize(std::min<std::size_t>(bytes.size(), asked.fetch.max));
-    outside_.send(asked.conn,
-                  wire::Piece{asked.recorded + more, std::move(bytes), asked.recorded, asked.incarnation},
+    outside_.send(asked.conn, wire::Piece{asked.recorded + more, std::move(bytes), asked.recorded, asked.incarnation},
                   asked.request);
 }
 

@@ -36,8 +36,12 @@ const char *word_of(MirrorMode mode) {
 }
 
 Mirror::Mirror(Setup setup, store::Store &store, const library::Library &library, MirrorOutside &outside)
-    : setup_(setup), store_(store), library_(library), outside_(outside),
-      attachment_(setup.mode == MirrorMode::sync ? setup.attachment : Attachment::never), last_turn_(store.turn()),
+    : setup_(setup),
+      store_(store),
+      library_(library),
+      outside_(outside),
+      attachment_(setup.mode == MirrorMode::sync ? setup.attachment : Attachment::never),
+      last_turn_(store.turn()),
       trouble_("the backup is not connected") {}
 
 bool Mirror::of_backup(std::uint16_t kind) {
@@ -66,8 +70,9 @@ void Mirror::gone(ConnId conn) {
     whole_ = false;
     trouble_ = "the backup is not connected";
     if (attachment_ == Attachment::attached)
-        outside_.log(Level::warning, "the backup's copy of the store is disconnected: commits wait for it; `dcs "
-                                     "backup detach` continues without it");
+        outside_.log(Level::warning,
+                     "the backup's copy of the store is disconnected: commits wait for it; `dcs "
+                     "backup detach` continues without it");
 }
 
 void Mirror::refuse(ConnId conn, const std::string &why) {
@@ -87,12 +92,14 @@ void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
                                std::to_string(seen) + ", here " + std::to_string(ours.epoch) + ")");
     }
     if (call.name != 0 && !same)
-        return refuse(conn, "it holds the copy of another store, which is not overwritten: to use that copy, run `dcs "
-                            "backup promote`; to discard it, stop the backup and remove `mirror` from its directory");
+        return refuse(conn,
+                      "it holds the copy of another store, which is not overwritten: to use that copy, run `dcs "
+                      "backup promote`; to discard it, stop the backup and remove `mirror` from its directory");
     if (same && call.epoch == ours.epoch && call.turn > last_turn_)
         return refuse(conn, "its copy is ahead (turn " + std::to_string(call.turn) + ", here " +
-                                std::to_string(last_turn_) + "): this state directory is out of date; `dcs backup "
-                                                             "promote` makes the copy the scheduler's");
+                                std::to_string(last_turn_) +
+                                "): this state directory is out of date; `dcs backup "
+                                "promote` makes the copy the scheduler's");
     if (conn_ != 0 && conn_ != conn) outside_.close(conn_);
     conn_ = conn;
     trouble_.clear();
@@ -156,8 +163,9 @@ void Mirror::asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t reques
     if (const Status s = outside_.remember(Attachment::detached); !s)
         return answer(wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text, 0});
     attachment_ = Attachment::detached;
-    outside_.log(Level::warning, "audit: the scheduler's account detached the backup's copy of the store; commits do "
-                                 "not wait until the copy is up to date");
+    outside_.log(Level::warning,
+                 "audit: the scheduler's account detached the backup's copy of the store; commits do "
+                 "not wait until the copy is up to date");
     answer(status());
     settle();
 }
@@ -185,8 +193,8 @@ wire::MirrorStatus Mirror::status() const {
 
 std::vector<wire::ProblemRow> Mirror::problems() const {
     if (setup_.mode == MirrorMode::off || attachment_ == Attachment::attached || (conn_ != 0 && whole_)) return {};
-    const std::string affects = "if this disk is lost, so is all work acknowledged since turn " +
-                                std::to_string(copied_);
+    const std::string affects =
+        "if this disk is lost, so is all work acknowledged since turn " + std::to_string(copied_);
     if (attachment_ == Attachment::detached)
         return {{"the backup's copy of the store", "", "it is detached: commits do not wait for it", affects,
                  "start the backup (`dcs up`); the copy is attached again when it is up to date"}};

@@ -33,7 +33,10 @@ const char *word_of(MirrorMode mode);
 // Whether commits wait for the copy; durable, outside of the store. `detached`: an operator let them continue without.
 enum class Attachment : std::uint8_t { never, attached, detached };
 
-struct CopiedTurn { std::uint64_t turn = 0; std::string root; };
+struct CopiedTurn {
+    std::uint64_t turn = 0;
+    std::string root;
+};
 
 inline constexpr std::uint64_t mirror_piece_bytes = limits::fetch_chunk_bytes;
 
@@ -78,14 +81,20 @@ public:
     std::vector<wire::ProblemRow> problems() const;
 
 private:
-    struct Making {  // of a copy
-        std::deque<std::string> directories;         // still to be listed
-        std::map<std::string, std::uint64_t> unsent;   // files, and how far each has been sent
-        std::map<std::string, std::uint64_t> dirty;  // changed after they were sent, from there on
-        std::optional<Instant> settling_since;       // nothing but those is left
+    struct Making {                                   // of a copy
+        std::deque<std::string> directories;          // still to be listed
+        std::map<std::string, std::uint64_t> unsent;  // files, and how far each has been sent
+        std::map<std::string, std::uint64_t> dirty;   // changed after they were sent, from there on
+        std::optional<Instant> settling_since;        // nothing but those is left
     };
-    struct Sent { std::uint64_t number = 0, bytes = 0; };
-    struct Backlog { std::uint64_t turn = 0; std::string root; Instant at{}; };
+    struct Sent {
+        std::uint64_t number = 0, bytes = 0;
+    };
+    struct Backlog {
+        std::uint64_t turn = 0;
+        std::string root;
+        Instant at{};
+    };
 
     void called(ConnId conn, const wire::MirrorCall &call);
     void refuse(ConnId conn, const std::string &why);
@@ -111,17 +120,17 @@ private:
     const library::Library &library_;
     MirrorOutside &outside_;
     Attachment attachment_;
-    std::uint64_t last_turn_;        // committed here
-    std::uint64_t copied_ = 0;       // durable there
-    std::deque<Backlog> backlog_;    // without a gap, up to last_turn_; empty after a gap
+    std::uint64_t last_turn_;      // committed here
+    std::uint64_t copied_ = 0;     // durable there
+    std::deque<Backlog> backlog_;  // without a gap, up to last_turn_; empty after a gap
     std::uint64_t backlog_held_ = 0;
 
     ConnId conn_ = 0;
-    bool whole_ = false;             // the copy there
-    std::string trouble_;            // why there is no link, or no copy
-    std::uint64_t number_ = 0;       // of the last page
-    std::uint64_t whole_number_ = 0; // of the page with which a new copy was whole
-    std::deque<Sent> sent_;          // not answered
+    bool whole_ = false;              // the copy there
+    std::string trouble_;             // why there is no link, or no copy
+    std::uint64_t number_ = 0;        // of the last page
+    std::uint64_t whole_number_ = 0;  // of the page with which a new copy was whole
+    std::deque<Sent> sent_;           // not answered
     std::uint64_t sent_bytes_ = 0;
     bool contents_told_ = false;
     std::set<std::string> contents_there_;

@@ -56,7 +56,9 @@ public:
     virtual Status reread_settings() { return Status::ok(); }
     // The door for other hosts: where it is, where that for control programs is, and the SHA-256 of the pool's
     // authority. No address: there is none.
-    struct TlsDoor { std::string address, users, authority; };
+    struct TlsDoor {
+        std::string address, users, authority;
+    };
     virtual TlsDoor tls_door() { return {}; }
     // For a host, by the pool's authority.
     virtual Result<wire::Joined> issue_certificate(const std::string &host, const std::string &public_key,
@@ -70,9 +72,15 @@ public:
         return fail(Code::refused, "this scheduler has no authority");
     }
     // May a user of that login name use DCS, as this host's tables of users and groups say?
-    virtual Status check_login(const std::string &user) { (void)user; return Status::ok(); }
+    virtual Status check_login(const std::string &user) {
+        (void)user;
+        return Status::ok();
+    }
     // Takes the host's line out of the host table and reads the settings again.
-    virtual Status remove_host_line(const std::string &host) { (void)host; return reread_settings(); }
+    virtual Status remove_host_line(const std::string &host) {
+        (void)host;
+        return reread_settings();
+    }
     // What else is wrong that people should know of, for `dcs doctor`.
     virtual std::vector<wire::ProblemRow> more_problems() { return {}; }
     virtual void set_log_level(const std::string &level) { (void)level; }

@@ -80,10 +80,8 @@ void Contents::sweep(const core::State &state, core::Stored &stored) {
         const bool old = now - it->second.used > seconds(limits::content_unnamed_s);
         if (old && state.contents.count(it->first) == 0 && checking_.count(it->first) == 0) gone.push_back(it->first);
     }
-    if (it == library_->all().end())
-        swept_up_to_.clear();
-    else
-        sweep_not_before_ = now + sweep_pause;
+    if (it == library_->all().end()) swept_up_to_.clear();
+    else sweep_not_before_ = now + sweep_pause;
     for (const std::string &digest : gone) {
         library_->remove(digest);
         stored.gone(digest);

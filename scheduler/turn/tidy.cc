@@ -15,8 +15,7 @@ constexpr Duration scrub_again = seconds(24 * 3600);
 constexpr Duration old_pause = milliseconds(100), old_again = seconds(60);
 
 // What is left of the grain's own tree; reads are checked against the recorded sums.
-Result<core::PackedGrain> read_packed(store::Store &store, const GrainKey &key,
-                                      const core::Grain &grain) {
+Result<core::PackedGrain> read_packed(store::Store &store, const GrainKey &key, const core::Grain &grain) {
     core::PackedGrain packed;
     packed.number = key.grain;
     if (grain.params_own_file) {
@@ -80,8 +79,7 @@ bool Turn::pack_some() {
             auto packed = read_packed(store_, key, *state_.grain(key));
             if (!packed) {
                 unpackable_.insert(key);
-                outside_.log(Level::error, "grain " + to_text(key) + " cannot be packed: " +
-                                               packed.status().text);
+                outside_.log(Level::error, "grain " + to_text(key) + " cannot be packed: " + packed.status().text);
                 continue;
             }
             bytes += size_of(*packed);
@@ -92,8 +90,7 @@ bool Turn::pack_some() {
             stuck_.insert(session);  // until the next start, perhaps with the files restored
             continue;
         }
-        outside_.log(Level::info, "session " + to_text(session) + ": " +
-                                      std::to_string(batch.grains.size()) +
+        outside_.log(Level::info, "session " + to_text(session) + ": " + std::to_string(batch.grains.size()) +
                                       " grains moved into its packed files");
         delayed_.emplace(now_, std::move(batch));
         if (grains >= limits::packed_at_once || bytes >= limits::packed_bytes_at_once) break;
@@ -120,8 +117,8 @@ void Turn::scrub_some() {
     for (const auto &[key, what] : scrub_.found()) {
         const bool of_session = key.grain < 0;  // its event log
         if ((of_session ? !state_.session(key.session) : !state_.grain(key)) || !reported_.insert(key).second) continue;
-        const std::string what_of = of_session ? "the event log of session " + to_text(key.session)
-                                               : "grain " + to_text(key);
+        const std::string what_of =
+            of_session ? "the event log of session " + to_text(key.session) : "grain " + to_text(key);
         outside_.log(Level::error, what_of + " is damaged: " + what);
     }
 }

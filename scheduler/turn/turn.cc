@@ -35,8 +35,12 @@ bool places_grains(const core::Input &input) {
 }  // namespace
 
 Turn::Turn(Setup setup, store::Store &store, Outside &outside)
-    : state_(std::move(setup.state)), store_(store), outside_(outside), contents_(std::move(setup.library), outside),
-      live_(outside), perform_(state_, store, scrub_, contents_, live_, outside, std::move(setup.about)) {
+    : state_(std::move(setup.state)),
+      store_(store),
+      outside_(outside),
+      contents_(std::move(setup.library), outside),
+      live_(outside),
+      perform_(state_, store, scrub_, contents_, live_, outside, std::move(setup.about)) {
     state_.set_aside = std::move(setup.set_aside);
     contents_.tell(state_.stored);
     measure();
@@ -52,10 +56,8 @@ void Turn::run() {
     const Instant until = now_ + turns_at_once;
     while (phase_ == Phase::open && now_ < until && gather()) {
         hosts_stale_ = hosts_stale_ || changes_.hosts();
-        if (changes_.empty())
-            finish();
-        else
-            start_commit(store::Room::ordinary);
+        if (changes_.empty()) finish();
+        else start_commit(store::Room::ordinary);
         now_ = outside_.now();
     }
     // A commit takes its time; but while inputs are taken, no message is read.
@@ -126,8 +128,7 @@ bool Turn::decide_all(const core::Input &input, DiskFor disk) {
         }
         suspect(concerns(state_, work.front()));
         core::Decision decision = core::decide(state_, now_, work.front());
-        const bool needs_disk =
-            std::any_of(decision.changes.begin(), decision.changes.end(), core::durable);
+        const bool needs_disk = std::any_of(decision.changes.begin(), decision.changes.end(), core::durable);
         if (step == 0) own_needs_disk = needs_disk;
         if (needs_disk && (disk == DiskFor::none || (disk == DiskFor::own && step > 0))) {
             // No other input asks for a parked wait.
@@ -247,12 +248,9 @@ void Turn::decide_again(const Status &why) {
         if (link_is_gone(t.input)) continue;
         const bool goes_on = reserve && t.needed_disk && may_use_reserve(t.input);
         const bool needs_disk =
-            goes_on ? decide_all(t.input, DiskFor::own)
-                    : t.needed_disk || decide_all(t.input, DiskFor::none);
-        if (needs_disk && !goes_on)
-            refuse(t.input, why);
-        else
-            taken_.push_back(Taken{std::move(t.input), needs_disk});
+            goes_on ? decide_all(t.input, DiskFor::own) : t.needed_disk || decide_all(t.input, DiskFor::none);
+        if (needs_disk && !goes_on) refuse(t.input, why);
+        else taken_.push_back(Taken{std::move(t.input), needs_disk});
     }
     if (changes_.empty()) return finish();
     DCS_REQUIRE(reserve, "something durable was decided without a disk");
@@ -277,10 +275,8 @@ bool Turn::link_is_gone(const core::Input &input) const {
         const core::Host *host = state_.host(id);
         return !host || host->conn != conn;
     };
-    if (const auto *call = std::get_if<core::ServerCallIn>(&input))
-        return gone(call->conn, call->host);
-    if (const auto *report = std::get_if<core::ServerReport>(&input))
-        return gone(report->conn, report->host);
+    if (const auto *call = std::get_if<core::ServerCallIn>(&input)) return gone(call->conn, call->host);
+    if (const auto *report = std::get_if<core::ServerReport>(&input)) return gone(report->conn, report->host);
     if (const auto *late = std::get_if<core::ReportHandedOver>(&input)) return late->conn != state_.backup.conn;
     return false;
 }
@@ -288,14 +284,12 @@ bool Turn::link_is_gone(const core::Input &input) const {
 void Turn::refuse(const core::Input &input, const Status &why) {
     if (const auto *call = std::get_if<core::UserCall>(&input)) {
         const wire::ErrorReply reply{static_cast<std::int32_t>(why.code),
-                                     "the call could not be saved, and nothing has changed: " +
-                                         why.text};
+                                     "the call could not be saved, and nothing has changed: " + why.text};
         return outside_.send(call->caller.conn, reply, call->caller.request);
     }
     if (const auto *report = std::get_if<core::ServerReport>(&input)) {
         const wire::GrainReport &r = *report->report;
-        const wire::ReportAck later{r.key, r.incarnation, r.last_seq, r.ended,
-                                    wire::Verdict::later};
+        const wire::ReportAck later{r.key, r.incarnation, r.last_seq, r.ended, wire::Verdict::later};
         return outside_.send(report->conn, later, core::no_request);
     }
     if (const auto *call = std::get_if<core::JoinCall>(&input)) {

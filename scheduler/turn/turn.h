@@ -46,7 +46,7 @@ public:
         core::State state;                            // as rebuilt
         std::map<SessionKey, std::string> set_aside;  // sessions that did not verify, and why
         AboutProcess about;
-        std::unique_ptr<library::Library> library;    // as opened
+        std::unique_ptr<library::Library> library;  // as opened
     };
     // `store` and `outside` outlive the Turn. The store is read in run() and committed(), which
     // must not be called while a commit works on it.
@@ -88,7 +88,9 @@ private:
         bool needed_disk = false;  // its own decision, follow-ups aside
     };
 
-    struct Line { std::string text, sender; };  // for the log; sender: of whom there may be few (line_budget.h)
+    struct Line {
+        std::string text, sender;
+    };  // for the log; sender: of whom there may be few (line_budget.h)
 
     bool pack_some();
     bool remove_old();
@@ -132,14 +134,14 @@ private:
     LineBudget lines_;
     std::multimap<Instant, core::Input> delayed_;  // inputs from inside, by the time they are due
     Instant tick_not_before_{};
-    std::set<GrainKey> reported_;          // damage that the log has named
+    std::set<GrainKey> reported_;  // damage that the log has named
     Instant scrub_not_before_{};
-    std::set<GrainKey> unpackable_;        // cannot be read
-    std::set<SessionKey> stuck_;           // have only such
-    Instant pack_not_before_{};            // after a full disk
-    Instant old_not_before_{};             // the same, and when sessions are looked through for old ones
-    bool hosts_stale_ = false;             // statistics changed that are not on disk
-    bool with_hosts_ = false;              // the commit in flight brings them there
+    std::set<GrainKey> unpackable_;  // cannot be read
+    std::set<SessionKey> stuck_;     // have only such
+    Instant pack_not_before_{};      // after a full disk
+    Instant old_not_before_{};       // the same, and when sessions are looked through for old ones
+    bool hosts_stale_ = false;       // statistics changed that are not on disk
+    bool with_hosts_ = false;        // the commit in flight brings them there
     Instant hosts_not_before_{};
     Instant promised_ = Instant::never();  // when run() was to be called next, at the latest
 

@@ -23,8 +23,7 @@ Status Uploads::begin(ConnId conn, const std::string &user, std::uint64_t total)
     uploads_.erase(user);
     if (total > limits::import_bytes)
         return fail(Code::limit, "the session packs to " + std::to_string(total) +
-                                     " bytes, but an import accepts at most " +
-                                     std::to_string(limits::import_bytes));
+                                     " bytes, but an import accepts at most " + std::to_string(limits::import_bytes));
     Upload &upload = uploads_[user];
     upload.conn = conn;
     upload.total = total;
@@ -56,10 +55,11 @@ Status Uploads::add(ConnId conn, const std::string &user, Instant now, wire::Imp
     if (piece.offset == 0)
         if (Status s = begin(conn, user, piece.total); !s) return s;
     const auto found = uploads_.find(user);
-    if (found == uploads_.end() || found->second.conn != conn ||
-        found->second.bytes.size() != piece.offset || found->second.total != piece.total)
-        return fail(Code::not_found, "this piece does not continue the upload on this connection: start the import "
-                                     "again");
+    if (found == uploads_.end() || found->second.conn != conn || found->second.bytes.size() != piece.offset ||
+        found->second.total != piece.total)
+        return fail(Code::not_found,
+                    "this piece does not continue the upload on this connection: start the import "
+                    "again");
     Upload &upload = found->second;
     if (piece.bytes.size() > upload.total - upload.bytes.size()) {
         uploads_.erase(found);
@@ -76,8 +76,7 @@ Status Uploads::add(ConnId conn, const std::string &user, Instant now, wire::Imp
     return Status::ok();
 }
 
-Result<std::string> Uploads::take(ConnId conn, const std::string &user,
-                                  const wire::ImportSession &call) {
+Result<std::string> Uploads::take(ConnId conn, const std::string &user, const wire::ImportSession &call) {
     const auto found = uploads_.find(user);
     if (found == uploads_.end() || found->second.conn != conn)
         return fail(Code::not_found, "nothing was uploaded on this connection");

@@ -51,7 +51,8 @@ struct OfAnswer {
     }
     std::size_t result(const GrainKey &key) const {
         return (bytes(key, wire::Stream::out, limits::gwait_text_bytes) +
-                bytes(key, wire::Stream::err, limits::gwait_text_bytes)) / bytes_read_per_request;
+                bytes(key, wire::Stream::err, limits::gwait_text_bytes)) /
+               bytes_read_per_request;
     }
     std::size_t operator()(const core::ReplyPiece &e) const {
         const bool first = e.fetch.offset == 0 || e.fetch.stream == wire::Stream::input;

@@ -95,7 +95,9 @@ private:
         case 1:
             value.insert(random_.below(value.size() + 1), 1 + random_.below(8), static_cast<char>(random_.next()));
             break;
-        case 2: if (!value.empty()) value[random_.below(value.size())] = static_cast<char>(random_.next()); break;
+        case 2:
+            if (!value.empty()) value[random_.below(value.size())] = static_cast<char>(random_.next());
+            break;
         default: value = words[random_.below(words.size())];
         }
     }
@@ -105,7 +107,9 @@ private:
         case 1:
             if (!value.empty()) value.erase(value.begin() + static_cast<std::ptrdiff_t>(random_.below(value.size())));
             break;
-        case 2: if (!value.empty()) value.push_back(T(value[random_.below(value.size())])); break;
+        case 2:
+            if (!value.empty()) value.push_back(T(value[random_.below(value.size())]));
+            break;
         default: std::reverse(value.begin(), value.end());
         }
     }

@@ -10,7 +10,9 @@
 
 namespace dcs::fuzz {
 
-struct Seed { std::string name, bytes; };
+struct Seed {
+    std::string name, bytes;
+};
 
 // Each target defines these two.
 void run(std::string_view bytes);

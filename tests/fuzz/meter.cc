@@ -13,7 +13,10 @@ std::uint64_t thread_ns() {
     return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-struct Worst { double each = 0; std::size_t input = 0; };
+struct Worst {
+    double each = 0;
+    std::size_t input = 0;
+};
 std::map<std::string, Worst> worst;
 
 }  // namespace
@@ -37,8 +40,8 @@ void Meter::expect_memory(std::size_t input, std::size_t each, std::size_t room,
 
 void Meter::expect_steps(std::size_t input, std::size_t each, std::size_t room, const char *what) const {
     const std::uint64_t spent = allocations() - steps_;
-    expect(spent <= input / each + room, std::string(what) + ": " + std::to_string(input) + " bytes took " +
-                                             std::to_string(spent) + " allocations");
+    expect(spent <= input / each + room,
+           std::string(what) + ": " + std::to_string(input) + " bytes took " + std::to_string(spent) + " allocations");
 }
 
 void Meter::expect_time(std::size_t input, std::size_t each_ns, const char *what) const {

@@ -44,7 +44,8 @@ template <class T> std::vector<std::string> told(const T &value) {
 template <std::size_t I> void write_kind(std::ofstream &to) {
     using Kind = std::variant_alternative_t<I, wire::AnyMessageOf>;
     const std::pair<const char *, Kind> all[] = {{"few", filled<Kind>(golden::Fill::few)},
-                                                 {"extreme", filled<Kind>(golden::Fill::extreme)}, {"default", Kind{}}};
+                                                 {"extreme", filled<Kind>(golden::Fill::extreme)},
+                                                 {"default", Kind{}}};
     for (const auto &[how, message] : all)
         write(to, std::string(wire::kind_name(wire::AnyMessage(message))) + " " + how,
               wire::encode(wire::AnyMessage(message), 0x0102030405060708ull), told(message));

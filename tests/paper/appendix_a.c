@@ -20,20 +20,15 @@ typedef mpz_t MULTIPRECISION;
 static MULTIPRECISION n, x[MAXCURVES], y[MAXCURVES], a[MAXCURVES];
 static MULTIPRECISION g, slope, s, t, px, py;
 
-static char *outhex(const MULTIPRECISION number, char *text)
-{
-    return mpz_get_str(text, 16, number);
-}
+static char *outhex(const MULTIPRECISION number, char *text) { return mpz_get_str(text, 16, number); }
 
-static int inhex(MULTIPRECISION number)
-{
+static int inhex(MULTIPRECISION number) {
     char text[DIGITS + 1];
     return scanf("%2000s", text) == 1 && mpz_set_str(number, text, 16) == 0 && mpz_sgn(number) >= 0;
 }
 
 /* slope = numerator / denominator; 0 without an inverse, and g is what denominator shares with n */
-static int divide(const MULTIPRECISION numerator, const MULTIPRECISION denominator)
-{
+static int divide(const MULTIPRECISION numerator, const MULTIPRECISION denominator) {
     if (!mpz_invert(slope, denominator, n)) {
         mpz_gcd(g, denominator, n);
         return 0;
@@ -44,8 +39,7 @@ static int divide(const MULTIPRECISION numerator, const MULTIPRECISION denominat
 }
 
 /* (px, py) takes the third point of the chord or tangent with that slope, from (px, py), (qx, .) */
-static void third_point(const MULTIPRECISION qx)
-{
+static void third_point(const MULTIPRECISION qx) {
     mpz_mul(s, slope, slope);
     mpz_sub(s, s, px);
     mpz_sub(s, s, qx);
@@ -57,78 +51,63 @@ static void third_point(const MULTIPRECISION qx)
     mpz_set(px, s);
 }
 
-static int double_point(int i)
-{
+static int double_point(int i) {
     mpz_mul(t, px, px);
     mpz_mul_ui(t, t, 3);
     mpz_add(t, t, a[i]);
     mpz_mul_2exp(s, py, 1);
-    if (!divide(t, s))
-        return 0;
+    if (!divide(t, s)) return 0;
     third_point(px);
     return 1;
 }
 
-static int add_start(int i)
-{
+static int add_start(int i) {
     mpz_sub(t, py, y[i]);
     mpz_sub(s, px, x[i]);
-    if (!divide(t, s))
-        return 0;
+    if (!divide(t, s)) return 0;
     third_point(x[i]);
     return 1;
 }
 
 /* (x[i], y[i]) times k, from k's second highest bit down; 0: a division failed */
-static int multiply(int i, unsigned long k)
-{
+static int multiply(int i, unsigned long k) {
     unsigned long bit = 1;
-    while (bit <= k / 2)
-        bit *= 2;
+    while (bit <= k / 2) bit *= 2;
     mpz_set(px, x[i]);
     mpz_set(py, y[i]);
     while ((bit /= 2) > 0) {
-        if (!double_point(i))
-            return 0;
-        if ((k & bit) && !add_start(i))
-            return 0;
+        if (!double_point(i)) return 0;
+        if ((k & bit) && !add_start(i)) return 0;
     }
     mpz_set(x[i], px);
     mpz_set(y[i], py);
     return 1;
 }
 
-static unsigned long nextprime(FILE *fp)
-{
+static unsigned long nextprime(FILE *fp) {
     static MULTIPRECISION prime;
     static unsigned long last = 1;
     static int begun = 0;
     unsigned long p = 0;
-    if (fp != NULL)
-        return fscanf(fp, "%lu", &p) == 1 && p > 1 ? p : 0;
-    if (!begun)
-        mpz_init(prime);
+    if (fp != NULL) return fscanf(fp, "%lu", &p) == 1 && p > 1 ? p : 0;
+    if (!begun) mpz_init(prime);
     begun = 1;
     mpz_set_ui(prime, last);
     mpz_nextprime(prime, prime);
     return last = mpz_get_ui(prime);
 }
 
-static _Noreturn void refuse(const char *why)
-{
+static _Noreturn void refuse(const char *why) {
     fprintf(stderr, "appendix_a: %s\n", why);
     exit(2);
 }
 
 /* one prime for all curves; 1: a factor was printed */
-static int step(unsigned long prime, int powersize, int *numcurves)
-{
+static int step(unsigned long prime, int powersize, int *numcurves) {
     unsigned long power = prime;
-    while (power <= (unsigned long)powersize / prime)
-        power *= prime;
+    while (power <= (unsigned long)powersize / prime) power *= prime;
     for (int i = 0; i < *numcurves; i++) {
-        if (multiply(i, power))
-            continue;
+        if (multiply(i, power)) continue;
         if (mpz_cmp(g, n) < 0) {
             char o1[DIGITS + 3];
             gmp_printf("factor %Zd prime %lu a %s\n", g, prime, outhex(a[i], o1));
@@ -144,8 +123,7 @@ static int step(unsigned long prime, int powersize, int *numcurves)
     return 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     FILE *ckfpb, *fp = NULL; /* fp, for example of checkpointing read only file */
     char message[100], o1[DIGITS + 3], o2[DIGITS + 3], o3[DIGITS + 3];
     int powersize, pkntnr, pkntlim2, numcurves, i, found = 0;
@@ -158,47 +136,37 @@ int main(int argc, char **argv)
     mpz_inits(n, g, slope, s, t, px, py, NULL);
     if (!inhex(n) || mpz_cmp_ui(n, 3) <= 0 || mpz_sizeinbase(n, 16) > DIGITS - 1)
         refuse("expected n, hexadecimal and greater than 3");
-    if (scanf("%x%ld%d%d%d", (unsigned *)&powersize, &offset, &pkntnr, &pkntlim2,
-              &numcurves) != 5 ||
-        powersize < 1 || offset < 0 || pkntnr < 0 || pkntlim2 < 0 || pkntlim2 > MAXPRIMES ||
-        numcurves < 0 || numcurves > MAXCURVES)
+    if (scanf("%x%ld%d%d%d", (unsigned *)&powersize, &offset, &pkntnr, &pkntlim2, &numcurves) != 5 || powersize < 1 ||
+        offset < 0 || pkntnr < 0 || pkntlim2 < 0 || pkntlim2 > MAXPRIMES || numcurves < 0 || numcurves > MAXCURVES)
         refuse("expected powersize, file offset, primes done, primes to do and number of curves");
     for (i = 0; i < numcurves; i++) {
         mpz_inits(x[i], y[i], a[i], NULL);
-        if (!inhex(x[i]) || !inhex(y[i]) || !inhex(a[i]))
-            refuse("expected x, y and a of each curve, hexadecimal");
+        if (!inhex(x[i]) || !inhex(y[i]) || !inhex(a[i])) refuse("expected x, y and a of each curve, hexadecimal");
     }
     if (argc > 1) {
         fp = fopen(argv[1], "r");
-        if (fp == NULL || fseek(fp, offset, SEEK_SET) != 0)
-            refuse("cannot read the file of primes");
+        if (fp == NULL || fseek(fp, offset, SEEK_SET) != 0) refuse("cannot read the file of primes");
     } else {
-        for (i = 0; i < pkntnr; i++)
-            nextprime(NULL);
+        for (i = 0; i < pkntnr; i++) nextprime(NULL);
     }
 
     while (pkntnr < pkntlim2 && numcurves > 0 && !found) {
         /* checkpoint at location where consistent program state can be specified */
         if (d_time_to_ckpt()) {
-            snprintf(message, sizeof message, "%d of %d primes done, %d curves", pkntnr, pkntlim2,
-                     numcurves);
+            snprintf(message, sizeof message, "%d of %d primes done, %d curves", pkntnr, pkntlim2, numcurves);
             ckfpb = d_opencheck(message); /* takes care of message, stdin, status */
             /* write the grain's current state information to ckfpb */
-            fprintf(ckfpb, "%s\n%x\n%ld\n", outhex(n, o1), (unsigned)powersize,
-                    fp != NULL ? ftell(fp) : 0L);
+            fprintf(ckfpb, "%s\n%x\n%ld\n", outhex(n, o1), (unsigned)powersize, fp != NULL ? ftell(fp) : 0L);
             fprintf(ckfpb, "%d\n%d\n%d\n", pkntnr, pkntlim2, numcurves);
             for (i = 0; i < numcurves; i++)
-                fprintf(ckfpb, "%s\n%s\n%s\n", outhex(x[i], o1), outhex(y[i], o2),
-                        outhex(a[i], o3));
+                fprintf(ckfpb, "%s\n%s\n%s\n", outhex(x[i], o1), outhex(y[i], o2), outhex(a[i], o3));
             d_closecheck(ckfpb); /* checks for file errors and renames checkpoint */
         }
         unsigned long prime = nextprime(fp);
-        if (prime == 0)
-            refuse("the file of primes is too short");
+        if (prime == 0) refuse("the file of primes is too short");
         found = step(prime, powersize, &numcurves);
         pkntnr++;
     }
-    if (!found)
-        printf("no factor with %d primes\n", pkntnr);
+    if (!found) printf("no factor with %d primes\n", pkntnr);
     return 0;
 }

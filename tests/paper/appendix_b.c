@@ -50,13 +50,9 @@ static char state[SIZE];
 static int session;
 static time_t tloc;
 
-static char *outhex(const MULTIPRECISION number, char *text)
-{
-    return mpz_get_str(text, 16, number);
-}
+static char *outhex(const MULTIPRECISION number, char *text) { return mpz_get_str(text, 16, number); }
 
-static void randomnumber(MULTIPRECISION number, const MULTIPRECISION n)
-{
+static void randomnumber(MULTIPRECISION number, const MULTIPRECISION n) {
     mpz_set_ui(number, 0);
     for (size_t bits = 0; bits < mpz_sizeinbase(n, 2) + 31; bits += 31) {
         mpz_mul_2exp(number, number, 31);
@@ -66,9 +62,8 @@ static void randomnumber(MULTIPRECISION number, const MULTIPRECISION n)
 }
 
 /* A point and a coefficient decide the curve: b = y^2 - x^3 - a x, discriminant 4 a^3 + 27 b^2. */
-static void selectcurve(MULTIPRECISION x, MULTIPRECISION y, MULTIPRECISION a,
-                        const MULTIPRECISION n, MULTIPRECISION b, MULTIPRECISION d)
-{
+static void selectcurve(MULTIPRECISION x, MULTIPRECISION y, MULTIPRECISION a, const MULTIPRECISION n, MULTIPRECISION b,
+                        MULTIPRECISION d) {
     do {
         randomnumber(x, n);
         randomnumber(y, n);
@@ -90,50 +85,46 @@ static void selectcurve(MULTIPRECISION x, MULTIPRECISION y, MULTIPRECISION a,
     } while (mpz_sgn(d) == 0);
 }
 
-static void makecurves(const MULTIPRECISION n, int powersize, int pkntlim, int numcurves,
-                       char *buffer)
-{
+static void makecurves(const MULTIPRECISION n, int powersize, int pkntlim, int numcurves, char *buffer) {
     char o1[DIGITS], o2[DIGITS], o3[DIGITS], o4[DIGITS], o5[DIGITS], o6[DIGITS];
     MULTIPRECISION x, y, a, b, d;
     int i, string_index;
 
     mpz_inits(x, y, a, b, d, NULL);
-    sprintf(buffer, "%s\n%x\n%ld\n%d\n%d\n%d\n", outhex(n, o1), (unsigned)powersize, 0L, 0, pkntlim,
-            numcurves);
+    sprintf(buffer, "%s\n%x\n%ld\n%d\n%d\n%d\n", outhex(n, o1), (unsigned)powersize, 0L, 0, pkntlim, numcurves);
     string_index = (int)strlen(buffer);
     for (i = 0; i < numcurves; i++) {
         selectcurve(x, y, a, n, b, d);
-        printf("curve %d\nx=%s\ny=%s\na=%s\nn=%s\nb=%s\nd=%s\n", i + 1, outhex(x, o1),
-               outhex(y, o2), outhex(a, o3), outhex(n, o4), outhex(b, o5), outhex(d, o6));
+        printf("curve %d\nx=%s\ny=%s\na=%s\nn=%s\nb=%s\nd=%s\n", i + 1, outhex(x, o1), outhex(y, o2), outhex(a, o3),
+               outhex(n, o4), outhex(b, o5), outhex(d, o6));
         sprintf(&buffer[string_index], "%s\n%s\n%s\n", outhex(x, o1), outhex(y, o2), outhex(a, o3));
         string_index += (int)strlen(&buffer[string_index]);
     }
     mpz_clears(x, y, a, b, d, NULL);
 }
 
-static _Noreturn void fail(const char *call, int status)
-{
-    fprintf(stderr, "Error in %s, session %d - %s: %s %s, %s", call, session, d_errorname(status),
-            d_strerror(status), d_errortext(), ctime(&tloc));
+static _Noreturn void fail(const char *call, int status) {
+    fprintf(stderr, "Error in %s, session %d - %s: %s %s, %s", call, session, d_errorname(status), d_strerror(status),
+            d_errortext(), ctime(&tloc));
     exit(1);
 }
 
-static void read_number(const char *num, MULTIPRECISION n)
-{
+static void read_number(const char *num, MULTIPRECISION n) {
     int hexadecimal = strncmp(num, "0x", 2) == 0;
-    if (mpz_set_str(n, hexadecimal ? num + 2 : num, hexadecimal ? 16 : 10) != 0 ||
-        mpz_cmp_ui(n, 3) <= 0 || mpz_sizeinbase(n, 16) > DIGITS - 100) {
+    if (mpz_set_str(n, hexadecimal ? num + 2 : num, hexadecimal ? 16 : 10) != 0 || mpz_cmp_ui(n, 3) <= 0 ||
+        mpz_sizeinbase(n, 16) > DIGITS - 100) {
         fprintf(stderr, "appendix_b: %.50s is not an integer from 4 up, or too large\n", num);
         exit(2);
     }
 }
 
 /* the four loops: a number of grains with a number of curves for some host classes */
-struct loop { int grains, curves; unsigned classes; };
+struct loop {
+    int grains, curves;
+    unsigned classes;
+};
 
-static int submit(const MULTIPRECISION n, const char *grain, int pkntlim, unsigned any_class,
-                  int divisor)
-{
+static int submit(const MULTIPRECISION n, const char *grain, int pkntlim, unsigned any_class, int divisor) {
     enum { smallcurves = 3, mediumcurves = 4, largecurves = 5 };
     enum { lim_utek = 15, lim_sun35 = 10, lim_sun36 = 4, lim_sun37 = 3, lim_seq = 10 };
     static const struct loop loops[] = {
@@ -151,15 +142,13 @@ static int submit(const MULTIPRECISION n, const char *grain, int pkntlim, unsign
             makecurves(n, POWERSIZE, pkntlim, loops[i].curves, bigbuffer);
             int status = d_gexec(session, grain_num, arg_vector, env_vector, bigbuffer,
                                  any_class != UINT_MAX ? any_class : loops[i].classes, 0, 0, 5);
-            if (status != NO_ERROR)
-                fail("d_gexec", status);
+            if (status != NO_ERROR) fail("d_gexec", status);
         }
     }
     return grain_num;
 }
 
-static void gather(int grains)
-{
+static void gather(int grains) {
     int grain_number, grains_completed, grains_sent, grain_termsig, grain_retcode, status;
     int found = 0;
     size_t grain_outlen, grain_errlen;
@@ -167,38 +156,32 @@ static void gather(int grains)
     char *output, *error;
 
     for (int i = 0; i < grains && !found; i++) {
-        if ((status = d_gwait(BLOCK, session, &grain_number, &grains_completed, &grains_sent,
-                              &grain_termsig, &grain_retcode, &g_rusage, &grain_outlen, &output,
-                              &grain_errlen, &error)) == NOERROR) {
-            printf("Grain %d, session %d, sig %d, retcode %d, comp %d, sent %d\n", grain_number,
-                   session, grain_termsig, grain_retcode, grains_completed, grains_sent);
+        if ((status = d_gwait(BLOCK, session, &grain_number, &grains_completed, &grains_sent, &grain_termsig,
+                              &grain_retcode, &g_rusage, &grain_outlen, &output, &grain_errlen, &error)) == NOERROR) {
+            printf("Grain %d, session %d, sig %d, retcode %d, comp %d, sent %d\n", grain_number, session, grain_termsig,
+                   grain_retcode, grains_completed, grains_sent);
             printf("output -\n%s\nstandard error -\n%s\n", output, error);
             fflush(stdout);
             found = strncmp(output, "factor ", 7) == 0;
         } else {
             /* If the system is down, terminate the program; a rerun goes on. */
-            if (errno == ECONNREFUSED)
-                fprintf(stderr, "The system is down; run this program again later.\n");
+            if (errno == ECONNREFUSED) fprintf(stderr, "The system is down; run this program again later.\n");
             fail("d_gwait", status);
         }
     }
 }
 
-static const char *default_grain(void)
-{
+static const char *default_grain(void) {
     static char path[PATH_MAX + sizeof LENPROG];
-    if (getenv("APPENDIX_A") != NULL)
-        return getenv("APPENDIX_A");
+    if (getenv("APPENDIX_A") != NULL) return getenv("APPENDIX_A");
     ssize_t length = readlink("/proc/self/exe", path, PATH_MAX);
-    if (length <= 0)
-        return LENPROG;
+    if (length <= 0) return LENPROG;
     path[length] = '\0';
     strcpy(strrchr(path, '/') + 1, LENPROG);
     return path;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const char *grain = default_grain();
     int pkntlim = PKNTLIM2, divisor = 1, option, status;
     unsigned any_class = UINT_MAX;
@@ -219,18 +202,15 @@ int main(int argc, char **argv)
     mpz_init(n);
 
     /* get authorization token and pass this program's name "ellips1" to scheduler */
-    if ((status = d_get_auth("ellips1")) != NO_ERROR)
-        fail("d_get_auth", status);
+    if ((status = d_get_auth("ellips1")) != NO_ERROR) fail("d_get_auth", status);
     initstate(SEEDVALUE, state, SIZE);
 
     while (scanf("%599s", num) == 1) {
         read_number(num, n);
         session++;
-        if ((status = d_resume_ses(session, TRUE)) != NO_ERROR)
-            fail("d_resume_ses", status);
+        if ((status = d_resume_ses(session, TRUE)) != NO_ERROR) fail("d_resume_ses", status);
         gather(submit(n, grain, pkntlim, any_class, divisor));
-        if ((status = d_close_ses(session)) != NO_ERROR)
-            fail("d_close_ses", status);
+        if ((status = d_close_ses(session)) != NO_ERROR) fail("d_close_ses", status);
     }
     mpz_clear(n);
     return 0;

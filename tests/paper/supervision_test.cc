@@ -30,10 +30,8 @@ struct Watch {
     // h1 is silent for that long, and h2 is there at the end of it.
     Lines silence(Duration d) {
         Lines lines = pool.wait(Duration{d.ns - seconds(1).ns});
-        if (pool.conn("h2") == 0)
-            pool.first_call("h2");
-        else
-            pool.call_in("h2");
+        if (pool.conn("h2") == 0) pool.first_call("h2");
+        else pool.call_in("h2");
         const Lines rest = pool.wait(seconds(1));
         lines.insert(lines.end(), rest.begin(), rest.end());
         return lines;
@@ -125,8 +123,8 @@ TEST_CASE("5.6: d_sethost resets the job limit of a reformed server") {
     w.pool.set(w.root, c);
     w.pool.end("h1", "ann/1:0", 0, 15, true);
     c.slots = 1;
-    CHECK(w.pool.set(w.root, c) == Lines{"h1: configure interval 10000ms slots 1", "root: done",
-                                         "h1: launch ann/1:0 inc 2 next 1"});
+    CHECK(w.pool.set(w.root, c) ==
+          Lines{"h1: configure interval 10000ms slots 1", "root: done", "h1: launch ann/1:0 inc 2 next 1"});
 }
 
 TEST_CASE("5.6: d_sethost clears the host's bit, when a grain still thinks that it should avoid the host") {
@@ -198,11 +196,13 @@ TEST_CASE("6: an overdue host without grains is not checked") {
 }
 
 TEST_CASE("6: if it could be active it may be delinquent for the extended time before its grains are moved") {
-    struct { std::optional<bool> host, files, gateway; bool waits; } cases[] = {
-        {true, true, true, true},    // its server may hang
-        {false, false, true, true},  // waits for its files
-        {false, true, false, true},  // behind a gateway that is down
-        {false, true, true, false}, {false, {}, {}, false}, {{}, true, true, false}, {{}, {}, {}, false}};
+    struct {
+        std::optional<bool> host, files, gateway;
+        bool waits;
+    } cases[] = {{true, true, true, true},    // its server may hang
+                 {false, false, true, true},  // waits for its files
+                 {false, true, false, true},  // behind a gateway that is down
+                 {false, true, true, false}, {false, {}, {}, false}, {{}, true, true, false}, {{}, {}, {}, false}};
     for (const auto &c : cases) {
         Watch w(true);
         w.silence(seconds(61));

@@ -75,8 +75,8 @@ struct Trial {
         if (::pipe2(ready, O_CLOEXEC) != 0) give_up("no pipe");
         SpawnRequest r;
         r.program = DCS_BINARY_DIR "/bin/dcs_scheduler";
-        r.arguments = {r.program, "--dir", directory + "/scheduler", "--log-level", "error", "--ready-fd",
-                       std::to_string(ready[1])};
+        r.arguments = {r.program, "--dir",      directory + "/scheduler", "--log-level",
+                       "error",   "--ready-fd", std::to_string(ready[1])};
         r.environment = current_environment();
         r.inherit = {ready[1]};
         r.err = 2;

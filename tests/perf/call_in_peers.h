@@ -60,8 +60,8 @@ inline bool receive(int fd, std::string &to) {
 // The next whole message of `bytes`, taken off it.
 inline std::optional<wire::AnyMessage> next_message(std::string &bytes) {
     if (bytes.size() < wire::header_bytes) return {};
-    const auto header = wire::decode_header(std::string_view(bytes).substr(0, wire::header_bytes),
-                                            limits::server_frame_bytes);
+    const auto header =
+        wire::decode_header(std::string_view(bytes).substr(0, wire::header_bytes), limits::server_frame_bytes);
     if (!header) give_up("a frame: " + header.status().text);
     if (bytes.size() < wire::header_bytes + header->length) return {};
     auto message = wire::decode_payload(*header, std::string_view(bytes).substr(wire::header_bytes, header->length));

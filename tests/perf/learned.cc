@@ -19,7 +19,7 @@ namespace dcs::locks {
 namespace {
 
 constexpr double minute = 60.0 * second, hour = 60 * minute, day = 24 * hour;
-constexpr double job = minute, interval = hour;   // the job of the tables
+constexpr double job = minute, interval = hour;  // the job of the tables
 constexpr double seen_as_active = 0.95, hang_seen_as_active = 0.1, hangs = 0.01;
 using Random = std::mt19937_64;
 
@@ -29,7 +29,7 @@ double rough(Random &random) { return std::max(0.5, 1 + 0.1 * normal(random)); }
 
 struct Workload {
     const char *name;
-    double hint;                                              // the interval that the caller tells
+    double hint;                                               // the interval that the caller tells
     std::function<double(Random &, int run, int runs)> times;  // runtime over `job`
     std::function<double(int run, int runs)> typical;          // its median
 };
@@ -88,8 +88,8 @@ std::vector<NamedRule> rules() {
 
 struct Figures {
     long good = 0, killed = 0, foretold = 0;
-    std::vector<double> detection;      // limit of a hanging run over the typical runtime
-    std::vector<double> kills_before;   // the first success, of each seed; runs of the seed if there was none
+    std::vector<double> detection;     // limit of a hanging run over the typical runtime
+    std::vector<double> kills_before;  // the first success, of each seed; runs of the seed if there was none
     double predicted = 0;
 };
 
@@ -137,9 +137,11 @@ double quantile(std::vector<double> values, double q) {
 }
 
 void expiry_table(int seeds, int runs) {
-    std::printf("False kills per thousand good runs / limit over the median runtime when a run hangs\n"
-                "(%d seeds x %d hourly runs of 60 s, 1 %% hang; -i auto: ExpireAfter > IfElapsed holds too;\n"
-                "first/5: the first limit is a fifth of the runtime)\n", seeds, runs);
+    std::printf(
+        "False kills per thousand good runs / limit over the median runtime when a run hangs\n"
+        "(%d seeds x %d hourly runs of 60 s, 1 %% hang; -i auto: ExpireAfter > IfElapsed holds too;\n"
+        "first/5: the first limit is a fifth of the runtime)\n",
+        seeds, runs);
     std::printf("%-18s", "");
     for (const Workload &work : workloads()) std::printf(" %14s", work.name);
     std::printf("\n");

@@ -15,9 +15,7 @@ namespace dcs::perf {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Resident memory after what was freed has been given back.
 std::int64_t resident_bytes() {
@@ -44,8 +42,7 @@ struct Trial {
     void line(const char *when, Pool &pool) const {
         must(pool.store->flush().status, "flush");
         std::printf("%-28s %6.0f bytes on disk, %6.0f bytes of memory a grain\n", when,
-                    double(disk_bytes(directory)) / grains,
-                    double(resident_bytes() - empty_memory) / grains);
+                    double(disk_bytes(directory)) / grains, double(resident_bytes() - empty_memory) / grains);
         std::fflush(stdout);
     }
 
@@ -57,8 +54,7 @@ struct Trial {
             if ((g + 1) % 4096 == 0) pool.pump();
         }
         pool.pump();
-        std::printf("submitted: %.0f a second, frames decoded, 4,096 a commit\n",
-                    grains / since(start));
+        std::printf("submitted: %.0f a second, frames decoded, 4,096 a commit\n", grains / since(start));
     }
 
     // One server of many slots runs them all; each prints a line.
@@ -120,8 +116,8 @@ struct Trial {
                 must(fail(Code::internal, "the wrong grain"), "lookup");
         }
         std::sort(times.begin(), times.end());
-        std::printf("%-28s %.2f s from the disk; lookup of one grain: median %.3f ms, worst %.3f ms\n", when,
-                    ready, times[100] * 1e3, times.back() * 1e3);
+        std::printf("%-28s %.2f s from the disk; lookup of one grain: median %.3f ms, worst %.3f ms\n", when, ready,
+                    times[100] * 1e3, times.back() * 1e3);
         std::fflush(stdout);
     }
 };

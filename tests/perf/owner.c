@@ -9,21 +9,18 @@
 
 enum { most = 1000000 };
 
-static long long now_ns(void)
-{
+static long long now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-static int ascending(const void *a, const void *b)
-{
+static int ascending(const void *a, const void *b) {
     const int x = *(const int *)a, y = *(const int *)b;
     return (x > y) - (x < y);
 }
 
-static void spin(long long end)
-{
+static void spin(long long end) {
     unsigned long long rounds = 0, x = 88172645463325252ULL;
     while (now_ns() < end) {
         for (int i = 0; i < 20000; i++) {
@@ -36,8 +33,7 @@ static void spin(long long end)
     printf("%llu\n", rounds);
 }
 
-static void wake(long long end)
-{
+static void wake(long long end) {
     static int late[most];
     int n = 0;
     while (now_ns() < end && n < most) {
@@ -50,8 +46,7 @@ static void wake(long long end)
     printf("%d %d %d\n", late[n / 2], late[n * 99 / 100], late[n - 1]);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc != 3) return 2;
     const long long end = now_ns() + atoll(argv[2]) * 1000000;
     if (strcmp(argv[1], "spin") == 0) spin(end);

@@ -91,8 +91,8 @@ public:
     }
     void post(ConnId conn, const wire::AnyMessage &message) {
         const std::string frame = wire::encode(message, next_request_++);
-        auto header = wire::decode_header(std::string_view(frame).substr(0, wire::header_bytes),
-                                          limits::server_frame_bytes);
+        auto header =
+            wire::decode_header(std::string_view(frame).substr(0, wire::header_bytes), limits::server_frame_bytes);
         must(header.status(), "a frame of ours");
         turn::Arrival a;
         a.conn = conn;

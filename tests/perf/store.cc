@@ -22,9 +22,7 @@ namespace dcs::perf {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Makes `count` submissions durable together; numbers go on from call to call.
 class Backend {
@@ -78,12 +76,9 @@ private:
 
 class Frames final : public Backend {
 public:
-    explicit Frames(const std::string &directory) : pool_(directory) {
-        conn_ = pool_.control("ann", 1);
-    }
+    explicit Frames(const std::string &directory) : pool_(directory) { conn_ = pool_.control("ann", 1); }
     void commit(int count) override {
-        for (int i = 0; i < count; ++i, ++next_)
-            pool_.post(conn_, wire::Gexec{1, next_, small_grain(next_)});
+        for (int i = 0; i < count; ++i, ++next_) pool_.post(conn_, wire::Gexec{1, next_, small_grain(next_)});
         pool_.pump();
     }
 

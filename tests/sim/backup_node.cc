@@ -17,8 +17,7 @@ Status BackupNode::recover() {
     auto opened = store::Store::open(disk_, backup::record::forest(), clock_.plan.store, &report);
     if (!opened) return opened.status();
     store_ = std::move(*opened);
-    if (!report.damaged.empty())
-        return fail(Code::io_error, report.damaged[0].path + ": " + report.damaged[0].what);
+    if (!report.damaged.empty()) return fail(Code::io_error, report.damaged[0].path + ": " + report.damaged[0].what);
     auto rebuilt = backup::record::rebuild(*store_);
     if (!rebuilt) return rebuilt.status();
     if (!rebuilt->reports.empty()) return fail(Code::io_error, rebuilt->reports[0]);
@@ -82,8 +81,9 @@ void BackupNode::crash_disk(bool power) {
         const auto model = random_.chance(50) ? test::CrashModel::weak : test::CrashModel::journal;
         const std::uint64_t wanted = random_.below(6);
         std::uint64_t seen = 0;
-        disk_.each_crash(model, 6, random_.next(), [&](std::uint64_t) { return seen++ == wanted; },
-                         [&](test::SimDisk &state) { left = std::move(state); });
+        disk_.each_crash(
+            model, 6, random_.next(), [&](std::uint64_t) { return seen++ == wanted; },
+            [&](test::SimDisk &state) { left = std::move(state); });
     }
     disk_ = left.killed();
 }

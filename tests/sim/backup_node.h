@@ -43,7 +43,7 @@ private:
     void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
     void close(ConnId conn) override;
     Result<ConnId> connect() override;
-    void save(const backup::Members &) override {}        // all are on one host here
+    void save(const backup::Members &) override {}  // all are on one host here
     void renewed(const wire::Renewed &) override {}
     void log(backup::Level level, const std::string &line) override;
     void start_commit(std::vector<store::TreeUpdate> updates, store::Room room) override;

@@ -39,7 +39,11 @@ bool ControlNode::begins_to_forget() {
 }
 
 void ControlNode::look() {
-    say(wire::Fetch{{}, job().session, 0, wire::Stream::log, self_.log.size(),
+    say(wire::Fetch{{},
+                    job().session,
+                    0,
+                    wire::Stream::log,
+                    self_.log.size(),
                     static_cast<std::uint32_t>(limits::fetch_chunk_bytes)},
         false);
 }

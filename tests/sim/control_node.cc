@@ -9,8 +9,13 @@ constexpr Duration pause_after_trouble = seconds(20);
 }  // namespace
 
 ControlNode::ControlNode(Clock &clock, Links &links, ControlWatch &watch, int number, std::vector<Job> jobs)
-    : clock_(clock), links_(links), watch_(watch), number_(number), site_(links.add_site()),
-      random_(random_for(clock.plan.seed, "control", static_cast<std::uint64_t>(number))), jobs_(std::move(jobs)) {}
+    : clock_(clock),
+      links_(links),
+      watch_(watch),
+      number_(number),
+      site_(links.add_site()),
+      random_(random_for(clock.plan.seed, "control", static_cast<std::uint64_t>(number))),
+      jobs_(std::move(jobs)) {}
 
 std::string ControlNode::where() const {
     if (done()) return "done";
@@ -79,8 +84,7 @@ void ControlNode::happen(std::uint32_t what, std::uint64_t arg) {
 
 void ControlNode::wait_until(Instant at) {
     ++self_.pause;
-    if (at != Instant::never())
-        clock_.put(at, this, control_mark, timer, life_ << 20 | (self_.pause & 0xfffff));
+    if (at != Instant::never()) clock_.put(at, this, control_mark, timer, life_ << 20 | (self_.pause & 0xfffff));
 }
 
 void ControlNode::rest(Duration pause) {
@@ -173,9 +177,7 @@ void ControlNode::think() {
             return be_nosy();
         }
         return act(self_.course->next());
-    case Stage::clean:
-        clean_asked_ = true;
-        return say(wire::CleanSession{{}, job().session}, false);
+    case Stage::clean: clean_asked_ = true; return say(wire::CleanSession{{}, job().session}, false);
     case Stage::nosy: return be_nosy();
     case Stage::look: return look();
     case Stage::forget: return forget();
@@ -188,7 +190,11 @@ void ControlNode::act(const Action &action) {
     if (const auto *victim = std::get_if<Kill>(&action)) return say(wire::Gkill{{}, session, victim->grain}, false);
     if (const auto *waits = std::get_if<Wait>(&action)) return wait(waits->block);
     if (const auto *fetch = std::get_if<Fetch>(&action))
-        return say(wire::Fetch{{}, session, fetch->grain, wire::Stream::out, self_.fetched.size(),
+        return say(wire::Fetch{{},
+                               session,
+                               fetch->grain,
+                               wire::Stream::out,
+                               self_.fetched.size(),
                                static_cast<std::uint32_t>(limits::fetch_chunk_bytes)},
                    false);
     close_asked_ = true;
@@ -288,8 +294,8 @@ void ControlNode::opened(const wire::AnyMessage &reply) {
     self_.next = notes ? notes_next_ : 0;
     self_.results.clear();
     if (open.sent > self_.next)
-        return wrong("result " + std::to_string(self_.next) + " was never taken, and counts as sent: " +
-                     std::to_string(open.sent));
+        return wrong("result " + std::to_string(self_.next) +
+                     " was never taken, and counts as sent: " + std::to_string(open.sent));
     self_.stage = Stage::course;
     think();
 }
@@ -336,9 +342,7 @@ bool ControlNode::course_error(const wire::ErrorReply &error) {
         }
         return true;
     case Code::session_taken:
-    case Code::no_auth:
-        run_anew();
-        return static_cast<Code>(error.code) == Code::session_taken;
+    case Code::no_auth: run_anew(); return static_cast<Code>(error.code) == Code::session_taken;
     case Code::replay_end:
     case Code::session_closed:
         if (!close_asked_) return false;
@@ -381,13 +385,11 @@ void ControlNode::next_job() {
     running_ = false;
     ++life_;
     if (!done())
-        clock_.put(clock_.now + Duration{static_cast<std::int64_t>(random_.below(
-                                    static_cast<std::uint64_t>(clock_.plan.interval.ns)))},
+        clock_.put(clock_.now + Duration{static_cast<std::int64_t>(
+                                    random_.below(static_cast<std::uint64_t>(clock_.plan.interval.ns)))},
                    this, control_mark, again, life_);
 }
 
-void ControlNode::wrong(const std::string &what) {
-    clock_.complain("control program", to_text(key()) + ": " + what);
-}
+void ControlNode::wrong(const std::string &what) { clock_.complain("control program", to_text(key()) + ": " + what); }
 
 }  // namespace dcs::sim

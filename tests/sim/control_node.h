@@ -36,11 +36,11 @@ public:
         std::string user, ident;
         std::int32_t session = 0;
         Script script;
-        bool keeps_notes = false;   // its own state outlives it, so it resumes without sent_reset
+        bool keeps_notes = false;  // its own state outlives it, so it resumes without sent_reset
         bool cleans = false;
-        bool opens = false;         // by d_open_ses, and resumes only when it is run again
+        bool opens = false;  // by d_open_ses, and resumes only when it is run again
         int reopenings = 0;
-        int batch = 1;              // submits and takes up to so many at once
+        int batch = 1;  // submits and takes up to so many at once
     };
     ControlNode(Clock &clock, Links &links, ControlWatch &watch, int number, std::vector<Job> jobs);
 
@@ -65,15 +65,15 @@ private:
         wire::AnyMessage call;
         std::string token;
         std::optional<Course> course;
-        std::int32_t next = 0;       // index of d_gwait
+        std::int32_t next = 0;  // index of d_gwait
         ConnId conn = 0;
         bool link_up = false, busy = false;
         std::uint64_t pause = 0;
-        std::string fetched;         // of the stream at hand
+        std::string fetched;                    // of the stream at hand
         std::deque<wire::GrainResult> results;  // of a batch, not looked at yet
-        std::deque<wire::PutContent> bring;  // pieces of contents that the scheduler lacks
+        std::deque<wire::PutContent> bring;     // pieces of contents that the scheduler lacks
         bool met = false;
-        std::string log;             // of the session, as far as it was read
+        std::string log;  // of the session, as far as it was read
         Forgotten forgotten;
     };
 
@@ -124,12 +124,12 @@ private:
     bool running_ = false, reopening_ = false;
     std::uint64_t life_ = 0, calls_ = 0;
     Self self_;
-    std::optional<Course> notes_;          // of a program that keeps them
+    std::optional<Course> notes_;  // of a program that keeps them
     std::int32_t notes_next_ = 0;
     bool close_asked_ = false, clean_asked_ = false;
     bool wish_ = false;
-    bool resume_ = false;     // the session may be open: an earlier process asked for it, or got no answer
-    bool in_doubt_ = false;   // the call at hand was made before, and nobody knows whether it happened
+    bool resume_ = false;    // the session may be open: an earlier process asked for it, or got no answer
+    bool in_doubt_ = false;  // the call at hand was made before, and nobody knows whether it happened
 };
 
 }  // namespace dcs::sim

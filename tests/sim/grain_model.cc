@@ -21,9 +21,9 @@ constexpr int ahead = 37;  // bytes
 
 std::string to_text(const Model &m) {
     std::string text = std::to_string(m.seed);
-    const std::int64_t numbers[] = {m.steps, m.step_us, m.own_checkpoint_every, m.announces, m.deaf, m.reads_ahead,
-                                    m.fail_at, m.fail_code, m.fail_signal, m.read_per_step, m.out_per_step,
-                                    m.stubborn};
+    const std::int64_t numbers[] = {
+        m.steps,   m.step_us,   m.own_checkpoint_every, m.announces,     m.deaf,         m.reads_ahead,
+        m.fail_at, m.fail_code, m.fail_signal,          m.read_per_step, m.out_per_step, m.stubborn};
     for (const std::int64_t n : numbers) text += " " + std::to_string(n);
     return text;
 }
@@ -78,8 +78,8 @@ Run begin(const Model &m, std::string_view input) {
 }
 
 void advance(const Model &m, std::string_view input, Run &run, std::string &out, std::string &err) {
-    const std::string_view read = input.substr(std::min(run.at, input.size()),
-                                               static_cast<std::size_t>(m.read_per_step));
+    const std::string_view read =
+        input.substr(std::min(run.at, input.size()), static_cast<std::size_t>(m.read_per_step));
     run.at += read.size();
     for (const char c : read) run.hash = run.hash * 0x100000001B3ull + static_cast<unsigned char>(c);
     run.hash = mix(run.hash, static_cast<std::uint64_t>(run.step));

@@ -16,15 +16,15 @@ inline constexpr int exit_bad_host = 9;  // what a grain ends with on a host tha
 struct Model {
     std::uint64_t seed = 0;
     int steps = 1;
-    std::int64_t step_us = 1000;      // CPU time of one
-    int own_checkpoint_every = 0;     // steps; 0: only when asked
-    bool announces = false;           // takes checkpoints at all
-    bool deaf = false;                // announces itself, but ignores the signal
-    bool reads_ahead = false;         // has read more of its input than it used
-    int fail_at = -1;                 // ends there with a code or a signal, every time
+    std::int64_t step_us = 1000;   // CPU time of one
+    int own_checkpoint_every = 0;  // steps; 0: only when asked
+    bool announces = false;        // takes checkpoints at all
+    bool deaf = false;             // announces itself, but ignores the signal
+    bool reads_ahead = false;      // has read more of its input than it used
+    int fail_at = -1;              // ends there with a code or a signal, every time
     int fail_code = 0, fail_signal = 0;
     int read_per_step = 0, out_per_step = 0;
-    bool stubborn = false;            // ignores TERM
+    bool stubborn = false;  // ignores TERM
 
     std::int64_t cpu_us() const { return std::int64_t{fail_at >= 0 ? fail_at : steps} * step_us; }
 };
@@ -38,8 +38,8 @@ std::string input_of(const Model &model);
 struct Run {
     int step = 0;
     std::uint64_t hash = 0;
-    std::size_t at = 0;       // of this run's input: used so far
-    bool broken = false;      // the input's first line makes no sense
+    std::size_t at = 0;   // of this run's input: used so far
+    bool broken = false;  // the input's first line makes no sense
 };
 Run begin(const Model &model, std::string_view input);
 // One step: output and errors are appended.
@@ -54,7 +54,9 @@ Mark mark(const Model &model, std::string_view input, const Run &run);
 std::string checkpoint_file(const Mark &mark, std::int64_t cpu_us);
 
 // What an undisturbed run of `steps` steps writes.
-struct Written { std::string out, err; };
+struct Written {
+    std::string out, err;
+};
 Written written_after(const Model &model, int steps);
 
 Model draw_model(Random &r, Duration cpu_max, bool may_fail);

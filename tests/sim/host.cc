@@ -6,7 +6,7 @@ namespace dcs::sim {
 namespace {
 
 constexpr std::uint32_t host_mark = 0x4854;
-constexpr int exit_write_error = 74;   // D_EXIT_WRITE_ERROR of grainlib.h
+constexpr int exit_write_error = 74;  // D_EXIT_WRITE_ERROR of grainlib.h
 constexpr Duration launcher_restart = seconds(2);
 constexpr std::int64_t process_kb = 100 * 1024;
 

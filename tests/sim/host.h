@@ -13,9 +13,9 @@ namespace dcs::sim {
 
 // What lies in the directory of one lease.
 struct Directory {
-    wire::Launch launch;         // without its input
+    wire::Launch launch;  // without its input
     std::string input;
-    std::uint64_t boot = 0;      // in which it was made
+    std::uint64_t boot = 0;  // in which it was made
     bool has_pid = false, announced = false;
     Instant started{};
     std::uint32_t acked = 0;
@@ -26,7 +26,7 @@ struct Directory {
     std::optional<server::ExitFacts> exit;
     std::map<std::uint32_t, Written> increments;
     std::map<std::uint32_t, std::string> checkpoints;
-    bool placed = true;          // its files are in their places
+    bool placed = true;                                   // its files are in their places
     std::optional<std::vector<wire::GrainFile>> outputs;  // kept in the library
 };
 
@@ -36,11 +36,11 @@ struct Process {
     Model model;
     Run run;
     int first_step = 0, end_step = 0;
-    int code = 0, signal = 0;            // how it will end
+    int code = 0, signal = 0;  // how it will end
     std::uint32_t sequence = 1;
     std::int64_t cpu_ns = 0, signalled_ns = -1;
     Instant since{}, begun{};
-    bool orphan = false;                 // its launcher is dead
+    bool orphan = false;  // its launcher is dead
 };
 
 // Sees processes begin (checkers/leases.h).
@@ -78,9 +78,13 @@ public:
 
     // ---- faults ----
     void kill_launcher();
-    void power_off();                     // processes end without a trace
-    void power_on() { on_ = true; ++boot_; launcher_ = true; }
-    void stop(bool on);                   // the whole machine stands still
+    void power_off();  // processes end without a trace
+    void power_on() {
+        on_ = true;
+        ++boot_;
+        launcher_ = true;
+    }
+    void stop(bool on);  // the whole machine stands still
     // A little, so that grains are slow; on all cores; or with all the memory.
     enum class Owner : std::uint8_t { works, takes_cores, takes_memory };
     void owner_comes(Owner how);
@@ -124,7 +128,7 @@ private:
     void bury_the_dead();
     void all_to_now();
     void plan_all();
-    std::int64_t speed() const;            // thousandths of a CPU for each process
+    std::int64_t speed() const;  // thousandths of a CPU for each process
     void count_owner();
     bool owner_is_here() const { return owner_[0] + owner_[1] + owner_[2] > 0; }
     bool cannot_write(const Process &p) const { return full_ > 0 && p.run.step < p.end_step; }
@@ -135,7 +139,7 @@ private:
     std::int32_t cpus_;
     bool on_ = true, launcher_ = true;
     int stopped_ = 0, full_ = 0, hidden_ = 0, bad_ = 0;
-    int owner_[3] = {0, 0, 0};             // by how
+    int owner_[3] = {0, 0, 0};                  // by how
     std::int64_t owner_ns_ = 0, ended_ns_ = 0;  // processor time: the owner's; of grains that ended
     Instant owner_since_{};
     std::uint64_t boot_ = 1, next_number_ = 1;

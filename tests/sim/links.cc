@@ -137,8 +137,7 @@ void Links::give_up(ConnId id, Instant now) {
     if (it == conns_.end()) return;
     Conn &conn = it->second;
     const bool orphan = conn.client && !conn.server;  // the scheduler's machine forgot it
-    const bool long_silent =
-        conn.silent_since != Instant::never() && now - conn.silent_since >= clock_.plan.keepalive;
+    const bool long_silent = conn.silent_since != Instant::never() && now - conn.silent_since >= clock_.plan.keepalive;
     const bool half = !conn.client && conn.server;
     if (!orphan && !long_silent && !half) return;
     Peer *client = conn.client;
@@ -193,10 +192,8 @@ void Links::lose_listener(bool silently) {
         if (!conn.server) continue;
         conn.server = false;
         conn.lanes[down].items.clear();  // what was not read from the socket's buffer yet is lost too
-        if (silently)
-            clock_.put(clock_.now + clock_.plan.keepalive, this, name, expire, id);
-        else
-            enqueue(id, conn, down, Item{{}, true, {}});
+        if (silently) clock_.put(clock_.now + clock_.plan.keepalive, this, name, expire, id);
+        else enqueue(id, conn, down, Item{{}, true, {}});
     }
 }
 

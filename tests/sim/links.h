@@ -33,7 +33,7 @@ public:
 
 // Where somebody is, and how the network is there.
 struct Site {
-    int silent = 0;    // faults that keep everything back
+    int silent = 0;  // faults that keep everything back
     int refusing = 0;
     int slow = 0;
 };

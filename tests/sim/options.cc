@@ -54,14 +54,12 @@ Options read_options(int argc, char **argv) {
         const int first = i;
         if (std::strcmp(word, "--help") == 0) usage("");
         const bool of_this_run = take(word, "--seed", i, argv, o.seed) || take(word, "--seeds", i, argv, o.seeds) ||
-                                 take(word, "--jobs", i, argv, o.jobs) ||
-                                 take(word, "--seconds", i, argv, o.seconds) || take_flag(word, "--trace", o.trace) ||
-                                 take_flag(word, "--quiet", o.quiet) || take_flag(word, "--hash", o.hash) ||
-                                 take_flag(word, "--scale-table", o.scale_table);
+                                 take(word, "--jobs", i, argv, o.jobs) || take(word, "--seconds", i, argv, o.seconds) ||
+                                 take_flag(word, "--trace", o.trace) || take_flag(word, "--quiet", o.quiet) ||
+                                 take_flag(word, "--hash", o.hash) || take_flag(word, "--scale-table", o.scale_table);
         if (of_this_run) continue;
         const bool of_all = take(word, "--hosts", i, argv, o.hosts) || take(word, "--slots", i, argv, o.slots) ||
-                            take(word, "--days", i, argv, o.days) ||
-                            take(word, "--interval", i, argv, o.interval_s) ||
+                            take(word, "--days", i, argv, o.days) || take(word, "--interval", i, argv, o.interval_s) ||
                             take(word, "--grains", i, argv, o.grains) ||
                             take_text(word, "--faults", i, argv, o.faults) ||
                             take_text(word, "--plant", i, argv, o.plant);

@@ -51,14 +51,39 @@ constexpr FaultKind kinds[] = {
 static_assert(std::size(kinds) == fault_count);
 
 // Bits by name, in the order of the enum in store.h.
-constexpr const char *plants[] = {
-    "no_sync_temp", "no_sync_temp_dir", "no_sync_root", "no_sync_commit", "no_sync_applied_trees",
-    "no_sync_applied_stamp", "append_at_end", "no_flush_before_big", "skip_root_checksum", "reverse_replay",
-    "no_sync_new_dirs", "no_flush_before_remove", "no_flush_before_shrink", "drop_temps_early", "move_big",
-    "trust_visible_roots", "trust_visible_dirs", "ignore_failed_sync", "keep_strays", "no_sync_marker",
-    "trust_visible_marker", "heads_in_one_block", "skip_stamp_checksum", "apply_to_damaged", "commit_to_damaged",
-    "reserve_for_all", "reserve_all_at_once", "no_sync_reserve", "no_sync_journal", "reuse_journal_early",
-    "trust_visible_journal", "replay_old_turns", "forget_behind"};
+constexpr const char *plants[] = {"no_sync_temp",
+                                  "no_sync_temp_dir",
+                                  "no_sync_root",
+                                  "no_sync_commit",
+                                  "no_sync_applied_trees",
+                                  "no_sync_applied_stamp",
+                                  "append_at_end",
+                                  "no_flush_before_big",
+                                  "skip_root_checksum",
+                                  "reverse_replay",
+                                  "no_sync_new_dirs",
+                                  "no_flush_before_remove",
+                                  "no_flush_before_shrink",
+                                  "drop_temps_early",
+                                  "move_big",
+                                  "trust_visible_roots",
+                                  "trust_visible_dirs",
+                                  "ignore_failed_sync",
+                                  "keep_strays",
+                                  "no_sync_marker",
+                                  "trust_visible_marker",
+                                  "heads_in_one_block",
+                                  "skip_stamp_checksum",
+                                  "apply_to_damaged",
+                                  "commit_to_damaged",
+                                  "reserve_for_all",
+                                  "reserve_all_at_once",
+                                  "no_sync_reserve",
+                                  "no_sync_journal",
+                                  "reuse_journal_early",
+                                  "trust_visible_journal",
+                                  "replay_old_turns",
+                                  "forget_behind"};
 static_assert(store::plant_forget_behind == 1ull << (std::size(plants) - 1));
 
 Status choose_faults(const std::string &list, std::array<bool, fault_count> &allowed) {

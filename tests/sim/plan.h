@@ -14,16 +14,41 @@ namespace dcs::sim {
 
 enum class Fault : std::uint8_t {
     // the scheduler
-    kill, power, pause, disk_full, sync_fail, reread,
+    kill,
+    power,
+    pause,
+    disk_full,
+    sync_fail,
+    reread,
     // connections
-    cut, silence, refuse, partition, swizzle, slow,
+    cut,
+    silence,
+    refuse,
+    partition,
+    swizzle,
+    slow,
     // hosts
-    server_kill, launcher_kill, reboot, server_pause, host_pause, away, lost, host_full, owner, no_binary,
+    server_kill,
+    launcher_kill,
+    reboot,
+    server_pause,
+    host_pause,
+    away,
+    lost,
+    host_full,
+    owner,
+    no_binary,
     bad_host,
     // control programs
-    control_kill, control_twin,
+    control_kill,
+    control_twin,
     // the backup
-    backup_kill, backup_power, backup_lost, backup_full, backup_silence, backup_partition,
+    backup_kill,
+    backup_power,
+    backup_lost,
+    backup_full,
+    backup_silence,
+    backup_partition,
     // users: dcs grain restart --and-after
     forget,
     count
@@ -33,18 +58,18 @@ const char *name_of(Fault fault);
 
 struct Options {
     std::uint64_t seed = 1, seeds = 1;
-    int hosts = 50, slots = 0;          // 0: drawn
-    double days = 1, interval_s = 0;    // 0: drawn
-    std::int64_t grains = 0;            // 0: drawn
+    int hosts = 50, slots = 0;        // 0: drawn
+    double days = 1, interval_s = 0;  // 0: drawn
+    std::int64_t grains = 0;          // 0: drawn
     int jobs = 1;
-    double seconds = 0;                 // begin no further seed after so long; 0: no limit
+    double seconds = 0;  // begin no further seed after so long; 0: no limit
     std::string faults = "all", plant;
-    bool contents = false;              // grains have files
-    bool backup = false;                // there is a passive backup
-    bool forget = false;                // users forget results
-    bool brief = false;                 // grains take a second at most
+    bool contents = false;  // grains have files
+    bool backup = false;    // there is a passive backup
+    bool forget = false;    // users forget results
+    bool brief = false;     // grains take a second at most
     bool trace = false, scale_table = false, quiet = false, hash = false;
-    std::string command;                // as it was given, without seeds
+    std::string command;  // as it was given, without seeds
 };
 // Exits with a message when the line is not understood.
 Options read_options(int argc, char **argv);
@@ -55,15 +80,15 @@ struct Plan {
     int hosts = 0, slots = 0, users = 1, programs = 1, classes = 1;
     std::int64_t grains = 0;
     Duration grain_cpu_max{};
-    bool contents = false;              // some grains have their input, files and outputs in the library
+    bool contents = false;  // some grains have their input, files and outputs in the library
     bool backup = false;
-    std::uint64_t backup_bytes = 0;     // that it may hold
-    bool scale = false;                 // nothing but the core's work is of interest
+    std::uint64_t backup_bytes = 0;  // that it may hold
+    bool scale = false;              // nothing but the core's work is of interest
     // paces
     Duration delay_min{}, delay_max{};  // of a message
     Duration commit_min{}, commit_max{};
-    Duration drowse{};                  // a grain server looks at its running grains this late
-    Duration keepalive{};               // a silent connection is given up
+    Duration drowse{};     // a grain server looks at its running grains this late
+    Duration keepalive{};  // a silent connection is given up
     store::StoreOptions store;
     // mean time between two faults of a kind in the whole pool; zero: none
     std::array<Duration, fault_count> every{};

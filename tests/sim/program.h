@@ -14,21 +14,29 @@
 
 namespace dcs::sim {
 
-struct Submit { GrainNumber grain = 0; };
-struct Kill { GrainNumber grain = 0; };
-struct Wait { bool block = true; };
-struct Fetch { GrainNumber grain = 0; };
+struct Submit {
+    GrainNumber grain = 0;
+};
+struct Kill {
+    GrainNumber grain = 0;
+};
+struct Wait {
+    bool block = true;
+};
+struct Fetch {
+    GrainNumber grain = 0;
+};
 struct Close {};
 using Action = std::variant<Submit, Kill, Wait, Fetch, Close>;
 
 // Fixed for one session of a program.
 struct Script {
     std::uint64_t seed = 0;
-    int first = 1, most = 1;      // grains at the beginning; at most
+    int first = 1, most = 1;  // grains at the beginning; at most
     int classes = 1;
     Duration cpu_max{};
-    bool polls = false;           // does not block in d_gwait
-    int close_after = 0;          // results; 0: when nothing is left
+    bool polls = false;   // does not block in d_gwait
+    int close_after = 0;  // results; 0: when nothing is left
     bool may_fail = true;
     bool contents = false;
 

@@ -42,9 +42,7 @@ public:
     }
 
 private:
-    static bool later(const Event &a, const Event &b) {
-        return a.at != b.at ? a.at > b.at : a.order > b.order;
-    }
+    static bool later(const Event &a, const Event &b) { return a.at != b.at ? a.at > b.at : a.order > b.order; }
     std::vector<Event> heap_;
     std::uint64_t next_ = 1;
 };

@@ -53,8 +53,10 @@ int scale_run(const Options &o) {
     std::printf("scheduler: %.1f s CPU for %llu call-ins, %llu launches, %llu frames in, %llu commits\n", cost.cpu_s,
                 static_cast<unsigned long long>(f.call_ins), static_cast<unsigned long long>(f.launches),
                 static_cast<unsigned long long>(f.frames_in), static_cast<unsigned long long>(f.commits));
-    std::printf("%.1f us of CPU for each call-in with its reports (commits aside), %.1f us for each finished grain "
-                "(all in all)\n", cost.call_in_us, cost.grain_us);
+    std::printf(
+        "%.1f us of CPU for each call-in with its reports (commits aside), %.1f us for each finished grain "
+        "(all in all)\n",
+        cost.call_in_us, cost.grain_us);
     std::printf("the whole simulation: %.0f s CPU, %.0f MiB\n", Duration{thread_time().ns - start.ns}.seconds(),
                 megabytes());
     return 0;

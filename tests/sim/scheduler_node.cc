@@ -15,7 +15,10 @@ constexpr int listen_backlog = 128;
 }  // namespace
 
 SchedulerNode::SchedulerNode(Clock &clock, Medium &medium, HostTable hosts, Reachable reachable)
-    : clock_(clock), medium_(medium), hosts_(std::move(hosts)), reachable_(std::move(reachable)),
+    : clock_(clock),
+      medium_(medium),
+      hosts_(std::move(hosts)),
+      reachable_(std::move(reachable)),
       random_(random_for(clock.plan.seed, "scheduler")) {}
 
 SchedulerNode::~SchedulerNode() = default;
@@ -27,8 +30,7 @@ Status SchedulerNode::recover() {
     auto opened = store::Store::open(medium_.disk(), record::forest(), clock_.plan.store, &report);
     if (!opened) return opened.status();
     store_ = std::move(*opened);
-    if (!report.damaged.empty())
-        return fail(Code::io_error, report.damaged[0].path + ": " + report.damaged[0].what);
+    if (!report.damaged.empty()) return fail(Code::io_error, report.damaged[0].path + ": " + report.damaged[0].what);
     auto rebuilt = record::rebuild(*store_, clock_.now);
     if (!rebuilt) return rebuilt.status();
     if (!rebuilt->reports.empty()) return fail(Code::io_error, rebuilt->reports[0]);
@@ -102,8 +104,9 @@ void SchedulerNode::crash_disk(bool power) {
         const std::uint64_t wanted = random_.below(6);
         std::uint64_t seen = 0;
         left = disk->crashed();
-        disk->each_crash(model, 6, random_.next(), [&](std::uint64_t) { return seen++ == wanted; },
-                         [&](test::SimDisk &state) { left = std::move(state); });
+        disk->each_crash(
+            model, 6, random_.next(), [&](std::uint64_t) { return seen++ == wanted; },
+            [&](test::SimDisk &state) { left = std::move(state); });
     }
     *disk = left.killed();
     fill_disk(full_);
@@ -353,8 +356,7 @@ void SchedulerNode::send(ConnId conn, const wire::AnyMessage &message, core::Req
     ++figures.frames_out;
     figures.launches += std::holds_alternative<wire::Launch>(message);
     watch_->sends(conn, message, turn_->state());
-    if (clock_.tracing)
-        clock_.note("scheduler -> " + std::to_string(conn) + " " + wire::kind_name(message));
+    if (clock_.tracing) clock_.note("scheduler -> " + std::to_string(conn) + " " + wire::kind_name(message));
     links_->send_down(conn, wire::encode(message, static_cast<std::uint64_t>(request)));
 }
 

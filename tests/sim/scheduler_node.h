@@ -30,7 +30,7 @@ class Medium {
 public:
     virtual ~Medium() = default;
     virtual store::Disk &disk() = 0;
-    virtual test::SimDisk *sim() = 0;  // null: one that never fails
+    virtual test::SimDisk *sim() = 0;                      // null: one that never fails
     virtual Duration spent() const { return Duration{}; }  // CPU time that is the simulation's, not the store's
 };
 
@@ -66,7 +66,7 @@ public:
         std::uint64_t turns = 0, commits = 0, flushes = 0, starts = 0, frames_in = 0, frames_out = 0, refused = 0,
                       doubts = 0;
         std::uint64_t call_ins = 0, launches = 0;
-        Duration cpu{}, commit_cpu{};   // the second one: of what was committed
+        Duration cpu{}, commit_cpu{};  // the second one: of what was committed
     };
     Figures figures;
 
@@ -109,7 +109,7 @@ private:
     Medium &medium_;
     HostTable hosts_;
     Reachable reachable_;
-    std::deque<core::ProbeHost> probes_;  // under way, in the order in which they are answered
+    std::deque<core::ProbeHost> probes_;     // under way, in the order in which they are answered
     std::deque<library::Job> library_jobs_;  // one after the other
     Links *links_ = nullptr;
     SchedulerWatch *watch_ = nullptr;

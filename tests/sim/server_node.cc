@@ -100,7 +100,10 @@ struct ServerEffects {
 };
 
 ServerNode::ServerNode(Clock &clock, Links &links, Host &host, Links *backup)
-    : clock_(clock), links_(links), backup_(backup), host_(host),
+    : clock_(clock),
+      links_(links),
+      backup_(backup),
+      host_(host),
       random_(random_for(clock.plan.seed, "server", static_cast<std::uint64_t>(host.number))) {
     host_.attach(this);
 }

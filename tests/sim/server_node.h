@@ -14,9 +14,9 @@ public:
     ServerNode(Clock &clock, Links &links, Host &host, Links *backup);
 
     void start();
-    void kill();                    // the server's process only: grains run on
-    void stop(bool on);             // SIGSTOP and SIGCONT
-    void machine_lost();            // its connection stands, as far as others know
+    void kill();          // the server's process only: grains run on
+    void stop(bool on);   // SIGSTOP and SIGCONT
+    void machine_lost();  // its connection stands, as far as others know
     bool runs() const { return up_; }
     const server::State &state() const { return state_; }
     Host &host() { return host_; }
@@ -61,8 +61,12 @@ private:
     std::deque<server::Input> pending_;
     std::map<std::string, std::string> coming_;  // contents that are half here
     std::deque<Host::Answer> heard_;
-    struct Waiting { ConnId conn; int kind; std::string frame; };
-    std::deque<Waiting> inbox_;   // while it is stopped
+    struct Waiting {
+        ConnId conn;
+        int kind;
+        std::string frame;
+    };
+    std::deque<Waiting> inbox_;  // while it is stopped
     Instant tick_at_ = Instant::never(), last_look_{};
     // What SaveConfig wrote.
     Duration saved_interval_ = seconds(10);

@@ -16,9 +16,14 @@ std::unique_ptr<Medium> medium_for(const Plan &plan) {
 }  // namespace
 
 World::World(const Plan &with)
-    : plan(with), clock(plan), medium(medium_for(plan)), scheduler(clock, *medium, [this] { return host_table(); },
-                [this](const std::string &name) { return reachable(name); }),
-      links(clock, scheduler), watch(clock, *medium, scheduler), faults_(*this) {
+    : plan(with),
+      clock(plan),
+      medium(medium_for(plan)),
+      scheduler(
+          clock, *medium, [this] { return host_table(); }, [this](const std::string &name) { return reachable(name); }),
+      links(clock, scheduler),
+      watch(clock, *medium, scheduler),
+      faults_(*this) {
     scheduler.attach(links, watch);
     if (plan.backup) add_backup();
     add_hosts();
@@ -208,11 +213,11 @@ void World::look_at_hosts() {
     for (const auto &host : hosts) {
         if (!host->on()) continue;
         if (!host->processes().empty())
-            return clock.complain("left-overs", host->name + " still runs " +
-                                                    server::to_text(host->processes().begin()->first));
+            return clock.complain("left-overs",
+                                  host->name + " still runs " + server::to_text(host->processes().begin()->first));
         if (!host->directories.empty())
-            return clock.complain("left-overs", host->name + " still keeps " +
-                                                    server::to_text(host->directories.begin()->first));
+            return clock.complain("left-overs",
+                                  host->name + " still keeps " + server::to_text(host->directories.begin()->first));
     }
 }
 

@@ -33,8 +33,8 @@ public:
     std::unique_ptr<Medium> medium;
     SchedulerNode scheduler;
     Links links;
-    std::unique_ptr<BackupNode> backup;    // null: there is none
-    std::unique_ptr<Links> backup_links;   // of the servers, with the same sites
+    std::unique_ptr<BackupNode> backup;   // null: there is none
+    std::unique_ptr<Links> backup_links;  // of the servers, with the same sites
     Watch watch;
     std::vector<std::unique_ptr<Host>> hosts;
     std::vector<std::unique_ptr<ServerNode>> servers;

@@ -59,8 +59,7 @@ public:
 private:
     void log(const std::string &text) {
         const std::string line = text + "\n";
-        if (log_ >= 0 && ::write(log_, line.data(), line.size()) < 0)
-            std::perror("DCS_FAILPOINT_LOG");
+        if (log_ >= 0 && ::write(log_, line.data(), line.size()) < 0) std::perror("DCS_FAILPOINT_LOG");
     }
     void arm(const std::string &point) {
         const std::size_t colon = point.find(':');
@@ -69,11 +68,9 @@ private:
             return;
         }
         const std::size_t equals = point.find('='), at = point.find('@');
-        const std::string action =
-            equals == std::string::npos ? "" : point.substr(equals + 1, at - equals - 1);
+        const std::string action = equals == std::string::npos ? "" : point.substr(equals + 1, at - equals - 1);
         if (action != "kill" && action != "stop" && action != "abort") {
-            std::fprintf(stderr, "DCS_FAILPOINTS: `%s` is not NAME=kill|stop|abort@N\n",
-                         point.c_str());
+            std::fprintf(stderr, "DCS_FAILPOINTS: `%s` is not NAME=kill|stop|abort@N\n", point.c_str());
             std::_Exit(2);
         }
         const long visit = at == std::string::npos ? 1 : std::atol(point.c_str() + at + 1);

@@ -22,15 +22,33 @@ static struct order orders[orders_max];
 static int count, looked;
 static atomic_int refused;
 
-static const struct { const char *name; int number; } errors[] = {
-    {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EACCES", EACCES}, {"EPERM", EPERM},   {"EMFILE", EMFILE},
-    {"EXDEV", EXDEV},   {"ENOMEM", ENOMEM}, {"ENOSYS", ENOSYS}, {"EAGAIN", EAGAIN}, {"ENODEV", ENODEV},
-    {"EINVAL", EINVAL}, {"EROFS", EROFS},   {"EDQUOT", EDQUOT}, {"ENOENT", ENOENT}, {"ESRCH", ESRCH},
-    {"EPIPE", EPIPE},   {"EBUSY", EBUSY},   {"DONE", 0},
-    {"ECONNREFUSED", ECONNREFUSED}, {"ECONNRESET", ECONNRESET}, {"ETIMEDOUT", ETIMEDOUT}, {"EADDRINUSE", EADDRINUSE}};
+static const struct {
+    const char *name;
+    int number;
+} errors[] = {{"EIO", EIO},
+              {"ENOSPC", ENOSPC},
+              {"EACCES", EACCES},
+              {"EPERM", EPERM},
+              {"EMFILE", EMFILE},
+              {"EXDEV", EXDEV},
+              {"ENOMEM", ENOMEM},
+              {"ENOSYS", ENOSYS},
+              {"EAGAIN", EAGAIN},
+              {"ENODEV", ENODEV},
+              {"EINVAL", EINVAL},
+              {"EROFS", EROFS},
+              {"EDQUOT", EDQUOT},
+              {"ENOENT", ENOENT},
+              {"ESRCH", ESRCH},
+              {"EPIPE", EPIPE},
+              {"EBUSY", EBUSY},
+              {"DONE", 0},
+              {"ECONNREFUSED", ECONNREFUSED},
+              {"ECONNRESET", ECONNRESET},
+              {"ETIMEDOUT", ETIMEDOUT},
+              {"EADDRINUSE", EADDRINUSE}};
 
-static int error_of(const char *name)
-{
+static int error_of(const char *name) {
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         if (strcmp(errors[i].name, name) == 0) return errors[i].number;
     char *end = NULL;
@@ -39,8 +57,7 @@ static int error_of(const char *name)
 }
 
 /* CALLS:ABOUT:ERROR[:SKIP[:TIMES]] */
-static int add(char *text)
-{
+static int add(char *text) {
     char *fields[5] = {text, "", "", "0", "0"};
     for (int n = 1; n < 5 && (text = strchr(text, ':')) != NULL; n++) {
         *text++ = '\0';
@@ -57,8 +74,7 @@ static int add(char *text)
     return o->error >= 0 && calls < (int)sizeof o->calls && about < (int)sizeof o->about;
 }
 
-int dcs_refuse(const char *text)
-{
+int dcs_refuse(const char *text) {
     char copy[2048];
     int good = snprintf(copy, sizeof copy, "%s", text) < (int)sizeof copy;
     count = 0;
@@ -72,8 +88,7 @@ int dcs_refuse(const char *text)
 
 int dcs_refused(void) { return atomic_load(&refused); }
 
-long dcs_kernel(long number, ...)
-{
+long dcs_kernel(long number, ...) {
     static __typeof__(syscall) *real;
     if (real == NULL) real = (__typeof__(syscall) *)dlsym(RTLD_NEXT, "syscall");
     long a[6];
@@ -84,8 +99,7 @@ long dcs_kernel(long number, ...)
     return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-static void look(void)
-{
+static void look(void) {
     const char *said = getenv("DCS_REFUSE");
     looked = 1;
     if (said == NULL || dcs_refuse(said)) return;
@@ -94,8 +108,7 @@ static void look(void)
     _exit(99);
 }
 
-static int is_about(const struct order *o, int fd, const char *path)
-{
+static int is_about(const struct order *o, int fd, const char *path) {
     if (o->about[0] == '\0' || (path != NULL && strstr(path, o->about) != NULL)) return 1;
     if (fd < 0) return 0;
     char name[64], leads_to[4096] = "";
@@ -104,16 +117,14 @@ static int is_about(const struct order *o, int fd, const char *path)
     return strstr(leads_to, o->about) != NULL;
 }
 
-static int names(const struct order *o, const char *call)
-{
+static int names(const struct order *o, const char *call) {
     const size_t length = strlen(call);
     for (const char *at = o->calls; (at = strstr(at, call)) != NULL; at++)
         if (at[-1] == ',' && at[length] == ',') return 1;
     return 0;
 }
 
-int dcs_refuses(const char *call, int fd, const char *path)
-{
+int dcs_refuses(const char *call, int fd, const char *path) {
     if (!looked) look();
     for (int i = 0; i < count; i++) {
         struct order *o = &orders[i];

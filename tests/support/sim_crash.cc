@@ -29,7 +29,7 @@ struct SimDisk::Choices {
     };
     struct Item {
         Outcomes outcomes;
-        bool ordered;      // a place in the journal
+        bool ordered;  // a place in the journal
         std::uint64_t at;
     };
     std::vector<Item> items;
@@ -47,8 +47,7 @@ struct SimDisk::Choices {
             for (const DataOp &op : node.data)
                 items.push_back({outcomes_of(node, op, disk.block_), op.truncate, op.at});
             first_name[inode] = items.size();
-            for (const NameOp &op : node.name_ops)
-                items.push_back({{{missing, whole}, 2}, true, op.at});
+            for (const NameOp &op : node.name_ops) items.push_back({{{missing, whole}, 2}, true, op.at});
         }
         for (const Item &item : items)
             if (item.ordered) journal.push_back(item.at);
@@ -89,16 +88,14 @@ struct SimDisk::Choices {
 
     void fill_journal(std::vector<Outcome> &picks, std::size_t prefix) const {
         for (std::size_t i = 0; i < items.size(); ++i)
-            if (items[i].ordered)
-                picks[i] = prefix > 0 && items[i].at <= journal[prefix - 1] ? whole : missing;
+            if (items[i].ordered) picks[i] = prefix > 0 && items[i].at <= journal[prefix - 1] ? whole : missing;
     }
 };
 
 namespace {
 
 // Calls see(name, inode) for what a directory holds after the crash.
-template <class Node, class See>
-void each_name(const Node &node, const Outcome *picks, const See &see) {
+template <class Node, class See> void each_name(const Node &node, const Outcome *picks, const See &see) {
     if (node.name_ops.empty()) {
         for (const auto &[name, child] : node.durable_names) see(name, child);
         return;
@@ -128,8 +125,8 @@ struct SimDisk::Image {
         to.clock_ = from.clock_;
     }
 
-    static std::string content(const SimDisk &from, const Choices &choices,
-                               const std::vector<Outcome> &picks, int inode) {
+    static std::string content(const SimDisk &from, const Choices &choices, const std::vector<Outcome> &picks,
+                               int inode) {
         const Inode &node = from.at(inode);
         std::string bytes = node.durable;
         for (std::size_t i = 0; i < node.data.size(); ++i) {
@@ -155,20 +152,19 @@ struct SimDisk::Image {
     }
 
     void fill_directory(int inode, int copy) {
-        each_name(from.at(inode), picks.data() + choices.first_name[inode],
-                  [&](const std::string &name, int child) {
-                      const bool first = known[child] < 0;
-                      if (first) known[child] = to.add_inode(from.at(child).directory);
-                      const int child_copy = known[child];
-                      Inode &parent = *to.inodes_[copy];
-                      parent.names.emplace_hint(parent.names.end(), name, child_copy);
-                      ++to.inodes_[child_copy]->links;
-                      if (!first) return;
-                      if (from.at(child).directory) return fill_directory(child, child_copy);
-                      Inode &file = *to.inodes_[child_copy];
-                      file.durable = file.cached = content(from, choices, picks, child);
-                      to.used_ += file.cached.size();
-                  });
+        each_name(from.at(inode), picks.data() + choices.first_name[inode], [&](const std::string &name, int child) {
+            const bool first = known[child] < 0;
+            if (first) known[child] = to.add_inode(from.at(child).directory);
+            const int child_copy = known[child];
+            Inode &parent = *to.inodes_[copy];
+            parent.names.emplace_hint(parent.names.end(), name, child_copy);
+            ++to.inodes_[child_copy]->links;
+            if (!first) return;
+            if (from.at(child).directory) return fill_directory(child, child_copy);
+            Inode &file = *to.inodes_[child_copy];
+            file.durable = file.cached = content(from, choices, picks, child);
+            to.used_ += file.cached.size();
+        });
         to.inodes_[copy]->durable_names = to.inodes_[copy]->names;
     }
 };
@@ -194,22 +190,20 @@ struct SimDisk::Hasher {
     }
 
     void walk(int inode, const std::vector<Outcome> &picks) {
-        each_name(from.at(inode), picks.data() + choices.first_name[inode],
-                  [&](const std::string &name, int child) {
-                      hash = mix(hash, name);
-                      const bool first = known[child] < 0;
-                      if (first) known[child] = ++count;
-                      hash = mix(hash, static_cast<std::uint64_t>(known[child]));
-                      if (!first) return;
-                      if (from.at(child).directory) return walk(child, picks);
-                      hash = mix(hash, content_hash(child, picks));
-                  });
+        each_name(from.at(inode), picks.data() + choices.first_name[inode], [&](const std::string &name, int child) {
+            hash = mix(hash, name);
+            const bool first = known[child] < 0;
+            if (first) known[child] = ++count;
+            hash = mix(hash, static_cast<std::uint64_t>(known[child]));
+            if (!first) return;
+            if (from.at(child).directory) return walk(child, picks);
+            hash = mix(hash, content_hash(child, picks));
+        });
         hash = mix(hash, 0x2f);
     }
 
     std::uint64_t content_hash(int inode, const std::vector<Outcome> &picks) {
-        if (!from.at(inode).data.empty())
-            return mix(7, Image::content(from, choices, picks, inode));
+        if (!from.at(inode).data.empty()) return mix(7, Image::content(from, choices, picks, inode));
         if (settled[inode] == 0) settled[inode] = mix(7, from.at(inode).durable);
         return settled[inode];
     }
@@ -240,8 +234,8 @@ SimDisk SimDisk::crashed() const {
     return std::move(image.to);
 }
 
-bool SimDisk::each_crash(CrashModel model, std::size_t max, std::uint64_t seed,
-                         const Wanted &wanted, const Visit &visit) const {
+bool SimDisk::each_crash(CrashModel model, std::size_t max, std::uint64_t seed, const Wanted &wanted,
+                         const Visit &visit) const {
     const Choices choices(*this);
     std::vector<Outcome> picks(choices.items.size(), missing);
     Hasher hasher(*this, choices);
@@ -280,10 +274,7 @@ bool SimDisk::each_crash(CrashModel model, std::size_t max, std::uint64_t seed,
 
     Random random(seed);
     for (std::size_t n = 0; n < max; ++n) {
-        if (ordered)
-            choices.fill_journal(picks, n == 0   ? 0
-                                        : n == 1 ? prefixes - 1
-                                                 : random.below(prefixes));
+        if (ordered) choices.fill_journal(picks, n == 0 ? 0 : n == 1 ? prefixes - 1 : random.below(prefixes));
         // Nothing, everything, everything but one, nothing but one, then anything.
         const bool single = n >= 2 && n % 2 == 0 && !free.empty();
         const unsigned percent = n == 0 ? 0 : n == 1 ? 100 : n % 3 == 0 ? 50 : n % 3 == 1 ? 90 : 10;
@@ -291,17 +282,15 @@ bool SimDisk::each_crash(CrashModel model, std::size_t max, std::uint64_t seed,
         for (const std::size_t i : free) {
             const auto &outcomes = choices.items[i].outcomes;
             const bool there = single ? base : random.chance(percent);
-            picks[i] = !there ? missing
-                       : n >= 2 && !single && random.chance(20)
-                           ? outcomes[random.below(outcomes.size())]
-                           : whole;
+            picks[i] = !there                                   ? missing
+                       : n >= 2 && !single && random.chance(20) ? outcomes[random.below(outcomes.size())]
+                                                                : whole;
         }
         if (single) {
             const std::size_t i = free[random.below(free.size())];
             const auto &outcomes = choices.items[i].outcomes;
-            picks[i] = base
-                           ? (random.chance(50) ? missing : outcomes[random.below(outcomes.size())])
-                           : outcomes[1 + random.below(outcomes.size() - 1)];
+            picks[i] = base ? (random.chance(50) ? missing : outcomes[random.below(outcomes.size())])
+                            : outcomes[1 + random.below(outcomes.size() - 1)];
         }
         show();
     }

@@ -90,8 +90,7 @@ Status SimDisk::write(int inode, std::uint64_t offset, std::string_view bytes, b
     const std::uint64_t growth = end > node.cached.size() ? end - node.cached.size() : 0;
     if (used_ + growth > capacity_) {
         const std::uint64_t room = capacity_ > used_ ? capacity_ - used_ : 0;
-        bytes =
-            bytes.substr(0, bytes.size() - std::min<std::uint64_t>(growth - room, bytes.size()));
+        bytes = bytes.substr(0, bytes.size() - std::min<std::uint64_t>(growth - room, bytes.size()));
         status = fail(Code::no_space, "the simulated disk is full");
     }
     if (bytes.empty()) return status;
@@ -124,8 +123,7 @@ Status SimDisk::create(const std::string &path, std::string_view bytes) {
     return done(status);
 }
 
-Status SimDisk::truncate_append(const std::string &path, std::uint64_t length,
-                                std::string_view bytes) {
+Status SimDisk::truncate_append(const std::string &path, std::uint64_t length, std::string_view bytes) {
     Fault fault{};
     const bool failing = enter(Kind::write, fault);
     const bool half = failing && fault == Fault::short_write;
@@ -140,8 +138,7 @@ Status SimDisk::truncate_append(const std::string &path, std::uint64_t length,
         set_name(parent, name, inode, ++clock_);
     }
     if (at(inode).directory) return fail(Code::io_error, path + " is a directory");
-    if (at(inode).cached.size() < length)
-        return fail(Code::io_error, path + " is shorter than recorded");
+    if (at(inode).cached.size() < length) return fail(Code::io_error, path + " is shorter than recorded");
     if (at(inode).cached.size() > length) {
         Inode &node = change(inode);
         used_ -= node.cached.size() - length;
@@ -168,8 +165,7 @@ Status SimDisk::overwrite(const std::string &path, std::uint64_t offset, std::st
     return done(status);
 }
 
-Result<std::string> SimDisk::read(const std::string &path, std::uint64_t offset,
-                                  std::uint64_t max) {
+Result<std::string> SimDisk::read(const std::string &path, std::uint64_t offset, std::uint64_t max) {
     Fault fault{};
     if (enter(Kind::read, fault)) return as_status(fault, path);
     const int inode = find(path);
@@ -196,8 +192,7 @@ Status SimDisk::rename(const std::string &from, const std::string &to) {
     std::string source_name, target_name;
     const int source = find_parent(from, source_name), target = find_parent(to, target_name);
     const int inode = find(from), there = find(to);
-    if (source < 0 || target < 0 || inode < 0)
-        return fail(Code::not_found, from + ": no such file");
+    if (source < 0 || target < 0 || inode < 0) return fail(Code::not_found, from + ": no such file");
     if (there >= 0 && at(there).directory) return fail(Code::io_error, to + " is a directory");
     if (there != inode) {
         const std::uint64_t when = ++clock_;
@@ -265,8 +260,7 @@ Result<std::vector<std::string>> SimDisk::list(const std::string &path) {
     if (inode < 0) return fail(Code::not_found, path + ": no such directory");
     if (!at(inode).directory) return fail(Code::io_error, path + " is a file");
     std::vector<std::string> names;
-    for (const auto &[name, child] : at(inode).names)
-        names.push_back(at(child).directory ? name + "/" : name);
+    for (const auto &[name, child] : at(inode).names) names.push_back(at(child).directory ? name + "/" : name);
     std::sort(names.begin(), names.end());
     return names;
 }
@@ -314,8 +308,7 @@ Status SimDisk::sync_dir(const std::string &path) {
     Fault fault{};
     const bool failing = enter(Kind::sync, fault);
     const int inode = find(path);
-    if (inode < 0 || !at(inode).directory)
-        return fail(Code::not_found, path + ": no such directory");
+    if (inode < 0 || !at(inode).directory) return fail(Code::not_found, path + ": no such directory");
     if (!failing) persist_names(inode);
     return done(failing ? as_status(fault, path) : Status::ok());
 }
@@ -342,8 +335,7 @@ Result<std::uint64_t> SimDisk::free_bytes() {
 
 std::uint64_t SimDisk::used_bytes() const { return used_; }
 
-void SimDisk::collect(std::map<std::string, std::string> &out, int inode,
-                      const std::string &path) const {
+void SimDisk::collect(std::map<std::string, std::string> &out, int inode, const std::string &path) const {
     if (!at(inode).directory) {
         out[path] = at(inode).cached;
         return;

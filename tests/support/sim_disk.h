@@ -42,11 +42,9 @@ public:
     SimDisk killed() const;
 
     Status create(const std::string &path, std::string_view bytes) override;
-    Status truncate_append(const std::string &path, std::uint64_t length,
-                           std::string_view bytes) override;
+    Status truncate_append(const std::string &path, std::uint64_t length, std::string_view bytes) override;
     Status overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) override;
-    Result<std::string> read(const std::string &path, std::uint64_t offset,
-                             std::uint64_t max) override;
+    Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) override;
     Result<std::uint64_t> size(const std::string &path) override;
     Status rename(const std::string &from, const std::string &to) override;
     Status link(const std::string &from, const std::string &to) override;
@@ -94,7 +92,7 @@ public:
 
 private:
     struct DataOp {
-        std::uint64_t at;      // order of issue
+        std::uint64_t at;  // order of issue
         bool truncate;
         bool lost;             // a sync of it failed
         std::uint64_t offset;  // or the length to truncate to
@@ -121,8 +119,8 @@ private:
     // The fault that this call must suffer, as a Status; *done: perform it nevertheless.
     bool enter(Kind kind, Fault &fault);
     static Status as_status(Fault fault, const std::string &path);
-    int find(const std::string &path) const;                             // -1
-    int find_parent(const std::string &path, std::string &name) const;   // -1
+    int find(const std::string &path) const;                            // -1
+    int find_parent(const std::string &path, std::string &name) const;  // -1
     Inode &change(int inode);
     const Inode &at(int inode) const { return *inodes_[inode]; }
     int add_inode(bool directory);

@@ -106,7 +106,9 @@ int print_help(const std::string &noun, const Verb *verb) {
 }
 
 // Words of other tools for what has another name here.
-struct Habit { const char *words, *hint; };
+struct Habit {
+    const char *words, *hint;
+};
 constexpr Habit habits[] = {
     {" kill cancel abort ", "`dcs grain kill SES:G` ends grains, `dcs session close SES` a session"},
     {" ls ps jobs job list queue ", "`dcs session ls` lists sessions, `dcs grain ls SES` their grains"},
@@ -126,9 +128,8 @@ Failure unknown_word(const std::string &noun, const std::string &word) {
     const std::string meant = nearest(word, known), before = noun.empty() ? "" : noun + " ";
     std::string list;
     for (const std::string &name : known) list += (list.empty() ? "" : ", ") + name;
-    return usage_failure(
-        "there is no command `dcs " + before + word + "`",
-        meant.empty() ? "commands: " + list : "did you mean `dcs " + before + meant + "`?");
+    return usage_failure("there is no command `dcs " + before + word + "`",
+                         meant.empty() ? "commands: " + list : "did you mean `dcs " + before + meant + "`?");
 }
 
 // Takes the options that every verb has.
@@ -238,8 +239,7 @@ int run_command(const std::vector<std::string> &line) {
     }
     const Verb *verb = find_verb(noun, words[used - 1]);
     if (verb == nullptr) {
-        const bool json =
-            std::find(words.begin(), words.end(), "json") != words.end();  // -o json behind it
+        const bool json = std::find(words.begin(), words.end(), "json") != words.end();  // -o json behind it
         if (json) call.format = Format::json;
         return call.fail(unknown_word(noun, words[used - 1]));
     }

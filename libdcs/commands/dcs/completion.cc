@@ -165,7 +165,9 @@ int print_completions(const std::vector<std::string> &words) {
 }
 
 extern const Verb completion_verb = {
-    .noun = "", .name = "completion", .words = "bash|zsh|fish",
+    .noun = "",
+    .name = "completion",
+    .words = "bash|zsh|fish",
     .summary = "print a shell's completion script",
     .about = R"(Prints a script with which a shell completes verbs, options, and the names of sessions, grains
 and hosts.
@@ -175,6 +177,7 @@ Examples:
   dcs completion zsh >~/.zfunc/_dcs                   a directory of $fpath
   dcs completion fish >~/.config/fish/completions/dcs.fish
 )",
-    .run = completion, .formats = false};
+    .run = completion,
+    .formats = false};
 
 }  // namespace dcs::commands

@@ -5,16 +5,19 @@
 namespace dcs::commands {
 
 const OptionTable &common_options() {
+    // clang-format off
     static const OptionTable table = {
         {"output", 'o', "FORMAT", one_of("table|json|name"), "how results are printed"},
         {"dir", 0, "DIR", some_text, "the pool's directory"},
         {"color", 0, "WHEN", one_of("auto|always|never"), "states in colour"},
         {"help", 'h', nullptr, {}, "say how it is used"},
         {"version", 0, nullptr, {}, "say which version this is"}};
+    // clang-format on
     return table;
 }
 
 const std::vector<const Verb *> &all_verbs() {
+    // clang-format off
     static const std::vector<const Verb *> verbs = {
         &up_verb,             &down_verb,          &status_verb,        &top_verb,  &run_verb,
         &map_verb,            &session_ls_verb,    &session_show_verb,  &session_watch_verb,
@@ -29,6 +32,7 @@ const std::vector<const Verb *> &all_verbs() {
         &config_check_verb,   &config_show_verb,
         &replay_check_verb,   &doctor_verb,        &reload_verb,        &log_level_verb,
         &completion_verb,     &trace_verb};
+    // clang-format on
     return verbs;
 }
 

@@ -9,9 +9,8 @@ namespace dcs::commands {
 
 // The order of `dcs --help` is that of all_verbs().
 extern const Verb up_verb, down_verb, status_verb, top_verb, run_verb, map_verb;
-extern const Verb session_ls_verb, session_show_verb, session_watch_verb, session_wait_verb,
-    session_close_verb, session_clean_verb, session_log_verb, session_cat_verb, session_set_verb,
-    session_export_verb, session_import_verb;
+extern const Verb session_ls_verb, session_show_verb, session_watch_verb, session_wait_verb, session_close_verb,
+    session_clean_verb, session_log_verb, session_cat_verb, session_set_verb, session_export_verb, session_import_verb;
 extern const Verb trace_verb;
 extern const Verb grain_ls_verb, grain_show_verb, grain_cat_verb, grain_tail_verb, grain_explain_verb,
     grain_restart_verb, grain_kill_verb;
@@ -23,10 +22,10 @@ extern const Verb replay_check_verb, doctor_verb, reload_verb, log_level_verb, c
 extern const Verb config_check_verb, config_show_verb;
 const std::vector<const Verb *> &all_verbs();
 
-std::string full_name(const Verb &verb);          // "session ls"
-const OptionTable &common_options();              // of every verb
-OptionTable known_options(const Verb &verb);      // with those of every verb
-std::string usage_of(const Verb &verb);           // "Usage: dcs session ls ..."
+std::string full_name(const Verb &verb);      // "session ls"
+const OptionTable &common_options();          // of every verb
+OptionTable known_options(const Verb &verb);  // with those of every verb
+std::string usage_of(const Verb &verb);       // "Usage: dcs session ls ..."
 std::string help_of(const Verb &verb);
 
 bool has_option(const OptionTable &table, std::string_view name);

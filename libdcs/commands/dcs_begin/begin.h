@@ -5,8 +5,15 @@
 #include <stdint.h>
 
 enum { token_bytes = 32, ident_bytes = 64, reply_bytes = 8192, protocol_version = 8 };
-enum { kind_hello = 1, kind_welcome = 2, kind_get_auth = 3, kind_auth_reply = 4, kind_error = 18,
-       kind_begin_control = 62, kind_begun = 63 };
+enum {
+    kind_hello = 1,
+    kind_welcome = 2,
+    kind_get_auth = 3,
+    kind_auth_reply = 4,
+    kind_error = 18,
+    kind_begin_control = 62,
+    kind_begun = 63
+};
 enum { exit_dcs_failed = 125, exit_cannot_execute = 126, exit_not_found = 127 };
 
 /* The result of one attempt. */
@@ -17,21 +24,24 @@ enum outcome failed(enum outcome o, const char *format, ...) __attribute__((form
 /* --- hygiene.c --- */
 
 enum { file_bytes = 8192, path_bytes = 4096, address_bytes = 1100 };
-struct file { size_t length; char text[file_bytes + 1]; };
+struct file {
+    size_t length;
+    char text[file_bytes + 1];
+};
 
 /* This host's pool, as described by root's files. */
 struct host {
-    char wrong[512];                     /* why it cannot be used; empty: it can */
-    char dir[path_bytes];                /* the scheduler's directory, if it runs here */
-    char scheduler[address_bytes];       /* if it runs elsewhere: HOST:PORT, or several with commas */
+    char wrong[512];               /* why it cannot be used; empty: it can */
+    char dir[path_bytes];          /* the scheduler's directory, if it runs here */
+    char scheduler[address_bytes]; /* if it runs elsewhere: HOST:PORT, or several with commas */
     char pki[path_bytes];
     struct file key, certificate, authority; /* of pki; empty if this program is not root */
 };
 
-void prepare(int argc, char **argv);      /* must be called first */
-void read_host(struct host *host);        /* second, if at all: nothing else needs root */
-void drop_for_good(void);                 /* third; ends the process if it fails */
-void restore(void);                       /* restores the user's limits and signals */
+void prepare(int argc, char **argv); /* must be called first */
+void read_host(struct host *host);   /* second, if at all: nothing else needs root */
+void drop_for_good(void);            /* third; ends the process if it fails */
+void restore(void);                  /* restores the user's limits and signals */
 const char *user_variable(const char *name);
 char **user_environment(const char *own); /* the user's, with `own` as the only DCS_AUTH_FD=...; NULL: no memory */
 void limit_time(int seconds);             /* ends the process after `seconds`; 0 cancels that */
@@ -39,7 +49,11 @@ void limit_time(int seconds);             /* ends the process after `seconds`; 0
 /* --- call.c --- */
 
 /* A connection to a scheduler; `end`: the deadline of this attempt. */
-struct line { int fd; struct ssl_st *ssl; double end; };
+struct line {
+    int fd;
+    struct ssl_st *ssl;
+    double end;
+};
 
 double now(void); /* seconds, including suspend */
 void put(unsigned char *to, uint64_t value, int bytes);

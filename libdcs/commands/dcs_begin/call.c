@@ -99,8 +99,7 @@ enum outcome receive_frame(const struct line *line, int wanted, uint64_t request
     unsigned char header[header_bytes];
     enum outcome o = transfer(line, 0, header, sizeof header);
     if (o != got_it) return o;
-    if (memcmp(header, "DCS1", 4) != 0)
-        return failed(give_up, "the peer is not a DCS scheduler");
+    if (memcmp(header, "DCS1", 4) != 0) return failed(give_up, "the peer is not a DCS scheduler");
     if (get(header + 6, 2) != protocol_version)
         return failed(give_up,
                       "the scheduler speaks protocol version %d, but this program speaks %d: use the same release",
@@ -109,8 +108,7 @@ enum outcome receive_frame(const struct line *line, int wanted, uint64_t request
     if (*length > reply_bytes) return failed(give_up, "the scheduler's reply is too long");
     o = transfer(line, 0, payload, *length);
     if (o != got_it) return o;
-    if (crc32c(payload, *length) != get(header + 20, 4))
-        return failed(give_up, "the scheduler's reply is damaged");
+    if (crc32c(payload, *length) != get(header + 20, 4)) return failed(give_up, "the scheduler's reply is damaged");
     const int kind = (int)get(header + 4, 2);
     if (kind == kind_error && *length >= 8) {
         uint64_t text = get(payload + 4, 4);

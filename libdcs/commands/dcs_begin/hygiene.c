@@ -123,7 +123,8 @@ static int open_folder(const char *path, struct host *host) {
         if (st.st_uid != 0 || (st.st_mode & 022) != 0) {
             snprintf(host->wrong, sizeof host->wrong,
                      "%s: a user other than root can write this directory or one above it, and could replace its "
-                     "content", path);
+                     "content",
+                     path);
             close(at);
             return -1;
         }
@@ -172,10 +173,13 @@ static int read_file(int folder, const char *path, const char *name, int secret,
 /* A word and its value; '#' begins a comment. */
 static int take_line(char *line, struct host *host) {
     static const char blanks[] = " \t\r";
-    const struct { const char *word; char *to; size_t size; } known[] = {
-        {"scheduler", host->scheduler, sizeof host->scheduler},
-        {"pki", host->pki, sizeof host->pki},
-        {"dir", host->dir, sizeof host->dir}};
+    const struct {
+        const char *word;
+        char *to;
+        size_t size;
+    } known[] = {{"scheduler", host->scheduler, sizeof host->scheduler},
+                 {"pki", host->pki, sizeof host->pki},
+                 {"dir", host->dir, sizeof host->dir}};
     line[strcspn(line, "#")] = '\0';
     const char *const word = strtok(line, blanks), *const value = strtok(NULL, blanks);
     if (!word) return 1;
@@ -195,7 +199,8 @@ static int read_conf(char *text, struct host *host) {
         if (!take_line(line, host)) {
             snprintf(host->wrong, sizeof host->wrong,
                      "/etc/dcs/pool.conf, line %d: expected `scheduler HOST:PORT[,HOST:PORT]`, `pki DIR` or `dir "
-                     "DIR`, each once, with absolute paths", number);
+                     "DIR`, each once, with absolute paths",
+                     number);
             return 0;
         }
     return 1;
@@ -246,8 +251,9 @@ static sigset_t mask_was;
 static double limited_at;
 
 static void too_slow(int signal_number) {
-    static const char text[] = "dcs_begin: looking up the scheduler's address takes too long; check the name service "
-                               "of this host\n";
+    static const char text[] =
+        "dcs_begin: looking up the scheduler's address takes too long; check the name service "
+        "of this host\n";
     (void)signal_number;
     if (write(2, text, sizeof text - 1) < 0) _exit(exit_dcs_failed);
     _exit(exit_dcs_failed);

@@ -100,9 +100,9 @@ static double patience(void) {
 
 /* Where the scheduler is, and how to call it. */
 struct pool {
-    char dir[path_bytes];    /* its directory, on this host */
-    const char *scheduler;   /* or its address */
-    struct identity *self;   /* and the identity to use there */
+    char dir[path_bytes];  /* its directory, on this host */
+    const char *scheduler; /* or its address */
+    struct identity *self; /* and the identity to use there */
 };
 
 static enum outcome ask_once(const struct pool *pool, const char *ident, double end, char **text, size_t *length) {
@@ -180,7 +180,8 @@ static enum outcome find_pool(struct host *host, const char *named, struct pool 
         return failed(give_up,
                       "the scheduler is on another host, %s, and only root can read the key of this one: install "
                       "dcs_begin owned by root and the group dcs, mode 4750, on a file system without nosuid "
-                      "(debuggers and no_new_privs remove the privilege, too)", host->scheduler);
+                      "(debuggers and no_new_privs remove the privilege, too)",
+                      host->scheduler);
     pool->scheduler = host->scheduler;
     pool->self = take_identity(host);
     return pool->self ? got_it : give_up;
@@ -212,15 +213,17 @@ static int keep(const char *text, size_t length) {
 }
 
 static int help(FILE *to, int status) {
-    fputs("usage: dcs_begin [-n] [-i T] [-e T] program [arguments]\n"
-          "Starts a control program with credentials from the scheduler: of the pool in DCS_DIR, else of the user's\n"
-          "private pool, else of this host's pool (/etc/dcs/pool.conf).\n"
-          "For cron, one run of a user's program at a time:\n"
-          "  -n    not while another run lasts; the other options imply this\n"
-          "  -i T  not before T minutes (or 90s, 2h, 1d, auto) have elapsed since the last run\n"
-          "  -e T  end a run that is older than T minutes, also this one\n"
-          "exit status: the program's; 125 DCS failed, 126 cannot be executed, 127 not found;\n"
-          "  with options also 75 another run lasts, 79 too soon, 77 that run may not be ended\n", to);
+    fputs(
+        "usage: dcs_begin [-n] [-i T] [-e T] program [arguments]\n"
+        "Starts a control program with credentials from the scheduler: of the pool in DCS_DIR, else of the user's\n"
+        "private pool, else of this host's pool (/etc/dcs/pool.conf).\n"
+        "For cron, one run of a user's program at a time:\n"
+        "  -n    not while another run lasts; the other options imply this\n"
+        "  -i T  not before T minutes (or 90s, 2h, 1d, auto) have elapsed since the last run\n"
+        "  -e T  end a run that is older than T minutes, also this one\n"
+        "exit status: the program's; 125 DCS failed, 126 cannot be executed, 127 not found;\n"
+        "  with options also 75 another run lasts, 79 too soon, 77 that run may not be ended\n",
+        to);
     return status;
 }
 

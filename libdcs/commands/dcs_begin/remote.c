@@ -58,8 +58,9 @@ static enum outcome find_user(char *name) {
         return failed(give_up, "uid %ld has no login name on this host%s%s", (long)getuid(), errno ? ": " : "",
                       errno ? strerror(errno) : "");
     if (!is_name(entry->pw_name))
-        return failed(give_up, "your login name cannot be used: it must have at most %d characters of "
-                               "A-Z a-z 0-9 . _ -",
+        return failed(give_up,
+                      "your login name cannot be used: it must have at most %d characters of "
+                      "A-Z a-z 0-9 . _ -",
                       ident_bytes);
     strcpy(name, entry->pw_name);
     const gid_t own = entry->pw_gid;
@@ -117,17 +118,18 @@ static int judge(X509 *x, X509 *authority) {
 
 /* Replaces OpenSSL's verification. The handshake checks that the peer has the certificate's key. */
 static int verify_peer(X509_STORE_CTX *store, void *authority) {
-    static const struct { int error; const char *text; } texts[] = {
-        {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, "it was issued by another authority than this pool's"},
-        {X509_V_ERR_CERT_NOT_YET_VALID, "it is not valid yet: is a clock wrong?"},
-        {X509_V_ERR_CERT_HAS_EXPIRED, "it has expired, or a clock is wrong"},
-        {X509_V_ERR_INVALID_PURPOSE, "it is not a scheduler's"}};
+    static const struct {
+        int error;
+        const char *text;
+    } texts[] = {{X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, "it was issued by another authority than this pool's"},
+                 {X509_V_ERR_CERT_NOT_YET_VALID, "it is not valid yet: is a clock wrong?"},
+                 {X509_V_ERR_CERT_HAS_EXPIRED, "it has expired, or a clock is wrong"},
+                 {X509_V_ERR_INVALID_PURPOSE, "it is not a scheduler's"}};
     const int error = judge(X509_STORE_CTX_get0_cert(store), authority);
     const char *text = "it is malformed";
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i)
         if (texts[i].error == error) text = texts[i].text;
-    if (error != X509_V_OK)
-        snprintf(refusal, sizeof refusal, "the peer's certificate is not valid: %s", text);
+    if (error != X509_V_OK) snprintf(refusal, sizeof refusal, "the peer's certificate is not valid: %s", text);
     X509_STORE_CTX_set_error(store, error);
     ERR_clear_error();
     return error == X509_V_OK;

@@ -46,15 +46,14 @@ static void tell_usage(pid_t pid)
     dcs_grain_run.usage_told = 1;
     snprintf(name, sizeof name, "/proc/%ld/stat", (long)pid);
     FILE *file = fopen(name, "re");
-    if (file == NULL)
-        return;
+    if (file == NULL) return;
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
     const char *fields = strrchr(text, ')');
     long ticks = sysconf(_SC_CLK_TCK);
     if (fields == NULL || ticks <= 0 ||
-        sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &user, &system,
-               &children_user, &children_system) != 4)
+        sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &user, &system, &children_user,
+               &children_system) != 4)
         return;
     dcs_grain_run.user_us = ((long long)user + children_user) * 1000000 / ticks;
     dcs_grain_run.system_us = ((long long)system + children_system) * 1000000 / ticks;
@@ -65,10 +64,8 @@ static void copy_state(FILE *to)
     char piece[65536];
     ssize_t got;
     while ((got = read(STDIN_FILENO, piece, sizeof piece)) != 0) {
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            dcs_grain_fail_misuse("the state text cannot be read from standard input");
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) dcs_grain_fail_misuse("the state text cannot be read from standard input");
         fwrite(piece, 1, (size_t)got, to); /* d_closecheck looks at its errors */
     }
 }
@@ -85,25 +82,21 @@ int main(int argc, char **argv)
     const char *message = "";
     long long consumed = -1;
     int option;
-    if (argc == 2 && strcmp(argv[1], "--is-grain") == 0)
-        return called_by_a_grain() ? 0 : 1;
+    if (argc == 2 && strcmp(argv[1], "--is-grain") == 0) return called_by_a_grain() ? 0 : 1;
     if (argc == 2 && strcmp(argv[1], "--help") == 0)
         return fputs(usage, stdout) < 0 || fflush(stdout) != 0 ? D_EXIT_WRITE_ERROR : 0;
     while ((option = getopt(argc, argv, "m:o:i:")) != -1) {
-        if (option == 'm')
-            message = optarg;
-        else if (option == 'o')
-            consumed = number_of(optarg);
-        else if (option == 'i' && number_of(optarg) >= 0)
-            consumed = lseek((int)number_of(optarg), 0, SEEK_CUR);
-        else
-            dcs_grain_fail_misuse("`dcs_checkpoint --help` says how it is used");
+        if (option == 'm') message = optarg;
+        else if (option == 'o') consumed = number_of(optarg);
+        else if (option == 'i' && number_of(optarg) >= 0) consumed = lseek((int)number_of(optarg), 0, SEEK_CUR);
+        else dcs_grain_fail_misuse("`dcs_checkpoint --help` says how it is used");
     }
     if (optind != argc || consumed < 0)
         dcs_grain_fail_misuse("dcs_checkpoint: -o BYTES or -i FD must say how much input was consumed");
     if (!called_by_a_grain())
-        dcs_grain_fail_misuse("dcs_checkpoint: only the first process of a grain may call it itself, with "
-                              "DCS_GRAIN_DIR and DCS_GRAIN_SEQUENCE of its grain server");
+        dcs_grain_fail_misuse(
+            "dcs_checkpoint: only the first process of a grain may call it itself, with "
+            "DCS_GRAIN_DIR and DCS_GRAIN_SEQUENCE of its grain server");
     tell_usage(getppid());
     FILE *file = d_opencheck(message);
     copy_state(file);

@@ -44,8 +44,8 @@ Outcome end_holder(const locks::World &world, const Options &options, const lock
     const int in_file = slot < 0 ? 0 : slot % locks::slots_per_file;
     const auto file = locks::LockFile::look(slot < 0 ? place : locks::shard_place(place, slot / locks::slots_per_file));
     if (!file) return failed(name, file.status());
-    const locks::Owner owner = slot < 0 ? locks::read_record(*file, nullptr).owner
-                                        : locks::read_holder(*file, slot).owner;
+    const locks::Owner owner =
+        slot < 0 ? locks::read_record(*file, nullptr).owner : locks::read_holder(*file, slot).owner;
     const std::int64_t byte = slot < 0 ? locks::holder_byte : locks::slot_byte + in_file;
     const std::string who = "pid " + std::to_string(owner.process.pid) + " (" + owner.command + ")";
     const locks::KillReport report = locks::kill_believed(world, *file, byte, owner, options.grace);
@@ -81,7 +81,7 @@ Outcome send_head_home(const Options &options, const Seen &seen) {
     for (int signal : {SIGTERM, SIGCONT})
         if (const Status status = process->signal(signal); !status && status.code == Code::refused)
             return said(name, "not-permitted", exits::not_permitted,
-                    who + " belongs to another user; ask that user or root");
+                        who + " belongs to another user; ask that user or root");
     timespec now = {};
     ::clock_gettime(CLOCK_BOOTTIME, &now);
     if (!process->ended(std::int64_t{now.tv_sec} * second_ns + now.tv_nsec + options.grace.after_term))
@@ -112,11 +112,10 @@ int break_lock(const locks::World &world, const Options &options) {
         }
         if (!seen.counted && seen.atom.held && !options.slot) {
             if (seen.atom.shared || seen.atom.record.outcome != locks::Outcome::running)
-                return tell(options,
-                            failed(name, name +
-                                             ": its holder left no record, so it cannot be identified; "
-                                             "`fuser " +
-                                             seen.place.path + "` may show it"));
+                return tell(options, failed(name, name +
+                                                      ": its holder left no record, so it cannot be identified; "
+                                                      "`fuser " +
+                                                      seen.place.path + "` may show it"));
             return tell(options, end_holder(world, options, seen.place, -1));
         }
     }

@@ -80,8 +80,8 @@ void examine_file(const Seen &seen, Findings &found) {
                          seen.place.path + " is not a regular file, so the lock is refused; find out which program "
                                            "created it, and remove it"});
     else if (st.st_uid != ::geteuid() && st.st_uid != 0)
-        found.push_back({"owner", name,
-                         seen.place.path + " belongs to uid " + std::to_string(st.st_uid) + "; find out why"});
+        found.push_back(
+            {"owner", name, seen.place.path + " belongs to uid " + std::to_string(st.st_uid) + "; find out why"});
     if (S_ISREG(st.st_mode) && (st.st_mode & 0002) != 0)
         found.push_back(
             {"mode", name, "any user can lock it; chmod o-rwx " + seen.place.path + " unless that is intended"});

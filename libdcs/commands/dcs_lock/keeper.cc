@@ -18,7 +18,6 @@
 namespace dcs::lock_command {
 namespace {
 
-
 std::string command_of(pid_t pid) {
     const std::string path = "/proc/" + std::to_string(pid) + "/cmdline";
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -176,9 +175,8 @@ void let_go_of_the_script(int told, const std::vector<int> &kept) {
     ::close_range(from, ~0U, 0);
 }
 
-[[noreturn]] void be_keeper(const locks::World &world, const ProcessIdentity &script,
-                            const locks::KillGrace &grace, locks::AdaptiveLock &lock, locks::Slots &slots, int told,
-                            sigset_t &signals) {
+[[noreturn]] void be_keeper(const locks::World &world, const ProcessIdentity &script, const locks::KillGrace &grace,
+                            locks::AdaptiveLock &lock, locks::Slots &slots, int told, sigset_t &signals) {
     std::vector<int> kept = slots.lock_fds();
     kept.push_back(lock.fd());
     let_go_of_the_script(told, kept);
@@ -220,8 +218,7 @@ Status begin_keeping(const locks::World &world, const ProcessIdentity &script, c
     ::close(ends[1]);
     char ready = 0;
     ssize_t got = -1;
-    while (child > 0 && (got = ::read(ends[0], &ready, 1)) < 0 && errno == EINTR) {
-    }
+    while (child > 0 && (got = ::read(ends[0], &ready, 1)) < 0 && errno == EINTR) {}
     ::close(ends[0]);
     if (child < 0) return fail_errno(Code::io_error, "cannot start the keeper of the lock", error);
     lock.abandon();  // the keeper has it

@@ -104,13 +104,12 @@ std::string seen_json(const locks::World &world, const Seen &seen) {
     } else if (!seen.counted && record.outcome != locks::Outcome::none) {
         const bool crashed = record.outcome == locks::Outcome::running && !seen.atom.held;
         o.add_raw("last", JsonObject()
-                          .add("result", crashed ? "crashed" : locks::outcome_name(record.outcome))
-                          .add_raw("ended_s", json_seconds(record.ended.wall))
-                          .add("token", record.generation)
-                          .text());
+                              .add("result", crashed ? "crashed" : locks::outcome_name(record.outcome))
+                              .add_raw("ended_s", json_seconds(record.ended.wall))
+                              .add("token", record.generation)
+                              .text());
     }
-    if (!seen.counted)
-        o.add("grants", record.grants).add("expiries", record.expiries).add("crashes", record.crashes);
+    if (!seen.counted) o.add("grants", record.grants).add("expiries", record.expiries).add("crashes", record.crashes);
     std::vector<std::string> slots, waiting;
     for (const locks::SlotHolder &slot : seen.slots) slots.push_back(slot_json(world, slot));
     for (const locks::Waiter &waiter : seen.waiting) waiting.push_back(waiter_json(waiter));
@@ -133,8 +132,7 @@ int list_locks(const locks::World &world, const Options &options) {
     for (const Seen &seen : *all) print_seen(world, seen, out);
     if (out.empty())
         complain(options.has_atom() ? shown_name(options) + ": was never taken" : "no lock was ever taken");
-    else
-        print(row("NAME", "STATE", 0, "AGE", "UID", "WAITING", "COMMAND").replace(39, 3, "PID") + out);
+    else print(row("NAME", "STATE", 0, "AGE", "UID", "WAITING", "COMMAND").replace(39, 3, "PID") + out);
     return exits::ok;
 }
 

@@ -85,18 +85,14 @@ int advise(const locks::World &world, const Options &options) {
         const auto samples = locks::read_samples(*file);
         const auto denials = locks::read_denials(*file);
         const std::string name = shown_name(seen.place.atom);
-        if (options.json)
-            items.push_back(advice_json(name, locks::learn(samples, denials, bounds, 0, -1, -1)));
-        else
-            out += (out.empty() ? "" : "\n") + locks::advice(name, samples, denials, bounds, 0);
+        if (options.json) items.push_back(advice_json(name, locks::learn(samples, denials, bounds, 0, -1, -1)));
+        else out += (out.empty() ? "" : "\n") + locks::advice(name, samples, denials, bounds, 0);
     }
-    if (options.json)
-        print(JsonObject("dcs_lock.advise/1").add_raw("atoms", json_array(items)).text() + "\n");
+    if (options.json) print(JsonObject("dcs_lock.advise/1").add_raw("atoms", json_array(items)).text() + "\n");
     else if (out.empty())
         complain((options.has_atom() ? shown_name(options) + ": " : std::string()) +
                  "no run is recorded; run it with -i or -e");
-    else
-        print(out);
+    else print(out);
     return exits::ok;
 }
 

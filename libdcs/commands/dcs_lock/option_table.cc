@@ -13,8 +13,7 @@ constexpr unsigned everywhere = ~0U, run = bit(Verb::run), runs = run | bit(Verb
                            bit(Verb::log) | bit(Verb::advise),
                    takes = runs | bit(Verb::get), adaptive = run | bit(Verb::get);
 
-template <class T, class U>
-Status store(Result<T> value, U &where) {
+template <class T, class U> Status store(Result<T> value, U &where) {
     if (!value) return value.status();
     where = *value;
     return Status::ok();
@@ -75,18 +74,17 @@ Status set_grace(Options &o, const std::string &v) {
     return Status::ok();
 }
 
-template <bool Options::*Flag>
-Status raise(Options &o, const std::string &) {
+template <bool Options::*Flag> Status raise(Options &o, const std::string &) {
     o.*Flag = true;
     return Status::ok();
 }
 
-template <auto Field>
-Status set_number(Options &o, const std::string &v) {
+template <auto Field> Status set_number(Options &o, const std::string &v) {
     o.*Field = static_cast<int>(*number_of(v, 0, INT32_MAX));
     return Status::ok();
 }
 
+// clang-format off
 const std::vector<OptionKind> kinds = {
     {{"no-wait", 'n', nullptr, {}, "refuse at once when busy", "Waiting"}, takes,
      [](Options &o, const std::string &) {
@@ -154,6 +152,7 @@ const std::vector<OptionKind> kinds = {
          return Status::ok();
      }},
 };
+// clang-format on
 
 }  // namespace
 

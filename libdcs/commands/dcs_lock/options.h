@@ -39,16 +39,16 @@ struct Limit {
 struct Options {
     Verb verb = Verb::run;
     // what to lock
-    std::string name;                  // NAME; empty: none
-    std::optional<locks::Atom> atom;   // -a, get, put
+    std::string name;                 // NAME; empty: none
+    std::optional<locks::Atom> atom;  // -a, get, put
     int descriptor = -1;
-    std::vector<Limit> limits;         // -l
-    std::optional<int> at_most;        // -j
+    std::vector<Limit> limits;   // -l
+    std::optional<int> at_most;  // -j
     // how
     std::optional<std::int64_t> wait;  // -w, nanoseconds; -n is 0
     bool queue = false, shared = false;
     std::int64_t if_elapsed = 0, expire_after = locks::no_limit;
-    bool adaptive = false;             // -i or -e was given
+    bool adaptive = false;  // -i or -e was given
     bool if_elapsed_given = false;
     locks::Since since = locks::Since::end;
     std::optional<std::int64_t> expire_max;
@@ -66,8 +66,8 @@ struct Options {
     // options of single verbs
     bool head = false, ended_badly = false;
     std::optional<int> slot, last;
-    pid_t holder = 0;                  // get, put; 0: the caller's parent
-    std::vector<std::string> words;    // the command
+    pid_t holder = 0;                // get, put; 0: the caller's parent
+    std::vector<std::string> words;  // the command
 
     // Without -n and -w: a command waits as flock(1) does; with -i or -e a busy atom is refused at once.
     bool waits() const { return wait ? *wait > 0 : !adaptive; }

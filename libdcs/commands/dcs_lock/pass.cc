@@ -16,10 +16,8 @@ namespace dcs::lock_command {
 int begin_pass(const locks::World &world, const Options &options) {
     const std::string text = pass_text(world);
     if (options.words.empty()) {
-        if (options.json)
-            print(JsonObject("dcs_lock.pass/1").add("DCS_LOCK_NOW", text).text() + "\n");
-        else
-            print("DCS_LOCK_NOW=" + text + "; export DCS_LOCK_NOW\n");
+        if (options.json) print(JsonObject("dcs_lock.pass/1").add("DCS_LOCK_NOW", text).text() + "\n");
+        else print("DCS_LOCK_NOW=" + text + "; export DCS_LOCK_NOW\n");
         return exits::ok;
     }
     ::setenv("DCS_LOCK_NOW", text.c_str(), 1);

@@ -33,10 +33,8 @@ locks::Place place_in(const std::string &directory, const std::string &file) {
     locks::Place place;
     place.path = directory + "/" + file;
     place.directory = directory;
-    if (auto atom = locks::decoded_name(file.substr(0, file.rfind('.'))))
-        place.atom = *atom;
-    else if (auto whole = locks::LockFile::look(place))
-        place.atom = whole->atom();
+    if (auto atom = locks::decoded_name(file.substr(0, file.rfind('.')))) place.atom = *atom;
+    else if (auto whole = locks::LockFile::look(place)) place.atom = whole->atom();
     if (place.atom.operation.empty()) place.atom.operation = file;
     return place;
 }
@@ -55,18 +53,15 @@ Seen look_closely(const locks::World &world, locks::Place place, bool counted) {
     seen.waiting = locks::waiters(*file);
     if (seen.counted) {
         auto holders = locks::slot_holders(seen.place);
-        if (!holders)
-            seen.trouble = holders.status();
+        if (!holders) seen.trouble = holders.status();
         else
             for (locks::SlotHolder &holder : *holders)
                 if (holder.held) seen.slots.push_back(std::move(holder));
         return seen;
     }
     auto state = locks::look_at(world, seen.place);
-    if (state)
-        seen.atom = std::move(*state);
-    else
-        seen.trouble = state.status();
+    if (state) seen.atom = std::move(*state);
+    else seen.trouble = state.status();
     return seen;
 }
 

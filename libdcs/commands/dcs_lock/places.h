@@ -10,8 +10,8 @@ namespace dcs::lock_command {
 
 struct Seen {
     locks::Place place;
-    bool counted = false;   // counted slots, else an atom
-    Status trouble;         // why it could not be read
+    bool counted = false;  // counted slots, else an atom
+    Status trouble;        // why it could not be read
     locks::AtomState atom;
     std::vector<locks::SlotHolder> slots;  // held ones
     std::vector<locks::Waiter> waiting;

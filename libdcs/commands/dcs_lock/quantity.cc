@@ -93,8 +93,8 @@ Status grace_of(const std::string &text, std::int64_t (&after)[3]) {
 
 Result<int> whole_number_of(const std::string &option, const std::string &text, int least, int most) {
     if (const auto number = number_of(text, least, most)) return static_cast<int>(*number);
-    return bad(option, text, "not a valid number", "give a number from " + std::to_string(least) + " to " +
-               std::to_string(most));
+    return bad(option, text, "not a valid number",
+               "give a number from " + std::to_string(least) + " to " + std::to_string(most));
 }
 
 Result<int> count_of(const std::string &option, const std::string &text) {
@@ -126,8 +126,7 @@ Result<unsigned> mode_of(const std::string &text) {
         mode = mode * 8 + static_cast<unsigned>(c - '0');
     }
     if (!good || (mode != 0600 && mode != 0660 && mode != 0666))
-        return bad("--mode", text, "all users of a lock file write it and none executes it",
-                   "give 0600, 0660 or 0666");
+        return bad("--mode", text, "all users of a lock file write it and none executes it", "give 0600, 0660 or 0666");
     return mode;
 }
 

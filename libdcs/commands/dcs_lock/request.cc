@@ -71,8 +71,7 @@ Result<std::vector<locks::SlotWish>> slot_wishes(const Options &options) {
         if (!place) return place.status();
         place->adopt = true;
         for (const locks::SlotWish &other : wishes)
-            if (other.place.path == place->path)
-                return fail(Code::invalid, "-l " + limit.name + " is given twice");
+            if (other.place.path == place->path) return fail(Code::invalid, "-l " + limit.name + " is given twice");
         wishes.push_back({*place, limit.count});
     }
     if (planted("lock_command.first_limit_only") && !wishes.empty()) wishes.resize(1);

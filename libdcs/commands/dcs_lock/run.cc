@@ -119,10 +119,8 @@ void release(const locks::World &world, const Options &options, Holdings &held, 
     if (!held.slots.held()) return;
     if (!options.has_atom() || options.slots_only())
         log_slots(world, held, locks::outcome_name(end.outcome), &end, shown_name(options));
-    if (left)
-        held.slots.abandon();
-    else
-        held.slots.release();
+    if (left) held.slots.abandon();
+    else held.slots.release();
 }
 
 locks::Supervision supervision_of(const locks::World &world, const Options &options, Holdings &held) {

@@ -17,14 +17,14 @@ void complain(const std::string &line);  // "dcs_lock: LINE"
 
 // The result of a request.
 struct Outcome {
-    std::string name;           // of the lock, for people
-    std::string result;         // one word: done, failed, expired, busy, too-soon, error ...
+    std::string name;    // of the lock, for people
+    std::string result;  // one word: done, failed, expired, busy, too-soon, error ...
     int exit = 0;
-    bool ran = false;           // the command was started
-    std::string message;        // one line; may be empty
-    bool wrong_use = false;     // of result error: repeating the call cannot help
-    bool quiet = false;         // `message` is for -v and JSON only
-    locks::Owner holder;        // pid 0: not known
+    bool ran = false;        // the command was started
+    std::string message;     // one line; may be empty
+    bool wrong_use = false;  // of result error: repeating the call cannot help
+    bool quiet = false;      // `message` is for -v and JSON only
+    locks::Owner holder;     // pid 0: not known
     std::uint64_t token = 0;
     std::int64_t waited = -1, runtime = -1, cpu = -1, age = -1, elapsed = -1, again_in = -1;
     std::vector<int> slots;

@@ -67,8 +67,9 @@ Result<std::string> wanted_directory() {
     if (path.empty() && !variable("HOME").empty()) path = variable("HOME") + "/.local/state/dcs-lock";
     if (path.empty()) return fail(Code::not_found, "no directory for locks: set DCS_LOCK_DIR or HOME");
     if (path[0] != '/')
-        return fail(Code::invalid, "the lock directory " + path + " is not an absolute path, so each working "
-                                   "directory would have its own locks; set DCS_LOCK_DIR to an absolute path");
+        return fail(Code::invalid, "the lock directory " + path +
+                                       " is not an absolute path, so each working "
+                                       "directory would have its own locks; set DCS_LOCK_DIR to an absolute path");
     return path;
 }
 
@@ -81,8 +82,8 @@ std::string full_name(const Atom &atom) {
 
 Result<std::string> encoded_name(const Atom &atom) {
     if (atom.operation.empty()) return fail(Code::invalid, "the name of a lock is empty");
-    for (const auto &[part, what] : {std::pair{&atom.operation, "the operator"}, {&atom.operand, "the operand"},
-                                     {&atom.host, "the host"}})
+    for (const auto &[part, what] :
+         {std::pair{&atom.operation, "the operator"}, {&atom.operand, "the operand"}, {&atom.host, "the host"}})
         if (Status s = usable(*part, what); !s) return s;
     std::string text = full_name(atom);
     if (text.size() > encoded_max) text = text.substr(0, encoded_kept) + "~" + hash_of(text);

@@ -155,8 +155,7 @@ LockFile LockFile::around(int fd) {
 Status LockFile::make_whole() {
     DCS_REQUIRE(is_open() && (kind_ != FileKind::broken || !borrowed_), "a user's descriptor is never written");
     if (kind_ != FileKind::broken) return Status::ok();
-    if (write_header(fd(), kind_wanted_, atom_) != 0)
-        return file_error("cannot write lock file " + path_, errno);
+    if (write_header(fd(), kind_wanted_, atom_) != 0) return file_error("cannot write lock file " + path_, errno);
     kind_ = kind_wanted_;
     return Status::ok();
 }

@@ -83,7 +83,9 @@ public:
     static Result<Guard> take(const LockFile &file);
     Guard(Guard &&other) noexcept : file_(std::exchange(other.file_, nullptr)) {}
     Guard &operator=(Guard &&) = delete;
-    ~Guard() { if (file_ != nullptr) file_->unlock(guard_byte, 1); }
+    ~Guard() {
+        if (file_ != nullptr) file_->unlock(guard_byte, 1);
+    }
 
 private:
     explicit Guard(const LockFile *file) : file_(file) {}

@@ -71,8 +71,8 @@ bool parse(int fd, std::string_view text, Header &header) {
     text.remove_prefix(static_cast<std::size_t>(end - text.data()) + 1);
     header.name = length <= inline_max ? std::string(text.substr(0, std::min(length, text.size())))
                                        : text_at(fd, length, long_names_at);
-    return header.name.size() == length && header_of(header.kind, header.name).compare(header_bytes - text.size(),
-                                                                                     text.size(), text) == 0;
+    return header.name.size() == length &&
+           header_of(header.kind, header.name).compare(header_bytes - text.size(), text.size(), text) == 0;
 }
 
 FileKind recognise_header(int fd, const struct stat &st, std::string_view text, bool adopt, Header &header) {
@@ -118,12 +118,12 @@ Status judge(int fd, const Place &place, FileKind wanted, FileKind *kind) {
     Header header;
     *kind = recognise_header(fd, st, text, place.adopt, header);
     if (*kind == FileKind::foreign && place.named)
-        return fail(Code::invalid,
-                    place.path + " is not a lock file and has the name of one; move it away");
+        return fail(Code::invalid, place.path + " is not a lock file and has the name of one; move it away");
     if (*kind == FileKind::foreign || *kind == FileKind::broken) return Status::ok();
     if (*kind != wanted)
-        return fail(Code::invalid, place.path + (*kind == FileKind::slots ? " has counted slots (-j, -l)"
-                                                                          : " is an exclusive or adaptive lock") +
+        return fail(Code::invalid, place.path +
+                                       (*kind == FileKind::slots ? " has counted slots (-j, -l)"
+                                                                 : " is an exclusive or adaptive lock") +
                                        ", and cannot be used as the other kind; use another name");
     if (place.named && header.name != full_name(place.atom))
         return fail(Code::invalid, "lock file " + place.path + " belongs to the atom " + header.name +

@@ -14,7 +14,7 @@ namespace dcs::locks {
 namespace {
 
 constexpr std::size_t note_bytes = 64, notes_kept = 256;
-constexpr std::size_t places_max = 100'000;                         // more than there can be processes
+constexpr std::size_t places_max = 100'000;  // more than there can be processes
 constexpr std::int64_t tickets_max = last_byte - ticket_byte - 1;
 using Note = Block<note_bytes>;
 constexpr auto note_size = static_cast<ssize_t>(note_bytes);

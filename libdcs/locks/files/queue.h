@@ -41,7 +41,7 @@ struct Waiter {
     ProcessIdentity process;  // pid 0: not known: its note was overwritten, or only a child of it is alive
     std::int64_t since_wall = 0;
     bool shared = false;
-    char state = '?';         // of proc(5): 'T' is stopped, and blocks all waiters behind it
+    char state = '?';  // of proc(5): 'T' is stopped, and blocks all waiters behind it
 };
 // In the order of the queue.
 std::vector<Waiter> waiters(const LockFile &file);

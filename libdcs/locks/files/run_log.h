@@ -10,8 +10,8 @@
 namespace dcs::locks {
 
 struct LogLine {
-    std::int64_t wall = 0;      // nanoseconds since 1970
-    std::string name;           // encoded_name of the atom, or of the slots
+    std::int64_t wall = 0;  // nanoseconds since 1970
+    std::string name;       // encoded_name of the atom, or of the slots
     // one word: taken, done, failed, expired, crashed, lost, busy, too-soon, kill, clock, spam ...
     std::string event;
     pid_t pid = 0;
@@ -19,7 +19,7 @@ struct LogLine {
     std::uint64_t generation = 0;
     std::int64_t runtime = -1, cpu = -1, io = -1, waited = -1;  // -1: does not apply
     std::int64_t limit = -1;
-    std::string text;           // for people; control bytes are escaped
+    std::string text;  // for people; control bytes are escaped
 };
 
 // "2026-11-21T22:10:03.123456789Z host,edit,%2Fetc%2Fmotd expired pid=12 uid=0 gen=7 run=12.5 cpu=0.1 io=4096 wait=0

@@ -11,7 +11,7 @@ namespace dcs::locks {
 
 constexpr std::size_t samples_kept = 128, refusals_kept = 64;
 
-struct Sample {  // one run
+struct Sample {                     // one run
     std::int64_t wall = 0;          // its start
     std::int64_t runtime = 0;       // by the monotonic clock; of a crashed run: until it was noticed, so only a bound
     std::int64_t cpu = 0;           // of its whole tree, nanoseconds
@@ -19,7 +19,7 @@ struct Sample {  // one run
     std::int64_t waited = 0;        // from the request to the grant
     std::int64_t limit = no_limit;  // expireafter in force
     Outcome outcome = Outcome::none;
-    bool progressing = false;       // for an expired one: it used CPU or I/O in the last third of its life
+    bool progressing = false;  // for an expired one: it used CPU or I/O in the last third of its life
 };
 
 struct Denial {  // one refusal

@@ -17,11 +17,11 @@ constexpr int slots_max = 65'536;
 
 struct SlotHolder {
     int number = 0;
-    bool held = false;    // false: the owner is the last holder
-    bool left = false;    // the owner released it; if it is still held, then by a process that inherited the descriptor
+    bool held = false;  // false: the owner is the last holder
+    bool left = false;  // the owner released it; if it is still held, then by a process that inherited the descriptor
     Owner owner;
     std::int64_t since_wall = 0, since_mono = 0;
-    std::string note;     // of the holder, at most 64 bytes
+    std::string note;  // of the holder, at most 64 bytes
 };
 
 Place shard_place(const Place &head, int shard);

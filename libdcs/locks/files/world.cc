@@ -38,9 +38,7 @@ public:
         utsname names = {};
         if (::uname(&names) == 0) host = names.nodename;
     }
-    Moment now() const override {
-        return {reading(CLOCK_REALTIME), reading(CLOCK_MONOTONIC), boot_clock().ns};
-    }
+    Moment now() const override { return {reading(CLOCK_REALTIME), reading(CLOCK_MONOTONIC), boot_clock().ns}; }
 };
 
 }  // namespace

@@ -84,8 +84,7 @@ private:
     void note_answers() {
         for (const Bench::Sent &s : b_.sent)
             if (const auto *has = std::get_if<wire::BackupHas>(&s.message))
-                if (has->ack.verdict == wire::Verdict::taken)
-                    promised_.last[s.conn == 1 ? "h1" : "h2"] = has->number;
+                if (has->ack.verdict == wire::Verdict::taken) promised_.last[s.conn == 1 ? "h1" : "h2"] = has->number;
         b_.sent.clear();
     }
     void recover(const test::SimDisk &state) {
@@ -97,8 +96,9 @@ private:
     }
     void look() {
         for (const auto model : {test::CrashModel::weak, test::CrashModel::journal})
-            b_.disk.each_crash(model, 12, random_.next(), [](std::uint64_t) { return true; },
-                               [&](test::SimDisk &state) { recover(state); });
+            b_.disk.each_crash(
+                model, 12, random_.next(), [](std::uint64_t) { return true; },
+                [&](test::SimDisk &state) { recover(state); });
     }
 
     Bench b_{1u << 20, 4096};

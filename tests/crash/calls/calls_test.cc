@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -32,12 +31,16 @@ constexpr long calls_max = 1 << 16;
 constexpr unsigned hang_after_s = 30;  // a run takes milliseconds
 constexpr int ended_well = 0, ended_in_doubt = 1, open_refused = 3;
 
+// clang-format off
 struct Kind { const char *name; faulty_fault fault; int error; };
 constexpr Kind all_kinds[] = {
     {"EIO", faulty_error, EIO},       {"EIO though done", faulty_error_done, EIO},
     {"ENOSPC", faulty_error, ENOSPC}, {"EDQUOT", faulty_error, EDQUOT},
     {"EMFILE", faulty_error, EMFILE}, {"EINTR", faulty_error, EINTR},
     {"half", faulty_short, 0},        {"kill", faulty_kill, 0}};
+// Where a run begins: an empty directory, or what a kill -9 at a call of a first process left.
+struct Beginning { long killed_at = 0; };
+// clang-format on
 
 bool everything() { return std::getenv("DCS_CRASH_STATES") != nullptr; }
 
@@ -202,9 +205,6 @@ private:
     faulty_stop_function *stop_ = nullptr;
 };
 
-// Where a run begins: an empty directory, or what a kill -9 at a call of a first process left.
-struct Beginning { long killed_at = 0; };
-
 class Runs {
 public:
     Runs(const Workload &workload, StoreOptions options, Tally &tally, std::uint64_t seed)
@@ -240,8 +240,8 @@ public:
             wrong = "went on after a failed sync";
         else if (told.recovered != 0 && (told.recovered - 1 < low_ || told.recovered - 1 > high_))
             wrong = "came to turn " + std::to_string(told.recovered - 1);
-        if (wrong.empty()) wrong = bench_.verdict(told.recovered ? told.acknowledged : low_,
-                                                  told.recovered ? told.started : high_);
+        if (wrong.empty())
+            wrong = bench_.verdict(told.recovered ? told.acknowledged : low_, told.recovered ? told.started : high_);
         if (!wrong.empty() && tally_.bad++ == 0)
             tally_.first_bad = workload_.name + ", begun after a kill at call " + std::to_string(beginning.killed_at) +
                                " (0: none), call " + std::to_string(at) + ", " + kind.name +
@@ -256,8 +256,7 @@ public:
             for (const bool from_then_on : {false, true}) {
                 std::vector<Kind> kinds;
                 for (const Kind &kind : all_kinds)
-                    if (applies(kind, call_[i]) && !(from_then_on && kind.fault == faulty_kill))
-                        kinds.push_back(kind);
+                    if (applies(kind, call_[i]) && !(from_then_on && kind.fault == faulty_kill)) kinds.push_back(kind);
                 while (!everything() && kinds.size() > of_each)
                     kinds.erase(kinds.begin() + static_cast<std::ptrdiff_t>(random_.below(kinds.size())));
                 for (const Kind &kind : kinds) one(beginning, static_cast<long>(i) + 1, kind, from_then_on, until);
@@ -303,10 +302,11 @@ std::uint64_t seed() {
 
 void print(const char *what, const Tally &t) {
     const auto n = [](std::uint64_t v) { return static_cast<unsigned long long>(v); };
-    std::printf("%s (seed %llu): %llu runs, %llu with a fault; commits: %llu done, %llu nothing; %llu runs ended in "
-                "doubt, %llu opens refused, %llu killed; %llu bad\n",
-                what, n(seed()), n(t.runs), n(t.hit), n(t.done), n(t.nothing), n(t.in_doubt), n(t.refused_opens),
-                n(t.killed), n(t.bad));
+    std::printf(
+        "%s (seed %llu): %llu runs, %llu with a fault; commits: %llu done, %llu nothing; %llu runs ended in "
+        "doubt, %llu opens refused, %llu killed; %llu bad\n",
+        what, n(seed()), n(t.runs), n(t.hit), n(t.done), n(t.nothing), n(t.in_doubt), n(t.refused_opens), n(t.killed),
+        n(t.bad));
 }
 
 }  // namespace

@@ -11,16 +11,16 @@ enum faulty_fault {
 };
 
 struct faulty_plan {
-    long at;           /* the number of the call, from 1; 0: none */
-    int from_then_on;  /* not only that one; EINTR then lets each fourth call pass, as retries may be endless */
+    long at;          /* the number of the call, from 1; 0: none */
+    int from_then_on; /* not only that one; EINTR then lets each fourth call pass, as retries may be endless */
     enum faulty_fault fault;
     int error;
 };
 
 struct faulty_notes {
     long calls, hits;
-    long size;         /* of `kinds`, set by the caller */
-    char *kinds;       /* [calls]: faulty_kind of each, as far as there is room; may be null */
+    long size;   /* of `kinds`, set by the caller */
+    char *kinds; /* [calls]: faulty_kind of each, as far as there is room; may be null */
 };
 
 /* Calls on files below `directory` (an absolute path) are counted from now on, and fail as planned. What

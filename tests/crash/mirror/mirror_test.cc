@@ -13,7 +13,8 @@ namespace {
 class Enumerator {
 public:
     Enumerator(std::uint64_t seed, std::uint32_t plant, std::size_t states_a_point)
-        : random_(seed), states_a_point_(states_a_point),
+        : random_(seed),
+          states_a_point_(states_a_point),
           b_(seed % 2 == 0 ? turn::MirrorMode::sync : turn::MirrorMode::lagging) {
         b_.plant = plant;
         b_.window_bytes = 1500;
@@ -102,8 +103,9 @@ private:
     void look() {
         if (!bad.empty()) return;
         for (const auto model : {test::CrashModel::weak, test::CrashModel::journal})
-            b_.copy_disk.each_crash(model, states_a_point_, random_.next(), [](std::uint64_t) { return true; },
-                                    [&](test::SimDisk &state) { recover(state); });
+            b_.copy_disk.each_crash(
+                model, states_a_point_, random_.next(), [](std::uint64_t) { return true; },
+                [&](test::SimDisk &state) { recover(state); });
         recover(b_.copy_disk);  // killed, the machine stayed up
     }
 

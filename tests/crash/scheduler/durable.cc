@@ -44,9 +44,7 @@ core::State canonical(const core::State &state) {
         host.configured = false;
         core::apply(out, core::SetHost{static_cast<core::HostId>(out.hosts.size()), host}, undo);
     }
-    const auto renamed = [&](core::HostId id) {
-        return id == core::no_host ? id : out.host_id(state.host_name(id));
-    };
+    const auto renamed = [&](core::HostId id) { return id == core::no_host ? id : out.host_id(state.host_name(id)); };
     for (const auto &[key, session] : state.sessions) {
         core::apply(out, core::SetSession{key, session.info}, undo);
         for (const auto &[number, grain] : session.grains) {

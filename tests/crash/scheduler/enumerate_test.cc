@@ -41,16 +41,30 @@ struct Total {
 // Every one of them must have happened, unless a single workload was asked for.
 void show_and_check(const Total &total, double seconds) {
     const Counts &c = total.counts;
-    std::vector<std::pair<std::string, std::uint64_t>> all = {
-        {"distinct states", total.states}, {"of them nested", total.nested}, {"points", total.points},
-        {"points exhausted", total.all_of}, {"recoveries of two turns and more", total.replayed},
-        {"worlds that went on", total.went_on}, {"workloads", total.workloads}, {"turns", c.turns},
-        {"flushes", c.flushes}, {"logs renewed", c.compactions}, {"own trees", c.own_trees},
-        {"sessions removed", c.removed}, {"big nodes", c.big_nodes},
-        {"inputs during a commit", c.in_flight}, {"turns refused", c.refused}, {"turns in doubt", c.doubts},
-        {"restarts", c.restarts}, {"launches", c.launches}, {"results handed out", c.results},
-        {"grains killed", c.kills}, {"grains packed", c.packed}, {"results together", c.batches},
-        {"commits with the reserve", c.with_reserve}, {"reports handed over", c.handed_over}};
+    std::vector<std::pair<std::string, std::uint64_t>> all = {{"distinct states", total.states},
+                                                              {"of them nested", total.nested},
+                                                              {"points", total.points},
+                                                              {"points exhausted", total.all_of},
+                                                              {"recoveries of two turns and more", total.replayed},
+                                                              {"worlds that went on", total.went_on},
+                                                              {"workloads", total.workloads},
+                                                              {"turns", c.turns},
+                                                              {"flushes", c.flushes},
+                                                              {"logs renewed", c.compactions},
+                                                              {"own trees", c.own_trees},
+                                                              {"sessions removed", c.removed},
+                                                              {"big nodes", c.big_nodes},
+                                                              {"inputs during a commit", c.in_flight},
+                                                              {"turns refused", c.refused},
+                                                              {"turns in doubt", c.doubts},
+                                                              {"restarts", c.restarts},
+                                                              {"launches", c.launches},
+                                                              {"results handed out", c.results},
+                                                              {"grains killed", c.kills},
+                                                              {"grains packed", c.packed},
+                                                              {"results together", c.batches},
+                                                              {"commits with the reserve", c.with_reserve},
+                                                              {"reports handed over", c.handed_over}};
     for (const store::TreeTemplate &tree : record::forest()) {
         // That one changes before a scheduler serves, and when a copy is promoted: crash/mirror.
         if (tree.name == store::identity_tree().name) continue;

@@ -83,8 +83,7 @@ std::string Enumerator::recover(SimDisk &state, const Moment &moment, int depth,
     const std::uint64_t turn = store.turn();
     if (turn != moment.low->turn && turn != moment.high->turn) return "recovery came to turn " + std::to_string(turn);
     found = turn == moment.low->turn ? moment.low : moment.high;
-    if (durable_text(rebuilt->state) != found->text)
-        return "the state is not that of turn " + std::to_string(turn);
+    if (durable_text(rebuilt->state) != found->text) return "the state is not that of turn " + std::to_string(turn);
     if (std::string what = compare_bytes(store, rebuilt->state, *found); !what.empty()) return what;
     if (std::string what = compare_trees(state.files("sessions"), rebuilt->state); !what.empty()) return what;
     if (std::string what = compare_logs(store, rebuilt->state); !what.empty()) return what;

@@ -13,15 +13,15 @@ namespace dcs::test {
 
 struct Effort {
     std::size_t weak = 5, journal = 3;  // states per point and model; all, where there are no more
-    std::size_t nested = 3;          // the same for crashes of a recovery, and of a world that goes on
-    unsigned nested_one_in = 4;      // how many of their points are looked at
-    unsigned kill_one_in = 4;        // at how many points the process is killed alone
-    unsigned deep_one_in = 100;      // how many recoveries are crashed in their turn
-    unsigned go_on_one_in = 100;     // how many recovered worlds go on
-    int steps_before = 40;           // without crashes, so that there is something to lose
+    std::size_t nested = 3;             // the same for crashes of a recovery, and of a world that goes on
+    unsigned nested_one_in = 4;         // how many of their points are looked at
+    unsigned kill_one_in = 4;           // at how many points the process is killed alone
+    unsigned deep_one_in = 100;         // how many recoveries are crashed in their turn
+    unsigned go_on_one_in = 100;        // how many recovered worlds go on
+    int steps_before = 40;              // without crashes, so that there is something to lose
     int steps = 50;
     std::uint64_t max_states = ~0ull;
-    bool root_files = false;         // each turn in a file of its own, as large ones are, none in the journal
+    bool root_files = false;  // each turn in a file of its own, as large ones are, none in the journal
 };
 
 class Enumerator {
@@ -30,11 +30,11 @@ public:
     Enumerator(std::uint64_t seed, Effort effort, std::uint64_t plant = store::plant_none);
     void run();
 
-    std::uint64_t states = 0;      // distinct ones, recovered and compared
-    std::uint64_t nested = 0;      // of those: crashes of a recovery or of what followed it
+    std::uint64_t states = 0;  // distinct ones, recovered and compared
+    std::uint64_t nested = 0;  // of those: crashes of a recovery or of what followed it
     std::uint64_t generated = 0, points = 0, all_of = 0;
-    std::uint64_t replayed = 0;    // recoveries that had two or more turns to apply
-    std::uint64_t went_on = 0;     // worlds
+    std::uint64_t replayed = 0;  // recoveries that had two or more turns to apply
+    std::uint64_t went_on = 0;   // worlds
     Counts counts;
     std::uint64_t bad = 0;
     std::string first_bad;

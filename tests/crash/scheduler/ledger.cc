@@ -16,8 +16,7 @@ template <class Call> SessionKey named(const Call &call, const std::string &call
 
 // The session that a call may open, close or remove; the pointer lives as long as the map's node.
 Ledger::Session *Ledger::changed_by(const Call &call) {
-    if (const auto *open = std::get_if<wire::OpenSession>(&call.message))
-        return &sessions_[{call.user, open->number}];
+    if (const auto *open = std::get_if<wire::OpenSession>(&call.message)) return &sessions_[{call.user, open->number}];
     if (const auto *close = std::get_if<wire::CloseSession>(&call.message))
         return &sessions_[named(*close, call.user, close->number)];
     if (const auto *clean = std::get_if<wire::CleanSession>(&call.message))
@@ -74,8 +73,8 @@ void Ledger::settle(const Call &call, std::uint64_t request) {
     if (--calls_[request].times == 0) calls_.erase(request);
 }
 
-std::string Ledger::said(ConnId conn, std::uint64_t request, const wire::AnyMessage &message,
-                         const core::State &state, const Snapshot &durable) {
+std::string Ledger::said(ConnId conn, std::uint64_t request, const wire::AnyMessage &message, const core::State &state,
+                         const Snapshot &durable) {
     if (const auto *launch = std::get_if<wire::Launch>(&message)) return launched(*launch, durable);
     if (const auto *ack = std::get_if<wire::ReportAck>(&message)) {
         acknowledged(conn, *ack);
@@ -165,8 +164,8 @@ std::string Ledger::result(const Call &call, std::uint64_t request, const wire::
     session.grains[reply.grain].shown_as = reply.sent - 1;
     // A replay acknowledges nothing; one that is just being reopened may have been one. Nor does a call that waited
     // already when the program took back what it had acknowledged.
-    const bool active = there->info.status == core::SessionStatus::active && session.changing == 0 &&
-                        request > session.reset_by;
+    const bool active =
+        there->info.status == core::SessionStatus::active && session.changing == 0 && request > session.reset_by;
     if (active) session.sent = std::max(session.sent, wait.next);
     const auto known = durable.grains.find(key);
     const std::string name = "the result of grain " + to_text(key);
@@ -230,8 +229,7 @@ std::string Ledger::broken_by_grain(const GrainKey &key, const Grain &promised, 
     return {};
 }
 
-std::string Ledger::broken_by_session(const SessionKey &key, const Session &promised,
-                                      const core::Session *session) {
+std::string Ledger::broken_by_session(const SessionKey &key, const Session &promised, const core::Session *session) {
     const std::string name = "session " + to_text(key) + ": ";
     if (promised.changing == 0) {
         const bool gone = promised.fact == Fact::unknown || promised.fact == Fact::removed;

@@ -15,8 +15,8 @@ public:
     // A frame was sent to the scheduler. `who`: the login name, or the name of the host.
     void asked(ConnId conn, const std::string &who, std::uint64_t request, const wire::AnyMessage &message);
     // The scheduler sent a frame; `state`: what it knows then. Returns what is wrong with it, or "".
-    std::string said(ConnId conn, std::uint64_t request, const wire::AnyMessage &message,
-                     const core::State &state, const Snapshot &durable);
+    std::string said(ConnId conn, std::uint64_t request, const wire::AnyMessage &message, const core::State &state,
+                     const Snapshot &durable);
     // A recovered State keeps every promise: "", or the first that it breaks.
     std::string broken_by(const core::State &state) const;
     // The scheduler was lost and started again with `state`: calls under way are under way no more.
@@ -38,7 +38,7 @@ private:
         TokenHash holder{};
         std::uint64_t seniority = 0;
         std::int32_t sent = 0;
-        std::uint64_t reset_by = 0;  // the request that took back what was acknowledged; ids ascend
+        std::uint64_t reset_by = 0;      // the request that took back what was acknowledged; ids ascend
         int changing = 0, cleaning = 0;  // calls under way
         std::map<GrainNumber, Grain> grains;
     };
@@ -59,13 +59,12 @@ private:
                         const core::State &state, const Snapshot &durable);
     std::string launched(const wire::Launch &launch, const Snapshot &durable);
     void acknowledged(ConnId conn, const wire::ReportAck &ack);
-    static std::string broken_by_session(const SessionKey &key, const Session &promised,
-                                         const core::Session *session);
+    static std::string broken_by_session(const SessionKey &key, const Session &promised, const core::Session *session);
     static std::string broken_by_grain(const GrainKey &key, const Grain &promised, const core::Session &session);
 
     std::map<SessionKey, Session> sessions_;
     std::set<TokenHash> tokens_;
-    std::set<TokenHash> codes_;         // for hosts: given out, and nobody asked for them to be taken back
+    std::set<TokenHash> codes_;  // for hosts: given out, and nobody asked for them to be taken back
     std::set<std::string> revoke_asked_, gone_codes_;  // by id: to be taken back; taken back
     std::map<std::uint64_t, Call> calls_;
     std::map<ConnId, std::string> who_;

@@ -32,8 +32,8 @@ void Workload::act() {
 // The same number is mostly the same grain, so that submissions are repeated by themselves.
 wire::GrainSpec Workload::spec(const Control &control, std::int32_t session, GrainNumber number) {
     wire::GrainSpec spec;
-    const std::string tag = control.user + std::to_string(session) + "." + std::to_string(number) +
-                            (random_.chance(10) ? "other " : " ");
+    const std::string tag =
+        control.user + std::to_string(session) + "." + std::to_string(number) + (random_.chance(10) ? "other " : " ");
     spec.argv = {"/bin/grain", tag};
     spec.demands.attempts = 1 + number % 3;
     spec.demands.urgent = number % 4 == 1;
@@ -57,8 +57,7 @@ void Workload::wait(Control &control, std::int32_t session) {
 
 // One grain, or those that follow it as well.
 void Workload::submit(Control &control, std::int32_t session, GrainNumber first) {
-    if (random_.chance(50))
-        return w_.call(control, wire::Gexec{session, first, spec(control, session, first)});
+    if (random_.chance(50)) return w_.call(control, wire::Gexec{session, first, spec(control, session, first)});
     wire::GexecMany batch{session, {}};
     const GrainNumber end = std::min(grains_per_session, first + 1 + static_cast<GrainNumber>(random_.below(4)));
     for (GrainNumber g = first; g < end; ++g) batch.orders.push_back({g, spec(control, session, g)});
@@ -198,18 +197,14 @@ void Workload::server_acts() {
 void Workload::time_passes() {
     Instant &clock = w_.people.clock;
     const Instant next = w_.turn_->next_wakeup();
-    if (random_.chance(40) && next != Instant::never() && !w_.turn_->committing())
-        clock = std::max(clock, next);
-    else
-        clock = clock + milliseconds(static_cast<std::int64_t>(random_.below(1500)));
+    if (random_.chance(40) && next != Instant::never() && !w_.turn_->committing()) clock = std::max(clock, next);
+    else clock = clock + milliseconds(static_cast<std::int64_t>(random_.below(1500)));
 }
 
 void Workload::change_host_table() {
     auto &unlisted = w_.people.unlisted;
-    if (!unlisted.empty() && random_.chance(70))
-        unlisted.clear();
-    else
-        unlisted.insert(w_.people.servers[random_.below(3)].name);
+    if (!unlisted.empty() && random_.chance(70)) unlisted.clear();
+    else unlisted.insert(w_.people.servers[random_.below(3)].name);
     w_.turn_->take_host_table(w_.host_table());
 }
 

@@ -34,7 +34,9 @@ World::World(store::StoreOptions with, std::uint64_t seed) : disk(block), option
     auto empty = std::make_shared<Snapshot>();
     empty->text = durable_text(core::State());
     low = high = empty;
-    people.controls = {{"ann", "prog", 0, {}, {}}, {"ann", "other", 0, {}, {}}, {"bob", "prog", 0, {}, {}},
+    people.controls = {{"ann", "prog", 0, {}, {}},
+                       {"ann", "other", 0, {}, {}},
+                       {"bob", "prog", 0, {}, {}},
                        {"root", "ops", 0, {}, {}}};
     for (const char *name : {"h1", "h2", "h3"}) {
         Server server;
@@ -64,8 +66,7 @@ Token World::fresh_token() {
 
 void World::send(ConnId conn, const wire::AnyMessage &message, core::RequestId request) {
     const auto id = static_cast<std::uint64_t>(request);
-    if (std::string what = people.ledger.said(conn, id, message, turn_->state(), *low); !what.empty())
-        complain(what);
+    if (std::string what = people.ledger.said(conn, id, message, turn_->state(), *low); !what.empty()) complain(what);
     counts.results += std::holds_alternative<wire::GrainResult>(message);
     if (const auto *many = std::get_if<wire::GrainResults>(&message)) {
         counts.results += many->results.size();
@@ -209,23 +210,21 @@ void World::count(const std::vector<store::TreeUpdate> &updates) {
     for (const store::TreeUpdate &update : updates) {
         ++counts.trees[update.tree];
         counts.removed += update.remove;
-        for (const store::NodeUpdate &node : update.nodes)
-            counts.big_nodes += node.bytes.size() > options.inline_limit;
+        for (const store::NodeUpdate &node : update.nodes) counts.big_nodes += node.bytes.size() > options.inline_limit;
     }
     for (const auto &[key, length] : high->log_length) {
         const auto old = low->log_length.find(key);
         const bool same = old != low->log_length.end() && low->seniority.at(key) == high->seniority.at(key);
         counts.compactions += same && length < old->second;
     }
-    for (const store::TreeUpdate &update : updates)
-        counts.packed += update.remove && update.tree == record::grain_tree;
+    for (const store::TreeUpdate &update : updates) counts.packed += update.remove && update.tree == record::grain_tree;
     const core::State &state = turn_->state();
     for (const auto &[key, known] : high->grains)
         counts.own_trees += state.grain(key)->own_tree && low->grains.count(key) == 0;
     for (const auto &[key, known] : low->grains) {
         const core::Grain *grain = state.grain(key);
-        counts.kills += grain && grain->status() == core::GrainStatus::killed &&
-                        known.status != core::GrainStatus::killed;
+        counts.kills +=
+            grain && grain->status() == core::GrainStatus::killed && known.status != core::GrainStatus::killed;
     }
 }
 

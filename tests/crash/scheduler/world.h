@@ -25,8 +25,8 @@ struct Control {
 struct Server {
     struct Held {
         Incarnation incarnation = 0;
-        std::uint32_t sequence = 0;        // last increment that was acknowledged
-        std::uint64_t position = 0, end = 0;  // in the original input
+        std::uint32_t sequence = 0;               // last increment that was acknowledged
+        std::uint64_t position = 0, end = 0;      // in the original input
         std::optional<wire::GrainReport> report;  // not acknowledged yet
     };
     std::string name;
@@ -56,9 +56,9 @@ struct Inhabitants {
 
 // What happened, to know that the workload is worth something.
 struct Counts {
-    std::uint64_t turns = 0, flushes = 0, compactions = 0, own_trees = 0, removed = 0, big_nodes = 0,
-                  in_flight = 0, refused = 0, doubts = 0, restarts = 0, results = 0, kills = 0, launches = 0,
-                  packed = 0, with_reserve = 0, batches = 0, handed_over = 0;
+    std::uint64_t turns = 0, flushes = 0, compactions = 0, own_trees = 0, removed = 0, big_nodes = 0, in_flight = 0,
+                  refused = 0, doubts = 0, restarts = 0, results = 0, kills = 0, launches = 0, packed = 0,
+                  with_reserve = 0, batches = 0, handed_over = 0;
     std::map<std::string, std::uint64_t> trees;  // updates by template
     void add(const Counts &other);
 };
@@ -147,8 +147,8 @@ private:
     std::deque<Sent> sent_;
     bool died_ = false;
     bool trouble_lasts_ = false;  // the disk is still full for the commit that follows a refused one
-    bool quiet_ = false;      // nothing happens by chance
-    bool forgetful_ = false;  // h3 goes on forgetting
+    bool quiet_ = false;          // nothing happens by chance
+    bool forgetful_ = false;      // h3 goes on forgetting
 };
 
 // What the inhabitants want next: one action drawn from all that the system offers.

@@ -97,8 +97,8 @@ void examine(const Patient &patient, const std::string &path, std::size_t offset
     ++verdict.tried;
     const auto wrong = [&](const std::string &what) {
         if (verdict.wrong++ == 0)
-            verdict.first_wrong = path + ", " + std::to_string(length) + " bytes at " + std::to_string(offset) +
-                                  ": " + what;
+            verdict.first_wrong =
+                path + ", " + std::to_string(length) + " bytes at " + std::to_string(offset) + ": " + what;
     };
     const std::set<std::string> lost = trees_lost(patient.disk, disk);
     RecoveryReport report;

@@ -25,7 +25,7 @@ struct Verdict {
 struct Patient {
     SimDisk disk;
     store::StoreOptions options;
-    Files trees;          // after the last turn
+    Files trees;  // after the last turn
     std::uint64_t turn = 0;
     std::set<std::string> set_aside;  // long ago
 };

@@ -137,14 +137,20 @@ Verdict every_block(std::uint64_t plant) {
         if (plant != plant_none && !own) continue;
         for (std::size_t at = 0; at < bytes.size(); at += block) {
             if (plant != plant_none && verdict.wrong > 0) return verdict;
-            examine(patient, path, at, block, [](char) { return '\0'; }, verdict);
-            if (own) examine(patient, path, at, block, [](char) { return '\xff'; }, verdict);
-            if (own) examine(patient, path, at, block, [](char c) { return static_cast<char>(~c); }, verdict);
+            examine(
+                patient, path, at, block, [](char) { return '\0'; }, verdict);
+            if (own)
+                examine(
+                    patient, path, at, block, [](char) { return '\xff'; }, verdict);
+            if (own)
+                examine(
+                    patient, path, at, block, [](char c) { return static_cast<char>(~c); }, verdict);
             const std::size_t length = std::min(block, bytes.size() - at);
             for (int n = 0; n < (own ? 4 : 1); ++n) {
                 const char bit = static_cast<char>(1 << random.below(8));
-                examine(patient, path, at + random.below(length), 1, [=](char c) { return static_cast<char>(c ^ bit); },
-                        verdict);
+                examine(
+                    patient, path, at + random.below(length), 1, [=](char c) { return static_cast<char>(c ^ bit); },
+                    verdict);
             }
         }
     }
@@ -153,7 +159,8 @@ Verdict every_block(std::uint64_t plant) {
         const std::size_t size = patient.disk.files().at(path).size();
         for (std::size_t at = 0; at < size; ++at)
             if (at % block < 42)
-                examine(patient, path, at, 1, [](char c) { return static_cast<char>(c ^ 1); }, verdict);
+                examine(
+                    patient, path, at, 1, [](char c) { return static_cast<char>(c ^ 1); }, verdict);
     }
     return verdict;
 }
@@ -161,8 +168,8 @@ Verdict every_block(std::uint64_t plant) {
 void print(const char *what, const Verdict &v) {
     const auto n = [](std::uint64_t x) { return static_cast<unsigned long long>(x); };
     std::printf("%s: %llu tried, %llu harmless, %llu repaired, %llu cost a tree, %llu refused, %llu wrong%s%s\n", what,
-                n(v.tried), n(v.harmless), n(v.repaired), n(v.set_aside), n(v.refused), n(v.wrong),
-                v.wrong ? ": " : "", v.first_wrong.c_str());
+                n(v.tried), n(v.harmless), n(v.repaired), n(v.set_aside), n(v.refused), n(v.wrong), v.wrong ? ": " : "",
+                v.first_wrong.c_str());
 }
 
 }  // namespace
@@ -178,9 +185,9 @@ TEST_CASE("any block of the state directory may be damaged") {
 }
 
 TEST_CASE("planted bugs of the damage checks are caught") {
-    for (const auto &[plant, name] :
-         {std::pair{plant_skip_root_checksum, "skip_root_checksum"}, {plant_skip_stamp_checksum, "skip_stamp_checksum"},
-          {plant_heads_in_one_block, "heads_in_one_block"}}) {
+    for (const auto &[plant, name] : {std::pair{plant_skip_root_checksum, "skip_root_checksum"},
+                                      {plant_skip_stamp_checksum, "skip_stamp_checksum"},
+                                      {plant_heads_in_one_block, "heads_in_one_block"}}) {
         const Verdict verdict = every_block(plant);
         print(name, verdict);
         CHECK(verdict.wrong > 0);

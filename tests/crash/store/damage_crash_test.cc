@@ -80,8 +80,8 @@ TEST_CASE("the recovery of a damaged disk may be crashed") {
 }
 
 TEST_CASE("planted bugs of the markers are caught") {
-    for (const auto &[plant, name] : {std::pair{plant_no_sync_marker, "no_sync_marker"},
-                                      {plant_trust_visible_marker, "trust_visible_marker"}}) {
+    for (const auto &[plant, name] :
+         {std::pair{plant_no_sync_marker, "no_sync_marker"}, {plant_trust_visible_marker, "trust_visible_marker"}}) {
         Tally tally;
         for (unsigned variant = 0; variant < 12 && tally.bad == 0; ++variant)
             damage_and_crash(written_workload(), variant, plant, tally);

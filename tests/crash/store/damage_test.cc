@@ -92,7 +92,7 @@ TEST_CASE("a lost turn that is accepted is kept aside, and replay goes on behind
                 REQUIRE(opened);
                 for (const auto &turn : turns) REQUIRE((*opened)->commit(turn).answer == Answer::done);
             }
-            disk = disk.crashed();  // nothing of the trees was durable
+            disk = disk.crashed();               // nothing of the trees was durable
             if (missing && gone == 3) continue;  // nobody can know
             if (missing) REQUIRE(disk.remove(root_name(gone)));
             else spoil_heads(disk, gone);
@@ -163,8 +163,8 @@ TEST_CASE("a tree that is set aside: named, left alone, and at an end with its r
     // Its session, the directory above, is right and goes on.
     CHECK(*(*opened)->read(ann + "/status", 0, 100) == workload.states[2].at(ann + "/status"));
 
-    const auto refused = (*opened)->commit({{grain, "grain", {{"status", "x", 0}}, false},
-                                            {"auth", "auth", {{"table", "with it", 0}}, false}});
+    const auto refused = (*opened)->commit(
+        {{grain, "grain", {{"status", "x", 0}}, false}, {"auth", "auth", {{"table", "with it", 0}}, false}});
     CHECK(refused.answer == Answer::nothing);
     CHECK(refused.status.code == Code::io_error);
     CHECK(refused.status.text.find(grain) != std::string::npos);
@@ -275,9 +275,7 @@ TEST_CASE("an append whose file lost bytes is refused before anything is written
 TEST_CASE("both stamps lost: fatal while a turn waits, otherwise a report and higher numbers") {
     const Workload workload = written_workload();
     SimDisk disk = pending_store(unflushed(), workload, 3);
-    const auto spoil = [](SimDisk &d) {
-        d.damage(applied_file, 0, 1 << 20, [](char) { return '\0'; });
-    };
+    const auto spoil = [](SimDisk &d) { d.damage(applied_file, 0, 1 << 20, [](char) { return '\0'; }); };
     {
         SimDisk waiting = disk.killed();
         spoil(waiting);

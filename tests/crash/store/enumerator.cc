@@ -48,9 +48,7 @@ void Enumerator::point(const SimDisk &disk, std::size_t low, std::size_t high, i
     ++points;
     bool all = true;
     for (const CrashModel model : {CrashModel::weak, CrashModel::journal}) {
-        const std::size_t max = depth > 0                    ? effort_.nested
-                                : model == CrashModel::weak ? effort_.weak
-                                                            : effort_.journal;
+        const std::size_t max = depth > 0 ? effort_.nested : model == CrashModel::weak ? effort_.weak : effort_.journal;
         const auto wanted = [&](std::uint64_t hash) {
             ++generated;
             return !enough() && seen_.insert((hash * 31 + low) * 31 + high).second;
@@ -71,8 +69,7 @@ void Enumerator::point(const SimDisk &disk, std::size_t low, std::size_t high, i
     check(killed, low, high, depth, random_.below(10) == 0, "kill");
 }
 
-void Enumerator::check(SimDisk &state, std::size_t low, std::size_t high, int depth, bool deep,
-                       const char *how) {
+void Enumerator::check(SimDisk &state, std::size_t low, std::size_t high, int depth, bool deep, const char *how) {
     ++states;
     const std::string where = std::string(how) + " at depth " + std::to_string(depth) + ", turns " +
                               std::to_string(low) + ".." + std::to_string(high) + ": ";
@@ -83,19 +80,16 @@ void Enumerator::check(SimDisk &state, std::size_t low, std::size_t high, int de
     if (!opened) return wrong(where + opened.status().text);
     Store &store = **opened;
     const std::size_t turn = store.turn();
-    if (turn < low || turn > high)
-        return wrong(where + "recovery came to turn " + std::to_string(turn));
+    if (turn < low || turn > high) return wrong(where + "recovery came to turn " + std::to_string(turn));
     if (!damaged_ && !report.damaged.empty())
         return wrong(where + report.damaged[0].path + ": " + report.damaged[0].what);
     Files trees = trees_of(state), expected = workload_.states[turn];
     if (!leave_out(trees, set_aside_)) return wrong(where + "a damaged tree is not set aside");
     for (const std::string &directory : set_aside_) expected[store::marker_of(directory)];
     (void)leave_out(expected, set_aside_);
-    if (trees != expected)
-        return wrong(where + "the trees are not those of turn " + std::to_string(turn));
+    if (trees != expected) return wrong(where + "the trees are not those of turn " + std::to_string(turn));
     const Files own = state.files("turns");
-    if (own.size() != 1 || own.begin()->first != "turns/applied")
-        return wrong(where + "something is left in turns/");
+    if (own.size() != 1 || own.begin()->first != "turns/applied") return wrong(where + "something is left in turns/");
     state.set_capacity(~0ull);
     if (deep || random_.below(48) == 0) go_on(state, store, depth);
 }
@@ -174,8 +168,7 @@ void Enumerator::run(bool creation) {
         acknowledged = (*opened)->turn();
         if (acknowledged != started) return wrong("a turn was not counted");
         point(disk, acknowledged, started, 0);
-        if (turn.flush_after && (*opened)->flush().answer != Answer::done)
-            return wrong("flush failed");
+        if (turn.flush_after && (*opened)->flush().answer != Answer::done) return wrong("flush failed");
     }
 }
 

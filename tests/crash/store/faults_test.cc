@@ -13,8 +13,8 @@ namespace {
 
 using namespace store;
 
-constexpr Fault all_faults[] = {Fault::no_space, Fault::limit, Fault::io_error,
-                                Fault::io_error_done, Fault::short_write};
+constexpr Fault all_faults[] = {Fault::no_space, Fault::limit, Fault::io_error, Fault::io_error_done,
+                                Fault::short_write};
 
 struct Tally {
     std::uint64_t runs = 0, hit = 0, done = 0, nothing = 0, unknown = 0, refused_opens = 0;
@@ -58,8 +58,8 @@ public:
     }
 
     // Faults inside the recovery of `image`.
-    bool run_recovery(const SimDisk &image, std::size_t low, std::size_t high, std::uint64_t n,
-                      Fault fault, bool from_then_on) {
+    bool run_recovery(const SimDisk &image, std::size_t low, std::size_t high, std::uint64_t n, Fault fault,
+                      bool from_then_on) {
         where_ = workload_.name + ", recovery, call " + std::to_string(n) + ", " + name_of(fault) +
                  (from_then_on ? " from then on" : " once");
         ++tally_.runs;
@@ -85,14 +85,13 @@ private:
 
     void compare(const SimDisk &disk, std::size_t turn, std::size_t low, std::size_t high) {
         if (turn < low || turn > high)
-            return wrong("came to turn " + std::to_string(turn) + " of " + std::to_string(low) +
-                         ".." + std::to_string(high));
+            return wrong("came to turn " + std::to_string(turn) + " of " + std::to_string(low) + ".." +
+                         std::to_string(high));
         Files trees = visible(disk), expected = workload_.states[turn];
         for (const std::string &directory : lost_) expected[marker_of(directory)];
         if (!leave_out(trees, lost_)) wrong("a damaged tree is not set aside");
         (void)leave_out(expected, lost_);
-        if (trees != expected)
-            wrong("the trees are not those of turn " + std::to_string(turn));
+        if (trees != expected) wrong("the trees are not those of turn " + std::to_string(turn));
     }
 
     // The process from its start to its end. False: it ended itself, in doubt.
@@ -116,8 +115,7 @@ private:
                     wrong("does not go on when the cause is gone: " + result.status.text);
             }
             if (result.answer == Answer::unknown) {
-                if (store.commit(turn.updates).answer != Answer::unknown)
-                    wrong("answers again after `unknown`");
+                if (store.commit(turn.updates).answer != Answer::unknown) wrong("answers again after `unknown`");
                 return false;
             }
             ++tally_.done;
@@ -136,8 +134,9 @@ private:
         SimDisk later = killed.crashed();
         recover(later, turn, turn);
         for (const CrashModel model : {CrashModel::weak, CrashModel::journal})
-            disk.each_crash(model, 2, tally_.runs, [](std::uint64_t) { return true; },
-                            [&](SimDisk &state) { recover(state, low, high); });
+            disk.each_crash(
+                model, 2, tally_.runs, [](std::uint64_t) { return true; },
+                [&](SimDisk &state) { recover(state, low, high); });
     }
 
     std::size_t recover(SimDisk &disk, std::size_t low, std::size_t high) {
@@ -165,9 +164,7 @@ private:
 void all_calls(const Workload &workload, const StoreOptions &options, Tally &tally) {
     for (const Fault fault : all_faults)
         for (const bool from_then_on : {false, true})
-            for (std::uint64_t n = 1;
-                 FaultRun(workload, options, tally).run(n, fault, from_then_on);)
-                ++n;
+            for (std::uint64_t n = 1; FaultRun(workload, options, tally).run(n, fault, from_then_on);) ++n;
 }
 
 void print(const char *what, const Tally &t) {
@@ -175,8 +172,8 @@ void print(const char *what, const Tally &t) {
     std::printf(
         "%s: %llu runs, %llu with a fault; commits: %llu done, %llu nothing, %llu runs ended "
         "in doubt; %llu opens refused; %llu recoveries compared, %llu bad\n",
-        what, n(t.runs), n(t.hit), n(t.done), n(t.nothing), n(t.unknown), n(t.refused_opens),
-        n(t.recoveries), n(t.bad));
+        what, n(t.runs), n(t.hit), n(t.done), n(t.nothing), n(t.unknown), n(t.refused_opens), n(t.recoveries),
+        n(t.bad));
 }
 
 }  // namespace
@@ -184,8 +181,7 @@ void print(const char *what, const Tally &t) {
 TEST_CASE("every call to the disk may fail") {
     Tally tally;
     const Workload written = written_workload();
-    for (const unsigned variant :
-         everything() ? std::vector<unsigned>{0, 1, 2, 3, 5} : std::vector<unsigned>{1})
+    for (const unsigned variant : everything() ? std::vector<unsigned>{0, 1, 2, 3, 5} : std::vector<unsigned>{1})
         all_calls(written, small_options(variant), tally);
     all_calls(drawn_workload(77, 6), small_options(0), tally);
     print("faults", tally);
@@ -211,9 +207,7 @@ TEST_CASE("every call of a recovery may fail") {
                 for (const Fault fault : all_faults)
                     for (const bool from_then_on : {false, true}) {
                         FaultRun run(workload, options, tally);
-                        for (std::uint64_t n = 1;
-                             run.run_recovery(image, done, done, n, fault, from_then_on);)
-                            ++n;
+                        for (std::uint64_t n = 1; run.run_recovery(image, done, done, n, fault, from_then_on);) ++n;
                     }
         }
     }
@@ -262,8 +256,8 @@ TEST_CASE("the planted bug ignore_failed_sync is caught") {
     StoreOptions options = small_options(0);
     options.plant = plant_ignore_failed_sync;
     all_calls(written_workload(), options, tally);
-    std::printf("planted ignore_failed_sync: %llu bad, first %s\n",
-                static_cast<unsigned long long>(tally.bad), tally.first_bad.c_str());
+    std::printf("planted ignore_failed_sync: %llu bad, first %s\n", static_cast<unsigned long long>(tally.bad),
+                tally.first_bad.c_str());
     CHECK(tally.bad > 0);
 }
 

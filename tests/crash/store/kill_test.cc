@@ -41,8 +41,7 @@ void collect(Store &store, const std::string &directory, Files &files) {
 }
 
 // Only calls that a child may make; the exit code says what went wrong.
-[[noreturn]] void child(const std::string &directory, const Workload &workload, unsigned round,
-                        int acknowledge) {
+[[noreturn]] void child(const std::string &directory, const Workload &workload, unsigned round, int acknowledge) {
     auto disk = open_posix_disk(directory);
     if (!disk) ::_exit(2);
     auto store = Store::open(**disk, test_forest(), options_of(round), nullptr);
@@ -73,8 +72,7 @@ TEST_CASE("kill -9 of a process that commits to a real disk") {
         ::close(pipe_ends[1]);
         std::size_t acknowledged = known;
         char bytes[4096];
-        for (std::uint64_t wait = random.below(30); wait > 0 && ::read(pipe_ends[0], bytes, 1) == 1;
-             --wait)
+        for (std::uint64_t wait = random.below(30); wait > 0 && ::read(pipe_ends[0], bytes, 1) == 1; --wait)
             ++acknowledged;
         ::usleep(static_cast<useconds_t>(random.below(4000)));
         ::kill(pid, SIGKILL);
@@ -100,8 +98,7 @@ TEST_CASE("kill -9 of a process that commits to a real disk") {
         CHECK(files == workload.states[turn]);
         known = turn;
     }
-    std::printf("kill -9: %u rounds, %zu turns, %zu of them finished by recovery\n", round, known,
-                finished_again);
+    std::printf("kill -9: %u rounds, %zu turns, %zu of them finished by recovery\n", round, known, finished_again);
     CHECK(known > 0);
     const std::string clean = std::string("rm -r ") + directory;
     CHECK(::system(clean.c_str()) == 0);

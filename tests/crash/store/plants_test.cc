@@ -66,9 +66,8 @@ TEST_CASE("every planted bug is caught") {
             bad += run.bad;
             first_bad = run.first_bad;
         }
-        std::printf("planted %-24s %s after %6llu states: %s\n", planted.name,
-                    bad ? "caught" : "MISSED", static_cast<unsigned long long>(states),
-                    first_bad.c_str());
+        std::printf("planted %-24s %s after %6llu states: %s\n", planted.name, bad ? "caught" : "MISSED",
+                    static_cast<unsigned long long>(states), first_bad.c_str());
         INFO(planted.name);
         CHECK(bad > 0);
     }

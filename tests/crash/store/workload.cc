@@ -20,13 +20,17 @@ const store::Forest &test_forest() {
     const NodeTemplate status{"status", Shape::pair, Action::replace, ""};
     static const store::Forest forest{
         {"session",
-         {append("grains"), append("inputs"), append("results"),
+         {append("grains"),
+          append("inputs"),
+          append("results"),
           {{"status", Shape::singleton, Action::information, "grain"}}},
          status},
         {"grain",
-         {{{"initial", Shape::singleton, Action::rename, ""},
-           {"note", Shape::singleton, Action::discard, ""}},
-          replace("params"), replace("checkpoint"), replace("message"), append("out"),
+         {{{"initial", Shape::singleton, Action::rename, ""}, {"note", Shape::singleton, Action::discard, ""}},
+          replace("params"),
+          replace("checkpoint"),
+          replace("message"),
+          append("out"),
           append("err")},
          status},
         {"auth", {}, {"table", Shape::pair, Action::replace, ""}},
@@ -92,11 +96,8 @@ public:
         apply_to_model(files, update);
         turn.updates.push_back(std::move(update));
     }
-    void remove(const std::string &directory, const char *tree) {
-        add(TreeUpdate{directory, tree, {}, true});
-    }
-    void session(const std::string &directory,
-                 const std::vector<std::pair<const char *, std::size_t>> &appends) {
+    void remove(const std::string &directory, const char *tree) { add(TreeUpdate{directory, tree, {}, true}); }
+    void session(const std::string &directory, const std::vector<std::pair<const char *, std::size_t>> &appends) {
         TreeUpdate update{directory, "session", {}, false};
         for (const auto &[file, n] : appends)
             update.nodes.push_back(NodeUpdate{file, text(n), length(directory + "/" + file)});
@@ -166,8 +167,8 @@ Workload written_workload() {
     b.session(s, {{"grains", 6}});
     b.end_turn();
     // The same nodes again: small over big, big over small, appends behind both.
-    b.grain(g, {node("params", b.text(5)), node("checkpoint", b.text(60)),
-                node("out", b.text(40), 10), node("err", b.text(5), 50)});
+    b.grain(g, {node("params", b.text(5)), node("checkpoint", b.text(60)), node("out", b.text(40), 10),
+                node("err", b.text(5), 50)});
     b.end_turn();
     b.grain(g, {node("checkpoint", b.text(45)), node("message", b.text(3)),
                 node("out", b.text(7), 20)});  // cut back below the end of the last append
@@ -175,8 +176,7 @@ Workload written_workload() {
     b.turn.full_disk = true;
     b.end_turn();
     // A log written anew: cut to nothing while appends to it are pending.
-    b.add(
-        TreeUpdate{s, "session", {node("grains", b.text(3), 0), node("status", b.text(8))}, false});
+    b.add(TreeUpdate{s, "session", {node("grains", b.text(3), 0), node("status", b.text(8))}, false});
     b.end_turn();
     // A tree goes while updates of it are pending; next turn it is made anew, with a big node.
     b.remove(g, "grain");

@@ -28,8 +28,12 @@ struct Play {
         const std::uint64_t size = item.payload.empty() ? 0 : static_cast<unsigned char>(item.payload[0]);
         switch (item.kind % 5) {
         case 0: bench.clock = bench.clock + seconds(static_cast<std::int64_t>(size)); break;
-        case 1: if (!bench.scheduler_there) bench.scheduler_comes(); break;
-        case 2: if (bench.scheduler_there) bench.scheduler_goes(); break;
+        case 1:
+            if (!bench.scheduler_there) bench.scheduler_comes();
+            break;
+        case 2:
+            if (bench.scheduler_there) bench.scheduler_goes();
+            break;
         case 3: bench.disk.set_capacity(size == 0 ? ~0ull : bench.disk.used_bytes() + size * 64); break;
         default: restart();
         }

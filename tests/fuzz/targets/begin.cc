@@ -170,15 +170,24 @@ std::vector<Seed> seeds() {
     const std::string text = "DCS-CREDENTIALS 1\nscheduler pool:7001\ntoken " + std::string(64, 'a') + "\n" +
                              program_key + pki::certificate_to_pem(world.own) + world.pem;
     const std::vector<std::pair<int, std::string>> all = {
-        {conf, "# the pool\nscheduler pool.example:7001\npki /etc/dcs/pki # keys\n"}, {conf, "dir /var/lib/dcs\n"},
+        {conf, "# the pool\nscheduler pool.example:7001\npki /etc/dcs/pki # keys\n"},
+        {conf, "dir /var/lib/dcs\n"},
         {conf, "scheduler a:1,[::1]:2,b:3\n"},
-        {frames, whole}, {frames | 0x80, welcome + piece(kind_auth_reply, payload(wire::AuthReply{token}))},
+        {frames, whole},
+        {frames | 0x80, welcome + piece(kind_auth_reply, payload(wire::AuthReply{token}))},
         {frames | 0x80, piece(kind_error, payload(wire::ErrorReply{5, "no\x1b[2J"}))},
         {frames | 0x80, welcome + piece(kind_error, payload(wire::ErrorReply{5, std::string(5000, 'x')}))},
-        {answer, begun(token, world.own)}, {answer, begun(token, world.scheduler)}, {answer, begun("short", world.own)},
-        {certificate, std::string(1, '\0') + world.scheduler}, {certificate, "\1"}, {certificate, "\2"},
-        {certificate, "\1" + std::string("\x20\0", 2) + piece_of("x")}, {credentials, text},
-        {program, "/usr/bin/find factor"}, {code, std::string(64, 'a')}, {code, std::string(24, '0')}};
+        {answer, begun(token, world.own)},
+        {answer, begun(token, world.scheduler)},
+        {answer, begun("short", world.own)},
+        {certificate, std::string(1, '\0') + world.scheduler},
+        {certificate, "\1"},
+        {certificate, "\2"},
+        {certificate, "\1" + std::string("\x20\0", 2) + piece_of("x")},
+        {credentials, text},
+        {program, "/usr/bin/find factor"},
+        {code, std::string(64, 'a')},
+        {code, std::string(24, '0')}};
     std::vector<Seed> list;
     for (const auto &[what, bytes] : all)
         list.push_back({"what-" + std::to_string(list.size()), static_cast<char>(what) + bytes});

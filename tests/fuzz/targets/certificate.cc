@@ -50,8 +50,7 @@ void read_der(std::string_view der) {
             const Verdict verdict = verify(*read, world.ours.certificate, role, "h1", World::now);
             if (verdict)
                 expect(der == world.certificates[0] && role == Role::grain_server, "only what was issued counts");
-            else
-                expect(!verdict.text.empty(), "who is refused is told why");
+            else expect(!verdict.text.empty(), "who is refused is told why");
         }
         if (!world.issued(der))
             expect(!verify(*read, world.ours.certificate, read->role, "", World::now), "nothing else is signed");

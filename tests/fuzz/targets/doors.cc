@@ -109,7 +109,10 @@ struct Play {
     void join(std::uint8_t who, std::uint8_t how) {
         const Keys &keys = Keys::it();
         const std::string token = (how & 4) == 0 ? std::string() : std::string(32, static_cast<char>(how >> 3));
-        wire::JoinHost call{wire::opening_form, (how & 2) != 0 ? "h2" : "", "h2", token,
+        wire::JoinHost call{wire::opening_form,
+                            (how & 2) != 0 ? "h2" : "",
+                            "h2",
+                            token,
                             who == stranger ? keys.server_request : keys.desk_request,
                             static_cast<std::uint8_t>(how & 1)};
         pool.post(conn(who), call, 1);
@@ -173,17 +176,30 @@ std::vector<Item> everything() {
     wire::FirstCall first;
     first.host = "h1";
     wire::JoinHost stray{wire::opening_form, "h2", "box", std::string(32, 'x'), keys.desk_request};
-    return {item(operating, wire::CreateToken{"h2", 60}), happens(0, 4 + (4 << 3)), item(operating, wire::ListTokens{}),
-            item(other_stranger, stray), happens(1, 0), item(operating, wire::ApproveHost{"h2", ""}), happens(1, 0),
-            happens(2, 0), item(desk, Play::asking("ben")), happens(4, 1),
-            happens(2, 0), item(program, wire::OpenSession{1, wire::OpenMode::open, false}),
+    return {item(operating, wire::CreateToken{"h2", 60}),
+            happens(0, 4 + (4 << 3)),
+            item(operating, wire::ListTokens{}),
+            item(other_stranger, stray),
+            happens(1, 0),
+            item(operating, wire::ApproveHost{"h2", ""}),
+            happens(1, 0),
+            happens(2, 0),
+            item(desk, Play::asking("ben")),
+            happens(4, 1),
+            happens(2, 0),
+            item(program, wire::OpenSession{1, wire::OpenMode::open, false}),
             item(program, wire::Gexec{1, 1, test::copying_grain("input")}),
             item(program, wire::RenewCertificate{keys.desk_request}),
             item(other_desk, Play::asking()),
-            item(server, first), item(server, wire::RenewCertificate{keys.server_request}), happens(3, 0),
             item(server, first),
-            item(operating, wire::RemoveHost{"desk1"}), happens(2, 0), item(program, wire::Gwait{1, 0, false}),
-            item(operating, wire::RevokeToken{"0000"}), happens(5, 200)};
+            item(server, wire::RenewCertificate{keys.server_request}),
+            happens(3, 0),
+            item(server, first),
+            item(operating, wire::RemoveHost{"desk1"}),
+            happens(2, 0),
+            item(program, wire::Gwait{1, 0, false}),
+            item(operating, wire::RevokeToken{"0000"}),
+            happens(5, 200)};
 }
 
 }  // namespace

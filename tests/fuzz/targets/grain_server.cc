@@ -15,9 +15,9 @@ using namespace server;
 struct Play {
     State state;
     Instant now{seconds(1000).ns};
-    std::deque<Input> due;       // answers of files and launcher
+    std::deque<Input> due;  // answers of files and launcher
     std::set<GrainId> running;
-    bool troubled = false;       // they fail
+    bool troubled = false;  // they fail
 
     Play() {
         state.host = "h1", state.boot_id = "boot", state.instance = 7, state.courtesy.on = true;

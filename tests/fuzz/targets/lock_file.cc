@@ -15,7 +15,10 @@ namespace dcs::fuzz {
 namespace {
 
 // Places of the file that have a meaning, and how long a sealed block is there (0: none).
-struct Part { std::int64_t at; std::size_t block; };
+struct Part {
+    std::int64_t at;
+    std::size_t block;
+};
 constexpr Part parts[] = {{locks::header_at, 0},   {locks::record_a_at, 512},          {locks::record_b_at, 512},
                           {locks::samples_at, 64}, {locks::samples_at + 127 * 64, 64}, {locks::refusals_at, 64},
                           {locks::counter_at, 64}, {locks::long_names_at, 0},          {locks::waiters_at, 64},

@@ -167,10 +167,15 @@ std::vector<Seed> seeds() {
     const std::vector<std::pair<What, std::string>> whole = {
         {session, record::encode_session(info)},
         {grain, record::encode_grain(state, 17, some_grain()) + record::encode_grain(state, 18, core::Grain{})},
-        {auth, record::encode_auth(state.auth)}, {hosts, record::encode_hosts(state)},
-        {spec, wire::pack(wire::samples::spec())}, {exported_session, wire::pack(wire::samples::exported_session())},
-        {exported_grain, wire::pack(wire::samples::exported_grain())}, {stamp, store::encode_stamp(77, 64)},
-        {format, store::encode_format(64)}, {names, "00000000000000000017.commit"}, {names, "a%20b"},
+        {auth, record::encode_auth(state.auth)},
+        {hosts, record::encode_hosts(state)},
+        {spec, wire::pack(wire::samples::spec())},
+        {exported_session, wire::pack(wire::samples::exported_session())},
+        {exported_grain, wire::pack(wire::samples::exported_grain())},
+        {stamp, store::encode_stamp(77, 64)},
+        {format, store::encode_format(64)},
+        {names, "00000000000000000017.commit"},
+        {names, "a%20b"},
         {import_rows, some_rows()}};
     std::vector<Seed> list;
     for (const auto &[what, bytes] : whole) {

@@ -46,7 +46,8 @@ std::vector<Seed> seeds() {
     line.input.text = "text\n", line.out.in_file = true, line.out.file = "files/17.out";
     line.err.in_file = true, line.err.file = "files/packed", line.err.offset = 3, line.err.length = 4, line.err.crc = 5;
     return {{"head", "h" + wire::to_text(wire::samples::exported_session())},
-            {"line", "g" + wire::to_line(line)}, {"empty-line", "g" + wire::to_line(wire::GrainLine{})}};
+            {"line", "g" + wire::to_line(line)},
+            {"empty-line", "g" + wire::to_line(wire::GrainLine{})}};
 }
 
 }  // namespace dcs::fuzz

@@ -39,8 +39,13 @@ void read_options(std::string_view text) {
     std::string word;
     Duration time{};
     std::vector<std::string> list, arguments;
-    const CommandLine line{"program", "For the test.", {{"flag", &flag, "", "a"}, {"number", &number, "N", "b"},
-        {"word", &word, "WORD", "c", true}, {"time", &time, "S", "d"}, {"list", &list, "X", "e"}}};
+    const CommandLine line{"program",
+                           "For the test.",
+                           {{"flag", &flag, "", "a"},
+                            {"number", &number, "N", "b"},
+                            {"word", &word, "WORD", "c", true},
+                            {"time", &time, "S", "d"},
+                            {"list", &list, "X", "e"}}};
     for (Choices input(text); !input.empty() && arguments.size() < 20;) arguments.emplace_back(input.piece());
     const ParsedOptions parsed = parse_options(line, arguments);
     expect(parsed.proceed || !parsed.out.empty() || !parsed.error.empty(), "who does not go on says why");
@@ -64,12 +69,14 @@ void run(std::string_view bytes) {
     case policy:
         if (const auto rules = shell::parse_policy(text, "policy"))
             expect(rules->sessions_per_user >= 0 && rules->running_per_user >= 0 && rules->stored_mb_per_user >= 0 &&
-                       rules->stored_share >= 0 && rules->stored_share <= 100, "limits are not negative");
+                       rules->stored_share >= 0 && rules->stored_share <= 100,
+                   "limits are not negative");
         return;
     case user_limits:
         if (const auto limits = shell::parse_limits(text, "limits"))
             expect(limits->connections > 0 && limits->connections <= limits::connections_per_user &&
-                       limits->queued_bytes >= limits::user_frame_bytes, "nobody is shut out, or let in without end");
+                       limits->queued_bytes >= limits::user_frame_bytes,
+                   "nobody is shut out, or let in without end");
         return;
     case address: (void)shell::parse_address(text); return;
     case session:

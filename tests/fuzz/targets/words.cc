@@ -84,8 +84,7 @@ void read_line(std::string_view text) {
 void print(const std::string &text) {
     expect(valid_utf8(json_string(text)), "JSON is valid UTF-8");
     const std::string shown = printable(text);
-    expect(shown.find_first_of("\n\r\x1b") == std::string::npos && valid_utf8(shown),
-           "nothing drives the terminal");
+    expect(shown.find_first_of("\n\r\x1b") == std::string::npos && valid_utf8(shown), "nothing drives the terminal");
     expect(width_of(shortened(shown, 10)) <= 10, "what is shortened is short");
     Table table{"NAME", ">SIZE"};
     table.add({text, text});

@@ -125,12 +125,12 @@ template <class... Values> std::string text(const char *format, Values... values
     return buffer;
 }
 
-void cost(Bench &bench);        // one acquisition and release, alone
-void hand_over(Bench &bench);   // many want one lock
-void recovery(Bench &bench);    // SIGKILL of the holder
-void slots(Bench &bench);       // counted slots
-void command(Bench &bench);     // dcs_lock beside flock(1)
-void expiry(Bench &bench);      // double holders, wrong kills, survivors
-void learning(Bench &bench);    // the limits of the hourly job
+void cost(Bench &bench);       // one acquisition and release, alone
+void hand_over(Bench &bench);  // many want one lock
+void recovery(Bench &bench);   // SIGKILL of the holder
+void slots(Bench &bench);      // counted slots
+void command(Bench &bench);    // dcs_lock beside flock(1)
+void expiry(Bench &bench);     // double holders, wrong kills, survivors
+void learning(Bench &bench);   // the limits of the hourly job
 
 }  // namespace dcs::locks::perf

@@ -35,15 +35,14 @@ void command(Bench &bench) {
         return;
     }
     ::setenv("DCS_LOCK_DIR", directory.c_str(), 1);
-    const std::vector<std::vector<std::string>> commands = {
-        {"/bin/true"},
-        {"/usr/bin/flock", directory + "/flock", "/bin/true"},
-        {"/usr/bin/flock", "-F", directory + "/flock", "/bin/true"},
-        {ours, directory + "/path", "/bin/true"},
-        {ours, "name", "/bin/true"},
-        {ours, "-q", "queued", "/bin/true"},
-        {ours, "-j", "4", "counted", "/bin/true"},
-        {ours, "-i", "0", "-e", "90m", "adaptive", "/bin/true"}};
+    const std::vector<std::vector<std::string>> commands = {{"/bin/true"},
+                                                            {"/usr/bin/flock", directory + "/flock", "/bin/true"},
+                                                            {"/usr/bin/flock", "-F", directory + "/flock", "/bin/true"},
+                                                            {ours, directory + "/path", "/bin/true"},
+                                                            {ours, "name", "/bin/true"},
+                                                            {ours, "-q", "queued", "/bin/true"},
+                                                            {ours, "-j", "4", "counted", "/bin/true"},
+                                                            {ours, "-i", "0", "-e", "90m", "adaptive", "/bin/true"}};
     std::vector<std::vector<double>> figures(commands.size());
     std::vector<char> ok(commands.size(), 1);
     for (int i = 0; i < bench.times(300); ++i) {
@@ -75,11 +74,11 @@ void learning(Bench &bench) {
     }
     const Learned learned = learn(samples, {}, LearnBounds(), 0, 0, -1);
     const double medians = static_cast<double>(learned.soft) / 65e9;
-    bench.goal({"hang detection of a 60-s hourly job; false kills", "<= 2.5 medians; 0",
-                text("%.1f medians, the paper's 1.5 intervals 90; %.2f of 1000 predicted", medians,
-                     learned.false_kills),
-                medians <= 2.5 && learned.false_kills < 0.01,
-                "with a learned or longer IfElapsed the limit is above that, as the paper demands"});
+    bench.goal(
+        {"hang detection of a 60-s hourly job; false kills", "<= 2.5 medians; 0",
+         text("%.1f medians, the paper's 1.5 intervals 90; %.2f of 1000 predicted", medians, learned.false_kills),
+         medians <= 2.5 && learned.false_kills < 0.01,
+         "with a learned or longer IfElapsed the limit is above that, as the paper demands"});
 }
 
 }  // namespace dcs::locks::perf

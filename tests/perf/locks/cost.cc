@@ -32,71 +32,90 @@ void ofd(int fd, short type) {
 
 Entry ofd_open_fd(const std::string &path) {
     const int fd = open_plain(path);
-    return {"OFD lock, open descriptor", [fd] { ofd(fd, F_WRLCK); ofd(fd, F_UNLCK); }, {}};
+    return {"OFD lock, open descriptor",
+            [fd] {
+                ofd(fd, F_WRLCK);
+                ofd(fd, F_UNLCK);
+            },
+            {}};
 }
 
 Entry flock_open_fd(const std::string &path) {
     const int fd = open_plain(path);
-    return {"flock, open descriptor", [fd] {
-        if (::flock(fd, LOCK_EX | LOCK_NB) != 0 || ::flock(fd, LOCK_UN) != 0) die("flock");
-    }, {}};
+    return {"flock, open descriptor",
+            [fd] {
+                if (::flock(fd, LOCK_EX | LOCK_NB) != 0 || ::flock(fd, LOCK_UN) != 0) die("flock");
+            },
+            {}};
 }
 
 Entry both_open_fd(const std::string &path) {
     const int fd = open_plain(path);
-    return {"OFD lock and flock, open descriptor", [fd] {
-        ofd(fd, F_WRLCK);
-        if (::flock(fd, LOCK_EX | LOCK_NB) != 0 || ::flock(fd, LOCK_UN) != 0) die("flock");
-        ofd(fd, F_UNLCK);
-    }, {}};
+    return {"OFD lock and flock, open descriptor",
+            [fd] {
+                ofd(fd, F_WRLCK);
+                if (::flock(fd, LOCK_EX | LOCK_NB) != 0 || ::flock(fd, LOCK_UN) != 0) die("flock");
+                ofd(fd, F_UNLCK);
+            },
+            {}};
 }
 
 Entry hold_open_fd(const std::string &directory) {
     auto file = std::make_shared<LockFile>(must(LockFile::open(place_at(directory, "hold"), FileKind::atom), "open"));
-    return {"LockFile::hold, open descriptor", [file] {
-        if (!must(file->hold(false, Deadline::none()), "hold")) die("nobody else wants it");
-        file->let_go();
-    }, {}};
+    return {"LockFile::hold, open descriptor",
+            [file] {
+                if (!must(file->hold(false, Deadline::none()), "hold")) die("nobody else wants it");
+                file->let_go();
+            },
+            {}};
 }
 
 Entry open_close(const std::string &path, bool with_ofd, bool with_flock) {
     const std::string name = with_ofd && with_flock ? "open, OFD lock and flock, close"
                              : with_ofd             ? "open, OFD lock, close"
                                                     : "open, flock, close";
-    return {name, [path, with_ofd, with_flock] {
-        const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-        if (with_ofd) ofd(fd, F_WRLCK);
-        if (with_flock && ::flock(fd, LOCK_EX | LOCK_NB) != 0) die("flock");
-        ::close(fd);
-    }, {}};
+    return {name,
+            [path, with_ofd, with_flock] {
+                const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+                if (with_ofd) ofd(fd, F_WRLCK);
+                if (with_flock && ::flock(fd, LOCK_EX | LOCK_NB) != 0) die("flock");
+                ::close(fd);
+            },
+            {}};
 }
 
 Entry hold_open_close(const std::string &directory) {
     const Place place = place_at(directory, "hold_close");
-    return {"LockFile open, hold, close", [place] {
-        LockFile file = must(LockFile::open(place, FileKind::atom), "open");
-        if (!must(file.hold(false, Deadline::none()), "hold")) die("nobody else wants it");
-    }, {}};
+    return {"LockFile open, hold, close",
+            [place] {
+                LockFile file = must(LockFile::open(place, FileKind::atom), "open");
+                if (!must(file.hold(false, Deadline::none()), "hold")) die("nobody else wants it");
+            },
+            {}};
 }
 
 Entry paper(const std::string &directory) {
     auto lock = std::make_shared<PaperLock>(directory, "paper");
-    return {"adaptive: the protocol of 1997", [lock] {
-        if (!lock->get(0, 90)) die("nobody else wants it");
-        lock->release();
-    }, {}};
+    return {"adaptive: the protocol of 1997",
+            [lock] {
+                if (!lock->get(0, 90)) die("nobody else wants it");
+                lock->release();
+            },
+            {}};
 }
 
 Entry adaptive(const std::string &directory, bool log) {
     LockRequest request;
     request.place = place_at(directory, log ? "adaptive" : "adaptive_silent");
     request.log = log;
-    return {log ? "adaptive: record, sample and log" : "adaptive: record and sample", [request] {
-        AdaptiveLock lock;
-        const Answer answer = AdaptiveLock::get(this_world(), request, lock);
-        if (answer.denied != Denied::no) die("nobody else wants it: " + answer.text);
-        lock.release({});
-    }, {}};
+    return {log ? "adaptive: record, sample and log" : "adaptive: record and sample",
+            [request] {
+                AdaptiveLock lock;
+                const Answer answer = AdaptiveLock::get(this_world(), request, lock);
+                if (answer.denied != Denied::no) die("nobody else wants it: " + answer.text);
+                lock.release({});
+            },
+            {}};
 }
 
 void measure(std::vector<Entry> &entries, int rounds, int times) {
@@ -121,7 +140,8 @@ void within_ten_percent(Bench &bench, const std::vector<Entry> &entries, const c
     const double mine = of(entries, ours), bare = of(entries, ofd_name), two = of(entries, both);
     bench.goal({what, "within 10 % of OFD", text("%.2f us, OFD %.2f", mine, bare), mine <= 1.1 * bare,
                 text("it takes flock(2) too, to exclude flock(1): OFD and flock alone are %.2f us; who opens looks at "
-                     "owner, mode and header of the file", two)});
+                     "owner, mode and header of the file",
+                     two)});
 }
 
 }  // namespace
@@ -147,9 +167,10 @@ void cost(Bench &bench) {
     const double ours = of(entries, "adaptive: record, sample and log");
     bench.goal({"adaptive get and release with record and log", "<= 2.5 us",
                 text("%.2f us, the paper's protocol %.2f", ours, of(entries, "adaptive: the protocol of 1997")),
-                ours <= 2.5, text("18 system calls, four of them writes (record at the grant and at the release, "
-                                  "sample, log line); without the log %.2f us",
-                                  of(entries, "adaptive: record and sample"))});
+                ours <= 2.5,
+                text("18 system calls, four of them writes (record at the grant and at the release, "
+                     "sample, log line); without the log %.2f us",
+                     of(entries, "adaptive: record and sample"))});
     within_ten_percent(bench, entries, "exclusive lock, open descriptor", "LockFile::hold, open descriptor",
                        "OFD lock, open descriptor", "OFD lock and flock, open descriptor");
     within_ten_percent(bench, entries, "exclusive lock, open to close", "LockFile open, hold, close",

@@ -132,8 +132,7 @@ pid_t stranger(Stage &stage, pid_t pid) {
     args.set_tid_size = 1;
     const long got = ::syscall(SYS_clone3, &args, sizeof args);
     if (got != 0) return static_cast<pid_t>(got);
-    for (const int number : {SIGINT, SIGTERM, SIGCONT, SIGHUP})
-        ::signal(number, [](int) { noted->signalled = true; });
+    for (const int number : {SIGINT, SIGTERM, SIGCONT, SIGHUP}) ::signal(number, [](int) { noted->signalled = true; });
     stage.held = true;
     for (;;) ::pause();
 }
@@ -145,7 +144,9 @@ int stranger_round(const std::string &directory, bool paper) {
     const pid_t owner = start([&] {
         AdaptiveLock lock;
         if (!paper && AdaptiveLock::get(this_world(), request_for(directory), lock).denied != Denied::no) ::_exit(1);
-        stage->victim = start([] { for (;;) ::pause(); });  // the copy of the descriptor keeps the lock
+        stage->victim = start([] {
+            for (;;) ::pause();
+        });  // the copy of the descriptor keeps the lock
         stage->held = true;
         ::_exit(0);  // no destructor: it dies without a word
     });
@@ -180,8 +181,9 @@ int stranger_round(const std::string &directory, bool paper) {
 
 // --- survivors ------------------------------------------------------------------------------------------------
 
-const char tree_script[] = "trap '' INT TERM; sleep 1000 & setsid sleep 1001 & (setsid sh -c 'sleep 1002 & exec sleep "
-                           "1003' &) ; echo up > \"$1\"; while :; do sleep 1004; done";
+const char tree_script[] =
+    "trap '' INT TERM; sleep 1000 & setsid sleep 1001 & (setsid sh -c 'sleep 1002 & exec sleep "
+    "1003' &) ; echo up > \"$1\"; while :; do sleep 1004; done";
 
 int left_of(const std::string &mark) {
     int left = 0;
@@ -250,9 +252,11 @@ struct Counts {
 };
 
 void print(const char *name, const Counts &c) {
-    std::printf("  %-18s two holders in %4.1f %% of %d rounds when free, %4.1f %% when expired; strangers signalled "
-                "%d of %d; survivors of 6: %d\n", name, 100.0 * c.free_doubles / c.rounds, c.rounds,
-                100.0 * c.expired_doubles / c.rounds, c.strangers, c.strangers_tried, c.survivors);
+    std::printf(
+        "  %-18s two holders in %4.1f %% of %d rounds when free, %4.1f %% when expired; strangers signalled "
+        "%d of %d; survivors of 6: %d\n",
+        name, 100.0 * c.free_doubles / c.rounds, c.rounds, 100.0 * c.expired_doubles / c.rounds, c.strangers,
+        c.strangers_tried, c.survivors);
 }
 
 }  // namespace

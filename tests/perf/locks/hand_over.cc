@@ -181,8 +181,7 @@ struct Result4 {
 Result4 trial(const std::string &directory, const Make &make, int processes, double seconds) {
     Arena *arena = common<Arena>();
     std::vector<pid_t> children;
-    for (int i = 0; i < processes; ++i)
-        children.push_back(start([&] { contend(*arena, i, *make(directory)); }));
+    for (int i = 0; i < processes; ++i) children.push_back(start([&] { contend(*arena, i, *make(directory)); }));
     spin_until([&] { return arena->ready == processes; });
     const std::int64_t begin = now_ns();
     arena->go = true;
@@ -232,7 +231,10 @@ double middle(const std::vector<Result4> &trials, double Result4::*field) {
 
 void hand_over(Bench &bench) {
     const int semaphore = ::semget(IPC_PRIVATE, 1, 0600);
-    union { int value; void *pointer; } one = {1};
+    union {
+        int value;
+        void *pointer;
+    } one = {1};
     if (semaphore < 0 || ::semctl(semaphore, 0, SETVAL, one) != 0) die("semget");
     Method methods[] = {
         {"001, polling 100 ms", [](const std::string &d) { return std::make_unique<Polling>(d); }, {}},

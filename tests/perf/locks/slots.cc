@@ -246,14 +246,19 @@ Shift shift(const std::string &directory, const MakeTurnstile &make, double seco
 
 void waiting(Bench &bench) {
     const int semaphore = ::semget(IPC_PRIVATE, 1, 0600);
-    union { int value; void *pointer; } value = {limit};
+    union {
+        int value;
+        void *pointer;
+    } value = {limit};
     if (semaphore < 0 || ::semctl(semaphore, 0, SETVAL, value) != 0) die("semget");
     const std::pair<const char *, MakeTurnstile> methods[] = {
         {"polling 100 ms", [](const std::string &d) { return std::make_unique<Counted>(d, true); }},
         {"SysV semaphore", [=](const std::string &) { return std::make_unique<Semaphore>(semaphore); }},
         {"Slots, waiting", [](const std::string &d) { return std::make_unique<Counted>(d, false); }}};
-    std::printf("\n%d slots, %d workers, held for 2 ms: from a release to the next start\n"
-                "  %-18s %-14s %10s %10s %12s\n", limit, workers, "", "", "p50 us", "p99 us", "utilisation");
+    std::printf(
+        "\n%d slots, %d workers, held for 2 ms: from a release to the next start\n"
+        "  %-18s %-14s %10s %10s %12s\n",
+        limit, workers, "", "", "p50 us", "p99 us", "utilisation");
     std::vector<Shift> ours;
     for (const bool kills : {false, true}) {
         for (const auto &[name, make] : methods) {
@@ -273,12 +278,12 @@ void waiting(Bench &bench) {
         }
     }
     ::semctl(semaphore, 0, IPC_RMID);
-    bench.goal({"N-slot release to start, waiting", "<= 50 us, >= 90 % under kills",
-                text("%.0f us, %.0f %% under kills (%.0f %% without)", ours[0].p50, ours[1].utilisation,
-                     ours[0].utilisation),
-                ours[0].p50 <= 50 && ours[1].utilisation >= 90,
-                "the head of the queue is woken, looks for the free slot and writes its name; a killed worker is "
-                "replaced by a fork, which is time that its slot is used by others only if they are queued"});
+    bench.goal(
+        {"N-slot release to start, waiting", "<= 50 us, >= 90 % under kills",
+         text("%.0f us, %.0f %% under kills (%.0f %% without)", ours[0].p50, ours[1].utilisation, ours[0].utilisation),
+         ours[0].p50 <= 50 && ours[1].utilisation >= 90,
+         "the head of the queue is woken, looks for the free slot and writes its name; a killed worker is "
+         "replaced by a fork, which is time that its slot is used by others only if they are queued"});
 }
 
 }  // namespace

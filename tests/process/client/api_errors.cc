@@ -161,10 +161,11 @@ int why(const char *user, int s, int g) {
     return error;
 }
 
+// clang-format off
 struct Case { std::string call; int error; int (*run)(); };
-
 #define IS(...) [] { return __VA_ARGS__; }
 #define AFTER(prepare, ...) [] { prepare; return __VA_ARGS__; }
+// clang-format on
 
 const std::vector<Case> sessions = {
     {"d_get_auth", NO_ERROR, IS(d_get_auth("first"))},
@@ -202,6 +203,7 @@ const std::vector<Case> sessions = {
 };
 
 template <Way way> void add_submissions(std::vector<Case> &to, const std::string &call) {
+    // clang-format off
     to.insert(to.end(), {
         {call, NO_ERROR, AFTER(opened(session), submit(way, session, 1, at_once))},
         {call, D_E_GRAIN_EXISTS, AFTER(with_grain(session, at_once), submit(way, session, 1, at_once))},
@@ -222,6 +224,7 @@ template <Way way> void add_submissions(std::vector<Case> &to, const std::string
              return submit(way, session, 1, grain);
          }},
     });
+    // clang-format on
     if (way == Way::plain) return;
     to.push_back({call, D_E_NOT_FOUND, [] {
                       opened(session);
@@ -235,18 +238,19 @@ template <Way way> void add_submissions(std::vector<Case> &to, const std::string
 }
 
 template <Take how> void add_waits(std::vector<Case> &to, const std::string &call) {
-    to.insert(to.end(), {
-        {call, NO_ERROR, AFTER(opened(session); must(submit(Way::plain, session, 1, at_once)), take(how, session, 1))},
-        {call, D_E_NOTHING_YET, AFTER(with_grain(session, forever), take(how, session, 0))},
-        {call, D_E_NOTHING_LEFT, AFTER(opened(session), take(how, session, 1))},
-        {call, D_E_CANNOT_RUN, AFTER(with_grain(session, forever, nowhere), take(how, session, 1))},
-        {call, D_E_REPLAY_END, AFTER(replaying(session); must(take(how, session, 1)), take(how, session, 1))},
-        {call, D_E_SESSION_UNKNOWN, AFTER(must(d_get_auth("first")), take(how, session, 0))},
-        {call, D_E_SESSION_CLOSED, AFTER(closed(session), take(how, session, 0))},
-        {call, D_E_SESSION_TAKEN,
-         AFTER(opened(session); must(d_get_auth("second")), take(how, session, 0))},
-        {call, D_E_INVALID, AFTER(opened(session), take(how, -1, 0))},
-    });
+    to.insert(to.end(),
+              {
+                  {call, NO_ERROR,
+                   AFTER(opened(session); must(submit(Way::plain, session, 1, at_once)), take(how, session, 1))},
+                  {call, D_E_NOTHING_YET, AFTER(with_grain(session, forever), take(how, session, 0))},
+                  {call, D_E_NOTHING_LEFT, AFTER(opened(session), take(how, session, 1))},
+                  {call, D_E_CANNOT_RUN, AFTER(with_grain(session, forever, nowhere), take(how, session, 1))},
+                  {call, D_E_REPLAY_END, AFTER(replaying(session); must(take(how, session, 1)), take(how, session, 1))},
+                  {call, D_E_SESSION_UNKNOWN, AFTER(must(d_get_auth("first")), take(how, session, 0))},
+                  {call, D_E_SESSION_CLOSED, AFTER(closed(session), take(how, session, 0))},
+                  {call, D_E_SESSION_TAKEN, AFTER(opened(session); must(d_get_auth("second")), take(how, session, 0))},
+                  {call, D_E_INVALID, AFTER(opened(session), take(how, -1, 0))},
+              });
 }
 
 const std::vector<Case> grains = {

@@ -14,25 +14,20 @@ static struct d_result results[at_once];
 static char numbers[most][12];
 static char *argvs[most][4];
 
-static void need(int got, int wanted, const char *what)
-{
-    if (got == wanted)
-        return;
+static void need(int got, int wanted, const char *what) {
+    if (got == wanted) return;
     fprintf(stderr, "batches: %s: %s where %s was due: %s\n", what, d_errorname(got), d_errorname(wanted),
             d_errortext());
     exit(1);
 }
 
-static void need_true(int holds, const char *what)
-{
-    if (holds)
-        return;
+static void need_true(int holds, const char *what) {
+    if (holds) return;
     fprintf(stderr, "batches: %s: not so; last error: %s\n", what, d_errortext());
     exit(1);
 }
 
-static void make_orders(int count)
-{
+static void make_orders(int count) {
     for (int i = 0; i < count; ++i) {
         snprintf(numbers[i], sizeof numbers[i], "%d", i);
         argvs[i][0] = "/bin/echo";
@@ -43,12 +38,10 @@ static void make_orders(int count)
     }
 }
 
-static void submit_all(int session, int count)
-{
+static void submit_all(int session, int count) {
     for (int done = 0; done < count;) {
         int n = 1 + rand() % 100;
-        if (n > count - done)
-            n = count - done;
+        if (n > count - done) n = count - done;
         size_t taken = 0, refused = 0;
         need(d_gexec_many(session, orders + done, (size_t)n, &taken, &refused), NO_ERROR, "d_gexec_many");
         need_true(taken == (size_t)n && refused == (size_t)n, "all of a batch was taken");
@@ -56,8 +49,7 @@ static void submit_all(int session, int count)
     }
 }
 
-static void run(int session, int count, unsigned seed)
-{
+static void run(int session, int count, unsigned seed) {
     srand(seed);
     make_orders(count);
     d_result_init(results, at_once);
@@ -74,15 +66,13 @@ static void run(int session, int count, unsigned seed)
     need(d_gwait_many(D_BLOCK, session, 1, results, &(int){0}), D_E_NOTHING_LEFT, "a wait beyond the last");
 }
 
-static void expect(int session, size_t count, int error, size_t taken_due, size_t refused_due, const char *text)
-{
+static void expect(int session, size_t count, int error, size_t taken_due, size_t refused_due, const char *text) {
     size_t taken = 77, refused = 77;
     need(d_gexec_many(session, orders, count, &taken, &refused), error, text);
     need_true(taken == taken_due && refused == refused_due && strstr(d_errortext(), text), text);
 }
 
-static void errors(int session)
-{
+static void errors(int session) {
     int n = 5;
     make_orders(10);
     d_result_init(results, at_once);
@@ -91,7 +81,7 @@ static void errors(int session)
     need(d_gwait_many(D_NO_BLOCK, session, 5, results, &n), D_E_NOTHING_LEFT, "an empty session");
     expect(session, 3, NO_ERROR, 3, 3, "");
     expect(session, 10, D_E_GRAIN_EXISTS, 0, 0, "exists");
-    orders[5].grain.host_class = 1u << 31;  /* no host is of this class */
+    orders[5].grain.host_class = 1u << 31; /* no host is of this class */
     need(d_gexec_many(session, orders + 5, 1, NULL, NULL), NO_ERROR, "a grain for nobody");
     need(d_resume_ses(session, TRUE), NO_ERROR, "d_resume_ses");
     expect(session, 4, NO_ERROR, 4, 4, "");
@@ -123,16 +113,11 @@ static void errors(int session)
     printf("every error came\n");
 }
 
-int main(int argc, char **argv)
-{
-    if (argc < 3)
-        return 2;
+int main(int argc, char **argv) {
+    if (argc < 3) return 2;
     need(d_get_auth("batches"), NO_ERROR, "d_get_auth");
-    if (strcmp(argv[1], "errors") == 0)
-        errors(atoi(argv[2]));
-    else if (argc == 5)
-        run(atoi(argv[2]), atoi(argv[3]), (unsigned)atoi(argv[4]));
-    else
-        return 2;
+    if (strcmp(argv[1], "errors") == 0) errors(atoi(argv[2]));
+    else if (argc == 5) run(atoi(argv[2]), atoi(argv[3]), (unsigned)atoi(argv[4]));
+    else return 2;
     return 0;
 }

@@ -35,12 +35,14 @@ void submissions() {
     dcs::session session = dcs::session::open("cxx", 1);
     std::vector<dcs::order> orders;
     for (int i = 0; i < 30; ++i)
-        orders.push_back({i, {.argv = {"/bin/sh", "-c", "cat; echo $X >&2"},
-                              .input = std::string(3, static_cast<char>(i)),
-                              .env = {"X=" + std::to_string(i)}}});
+        orders.push_back({i,
+                          {.argv = {"/bin/sh", "-c", "cat; echo $X >&2"},
+                           .input = std::string(3, static_cast<char>(i)),
+                           .env = {"X=" + std::to_string(i)}}});
     session.submit(orders);
     session.submit(30, {.argv = {"/bin/sh", "-c", "head -c 100000 /dev/zero; cp text made"},
-                        .files = {{.name = "text", .path = "/etc/hostname"}}, .outputs = {"made"}});
+                        .files = {{.name = "text", .path = "/etc/hostname"}},
+                        .outputs = {"made"}});
     dcs::session moved = std::move(session);
     int index = 0;
     for (const dcs::result &result : moved.results(7)) {
@@ -106,9 +108,7 @@ int main(int argc, char **argv) {
     if (argc == 3) {
         try {
             scope(argv[2]);
-        } catch (const std::runtime_error &) {
-            return 7;
-        }
+        } catch (const std::runtime_error &) { return 7; }
         return 0;
     }
     submissions();

@@ -8,21 +8,18 @@
 
 #include "dcs.h"
 
-static int report(const char *call, int error)
-{
+static int report(const char *call, int error) {
     fprintf(stderr, "decide: %s: %s %s: %s\n", call, d_errorname(error), d_strerror(error), d_errortext());
     return 1;
 }
 
-static int submit(int session, int grain, const char *word)
-{
+static int submit(int session, int grain, const char *word) {
     char *argv[] = {"/bin/echo", (char *)word, NULL}, *env[] = {NULL};
     const int error = d_gexec(session, grain, argv, env, "", 0, 0, FALSE, 0);
     return error == NO_ERROR ? 0 : report("d_gexec", error);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const int session = argc > 2 ? atoi(argv[1]) : -1, last = argc > 3 ? atoi(argv[3]) : 0;
     const char *how = argc > 2 ? argv[2] : "";
     int error, grain, taken = 0;

@@ -12,28 +12,23 @@
 
 static unsigned long lines = 0, sum = 0;
 
-static void checkpoint(const char *how)
-{
+static void checkpoint(const char *how) {
     char message[40];
     snprintf(message, sizeof message, "line %lu", lines);
     FILE *state = d_opencheck(message);
     fprintf(state, "#ledger %lu %lu\n", lines, sum);
     d_closecheck(state);
-    if (strcmp(how, "again") == 0)
-        exit(D_EXIT_AGAIN);
+    if (strcmp(how, "again") == 0) exit(D_EXIT_AGAIN);
 }
 
-static void enter(const char *text, unsigned long length)
-{
+static void enter(const char *text, unsigned long length) {
     lines++;
     sum = (sum * 31 + length) % 1000003;
     printf("%lu %lu %s\n", lines, sum, text);
-    if (lines % 100 == 7)
-        fprintf(stderr, "note at line %lu\n", lines);
+    if (lines % 100 == 7) fprintf(stderr, "note at line %lu\n", lines);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     d_handler();
     unsigned long pause = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
     unsigned long every = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
@@ -43,15 +38,11 @@ int main(int argc, char **argv)
     size_t room = 0;
     ssize_t length;
     while ((length = getline(&text, &room, stdin)) > 0) {
-        if (text[length - 1] == '\n')
-            text[--length] = '\0';
-        if (lines == 0 && sscanf(text, "#ledger %lu %lu", &lines, &sum) == 2)
-            continue;
+        if (text[length - 1] == '\n') text[--length] = '\0';
+        if (lines == 0 && sscanf(text, "#ledger %lu %lu", &lines, &sum) == 2) continue;
         enter(text, (unsigned long)length);
-        if (d_time_to_ckpt() || (every > 0 && lines % every == 0))
-            checkpoint(how);
-        if (pause > 0 && lines % pause == 0)
-            nanosleep(&moment, NULL);
+        if (d_time_to_ckpt() || (every > 0 && lines % every == 0)) checkpoint(how);
+        if (pause > 0 && lines % pause == 0) nanosleep(&moment, NULL);
     }
     free(text);
     printf("end %lu %lu\n", lines, sum);

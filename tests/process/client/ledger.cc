@@ -32,9 +32,8 @@ int main(int argc, char **argv) {
         }
         enter(text);
         if (d_time_to_ckpt() || (every > 0 && lines % every == 0)) {
-            dcs_grain::checkpoint("line " + std::to_string(lines), [](std::ostream &state) {
-                state << "#ledger " << lines << ' ' << sum << '\n';
-            });
+            dcs_grain::checkpoint("line " + std::to_string(lines),
+                                  [](std::ostream &state) { state << "#ledger " << lines << ' ' << sum << '\n'; });
             if (how == "again") return D_EXIT_AGAIN;
         }
         if (pause > 0 && lines % pause == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));

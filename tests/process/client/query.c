@@ -10,15 +10,13 @@
 
 #include "dcs.h"
 
-static int failed(const char *call, int error)
-{
+static int failed(const char *call, int error) {
     fprintf(stderr, "query: %s: %s %s\n", call, d_errorname(error), d_errortext());
     return 1;
 }
 
 /* Names in this test need no escapes; texts are not printed. */
-static void names(const char *key, const char *const *list, size_t count)
-{
+static void names(const char *key, const char *const *list, size_t count) {
     size_t i;
 
     printf(", \"%s\": [", key);
@@ -26,8 +24,7 @@ static void names(const char *key, const char *const *list, size_t count)
     printf("]");
 }
 
-static int hosts(const char *state)
-{
+static int hosts(const char *state) {
     struct d_info *info;
     size_t i;
     int type = !state ? D_Q_HOSTS : strcmp(state, "active") == 0 ? D_Q_HOSTS_ACTIVE : D_Q_HOSTS_DELINQUENT;
@@ -37,19 +34,18 @@ static int hosts(const char *state)
     printf("[");
     for (i = 0; i < info->host_count; i++) {
         const struct d_host_row *h = &info->hosts[i];
-        printf("%s{\"name\": \"%s\", \"state\": \"%s\", \"class\": %u, \"slots\": %d, \"running\": %d, "
-               "\"drained\": %s, \"connected\": %s, \"shut\": %s, \"settings\": \"%s\"}",
-               i > 0 ? ", " : "", h->name, h->state, h->host_class, h->slots,
-               h->running, h->drained ? "true" : "false", h->connected ? "true" : "false",
-               strncmp(h->note, "shut: ", 6) == 0 ? "true" : "false", h->settings);
+        printf(
+            "%s{\"name\": \"%s\", \"state\": \"%s\", \"class\": %u, \"slots\": %d, \"running\": %d, "
+            "\"drained\": %s, \"connected\": %s, \"shut\": %s, \"settings\": \"%s\"}",
+            i > 0 ? ", " : "", h->name, h->state, h->host_class, h->slots, h->running, h->drained ? "true" : "false",
+            h->connected ? "true" : "false", strncmp(h->note, "shut: ", 6) == 0 ? "true" : "false", h->settings);
     }
     printf("]\n");
     d_query_free(info);
     return 0;
 }
 
-static int grain(int session, int number)
-{
+static int grain(int session, int number) {
     struct d_info *info;
     const struct d_grain_row *g;
     size_t i;
@@ -57,10 +53,10 @@ static int grain(int session, int number)
 
     if (error != NO_ERROR) return failed("d_query", error);
     g = info->grains;
-    printf("{\"grain\": %d, \"state\": \"%s\", \"host\": \"%s\", \"incarnation\": %u, \"failures\": %d, "
-           "\"exit_code\": %d, \"signal\": %d, \"result_index\": %d",
-           g->grain, g->state, g->host, g->incarnation, g->failures, g->exit_code,
-           g->signal, g->result_index);
+    printf(
+        "{\"grain\": %d, \"state\": \"%s\", \"host\": \"%s\", \"incarnation\": %u, \"failures\": %d, "
+        "\"exit_code\": %d, \"signal\": %d, \"result_index\": %d",
+        g->grain, g->state, g->host, g->incarnation, g->failures, g->exit_code, g->signal, g->result_index);
     names("nogo", g->nogo, g->nogo_count);
     printf(", \"moves\": [");
     for (i = 0; i < g->move_count; i++)
@@ -71,8 +67,7 @@ static int grain(int session, int number)
     return 0;
 }
 
-static int explain(int session, int number)
-{
+static int explain(int session, int number) {
     struct d_explanation *why;
     size_t i;
     int error = d_explain(NULL, session, number, &why);
@@ -81,8 +76,8 @@ static int explain(int session, int number)
     printf("{\"state\": \"%s\", \"can_run\": %s, \"ahead\": %d, \"reasons\": [", why->state,
            why->can_run ? "true" : "false", why->ahead);
     for (i = 0; i < why->reason_count; i++) {
-        printf("%s{\"reason\": \"%s\", \"hosts\": %d",
-               i > 0 ? ", " : "", why->reasons[i].reason, why->reasons[i].hosts);
+        printf("%s{\"reason\": \"%s\", \"hosts\": %d", i > 0 ? ", " : "", why->reasons[i].reason,
+               why->reasons[i].hosts);
         names("names", why->reasons[i].names, why->reasons[i].name_count);
         printf("}");
     }
@@ -91,8 +86,7 @@ static int explain(int session, int number)
     return 0;
 }
 
-static int submit(char **argv)
-{
+static int submit(char **argv) {
     struct d_grain description;
     int session = atoi(argv[1]), error;
 
@@ -107,20 +101,18 @@ static int submit(char **argv)
     return error == NO_ERROR ? 0 : failed("d_gexec_grain", error);
 }
 
-static int take(const char *ident, int session)
-{
+static int take(const char *ident, int session) {
     int error, number = 0, signal = 0, code = 0;
 
     if ((error = d_get_auth(ident)) != NO_ERROR) return failed("d_get_auth", error);
     if ((error = d_resume_ses(session, FALSE)) != NO_ERROR) return failed("d_resume_ses", error);
     error = d_gwait(D_BLOCK, session, &number, NULL, NULL, &signal, &code, NULL, NULL, NULL, NULL, NULL);
-    printf("{\"error\": \"%s\", \"grain\": %d, \"signal\": %d, \"code\": %d}\n",
-           d_errorname(error), number, signal, code);
+    printf("{\"error\": \"%s\", \"grain\": %d, \"signal\": %d, \"code\": %d}\n", d_errorname(error), number, signal,
+           code);
     return 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc >= 2 && strcmp(argv[1], "hosts") == 0) return hosts(argc > 2 ? argv[2] : NULL);
     if (argc == 4 && strcmp(argv[1], "grain") == 0) return grain(atoi(argv[2]), atoi(argv[3]));
     if (argc == 4 && strcmp(argv[1], "explain") == 0) return explain(atoi(argv[2]), atoi(argv[3]));

@@ -5,14 +5,12 @@
 
 #include "dcs.h"
 
-static int report(const char *call, int error)
-{
+static int report(const char *call, int error) {
     fprintf(stderr, "reopen: %s: %s %s: %s\n", call, d_errorname(error), d_strerror(error), d_errortext());
     return 1;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     int session, error, grain, code, c;
     FILE *out;
 

@@ -6,8 +6,7 @@
 
 #include "grainlib.h"
 
-static void work(long milliseconds)
-{
+static void work(long milliseconds) {
     struct timespec t;
     double end;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -16,8 +15,7 @@ static void work(long milliseconds)
     while (t.tv_sec + t.tv_nsec / 1e9 < end);
 }
 
-int main(void)
-{
+int main(void) {
     long next, last, milliseconds;
     char message[64];
     FILE *checkpoint;

@@ -24,23 +24,20 @@ static char kinds[grains_max + 1]; /* [grain] */
 static int killed[grains_max + 1];
 static int closed_sessions[sessions_max], closed_count;
 
-static unsigned below(unsigned n)
-{
+static unsigned below(unsigned n) {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return (unsigned)(random_state >> 33) % n;
 }
 
 static int chance(unsigned percent) { return below(100) < percent; }
 
-static void nap(long milliseconds)
-{
+static void nap(long milliseconds) {
     struct timespec t = {milliseconds / 1000, milliseconds % 1000 * 1000000};
     nanosleep(&t, NULL);
 }
 
 /* One write per line: whoever is killed leaves whole lines. */
-static void note(const char *kind, const char *format, ...)
-{
+static void note(const char *kind, const char *format, ...) {
     char line[8192];
     int n = snprintf(line, sizeof line, "%d %s ", calls, kind);
     va_list list;
@@ -57,8 +54,7 @@ static void note(const char *kind, const char *format, ...)
 #define CALL(...) (calls++, note("call", __VA_ARGS__))
 #define DONE(...) note("done", __VA_ARGS__)
 
-static uint32_t crc_add(uint32_t crc, const char *bytes, size_t length)
-{
+static uint32_t crc_add(uint32_t crc, const char *bytes, size_t length) {
     for (size_t i = 0; i < length; i++) {
         crc ^= (unsigned char)bytes[i];
         for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
@@ -66,8 +62,7 @@ static uint32_t crc_add(uint32_t crc, const char *bytes, size_t length)
     return crc;
 }
 
-static uint32_t crc_of_file(FILE *file, size_t *length)
-{
+static uint32_t crc_of_file(FILE *file, size_t *length) {
     char bytes[8192];
     uint32_t crc = 0xffffffffu;
 
@@ -80,14 +75,12 @@ static uint32_t crc_of_file(FILE *file, size_t *length)
 /* Whether the call may or may not have happened, or not: then it is made again by whoever wants to know. */
 static int in_doubt(int error) { return error == D_E_BROKEN || error == D_E_UNREACHABLE; }
 
-static int unexpected(const char *call, int error)
-{
+static int unexpected(const char *call, int error) {
     fprintf(stderr, "stream %s: session %d: %s: %s: %s\n", ident, session, call, d_errorname(error), d_errortext());
     exit(3);
 }
 
-static void authenticate(void)
-{
+static void authenticate(void) {
     int error;
     do {
         CALL("auth %s", ident);
@@ -97,16 +90,14 @@ static void authenticate(void)
     if (error != NO_ERROR) unexpected("d_get_auth", error);
 }
 
-static int open_session(void)
-{
+static int open_session(void) {
     int error;
     CALL("open %d", session);
     DONE("%s", d_errorname(error = d_open_ses(session)));
     return error;
 }
 
-static void enter(const char *how, int reset)
-{
+static void enter(const char *how, int reset) {
     int error;
     do {
         CALL("%s %d %d", how, session, reset);
@@ -119,8 +110,7 @@ static void enter(const char *how, int reset)
 }
 
 /* What is printed depends on the name only; kinds: e(cho), s(low), b(ig), x (exit 3), f(or ever). */
-static int submit_once(int grain)
-{
+static int submit_once(int grain) {
     static char input[big_input + 1];
     char text[100], script[300];
     char *echo[] = {"/bin/echo", text, NULL}, *shell[] = {"/bin/sh", "-c", script, NULL};
@@ -143,8 +133,7 @@ static int submit_once(int grain)
 }
 
 /* What the scheduler shows of the session, after a call whose answer did not come. */
-static void list_grains(void)
-{
+static void list_grains(void) {
     struct d_info *info;
     char rows[4096] = "";
     int error;
@@ -159,8 +148,7 @@ static void list_grains(void)
     if (error == NO_ERROR) d_query_free(info);
 }
 
-static void submit(void)
-{
+static void submit(void) {
     static const char choice[] = "eeeeesssbxf";
     const int grain = ++submitted;
     int error;
@@ -174,8 +162,7 @@ static void submit(void)
     if (error != NO_ERROR && error != D_E_GRAIN_EXISTS && !in_doubt(error)) unexpected("d_gexec", error);
 }
 
-static void kill_grain(int grain, int until_sure)
-{
+static void kill_grain(int grain, int until_sure) {
     int error;
     do {
         CALL("kill %d %d", session, grain);
@@ -187,8 +174,7 @@ static void kill_grain(int grain, int until_sure)
     else if (!in_doubt(error)) unexpected("d_gkill", error);
 }
 
-static int wait_result(int block)
-{
+static int wait_result(int block) {
     int error, grain = 0, completed = 0, sent = 0, number = 0, code = 0;
     size_t out_length = 0, error_length = 0;
     uint32_t out_crc = 0, error_crc = 0;
@@ -208,8 +194,7 @@ static int wait_result(int block)
     return error;
 }
 
-static void drain(void)
-{
+static void drain(void) {
     int error;
     for (int grain = 1; grain <= submitted; grain++)
         if (kinds[grain] == 'f' && !killed[grain]) kill_grain(grain, 1);
@@ -217,8 +202,7 @@ static void drain(void)
     while (error == NO_ERROR || in_doubt(error));
 }
 
-static void close_session(void)
-{
+static void close_session(void) {
     int error;
     do {
         CALL("close %d", session);
@@ -228,8 +212,7 @@ static void close_session(void)
     if (error != NO_ERROR) unexpected("d_close_ses", error);
 }
 
-static void remove_session(void)
-{
+static void remove_session(void) {
     int error;
     do {
         CALL("clean %d", session);
@@ -239,8 +222,7 @@ static void remove_session(void)
     if (error != NO_ERROR && error != D_E_SESSION_UNKNOWN) unexpected("d_clean_ses", error);
 }
 
-static void replay(void)
-{
+static void replay(void) {
     int error;
     enter("resume", 1);
     do error = wait_result(1);
@@ -248,8 +230,7 @@ static void replay(void)
     close_session();
 }
 
-static void some_action(int wanted)
-{
+static void some_action(int wanted) {
     const unsigned what = below(100);
     if (submitted < wanted && what < 50) return submit();
     if (what < 65 && submitted > 0) return kill_grain(1 + (int)below((unsigned)submitted), chance(70));
@@ -261,15 +242,13 @@ static void some_action(int wanted)
     nap(below(30));
 }
 
-static void work(int grains)
-{
+static void work(int grains) {
     const int wanted = submitted + grains;
     while (submitted < wanted) some_action(wanted);
     for (int more = (int)below(12); more > 0; more--) some_action(wanted);
 }
 
-static void one_session(void)
-{
+static void one_session(void) {
     submitted = 0;
     memset(killed, 0, sizeof killed);
     const int error = chance(50) ? open_session() : D_E_SESSION_ACTIVE;
@@ -294,8 +273,7 @@ static void one_session(void)
 }
 
 /* All of it again at the end, by a run that remembers nothing. */
-static void replay_all(void)
-{
+static void replay_all(void) {
     authenticate();
     for (int i = 0; i < closed_count; i++) {
         session = closed_sessions[i];
@@ -303,8 +281,7 @@ static void replay_all(void)
     }
 }
 
-static int look_at(const struct d_grain_row *row)
-{
+static int look_at(const struct d_grain_row *row) {
     const char *names[] = {"out", "err"};
     FILE *file;
     size_t length;
@@ -320,8 +297,7 @@ static int look_at(const struct d_grain_row *row)
     return 0;
 }
 
-static int look(void)
-{
+static int look(void) {
     struct d_info *info;
     const int error = d_query(D_Q_FINISHED, NULL, -1, -1, &info);
 
@@ -332,8 +308,7 @@ static int look(void)
     return 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "look") == 0) return look();
     if (argc != 7 || strcmp(argv[1], "run") != 0) {
         fprintf(stderr, "usage: stream run IDENT SEED HISTORY FIRST STOP | stream look\n");

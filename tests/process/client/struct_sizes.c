@@ -12,18 +12,14 @@
 
 enum { some = 4, guard = 64 };
 
-static void must(int error, const char *what)
-{
-    if (error == D_OK)
-        return;
+static void must(int error, const char *what) {
+    if (error == D_OK) return;
     fprintf(stderr, "%s: %s: %s\n", what, d_errorname(error), d_errortext());
     exit(1);
 }
 
-static void expect(int holds, const char *what)
-{
-    if (holds)
-        return;
+static void expect(int holds, const char *what) {
+    if (holds) return;
     fprintf(stderr, "not so: %s\n", what);
     exit(1);
 }
@@ -36,21 +32,21 @@ static void expect(int holds, const char *what)
 #endif
 
 /* Behind each struct that the library fills there are bytes that are not its own. */
-static void mark(char *bytes)
-{
-    memset(bytes, 0x5a, guard);
+static void mark(char *bytes) { memset(bytes, 0x5a, guard); }
+
+static void unmarked(const char *bytes, const char *what) {
+    for (int i = 0; i < guard; i++) expect(bytes[i] == 0x5a, what);
 }
 
-static void unmarked(const char *bytes, const char *what)
-{
-    for (int i = 0; i < guard; i++)
-        expect(bytes[i] == 0x5a, what);
-}
-
-static void initialised(void)
-{
-    struct { struct d_grain grain; char behind[guard]; } one;
-    struct { struct d_host_change change; char behind[guard]; } other;
+static void initialised(void) {
+    struct {
+        struct d_grain grain;
+        char behind[guard];
+    } one;
+    struct {
+        struct d_host_change change;
+        char behind[guard];
+    } other;
     mark(one.behind), mark(other.behind);
     d_grain_init(&one.grain);
     d_host_change_init(&other.change);
@@ -60,8 +56,7 @@ static void initialised(void)
     NOTHING_LATER(&other.change);
 }
 
-static void submit(int session)
-{
+static void submit(int session) {
     static struct d_grain_order orders[some];
     static char texts[some][80];
     static char *argvs[some][4];
@@ -100,9 +95,11 @@ static void submit(int session)
     expect(d_gexec_many(session, orders, 1, NULL, NULL) == D_E_INVALID, "an order of no such size is refused");
 }
 
-static void take(int session)
-{
-    static struct { struct d_result results[some + 1]; char behind[guard]; } got;
+static void take(int session) {
+    static struct {
+        struct d_result results[some + 1];
+        char behind[guard];
+    } got;
     int seen[some + 1] = {0};
     d_result_init(got.results, some + 1);
     mark(got.behind);
@@ -120,9 +117,11 @@ static void take(int session)
         left -= count;
         unmarked(got.behind, "results keep to their array");
     }
-    for (int i = 0; i <= some; i++)
-        expect(seen[i] == 1, "each result once");
-    struct { struct d_result result; char behind[guard]; } one;
+    for (int i = 0; i <= some; i++) expect(seen[i] == 1, "each result once");
+    struct {
+        struct d_result result;
+        char behind[guard];
+    } one;
     mark(one.behind);
     d_result_init(&one.result, 1);
     must(d_resume_ses(session, 1), "d_resume_ses");
@@ -135,8 +134,7 @@ static void take(int session)
     expect(d_gwait_result(D_BLOCK, session, &one.result) == D_E_INVALID, "a result without a size is refused");
 }
 
-static void ask(int session)
-{
+static void ask(int session) {
     struct d_info *info = NULL;
     must(d_query(D_Q_HOSTS, NULL, -1, -1, &info), "d_query of hosts");
     expect(info->struct_size == sizeof *info && info->host_count == 2, "two hosts");
@@ -168,8 +166,7 @@ static void ask(int session)
     d_query_free(info);
 }
 
-static void explain(int session)
-{
+static void explain(int session) {
     struct d_explanation *why = NULL;
     struct d_grain grain;
     char *argv[] = {"/bin/true", NULL};
@@ -182,15 +179,13 @@ static void explain(int session)
     NOTHING_LATER(why);
 #ifndef SHORTER
     expect(why->reason_count > 0, "reasons");
-    for (size_t i = 0; i < why->reason_count; i++)
-        NOTHING_LATER(&why->reasons[i]);
+    for (size_t i = 0; i < why->reason_count; i++) NOTHING_LATER(&why->reasons[i]);
 #endif
     d_explanation_free(why);
     must(d_gkill(session, 10), "d_gkill");
 }
 
-static void change(void)
-{
+static void change(void) {
     struct d_host_change host;
     d_host_change_init(&host);
     host.slots = 3;
@@ -199,12 +194,23 @@ static void change(void)
     must(d_sethost("local1", &host), "d_sethost");
 }
 
-static void lock(void)
-{
-    struct { struct d_lock_request request; char behind[guard]; } wish;
-    struct { struct d_lock_answer answer; char behind[guard]; } told;
-    struct { struct d_lock_state state; char behind[guard]; } seen;
-    struct { struct d_slot_holder holders[2]; char behind[guard]; } who;
+static void lock(void) {
+    struct {
+        struct d_lock_request request;
+        char behind[guard];
+    } wish;
+    struct {
+        struct d_lock_answer answer;
+        char behind[guard];
+    } told;
+    struct {
+        struct d_lock_state state;
+        char behind[guard];
+    } seen;
+    struct {
+        struct d_slot_holder holders[2];
+        char behind[guard];
+    } who;
     static const char *const names[] = {"struct-sizes"};
     static const int limits[] = {2};
     d_lock *held = NULL;
@@ -218,8 +224,7 @@ static void lock(void)
     expect(d_lock_get(&wish.request, &told.answer, &held) == D_LOCK_GRANTED && told.answer.token > 0, "a lock");
     expect(d_lock_look("struct-sizes", NULL, NULL, &seen.state) == D_LOCK_GRANTED && seen.state.held, "it is held");
     expect(seen.state.holder == getpid() && seen.state.token == told.answer.token, "by this process");
-    for (int i = 0; i < 2; i++)
-        expect(d_slot_take(names, limits, 1, 0, NULL, &slots[i]) == D_LOCK_GRANTED, "a slot");
+    for (int i = 0; i < 2; i++) expect(d_slot_take(names, limits, 1, 0, NULL, &slots[i]) == D_LOCK_GRANTED, "a slot");
     expect(d_slot_list(names[0], who.holders, 2, &count) == D_LOCK_GRANTED && count == 2, "two slots are held");
     for (int i = 0; i < 2; i++) {
         expect(who.holders[i].pid == getpid(), "by this process as well");
@@ -237,10 +242,8 @@ static void lock(void)
     expect(d_lock_release(held, 1) == D_LOCK_GRANTED, "released");
 }
 
-int main(int argc, char **argv)
-{
-    if (argc != 3)
-        return 2;
+int main(int argc, char **argv) {
+    if (argc != 3) return 2;
     int session = atoi(argv[1]);
     struct d_pool_options options;
     d_pool_options_init(&options);

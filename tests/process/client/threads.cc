@@ -30,9 +30,7 @@ void must(const char *what, int error) {
     if (error != NO_ERROR) fault(what, error);
 }
 
-std::string word_of(int session, int grain) {
-    return std::to_string(session) + "/" + std::to_string(grain);
-}
+std::string word_of(int session, int grain) { return std::to_string(session) + "/" + std::to_string(grain); }
 
 // Prints its session and number.
 int submit(int session, int grain) {

@@ -16,8 +16,7 @@ static volatile const int64_t *steps;
 static int (*real_gettime)(clockid_t, struct timespec *);
 static int (*real_settime)(int, int, const struct itimerspec *, struct itimerspec *);
 
-__attribute__((constructor)) static void look_for_steps(void)
-{
+__attribute__((constructor)) static void look_for_steps(void) {
     const char *path = getenv("DCS_STEPPED_CLOCK");
     void *at;
     int fd;
@@ -31,8 +30,7 @@ __attribute__((constructor)) static void look_for_steps(void)
     if (at != MAP_FAILED) steps = at;
 }
 
-int clock_gettime(clockid_t clock, struct timespec *now)
-{
+int clock_gettime(clockid_t clock, struct timespec *now) {
     if (real_gettime == NULL) look_for_steps(); /* another library's constructor, before ours */
     if (real_gettime(clock, now) != 0) return -1;
     if (steps == NULL) return 0;
@@ -41,8 +39,7 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     return 0;
 }
 
-time_t time(time_t *to)
-{
+time_t time(time_t *to) {
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
@@ -50,8 +47,7 @@ time_t time(time_t *to)
     return now.tv_sec;
 }
 
-int gettimeofday(struct timeval *restrict to, void *restrict zone)
-{
+int gettimeofday(struct timeval *restrict to, void *restrict zone) {
     struct timespec now;
 
     (void)zone;
@@ -62,8 +58,7 @@ int gettimeofday(struct timeval *restrict to, void *restrict zone)
 }
 
 /* The kernel's boot clock was not set. The daemons have no alarm by another clock. */
-int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *old)
-{
+int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *old) {
     struct itimerspec shifted = *when;
 
     if (real_settime == NULL) look_for_steps();

@@ -10,14 +10,12 @@
 
 #include "dcs.h"
 
-static int report(const char *call, int error)
-{
+static int report(const char *call, int error) {
     fprintf(stderr, "cron_job: %s: %s %s: %s\n", call, d_errorname(error), d_strerror(error), d_errortext());
     return 1;
 }
 
-static void hang(const char *file)
-{
+static void hang(const char *file) {
     char name[4096], ready[4200];
     FILE *pids;
     pid_t child = fork();
@@ -37,8 +35,7 @@ static void hang(const char *file)
     for (;;) pause();
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     enum { most = 64 };
     char *outputs[most + 1] = {NULL}, *grain_argv[2] = {NULL, NULL}, input[64];
     int session, grains, error, i, grain, code, c;

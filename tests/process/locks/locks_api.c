@@ -14,16 +14,15 @@
 
 #include "dcs_lock.h"
 
-#define CHECK(condition)                                                                                      \
-    do {                                                                                                      \
-        if (!(condition)) {                                                                                   \
-            fprintf(stderr, "line %d: %s is false; %s\n", __LINE__, #condition, d_lock_errortext());          \
-            exit(1);                                                                                          \
-        }                                                                                                     \
+#define CHECK(condition)                                                                             \
+    do {                                                                                             \
+        if (!(condition)) {                                                                          \
+            fprintf(stderr, "line %d: %s is false; %s\n", __LINE__, #condition, d_lock_errortext()); \
+            exit(1);                                                                                 \
+        }                                                                                            \
     } while (0)
 
-static int in_child(int (*body)(void))
-{
+static int in_child(int (*body)(void)) {
     int status = -1;
     pid_t pid = fork();
     if (pid == 0) _exit(body());
@@ -31,8 +30,7 @@ static int in_child(int (*body)(void))
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static struct d_lock_request request_for(const char *operand)
-{
+static struct d_lock_request request_for(const char *operand) {
     struct d_lock_request request;
     d_lock_init(&request);
     request.operator_ = "api";
@@ -40,23 +38,21 @@ static struct d_lock_request request_for(const char *operand)
     return request;
 }
 
-static int get(const char *operand, d_lock **lock)
-{
+static int get(const char *operand, d_lock **lock) {
     struct d_lock_request request = request_for(operand);
     return d_lock_get(&request, NULL, lock);
 }
 
 static int asks_paper(void) { return GetLock("paper", "x", 0, 90, NULL, 0); }
 
-static void the_papers_calls(void)
-{
+static void the_papers_calls(void) {
     struct d_lock_state state = {.struct_size = sizeof(struct d_lock_state)};
     CHECK(ReleaseCurrentLock() == D_LOCK_FAILED);
     CHECK(GetLock("paper", "x", 15, 90, NULL, time(NULL)) == 1);
     CHECK(in_child(asks_paper) == 0);
     CHECK(GetLock("paper", "x", 15, 90, NULL, time(NULL)) == 0); /* nor by the same process again */
     CHECK(strstr(d_lock_errortext(), "process") != NULL);
-    CHECK(GetLock("paper", "y", 15, 90, "", 0) == 1);            /* nested */
+    CHECK(GetLock("paper", "y", 15, 90, "", 0) == 1); /* nested */
     CHECK(d_lock_look("paper", "y", NULL, &state) == 0 && state.held && state.holder == getpid());
     CHECK(ReleaseCurrentLock() == 0);
     CHECK(d_lock_look("paper", "y", NULL, &state) == 0 && !state.held && strcmp(state.outcome, "done") == 0);
@@ -66,7 +62,7 @@ static void the_papers_calls(void)
     CHECK(GetLock("paper", "x", 15, 90, NULL, time(NULL)) == 0);
     CHECK(GetLock("paper", "x", 0, 90, NULL, time(NULL)) == 1);
     CHECK(ReleaseCurrentLock() == 0);
-    CHECK(GetLock("paper", "x", 0, 0, NULL, 0) == 0);   /* P32 */
+    CHECK(GetLock("paper", "x", 0, 0, NULL, 0) == 0); /* P32 */
     CHECK(GetLock("paper", "x", -5, 90, NULL, 0) == 0);
     CHECK(GetLock("paper", "x", 0, LONG_MIN, NULL, 0) == 0);
     CHECK(GetLock("paper", "x", 0, LONG_MAX, NULL, 0) == 1);
@@ -80,8 +76,7 @@ static void the_papers_calls(void)
 }
 
 /* P23, P24, P25, P26: names. */
-static void names(void)
-{
+static void names(void) {
     static const char *const pairs[][2] = {{"/a/b", "/a_b"}, {"db-1", "db_1"}, {"a.b", "a"}, {"\xc3\xa4", "a"},
                                            {"a,b", "a%2Cb"}, {"", " "},        {"A", "a"}};
     size_t i;
@@ -110,8 +105,7 @@ static void names(void)
     CHECK(ReleaseCurrentLock() == 0 && ReleaseCurrentLock() == 0);
 }
 
-static void answers(void)
-{
+static void answers(void) {
     struct d_lock_request request = request_for("answer");
     struct d_lock_answer answer = {.struct_size = sizeof(struct d_lock_answer)};
     uint64_t token;
@@ -143,16 +137,14 @@ static void answers(void)
 }
 
 static d_lock *inherited;
-static int adopts(void)
-{
+static int adopts(void) {
     struct d_lock_state state = {.struct_size = sizeof(struct d_lock_state)};
     if (d_lock_adopt(inherited) != 0 || d_lock_look("api", "fork", NULL, &state) != 0) return 1;
     return state.held && state.holder == getpid() ? d_lock_release(inherited, 1) : 2;
 }
 
 /* P30: a lock that was taken before a fork. */
-static void forks(void)
-{
+static void forks(void) {
     d_lock *again;
     CHECK(get("fork", &inherited) == 0);
     CHECK(in_child(adopts) == 0);
@@ -161,16 +153,14 @@ static void forks(void)
     CHECK(d_lock_release(again, 1) == 0);
 }
 
-static void *asks_from_a_thread(void *result)
-{
+static void *asks_from_a_thread(void *result) {
     d_lock *lock;
     *(int *)result = get("thread", &lock);
     (void)!GetLock("thread", "left", 0, 90, NULL, 0); /* and ends without releasing it */
     return NULL;
 }
 
-static void threads(void)
-{
+static void threads(void) {
     d_lock *lock;
     struct d_lock_state state = {.struct_size = sizeof(struct d_lock_state)};
     pthread_t thread;
@@ -185,8 +175,7 @@ static void threads(void)
 }
 
 /* L3: at most so many instances of a program, and no atom for one too many. */
-static void instances(void)
-{
+static void instances(void) {
     struct d_lock_request request;
     d_lock *a, *b, *c;
     d_lock_init(&request);
@@ -209,21 +198,18 @@ static void instances(void)
     CHECK(d_lock_release(a, 1) == 0 && d_lock_release(b, 1) == 0);
 }
 
-static int enters(void)
-{
+static int enters(void) {
     d_lock *lock;
     return d_lock_enter("section", 0, &lock);
 }
 
-static int waits_in_line(void)
-{
+static int waits_in_line(void) {
     d_lock *lock;
     if (d_lock_enter("section", D_LOCK_FOREVER, &lock) != 0) return 1;
     return d_lock_leave(lock);
 }
 
-static void in_order(void)
-{
+static void in_order(void) {
     d_lock *lock;
     struct d_lock_state state = {.struct_size = sizeof(struct d_lock_state)};
     struct timespec moment = {0, 2000000};
@@ -245,16 +231,14 @@ static void in_order(void)
     CHECK(in_child(enters) == 0);
 }
 
-static int takes_slot(void)
-{
+static int takes_slot(void) {
     static const char *const names[] = {"total"};
     static const int two[] = {2};
     d_slots *slots;
     return d_slot_take(names, two, 1, 0, NULL, &slots);
 }
 
-static void slots(void)
-{
+static void slots(void) {
     static const char *const both[] = {"total", "narrow"};
     static const int limits[] = {2, 1}, none[] = {0}, wrong[] = {-1};
     struct d_slot_holder holders[1] = {{.struct_size = sizeof *holders}};
@@ -278,8 +262,7 @@ static void slots(void)
     CHECK(d_slot_release(NULL) == D_LOCK_FAILED && d_slot_list(NULL, holders, 1, &count) == D_LOCK_FAILED);
 }
 
-int main(void)
-{
+int main(void) {
     the_papers_calls();
     names();
     answers();

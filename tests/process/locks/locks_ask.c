@@ -8,13 +8,11 @@
 
 #include "dcs_lock.h"
 
-static int64_t minutes(const char *text)
-{
+static int64_t minutes(const char *text) {
     return strcmp(text, "inf") == 0 ? D_LOCK_NEVER : atol(text) * D_LOCK_MINUTE;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     struct d_lock_request request;
     struct d_lock_answer answer = {.struct_size = sizeof(struct d_lock_answer)};
     d_lock *lock;

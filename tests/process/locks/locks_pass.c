@@ -19,28 +19,24 @@
 
 static int log_fd;
 
-static void say(const char *atom, const char *word)
-{
+static void say(const char *atom, const char *word) {
     char line[256];
     int n = snprintf(line, sizeof line, "%d %s %s\n", (int)getpid(), atom, word);
     if (write(log_fd, line, (size_t)n) != n) exit(9);
 }
 
-static void await(const char *file)
-{
+static void await(const char *file) {
     struct timespec pause = {0, 5000000};
     while (access(file, F_OK) != 0) nanosleep(&pause, NULL);
 }
 
-static void make(const char *file)
-{
+static void make(const char *file) {
     int fd = open(file, O_WRONLY | O_CREAT, 0600);
     if (fd < 0) exit(9);
     close(fd);
 }
 
-static void run_self(char **argv)
-{
+static void run_self(char **argv) {
     int status = 0;
     pid_t pid = fork();
     if (pid == 0) {
@@ -50,8 +46,7 @@ static void run_self(char **argv)
     if (waitpid(pid, &status, 0) != pid || status != 0) exit(9);
 }
 
-static void act(char *action, char **argv)
-{
+static void act(char *action, char **argv) {
     char *file = strchr(action, ':'), *other = NULL;
     if (file != NULL) *file++ = '\0';
     if (file != NULL && (other = strchr(file, ':')) != NULL) *other++ = '\0';
@@ -67,8 +62,7 @@ static void act(char *action, char **argv)
     if (strcmp(action, "circle") == 0) make(other);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     time_t start = time(NULL);
     int i, minutes;
     if (argc < 6) return 2;

@@ -1,6 +1,5 @@
-// Many processes take, leave and lose a lock while some of them are killed at random, and each looks whether somebody
-// else is inside whom it excludes. Prints what it saw; exit 1: a lock was held twice, a limit exceeded, an order
-// not kept, or everybody waited for nothing.
+// Many processes take, leave and lose a lock while some are killed at random; each checks whether a process that it
+// excludes is inside. Exit 1: a lock was held twice, a limit exceeded, an order not kept, or all waited for nothing.
 //   locks_storm FAMILY SECONDS PROCESSES SEED [kill] [plant=NAME]
 //   locks_storm wait|try FILE     holds FILE until its input ends
 #include <atomic>
@@ -11,7 +10,6 @@
 #include <random>
 #include <string>
 #include <vector>
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -206,7 +204,10 @@ void slots_turn(Process *me) {
         } else {
             if (!file.is_open() || roll(8) == 0) {
                 Result<LockFile> opened = LockFile::open(place_in("queue"), FileKind::atom);
-                if (!opened) { failed(opened.status()); continue; }
+                if (!opened) {
+                    failed(opened.status());
+                    continue;
+                }
                 file = std::move(*opened);
             }
             queue_turn(me, file);
@@ -276,11 +277,12 @@ long total(std::atomic<long> Process::*what) {
 
 int report(long kills, std::int64_t longest, bool stalled) {
     const long bad = shared->violations + shared->out_of_order + shared->failures + (stalled ? 1 : 0);
-    std::printf("%s: %d processes, %ld taken, %ld gave up, %ld killed, %ld times damaged: %ld held twice or above the "
-                "limit, %ld out of order, %ld failures, longest pause of all %.3f s%s\n",
-                family.c_str(), count, total(&Process::taken), total(&Process::gave_up), kills, shared->changes.load(),
-                shared->violations.load(), shared->out_of_order.load(), shared->failures.load(),
-                static_cast<double>(longest) * 1e-9, stalled ? ", STALLED" : "");
+    std::printf(
+        "%s: %d processes, %ld taken, %ld gave up, %ld killed, %ld times damaged: %ld held twice or above the limit, "
+        "%ld out of order, %ld failures, longest pause of all %.3f s%s\n",
+        family.c_str(), count, total(&Process::taken), total(&Process::gave_up), kills, shared->changes.load(),
+        shared->violations.load(), shared->out_of_order.load(), shared->failures.load(),
+        static_cast<double>(longest) * 1e-9, stalled ? ", STALLED" : "");
     return bad == 0 && total(&Process::taken) > 0 ? 0 : 1;
 }
 
@@ -316,7 +318,7 @@ int storm(double seconds, bool kills) {
     const bool damages = family == "counter" || family == "damaged" || family == "shrunk";
     const auto bad = [] { return shared->violations + shared->out_of_order + shared->failures > 0; };
     while (now_ns() < end && !stalled && !bad()) {
-        if (kills && roll(2) == 0) { kill_one(); ++killed; }
+        if (kills && roll(2) == 0) kill_one(), ++killed;
         if (damages) damage();
         pause_us(2000);
         for (pid_t pid; (pid = ::waitpid(-1, nullptr, WNOHANG)) > 0;) reap(pid);
@@ -325,7 +327,10 @@ int storm(double seconds, bool kills) {
     shared->stop = true;
     for (int i = 0; i < count;) {
         const pid_t pid = shared->processes[i].pid;
-        if (pid <= 0 || ::waitpid(pid, nullptr, WNOHANG) == pid) { ++i; continue; }
+        if (pid <= 0 || ::waitpid(pid, nullptr, WNOHANG) == pid) {
+            ++i;
+            continue;
+        }
         if (stalled || bad()) {
             shared->processes[i].inside |= doomed;
             ::kill(pid, SIGKILL);
@@ -369,8 +374,7 @@ int hold_file(const std::string &path, bool wait) {
 int main(int argc, char **argv) {
     if (argc == 3) return hold_file(argv[2], std::strcmp(argv[1], "wait") == 0);
     if (argc < 5) {
-        std::fprintf(stderr, "usage: locks_storm FAMILY SECONDS PROCESSES SEED [kill] [plant=NAME]\n"
-                             "       locks_storm wait|try FILE\n");
+        std::fputs("usage: locks_storm FAMILY SECONDS PROCESSES SEED [kill] [plant=NAME] | wait|try FILE\n", stderr);
         return 2;
     }
     family = argv[1];

@@ -279,8 +279,8 @@ def main():
         return 77
     hour, failed = Hour(), True
     try:
-        for part in (scheduler_starts, host_joins, unknown_is_no_number, member_calls, all_means_own, outsider_is_told, brought_programs_run,
-                     nobody_else_reads_them, own_pool_goes_first, conf_of_others):
+        for part in (scheduler_starts, host_joins, unknown_is_no_number, member_calls, all_means_own, outsider_is_told,
+                     brought_programs_run, nobody_else_reads_them, own_pool_goes_first, conf_of_others):
             part(hour)
         failed = False
     finally:

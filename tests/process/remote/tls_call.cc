@@ -21,7 +21,9 @@ bool answered(const net::Arrival &a) {
     const auto *refused = std::get_if<wire::Refused>(&*message);
     const auto *error = std::get_if<wire::ErrorReply>(&*message);
     std::printf("%s: %s\n", wire::kind_name(*message),
-                refused != nullptr ? refused->text.c_str() : error != nullptr ? error->text.c_str() : "");
+                refused != nullptr ? refused->text.c_str()
+                : error != nullptr ? error->text.c_str()
+                                   : "");
     return std::holds_alternative<wire::Configure>(*message) || std::holds_alternative<wire::BackupReady>(*message);
 }
 }  // namespace

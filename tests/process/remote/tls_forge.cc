@@ -12,10 +12,10 @@ int main(int argc, char **argv) {
     using namespace dcs;
     if (argc != 7) return 2;
     const std::string role = argv[3];
-    const pki::Role wanted = role == "client" ? pki::Role::client
+    const pki::Role wanted = role == "client"      ? pki::Role::client
                              : role == "scheduler" ? pki::Role::scheduler
-                             : role == "program" ? pki::Role::program
-                             : role == "backup"  ? pki::Role::backup
+                             : role == "program"   ? pki::Role::program
+                             : role == "backup"    ? pki::Role::backup
                                                    : pki::Role::grain_server;
     const std::int64_t now = wall_clock_s() - std::atol(argv[5]) * pki::day_s;
     const auto authority = pki::authority_in(argv[1], wall_clock_s());

@@ -80,13 +80,17 @@ def protocol():
 
 
 def page():
-    """Row name -> {column: word} of the table in docs/AUTHORISATION.md."""
+    """Row name -> {column: word} of the table in docs/AUTHORISATION.md, and of its list of messages that only the scheduler sends."""
     rows = {}
-    for line in open(os.path.join(TREE, "docs/AUTHORISATION.md")):
+    text = open(os.path.join(TREE, "docs/AUTHORISATION.md")).read()
+    sent = text.split("\n## 3. ", 1)[1].split("\n## ", 1)[0]
+    for name in re.findall(r"`([A-Z]\w+)`", sent):
+        rows[name] = {column: "closed" if column == "outsider" else "ends" for column in COLUMNS}
+    for line in text.splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
         if line.startswith("| `") and len(cells) == len(COLUMNS) + 1:
             name = cells[0].replace("`", "")
-            assert name not in rows, f"{name} stands in the table twice"
+            assert name not in rows, f"{name} occurs twice"
             rows[name] = dict(zip(COLUMNS, cells[1:]))
     return rows
 

@@ -42,8 +42,7 @@ static int said; /* the act has said something itself */
 static long as_call(long number) { return syscall(number, -1L, -1L, -1L, -1L, -1L, -1L); }
 
 /* In a child: without the door the kernel ends it. The answer is 1 + errno, or 0 for success. */
-static long by_door_32(long number, long first)
-{
+static long by_door_32(long number, long first) {
 #if defined(__x86_64__)
     int status;
     const pid_t child = fork();
@@ -68,9 +67,10 @@ static long by_door_32(long number, long first)
     return 0;
 }
 
-static long new_process(int by_clone3, unsigned long flags)
-{
-    struct { uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls; } all = {0};
+static long new_process(int by_clone3, unsigned long flags) {
+    struct {
+        uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
+    } all = {0};
     long child;
 
     all.flags = flags;
@@ -81,15 +81,13 @@ static long new_process(int by_clone3, unsigned long flags)
     return child > 0 ? 0 : -1;
 }
 
-static long trace(pid_t pid)
-{
+static long trace(pid_t pid) {
     if (ptrace(PTRACE_ATTACH, pid, NULL, NULL) != 0) return -1;
     waitpid(pid, NULL, __WALL);
     return ptrace(PTRACE_DETACH, pid, NULL, NULL);
 }
 
-static long readmem(pid_t pid)
-{
+static long readmem(pid_t pid) {
     char byte;
     struct iovec here = {&byte, 1}, there = {(void *)environ, 1};
     const long n = process_vm_readv(pid, &here, 1, &there, 1, 0);
@@ -97,8 +95,7 @@ static long readmem(pid_t pid)
     return n >= 0 || errno == EFAULT ? 0 : -1; /* another layout: it would have been let */
 }
 
-static long own_child(void)
-{
+static long own_child(void) {
     const pid_t child = fork();
     long result;
 
@@ -109,18 +106,17 @@ static long own_child(void)
     return waitpid(child, NULL, 0) == child ? result : -1;
 }
 
-static long connect_abstract(const char *name)
-{
+static long connect_abstract(const char *name) {
     struct sockaddr_un address = {AF_UNIX, ""};
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
     strncpy(address.sun_path + 1, name, sizeof address.sun_path - 2);
-    return fd < 0 ? -1 : connect(fd, (struct sockaddr *)&address,
-                                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name)));
+    return fd < 0 ? -1
+                  : connect(fd, (struct sockaddr *)&address,
+                            (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name)));
 }
 
-static long see(const char *pid)
-{
+static long see(const char *pid) {
     char path[64];
     struct stat st;
 
@@ -128,16 +124,14 @@ static long see(const char *pid)
     return stat(path, &st);
 }
 
-static long type_ahead(void)
-{
+static long type_ahead(void) {
     const char c = 'x';
     const int fd = open("/dev/ptmx", O_RDWR | O_NOCTTY);
 
     return fd < 0 ? -1 : ioctl(fd, TIOCSTI, &c);
 }
 
-static long list(const char *path)
-{
+static long list(const char *path) {
     DIR *dir = opendir(path);
     struct dirent *entry;
 
@@ -150,8 +144,7 @@ static long list(const char *path)
     return 0;
 }
 
-static long id(void)
-{
+static long id(void) {
     gid_t groups[256];
     const int n = getgroups(256, groups);
     int i;
@@ -163,24 +156,21 @@ static long id(void)
     return 0;
 }
 
-static long open_only(const char *path, int flags)
-{
+static long open_only(const char *path, int flags) {
     const int fd = open(path, flags | O_NOCTTY | O_NONBLOCK, 0600);
 
     if (fd < 0) return -1;
     return (flags & O_WRONLY) ? write(fd, "x", 1) - 1 : 0;
 }
 
-static long rename_words(char *words)
-{
+static long rename_words(char *words) {
     char *to = strchr(words, ':');
 
     *to = '\0';
     return rename(words, to + 1);
 }
 
-static long do_act(const char *act, char *word)
-{
+static long do_act(const char *act, char *word) {
     const long number = strtol(word, NULL, 0);
     if (!strcmp(act, "call")) return as_call(number);
     if (!strcmp(act, "call32")) return by_door_32(number, -1);
@@ -206,13 +196,13 @@ static long do_act(const char *act, char *word)
     if (!strcmp(act, "segment")) return shmget((key_t)number, 0, 0);
     if (!strcmp(act, "list")) return list(word);
     if (!strcmp(act, "id")) return id();
-    if (!strcmp(act, "sleep")) for (;;) pause();
+    if (!strcmp(act, "sleep"))
+        for (;;) pause();
     fprintf(stderr, "confined: no act %s\n", act);
     exit(2);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     int i;
 
     for (i = 1; i < argc; i++) {

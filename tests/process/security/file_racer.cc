@@ -48,7 +48,8 @@ void put(const std::string &path, const char *text, mode_t mode, uid_t uid) {
 }
 void folder(const std::string &path, uid_t uid) {
     must(::mkdir(path.c_str(), 0700) == 0 && ::chmod(path.c_str(), uid == 0 ? 0711 : 0700) == 0 &&
-             ::chown(path.c_str(), uid, uid) == 0, path);
+             ::chown(path.c_str(), uid, uid) == 0,
+         path);
 }
 void link_to(const std::string &target, const std::string &path) {
     must(::symlink(target.c_str(), path.c_str()) == 0 && ::lchown(path.c_str(), attacker, attacker) == 0, path);
@@ -135,7 +136,7 @@ struct World {
         return std::move(*r);
     }
     bool victim_is_whole() const {
-        struct stat st{};
+        struct stat st {};
         for (const char *name : {"/victim/out", "/victim/keep", "/secret"}) {
             if (::stat((base + name).c_str(), &st) != 0 || st.st_uid != 0 || (st.st_mode & 07777) != 0600) return false;
             if (st.st_size != sizeof secret - 1) return false;
@@ -158,9 +159,7 @@ Tally race_name(const World &w, long count) {
 
 Tally race_size(const World &w, long count) {
     const files::Room room = w.room();
-    const Attack attack(w.room_path, [] {
-        exchange("x", std::rand() % 2 ? "evil_name" : "evil_link");
-    });
+    const Attack attack(w.room_path, [] { exchange("x", std::rand() % 2 ? "evil_name" : "evil_link"); });
     Tally t;
     while (t.go_on(count)) {
         const std::int64_t size = files::foreign_size(room, "x");
@@ -179,8 +178,7 @@ Tally race_folder(const World &w, long count) {
     while (t.go_on(count)) {
         const Result<Fd> work = open_directory(room.fd.get(), "work");
         std::string last;
-        Result<Fd> in =
-            work ? server::enter_folders(*work, "d/out", false, last) : Result<Fd>(work.status());
+        Result<Fd> in = work ? server::enter_folders(*work, "d/out", false, last) : Result<Fd>(work.status());
         if (!in) {
             ++t.refused;
             continue;
@@ -228,8 +226,7 @@ Tally race_program(const World &w, long count) {
         if (!planted("files.program.as_root")) user.emplace(attacker, attacker);
         const Fd fd(open_regular(path.c_str()));
         user.reset();
-        t.add(fd ? read_open(fd.get(), path, 4096, false)
-                 : Result<std::string>(file_error(path, EACCES)));
+        t.add(fd ? read_open(fd.get(), path, 4096, false) : Result<std::string>(file_error(path, EACCES)));
     }
     return t;
 }
@@ -242,9 +239,15 @@ int main(int argc, char **argv) {
     }
     const World w(argv[1]);
     const long count = std::atol(argv[2]);
-    constexpr struct { const char *name; Tally (*race)(const World &, long); long share; } races[] = {
-        {"name", race_name, 1}, {"size", race_size, 1}, {"folder", race_folder, 1}, {"removal", race_removal, 8},
-        {"program", race_program, 1}};
+    constexpr struct {
+        const char *name;
+        Tally (*race)(const World &, long);
+        long share;
+    } races[] = {{"name", race_name, 1},
+                 {"size", race_size, 1},
+                 {"folder", race_folder, 1},
+                 {"removal", race_removal, 8},
+                 {"program", race_program, 1}};
     long won = 0;
     for (const auto &r : races) {
         if (argc > 3 && std::strcmp(argv[3], r.name) != 0) continue;

@@ -7,15 +7,13 @@
 
 #include "dcs.h"
 
-static int report(const char *call, int error)
-{
+static int report(const char *call, int error) {
     printf("%s %s\n", call, d_errorname(error));
     fprintf(stderr, "fill: %s: %s: %s\n", call, d_strerror(error), d_errortext());
     return 1;
 }
 
-static int submit(int session, int first, int count, size_t bytes, char *program)
-{
+static int submit(int session, int first, int count, size_t bytes, char *program) {
     char *argv[2] = {program, NULL};
     char *input = malloc(bytes + 1);
     int error = 0, i;
@@ -32,8 +30,7 @@ static int submit(int session, int first, int count, size_t bytes, char *program
     return error == NO_ERROR ? 0 : report("d_gexec", error);
 }
 
-static int wait_for(int session, int count)
-{
+static int wait_for(int session, int count) {
     int i, error, grain, signal_number, code;
     size_t length;
 
@@ -45,8 +42,7 @@ static int wait_for(int session, int count)
     return 0;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     int session, error;
 
     if (argc != 4 && argc != 6) {

@@ -36,8 +36,7 @@ static void flood(long long bytes) {
 static void fill(const char *path) {
     static char block[1 << 16];
     const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    while (write(fd, block, sizeof block) > 0) {
-    }
+    while (write(fd, block, sizeof block) > 0) {}
     perror("fill");
     exit(8);
 }
@@ -71,7 +70,8 @@ int main(int argc, char **argv) {
     if (strcmp(what, "flood") == 0) flood(1LL << 30);
     if (strcmp(what, "fill") == 0) fill(argv[2]);
     if (strcmp(what, "deaf") == 0) deaf();
-    if (strcmp(what, "rest") == 0) for (;;) pause();
+    if (strcmp(what, "rest") == 0)
+        for (;;) pause();
     if (strcmp(what, "hide") == 0) hide(argv[2]);
     if (strcmp(what, "mute") == 0) {
         for (int fd = 0; fd < 1024; ++fd) close(fd);

@@ -10,14 +10,12 @@
 
 static char *volatile latest; /* so that the compiler leaves the memory in */
 
-static void take(size_t bytes)
-{
+static void take(size_t bytes) {
     latest = malloc(bytes);
     if (latest != NULL) memset(latest, 1, bytes);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     long next, last, base_mb, step_kb, milliseconds;
 
     d_handler();

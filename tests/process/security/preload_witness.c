@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-__attribute__((constructor)) static void testify(void)
-{
+__attribute__((constructor)) static void testify(void) {
     const char *folder = getenv("DCS_WITNESS");
     char path[512];
     int fd;

@@ -26,7 +26,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-
 #include "base/status.h"
 #include "daemon/side_process.h"
 
@@ -55,9 +54,7 @@ public:
         if (::write(log_, line.data(), line.size()) < 0) std::abort();
     }
     // `attempt` answers as a system call does.
-    void attempt(const std::string &name, long answer) {
-        tell(name, answer >= 0 ? "ok" : ::strerrorname_np(errno));
-    }
+    void attempt(const std::string &name, long answer) { tell(name, answer >= 0 ? "ok" : ::strerrorname_np(errno)); }
     void open(const std::string &name, const std::string &path, int flags) {
         const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
         attempt(name, fd);
@@ -193,7 +190,6 @@ public:
         tell("thread", ran ? "ok" : "none");
         attempt("own_signal", ::kill(::getpid(), 0));
     }
-
 
 private:
     const std::string kept_;

@@ -33,8 +33,8 @@ void Durable::started(const core::State &state, store::Store &store) {
                                                   std::to_string(store.turn()));
         const std::string now = test::durable_text(state);
         if (store.turn() == turn_ && now != *before_)
-            return clock_.complain("durable", "turn " + std::to_string(turn_) + " is rebuilt as another one: " +
-                                                  difference(*before_, now));
+            return clock_.complain("durable", "turn " + std::to_string(turn_) +
+                                                  " is rebuilt as another one: " + difference(*before_, now));
     }
     if (const std::string what = test::compare_logs(store, state); !what.empty())
         return clock_.complain("event log", what);
@@ -73,8 +73,8 @@ void Durable::check_space(const core::State &state, store::Store &store) {
     }
     if (clock_.plan.contents)  // they lie beside the update trees, as long as somebody may want them
         for (const auto &[path, bytes] : disk->files("library")) data += bytes.size();
-    const std::uint64_t most = 2 * data + 2 * store.pending_bytes() + clock_.plan.store.reserve_bytes +
-                               clock_.plan.store.journal_bytes;
+    const std::uint64_t most =
+        2 * data + 2 * store.pending_bytes() + clock_.plan.store.reserve_bytes + clock_.plan.store.journal_bytes;
     if (disk->used_bytes() > most)
         clock_.complain("store bound", std::to_string(disk->used_bytes()) + " bytes are used, at most " +
                                            std::to_string(most) + " may be");

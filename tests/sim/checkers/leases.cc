@@ -52,9 +52,9 @@ void Leases::launched(ConnId conn, const wire::Launch &launch, const core::State
         // A turn may launch and then take a host table with fewer slots: the host had been told of more.
         const std::int32_t slots = std::max(host.config->slots, slots_[conn]);
         if (state.running[i].size() > static_cast<std::size_t>(slots) + host.usurping.size() +
-                                           std::max(state.ahead[i].size(), static_cast<std::size_t>(host.pace.ahead)))
-            clock_.complain("slots", host.config->name + " is given a grain beyond its " +
-                                         std::to_string(slots) + " slots");
+                                          std::max(state.ahead[i].size(), static_cast<std::size_t>(host.pace.ahead)))
+            clock_.complain("slots",
+                            host.config->name + " is given a grain beyond its " + std::to_string(slots) + " slots");
         return;
     }
 }
@@ -67,9 +67,8 @@ void Leases::acknowledged(const wire::ReportAck &ack, const core::State &state) 
     // An older copy may win, but only as long as nothing of a newer one was taken.
     Taken &taken = taken_[{session->info.seniority, key}];
     if (ack.incarnation < taken.from && forgotten_.count(key) == 0)
-        return clock_.complain("leases", to_text(key) + ": a report of incarnation " +
-                                             std::to_string(ack.incarnation) + " is taken after one of incarnation " +
-                                             std::to_string(taken.from));
+        return clock_.complain("leases", to_text(key) + ": a report of incarnation " + std::to_string(ack.incarnation) +
+                                             " is taken after one of incarnation " + std::to_string(taken.from));
     // What an innocent end brings after the last checkpoint is not kept.
     const core::Grain *grain = state.grain(key);
     if (!grain || (grain->sequence <= taken.sequence && grain->status() != core::GrainStatus::finished)) return;

@@ -32,7 +32,10 @@ private:
 
     Clock &clock_;
     std::set<std::tuple<GrainKey, Incarnation, std::uint64_t>> processes_;
-    struct Taken { Incarnation from = 0; std::uint32_t sequence = 0; };
+    struct Taken {
+        Incarnation from = 0;
+        std::uint32_t sequence = 0;
+    };
     std::map<Grain, Incarnation> newest_;
     std::map<Grain, Taken> taken_;  // of whom something was taken last
     std::set<GrainKey> forgotten_;

@@ -6,7 +6,6 @@
 namespace dcs::sim {
 namespace {
 
-
 std::string differs(const char *stream, const std::string &right, const std::string &got, std::uint64_t length) {
     if (length != right.size())
         return std::string(stream) + " has " + std::to_string(length) + " bytes, an undisturbed run writes " +
@@ -26,8 +25,8 @@ std::string compare(const Model &m, int steps, const wire::GrainResult &r) {
 
 std::string wrong_with_output(const Plan &plan, const Model &m, const wire::GrainResult &r) {
     const int end = m.fail_at >= 0 ? m.fail_at : m.steps;
-    const bool as_it_must = m.fail_at >= 0 ? r.code == m.fail_code && r.signal == m.fail_signal
-                                           : r.code == 0 && r.signal == 0;
+    const bool as_it_must =
+        m.fail_at >= 0 ? r.code == m.fail_code && r.signal == m.fail_signal : r.code == 0 && r.signal == 0;
     if (as_it_must) {
         std::string what = compare(m, end, r);
         if (what.empty() && r.usage.user_us + r.usage.system_us < m.cpu_us() && m.fail_at < 0)

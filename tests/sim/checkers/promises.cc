@@ -128,8 +128,8 @@ void Promises::forgotten(const SessionKey &key, Book &book, const core::State *s
         const auto *end = std::get_if<core::Finished>(&g.phase);
         const bool ended = g.status() == core::GrainStatus::killed || (end && end->result_index < what.stand);
         if (anew && ended)
-            return wrong(key, "grain " + std::to_string(number) + " was to run anew, and is " +
-                                  core::name_of(g.status()));
+            return wrong(key,
+                         "grain " + std::to_string(number) + " was to run anew, and is " + core::name_of(g.status()));
     }
 }
 
@@ -163,8 +163,8 @@ void Promises::compare_book(const SessionKey &key, Book &book, const core::State
         const bool was_shown = book.batches && grain->second.status() == core::GrainStatus::finished &&
                                grain->second.as<core::Finished>().result_index < session->info.shown;
         if (killed && grain->second.status() != core::GrainStatus::killed && !was_shown)
-            return wrong(key, "grain " + std::to_string(number) + " was killed and is " +
-                                  core::name_of(grain->second.status()));
+            return wrong(
+                key, "grain " + std::to_string(number) + " was killed and is " + core::name_of(grain->second.status()));
     }
     for (const auto &[index, result] : book.order) {
         const auto i = static_cast<std::size_t>(index);

@@ -16,8 +16,8 @@ class Promises {
 public:
     explicit Promises(Clock &clock) : clock_(clock) {}
     void asks(const SessionKey &key, const wire::AnyMessage &call);
-    void told(const SessionKey &key, const Script &script, const wire::AnyMessage &call,
-              const wire::AnyMessage &reply, const core::State *state);
+    void told(const SessionKey &key, const Script &script, const wire::AnyMessage &call, const wire::AnyMessage &reply,
+              const core::State *state);
     // The state: of now, if the scheduler runs.
     void complete(const SessionKey &key, const Course &course, const core::State *state);
     void forgets(const SessionKey &key, const Forgotten &what);
@@ -35,13 +35,13 @@ private:
     };
     struct Book {
         bool closing = false, closed = false, cleaning = false;
-        std::uint64_t seniority = 0;   // 0: not seen yet
+        std::uint64_t seniority = 0;         // 0: not seen yet
         std::map<GrainNumber, bool> grains;  // submitted; true: killed
         std::set<GrainNumber> asked;         // the same, answered or not
-        bool batches = false;  // some results were asked for together: handed out, though never received
+        bool batches = false;                // some results were asked for together: handed out, though never received
         std::map<std::int32_t, Result> order;
         std::map<GrainNumber, std::int32_t> index;
-        Forgotten forgotten;   // ordered last
+        Forgotten forgotten;  // ordered last
     };
     void opened(const SessionKey &key, const wire::OpenSession &call, const wire::OpenReply &reply);
     void result(const SessionKey &key, Book &book, const Script &script, const wire::GrainResult &reply);

@@ -4,8 +4,8 @@
 
 namespace dcs::sim {
 namespace {
-constexpr std::size_t looked_at = 4;   // of each queue
-constexpr std::uint64_t sample = 4;    // turns
+constexpr std::size_t looked_at = 4;  // of each queue
+constexpr std::uint64_t sample = 4;   // turns
 }  // namespace
 
 bool Seniority::suits(const core::State &state, std::size_t id, const SessionKey &key, const core::Grain &grain) {
@@ -17,10 +17,9 @@ bool Seniority::suits(const core::State &state, std::size_t id, const SessionKey
     const wire::Demands &demands = *grain.demands;
     return host.configured && (demands.host_class == 0 || (demands.host_class & host.config->host_class) != 0) &&
            (users.empty() || std::find(users.begin(), users.end(), key.user) != users.end()) &&
-           std::find(nogo.begin(), nogo.end(), static_cast<core::HostId>(id)) == nogo.end() &&
-           demands.thrash == 0 && demands.cores == 0 && demands.memory_mb == 0 && demands.wall_s == 0 && !held &&
-           host.held_back.size() < 16 && host.missing.count(core::ProgramOf{key.user, grain.program}) == 0 &&
-           grain.rest_until == Instant{};
+           std::find(nogo.begin(), nogo.end(), static_cast<core::HostId>(id)) == nogo.end() && demands.thrash == 0 &&
+           demands.cores == 0 && demands.memory_mb == 0 && demands.wall_s == 0 && !held && host.held_back.size() < 16 &&
+           host.missing.count(core::ProgramOf{key.user, grain.program}) == 0 && grain.rest_until == Instant{};
 }
 
 void Seniority::before_turn(const core::State &state) {

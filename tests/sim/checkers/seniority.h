@@ -19,7 +19,10 @@ public:
     static std::string overlooked(const core::State &state, Instant now);
 
 private:
-    struct Waiting { std::uint64_t seniority; GrainKey key; };
+    struct Waiting {
+        std::uint64_t seniority;
+        GrainKey key;
+    };
     static bool suits(const core::State &state, std::size_t host, const SessionKey &key, const core::Grain &grain);
 
     Clock &clock_;

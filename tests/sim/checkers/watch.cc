@@ -56,8 +56,7 @@ void Watch::asks(const SessionKey &key, const wire::AnyMessage &call) { promises
 void Watch::told(const SessionKey &key, const Script &script, const wire::AnyMessage &call,
                  const wire::AnyMessage &reply) {
     if (!std::holds_alternative<wire::ErrorReply>(reply)) progress_ = clock_.now;
-    if (clock_.tracing)
-        clock_.note(to_text(key) + ": " + wire::kind_name(call) + " -> " + wire::kind_name(reply));
+    if (clock_.tracing) clock_.note(to_text(key) + ": " + wire::kind_name(call) + " -> " + wire::kind_name(reply));
     promises.told(key, script, call, reply, scheduler_.state());
 }
 

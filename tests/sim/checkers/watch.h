@@ -15,7 +15,12 @@ namespace dcs::sim {
 class Watch final : public SchedulerWatch, public ProcessWatch, public ControlWatch {
 public:
     Watch(Clock &clock, Medium &medium, const SchedulerNode &scheduler)
-        : promises(clock), leases(clock), seniority(clock), durable(clock, medium), grace(clock), clock_(clock),
+        : promises(clock),
+          leases(clock),
+          seniority(clock),
+          durable(clock, medium),
+          grace(clock),
+          clock_(clock),
           scheduler_(scheduler) {}
 
     // SchedulerWatch

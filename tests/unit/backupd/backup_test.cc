@@ -241,7 +241,6 @@ TEST_CASE("nonsense closes its connection, and a question is answered") {
     CHECK(b.state().reports == 0);
 }
 
-
 TEST_CASE("a server of another host is believed if the scheduler has said that its key counts") {
     Bench b;
     const Guest h1{"h1", TokenHash{1}}, old{"h1", TokenHash{9}}, h2{"h2", TokenHash{2}};
@@ -274,7 +273,7 @@ TEST_CASE("a server of another host is believed if the scheduler has said that i
     CHECK(b.all<wire::BackupReady>(2).size() == 1);
     CHECK_FALSE(calls(5, h2, "h1"));  // somebody else's name
     CHECK_FALSE(calls(6, Guest{"h3", TokenHash{3}}, "h3"));
-    CHECK(calls(7, {}, "h4"));  // of this host, known by the kernel
+    CHECK(calls(7, {}, "h4"));            // of this host, known by the kernel
     b.post(2, wire::AskBackup{}, 1, h1);  // is asked on this host only
     b.run();
     CHECK(b.closed.back() == 2);

@@ -12,7 +12,11 @@ namespace dcs::backup {
 
 class Bench final : public Outside {
 public:
-    struct Sent { ConnId conn = 0; std::uint64_t request = 0; wire::AnyMessage message; };
+    struct Sent {
+        ConnId conn = 0;
+        std::uint64_t request = 0;
+        wire::AnyMessage message;
+    };
     static constexpr ConnId scheduler_conn = 1000;
 
     explicit Bench(std::uint64_t most_bytes = 1u << 20, std::size_t reserve = 1u << 20)
@@ -108,7 +112,7 @@ public:
     std::vector<std::string> reports;  // of the last start
     std::vector<Members> saved;
     std::vector<std::string> certificates;
-    std::vector<std::string> lines;    // of the log
+    std::vector<std::string> lines;  // of the log
     Instant clock{seconds(1000).ns};
     bool scheduler_there = false;
     std::string fatal_words;

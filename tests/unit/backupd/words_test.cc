@@ -12,7 +12,11 @@
 namespace dcs::backup {
 namespace {
 
-struct Nonsense { const char *words; wire::AnyMessage message; Guest guest = {}; };
+struct Nonsense {
+    const char *words;
+    wire::AnyMessage message;
+    Guest guest = {};
+};
 
 std::vector<Nonsense> all_nonsense() {
     wire::FirstCall nameless, liar;
@@ -126,14 +130,16 @@ TEST_CASE("a log with less than its numbers say is told of when it is read again
         REQUIRE(b.disk.truncate_append("hosts/h1/state", 0, record::encode_host(host)));
         REQUIRE(b.start().empty());
         REQUIRE(b.reports.size() == 1);
-        CHECK(b.reports[0] == "hosts/h1: a record is longer than its log; its reports are lost, the grains run again "
-                              "from the scheduler's state");
+        CHECK(b.reports[0] ==
+              "hosts/h1: a record is longer than its log; its reports are lost, the grains run again "
+              "from the scheduler's state");
     }
     SECTION("a body that was damaged is not handed over") {
         b.disk.flip(path, log.size() - 1, 1);
         b.scheduler_comes();
-        const std::string wanted = "report 1 of h1 on ann/1:1 is lost: a checksum is wrong; the grain runs again "
-                                   "from the scheduler's state";
+        const std::string wanted =
+            "report 1 of h1 on ann/1:1 is lost: a checksum is wrong; the grain runs again "
+            "from the scheduler's state";
         CHECK(std::count(b.lines.begin(), b.lines.end(), wanted) == 1);
     }
 }
@@ -152,7 +158,10 @@ TEST_CASE("a State whose books do not agree is found out") {
         return state;
     };
     const auto h1 = [](State &s) -> HostReports & { return s.hosts.at("h1"); };
-    const struct { const char *words; std::function<void(State &)> harm; } table[] = {
+    const struct {
+        const char *words;
+        std::function<void(State &)> harm;
+    } table[] = {
         {"", [](State &) {}},
         {"host h1: reports out of order", [&](State &s) { h1(s).held[1].number = 2; }},
         {"host h1: reports out of order", [&](State &s) { h1(s).last = 2; }},

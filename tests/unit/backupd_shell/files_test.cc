@@ -101,8 +101,9 @@ TEST_CASE("to which epoch the copy was promoted is read as it was written, or it
     for (const char *bad : {"", "store x epoch 1\n", "store 0 epoch 1\n", "store feed\n"}) {
         d.put("epoch", bad);
         CHECK(read_seen(d.path).status().text ==
-              d.path + "/epoch is damaged: it records the epoch to which the copy here was promoted; remove it "
-                       "only if no former scheduler can return");
+              d.path +
+                  "/epoch is damaged: it records the epoch to which the copy here was promoted; remove it "
+                  "only if no former scheduler can return");
     }
     CHECK(open_mirror_places(d.path + "/none").status().text ==
           "making the directory " + d.path + "/none/mirror: No such file or directory");
@@ -136,7 +137,10 @@ TEST_CASE("a promotion names the last turn that the copy had, not its own") {
 
 #if DCS_CAN_REFUSE
 TEST_CASE("a promotion that the host stops says where, and goes on when it is asked for again") {
-    const struct { const char *orders; std::string words; } table[] = {
+    const struct {
+        const char *orders;
+        std::string words;
+    } table[] = {
         {"rename:/scheduler/state:EXDEV", "name a state directory beside the copy, or copy it with cp -a"},
         {"rename:mirror/library:EPERM", "/library: Operation not permitted"},
         {"mkdir:/scheduler:EROFS", "/scheduler: Read-only file system"},

@@ -70,7 +70,7 @@ TEST_CASE("what lies below is opened, and nothing else") {
         CHECK(error_of(open, t, "a", O_WRONLY) == EISDIR);
         const int made = open(t.fd, "a/new", O_WRONLY | O_CREAT | O_EXCL, 0640);
         REQUIRE(made >= 0);
-        struct stat st{};
+        struct stat st {};
         REQUIRE(::fstat(made, &st) == 0);
         CHECK((st.st_mode & 07777) == 0640);
         CHECK((::fcntl(made, F_GETFD) & FD_CLOEXEC) != 0);
@@ -91,7 +91,7 @@ TEST_CASE("another file system is not entered") {
 
 TEST_CASE("what counts is said by the open file") {
     const Tree t;
-    struct stat st{};
+    struct stat st {};
     const auto strange = [&](const std::string &name, uid_t owner) {
         REQUIRE(::lstat((t.path + "/" + name).c_str(), &st) == 0);
         return strange_file(st, owner);

@@ -82,7 +82,7 @@ TEST_CASE("what comes through a pipe is read to its end, or to one byte more tha
 TEST_CASE("directories are made down to the last, those above with their own mode") {
     Scratch d;
     REQUIRE(make_directories(d.path + "/a/b/c", 0711));
-    struct stat st{};
+    struct stat st {};
     for (const auto &[name, mode] : {std::pair{"/a", 0711u}, {"/a/b", 0711u}, {"/a/b/c", 0700u}}) {
         REQUIRE(::stat((d.path + name).c_str(), &st) == 0);
         CHECK((st.st_mode & 0777) == mode);

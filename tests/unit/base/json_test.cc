@@ -12,9 +12,9 @@ TEST_CASE("text that is no UTF-8 or holds control bytes makes good JSON") {
     CHECK(json_string("\b\f\r\x1f\x7f") == "\"\\b\\f\\r\\u001f\x7f\"");
     CHECK(json_string("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80") == "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"");
     CHECK(json_string("\xffx") == "\"" + bad + "x\"");
-    CHECK(json_string("\xc3") == "\"" + bad + "\"");                        // cut off
-    CHECK(json_string("\xc0\xaf") == "\"" + bad + bad + "\"");              // longer than needed
-    CHECK(json_string("\xed\xa0\x80") == "\"" + bad + bad + bad + "\"");    // half of a pair
+    CHECK(json_string("\xc3") == "\"" + bad + "\"");                      // cut off
+    CHECK(json_string("\xc0\xaf") == "\"" + bad + bad + "\"");            // longer than needed
+    CHECK(json_string("\xed\xa0\x80") == "\"" + bad + bad + bad + "\"");  // half of a pair
     CHECK(json_string("\xf4\x90\x80\x80") == "\"" + bad + bad + bad + bad + "\"");
     CHECK(json_string(std::string_view("\0", 1)) == R"("\u0000")");
     CHECK(json_string("") == "\"\"");

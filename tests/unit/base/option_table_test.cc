@@ -38,7 +38,10 @@ TEST_CASE("options are read in each of their forms, words stay where they are") 
 }
 
 TEST_CASE("an error names the option, its value and what it may be") {
-    const struct { std::vector<std::string> line; const char *wrong; } cases[] = {
+    const struct {
+        std::vector<std::string> line;
+        const char *wrong;
+    } cases[] = {
         {{"--slots", "0"}, "--slots 0: a whole number from 1 to 8"},
         {{"--slots=9"}, "--slots 9: a whole number from 1 to 8"},
         {{"-sx"}, "--slots x: a whole number from 1 to 8"},
@@ -123,8 +126,9 @@ TEST_CASE("seconds") {
     CHECK(seconds_of_text("5:30") == 330.0);
     CHECK(seconds_of_text("1:30:00") == 5400.0);
     CHECK(seconds_of_text("100:00:59") == 360059.0);
-    for (const char *text : {"", "s", "-1", "1w", "nan", "inf", "1e99", "1 s", ":", "1:", ":30", "1:5", "1:60", "1:-5",
-                             "-1:30", "1:00:00:00", "1.5:30", "1:30m", "0:00:0x5", "999999999:00:00"}) {
+    for (const char *text :
+         {"",    "s",   "-1",   "1w",   "nan",   "inf",        "1e99",   "1 s",   ":",        "1:",
+          ":30", "1:5", "1:60", "1:-5", "-1:30", "1:00:00:00", "1.5:30", "1:30m", "0:00:0x5", "999999999:00:00"}) {
         CAPTURE(text);
         CHECK_FALSE(seconds_of_text(text));
     }
@@ -149,8 +153,7 @@ TEST_CASE("megabytes") {
 }
 
 TEST_CASE("did you mean") {
-    const std::vector<std::string> verbs = {"session", "status", "grain", "host",
-                                            "up",      "down",   "map",   "run"};
+    const std::vector<std::string> verbs = {"session", "status", "grain", "host", "up", "down", "map", "run"};
     CHECK(nearest("sesion", verbs) == "session");
     CHECK(nearest("sessions", verbs) == "session");
     CHECK(nearest("stauts", verbs) == "status");

@@ -17,10 +17,18 @@ TEST_CASE("hexadecimal goes both ways, in lower case only") {
 }
 
 TEST_CASE("UTF-8: characters by their shortest form, no halves of pairs, nothing above U+10FFFF") {
-    struct { const char *text; std::size_t length; char32_t value; } const good[] = {
-        {"a", 1, 'a'}, {"\xc2\x80", 2, 0x80}, {"\xdf\xbf!", 2, 0x7ff}, {"\xe0\xa0\x80", 3, 0x800},
-        {"\xed\x9f\xbf", 3, 0xd7ff}, {"\xee\x80\x80", 3, 0xe000}, {"\xf0\x90\x80\x80", 4, 0x10000},
-        {"\xf4\x8f\xbf\xbf", 4, 0x10ffff}};
+    struct {
+        const char *text;
+        std::size_t length;
+        char32_t value;
+    } const good[] = {{"a", 1, 'a'},
+                      {"\xc2\x80", 2, 0x80},
+                      {"\xdf\xbf!", 2, 0x7ff},
+                      {"\xe0\xa0\x80", 3, 0x800},
+                      {"\xed\x9f\xbf", 3, 0xd7ff},
+                      {"\xee\x80\x80", 3, 0xe000},
+                      {"\xf0\x90\x80\x80", 4, 0x10000},
+                      {"\xf4\x8f\xbf\xbf", 4, 0x10ffff}};
     for (const auto &row : good) {
         char32_t value = 0;
         INFO(row.text);
@@ -28,14 +36,17 @@ TEST_CASE("UTF-8: characters by their shortest form, no halves of pairs, nothing
         CHECK(value == row.value);
     }
     for (const char *wrong : {"", "\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x9f\xbf", "\xe2\x82",
-                              "\xed\xa0\x80",
-                              "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff"}) {
+                              "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff"}) {
         INFO(hex_of(wrong));
         CHECK(utf8_character(wrong) == 0);
     }
     CHECK(valid_utf8(""));
-    CHECK(valid_utf8("Stra\xc3\x9f" "e"));
-    CHECK_FALSE(valid_utf8("Stra\xdf" "e"));
+    CHECK(
+        valid_utf8("Stra\xc3\x9f"
+                   "e"));
+    CHECK_FALSE(
+        valid_utf8("Stra\xdf"
+                   "e"));
 }
 
 TEST_CASE("names: what is not plain is %XX, and only one text decodes to a name") {

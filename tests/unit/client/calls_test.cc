@@ -25,8 +25,8 @@ char *words[] = {const_cast<char *>("bin/ecm"), const_cast<char *>("12"), nullpt
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
 int wait_for(int block, int session, int *grain) {
-    return d_gwait(block, session, grain, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                   nullptr, nullptr);
+    return d_gwait(block, session, grain, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                   nullptr);
 }
 
 void get_auth() { REQUIRE(d_get_auth("tester") == NO_ERROR); }
@@ -48,8 +48,8 @@ TEST_CASE("a session from open to close, on one connection") {
     size_t outlen = 0, errlen = 0;
     char *out = nullptr, *err = nullptr;
     rusage usage;
-    REQUIRE(d_gwait(D_BLOCK, 3, &grain, &completed, &sent, &termsig, &retcode, &usage, &outlen, &out, &errlen,
-                    &err) == NO_ERROR);
+    REQUIRE(d_gwait(D_BLOCK, 3, &grain, &completed, &sent, &termsig, &retcode, &usage, &outlen, &out, &errlen, &err) ==
+            NO_ERROR);
     CHECK(grain == 100);
     CHECK(completed == 9);
     CHECK(sent == 1);
@@ -79,8 +79,7 @@ TEST_CASE("a session from open to close, on one connection") {
     std::set<std::uint64_t> ids;
     for (const auto &s : fake.seen())
         if (!std::holds_alternative<wire::Hello>(s.message)) CHECK(ids.insert(s.request).second);
-    CHECK(wait_for(D_BLOCK, 3, &grain) ==
-          D_E_SESSION_CLOSED);
+    CHECK(wait_for(D_BLOCK, 3, &grain) == D_E_SESSION_CLOSED);
 }
 
 TEST_CASE("results are asked for by their index, and a failed wait does not move it") {
@@ -119,8 +118,7 @@ TEST_CASE("resume goes on where the record says, sent_reset from the first resul
     get_auth();
     fake.script([](const wire::AnyMessage &m, int) {
         Act a = answer(m);
-        if (std::holds_alternative<wire::OpenSession>(m))
-            a.reply = wire::OpenReply{wire::OpenedAs::resumed, 6, 8};
+        if (std::holds_alternative<wire::OpenSession>(m)) a.reply = wire::OpenReply{wire::OpenedAs::resumed, 6, 8};
         return a;
     });
     int grain = 0;
@@ -221,8 +219,7 @@ TEST_CASE("garbage, foreign versions and wrong replies are protocol errors, at o
     foreign[6] = 9;
     std::string damaged = wire::encode(wire::ErrorReply{1, "abc"}, 1);
     damaged.back() = 'x';
-    for (const std::string &raw :
-         {std::string(100, 'x'), foreign, damaged, wire::encode(wire::Done{}, 12345)}) {
+    for (const std::string &raw : {std::string(100, 'x'), foreign, damaged, wire::encode(wire::Done{}, 12345)}) {
         fake.script([raw](const wire::AnyMessage &m, int nth) {
             Act a = answer(m);
             if (nth >= 0) a.raw = raw;
@@ -283,7 +280,8 @@ TEST_CASE("signals do not interrupt a call") {
         a.delay_ms = 300;
         return a;
     });
-    struct sigaction action {}, old {};
+    struct sigaction action {
+    }, old{};
     static volatile sig_atomic_t rang;
     rang = 0;
     action.sa_handler = [](int) { rang = rang + 1; };  // without SA_RESTART

@@ -1,5 +1,4 @@
 #include "client/conversation.h"
-
 #include <vector>
 
 #include "base/limits.h"
@@ -9,9 +8,10 @@ using namespace dcs;
 using namespace dcs::client;
 
 namespace {
-
-struct Sent { std::uint64_t request; wire::AnyMessage message; };
-
+struct Sent {
+    std::uint64_t request;
+    wire::AnyMessage message;
+};
 wire::FrameHeader header(std::uint64_t request) { return {0, wire::newest_form, 0, 0, request}; }
 // Drives a conversation in virtual time and keeps what it sent.
 struct Bench {

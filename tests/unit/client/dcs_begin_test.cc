@@ -19,7 +19,10 @@ using dcs::test::plausible;
 
 namespace {
 
-struct Outcome { int status = -1; std::string output; };  // stdout and stderr together
+struct Outcome {
+    int status = -1;
+    std::string output;
+};  // stdout and stderr together
 
 Outcome run(const std::vector<std::string> &arguments, const std::string &program = DCS_BINARY_DIR "/bin/dcs_begin") {
     std::vector<std::string> words = {program};
@@ -55,15 +58,13 @@ TEST_CASE("dcs_begin: the program finds the token in its descriptor, and nowhere
     fake.script([](const wire::AnyMessage &m, int) {
         Act a;
         a.reply = plausible(m);
-        if (std::holds_alternative<wire::GetAuth>(m))
-            a.reply = wire::AuthReply{"0123456789abcdefTOKENTOKENTOKEN!"};
+        if (std::holds_alternative<wire::GetAuth>(m)) a.reply = wire::AuthReply{"0123456789abcdefTOKENTOKENTOKEN!"};
         return a;
     });
-    const Outcome o =
-        run({"sh", "-c",
-             "test $DCS_AUTH_FD -gt 2 && cat /proc/self/fd/$DCS_AUTH_FD && "
-             "! { tr '\\0' '\\n' </proc/self/environ | grep -q TOKENTOKEN; } && echo \" $1\"; exit 7",
-             "x", "y z"});
+    const Outcome o = run({"sh", "-c",
+                           "test $DCS_AUTH_FD -gt 2 && cat /proc/self/fd/$DCS_AUTH_FD && "
+                           "! { tr '\\0' '\\n' </proc/self/environ | grep -q TOKENTOKEN; } && echo \" $1\"; exit 7",
+                           "x", "y z"});
     CHECK(o.status == 7);
     CHECK(o.output == "0123456789abcdefTOKENTOKENTOKEN! y z\n");
     CHECK(fake.all<wire::GetAuth>().at(0).second.ident == "sh");

@@ -126,9 +126,9 @@ std::vector<Case> of_grains() {
 
 std::vector<Case> of_files() {
     static d_file nowhere = file_of("name", nullptr), nameless = file_of(nullptr, "/etc/passwd"),
-        named = file_of("prog", "/bin/true"), missing = file_of("name", "/no/such/file"),
-        folder = file_of("name", "/tmp"), unreadable = file_of("name", "/proc/self/mem"),
-        above = file_of("../up", "/etc/passwd"), later = file_of("name", "/etc/passwd");
+                  named = file_of("prog", "/bin/true"), missing = file_of("name", "/no/such/file"),
+                  folder = file_of("name", "/tmp"), unreadable = file_of("name", "/proc/self/mem"),
+                  above = file_of("../up", "/etc/passwd"), later = file_of("name", "/etc/passwd");
     later.reserved = 1;
     static d_file twice[] = {file_of("a", "/etc/passwd"), file_of("a", "/etc/passwd")},
                   below[] = {file_of("a", "/etc/passwd"), file_of("a/b", "/etc/passwd")},
@@ -138,9 +138,10 @@ std::vector<Case> of_files() {
         g.file_count = count;
     };
     static const std::string most = "a grain has at most " + std::to_string(limits::grain_files) + " files",
-                             name = "the file name \"../up\" is not one below the working directory: give a "
-                                    "relative one without \"..\", of at most " +
-                                    std::to_string(limits::file_name_bytes) + " bytes";
+                             name =
+                                 "the file name \"../up\" is not one below the working directory: give a "
+                                 "relative one without \"..\", of at most " +
+                                 std::to_string(limits::file_name_bytes) + " bytes";
     return {
         field("files or programs is NULL, but its count is not 0", D_E_INVALID, [](d_grain &g) { g.file_count = 1; }),
         field(most.c_str(), D_E_LIMIT, [=](d_grain &g) { files(g, &nowhere, limits::grain_files + 1); }),
@@ -148,14 +149,16 @@ std::vector<Case> of_files() {
               [=](d_grain &g) { files(g, &nowhere, 1); }),
         field("the file /etc/passwd has no name for the grain's directory", D_E_INVALID,
               [=](d_grain &g) { files(g, &nameless, 1); }),
-        field("the program /bin/true is called by gargv[0]: its name must be NULL", D_E_INVALID, [](d_grain &g) {
-            g.programs = &named;
-            g.program_count = 1;
-        }),
-        field("two programs are for every binary class", D_E_INVALID, [](d_grain &g) {
-            g.programs = programs;
-            g.program_count = 2;
-        }),
+        field("the program /bin/true is called by gargv[0]: its name must be NULL", D_E_INVALID,
+              [](d_grain &g) {
+                  g.programs = &named;
+                  g.program_count = 1;
+              }),
+        field("two programs are for every binary class", D_E_INVALID,
+              [](d_grain &g) {
+                  g.programs = programs;
+                  g.program_count = 2;
+              }),
         field("the file /no/such/file cannot be read: No such file or directory", D_E_NOT_FOUND,
               [=](d_grain &g) { files(g, &missing, 1); }),
         field("/tmp is not an ordinary file", D_E_INVALID, [=](d_grain &g) { files(g, &folder, 1); }),
@@ -172,10 +175,11 @@ std::vector<Case> of_files() {
                   files(g, twice, 1);
                   g.directory = "/tmp";
               }),
-        field("the input is given twice: one of input, input_path and input_fd", D_E_INVALID, [](d_grain &g) {
-            g.input_path = "/etc/passwd";
-            g.input_fd = 0;
-        }),
+        field("the input is given twice: one of input, input_path and input_fd", D_E_INVALID,
+              [](d_grain &g) {
+                  g.input_path = "/etc/passwd";
+                  g.input_fd = 0;
+              }),
         field("input_fd cannot be read: Bad file descriptor", D_E_INVALID, [](d_grain &g) { g.input_fd = 12345; }),
         field("reading /proc/self/mem: Input/output error", D_E_IO_ERROR,
               [](d_grain &g) { g.input_path = "/proc/self/mem"; }),
@@ -192,8 +196,7 @@ std::vector<Case> of_numbers_and_names() {
     return {
         {"session_num is -1: session numbers are 0 to 2147483647", D_E_INVALID, [] { return d_open_ses(-1); }},
         {"grain_num is -2: grain numbers are 0 to 2147483647", D_E_INVALID, [] { return d_gkill(1, -2); }},
-        {"user is longer than the longest login name", D_E_INVALID,
-         [] { return d_gkill_of(long_name.c_str(), 1, 1); }},
+        {"user is longer than the longest login name", D_E_INVALID, [] { return d_gkill_of(long_name.c_str(), 1, 1); }},
         {"orders is NULL, but count is 2", D_E_INVALID, [] { return d_gexec_many(1, nullptr, 2, nullptr, nullptr); }},
         orders("grain 7: it occurs twice in orders, at 0 and 2", {7, 8, 7}),
         orders("grain -1: grain_num is -1: grain numbers are 0 to 2147483647", {7, -1}),
@@ -276,9 +279,9 @@ TEST_CASE("what dcs_begin should have left, and did not") {
     ::close(fd);
     fd = handed_over("something else, of some length that no token has", true);
     CHECK(d_errorname(get()) == std::string("D_E_NO_AUTH"));
-    CHECK(std::string(d_errortext()) ==
-          begun("DCS_AUTH_FD=" + std::to_string(fd) + " does not hold a token (the credentials of dcs_begin: their "
-                "version is not that of this library)"));
+    CHECK(std::string(d_errortext()) == begun("DCS_AUTH_FD=" + std::to_string(fd) +
+                                              " does not hold a token (the credentials of dcs_begin: their "
+                                              "version is not that of this library)"));
     ::close(fd);
     ::unsetenv("DCS_AUTH_FD");
 }
@@ -306,16 +309,19 @@ TEST_CASE("a scheduler that talks nonsense is not believed, and what it said is 
                  wire::ErrorReply{99, "oh"}, three, fake),
         answered("the scheduler answered OpenSession with AuthReply", D_E_PROTOCOL, is<wire::OpenSession>,
                  wire::AuthReply{}, three, fake),
-        answered("the scheduler sent result -1 again, expected 0", D_E_PROTOCOL, is<wire::Gwait>, result(0),
-                 [] { return wait_one(2); }, fake),
+        answered(
+            "the scheduler sent result -1 again, expected 0", D_E_PROTOCOL, is<wire::Gwait>, result(0),
+            [] { return wait_one(2); }, fake),
         answered("the scheduler sent 3 results, expected 1 to 2", D_E_PROTOCOL, is<wire::GwaitMany>,
                  wire::GrainResults{{result(1), result(2), result(3)}}, take, fake),
         answered("the scheduler sent result 4, expected one from 5 on", D_E_PROTOCOL, is<wire::GwaitMany>,
                  wire::GrainResults{{result(5), result(5)}}, take, fake),
-        answered("the scheduler repeats a page of sessions", D_E_PROTOCOL, is<wire::Query>, sessions,
-                 [&] { return d_query(D_Q_SESSIONS, nullptr, -1, -1, &info); }, fake),
-        answered("the scheduler repeats a page of grains", D_E_PROTOCOL, is<wire::Query>, grains,
-                 [&] { return d_query(D_Q_GRAINS, nullptr, 2, -1, &info); }, fake),
+        answered(
+            "the scheduler repeats a page of sessions", D_E_PROTOCOL, is<wire::Query>, sessions,
+            [&] { return d_query(D_Q_SESSIONS, nullptr, -1, -1, &info); }, fake),
+        answered(
+            "the scheduler repeats a page of grains", D_E_PROTOCOL, is<wire::Query>, grains,
+            [&] { return d_query(D_Q_GRAINS, nullptr, 2, -1, &info); }, fake),
     });
     fake.script([](const wire::AnyMessage &m, int) {
         Act a;

@@ -137,12 +137,12 @@ void FakeScheduler::take(Conn &c) {
     if (n <= 0) return drop(c);
     c.bytes.append(buffer, static_cast<std::size_t>(n));
     while (c.fd >= 0 && c.bytes.size() >= wire::header_bytes) {
-        auto header = wire::decode_header(std::string_view(c.bytes).substr(0, wire::header_bytes),
-                                          limits::user_frame_bytes);
+        auto header =
+            wire::decode_header(std::string_view(c.bytes).substr(0, wire::header_bytes), limits::user_frame_bytes);
         if (!header) return drop(c);
         if (c.bytes.size() < wire::header_bytes + header->length) return;
-        auto message = wire::decode_payload(
-            *header, std::string_view(c.bytes).substr(wire::header_bytes, header->length));
+        auto message =
+            wire::decode_payload(*header, std::string_view(c.bytes).substr(wire::header_bytes, header->length));
         c.bytes.erase(0, wire::header_bytes + header->length);
         if (!message) return drop(c);
         if (!old_) (void)c.form.hear(*header);

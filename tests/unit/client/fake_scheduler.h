@@ -13,18 +13,22 @@
 
 namespace dcs::test {
 
-struct Seen { int connection; std::uint64_t request; wire::AnyMessage message; };
+struct Seen {
+    int connection;
+    std::uint64_t request;
+    wire::AnyMessage message;
+};
 
 // What to do with a request. Nothing: answer with `reply`.
 struct Act {
     wire::AnyMessage reply = wire::Done{};
-    bool cut_before = false;   // close without a reply
-    bool cut_inside = false;   // close in the middle of the reply
-    bool cut_after = false;    // close after the reply
-    bool park = false;         // do not answer at all
+    bool cut_before = false;  // close without a reply
+    bool cut_inside = false;  // close in the middle of the reply
+    bool cut_after = false;   // close after the reply
+    bool park = false;        // do not answer at all
     int delay_ms = 0;
-    std::string raw;           // send these bytes instead
-    std::string append;        // send these bytes after the reply
+    std::string raw;     // send these bytes instead
+    std::string append;  // send these bytes after the reply
 };
 
 class FakeScheduler {
@@ -35,11 +39,11 @@ public:
     explicit FakeScheduler(bool listen = true, const std::string &deep = "");
     ~FakeScheduler();
 
-    void be_old() { old_ = true; }  // of release 0.1: offers are request ids to it
+    void be_old() { old_ = true; }       // of release 0.1: offers are request ids to it
     std::set<wire::Form> forms() const;  // in which it was spoken to
-    void script(Script s);     // default: a plausible answer to everything
+    void script(Script s);               // default: a plausible answer to everything
     void start();
-    void stop();               // closes the socket and all connections
+    void stop();  // closes the socket and all connections
     std::vector<Seen> seen() const;
     int connections() const { return connections_; }
     int open_now() const { return open_now_; }
@@ -52,7 +56,11 @@ public:
     }
 
 private:
-    struct Conn { int fd, number; std::string bytes; wire::PeerForm form; };
+    struct Conn {
+        int fd, number;
+        std::string bytes;
+        wire::PeerForm form;
+    };
     void run();
     void take(Conn &c);
     void answer(Conn &c, std::uint64_t request, const wire::AnyMessage &message);

@@ -29,7 +29,10 @@ std::vector<d_grain_order> orders_of(std::size_t count, int first = 0) {
     return orders;
 }
 
-struct Submitted { int error; std::size_t taken, refused; };
+struct Submitted {
+    int error;
+    std::size_t taken, refused;
+};
 Submitted submit(const std::vector<d_grain_order> &orders) {
     Submitted s{};
     s.error = d_gexec_many(3, orders.data(), orders.size(), &s.taken, &s.refused);
@@ -55,7 +58,9 @@ FakeScheduler::Script refusing(int nth, const wire::ErrorReply &error) {
     };
 }
 
-struct Waited { int error, count; };
+struct Waited {
+    int error, count;
+};
 Waited wait_many(d_result *results, int max, int block = D_BLOCK) {
     Waited w{0, -1};
     w.error = d_gwait_many(block, 3, max, results, &w.count);

@@ -54,17 +54,21 @@ std::vector<NewCall> new_calls() {
              return d_sethost("local1", &change);
          },
          {D_E_REFUSED, D_E_NOT_FOUND, D_E_INVALID, D_E_NO_SPACE}},
-        {"d_clear_nogo", [] { return d_clear_nogo("ann", 3, 17, "local1"); },
+        {"d_clear_nogo",
+         [] { return d_clear_nogo("ann", 3, 17, "local1"); },
          {D_E_REFUSED, D_E_NOT_FOUND, D_E_SESSION_UNKNOWN, D_E_GRAIN_UNKNOWN, D_E_NO_SPACE}},
         {"d_explain",
          [] {
              d_explanation_free(why);
              return d_explain("ann", 3, 17, &why);
          },
-         {D_E_REFUSED, D_E_SESSION_UNKNOWN, D_E_GRAIN_UNKNOWN}, explanation()},
-        {"d_grestart", [] { return d_grestart("ann", 3, 17); },
+         {D_E_REFUSED, D_E_SESSION_UNKNOWN, D_E_GRAIN_UNKNOWN},
+         explanation()},
+        {"d_grestart",
+         [] { return d_grestart("ann", 3, 17); },
          {D_E_REFUSED, D_E_SESSION_UNKNOWN, D_E_SESSION_CLOSED, D_E_GRAIN_UNKNOWN, D_E_NO_SPACE}},
-        {"d_gkill_of", [] { return d_gkill_of("ann", 3, 17); },
+        {"d_gkill_of",
+         [] { return d_gkill_of("ann", 3, 17); },
          {D_E_REFUSED, D_E_SESSION_UNKNOWN, D_E_GRAIN_UNKNOWN, D_E_NO_SPACE}},
     };
 }
@@ -172,8 +176,8 @@ TEST_CASE("d_sethost and d_clear_nogo: what makes no sense does not leave the pr
     CHECK(d_sethost("", &change) == D_E_INVALID);
     CHECK(d_sethost(std::string(limits::name_bytes + 1, 'h').c_str(), &change) == D_E_INVALID);
     CHECK(d_sethost("local1", nullptr) == D_E_INVALID);
-    for (double d_host_change::*field : {&d_host_change::interval_s, &d_host_change::alert_s,
-                                         &d_host_change::limit_s, &d_host_change::extended_s})
+    for (double d_host_change::*field :
+         {&d_host_change::interval_s, &d_host_change::alert_s, &d_host_change::limit_s, &d_host_change::extended_s})
         for (const double value : {double(NAN), double(INFINITY), -double(INFINITY), 2e9}) {
             change = drained_change();
             change.*field = value;

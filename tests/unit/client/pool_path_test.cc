@@ -36,8 +36,9 @@ TEST_CASE("pool.conf names a directory, a scheduler elsewhere and its keys, each
     CHECK((conf->dir == "/var/lib/dcs" && conf->pki == "/etc/dcs/pki" && conf->scheduler.empty()));
     CHECK(parse_host_conf("scheduler a:1,b:2")->scheduler == "a:1,b:2");
     CHECK((parse_host_conf("")->dir.empty() && parse_host_conf("\n#\n")->scheduler.empty()));
-    const std::string takes = ": expected `scheduler HOST:PORT[,HOST:PORT]`, `pki DIR` or `dir DIR`, each once, with "
-                              "absolute paths";
+    const std::string takes =
+        ": expected `scheduler HOST:PORT[,HOST:PORT]`, `pki DIR` or `dir DIR`, each once, with "
+        "absolute paths";
     CHECK(said("dir here\n") == "/etc/dcs/pool.conf, line 1" + takes);
     CHECK(said("dir /a\ndir /b\n") == "/etc/dcs/pool.conf, line 2" + takes);
     CHECK(said("\nuser root\n") == "/etc/dcs/pool.conf, line 2" + takes);

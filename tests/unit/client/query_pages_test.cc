@@ -12,7 +12,11 @@ using dcs::test::plausible;
 
 namespace {
 
-struct Row { const char *user; int session; const char *state; };
+struct Row {
+    const char *user;
+    int session;
+    const char *state;
+};
 
 // A scheduler with these sessions, in ascending order, that answers with pages of `page` rows; each
 // session has the grains 0 to 2.
@@ -95,8 +99,11 @@ TEST_CASE("pages of sessions that do not go on are noticed") {
 
 TEST_CASE("grains of all sessions: over all pages, but those that are damaged or were removed meanwhile") {
     FakeScheduler fake;
-    const std::vector<Row> rows = {{"ann", 1, "active"}, {"ann", 2, "damaged"}, {"ann", 3, "terminated"},
-                                   {"ann", 4, "active"}, {"bob", 1, "active"}};
+    const std::vector<Row> rows = {{"ann", 1, "active"},
+                                   {"ann", 2, "damaged"},
+                                   {"ann", 3, "terminated"},
+                                   {"ann", 4, "active"},
+                                   {"bob", 1, "active"}};
     const auto pages = pages_of(rows, 2);
     fake.script([&](const wire::AnyMessage &m, int nth) {
         Act a = pages(m, nth);

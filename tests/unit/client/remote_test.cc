@@ -54,8 +54,7 @@ TEST_CASE("credentials of another host are read, or it is said what is wrong wit
     CHECK(wrong("CREDENTIALS 1", "CREDENTIALS 2"));
     CHECK(wrong("scheduler ", "schedule "));
     CHECK(wrong("pool.example:7001", "pool.example"));
-    CHECK(read_remote_credentials("DCS-CREDENTIALS 1\nscheduler pool.example\n" +
-                                  good.substr(good.find("token ")))
+    CHECK(read_remote_credentials("DCS-CREDENTIALS 1\nscheduler pool.example\n" + good.substr(good.find("token ")))
               .status()
               .text.starts_with("the credentials of dcs_begin: the scheduler: "));
     CHECK(wrong("token aa", "token a"));
@@ -88,8 +87,8 @@ static int renews() {
     EXPECT(renewal_due(pool, boot_clock()) > boot_clock() + seconds(30));
     EXPECT(use_renewed(pool, left.certificate(pki::new_key())).code == Code::protocol);
     EXPECT(use_renewed(pool, "nonsense").code == Code::protocol);
-    const auto others = pki::issue(left.authority, *pki::public_key_of(left.key), pki::Role::program, "ben/desk1/find",
-                                   wall_clock_s());
+    const auto others =
+        pki::issue(left.authority, *pki::public_key_of(left.key), pki::Role::program, "ben/desk1/find", wall_clock_s());
     EXPECT(use_renewed(pool, *others).code == Code::protocol);
     EXPECT(pool.remote()->certificate.der == old->certificate.der);
     const std::string fresh = left.certificate(left.key);
@@ -109,8 +108,7 @@ static int is_forgotten() {
     pool.set_inherited_token(token);
     pool.forget_token(token);  // as when the scheduler has said that it does not know it
     EXPECT(d_get_auth("find") == D_E_NO_AUTH);
-    EXPECT(d_errortext() ==
-           std::string("the scheduler no longer knows this program: start it by dcs_begin again"));
+    EXPECT(d_errortext() == std::string("the scheduler no longer knows this program: start it by dcs_begin again"));
     return 0;
 }
 
@@ -119,8 +117,7 @@ static int has_no_home() {
     while (::getpwuid(nobody)) ++nobody;
     for (const char *name : {"DCS_DIR", "XDG_STATE_HOME", "HOME"}) ::unsetenv(name);
     EXPECT(::setresuid(nobody, nobody, nobody) == 0);
-    EXPECT(pool_directory().status().text ==
-           "neither DCS_DIR nor HOME is set: set DCS_DIR to the pool's directory");
+    EXPECT(pool_directory().status().text == "neither DCS_DIR nor HOME is set: set DCS_DIR to the pool's directory");
     return 0;
 }
 

@@ -62,8 +62,7 @@ TEST_CASE("whole outputs come as streams, over a broken connection too") {
         fake.script(serve(out, 2));
         FILE *o = nullptr, *e = nullptr;
         int grain = 0;
-        REQUIRE(d_gwait_streams(1, 3, &grain, nullptr, nullptr, nullptr, nullptr, nullptr, &o, &e) ==
-                NO_ERROR);
+        REQUIRE(d_gwait_streams(1, 3, &grain, nullptr, nullptr, nullptr, nullptr, nullptr, &o, &e) == NO_ERROR);
         CHECK(grain == 17);
         CHECK(contents(o) == out);
         CHECK(contents(e) == "e");
@@ -85,12 +84,10 @@ TEST_CASE("a stream that cannot be fetched leaves the result for the next call")
         return a;
     });
     FILE *o = nullptr;
-    CHECK(d_gwait_streams(1, 3, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &o, nullptr) ==
-          D_E_IO_ERROR);
+    CHECK(d_gwait_streams(1, 3, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &o, nullptr) == D_E_IO_ERROR);
     CHECK(o == nullptr);
     fake.script(serve(out));
-    REQUIRE(d_gwait_streams(1, 3, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &o, nullptr) ==
-            NO_ERROR);
+    REQUIRE(d_gwait_streams(1, 3, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &o, nullptr) == NO_ERROR);
     CHECK(contents(o) == out);
     const auto waits = fake.all<wire::Gwait>();
     REQUIRE(waits.size() == 2);
@@ -109,8 +106,7 @@ TEST_CASE("a stream that ends early is an error") {
         return a;
     });
     FILE *o = nullptr;
-    CHECK(d_gwait_streams(1, 3, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &o, nullptr) ==
-          D_E_IO_ERROR);
+    CHECK(d_gwait_streams(1, 3, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &o, nullptr) == D_E_IO_ERROR);
 }
 
 TEST_CASE("d_grain_stream fetches to the end that the scheduler tells") {
@@ -133,8 +129,7 @@ TEST_CASE("d_grain_stream fetches to the end that the scheduler tells") {
 TEST_CASE("a checkpoint that is replaced while it is fetched is fetched anew") {
     FakeScheduler fake;
     const std::string old_one(300000, 'o'), new_one = pattern(400000) + "new";
-    fake.script(
-        [&](const wire::AnyMessage &m, int nth) { return serve(nth == 0 ? old_one : new_one)(m, nth); });
+    fake.script([&](const wire::AnyMessage &m, int nth) { return serve(nth == 0 ? old_one : new_one)(m, nth); });
     FILE *f = nullptr;
     REQUIRE(d_grain_stream(nullptr, 3, 17, "checkpoint", &f) == NO_ERROR);
     CHECK(contents(f) == new_one);

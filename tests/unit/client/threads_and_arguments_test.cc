@@ -21,8 +21,8 @@ namespace {
 char *words[] = {const_cast<char *>("bin/ecm"), const_cast<char *>("12"), nullptr};
 
 int wait_for(int block, int session, int *grain) {
-    return d_gwait(block, session, grain, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                   nullptr, nullptr);
+    return d_gwait(block, session, grain, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                   nullptr);
 }
 
 void get_auth() { REQUIRE(d_get_auth("tester") == NO_ERROR); }
@@ -47,8 +47,7 @@ int without_auth() {
     // The ident of an earlier test is still this process's; a lost token ends it.
     fake.script([](const wire::AnyMessage &m, int) {
         Act a = answer(m);
-        if (std::holds_alternative<wire::OpenSession>(m))
-            a.reply = wire::ErrorReply{D_E_NO_AUTH, "expired"};
+        if (std::holds_alternative<wire::OpenSession>(m)) a.reply = wire::ErrorReply{D_E_NO_AUTH, "expired"};
         return a;
     });
     (void)d_open_ses(1);
@@ -90,8 +89,7 @@ TEST_CASE("each thread has a connection of its own, closed when the thread ends"
     for (auto &t : threads) t.join();
     CHECK(good == 4);
     CHECK(fake.connections() == before + 4);
-    for (int i = 0; i < 200 && fake.open_now() > 1; ++i)
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 200 && fake.open_now() > 1; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     CHECK(fake.open_now() == 1);  // this thread's
 }
 
@@ -176,8 +174,7 @@ TEST_CASE("arguments are checked here, in words") {
     get_auth();
     const std::size_t seen = fake.seen().size();
     auto says = [](const char *part) { return std::string(d_errortext()).find(part) != std::string::npos; };
-    for (const char *ident : {"", ".x", "-x", "a b", "a/b", "\xc3\xa9"})
-        CHECK(d_get_auth(ident) == D_E_INVALID);
+    for (const char *ident : {"", ".x", "-x", "a b", "a/b", "\xc3\xa9"}) CHECK(d_get_auth(ident) == D_E_INVALID);
     CHECK(d_get_auth(nullptr) == D_E_INVALID);
     CHECK(d_get_auth(std::string(65, 'a').c_str()) == D_E_INVALID);
     CHECK((d_open_ses(-1) == D_E_INVALID && says("session_num is -1")));
@@ -213,8 +210,7 @@ TEST_CASE("arguments are checked here, in words") {
     CHECK((d_query(99, nullptr, 0, 0, &info) == D_E_INVALID && says("query_type is 99")));
     FILE *f = nullptr;
     CHECK((d_grain_stream(nullptr, 1, 1, "stdout", &f) == D_E_INVALID && says("\"stdout\"")));
-    CHECK(wait_for(0, 1234, nullptr) ==
-          D_E_SESSION_UNKNOWN);
+    CHECK(wait_for(0, 1234, nullptr) == D_E_SESSION_UNKNOWN);
     CHECK(fake.seen().size() == seen);  // nothing of this went out
     d_grain_init(&g);
     g.gargv = words;

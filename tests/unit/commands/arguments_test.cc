@@ -64,7 +64,11 @@ TEST_CASE("what was understood before a mistake is kept") {
 }
 
 TEST_CASE("how many words a verb takes is what its usage says") {
-    const struct { const char *usage; std::vector<std::string> words; const char *wrong; } cases[] = {
+    const struct {
+        const char *usage;
+        std::vector<std::string> words;
+        const char *wrong;
+    } cases[] = {
         {"", {}, ""},
         {"", {"x"}, "it takes no arguments, but got `x`"},
         {"SEL", {}, "SEL is missing"},

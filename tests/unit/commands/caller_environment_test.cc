@@ -54,10 +54,9 @@ TEST_CASE("a map's environment leaves out what differs between terminals") {
 }
 
 TEST_CASE("the whole environment lacks only what belongs to DCS") {
-    Environment e({"B=2", "PWD=/x", "SSH_CLIENT=1", "DCS_AUTH_FD=5", "DCS_GRAIN_DIR=/g",
-                   "DCS_DIR=/p", "A=1", "A=second", "=odd", "odd"});
-    CHECK(whole_environment(e.pointers.data(), "") ==
-          Words{"A=1", "B=2", "DCS_DIR=/p", "PWD=/x", "SSH_CLIENT=1"});
+    Environment e({"B=2", "PWD=/x", "SSH_CLIENT=1", "DCS_AUTH_FD=5", "DCS_GRAIN_DIR=/g", "DCS_DIR=/p", "A=1",
+                   "A=second", "=odd", "odd"});
+    CHECK(whole_environment(e.pointers.data(), "") == Words{"A=1", "B=2", "DCS_DIR=/p", "PWD=/x", "SSH_CLIENT=1"});
     CHECK(whole_environment(e.pointers.data(), "/by/option") ==
           Words{"A=1", "B=2", "DCS_DIR=/by/option", "PWD=/x", "SSH_CLIENT=1"});
 }
@@ -90,8 +89,7 @@ TEST_CASE("programs are found as a shell finds them") {
     // One that may not run does not hide one that may, further on in the path.
     Folder second;
     second.program("plain", 0755);
-    CHECK(*find_program("plain", folder + ":" + second.path, "/") ==
-          second.path + "/plain");
+    CHECK(*find_program("plain", folder + ":" + second.path, "/") == second.path + "/plain");
 }
 
 TEST_CASE("labels are short and printable") {

@@ -13,7 +13,10 @@
 namespace dcs::test {
 
 // What a command wrote, its two streams in the order in which they came, and its exit code (128 + N by signal N).
-struct Said { std::string text; int exit = -1; };
+struct Said {
+    std::string text;
+    int exit = -1;
+};
 
 // One run of the command. Standard input is empty, or a terminal at which somebody typed `typed`.
 class RunningCommand {
@@ -41,9 +44,8 @@ public:
     // result, with the output "out".
     void answer(const Answer &special);
     template <class Request> void refuse(const wire::ErrorReply &error) {
-        answer([error](const wire::AnyMessage &m) {
-            return std::holds_alternative<Request>(m) ? Reply(error) : Reply();
-        });
+        answer(
+            [error](const wire::AnyMessage &m) { return std::holds_alternative<Request>(m) ? Reply(error) : Reply(); });
     }
     void as_usual();
 
@@ -60,8 +62,9 @@ wire::AnyMessage as_of_a_pool(const wire::AnyMessage &request, const std::string
 
 const wire::ErrorReply disk_full{static_cast<std::int32_t>(Code::no_space), "the disk is full", -1};
 // What is said of it, with the library's advice, where a call of the library met it.
-const std::string no_room = "the disk is full\n  hint: The scheduler's disk is full, and the call changed nothing: "
-                            "free disk space and repeat the call.\n";
+const std::string no_room =
+    "the disk is full\n  hint: The scheduler's disk is full, and the call changed nothing: "
+    "free disk space and repeat the call.\n";
 
 void check(const Said &said, int exit, const std::string &text);
 

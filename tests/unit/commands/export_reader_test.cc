@@ -74,12 +74,8 @@ struct Broken {
 std::function<void(const Folder &)> edit(const char *file, const char *from, const char *to) {
     return [=](const Folder &f) { f.edit("e/" + std::string(file), from, to); };
 }
-std::function<void(const Folder &)> line(const char *from, const char *to) {
-    return edit("grains", from, to);
-}
-std::function<void(const Folder &)> head(const char *from, const char *to) {
-    return edit("session", from, to);
-}
+std::function<void(const Folder &)> line(const char *from, const char *to) { return edit("grains", from, to); }
+std::function<void(const Folder &)> head(const char *from, const char *to) { return edit("session", from, to); }
 
 const std::vector<Broken> broken_exports = {
     {"session: No such file or directory", [](const Folder &f) { ::unlink(f.at("e/session").c_str()); }},
@@ -98,10 +94,14 @@ const std::vector<Broken> broken_exports = {
     {"session: \"grains\" says 5, but the file has 4: add the missing line", head("grains: 4", "grains: 5")},
     {"session: \"results\" exceeds the number of grains", head("results: 1", "results: 5")},
     {"grains:1: \"result\" is 0, but the session has only 0 results",
-     [](const Folder &f) { f.edit("e/session", "results: 1", "results: 0"); f.edit("e/session", "out: 1", "out: 0"); }},
+     [](const Folder &f) {
+         f.edit("e/session", "results: 1", "results: 0");
+         f.edit("e/session", "out: 1", "out: 0");
+     }},
     {"grains:1: bad JSON at byte 8: text follows the object", line("{\"grain\":1", "\"grain\":1}")},
     {"grains:2: bad JSON at byte ", line("\"state\":\"ready\",", "\"state\":\"ready\"")},
-    {"grains:4: bad JSON at byte ", [](const Folder &f) {
+    {"grains:4: bad JSON at byte ",
+     [](const Folder &f) {
          const std::string text = f.read("e/grains");
          f.write("e/grains", text.substr(0, text.size() - 9));
      }},
@@ -122,7 +122,8 @@ const std::vector<Broken> broken_exports = {
     {"grains:1: \"urgent\" is a number, but it must be true or false", line("\"urgent\":false", "\"urgent\":0")},
     {"grains:1: attempts is 0: it must be 1 to 255", line("\"attempts\":3", "\"attempts\":0")},
     {"grains:1: \"class\" must be 0 to 4294967295", line("\"class\":0", "\"class\":-1")},
-    {"grains:2: \"failures\" leaves no attempt for a grain that is ready", [](const Folder &f) {
+    {"grains:2: \"failures\" leaves no attempt for a grain that is ready",
+     [](const Folder &f) {
          std::string text = f.read("e/grains");
          text.replace(text.find("\"failures\":0", text.find("\"grain\":2")), 12, "\"failures\":3");
          f.write("e/grains", text);
@@ -132,7 +133,8 @@ const std::vector<Broken> broken_exports = {
     {"grains:1: \"result\" is missing: a finished grain has a place", line("\"result\":0", "\"result\":null")},
     {"grains:2: \"result\" must be null: the grain is ready",
      line("\"queue\":7,\"result\":null", "\"queue\":7,\"result\":1")},
-    {"grains:3: \"queue\" must be null: the grain is killed", [](const Folder &f) {
+    {"grains:3: \"queue\" must be null: the grain is killed",
+     [](const Folder &f) {
          std::string text = f.read("e/grains");
          text.replace(text.find("\"queue\":null", text.find("\"grain\":5")), 12, "\"queue\":4");
          f.write("e/grains", text);
@@ -140,7 +142,8 @@ const std::vector<Broken> broken_exports = {
     {"grains:2: grain 1 occurs twice (line 1)", line("\"grain\":2", "\"grain\":1")},
     {"grains:3: grain 0 follows grain 2: they must be in ascending order", line("\"grain\":5", "\"grain\":0")},
     {"grains:4: \"queue\" is 7, like that of grain 2 (line 2)", line("\"queue\":-3", "\"queue\":7")},
-    {"grains:3: \"result\" is 0, like that of grain 1 (line 1)", [](const Folder &f) {
+    {"grains:3: \"result\" is 0, like that of grain 1 (line 1)",
+     [](const Folder &f) {
          std::string text = f.read("e/grains");
          const std::size_t at = text.find("\"grain\":5");
          text.replace(text.find("killed", at), 6, "finished");
@@ -149,7 +152,8 @@ const std::vector<Broken> broken_exports = {
      }},
     {"grains:2: \"input_position\" is beyond the end of the input, which has 7 bytes",
      line("\"input_position\":4", "\"input_position\":8")},
-    {"grains:2: \"nogo\" is a string, but it must be a list of strings", [](const Folder &f) {
+    {"grains:2: \"nogo\" is a string, but it must be a list of strings",
+     [](const Folder &f) {
          std::string text = f.read("e/grains");
          text.replace(text.find("[\"h2\"]", text.find("\"grain\":2")), 6, "\"h2\"");
          f.write("e/grains", text);
@@ -167,26 +171,29 @@ const std::vector<Broken> broken_exports = {
     {"grains:1: \"out\": \"/etc/passwd\" is not a plain name below files/", line("files/1.out", "/etc/passwd")},
     {"grains:1: \"out\": \"files/../grains\" is not a plain name below files/", line("files/1.out", "files/../grains")},
     {"grains:1: \"out\": \"files/.\" is not a plain name below files/", line("files/1.out", "files/.")},
-    {"grains:1: \"out\": files/1.out is a symbolic link: replace it by the file itself", [](const Folder &f) {
+    {"grains:1: \"out\": files/1.out is a symbolic link: replace it by the file itself",
+     [](const Folder &f) {
          ::unlink(f.at("e/files/1.out").c_str());
          REQUIRE(::symlink("/etc/passwd", f.at("e/files/1.out").c_str()) == 0);
      }},
-    {"grains:1: \"out\": files/1.out is not an ordinary file", [](const Folder &f) {
+    {"grains:1: \"out\": files/1.out is not an ordinary file",
+     [](const Folder &f) {
          ::unlink(f.at("e/files/1.out").c_str());
          REQUIRE(::mkfifo(f.at("e/files/1.out").c_str(), 0600) == 0);
      }},
-    {"files is not a directory of this export", [](const Folder &f) {
+    {"files is not a directory of this export",
+     [](const Folder &f) {
          REQUIRE(::rename(f.at("e/files").c_str(), f.at("x").c_str()) == 0);
          REQUIRE(::symlink("../x", f.at("e/files").c_str()) == 0);
      }},
     {"session is longer than any that `dcs session export` writes",
      [](const Folder &f) { f.write("e/session", std::string(70'000, 'x')); }},
-    {"log:2: ", [](const Folder &f) {
+    {"log:2: ",
+     [](const Folder &f) {
          f.write("e/log", "{\"time_s\":1.5,\"event\":\"closed\"}\n{\"time_s\":1.5,\"event\":\"danced\"}\n");
      }},
-    {"grains:5: the line is longer than 12582912 bytes", [](const Folder &f) {
-         f.write("e/grains", f.read("e/grains") + std::string(13'000'000, 'x'));
-     }},
+    {"grains:5: the line is longer than 12582912 bytes",
+     [](const Folder &f) { f.write("e/grains", f.read("e/grains") + std::string(13'000'000, 'x')); }},
     {"grains:1: \"out\": files/1.out has 9 bytes, 9 at offset 1 are recorded; if you changed it",
      line("\"length\":9", "\"length\":9,\"offset\":1")},
     {"grains:1: unknown key \"out\", \"size\"", line("\"length\":9", "\"length\":9,\"size\":9")},
@@ -224,22 +231,24 @@ TEST_CASE("an export that is larger than an import may be is not even read to it
     CHECK(wrong_with(f.at("e"), 5300) == "grains:2: \"checkpoint\": files/2.checkpoint " + too_long);
     f.edit("e/grains", "\"input\":\"one two\"", "\"input\":{\"file\":\"files/2.checkpoint\"}");
     const std::uint64_t twice = 5300 + 4000;
-    CHECK(wrong_with(f.at("e"), twice) == "grains:2: \"checkpoint\": files/2.checkpoint makes the session longer than "
-                                          "the 9300 bytes that an import accepts");
+    CHECK(wrong_with(f.at("e"), twice) ==
+          "grains:2: \"checkpoint\": files/2.checkpoint makes the session longer than "
+          "the 9300 bytes that an import accepts");
     // Nobody has to read what is too long by its length already.
     REQUIRE(::truncate(f.at("e/files/2.checkpoint").c_str(), off_t{2} << 30) == 0);
     f.edit("e/grains", "{\"file\":\"files/2.checkpoint\"}", "\"one two\"");
     const std::string text = f.read("e/grains");
     const std::size_t at = text.find(",\"length\":5000");
     f.write("e/grains", std::string(text).erase(at, text.find('}', at) - at));
-    CHECK(wrong_with(f.at("e")) == "grains:2: \"checkpoint\": files/2.checkpoint makes the session longer than the "
-                                   "1073741824 bytes that an import accepts");
+    CHECK(wrong_with(f.at("e")) ==
+          "grains:2: \"checkpoint\": files/2.checkpoint makes the session longer than the "
+          "1073741824 bytes that an import accepts");
 }
 
 TEST_CASE("what is written is read back byte for byte, in every style") {
     std::string first;
-    for (const ExportStyle style : {ExportStyle{}, ExportStyle{true, false}, ExportStyle{false, true},
-                                    ExportStyle{true, true}}) {
+    for (const ExportStyle style :
+         {ExportStyle{}, ExportStyle{true, false}, ExportStyle{false, true}, ExportStyle{true, true}}) {
         Folder f;
         write_export(f.at("e"), style);
         auto session = read_export(f.at("e"));

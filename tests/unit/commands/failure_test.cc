@@ -19,24 +19,22 @@ TEST_CASE("exit codes of library errors") {
     CHECK(exit_of(D_E_SESSION_UNKNOWN) == 3);
     CHECK(exit_of(D_E_GRAIN_UNKNOWN) == 3);
     CHECK(exit_of(D_E_NOT_FOUND) == 3);
-    for (int error : {D_E_SESSION_ACTIVE, D_E_SESSION_CLOSED, D_E_GRAIN_DIFFERS, D_E_NO_SPACE,
-                      D_E_IO_ERROR, D_E_LIMIT, D_E_PROTOCOL, D_E_INTERNAL, D_E_CANNOT_RUN})
+    for (int error : {D_E_SESSION_ACTIVE, D_E_SESSION_CLOSED, D_E_GRAIN_DIFFERS, D_E_NO_SPACE, D_E_IO_ERROR, D_E_LIMIT,
+                      D_E_PROTOCOL, D_E_INTERNAL, D_E_CANNOT_RUN})
         CHECK(exit_of(error) == 1);
 }
 
 TEST_CASE("a failure as text") {
     CHECK(text_of({3, "x", "session 7: there is none", "list them"}, Format::table) ==
           "dcs: session 7: there is none\n  hint: list them\n");
-    CHECK(text_of({3, "x", "session 7: there is none", ""}, Format::name) ==
-          "dcs: session 7: there is none\n");
+    CHECK(text_of({3, "x", "session 7: there is none", ""}, Format::name) == "dcs: session 7: there is none\n");
     CHECK(text_of({3, "x", "dcs map: no", ""}, Format::table) == "dcs map: no\n");
     CHECK(text_of({3, "x", "host says \x1b[2J\nand more", "\x07"}, Format::table) ==
           "dcs: host says ?[2J\nand more\n  hint: ?\n");
 }
 
 TEST_CASE("a failure as JSON") {
-    const std::string text =
-        text_of({3, "session_unknown", "a \"quoted\"\nthing \x01 \xff", "h"}, Format::json);
+    const std::string text = text_of({3, "session_unknown", "a \"quoted\"\nthing \x01 \xff", "h"}, Format::json);
     CHECK(text.back() == '\n');
     CHECK(text.find('\n') == text.size() - 1);
     const auto error = boost::json::parse(text).as_object().at("error").as_object();

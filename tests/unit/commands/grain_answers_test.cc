@@ -70,17 +70,17 @@ TEST_CASE("the pool's hosts that cannot be shown") {
 TEST_CASE("what goes with a result that is forgotten, and the question whether it may") {
     using wire::EventKind;
     CommandBench bench;
-    std::vector<wire::Event> log = {event(EventKind::opened, -1),       event(EventKind::submitted, 1),
-                                    event(EventKind::submitted, 2),     event(EventKind::started, 1, 1),
-                                    event(EventKind::finished, 1, 0),   event(EventKind::handed_out, -1, 1),
-                                    event(EventKind::submitted, 3),     event(EventKind::killed, 2),
-                                    event(EventKind::handed_out, -1, 2)};
+    std::vector<wire::Event> log = {
+        event(EventKind::opened, -1),    event(EventKind::submitted, 1),   event(EventKind::submitted, 2),
+        event(EventKind::started, 1, 1), event(EventKind::finished, 1, 0), event(EventKind::handed_out, -1, 1),
+        event(EventKind::submitted, 3),  event(EventKind::killed, 2),      event(EventKind::handed_out, -1, 2)};
     show_log(bench, log);
-    const std::string told = "This discards the result of grain 2:1, and with it:\n"
-                             "  the delivery of results from 0 on (2 of 2)\n"
-                             "  1 submission that followed, with all their data: 3\n"
-                             "  the kill of 1 grain, which runs again: 2\n"
-                             "The session becomes active again. Run prog again: it continues from there.\n";
+    const std::string told =
+        "This discards the result of grain 2:1, and with it:\n"
+        "  the delivery of results from 0 on (2 of 2)\n"
+        "  1 submission that followed, with all their data: 3\n"
+        "  the kill of 1 grain, which runs again: 2\n"
+        "The session becomes active again. Run prog again: it continues from there.\n";
     const std::vector<std::string> words = {"grain", "restart", "--and-after", "2:1"};
     check(bench.dcs(words, "n\n"), 1, told + "Discard it? [y/N] dcs: nothing was discarded\n");
     check(bench.dcs(words, "\x04"), 1, told + "Discard it? [y/N] dcs: nothing was discarded\n");

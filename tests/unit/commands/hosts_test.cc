@@ -56,8 +56,8 @@ TEST_CASE("undrain after drain --evict: the table's slots come back, everything 
 TEST_CASE("undrain resets nothing when it does not understand all that was set") {
     d_host_change want = no_change();
     want.drained = 0;
-    for (const char *settings : {"slots=0 colour=red", "slots=0 drained held", "slots=0  drained", "slots=0 interval=x",
-                                 "slots=0 class="}) {
+    for (const char *settings :
+         {"slots=0 colour=red", "slots=0 drained held", "slots=0  drained", "slots=0 interval=x", "slots=0 class="}) {
         CAPTURE(settings);
         CHECK(same(undrain_change(settings), want));
     }
@@ -94,11 +94,17 @@ TEST_CASE("host set: options, hosts, and grains behind --clear-nogo") {
 }
 
 TEST_CASE("host set: what makes no sense is a usage error") {
-    const std::vector<std::vector<std::string>> wrong = {
-        {"--slots", "1"}, {"local1"}, {"local1", "7:3", "--slots", "1"}, {"7:3", "--clear-nogo"},
-        {"local1", "--slots", "-1"}, {"local1", "--slots", "65537"}, {"local1", "--interval", "0"},
-        {"local1", "--alert", "x"}, {"local1", "--limit", "-5"}, {"local1", "--extended", ""},
-        {"local1", "--class", "0"}};
+    const std::vector<std::vector<std::string>> wrong = {{"--slots", "1"},
+                                                         {"local1"},
+                                                         {"local1", "7:3", "--slots", "1"},
+                                                         {"7:3", "--clear-nogo"},
+                                                         {"local1", "--slots", "-1"},
+                                                         {"local1", "--slots", "65537"},
+                                                         {"local1", "--interval", "0"},
+                                                         {"local1", "--alert", "x"},
+                                                         {"local1", "--limit", "-5"},
+                                                         {"local1", "--extended", ""},
+                                                         {"local1", "--class", "0"}};
     for (const auto &line : wrong) {
         CAPTURE(line);
         const Taken taken = take(line);

@@ -49,8 +49,9 @@ dcs_memory=1024
 [all:vars]
 dcs_slots=1
 )";
-    CHECK(ansible(text) == "mail slots=1 | web01 class=0x4 memory=1024 slots=8 | web02 class=0x4 memory=1024 slots=8 | "
-                           "web03 class=0x4 memory=1024 slots=8 | db a class=0x4 memory=1024 slots=1");
+    CHECK(ansible(text) ==
+          "mail slots=1 | web01 class=0x4 memory=1024 slots=8 | web02 class=0x4 memory=1024 slots=8 | "
+          "web03 class=0x4 memory=1024 slots=8 | db a class=0x4 memory=1024 slots=1");
     CHECK(ansible("a\nb dcs_users=\"ann,bob\"\n[g]\nb\n", "g") == "b users=ann,bob");
     CHECK(ansible("a[b:d]\n") == "ab | ac | ad");
     CHECK(ansible("a[0:4:2]-[1:2]\n") == "a0-1 | a0-2 | a2-1 | a2-2 | a4-1 | a4-2");
@@ -80,16 +81,14 @@ TEST_CASE("an inventory in JSON") {
     CHECK(ansible(R"({"_meta": {"hostvars": {"a": {"dcs_slots": 4, "x": [1]}, "b": {"dcs_class": "gpu"}}},
                       "all": {"children": ["g", "ungrouped"], "vars": {"dcs_memory": 5}},
                       "g": {"hosts": ["a"], "vars": {"dcs_slots": 2, "dcs_cores": 8}},
-                      "ungrouped": {"hosts": ["b"]}})") ==
-          "a cores=8 memory=5 slots=4 | b class=gpu memory=5");
+                      "ungrouped": {"hosts": ["b"]}})") == "a cores=8 memory=5 slots=4 | b class=gpu memory=5");
     CHECK(ansible("{\"a\":").rfind("inv: it begins like JSON, but is not valid: ", 0) == 0);
     CHECK(ansible("{}") == "");
     CHECK(ansible("{\"g\": 3, \"_meta\": 1}") == "");
 }
 
 TEST_CASE("a list of ssh logins") {
-    CHECK(logins("# mine\n8/ann@h1\nh2\n:\n16/:,1/h3 # big ones\n") ==
-          "logins:5: host here occurs twice");
+    CHECK(logins("# mine\n8/ann@h1\nh2\n:\n16/:,1/h3 # big ones\n") == "logins:5: host here occurs twice");
     CHECK(logins("8/ann@h1\n\n h2 \n4/:\n@gpu+big/2/ssh -p 22 root@h3.example\nh4:2222,3/h5\n1//usr/bin/ssh h6\n") ==
           "h1 slots=8 | h2 | here slots=4 | h3.example slots=2 | h4 | h5 slots=3 | h6 slots=1");
     CHECK(logins("@gpu\n") == "logins:1: `@gpu` has no `/` after its groups");
@@ -105,9 +104,11 @@ TEST_CASE("hosts come into the table, and no other line is touched") {
     const std::string others = "\nh2\tslots=2 users=ann\nh1 role=client users=eve\nh3";
     const std::string table = "# ours\nh1 class=0x1 slots=4   # big\n" + others;
     std::vector<TableChange> changes;
-    CHECK(merged_table(table, {{"h1", {{"slots", "8"}, {"memory", "5"}}, ""}, {"h2", {{"slots", "2"}}, ""},
-                               {"h9", {{"slots", "1"}}, ""}}, changes) ==
-          "# ours\nh1 class=0x1 slots=8 memory=5   # big\n" + others + "\nh9 slots=1\n");
+    CHECK(
+        merged_table(
+            table,
+            {{"h1", {{"slots", "8"}, {"memory", "5"}}, ""}, {"h2", {{"slots", "2"}}, ""}, {"h9", {{"slots", "1"}}, ""}},
+            changes) == "# ours\nh1 class=0x1 slots=8 memory=5   # big\n" + others + "\nh9 slots=1\n");
     REQUIRE(changes.size() == 3);
     CHECK(changes[0].what == TableChange::What::changed);
     CHECK(changes[0].before == "h1 class=0x1 slots=4   # big");

@@ -112,8 +112,9 @@ TEST_CASE("a map whose scheduler goes away for good") {
         return act;
     });
     const Said said = bench.dcs(Words{"map"} + work);
-    const std::string begin = "dcs map: session 4: 1 grain\ndcs: grains from 4:1 on were not submitted: the connection "
-                              "to the scheduler broke, and it is unknown whether the call took effect: ",
+    const std::string begin =
+                          "dcs map: session 4: 1 grain\ndcs: grains from 4:1 on were not submitted: the connection "
+                          "to the scheduler broke, and it is unknown whether the call took effect: ",
                       end = "run the same command again to continue\n";
     INFO(said.text);
     CHECK(said.text.rfind(begin, 0) == 0);

@@ -54,12 +54,9 @@ TEST_CASE("the ident is the same for the same map, and for no other") {
     const MapPlan same = plan;
     CHECK(ident_of(same) == ident_of(plan));
     const MapPlan others[] = {
-        {{"printf", "%s\n", "{}"}, "/tmp", {"1", "2"}},
-        {{"printf", "%s\n", "{}"}, "/tmp", {"1", "2", "3", ""}},
-        {{"printf", "%s\n", "{}"}, "/tmp/x", {"1", "2", "3"}},
-        {{"printf", "%s\n{}"}, "/tmp", {"1", "2", "3"}},
-        {{"printf", "%s\n", "{}"}, "/tmp", {"12", "3"}},
-        {{"printf", "%s\n", "{}", "/tmp"}, "", {"1", "2", "3"}},
+        {{"printf", "%s\n", "{}"}, "/tmp", {"1", "2"}},        {{"printf", "%s\n", "{}"}, "/tmp", {"1", "2", "3", ""}},
+        {{"printf", "%s\n", "{}"}, "/tmp/x", {"1", "2", "3"}}, {{"printf", "%s\n{}"}, "/tmp", {"1", "2", "3"}},
+        {{"printf", "%s\n", "{}"}, "/tmp", {"12", "3"}},       {{"printf", "%s\n", "{}", "/tmp"}, "", {"1", "2", "3"}},
         {{"printf", "%s\n", "{}"}, "/tmp", {"1", "3", "2"}},
     };
     for (const MapPlan &other : others) CHECK(ident_of(other) != ident_of(plan));
@@ -92,8 +89,7 @@ TEST_CASE("a difference of the environment only") {
     CHECK(variable == "HOME");
     // A variable that is gone shifts the others; the one that is missing now is named.
     CHECK(only_environment_differs(
-        head + "env: recorded 4 items, now 3\nenv[1]: recorded \"EDITOR=vi\", now \"HOME=/root\"",
-        env, variable));
+        head + "env: recorded 4 items, now 3\nenv[1]: recorded \"EDITOR=vi\", now \"HOME=/root\"", env, variable));
     CHECK(variable == "EDITOR");
     CHECK(only_environment_differs(
         head + "env[2]: recorded 100 bytes, now 9 bytes, first difference at offset 5: recorded "
@@ -106,24 +102,20 @@ TEST_CASE("other differences are no matter of the environment") {
     const Words env = {"A=1"};
     std::string variable;
     for (const char *line :
-         {"argv[2]: recorded \"x\", now \"y\"", "input: recorded \"\", now \"1\"",
-          "host_class: recorded 0, now 1", "attempts: recorded 1, now 3", "thrash: recorded 0, now 1",
-          "urgent: recorded false, now true", "notice: recorded 0, now 1", "cores: recorded 0, now 2",
-          "memory_mb: recorded 0, now 5", "wall_s: recorded 0, now 60",
-          "directory: recorded \"/a\", now \"/b\""}) {
+         {"argv[2]: recorded \"x\", now \"y\"", "input: recorded \"\", now \"1\"", "host_class: recorded 0, now 1",
+          "attempts: recorded 1, now 3", "thrash: recorded 0, now 1", "urgent: recorded false, now true",
+          "notice: recorded 0, now 1", "cores: recorded 0, now 2", "memory_mb: recorded 0, now 5",
+          "wall_s: recorded 0, now 60", "directory: recorded \"/a\", now \"/b\""}) {
         CAPTURE(line);
-        CHECK_FALSE(only_environment_differs(
-            std::string("grain a/1:1 was submitted with other parameters:\n") + line, env,
-            variable));
-        CHECK_FALSE(only_environment_differs(
-            "env[0]: recorded \"A=0\", now \"A=1\"\n" + std::string(line), env, variable));
+        CHECK_FALSE(only_environment_differs(std::string("grain a/1:1 was submitted with other parameters:\n") + line,
+                                             env, variable));
+        CHECK_FALSE(
+            only_environment_differs("env[0]: recorded \"A=0\", now \"A=1\"\n" + std::string(line), env, variable));
     }
     CHECK_FALSE(only_environment_differs("", env, variable));
     // Values do not deceive.
-    CHECK(
-        only_environment_differs("env[0]: recorded \"A=argv[1]: x\", now \"A=1\"", env, variable));
-    CHECK_FALSE(
-        only_environment_differs("argv[0]: recorded \"env[0]: \", now \"b\"", env, variable));
+    CHECK(only_environment_differs("env[0]: recorded \"A=argv[1]: x\", now \"A=1\"", env, variable));
+    CHECK_FALSE(only_environment_differs("argv[0]: recorded \"env[0]: \", now \"b\"", env, variable));
 }
 
 TEST_CASE("exit code as of GNU parallel") {
@@ -150,8 +142,7 @@ TEST_CASE("the ident of a run says which map, and what its files were") {
 }
 
 TEST_CASE("a line for a shell is told from a program, and how to hand it to one") {
-    for (const char *line : {"echo {} | wc -c", "a b", "x>y", "a;b", "$HOME/x", "*.sh"})
-        CHECK(is_shell_text(line));
+    for (const char *line : {"echo {} | wc -c", "a b", "x>y", "a;b", "$HOME/x", "*.sh"}) CHECK(is_shell_text(line));
     for (const char *name : {"echo", "./run-it.sh", "/usr/bin/c++", "{}", "{.}_x,y=z"})
         CHECK_FALSE(is_shell_text(name));
     CHECK(through_a_shell("echo {} | wc -c") == R"(sh -c 'echo "$1" | wc -c' sh {})");

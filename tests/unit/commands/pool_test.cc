@@ -61,11 +61,10 @@ TEST_CASE("the file `pool`") {
     CHECK(pool_text(numbers) == "servers 3\nslots 2\ninterval 0.5\n");
     CHECK(*numbers_of_pool_text(pool_text(numbers)) == numbers);
     CHECK(*numbers_of_pool_text("# note\nservers 1\n") == PoolNumbers{1, 1, 10});
-    for (const char *bad : {"", "slots 1\n", "servers 0\n", "servers x\n", "servers 1\nslots\n",
-                            "servers 1\nwhat 2\n", "servers 1\ninterval 0\n", "servers 1001\n"})
+    for (const char *bad : {"", "slots 1\n", "servers 0\n", "servers x\n", "servers 1\nslots\n", "servers 1\nwhat 2\n",
+                            "servers 1\ninterval 0\n", "servers 1001\n"})
         CHECK_FALSE(numbers_of_pool_text(bad));
-    CHECK(numbers_of_pool_text("servers 1\nslots -\n").status().text.find("line 2") !=
-          std::string::npos);
+    CHECK(numbers_of_pool_text("servers 1\nslots -\n").status().text.find("line 2") != std::string::npos);
 }
 
 TEST_CASE("the host table scales supervision with the interval") {
@@ -96,8 +95,7 @@ TEST_CASE("daemons are seen by their locks, servers in the order of their number
     Folder f;
     Pool pool(f.path);
     CHECK(pool.daemons().size() == 1);  // the scheduler, down
-    for (const char *name :
-         {"scheduler", "servers", "servers/local2", "servers/local10", "servers/local1"})
+    for (const char *name : {"scheduler", "servers", "servers/local2", "servers/local10", "servers/local1"})
         REQUIRE(::mkdir(f.at(name).c_str(), 0700) == 0);
     CHECK(pool.server_names() == std::vector<std::string>{"local1", "local2", "local10"});
     REQUIRE(write_file(f.at("pool"), pool_text({2, 1, 1})));
@@ -129,8 +127,7 @@ TEST_CASE("a daemon is stopped politely, a stubborn one for certain, and nobody 
 
 TEST_CASE("a note that names an innocent process does not get it killed") {
     Folder f;
-    for (const char *name : {"servers", "servers/local1"})
-        REQUIRE(::mkdir(f.at(name).c_str(), 0700) == 0);
+    for (const char *name : {"servers", "servers/local1"}) REQUIRE(::mkdir(f.at(name).c_str(), 0700) == 0);
     const std::string lock = f.at("servers/local1/lock");
     Holder holder(lock, false), innocent(f.at("other"), false);
     {  // the lock's note lies
@@ -144,8 +141,7 @@ TEST_CASE("a note that names an innocent process does not get it killed") {
 
 TEST_CASE("a process that was just killed does not count as up") {
     Folder f;
-    for (const char *name : {"servers", "servers/local1"})
-        REQUIRE(::mkdir(f.at(name).c_str(), 0700) == 0);
+    for (const char *name : {"servers", "servers/local1"}) REQUIRE(::mkdir(f.at(name).c_str(), 0700) == 0);
     for (int i = 0; i < 20; ++i) {
         Holder holder(f.at("servers/local1/lock"), false);
         ::kill(holder.pid, SIGKILL);
@@ -155,8 +151,7 @@ TEST_CASE("a process that was just killed does not count as up") {
 
 TEST_CASE("grains without a launcher are found and ended, with their children") {
     Folder f;
-    for (const char *name :
-         {"servers", "servers/local1", "servers/local1/grains", "servers/local1/grains/a,1,1"})
+    for (const char *name : {"servers", "servers/local1", "servers/local1/grains", "servers/local1/grains/a,1,1"})
         REQUIRE(::mkdir(f.at(name).c_str(), 0700) == 0);
     const pid_t grain = ::fork();
     if (grain == 0) {
@@ -175,8 +170,7 @@ TEST_CASE("grains without a launcher are found and ended, with their children") 
     const pid_t stranger = ::fork();  // of another pool whose name begins alike
     if (stranger == 0) {
         ::setsid();
-        ::setenv("DCS_GRAIN_DIR", (f.path + "2/servers/local1/grains/b,1,1").c_str(),
-                 1);
+        ::setenv("DCS_GRAIN_DIR", (f.path + "2/servers/local1/grains/b,1,1").c_str(), 1);
         ::execl("/bin/sleep", "sleep", "100", nullptr);
         ::_exit(1);
     }
@@ -184,22 +178,19 @@ TEST_CASE("grains without a launcher are found and ended, with their children") 
         const auto text = read_file("/proc/" + std::to_string(pid) + "/comm", 100);
         return text ? *text : std::string();
     };
-    for (int i = 0; i < 1000 && !(name_of(grain) == "sleep\n" && name_of(marked) == "sleep\n" &&
-                                  name_of(stranger) == "sleep\n");
+    for (int i = 0;
+         i < 1000 && !(name_of(grain) == "sleep\n" && name_of(marked) == "sleep\n" && name_of(stranger) == "sleep\n");
          ++i)
         ::usleep(5000);
     const Pool pool(f.path);
     const std::string pid_file = f.at("servers/local1/grains/a,1,1/pid");
     const auto start = facts_of(grain).start;
     // Another start time or another boot: another process.
-    REQUIRE(write_file(pid_file, std::to_string(grain) + " " + std::to_string(start + 1) + " " +
-                                     boot_id() + "\n"));
+    REQUIRE(write_file(pid_file, std::to_string(grain) + " " + std::to_string(start + 1) + " " + boot_id() + "\n"));
     CHECK(live_grain_processes(pool.path("servers"), {"local1"}).size() == 1);
-    REQUIRE(write_file(pid_file,
-                       std::to_string(grain) + " " + std::to_string(start) + " other-boot\n"));
+    REQUIRE(write_file(pid_file, std::to_string(grain) + " " + std::to_string(start) + " other-boot\n"));
     CHECK(live_grain_processes(pool.path("servers"), {"local1"}).size() == 1);
-    REQUIRE(write_file(
-        pid_file, std::to_string(grain) + " " + std::to_string(start) + " " + boot_id() + "\n"));
+    REQUIRE(write_file(pid_file, std::to_string(grain) + " " + std::to_string(start) + " " + boot_id() + "\n"));
     CHECK(live_grain_processes(pool.path("servers"), {"local1"}).size() == 3);
     CHECK(live_grain_processes(pool.path("servers"), {"local2"}).empty());
     CHECK(end_grains(pool, {"local1"}) == 3);
@@ -227,8 +218,8 @@ TEST_CASE("every verb has help with examples first, and no verb appears twice") 
         for (const std::string &other : names) CHECK(other != name);
         names.push_back(name);
         CHECK(help.find("Examples:") < help.find("Usage:"));
-        CHECK(help.find("Usage: dcs " + (verb->noun[0] ? std::string(verb->noun) + " " : "") +
-                        verb->name) != std::string::npos);
+        CHECK(help.find("Usage: dcs " + (verb->noun[0] ? std::string(verb->noun) + " " : "") + verb->name) !=
+              std::string::npos);
         for (const OptionRow &row : verb->options) CHECK(help.find(shown(row)) != std::string::npos);
         CHECK(verb->summary[0] != '\0');
         CHECK(verb->run != nullptr);

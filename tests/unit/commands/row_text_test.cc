@@ -41,8 +41,9 @@ TEST_CASE("facts of a grain: what it asks for, what it avoids, how it moved") {
 TEST_CASE("facts of a grain that ended") {
     wire::GrainRow row = ready_row();
     row.state = "finished", row.host = "local1", row.exit_code = 4, row.result_index = 9;
-    CHECK(grain_facts("7:1", row).find("state        finished on local1\n"
-                                       "end          exit code 4, result 9 of the session\n") != std::string::npos);
+    CHECK(grain_facts("7:1", row)
+              .find("state        finished on local1\n"
+                    "end          exit code 4, result 9 of the session\n") != std::string::npos);
     row.signal = 9;
     CHECK(grain_facts("7:1", row).find("end          signal 9, result 9 of") != std::string::npos);
     CHECK(end_text(row) == "signal 9");
@@ -77,17 +78,20 @@ TEST_CASE("facts of a host") {
     row.users = {"ann", "bob"}, row.settings = "slots=0 drained", row.note = "on probation";
     row.drained = 1, row.connected = 0, row.cores = 8, row.memory_mb = 2048, row.last_call_in_s = -1;
     const std::string text = host_facts(row);
-    for (const char *line : {"state        active, drained, not connected\n", "note         on probation\n",
-                             "users        ann, bob\n", "set          slots=0 drained\n", "last call-in never\n",
-                             "load         -\n", "memory       - free; grains demand 512.0 M of 2.0 G\n",
-                             "cores        grains demand 3 of 8\n"}) {
+    for (const char *line :
+         {"state        active, drained, not connected\n", "note         on probation\n", "users        ann, bob\n",
+          "set          slots=0 drained\n", "last call-in never\n", "load         -\n",
+          "memory       - free; grains demand 512.0 M of 2.0 G\n", "cores        grains demand 3 of 8\n"}) {
         CAPTURE(line);
         CHECK(text.find(line) != std::string::npos);
     }
 }
 
 TEST_CASE("an explanation: the summary, a line for each reason, hints below") {
-    wire::Explanation why = {"ready", "it waits", true, 0,
+    wire::Explanation why = {"ready",
+                             "it waits",
+                             true,
+                             0,
                              {{"older_first", "older sessions come first", "wait", 0, {"ann/3"}},
                               {"user_quota", "enough runs", "", 0, {}},
                               {"busy", "all slots are in use", "", 3, {"h1", "h2", "h3"}},
@@ -102,7 +106,10 @@ TEST_CASE("an explanation: the summary, a line for each reason, hints below") {
           "  12 of 16 hosts (h4, h5, ...): it is drained\n"
           "      dcs host undrain NAME\n"
           "  1 of 16 hosts: it is dead\n");
-    why = {"running", "it runs on h1", true, -1,
+    why = {"running",
+           "it runs on h1",
+           true,
+           -1,
            {{"running", "the grain runs", "", 1, {"h1"}}, {"delinquent", "the host is overdue", "look", 1, {"h1"}}}};
     CHECK(explanation_text("7:13", why) ==
           "7:13 running: it runs on h1\n"

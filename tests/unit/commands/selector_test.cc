@@ -39,8 +39,8 @@ TEST_CASE("session selectors") {
 }
 
 TEST_CASE("what is no session selector is refused") {
-    for (const char *text : {"", "x", "-1", "+1", "2147483648", "7x", " 7", "/7", "ann/", "ann/x",
-                             "0x7", "7.0", "last1"}) {
+    for (const char *text :
+         {"", "x", "-1", "+1", "2147483648", "7x", " 7", "/7", "ann/", "ann/x", "0x7", "7.0", "last1"}) {
         CAPTURE(text);
         auto s = session_selector(text);
         CHECK_FALSE(s);
@@ -87,8 +87,8 @@ TEST_CASE("grain selectors") {
 }
 
 TEST_CASE("what is no grain selector is refused") {
-    for (const char *text : {"x:y", "7:", ":7", "7:-1", "7:5-", "7:9-8", "7:1,", "7:,1", "7:1-2-3",
-                             "7:0x1", "all:1", "7:2147483648", ""}) {
+    for (const char *text : {"x:y", "7:", ":7", "7:-1", "7:5-", "7:9-8", "7:1,", "7:,1", "7:1-2-3", "7:0x1", "all:1",
+                             "7:2147483648", ""}) {
         CAPTURE(text);
         CHECK_FALSE(grain_selector(text, true));
         CHECK_FALSE(grain_selector(text, false));

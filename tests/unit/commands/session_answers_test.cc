@@ -21,8 +21,7 @@ TEST_CASE("sessions that cannot be closed") {
     check(bench.dcs({"session", "close", "3"}), 1,
           "dcs: session 3 is damaged\n  hint: `dcs doctor` says how, `dcs session clean` removes it\n");
     bench.refuse<wire::CloseSession>(disk_full);
-    check(bench.dcs({"session", "close", "1"}), 1,
-          "dcs: session 1 was not closed: " + no_room);
+    check(bench.dcs({"session", "close", "1"}), 1, "dcs: session 1 was not closed: " + no_room);
 }
 
 TEST_CASE("sessions that are not removed") {
@@ -37,8 +36,7 @@ TEST_CASE("sessions that are not removed") {
           "Permanently remove all data of session 2? [y/N] dcs: nothing was removed\n");
     CHECK(removed(bench) == 0);
     bench.refuse<wire::CleanSession>(disk_full);
-    check(bench.dcs({"session", "clean", "--yes", "2"}), 1,
-          "dcs: session 2 was not removed: " + no_room);
+    check(bench.dcs({"session", "clean", "--yes", "2"}), 1, "dcs: session 2 was not removed: " + no_room);
     check(bench.dcs({"session", "clean", "--yes", "3"}), 1, "dcs: session 3 was not removed: the disk is full\n");
 }
 
@@ -68,7 +66,8 @@ TEST_CASE("a session that is waited for while the scheduler goes away") {
     }
     INFO(said.text);
     CHECK(said.text.rfind("dcs: the list of sessions: the connection to the scheduler broke, and it is unknown "
-                          "whether the call took effect: ", 0) == 0);
+                          "whether the call took effect: ",
+                          0) == 0);
     CHECK(said.exit == 6);
     bench.fake.script([](const wire::AnyMessage &request, int nth) {
         Act act;

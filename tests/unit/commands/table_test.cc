@@ -29,7 +29,10 @@ TEST_CASE("foreign text cannot drive the terminal, and counts as characters") {
     CHECK(table.text() == "A       B\n?[2Jx?  y\n\xc3\xa4\xc3\xb6      z\n");
     CHECK(printable("\xc2\x9b"
                     "1m\xff") == "?1m?");
-    CHECK(printable("a\xe2\x80\xae" "b\xe2\x81\xa6" "c\xe2\x80\xa8" "d\xd8\x9c\xe2\x80\x93") == "a?b?c?d?\xe2\x80\x93");
+    CHECK(printable("a\xe2\x80\xae"
+                    "b\xe2\x81\xa6"
+                    "c\xe2\x80\xa8"
+                    "d\xd8\x9c\xe2\x80\x93") == "a?b?c?d?\xe2\x80\x93");
     CHECK(width_of("a\xe2\x82\xac") == 2);
     CHECK(shortened("abcdef", 6) == "abcdef");
     CHECK(shortened("abcdefg", 6) == "abcd..");
@@ -41,10 +44,9 @@ TEST_CASE("UTF-8 characters") {
     CHECK(utf8_character("\xc3\xa4") == 2);
     CHECK(utf8_character("\xe2\x82\xac") == 3);
     CHECK(utf8_character("\xf0\x9f\x98\x80") == 4);
-    for (const char *bad :
-         {"\xff", "\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3",
-          "\xc3"
-          "a"})
+    for (const char *bad : {"\xff", "\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3",
+                            "\xc3"
+                            "a"})
         CHECK(utf8_character(bad) == 0);
 }
 
@@ -71,10 +73,7 @@ TEST_CASE("figures for people") {
 
 TEST_CASE("JSON objects") {
     JsonObject json;
-    json.add("text", "a\"b")
-        .add("n", 7)
-        .add("big", std::uint64_t{18446744073709551615ull})
-        .add("flag", true);
+    json.add("text", "a\"b").add("n", 7).add("big", std::uint64_t{18446744073709551615ull}).add("flag", true);
     json.add("s", 0.25).add_raw("none", "null").add_members("{\"x\":1,\"y\":2}").add_members("{}");
     CHECK(json.text() ==
           "{\"text\":\"a\\\"b\",\"n\":7,\"big\":18446744073709551615,\"flag\":true,\"s\":0.25,"
@@ -94,8 +93,7 @@ TEST_CASE("rows have the published fields") {
     session.finished = 3;
     const auto s = boost::json::parse(wire::to_json(session)).as_object();
     for (const char *name :
-         {"user", "session", "ident", "state", "ready", "running", "finished", "killed", "sent",
-          "saved_cpu_s"})
+         {"user", "session", "ident", "state", "ready", "running", "finished", "killed", "sent", "saved_cpu_s"})
         CHECK(s.contains(name));
     CHECK(s.at("session").as_int64() == 7);
     CHECK(s.at("finished").as_int64() == 3);
@@ -106,8 +104,7 @@ TEST_CASE("rows have the published fields") {
     host.host_class = 3;
     host.last_call_in_s = 0.5;
     const auto h = boost::json::parse(wire::to_json(host)).as_object();
-    for (const char *name : {"name", "class", "state", "slots", "running", "last_call_in_s"})
-        CHECK(h.contains(name));
+    for (const char *name : {"name", "class", "state", "slots", "running", "last_call_in_s"}) CHECK(h.contains(name));
     CHECK(h.at("class").as_int64() == 3);
     CHECK_FALSE(h.contains("host_class"));
     CHECK((h.at("load").is_number() && h.at("free_memory_kb").is_number()));
@@ -136,9 +133,8 @@ TEST_CASE("rows have the published fields") {
     grain.cpu_s = 1.5;
     grain.argv = {"a\"b"};
     const auto g = boost::json::parse(wire::to_json(grain)).as_object();
-    for (const char *name :
-         {"session", "grain", "state", "host", "incarnation", "restarts", "exit_code", "signal",
-          "cpu_s", "run_cpu_s", "saved_cpu_s", "result_index", "checkpoint_length"})
+    for (const char *name : {"session", "grain", "state", "host", "incarnation", "restarts", "exit_code", "signal",
+                             "cpu_s", "run_cpu_s", "saved_cpu_s", "result_index", "checkpoint_length"})
         CHECK(g.contains(name));
     CHECK(g.at("grain").as_int64() == 12);
     CHECK(g.at("exit_code").as_int64() == 4);
@@ -152,7 +148,7 @@ TEST_CASE("rows have the published fields") {
     CHECK(all_of_grain.find(R"("thrash":64,"urgent":true,"notice":5,"attempts":7,"cores":2,"memory_mb":512,)"
                             R"("wall_s":3600,)") != std::string::npos);
     CHECK(all_of_grain.find(R"("nogo":["local2"],"moves":[{"reason":"usurped","host":"local2","detail":"for ann/2:1",)"
-                   R"("incarnation":3,"age_s":12.5}])") != std::string::npos);
+                            R"("incarnation":3,"age_s":12.5}])") != std::string::npos);
 }
 
 TEST_CASE("the progress bar") {
@@ -163,8 +159,7 @@ TEST_CASE("the progress bar") {
     p.done_before = 30;
     p.elapsed_s = 40;
     const std::string text = progress_text(p, 80);
-    CHECK(text ==
-          "[" + std::string(20, '#') + std::string(20, '-') + "]  50/100  2 failed  1 m 40 s left");
+    CHECK(text == "[" + std::string(20, '#') + std::string(20, '-') + "]  50/100  2 failed  1 m 40 s left");
     CHECK(progress_text(p, 30).size() <= 30);
     p.running = 4;
     p.saved_cpu_s = 3780;

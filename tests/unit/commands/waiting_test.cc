@@ -53,7 +53,7 @@ TEST_CASE("it is told after three seconds, and then seldom") {
     CHECK(rhythm.due("busy", at(711)));
     CHECK(rhythm.due("session 7 with 1,500 grains", at(1400)));
     CHECK_FALSE(rhythm.due("session 7 with 999 grains", at(1500)));  // fewer now: no news
-    CHECK_FALSE(rhythm.due("", at(1512)));  // it ran; then waits again
+    CHECK_FALSE(rhythm.due("", at(1512)));                           // it ran; then waits again
     CHECK_FALSE(rhythm.due("away", at(1514)));
     CHECK(rhythm.due("away", at(1521)));
 }

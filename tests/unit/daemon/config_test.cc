@@ -24,8 +24,10 @@ struct Fields {
     std::vector<std::string> peers;
 
     CommandLine line() {
-        return {.program = "dcs_example",
-                .purpose = "Shows how configuration works.",
+        return {
+            .program = "dcs_example",
+            .purpose = "Shows how configuration works.",
+            // clang-format off
                 .options =
                 {{"dir", &dir, "DIR", "state directory", true},
                  {.name = "log-level", .into = &level, .value = "LEVEL", .help = "which", .where = Where::reload,
@@ -42,9 +44,10 @@ struct Fields {
                  {"interval", &interval, "S", "seconds"},
                  {"once", &once, "", "one turn only"},
                  {"peer", &peers, "NAME", "may be repeated"}},
-                .check = [this] {
-                    return slots > 1 && once ? fail(Code::invalid, "--slots goes without --once") : Status::ok();
-                }};
+            // clang-format on
+            .check = [this] {
+                return slots > 1 && once ? fail(Code::invalid, "--slots goes without --once") : Status::ok();
+            }};
     }
 };
 
@@ -95,7 +98,9 @@ slots = 0x10
 interval = 2.5
 once = false
 peer = ["a", "b,c"]
-)", f).empty());
+)",
+                    f)
+              .empty());
     CHECK(f.level == "debug");
     CHECK(f.hosts == "/a b/hosts");
     CHECK(f.master == "ann,bob");
@@ -120,7 +125,9 @@ peer = ["a", "b,c"]
 
 TEST_CASE("each mistake in a file is named with its line") {
     const std::string file = "/etc/dcs/example.toml:";
-    struct { const char *text, *error; } cases[] = {
+    struct {
+        const char *text, *error;
+    } cases[] = {
         {"\nlog_level = \"info\"", "2: unknown option `log_level`; did you mean `log-level`?"},
         {"zzz = 1", "1: unknown option `zzz`"},
         {"[slots]\nslots = 1", "1: slots: it must be a whole number, without quotes, but this is a table"},
@@ -146,11 +153,13 @@ TEST_CASE("each mistake in a file is named with its line") {
         {"interval = -1",
          "1: interval: -1 is not a number of seconds, at least 0, or such as 90s, 5m, 2h, 7d, 1:30:00"},
         {"interval = nan", "1: interval: nan is not a number of seconds"},
-        {"interval = 10:30:00", "1: interval: it must be seconds, or a time in quotes such as \"90m\" or \"1:30:00\", "
-                                "but this is a time of day"},
-        {"interval = 2026-01-01", "1: interval: it must be seconds, or a time in quotes such as \"90m\" or "
-                                  "\"1:30:00\", "
-                                  "but this is a date"},
+        {"interval = 10:30:00",
+         "1: interval: it must be seconds, or a time in quotes such as \"90m\" or \"1:30:00\", "
+         "but this is a time of day"},
+        {"interval = 2026-01-01",
+         "1: interval: it must be seconds, or a time in quotes such as \"90m\" or "
+         "\"1:30:00\", "
+         "but this is a date"},
         {"once = 1", "1: once: it must be true or false, but this is a whole number"},
         {"once = \"yes\"", "1: once: it must be true or false, but this is a string"},
         {"share = 0", "1: share: 0 is not a mask of host classes"},
@@ -187,8 +196,10 @@ TEST_CASE("a later file counts more, a flag most, and each origin is known") {
     Fields f;
     const CommandLine line = f.line();
     std::vector<std::string> why;
-    const auto values = parse_config(line, {{"a.toml", "slots = 2\nhold-mb = 7\npeer = ['a', 'b']\nmaster = 'ann'\n"},
-                                            {"a.toml.d/10.toml", "\nslots = 3\npeer = ['c']\nmaster = 'bob'\n"}}, why);
+    const auto values = parse_config(line,
+                                     {{"a.toml", "slots = 2\nhold-mb = 7\npeer = ['a', 'b']\nmaster = 'ann'\n"},
+                                      {"a.toml.d/10.toml", "\nslots = 3\npeer = ['c']\nmaster = 'bob'\n"}},
+                                     why);
     CHECK(why.empty());
     const ParsedOptions parsed = parse_options(line, {"--dir=/d", "--master", "eve", "--peer=x", "--peer=y"}, values);
     REQUIRE(parsed.proceed);
@@ -264,13 +275,16 @@ TEST_CASE("what is no file of its owner's is refused, at once") {
     CHECK(read_errors(file) == std::vector<std::string>{file + " is larger than 1 MiB"});
     REQUIRE(::truncate(file.c_str(), 0) == 0);
     REQUIRE(::chmod(file.c_str(), 0646) == 0);
-    CHECK(read_errors(file) == std::vector<std::string>{file + " can be written by other users, so it is not "
-                                                               "trusted: `chmod go-w " + file + "`"});
+    CHECK(read_errors(file) == std::vector<std::string>{file +
+                                                        " can be written by other users, so it is not "
+                                                        "trusted: `chmod go-w " +
+                                                        file + "`"});
     REQUIRE(::chmod(file.c_str(), 0644) == 0);
     if (::geteuid() == 0) {
         REQUIRE(::chown(file.c_str(), 65534, 0) == 0);
-        CHECK(read_errors(file) == std::vector<std::string>{
-                  file + " belongs to uid 65534, so it is not trusted: `chown root " + file + "`"});
+        CHECK(
+            read_errors(file) ==
+            std::vector<std::string>{file + " belongs to uid 65534, so it is not trusted: `chown root " + file + "`"});
         REQUIRE(::chown(file.c_str(), 0, 0) == 0);
     }
     write(file + ".d", "");

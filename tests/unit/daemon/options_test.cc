@@ -13,7 +13,8 @@ struct Fields {
     bool once = false;
     std::vector<std::string> hosts;
     CommandLine line() {
-        return {"dcs_example", "Shows how options work.",
+        return {"dcs_example",
+                "Shows how options work.",
                 {{"dir", &dir, "DIR", "state directory", true},
                  {"log-level", &level, "LEVEL", "error, warn, info or debug"},
                  {"ready-fd", &ready_fd, "N", "where to write \"ready\""},
@@ -26,9 +27,8 @@ struct Fields {
 
 TEST_CASE("options go into their fields, in both forms") {
     Fields f;
-    ParsedOptions parsed = parse_options(
-        f.line(), {"--dir", "/a b", "--ready-fd=7", "--interval", "2.5", "--once", "--host", "h1", "--host=h2",
-                   "--log-level=a=b"});
+    ParsedOptions parsed = parse_options(f.line(), {"--dir", "/a b", "--ready-fd=7", "--interval", "2.5", "--once",
+                                                    "--host", "h1", "--host=h2", "--log-level=a=b"});
     CHECK(parsed.proceed);
     CHECK(parsed.error.empty());
     CHECK(f.dir == "/a b");
@@ -52,7 +52,10 @@ TEST_CASE("fields of options that were not given keep their values") {
 }
 
 TEST_CASE("mistakes are named and end with 2") {
-    struct { std::vector<std::string> arguments; const char *part; } mistakes[] = {
+    struct {
+        std::vector<std::string> arguments;
+        const char *part;
+    } mistakes[] = {
         {{}, "--dir DIR is required"},
         {{"--dirr=x"}, "unknown option --dirr; did you mean --dir?"},
         {{"--di=x"}, "unknown option"},
@@ -91,8 +94,8 @@ TEST_CASE("help and version need nothing else") {
     CHECK_FALSE(help.proceed);
     CHECK(help.exit_code == 0);
     CHECK(help.error.empty());
-    for (const char *part : {"Usage: dcs_example --dir DIR", "Shows how", "--dir DIR", "state directory\n",
-                             "--once  ", "--help", "--version"})
+    for (const char *part : {"Usage: dcs_example --dir DIR", "Shows how", "--dir DIR", "state directory\n", "--once  ",
+                             "--help", "--version"})
         CHECK(help.out.find(part) != std::string::npos);
     ParsedOptions version = parse_options(f.line(), {"--version"});
     CHECK_FALSE(version.proceed);

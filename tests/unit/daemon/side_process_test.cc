@@ -95,7 +95,12 @@ TEST_CASE("a side process that is gone, silent or mad is lost for good") {
         CHECK(helper->how_it_ended() == "was killed by signal 9");
     }
     SECTION("an answer that takes too long ends it") {
-        const auto helper = beside([](std::string_view, int *) { ::sleep(600); return say("late"); }, 1);
+        const auto helper = beside(
+            [](std::string_view, int *) {
+                ::sleep(600);
+                return say("late");
+            },
+            1);
         CHECK(helper->ask("x", &fd).status().text == "the test's helper is gone: the test must be restarted");
         CHECK(helper->how_it_ended() == "was killed by signal 14");
     }

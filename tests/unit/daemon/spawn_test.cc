@@ -109,8 +109,8 @@ TEST_CASE("only the listed descriptors are passed on") {
     // Without close-on-exec, as a careless library would leave them.
     int leak = ::open("/dev/null", O_RDONLY), low = ::open("/dev/null", O_RDONLY);
     int high = ::fcntl(low, F_DUPFD, 700), closing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    SpawnRequest request = shell(
-        "i=0; while [ $i -lt 720 ]; do [ -e /proc/$$/fd/$i ] && printf '%s ' $i; i=$((i+1)); done; true");
+    SpawnRequest request =
+        shell("i=0; while [ $i -lt 720 ]; do [ -e /proc/$$/fd/$i ] && printf '%s ' $i; i=$((i+1)); done; true");
     CHECK(output_of(request) == "0 1 2 ");
     request.inherit = {high, low, closing, low};
     std::vector<int> expected = {low, closing, high};
@@ -167,7 +167,11 @@ TEST_CASE("what cannot start is told, and leaves nothing behind") {
     char file[] = "/tmp/dcs_spawn_XXXXXX";
     int fd = ::mkstemp(file);
     REQUIRE(::write(fd, "no program", 10) == 10);
-    struct { std::string program, directory; Code code; const char *part; } cases[] = {
+    struct {
+        std::string program, directory;
+        Code code;
+        const char *part;
+    } cases[] = {
         {"/no/such/program", "", Code::not_found, "No such file"},
         {"/etc/passwd/x", "", Code::not_found, "Not a directory"},
         {"/bin/sh", "/no/such/directory", Code::not_found, "cannot enter its directory"},

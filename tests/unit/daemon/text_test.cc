@@ -39,22 +39,24 @@ TEST_CASE("escaping keeps what is readable and disarms the rest") {
     CHECK(escape_text("Grüße 日本 🙂") == "Grüße 日本 🙂");
     CHECK(escape_text("a\nb\tc\rd\\e") == "a\\nb\\tc\\rd\\\\e");
     CHECK(escape_text(std::string("\x1b[31m\x7f\0z", 8)) == "\\x1b[31m\\x7f\\x00z");
-    CHECK(escape_text("\xc2\x9b" "31m") == "\\xc2\\x9b31m");          // a control character of U+0080 ff.
-    CHECK(escape_text("\xe2\x80\xae" "txt.exe") == "\\xe2\\x80\\xaetxt.exe");  // right to left
+    CHECK(escape_text("\xc2\x9b"
+                      "31m") == "\\xc2\\x9b31m");  // a control character of U+0080 ff.
+    CHECK(escape_text("\xe2\x80\xae"
+                      "txt.exe") == "\\xe2\\x80\\xaetxt.exe");  // right to left
     SECTION("bytes that are no UTF-8") {
         CHECK(escape_text("\xff\xfe") == "\\xff\\xfe");
-        CHECK(escape_text("\xc3") == "\\xc3");                     // cut short
+        CHECK(escape_text("\xc3") == "\\xc3");  // cut short
         CHECK(escape_text("\xc3(") == "\\xc3(");
-        CHECK(escape_text("\xc0\xaf") == "\\xc0\\xaf");             // overlong
+        CHECK(escape_text("\xc0\xaf") == "\\xc0\\xaf");  // overlong
         CHECK(escape_text("\xe0\x80\xaf") == "\\xe0\\x80\\xaf");
         CHECK(escape_text("\xf0\x80\x80\xaf") == "\\xf0\\x80\\x80\\xaf");
-        CHECK(escape_text("\xed\xa0\x80") == "\\xed\\xa0\\x80");   // half of a surrogate pair
+        CHECK(escape_text("\xed\xa0\x80") == "\\xed\\xa0\\x80");           // half of a surrogate pair
         CHECK(escape_text("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");  // above the last character
         CHECK(escape_text("\x80") == "\\x80");
     }
     SECTION("the first and last characters of each length") {
-        for (const char *text : {"\xc2\xa0", "\xdf\xbf", "\xe0\xa0\x80", "\xef\xbf\xbd", "\xf0\x90\x80\x80",
-                                 "\xf4\x8f\xbf\xbf"})
+        for (const char *text :
+             {"\xc2\xa0", "\xdf\xbf", "\xe0\xa0\x80", "\xef\xbf\xbd", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"})
             CHECK(escape_text(text) == text);
     }
     CHECK(escape_text("").empty());

@@ -31,7 +31,11 @@ void write_file(const std::string &path, const std::string &bytes) {
     REQUIRE(std::fclose(f) == 0);
 }
 
-struct Ran { int code = 0; std::string out, err; int calls = 0; };
+struct Ran {
+    int code = 0;
+    std::string out, err;
+    int calls = 0;
+};
 
 // One pool and one list.
 class Played {
@@ -88,7 +92,8 @@ TEST_CASE("a list is factored in its order, a rerun replays it") {
     CAPTURE(first.err);
     REQUIRE(first.code == 0);
     CHECK(first.out.rfind("10000019789001505463012099010017689 = 10000019 * 100000007 * 1000000007 * "
-                          "10000000019\n", 0) == 0);
+                          "10000000019\n",
+                          0) == 0);
     CHECK(first.out.find("1000009000027000027 = 1000003 * 1000003 * 1000003\n") != std::string::npos);
     CHECK(first.out.find("\n1000000016000000063 = 1000000007 * 1000000009\n") != std::string::npos);
     CHECK(first.out.find("\n360 = 2 * 2 * 2 * 3 * 3 * 5\n1 = 1\n1000000000039 = 1000000000039\n") != std::string::npos);
@@ -174,9 +179,13 @@ TEST_CASE("grains are limited, more of them go on") {
 }
 
 TEST_CASE("a wrong list is refused before anything happens") {
-    struct { const char *list, *words; } bad[] = {
-        {"12x\n", "line 1"}, {"35\n-3\n", "line 2: -3: is negative"}, {"0\n", "line 1: 0: zero"},
-        {"#\n\n15 16\n", "line 3"}, {"000\n", "zero"}, {"1.5\n", "line 1"}, {"--5\n", "line 1"}, {"0x10\n", "line 1"},
+    struct {
+        const char *list, *words;
+    } bad[] = {
+        {"12x\n", "line 1"},        {"35\n-3\n", "line 2: -3: is negative"},
+        {"0\n", "line 1: 0: zero"}, {"#\n\n15 16\n", "line 3"},
+        {"000\n", "zero"},          {"1.5\n", "line 1"},
+        {"--5\n", "line 1"},        {"0x10\n", "line 1"},
     };
     for (auto &row : bad) {
         CAPTURE(row.list);

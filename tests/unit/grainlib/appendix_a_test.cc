@@ -27,9 +27,9 @@ TEST_CASE("Appendix A goes on from its checkpoints") {
         write_file(scratch.path() + "/primes", primes);
         argv.push_back(scratch.path() + "/primes");
     }
-    std::string input =
-        finds ? "56bc7648c1c08b811\n1000\n0\n0\n9000\n3\n2\n3\n5\n7\nb\n1\n1234\n5678\n9abc"
-              : "c097ce7bc907179a67df1840360099\n1000\n0\n0\n900\n3\n2\n3\n5\n7\nb\n1\n1234\n5678\n9abc";
+    std::string input = finds
+                            ? "56bc7648c1c08b811\n1000\n0\n0\n9000\n3\n2\n3\n5\n7\nb\n1\n1234\n5678\n9abc"
+                            : "c097ce7bc907179a67df1840360099\n1000\n0\n0\n900\n3\n2\n3\n5\n7\nb\n1\n1234\n5678\n9abc";
     Filtered quiet = run_filter(argv, input);
     REQUIRE(quiet.end.number == 0);
     CHECK(quiet.out.find(finds ? "factor " : "no factor with 900 primes\n") == 0);
@@ -43,7 +43,8 @@ TEST_CASE("Appendix A goes on from its checkpoints") {
             server.send(SIGUSR1);
         }
         sleep_us(random() % 3000);
-        if (server.ended()) server.collect(); else server.kill_and_collect();
+        if (server.ended()) server.collect();
+        else server.kill_and_collect();
         if (!server.finished) server.prepare();
     }
     if (!server.finished) {

@@ -8,12 +8,11 @@ using namespace grain_test;
 
 namespace {
 
-const char *const c93 =
-    "120088307132659100937704370976039892151043803502851536258934559356867795825729035727823089473";
+const char *const c93 = "120088307132659100937704370976039892151043803502851536258934559356867795825729035727823089473";
 const char *const p34 = "1335570346574631363954390476479681";
 
-std::string state(const std::string &n, const std::string &b1, const std::string &b2,
-                  const std::string &sigma, int curves) {
+std::string state(const std::string &n, const std::string &b1, const std::string &b2, const std::string &sigma,
+                  int curves) {
     return "ellipsc 1\nn " + n + "\nb1 " + b1 + "\nb2 " + b2 + "\nsigma " + sigma + "\ncurves " +
            std::to_string(curves) + "\nend\n";
 }
@@ -38,7 +37,8 @@ void interrupt_everywhere(Server &server, unsigned runs_max) {
             server.send(SIGUSR1);
             sleep_us(300);
         }
-        if (server.ended()) server.collect(); else server.kill_and_collect();
+        if (server.ended()) server.collect();
+        else server.kill_and_collect();
         if (!server.finished) server.prepare();
     }
 }
@@ -46,8 +46,12 @@ void interrupt_everywhere(Server &server, unsigned runs_max) {
 }  // namespace
 
 TEST_CASE("curves with a known group order find the p34 of 2^368+1") {
-    struct { const char *sigma, *b1, *b2; } known[] = {
-        {"6051", "110000", "1000000"}, {"1829", "500000", "6300000"}, {"3179", "50000", "140000000"},
+    struct {
+        const char *sigma, *b1, *b2;
+    } known[] = {
+        {"6051", "110000", "1000000"},
+        {"1829", "500000", "6300000"},
+        {"3179", "50000", "140000000"},
         {"596562513", "250000", "default"},
     };
     for (auto &row : known) {
@@ -97,8 +101,7 @@ TEST_CASE("interruptions change nothing") {
 
 TEST_CASE("a checkpoint is canonical: the residue after stage 1 is the published one") {
     // Cut at 110000, so that the last checkpoint shows x at the end of stage 1.
-    Server server({program("ellipsc"), "--slice", "55000"},
-                  state(c93, "110000", "1000000000", "6051", 1));
+    Server server({program("ellipsc"), "--slice", "55000"}, state(c93, "110000", "1000000000", "6051", 1));
     std::string last = "38550b75c61ecc9da2c4e4084452712cec22dd43159a7d592edd4030c85af82c358c6154a084b 110000\n";
     bool seen = false;
     for (int i = 0; i < 20 && !server.finished && !seen; i++) {
@@ -109,7 +112,8 @@ TEST_CASE("a checkpoint is canonical: the residue after stage 1 is the published
             sleep_us(300);
         }
         std::string text = read_file(first);
-        if (!server.ended()) server.kill_and_collect(); else server.collect();
+        if (!server.ended()) server.kill_and_collect();
+        else server.collect();
         seen = text.find(last) != std::string::npos;
         if (!server.finished) server.prepare();
     }
@@ -129,7 +133,10 @@ TEST_CASE("small and awkward numbers") {
 }
 
 TEST_CASE("a wrong state is refused with its line") {
-    struct { std::string text; const char *words; } bad[] = {
+    struct {
+        std::string text;
+        const char *words;
+    } bad[] = {
         {"", "line 1"},
         {"hello\n", "line 1"},
         {"n 15\nend\n", "ellipsc 1"},

@@ -15,7 +15,11 @@ using Words = std::vector<std::string>;
 
 std::string source(const std::string &name) { return std::string(DCS_SOURCE_DIR) + "/tests/process/client/" + name; }
 
-struct Language { const char *name; Words command; std::string how; };
+struct Language {
+    const char *name;
+    Words command;
+    std::string how;
+};
 
 std::vector<Language> languages() {
     return {{"C", {grain_program("ledger_c")}, ""},
@@ -88,7 +92,8 @@ TEST_CASE("killed after each checkpoint, a grain goes on in its language") {
             const std::string next = server.directory() + "/checkpoint." + std::to_string(server.sequence + 1);
             while (!server.ended() && !file_exists(next)) sleep_us(100);
             sleep_us(random() % 600);
-            if (server.ended()) server.collect(); else server.kill_and_collect();
+            if (server.ended()) server.collect();
+            else server.kill_and_collect();
         }
         REQUIRE(server.finished);
         CHECK(server.checkpoints >= 7);
@@ -178,8 +183,8 @@ TEST_CASE("the offset in a checkpoint is what was consumed, however it was read"
                  : r == 7 ? "\xF0\x9F\x8C\xBE"
                           : "x";
     }
-    for (const std::string how : {"character", "look-ahead", "block", "line", "word", "wide", "unbuffered", "seeking",
-                                  "read", "child"}) {
+    for (const std::string how :
+         {"character", "look-ahead", "block", "line", "word", "wide", "unbuffered", "seeking", "read", "child"}) {
         for (const std::string pieces : {"0", "1", "2", "29", "5000"}) {
             if (how == "child" && pieces == "5000") continue;
             CAPTURE(how, pieces);
@@ -256,13 +261,15 @@ TEST_CASE("Python: wrong use is told, and an exception leaves no checkpoint") {
     }
     SECTION("in a child process") {
         Ran run(python("g.handler()\nif os.fork() == 0:\n  with g.checkpoint() as f: pass\n"
-                       "sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))\n"), "");
+                       "sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))\n"),
+                "");
         CHECK(run.end.number == 70);
         CHECK(run.err.find("child process") != std::string::npos);
     }
     SECTION("an exception in the block") {
         Ran run(python("try:\n  with g.checkpoint() as f: f.write('half'); 1 / 0\nexcept ZeroDivisionError: pass\n"
-                       "with g.checkpoint('whole') as f: f.write(b'\\x00\\xFF')\nprint('later')\n"), "");
+                       "with g.checkpoint('whole') as f: f.write(b'\\x00\\xFF')\nprint('later')\n"),
+                "");
         REQUIRE(run.end.number == 0);
         const Checkpoint found = run.checkpoint();
         CHECK(found.valid);
@@ -272,7 +279,8 @@ TEST_CASE("Python: wrong use is told, and an exception leaves no checkpoint") {
     }
     SECTION("a program that closed its output gets one again") {
         Ran run(python("os.close(1)\nos.close(2)\n"
-                       "with g.checkpoint() as f: f.write('x')\nos.write(1, b'there')\n"), "");
+                       "with g.checkpoint() as f: f.write('x')\nos.write(1, b'there')\n"),
+                "");
         CHECK(run.end.number == 0);
         CHECK(run.checkpoint().valid);
         CHECK(read_file(run.server.directory() + "/out.2") == "there");
@@ -289,7 +297,8 @@ TEST_CASE("dcs_checkpoint serves the grain itself and nobody else") {
     const auto shell = [&](const std::string &script) { return Words{"/bin/sh", "-c", before + script}; };
     SECTION("any bytes as state, the offset as said") {
         Ran run(shell("printf 'a\\000b' | dcs_checkpoint -m 'two words' -o 3 || exit 1\n"
-                      "exec >>$DCS_GRAIN_DIR/out.2 2>>$DCS_GRAIN_DIR/err.2\necho later"), "12345");
+                      "exec >>$DCS_GRAIN_DIR/out.2 2>>$DCS_GRAIN_DIR/err.2\necho later"),
+                "12345");
         REQUIRE(run.end.number == 0);
         const Checkpoint found = run.checkpoint();
         REQUIRE(found.valid);
@@ -300,19 +309,22 @@ TEST_CASE("dcs_checkpoint serves the grain itself and nobody else") {
     }
     SECTION("a helper of the grain is refused") {
         Ran run(shell("(dcs_checkpoint --is-grain; exit $?); a=$?\n(dcs_checkpoint -o 0 </dev/null; exit $?); b=$?\n"
-                      "dcs_checkpoint --is-grain; echo $a $b $?"), "");
+                      "dcs_checkpoint --is-grain; echo $a $b $?"),
+                "");
         CHECK(read_file(run.server.directory() + "/out.1") == "1 70 0\n");
         CHECK(run.err.find("first process of a grain") != std::string::npos);
     }
     SECTION("how much was consumed must be said") {
         Ran run(shell("for how in '' '-o -1' '-o x' '-i 77' '-q' '-o 1 more'; do\n"
-                      "dcs_checkpoint $how </dev/null; echo $?\ndone"), "");
+                      "dcs_checkpoint $how </dev/null; echo $?\ndone"),
+                "");
         CHECK(read_file(run.server.directory() + "/out.1") == "70\n70\n70\n70\n70\n70\n");
         CHECK_FALSE(file_exists(run.server.directory() + "/checkpoint.1"));
     }
     SECTION("a script without it does not run as if nothing were amiss") {
         Ran run(shell("PATH=/usr/bin:/bin\n. '" + std::string(DCS_SOURCE_DIR) +
-                      "/libdcs/shell/dcs_grain.sh'\ndcs_grain_handler\necho on"), "");
+                      "/libdcs/shell/dcs_grain.sh'\ndcs_grain_handler\necho on"),
+                "");
         CHECK(run.end.number == 70);
         CHECK(run.err.find("not in PATH") != std::string::npos);
     }

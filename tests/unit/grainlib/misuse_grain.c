@@ -8,29 +8,23 @@
 
 #include "grainlib.h"
 
-static void checkpoint(const char *message, const char *state)
-{
+static void checkpoint(const char *message, const char *state) {
     FILE *f = d_opencheck(message);
     fputs(state, f);
     d_closecheck(f);
 }
 
-static void wait_for(int (*flag)(void))
-{
-    while (!flag())
-        usleep(1000);
+static void wait_for(int (*flag)(void)) {
+    while (!flag()) usleep(1000);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
-    if (strcmp(what, "no-handler") != 0)
-        d_handler();
+    if (strcmp(what, "no-handler") != 0) d_handler();
     d_ghandler(); /* twice does no harm */
     if (strcmp(what, "example") == 0) {
         /* The example of docs/GRAIN_PROTOCOL.md, as far as it does not depend on time. */
-        for (int i = 0; i < 1234; i++)
-            getchar();
+        for (int i = 0; i < 1234; i++) getchar();
         checkpoint("half way through.", "hello");
     } else if (strcmp(what, "three") == 0) {
         for (int i = 1; i <= 3; i++) {
@@ -50,8 +44,7 @@ int main(int argc, char **argv)
         d_closecheck(stdout);
     } else if (strcmp(what, "child") == 0) {
         int status = 0;
-        if (fork() == 0)
-            checkpoint("not mine", "state\n");
+        if (fork() == 0) checkpoint("not mine", "state\n");
         return wait(&status) > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 4;
     } else if (strcmp(what, "closed-streams") == 0) {
         close(1);
@@ -59,10 +52,8 @@ int main(int argc, char **argv)
         checkpoint("nowhere to write", "state\n");
         puts("now there is");
     } else if (strcmp(what, "no-stdin") == 0) {
-        if (freopen("/dev/null", "r", stdin) == NULL)
-            return 5;
-        for (int fd = 3; fd < 100; fd++)
-            close(fd);
+        if (freopen("/dev/null", "r", stdin) == NULL) return 5;
+        for (int fd = 3; fd < 100; fd++) close(fd);
         checkpoint("lost", "state\n");
     } else if (strcmp(what, "write") == 0) {
         fputs("some output\n", stdout);
@@ -71,8 +62,7 @@ int main(int argc, char **argv)
         fputs("some output\n", stdout);
     } else if (strcmp(what, "big") == 0) {
         signal(SIGXFSZ, SIG_IGN);
-        for (int i = 0; i < 10000; i++)
-            fputs("0123456789", stdout);
+        for (int i = 0; i < 10000; i++) fputs("0123456789", stdout);
         checkpoint("big", "state\n");
     } else if (strcmp(what, "signals") == 0) {
         wait_for(d_time_to_ckpt);

@@ -23,10 +23,8 @@ struct Once {
         : server(odd(what), input) {
         if (!plant.empty()) {
             std::string path = server.directory() + "/" + plant;
-            if (plant_target.empty())
-                write_file(path, "old");
-            else
-                REQUIRE(symlink(plant_target.c_str(), path.c_str()) == 0);
+            if (plant_target.empty()) write_file(path, "old");
+            else REQUIRE(symlink(plant_target.c_str(), path.c_str()) == 0);
         }
         server.start(options);
         end = server.wait();

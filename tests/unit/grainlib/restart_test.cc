@@ -43,7 +43,8 @@ unsigned disturb(Server &server, unsigned seed, unsigned kills) {
             for (int i = 0; i < 3000 && !server.ended() && !file_exists(next); i++) sleep_us(100);
         sleep_us(random() % 800);
         bool ended = server.ended();
-        if (ended) server.collect(); else server.kill_and_collect();
+        if (ended) server.collect();
+        else server.kill_and_collect();
         if (server.finished) return killed;
         server.prepare();
     }
@@ -93,11 +94,10 @@ TEST_CASE("a checkpoint after every few bytes, each followed by a kill") {
         server.start();
         unsigned long before = server.sequence;
         // Wait until at least one more checkpoint is there, then kill at once.
-        while (!server.ended() &&
-               !file_exists(server.directory() + "/out." + std::to_string(before + 2)))
-            sleep_us(50);
+        while (!server.ended() && !file_exists(server.directory() + "/out." + std::to_string(before + 2))) sleep_us(50);
         if (random() % 2 != 0) sleep_us(random() % 300);
-        if (server.ended()) server.collect(); else server.kill_and_collect();
+        if (server.ended()) server.collect();
+        else server.kill_and_collect();
         if (!server.finished) server.prepare();
     }
     if (!server.finished) {

@@ -72,8 +72,7 @@ Checkpoint parse_checkpoint(const std::string &text) {
     unsigned long long offset = 0, message_length = 0, length = 0;
     long long user = 0, system = 0;
     int header = 0;
-    if (std::sscanf(text.c_str(),
-                    "dcs-checkpoint 1\ninput_offset %llu\nusage_us %lld %lld\nmessage %llu%n", &offset,
+    if (std::sscanf(text.c_str(), "dcs-checkpoint 1\ninput_offset %llu\nusage_us %lld %lld\nmessage %llu%n", &offset,
                     &user, &system, &message_length, &header) != 4)
         return result;
     std::size_t start = header;
@@ -89,16 +88,14 @@ Checkpoint parse_checkpoint(const std::string &text) {
         return result;
     char expected[64];
     result.state = text.substr(state, trailer - state);
-    std::snprintf(expected, sizeof expected, "dcs-end %zu %08X\n", result.state.size(),
-                  crc32_of(result.state));
+    std::snprintf(expected, sizeof expected, "dcs-end %zu %08X\n", result.state.size(), crc32_of(result.state));
     result.valid = text.substr(trailer) == expected;
     result.input_offset = offset;
     result.message = text.substr(start, message_length);
     return result;
 }
 
-Server::Server(std::vector<std::string> argv, std::string input)
-    : argv_(std::move(argv)), input_(std::move(input)) {
+Server::Server(std::vector<std::string> argv, std::string input) : argv_(std::move(argv)), input_(std::move(input)) {
     prepare();
 }
 
@@ -162,8 +159,7 @@ bool Server::ended() {
 
 End Server::wait() {
     int status = 0;
-    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
     pid_ = -1;
     end.signalled = WIFSIGNALED(status);
     end.number = end.signalled ? WTERMSIG(status) : WEXITSTATUS(status);
@@ -174,15 +170,13 @@ void Server::collect() {
     if (pid_ > 0) wait();
     finished = !end.signalled && end.number == 0;
     unsigned first = sequence + 1, last = sequence;
-    while (file_exists(name(directory_, "checkpoint", last + 1)) ||
-           file_exists(name(directory_, "out", last + 2)))
+    while (file_exists(name(directory_, "checkpoint", last + 1)) || file_exists(name(directory_, "out", last + 2)))
         last++;
     // The last number may be a checkpoint that was cut off before it became visible.
     unsigned committed = last;
     while (committed > sequence && !file_exists(name(directory_, "checkpoint", committed))) committed--;
     CHECK(last - committed <= 1);
-    for (unsigned k = first; k + 1 < committed; k++)
-        CHECK_FALSE(file_exists(name(directory_, "checkpoint", k)));
+    for (unsigned k = first; k + 1 < committed; k++) CHECK_FALSE(file_exists(name(directory_, "checkpoint", k)));
     unsigned take = finished ? last + 1 : committed;
     for (unsigned k = first; k <= take; k++) {
         CHECK(file_exists(name(directory_, "out", k)));
@@ -193,10 +187,8 @@ void Server::collect() {
         Checkpoint checkpoint = parse_checkpoint(read_file(name(directory_, "checkpoint", committed)));
         REQUIRE(checkpoint.valid);
         std::string text = checkpoint.state;
-        if (checkpoint.input_offset < state_.size())
-            text += state_.substr(checkpoint.input_offset);
-        else
-            position_ += checkpoint.input_offset - state_.size();
+        if (checkpoint.input_offset < state_.size()) text += state_.substr(checkpoint.input_offset);
+        else position_ += checkpoint.input_offset - state_.size();
         REQUIRE(position_ <= input_.size());
         state_ = text;
         message = checkpoint.message;
@@ -231,9 +223,7 @@ Filtered run_filter(const std::vector<std::string> &argv, const std::string &inp
     return result;
 }
 
-std::string grain_program(const std::string &name) {
-    return std::string(DCS_BINARY_DIR) + "/tests/grains/" + name;
-}
+std::string grain_program(const std::string &name) { return std::string(DCS_BINARY_DIR) + "/tests/grains/" + name; }
 
 std::string program(const std::string &name) { return std::string(DCS_BINARY_DIR) + "/bin/" + name; }
 

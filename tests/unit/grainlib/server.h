@@ -41,7 +41,7 @@ struct End {
 };
 
 struct RunOptions {
-    std::string out_is;      // standard output goes there instead of out.S
+    std::string out_is;  // standard output goes there instead of out.S
     std::string err_is;
     bool own_session = true;
     std::uint64_t file_size_limit = 0;
@@ -67,13 +67,13 @@ public:
     void collect();
     void kill_and_collect();
 
-    std::string out, err;         // committed
+    std::string out, err;  // committed
     std::string message;
-    unsigned sequence = 0;        // last committed
-    unsigned checkpoints = 0;     // committed checkpoints of all runs
+    unsigned sequence = 0;     // last committed
+    unsigned checkpoints = 0;  // committed checkpoints of all runs
     unsigned runs = 0;
     End end;
-    bool finished = false;        // ended by itself with status 0
+    bool finished = false;  // ended by itself with status 0
 
 private:
     std::string next_input() const { return state_ + input_.substr(position_); }
@@ -88,7 +88,10 @@ private:
 };
 
 // Runs a program as a shell would: input in, output out; no server.
-struct Filtered { End end; std::string out, err; };
+struct Filtered {
+    End end;
+    std::string out, err;
+};
 Filtered run_filter(const std::vector<std::string> &argv, const std::string &input);
 
 std::string grain_program(const std::string &name);  // tests/grains/NAME of the build

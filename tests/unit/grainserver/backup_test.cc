@@ -27,8 +27,7 @@ struct WithBackup : Bench {
     }
     void backup_ack(const GrainId &g, std::uint64_t number, unsigned last, bool ended,
                     wire::Verdict verdict = wire::Verdict::taken) {
-        message(wire::BackupHas{7, number,
-                                wire::ReportAck{wire::wire_of(g.key), g.incarnation, last, ended, verdict}});
+        message(wire::BackupHas{7, number, wire::ReportAck{wire::wire_of(g.key), g.incarnation, last, ended, verdict}});
     }
     // A grain that has ended and whose last report is due.
     void end_grain() {

@@ -79,9 +79,9 @@ TEST_CASE("a flipped bit is refused, or lies where it changes no state") {
 TEST_CASE("state text of any bytes") {
     std::string all;
     for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
-    for (const std::string &state : {std::string(), std::string("\n"), std::string("x\n"), all,
-                                     std::string("dcs-end 3 3610A686\n"), std::string("no newline"),
-                                     std::string(100'000, 'a')}) {
+    for (const std::string &state :
+         {std::string(), std::string("\n"), std::string("x\n"), all, std::string("dcs-end 3 3610A686\n"),
+          std::string("no newline"), std::string(100'000, 'a')}) {
         const std::string text = made(state, "a message\nof two lines", 3);
         const Result<Checkpoint> c = parse_checkpoint(text, 3);
         REQUIRE(c);
@@ -134,7 +134,7 @@ TEST_CASE("over any number of moves a grain reads each byte of its input exactly
     std::uint32_t seed = 12345;
     const auto random = [&](std::size_t below) { return (seed = seed * 1103515245u + 12345u) / 65536 % below; };
     for (int round = 0; round < 500; ++round) {
-        std::string carried;        // unread text in front of the rest of the original
+        std::string carried;  // unread text in front of the rest of the original
         std::size_t base = 0;
         std::string consumed;
         for (int move = 0; move < 6; ++move) {

@@ -62,13 +62,45 @@ std::vector<std::string> calls(const std::string &act, const std::vector<long> &
     return acts;
 }
 
-const std::vector<long> refused_calls = {
-    SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_move_mount, SYS_open_tree, SYS_fsopen, SYS_fsconfig,
-    SYS_fsmount, SYS_fspick, 442 /* mount_setattr */, SYS_swapon, SYS_swapoff, SYS_quotactl, SYS_acct, SYS_reboot,
-    SYS_kexec_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_bpf, SYS_perf_event_open, SYS_add_key,
-    SYS_request_key, SYS_keyctl, SYS_userfaultfd, SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register,
-    SYS_setns, SYS_open_by_handle_at, SYS_fanotify_init, SYS_syslog, SYS_sethostname, SYS_setdomainname,
-    SYS_settimeofday, SYS_adjtimex, SYS_clock_settime, SYS_clock_adjtime};
+const std::vector<long> refused_calls = {SYS_mount,
+                                         SYS_umount2,
+                                         SYS_pivot_root,
+                                         SYS_chroot,
+                                         SYS_move_mount,
+                                         SYS_open_tree,
+                                         SYS_fsopen,
+                                         SYS_fsconfig,
+                                         SYS_fsmount,
+                                         SYS_fspick,
+                                         442 /* mount_setattr */,
+                                         SYS_swapon,
+                                         SYS_swapoff,
+                                         SYS_quotactl,
+                                         SYS_acct,
+                                         SYS_reboot,
+                                         SYS_kexec_load,
+                                         SYS_init_module,
+                                         SYS_finit_module,
+                                         SYS_delete_module,
+                                         SYS_bpf,
+                                         SYS_perf_event_open,
+                                         SYS_add_key,
+                                         SYS_request_key,
+                                         SYS_keyctl,
+                                         SYS_userfaultfd,
+                                         SYS_io_uring_setup,
+                                         SYS_io_uring_enter,
+                                         SYS_io_uring_register,
+                                         SYS_setns,
+                                         SYS_open_by_handle_at,
+                                         SYS_fanotify_init,
+                                         SYS_syslog,
+                                         SYS_sethostname,
+                                         SYS_setdomainname,
+                                         SYS_settimeofday,
+                                         SYS_adjtimex,
+                                         SYS_clock_settime,
+                                         SYS_clock_adjtime};
 }  // namespace
 
 TEST_CASE("the filter refuses what no computation needs, by every door") {
@@ -86,8 +118,8 @@ TEST_CASE("the filter refuses what no computation needs, by every door") {
         CHECK(answer == "EPERM");
     }
 #if defined(__x86_64__)
-    const std::vector<long> old_numbers = {21, 52, 217, 61, 429, 87, 88, 283, 128, 350, 357, 336, 286, 288, 374,
-                                           425, 346, 342, 103, 74, 79, 25, 124, 264, 404, 347, 438};
+    const std::vector<long> old_numbers = {21,  52,  217, 61,  429, 87, 88, 283, 128, 350, 357, 336, 286, 288,
+                                           374, 425, 346, 342, 103, 74, 79, 25,  124, 264, 404, 347, 438};
     for (const auto &[act, answer] : tried(p, calls("call32", old_numbers))) {
         INFO(act);
         CHECK((answer == "EPERM" || answer == "none"));
@@ -119,10 +151,10 @@ TEST_CASE("no namespaces, no tracing of others, no rare sockets behind the filte
     Place p(false);
     const std::string self = std::to_string(::getpid()), user_space = std::to_string(CLONE_NEWUSER);
     p.rungs = rung_filter;
-    auto is = tried(p, {"unshare:" + user_space, "unshare:" + std::to_string(CLONE_NEWNS), "unshare:" +
-                        std::to_string(CLONE_FILES), "clone:" + user_space, "clone3:" + user_space, "clone3:0",
-                        "trace:" + self, "readmem:" + self, "own_child", "socket:1", "socket:2",
-                        "socket:10", "socket:16", "socket:38", "socket:40", "type_ahead", "trace_me"});
+    auto is = tried(
+        p, {"unshare:" + user_space, "unshare:" + std::to_string(CLONE_NEWNS), "unshare:" + std::to_string(CLONE_FILES),
+            "clone:" + user_space, "clone3:" + user_space, "clone3:0", "trace:" + self, "readmem:" + self, "own_child",
+            "socket:1", "socket:2", "socket:10", "socket:16", "socket:38", "socket:40", "type_ahead", "trace_me"});
     CHECK(is["unshare:" + user_space] == "EPERM");
     CHECK(is["unshare:" + std::to_string(CLONE_NEWNS)] == "EPERM");
     CHECK(is["unshare:" + std::to_string(CLONE_FILES)] == "ok");
@@ -198,11 +230,19 @@ TEST_CASE("where writing is fenced, a grain writes in its room, in scratch and w
     p.account = made_up(2'000'100'007);
     p.writable = {top + "/open", "/not/there"};
     const std::string scratch = "/tmp/dcs-fence-" + std::to_string(::getpid());
-    const std::vector<std::string> acts = {
-        "write:" + top + "/closed/file", "make:" + top + "/closed/new", "remove:" + top + "/closed/new",
-        "write:" + top + "/open/file", "make:" + top + "/open/new", "remove:" + top + "/open/new", "make:" + scratch,
-        "remove:" + scratch, "make:here", "rename:here:../there", "read:" + top + "/closed/file", "write:/dev/null",
-        "write:/proc/self/comm"};
+    const std::vector<std::string> acts = {"write:" + top + "/closed/file",
+                                           "make:" + top + "/closed/new",
+                                           "remove:" + top + "/closed/new",
+                                           "write:" + top + "/open/file",
+                                           "make:" + top + "/open/new",
+                                           "remove:" + top + "/open/new",
+                                           "make:" + scratch,
+                                           "remove:" + scratch,
+                                           "make:here",
+                                           "rename:here:../there",
+                                           "read:" + top + "/closed/file",
+                                           "write:/dev/null",
+                                           "write:/proc/self/comm"};
     for (const auto &[act, answer] : tried(p, acts)) {
         INFO(act);
         CHECK(answer == "ok");
@@ -234,9 +274,9 @@ TEST_CASE("scratch, IPC and the sight of processes of its own") {
     const std::string mark = "/tmp/dcs-mark-" + std::to_string(::getpid());
     put_file(mark, "", 0666);
     const std::string self = std::to_string(::getpid());
-    const std::vector<std::string> acts = {"segment:0x4c5d6e7f", "read:" + mark, "see:" + self, "see:self",
-                                           "make:/var/tmp/mine", "read:/tmp/mine", "list:/dev/shm", "make:here",
-                                           "see:1/../self/fd", "remove:/tmp/mine"};
+    const std::vector<std::string> acts = {"segment:0x4c5d6e7f", "read:" + mark,    "see:" + self,   "see:self",
+                                           "make:/var/tmp/mine", "read:/tmp/mine",  "list:/dev/shm", "make:here",
+                                           "see:1/../self/fd",   "remove:/tmp/mine"};
     auto is = tried(p, acts);
     for (const char *act : {"segment:0x4c5d6e7f", "see:self"}) CHECK(is[act] == "ok");
     CHECK((is["read:" + mark] == "ok" && is["see:" + self] == "ok" && is["read:/tmp/mine"] == "ENOENT"));
@@ -271,8 +311,9 @@ TEST_CASE("signals, limits, ends and proofs are as ever behind every fence") {
         Place p(false);
         if (root()) p.account = made_up(2'000'100'007);
         p.rungs = rungs;
-        const std::string g = p.shell("trap 'echo usr1' USR1; (setsid sh -c 'trap \"\" TERM; echo $$ > ../pid; "
-                                      "while :; do sleep 0.1; done' &); echo > ../ready; while :; do sleep 0.05; done");
+        const std::string g = p.shell(
+            "trap 'echo usr1' USR1; (setsid sh -c 'trap \"\" TERM; echo $$ > ../pid; "
+            "while :; do sleep 0.1; done' &); echo > ../ready; while :; do sleep 0.05; done");
         REQUIRE(p.ask({files::Verb::prove, g}).verb == files::Verb::proved);
         REQUIRE(p.start(g).verb == files::Verb::started);
         hurry(p.pid_of(g));

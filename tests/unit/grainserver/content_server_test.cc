@@ -10,12 +10,13 @@ using wire::FileRole;
 using wire::Verdict;
 
 namespace {
-const char *job_program = "#!/bin/sh\n"
-                          "cat > big\n"
-                          "cat in/data > sub/small\n"
-                          ": > empty\n"
-                          "ln -s /etc/passwd link\n"
-                          "./tool\n";
+const char *job_program =
+    "#!/bin/sh\n"
+    "cat > big\n"
+    "cat in/data > sub/small\n"
+    ": > empty\n"
+    "ln -s /etc/passwd link\n"
+    "./tool\n";
 
 // The scheduler's side of one grain with files, over any number of lives of the server.
 struct Desk {
@@ -37,8 +38,8 @@ struct Desk {
         if (found == library.end())
             return p.scheduler.send(wire::ContentPiece{m.digest, 0, 0, "", static_cast<int>(Code::not_found), "none"});
         REQUIRE(m.offset <= found->second.size());
-        p.scheduler.send(wire::ContentPiece{m.digest, found->second.size(), m.offset,
-                                            found->second.substr(m.offset, m.max), 0, ""});
+        p.scheduler.send(
+            wire::ContentPiece{m.digest, found->second.size(), m.offset, found->second.substr(m.offset, m.max), 0, ""});
     }
     void answer(const wire::PutContent &m) {
         std::string &bytes = coming[m.digest];
@@ -148,8 +149,7 @@ TEST_CASE("a content that the scheduler does not have keeps the grain from start
     m.files = {{FileRole::data, "x", pki::sha256_text("x"), 1, ""}};
     p.scheduler.send(m);
     const auto want = p.scheduler.wait_for<wire::WantContent>();
-    p.scheduler.send(
-        wire::ContentPiece{want.digest, 0, 0, "", static_cast<int>(Code::not_found), "swept long ago"});
+    p.scheduler.send(wire::ContentPiece{want.digest, 0, 0, "", static_cast<int>(Code::not_found), "swept long ago"});
     const auto result = p.scheduler.wait_for<wire::LaunchResult>();
     REQUIRE_FALSE(result.ok);
     REQUIRE(result.code == static_cast<int>(Code::io_error));

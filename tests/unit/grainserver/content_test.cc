@@ -164,8 +164,8 @@ TEST_CASE("a scheduler that cannot read a content is asked again, but not for ev
     const auto results = b.sent<wire::LaunchResult>();
     REQUIRE(results.size() == 1);
     REQUIRE(results[0].code == static_cast<int>(Code::io_error));
-    REQUIRE(results[0].text == "cannot get content " + wire::digest_text(digest('a')) +
-                                   ": the scheduler says: a bad block");
+    REQUIRE(results[0].text ==
+            "cannot get content " + wire::digest_text(digest('a')) + ": the scheduler says: a bad block");
 }
 
 TEST_CASE("a disk that is full while a content comes gives the grain back at once") {

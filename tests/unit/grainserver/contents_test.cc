@@ -168,7 +168,7 @@ TEST_CASE("the sweep takes what nobody needs: the oldest first, and what is stal
     REQUIRE((c.cache.has(a) && c.cache.has(d)));
     REQUIRE_FALSE(c.cache.has(e));
     REQUIRE_FALSE(c.cache.has(f));
-    struct stat st{};
+    struct stat st {};
     REQUIRE(::stat(folder_of(dir.path, e).c_str(), &st) != 0);
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("staged files are the grain's own copies, below its working directory"
     s.prepare({a, b, {FileRole::output, "out/x", "", 0, ""}});
     s.place();
     REQUIRE(get_file(s.work() + "/in/deep/a.txt") == "data");
-    struct stat st{};
+    struct stat st {};
     REQUIRE(::stat((s.work() + "/tool").c_str(), &st) == 0);
     REQUIRE((st.st_mode & 0111) == 0111);
     REQUIRE(st.st_nlink == 1);
@@ -379,7 +379,7 @@ TEST_CASE("under an account of its own the grain owns what was placed, and only 
     const auto a = s.fetched(FileRole::data, "in/a", "data"), input = s.fetched(FileRole::input, "", "typed");
     s.prepare({a, input, {FileRole::output, "mine", "", 0, ""}, {FileRole::output, "theirs", "", 0, ""}});
     const auto owner_of = [&](const std::string &name) {
-        struct stat st{};
+        struct stat st {};
         REQUIRE(::stat((s.room() + name).c_str(), &st) == 0);
         return st.st_uid;
     };

@@ -13,9 +13,7 @@ namespace bench {
 using namespace dcs;
 using namespace dcs::server;
 
-inline GrainId id(int grain = 1, unsigned incarnation = 1) {
-    return GrainId{{{"ann", 3}, grain}, incarnation};
-}
+inline GrainId id(int grain = 1, unsigned incarnation = 1) { return GrainId{{{"ann", 3}, grain}, incarnation}; }
 
 struct Bench {
     State state;

@@ -65,8 +65,9 @@ struct Desk {
             if (const auto *x = std::get_if<KillGrain>(&e)) text << " kill" << x->id.key.grain;
             if (const auto *x = std::get_if<WriteEnding>(&e))
                 text << (x->ending == Ending::asked ? " ask" : " end") << x->id.key.grain
-                     << (x->given_back == wire::GivenBack::shut_out ? "(shut out)"
-                         : x->given_back == wire::GivenBack::thrashing ? "(thrashing)" : "");
+                     << (x->given_back == wire::GivenBack::shut_out    ? "(shut out)"
+                         : x->given_back == wire::GivenBack::thrashing ? "(thrashing)"
+                                                                       : "");
             if (std::holds_alternative<Gauge>(e)) text << (b.state.courtesy.shut.empty() ? " open" : " shut");
         }
         b.clear();
@@ -74,7 +75,11 @@ struct Desk {
     }
 };
 
-struct Row { int seconds; double others, got, waited; const char *done; };
+struct Row {
+    int seconds;
+    double others, got, waited;
+    const char *done;
+};
 std::string play(Desk &desk, const std::vector<Row> &rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
         std::string all;
@@ -92,23 +97,23 @@ std::string play(Desk &desk, const std::vector<Row> &rows) {
 TEST_CASE("courtesy: the owner's work shuts grains out, and the host stays shut until it was calm for a while") {
     Desk desk;  // interval 5 s: patience and calm are 10 s
     CHECK(play(desk, {
-        {20, 0.3, 1.0, 0.0, ""},                                             // room for everybody
-        {9, 2.0, 0.01, 0.98, ""},                                            // a burst
-        {20, 0.3, 1.0, 0.0, ""},
-        {30, 1.0, 0.5, 0.5, ""},                                             // one core each is left to share
-        {12, 2.0, 0.01, 0.98, "10:shut ask1(shut out) ask2(shut out)"},      // both, with a checkpoint
-    }) == "");
+                         {20, 0.3, 1.0, 0.0, ""},   // room for everybody
+                         {9, 2.0, 0.01, 0.98, ""},  // a burst
+                         {20, 0.3, 1.0, 0.0, ""},
+                         {30, 1.0, 0.5, 0.5, ""},  // one core each is left to share
+                         {12, 2.0, 0.01, 0.98, "10:shut ask1(shut out) ask2(shut out)"},  // both, with a checkpoint
+                     }) == "");
     CHECK(desk.b.state.courtesy.shut == "other work keeps the processors busy: 100 % of 2");
     desk.b.exit(id(1), dir({{1, 1}}), {});
     desk.b.exit(id(2), dir({{1, 1}}), {});
     desk.b.clear();
     CHECK(play(desk, {
-        {30, 2.0, 0, 0, ""},
-        {9, 1.0, 0, 0, ""},      // nearly calm for long enough
-        {1, 2.0, 0, 0, ""},
-        {9, 1.0, 0, 0, ""},
-        {3, 1.0, 0, 0, "1:open"},
-    }) == "");
+                         {30, 2.0, 0, 0, ""},
+                         {9, 1.0, 0, 0, ""},  // nearly calm for long enough
+                         {1, 2.0, 0, 0, ""},
+                         {9, 1.0, 0, 0, ""},
+                         {3, 1.0, 0, 0, "1:open"},
+                     }) == "");
 }
 
 TEST_CASE("courtesy: a grain that sleeps or waits for a disk is not shut out, however busy the host is") {

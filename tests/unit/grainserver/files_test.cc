@@ -33,9 +33,9 @@ TEST_CASE("directory names are injective and cannot leave the directory") {
         REQUIRE(back->key == key);
         REQUIRE(back->incarnation == 2);
     }
-    for (const char *bad : {"", "ann", "ann,3,17", "ann,3,17,2", "h,ann,3,17,2,1", "h,ann,03,17,2", "h,ann,3,17,x",
-                            "h,a%zz,3,1,1", "h,a%2cnn,3,17,2", "h,ann,3,17,99999999999", ".h,ann,1,1,1",
-                            "h,ann, 3,17,2"})
+    for (const char *bad :
+         {"", "ann", "ann,3,17", "ann,3,17,2", "h,ann,3,17,2,1", "h,ann,03,17,2", "h,ann,3,17,x", "h,a%zz,3,1,1",
+          "h,a%2cnn,3,17,2", "h,ann,3,17,99999999999", ".h,ann,1,1,1", "h,ann, 3,17,2"})
         REQUIRE_FALSE(files::parse_directory_name(bad));
 }
 
@@ -123,8 +123,8 @@ TEST_CASE("launcher calls") {
     REQUIRE(files::parse_call("START ann,1,2,3 4").verb == files::Verb::start);
     REQUIRE(files::parse_call(files::format({files::Verb::prove, "a,1,1,1"})).verb == files::Verb::prove);
     REQUIRE(files::parse_call(files::format({files::Verb::proved, "a,1,1,1"})).verb == files::Verb::proved);
-    for (const char *bad : {"", "START", "START x", "START ../x 1", "START .x 1", "START a/b 1",
-                            "START x 1 2", "NOPE x", "LIST x", "SIGNAL x y"})
+    for (const char *bad : {"", "START", "START x", "START ../x 1", "START .x 1", "START a/b 1", "START x 1 2",
+                            "NOPE x", "LIST x", "SIGNAL x y"})
         REQUIRE(files::parse_call(bad).verb == files::Verb::none);
 }
 
@@ -188,8 +188,8 @@ struct GrainOnDisk {
     void checkpoint(int k, const std::string &state, int offset) {
         char text[256];
         std::snprintf(text, sizeof text,
-                      "dcs-checkpoint 1\ninput_offset %d\nusage_us 5 6\nmessage 2\n\nhi\n%sdcs-end %zu %08X\n",
-                      offset, state.c_str(), state.size(), crc32_ieee(state));
+                      "dcs-checkpoint 1\ninput_offset %d\nusage_us 5 6\nmessage 2\n\nhi\n%sdcs-end %zu %08X\n", offset,
+                      state.c_str(), state.size(), crc32_ieee(state));
         put_file(path + "/checkpoint." + std::to_string(k), text);
     }
     wire::GrainReport report(unsigned first, unsigned last, unsigned checkpoint_number, bool cut = false) {
@@ -372,8 +372,10 @@ TEST_CASE("what a grain makes of its room counts only if it is an ordinary file 
             h.increment(1, "ours", "");
             const std::string path = h.path + "/" + name;
             ::unlink(path.c_str());
-            REQUIRE((way == 0 ? link(path.c_str()) : way == 1 ? hard(path.c_str()) : way == 2 ? fifo(path.c_str())
-                                                                                      : folder(path.c_str())) == 0);
+            REQUIRE((way == 0   ? link(path.c_str())
+                     : way == 1 ? hard(path.c_str())
+                     : way == 2 ? fifo(path.c_str())
+                                : folder(path.c_str())) == 0);
             const DirFacts f = h.grains.look(h.id);
             INFO(name << ": " << f.strange);
             REQUIRE(f.strange.find(name + " is ") == 0);

@@ -229,7 +229,7 @@ TEST_CASE("an answer to an older report does not count for the one on its way") 
     b.in(Looked{id(), dir({{1, 1}, {2, 0}}, {{1, 5}})});
     b.one<SendReport>();
     b.ack(id(), 0, false, Verdict::have_it);  // of a call-in with nothing new
-    REQUIRE(b.none<SendReport>());  // it is not sent a second time
+    REQUIRE(b.none<SendReport>());            // it is not sent a second time
     REQUIRE(b.state.grains.at(id()).outstanding.has_value());
     b.ack(id(), 1, false, Verdict::taken);
     REQUIRE_FALSE(b.state.grains.at(id()).outstanding.has_value());
@@ -363,12 +363,14 @@ TEST_CASE("status 74, an unknown status and a stopped launcher are innocent; oth
     DirFacts d = dir({{1, 0}});
     d.announced = true;
     auto whose = wire::GivenBack::no;
+    // clang-format off
     SECTION("write error") { e.code = 74; whose = wire::GivenBack::by_itself; }
     SECTION("74 of a program that never announced itself") { e.code = 74; d.announced = innocent = false; }
     SECTION("launcher stopped") { e.innocent = true; e.signal = 15; e.reason = "stopped"; }
     SECTION("code 1") { e.code = 1; innocent = false; }
     SECTION("signal 9") { e.signal = 9; innocent = false; }
     SECTION("signal 11 is not 74") { e.signal = 11; e.code = 74; innocent = false; }
+    // clang-format on
     b.exit(id(), d, e);
     const SendReport r = b.one<SendReport>();
     REQUIRE(r.innocent == innocent);

@@ -15,7 +15,7 @@ using bench::ScratchDir;
 namespace {
 
 uid_t owner_of(const std::string &path) {
-    struct stat st{};
+    struct stat st {};
     REQUIRE(::stat(path.c_str(), &st) == 0);
     return st.st_uid;
 }

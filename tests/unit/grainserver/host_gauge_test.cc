@@ -65,9 +65,9 @@ TEST_CASE("gauge: a host's figures from its files") {
 
 TEST_CASE("gauge: free is what the tightest control group leaves, without what can be read again") {
     FakeHost f;
-    f.group("/a", "1073741824", "1063256064", no_files);                                      // 10 MB left
+    f.group("/a", "1073741824", "1063256064", no_files);  // 10 MB left
     f.group("/a/b", "104857600", "83886080", "total_inactive_file 1048576\ntotal_active_file 2097152\n");
-    f.group("", "9223372036854771712", "1", no_files);                                         // none
+    f.group("", "9223372036854771712", "1", no_files);  // none
     CHECK(f.gauge.figures().free_memory_kb == 10 * 1024);
     CHECK(f.gauge.figures().memory_kb == 100 * 1024);  // of the smallest group
     HostSample s = f.gauge.host();
@@ -124,8 +124,8 @@ TEST_CASE("gauge: a tree of real processes: who computes, who waits for a core, 
     CHECK(host.busy_us > 0);
     CHECK(host.free_kb > 0);
     CHECK(host.free_kb < host.memory_kb);
-    const std::string children = text_of("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) +
-                                         "/children");
+    const std::string children =
+        text_of("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children");
     ::kill(std::atoi(children.c_str()), SIGKILL);
     ::kill(parent, SIGKILL);
     ::waitpid(parent, nullptr, 0);

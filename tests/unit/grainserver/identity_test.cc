@@ -146,8 +146,11 @@ TEST_CASE("a grain under an account of its own has nothing of ours") {
         "id -u; id -g; id -G; grep -E 'NoNewPrivs|CapEff|CapPrm' /proc/self/status; cd ../..; "
         "for f in launch exit pid acked withdrawn; do echo forged > $f && echo WROTE $f; ln -s x $f.2 && echo LINKED; "
         "rm -f $f && ! test -e $f && test $f = launch && echo REMOVED $f; done; mv room elsewhere && echo MOVED; "
-        "mkdir m && echo MADE; cat launch && echo READ; cat " + d + "/secret && echo SECRET; ls .. && echo LISTED; "
-        "ls ../" + other + "/room && echo NEIGHBOUR; kill -9 " + std::to_string(p.launchers.back()) +
+        "mkdir m && echo MADE; cat launch && echo READ; cat " +
+        d +
+        "/secret && echo SECRET; ls .. && echo LISTED; "
+        "ls ../" +
+        other + "/room && echo NEIGHBOUR; kill -9 " + std::to_string(p.launchers.back()) +
         " && echo KILLED; kill -9 $(cat ../" + other + "/pid) && echo KILLED; cd room/work; echo ok > file; cat file";
     const std::string g = p.shell(script);
     REQUIRE(p.start(g).verb == files::Verb::started);
@@ -155,8 +158,9 @@ TEST_CASE("a grain under an account of its own has nothing of ours") {
     const std::string out = get_file(p.room(g) + "/out.3");
     INFO(out << get_file(p.room(g) + "/err.3"));
     REQUIRE(e.status == 0);
-    REQUIRE(out == "2000100007\n2000100007\n2000100007\nCapPrm:\t0000000000000000\n"
-                   "CapEff:\t0000000000000000\nNoNewPrivs:\t1\nok\n");
+    REQUIRE(out ==
+            "2000100007\n2000100007\n2000100007\nCapPrm:\t0000000000000000\n"
+            "CapEff:\t0000000000000000\nNoNewPrivs:\t1\nok\n");
     REQUIRE(alive(p.pid_of(other)));
     p.client.send({files::Verb::kill, other});
     p.exit_of(other);
@@ -169,9 +173,10 @@ TEST_CASE("signals and ends reach grains of other uids; what they may not run is
         p.account = made_up(2'000'100'007);
         p.limits.processes = 40;
         const std::string d = p.dir.path;
-        const std::string g = p.shell("trap '' TERM; trap 'echo usr1' USR1; (setsid sh -c 'trap \"\" TERM; "
-                                      "echo $$ > ../pid; while :; do sleep 0.1; done' &); echo > ../ready; "
-                                      "while :; do sleep 0.05; done");
+        const std::string g = p.shell(
+            "trap '' TERM; trap 'echo usr1' USR1; (setsid sh -c 'trap \"\" TERM; "
+            "echo $$ > ../pid; while :; do sleep 0.1; done' &); echo > ../ready; "
+            "while :; do sleep 0.05; done");
         REQUIRE(p.start(g).verb == files::Verb::started);
         const pid_t child = p.number_in(p.room(g) + "/pid");
         REQUIRE(soon([&] { return file_exists(AT_FDCWD, p.room(g) + "/ready"); }));
@@ -289,8 +294,9 @@ TEST_CASE("the launcher's tests hold for an ordinary user too") {
         WARN("SKIPPED: nobody cannot run " << program);
         return;
     }
-    const std::string tests = "'a grain reads its input*,with the grain goes everything*,a fork bomb*,64 MB*,"
-                              "a daemon without session*,launcher killed*,keeper killed*,what a grain keeps*'";
+    const std::string tests =
+        "'a grain reads its input*,with the grain goes everything*,a fork bomb*,64 MB*,"
+        "a daemon without session*,launcher killed*,keeper killed*,what a grain keeps*'";
     ScratchDir out;
     const std::string log = out.path + "/log";
     const int status = std::system((as_nobody + program + " " + tests + " > " + log + " 2>&1").c_str());

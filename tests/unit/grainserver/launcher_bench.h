@@ -110,9 +110,7 @@ struct Place {
         rules.writable = r.writable;
         return rules;
     }
-    std::string shell(const std::string &script) {
-        return make({"/bin/sh", "-c", script}, "", {"PATH=/usr/bin:/bin"});
-    }
+    std::string shell(const std::string &script) { return make({"/bin/sh", "-c", script}, "", {"PATH=/usr/bin:/bin"}); }
     // Sends and waits for the next answer that is no event.
     files::LauncherCall ask(const files::LauncherCall &call) {
         client.send(call);

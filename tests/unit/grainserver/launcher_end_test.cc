@@ -19,8 +19,8 @@ TEST_CASE("TERM reaches a stopped grain, and it may still answer") {
 TEST_CASE("SIGNAL reaches the first process only") {
     Place p;
     const std::string d = p.dir.path;
-    const std::string g = p.shell("trap 'echo got; exit 7' USR1; sleep 60 & echo $! > " + d +
-                                  "/child; echo > " + d + "/ready; while :; do wait $!; done");
+    const std::string g = p.shell("trap 'echo got; exit 7' USR1; sleep 60 & echo $! > " + d + "/child; echo > " + d +
+                                  "/ready; while :; do wait $!; done");
     REQUIRE(p.start(g).verb == files::Verb::started);
     REQUIRE(soon([&] { return file_exists(AT_FDCWD, d + "/ready"); }));
     const pid_t child = p.number_in(d + "/child");
@@ -38,9 +38,14 @@ TEST_CASE("with the grain goes everything that it started, and only that") {
     REQUIRE(p.start(other).verb == files::Verb::started);
     const pid_t other_child = p.number_in(d + "/other");
     // a background process, a daemon of another session, and one that left both session and parent
-    const std::string g = p.shell("sleep 60 & echo $! > " + d + "/one; setsid sleep 60 & echo $! > " + d + "/two; "
-                                  "(setsid sh -c 'sleep 60 & echo $! > " + d + "/three' &) ; "
-                                  "until [ -s " + d + "/one ] && [ -s " + d + "/two ] && [ -s " + d + "/three ]; "
+    const std::string g = p.shell("sleep 60 & echo $! > " + d + "/one; setsid sleep 60 & echo $! > " + d +
+                                  "/two; "
+                                  "(setsid sh -c 'sleep 60 & echo $! > " +
+                                  d +
+                                  "/three' &) ; "
+                                  "until [ -s " +
+                                  d + "/one ] && [ -s " + d + "/two ] && [ -s " + d +
+                                  "/three ]; "
                                   "do sleep 0.02; done; exit 3");
     REQUIRE(p.start(g).verb == files::Verb::started);
     const pid_t one = p.number_in(d + "/one"), two = p.number_in(d + "/two"), three = p.number_in(d + "/three");
@@ -58,7 +63,8 @@ TEST_CASE("with the grain goes everything that it started, and only that") {
 TEST_CASE("a stray that cleared its environment goes with the last grain at the latest") {
     Place p;
     const std::string d = p.dir.path;
-    const std::string g = p.shell("env -i setsid sleep 60 & echo $! > " + d + "/pid; "
+    const std::string g = p.shell("env -i setsid sleep 60 & echo $! > " + d +
+                                  "/pid; "
                                   "until grep -q sleep /proc/$!/comm; do sleep 0.02; done");
     REQUIRE(p.start(g).verb == files::Verb::started);
     const pid_t stray = p.number_in(d + "/pid");
@@ -77,7 +83,10 @@ TEST_CASE("the launcher is killed: the next one ends its grains and says that no
     const pid_t leader = p.pid_of(g), child = p.number_in(d + "/child");
     const std::string never = p.make({"/bin/true"});
     ::kill(p.launchers.back(), SIGKILL);
-    REQUIRE(soon([&] { p.client.read(); return p.client.broken(); }));
+    REQUIRE(soon([&] {
+        p.client.read();
+        return p.client.broken();
+    }));
     REQUIRE(alive(leader));
     REQUIRE(slot_held(d + "/slots", 0));  // by the keeper
     p.connect();
@@ -100,7 +109,10 @@ TEST_CASE("a pid that belongs to somebody else now is left alone") {
     Place p;
     const std::string g = p.make({"/bin/true"});
     ::kill(p.launchers.back(), SIGKILL);
-    REQUIRE(soon([&] { p.client.read(); return p.client.broken(); }));
+    REQUIRE(soon([&] {
+        p.client.read();
+        return p.client.broken();
+    }));
     const pid_t innocent = ::fork();
     if (innocent == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -126,8 +138,7 @@ TEST_CASE("a pid that belongs to somebody else now is left alone") {
 TEST_CASE("SIGTERM: the launcher ends its grains, without blame, also those that ignore TERM") {
     Place p;
     const std::string d = p.dir.path;
-    const std::string stubborn = p.shell("trap '' TERM; echo > " + d +
-                                         "/ready; while :; do sleep 1; done");
+    const std::string stubborn = p.shell("trap '' TERM; echo > " + d + "/ready; while :; do sleep 1; done");
     const std::string meek = p.make({"/bin/sleep", "60"}), finished = p.make({"/bin/sh", "-c", "exit 4"});
     REQUIRE(p.start(stubborn).verb == files::Verb::started);
     REQUIRE(p.start(meek).verb == files::Verb::started);
@@ -175,7 +186,10 @@ TEST_CASE("a long path to the socket, and packets that are nonsense") {
     REQUIRE(soon([&] { return client.maintain(boot_clock(), why); }));
     const pid_t pid = locks::holder_of(deep + "/launcher.lock");
     REQUIRE(::send(client.fd(), "NONSENSE", 8, MSG_NOSIGNAL) == 8);
-    REQUIRE(soon([&] { client.read(); return client.broken(); }));  // cut off, and nothing else happens
+    REQUIRE(soon([&] {
+        client.read();
+        return client.broken();
+    }));  // cut off, and nothing else happens
     client.close();
     REQUIRE(soon([&] { return client.maintain(boot_clock(), why); }));
     REQUIRE(locks::holder_of(deep + "/launcher.lock") == pid);

@@ -40,8 +40,10 @@ TEST_CASE("a fork bomb is a grain with too many processes, and nothing of it is 
         p.limits.processes = 60;
         const std::string mark = unique(p);
         // 255 shells and as many sleepers, each shell in a session of its own, deaf to TERM
-        put_file(p.dir.path + "/bomb", "#!/bin/sh\ntrap '' TERM\n[ $1 -gt 0 ] && { setsid $0 $(($1-1)) & setsid $0 "
-                                       "$(($1-1)) & }\nsleep 60 &\nwait\nwait\nwait\n", 0755);
+        put_file(p.dir.path + "/bomb",
+                 "#!/bin/sh\ntrap '' TERM\n[ $1 -gt 0 ] && { setsid $0 $(($1-1)) & setsid $0 "
+                 "$(($1-1)) & }\nsleep 60 &\nwait\nwait\nwait\n",
+                 0755);
         const std::string g = p.make({p.dir.path + "/bomb", "7"}, "", {"PATH=/usr/bin:/bin", "BOMB=" + mark});
         REQUIRE(p.start(g).verb == files::Verb::started);
         ended_by(p.exit_of(g), SIGKILL, "the grain had more than its 60 processes");
@@ -57,12 +59,14 @@ TEST_CASE("a process that flees by forking and exiting without end is caught", "
         const std::string d = p.dir.path;
         // eight of them, no more modest than they must be, each time in a session of its own; the bounds are for us if
         // they get away
-        put_file(d + "/rabbit", "import os, time\nend = time.time() + 90\ntry:\n"
+        put_file(d + "/rabbit",
+                 "import os, time\nend = time.time() + 90\ntry:\n"
                  "    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))\n"
                  "    os.setpriority(os.PRIO_PROCESS, 0, 0)\nexcept OSError: pass\n"
                  "for i in range(3):\n    os.fork()\nfor i in range(100000):\n"
                  "    if os.fork():\n        os._exit(0)\n    os.setsid()\n    if time.time() > end: break\n"
-                 "    if i == 20: open('" + d + "/runs', 'w')\nopen('" + d + "/away', 'w')\n");
+                 "    if i == 20: open('" +
+                     d + "/runs', 'w')\nopen('" + d + "/away', 'w')\n");
         const std::string g = p.shell("env -i /usr/bin/python3 " + d + "/rabbit; sleep 60");
         REQUIRE(p.start(g).verb == files::Verb::started);
         REQUIRE(soon([&] { return file_exists(AT_FDCWD, d + "/runs"); }));
@@ -78,8 +82,11 @@ TEST_CASE("a daemon without session, parent, environment, descriptors and ears d
         Place p(groups);
         if (groups && !p.has_groups("v2")) continue;
         const std::string d = p.dir.path;
-        put_file(d + "/hidden", "#!/bin/sh\nexec 0<&- 1>&- 2>&-\ntrap '' TERM HUP INT\necho $$ > " + d + "/pid.$1\n"
-                                "while :; do sleep 0.1; done\n", 0755);
+        put_file(d + "/hidden",
+                 "#!/bin/sh\nexec 0<&- 1>&- 2>&-\ntrap '' TERM HUP INT\necho $$ > " + d +
+                     "/pid.$1\n"
+                     "while :; do sleep 0.1; done\n",
+                 0755);
         const std::string other = p.shell("(env -i setsid " + d + "/hidden other &); sleep 60");
         if (groups) {  // without them such a one lives until the last grain ends
             REQUIRE(p.start(other).verb == files::Verb::started);
@@ -122,8 +129,9 @@ TEST_CASE("a file that is too large ends the grain") {
 TEST_CASE("what a grain keeps in its directory is a limit, wherever it lies there") {
     Place p;
     p.limits.disk_mb = 5;
-    const std::string g = p.shell("mkdir -p a/b ../c; for f in a/1 a/b/2 ../c/3 4 5 6; do "
-                                  "head -c 1500000 /dev/zero > $f; done; sleep 60");
+    const std::string g = p.shell(
+        "mkdir -p a/b ../c; for f in a/1 a/b/2 ../c/3 4 5 6; do "
+        "head -c 1500000 /dev/zero > $f; done; sleep 60");
     REQUIRE(p.start(g).verb == files::Verb::started);
     ended_by(p.exit_of(g), SIGXFSZ, "the grain kept more than its 5 MB in its directory");
     const std::string sparse = p.shell("truncate -s 100M big; head -c 1500000 /dev/zero > some; sleep 1");
@@ -136,11 +144,13 @@ TEST_CASE("what a grain keeps in its directory is a limit, wherever it lies ther
 TEST_CASE("directories that are too deep to be counted are a limit too") {
     Place p;
     p.limits.disk_mb = 5;
-    const std::string g = p.shell("for i in $(seq 70); do mkdir d; cd d; done; head -c 7000000 /dev/zero > deep; "
-                                  "sleep 60");
+    const std::string g = p.shell(
+        "for i in $(seq 70); do mkdir d; cd d; done; head -c 7000000 /dev/zero > deep; "
+        "sleep 60");
     REQUIRE(p.start(g).verb == files::Verb::started);
-    ended_by(p.exit_of(g), SIGXFSZ, "the grain has directories more than 64 deep in its own, and what they hold cannot "
-                                    "be counted for its limit of 5 MB");
+    ended_by(p.exit_of(g), SIGXFSZ,
+             "the grain has directories more than 64 deep in its own, and what they hold cannot "
+             "be counted for its limit of 5 MB");
 }
 
 TEST_CASE("disk use is counted in portions, and follows no link") {
@@ -169,7 +179,7 @@ TEST_CASE("disk use is counted in portions, and follows no link") {
 TEST_CASE("no leaf of a control group is left, not by ended grains and not by a dead launcher") {
     Place p;
     if (!p.has_groups("v")) return;
-    struct stat st{};
+    struct stat st {};
     REQUIRE(::stat(p.dir.path.c_str(), &st) == 0);
     launcher::Cgroups groups;
     groups.open("dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino));
@@ -181,7 +191,10 @@ TEST_CASE("no leaf of a control group is left, not by ended grains and not by a 
     REQUIRE(soon([&] { return groups.members(g).size() == 3; }));
     const std::vector<pid_t> members = groups.members(g);
     ::kill(p.launchers.back(), SIGKILL);
-    REQUIRE(soon([&] { p.client.read(); return p.client.broken(); }));
+    REQUIRE(soon([&] {
+        p.client.read();
+        return p.client.broken();
+    }));
     // a leaf of a grain that nobody knows, as if killed between the fork and the pid file
     ::unlink((p.path(g) + "/pid").c_str());
     p.connect();
@@ -197,15 +210,16 @@ TEST_CASE("version 2 of control groups, as its files are") {
         put_file(d.path + path, text);
     };
     make("/proc/self/cgroup", "12:cpuset:/\n0::/system.slice/dcs.service/dcs-daemons\n");
-    make("/proc/self/mountinfo", "30 1 0:1 / /proc rw - proc proc rw\n"
-                                 "31 23 0:28 / /cg rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
+    make("/proc/self/mountinfo",
+         "30 1 0:1 / /proc rw - proc proc rw\n"
+         "31 23 0:28 / /cg rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
     const std::string own = "/cg/system.slice/dcs.service", group = own + "/dcs-1-2", leaf = group + "/grain";
     make(own + "/cgroup.controllers", "cpuset cpu memory pids\n");
     make(own + "/cgroup.subtree_control", "");
     make(group + "/cgroup.subtree_control", "");
     make(group + "/probe/cgroup.procs", "");
-    for (const char *name : {"memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cpu.idle",
-                             "cgroup.kill"})
+    for (const char *name :
+         {"memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cpu.idle", "cgroup.kill"})
         make(leaf + "/" + name, "");
     make(leaf + "/cgroup.procs", "17\n4711\n");
     make(leaf + "/pids.events", "max 0\n");
@@ -271,9 +285,11 @@ TEST_CASE("processes that no grain of their account claims are ended before a gr
     Place p(false);
     p.limits.memory_mb = 64;
     const std::string mark = unique(p), d = p.dir.path;
-    const std::string one = p.shell("sleep 600"), two = p.shell(
-        "(setsid env -i MARK=" + mark + " /bin/sh -c '(head -c 300000000 /dev/zero; exec sleep 600) | tail -n 1' &); "
-        "(setsid env -i QUIET=" + mark + " sleep 600 &); exec sleep 600");
+    const std::string one = p.shell("sleep 600"),
+                      two = p.shell("(setsid env -i MARK=" + mark +
+                                    " /bin/sh -c '(head -c 300000000 /dev/zero; exec sleep 600) | tail -n 1' &); "
+                                    "(setsid env -i QUIET=" +
+                                    mark + " sleep 600 &); exec sleep 600");
     REQUIRE(p.start(one).verb == files::Verb::started);
     REQUIRE(p.start(two).verb == files::Verb::started);
     REQUIRE(soon([&] { return get_file(d + "/launcher.log").find("unattributed processes") != std::string::npos; }));

@@ -20,7 +20,10 @@ TEST_CASE("launcher killed: the slot stays taken until the grain's last process 
         const pid_t hidden = p.number_in(d + "/pid"), first = p.pid_of(g), keeper = p.keeper();
         REQUIRE(keeper != 0);
         ::kill(p.launchers.back(), SIGKILL);
-        REQUIRE(soon([&] { p.client.read(); return p.client.broken(); }));
+        REQUIRE(soon([&] {
+            p.client.read();
+            return p.client.broken();
+        }));
         REQUIRE(slot_held(slots, 0));
         ::kill(-first, SIGKILL);
         REQUIRE(soon([&] { return gone(first); }));
@@ -44,18 +47,24 @@ TEST_CASE("keeper killed: another holds the same slots, and the launcher's death
     REQUIRE(p.start(g, 2).verb == files::Verb::started);
     const pid_t first = p.keeper();
     ::kill(first, SIGKILL);
-    REQUIRE(soon([&] { const pid_t now = p.keeper(); return now != 0 && now != first; }));
+    REQUIRE(soon([&] {
+        const pid_t now = p.keeper();
+        return now != 0 && now != first;
+    }));
     REQUIRE(p.start(done, 2).verb == files::Verb::started);
     REQUIRE(p.exit_of(done).status == 0);
     REQUIRE_FALSE(slot_held(d + "/slots", 1));  // at once
-    ::kill(p.keeper(), SIGSTOP);  // one that does not answer counts as dead
+    ::kill(p.keeper(), SIGSTOP);                // one that does not answer counts as dead
     const std::string more = p.make({"/bin/true"});
     REQUIRE(p.start(more, 2).verb == files::Verb::started);
     REQUIRE(p.exit_of(more).status == 0);
     REQUIRE(soon([&] { return !slot_held(d + "/slots", 1); }));
     const pid_t grain = p.pid_of(g);
     ::kill(p.launchers.back(), SIGKILL);
-    REQUIRE(soon([&] { p.client.read(); return p.client.broken(); }));
+    REQUIRE(soon([&] {
+        p.client.read();
+        return p.client.broken();
+    }));
     REQUIRE(slot_held(d + "/slots", 0));
     REQUIRE(alive(grain));
     p.connect();  // buries it

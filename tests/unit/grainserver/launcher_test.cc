@@ -22,8 +22,8 @@ TEST_CASE("environment, arguments, streams, directory and courtesy of a grain") 
         "env; echo \"zero=$0 one=$1\"; pwd; echo slots=$(ls -l /proc/$$/fd | grep -c slots); cat /proc/self/stat; "
         "ulimit -c; cat /proc/self/autogroup 2>/dev/null; grep -E 'Sig(Blk|Ign)|NoNewPrivs' /proc/self/status; "
         "echo wrong >&2; exit 5";
-    const std::string g = p.make({"/bin/sh", "-c", script, "name", "first"}, "",
-                                 {"A=b c", "DCS_GRAIN_DIR=wrong", "PATH=/usr/bin:/bin"});
+    const std::string g =
+        p.make({"/bin/sh", "-c", script, "name", "first"}, "", {"A=b c", "DCS_GRAIN_DIR=wrong", "PATH=/usr/bin:/bin"});
     REQUIRE(p.start(g).verb == files::Verb::started);
     const files::ExitRecord e = p.exit_of(g);
     REQUIRE(WEXITSTATUS(e.status) == 5);
@@ -42,7 +42,7 @@ TEST_CASE("environment, arguments, streams, directory and courtesy of a grain") 
     REQUIRE(has("zero=name one=first"));
     REQUIRE(has(grain_dir + "/work"));
     REQUIRE(has("slots=0"));  // it could drop one
-    REQUIRE(has("0"));  // no core files
+    REQUIRE(has("0"));        // no core files
     REQUIRE(has("NoNewPrivs:\t1"));
     REQUIRE(has("SigBlk:\t0000000000000000"));
     REQUIRE(has("SigIgn:\t0000000000000000"));

@@ -73,7 +73,7 @@ TEST_CASE("a spare leaf goes to a grain of the same limits, which answers for no
     launcher::Leaf again = leaves.take("d", five);
     REQUIRE(again.name == "a");
     REQUIRE(again.refused == 3);
-    again.sealed = true;  // its limit is not what the next grain's would be
+    again.sealed = true;                     // its limit is not what the next grain's would be
     REQUIRE_FALSE(leaves.give_back(again));  // a directory of files cannot be removed as a leaf can
     REQUIRE_FALSE(leaves.any_spare());
     REQUIRE(leaves.take("a", five).name != "a");

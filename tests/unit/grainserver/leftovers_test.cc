@@ -27,8 +27,8 @@ TEST_CASE("what a made-up uid leaves in the places of all goes when its last pro
     const auto as = [&](uid_t who) {
         const pid_t child = ::fork();
         if (child == 0) {
-            const bool in = ::setgroups(0, nullptr) == 0 && ::setresgid(who, who, who) == 0 &&
-                            ::setresuid(who, who, who) == 0;
+            const bool in =
+                ::setgroups(0, nullptr) == 0 && ::setresgid(who, who, who) == 0 && ::setresuid(who, who, who) == 0;
             const std::string tree = all.path + "/tree" + std::to_string(who);
             put_file(all.path + "/file" + std::to_string(who), "x");
             put_file(closed.path + "/file" + std::to_string(who), "x");
@@ -67,7 +67,7 @@ TEST_CASE("what a made-up uid leaves in the places of all goes when its last pro
         ::_exit(1);
     }
     REQUIRE(soon([&] {
-        struct stat st{};
+        struct stat st {};
         return ::stat(("/proc/" + std::to_string(alive)).c_str(), &st) == 0 && st.st_uid == uid;
     }));
     leftovers.clear({}, later);

@@ -72,8 +72,12 @@ struct Word {
     std::string operator()(const RemoveDir &) { return "remove"; }
     std::string operator()(const Look &) { return "look"; }
     std::string operator()(const SendReport &e) {
-        return std::string(e.ended ? "report:end" : e.checkpoint != 0 ? "report:checkpoint" : "report:usage") +
-               (e.innocent ? "(innocent)" : e.limit ? "(limit)" : "");
+        return std::string(e.ended             ? "report:end"
+                           : e.checkpoint != 0 ? "report:checkpoint"
+                                               : "report:usage") +
+               (e.innocent ? "(innocent)"
+                : e.limit  ? "(limit)"
+                           : "");
     }
     std::string operator()(const PlaceFiles &) { return "place"; }
     std::string operator()(const KeepPiece &) { return "keep"; }
@@ -107,7 +111,10 @@ wire::Launch a_launch(Incarnation incarnation, bool tentative) {
     return m;
 }
 // The grain is incarnation 2 of its key; there is one slot, and nobody else unless `busy`.
-struct Start { const char *name; void (*bring)(Bench &b); };
+struct Start {
+    const char *name;
+    void (*bring)(Bench &b);
+};
 const GrainId it = id(1, 2), other = id(9);
 void queued_behind(Bench &b, bool tentative) {
     b.run_grain(other);
@@ -131,19 +138,51 @@ const Start starts[] = {
     {"unwritten", [](Bench &b) { b.message(a_launch(2, false)); }},
     {"queued", [](Bench &b) { queued_behind(b, false); }},
     {"unproved", [](Bench &b) { queued_behind(b, true); }},
-    {"staged", [](Bench &b) { queued_behind(b, true); b.in(GrainProved{it}); }},
-    {"starting", [](Bench &b) { b.message(a_launch(2, false)); b.in(LaunchWritten{it}); }},
+    {"staged",
+     [](Bench &b) {
+         queued_behind(b, true);
+         b.in(GrainProved{it});
+     }},
+    {"starting",
+     [](Bench &b) {
+         b.message(a_launch(2, false));
+         b.in(LaunchWritten{it});
+     }},
     {"running", running},
-    {"asked", [](Bench &b) { running(b); b.withdraw(it, false, "busy"); b.in(Looked{it, quiet}); }},
-    {"terminated", [](Bench &b) { running(b); b.withdraw(it, false, "busy");
-                                  b.in(Looked{it, dir({{1, 10}}, {}, false)}); }},
-    {"overrun", [](Bench &b) { running(b); b.pass(seconds_of(5.1)); }},
-    {"discarded", [](Bench &b) { running(b); b.withdraw(it, true, "gone"); }},
+    {"asked",
+     [](Bench &b) {
+         running(b);
+         b.withdraw(it, false, "busy");
+         b.in(Looked{it, quiet});
+     }},
+    {"terminated",
+     [](Bench &b) {
+         running(b);
+         b.withdraw(it, false, "busy");
+         b.in(Looked{it, dir({{1, 10}}, {}, false)});
+     }},
+    {"overrun",
+     [](Bench &b) {
+         running(b);
+         b.pass(seconds_of(5.1));
+     }},
+    {"discarded",
+     [](Bench &b) {
+         running(b);
+         b.withdraw(it, true, "gone");
+     }},
     {"ended", ended},
-    {"reported", [](Bench &b) { ended(b); b.in(Looked{it, quiet}); }},
+    {"reported",
+     [](Bench &b) {
+         ended(b);
+         b.in(Looked{it, quiet});
+     }},
 };
 
-struct Event { const char *name; void (*happen)(Bench &b); };
+struct Event {
+    const char *name;
+    void (*happen)(Bench &b);
+};
 void ack(Bench &b, unsigned last, bool end, Verdict v) { b.ack(it, last, end, v); }
 const Event events[] = {
     {"launched again", [](Bench &b) { b.message(a_launch(2, false)); }},
@@ -157,20 +196,54 @@ const Event events[] = {
     {"stale", [](Bench &b) { ack(b, 0, false, Verdict::stale); }},
     {"later", [](Bench &b) { ack(b, 0, false, Verdict::later); }},
     {"written", [](Bench &b) { b.in(LaunchWritten{it}); }},
-    {"not written", [](Bench &b) { b.in(LaunchUnwritten{it, Code::no_space, "full"}); }},
+    {"not written",
+     [](Bench &b) {
+         b.in(LaunchUnwritten{it, Code::no_space, "full"});
+     }},
     {"proved", [](Bench &b) { b.in(GrainProved{it}); }},
     {"started", [](Bench &b) { b.in(GrainStarted{it}); }},
-    {"start failed", [](Bench &b) { b.in(StartFailed{it, Code::not_found, false, "no"}); }},
-    {"no slot", [](Bench &b) { b.in(StartFailed{it, Code::limit, true, "held"}); }},
-    {"exited", [](Bench &b) { b.in(GrainExited{it, ExitFacts{true, 0, 0, false, "", {}}}); }},
-    {"looked", [](Bench &b) { b.in(Looked{it, quiet}); }},
-    {"checkpoint", [](Bench &b) { b.in(Looked{it, dir({{1, 10}, {2, 0}}, {{1, 5}})}); }},
-    {"unreadable", [](Bench &b) { b.in(ReportUnsendable{it, ReportUnsendable::Why::unreadable, 0, "bad"}); }},
-    {"other exited", [](Bench &b) { b.in(GrainExited{other, {}}); }},
-    {"launcher new", [](Bench &b) { b.in(LauncherDown{}); b.in(LauncherUp{}); }},
+    {"start failed",
+     [](Bench &b) {
+         b.in(StartFailed{it, Code::not_found, false, "no"});
+     }},
+    {"no slot",
+     [](Bench &b) {
+         b.in(StartFailed{it, Code::limit, true, "held"});
+     }},
+    {"exited",
+     [](Bench &b) {
+         b.in(GrainExited{it, ExitFacts{true, 0, 0, false, "", {}}});
+     }},
+    {"looked",
+     [](Bench &b) {
+         b.in(Looked{it, quiet});
+     }},
+    {"checkpoint",
+     [](Bench &b) {
+         b.in(Looked{it, dir({{1, 10}, {2, 0}}, {{1, 5}})});
+     }},
+    {"unreadable",
+     [](Bench &b) {
+         b.in(ReportUnsendable{it, ReportUnsendable::Why::unreadable, 0, "bad"});
+     }},
+    {"other exited",
+     [](Bench &b) {
+         b.in(GrainExited{other, {}});
+     }},
+    {"launcher new",
+     [](Bench &b) {
+         b.in(LauncherDown{});
+         b.in(LauncherUp{});
+     }},
     {"link lost", [](Bench &b) { b.in(LinkClosed{"x"}); }},
-    {"link back", [](Bench &b) { b.in(LinkClosed{"x"}); b.pass(milliseconds(300)); b.clear(); b.in(LinkOpened{});
-                                 b.message(wire::Configure{9, 1, 1}); }},
+    {"link back",
+     [](Bench &b) {
+         b.in(LinkClosed{"x"});
+         b.pass(milliseconds(300));
+         b.clear();
+         b.in(LinkOpened{});
+         b.message(wire::Configure{9, 1, 1});
+     }},
     {"time over", [](Bench &b) { b.pass(seconds(6)); }},
     {"25 s later", [](Bench &b) { b.pass(seconds(25)); }},
 };

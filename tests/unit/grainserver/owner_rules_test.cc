@@ -87,21 +87,21 @@ TEST_CASE("accounts that the owner allows") {
 }
 
 TEST_CASE("accounts that he does not") {
-    CHECK_FALSE(allowed(Account{}));                       // the server's own, root's
+    CHECK_FALSE(allowed(Account{}));  // the server's own, root's
     CHECK_FALSE(allowed(made_up(1'999'999'999)));
     CHECK_FALSE(allowed(made_up(2'000'000'010)));
     CHECK_FALSE(allowed(made_up(0)));
     CHECK_FALSE(allowed(Account{true, 2'000'000'003, 0, {}, true}));
     CHECK_FALSE(allowed(Account{true, 2'000'000'003, 2'000'000'003, {0}, true}));
     CHECK_FALSE(allowed(Account{true, 0, 0, {}, false}));
-    CHECK_FALSE(allowed(SomeLogins::account(1002, 1002, {})));      // bob is not listed
+    CHECK_FALSE(allowed(SomeLogins::account(1002, 1002, {})));  // bob is not listed
     CHECK_FALSE(allowed(SomeLogins::account(1001, 0, {})));
     CHECK_FALSE(allowed(SomeLogins::account(1001, 1001, {1001, 27})));
     CHECK_FALSE(allowed(SomeLogins::account(2'000'000'003, 2'000'000'003, {})));  // nobody's login
     OwnerRules rules = strict();
     rules.first = 1000;
     rules.last = 2000;
-    CHECK_FALSE(permits(rules, made_up(1002), logins));    // somebody's, though in the range
+    CHECK_FALSE(permits(rules, made_up(1002), logins));  // somebody's, though in the range
     CHECK(permits(rules, made_up(1003), logins));
     OwnerRules self;
     CHECK_FALSE(permits(self, made_up(2'000'000'003), logins));
@@ -109,8 +109,8 @@ TEST_CASE("accounts that he does not") {
 
 TEST_CASE("limits, confinement and directories beyond the owner's") {
     REQUIRE(allowed(good()));
-    for (std::int64_t files::Limits::*which : {&files::Limits::memory_mb, &files::Limits::processes,
-                                               &files::Limits::disk_mb, &files::Limits::file_mb})
+    for (std::int64_t files::Limits::*which :
+         {&files::Limits::memory_mb, &files::Limits::processes, &files::Limits::disk_mb, &files::Limits::file_mb})
         for (const std::int64_t wrong : {std::int64_t{0}, std::int64_t{-1}, strict().limits.*which + 1}) {
             LaunchRecord record = good();
             record.limits.*which = wrong;
@@ -122,8 +122,7 @@ TEST_CASE("limits, confinement and directories beyond the owner's") {
     record.rungs = rung_filter | rung_files;
     CHECK_FALSE(allowed(record));
     for (const char *path : {"/", "/scratch/", "/var/lib/dcs/h1/home", "/var/lib/dcs/h1/home/",
-                             "/var/lib/dcs/h1/home/..",
-                             "/var/lib/dcs/h1/home/a/b", "/var/lib/dcs/h1/homes", ""}) {
+                             "/var/lib/dcs/h1/home/..", "/var/lib/dcs/h1/home/a/b", "/var/lib/dcs/h1/homes", ""}) {
         record = good();
         record.writable.push_back(path);
         INFO(path);

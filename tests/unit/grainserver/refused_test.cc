@@ -185,7 +185,9 @@ TEST_CASE("a start that fails says at which step, and leaves nothing behind") {
     Starter s;
     REQUIRE(s.started().empty());
     REQUIRE(remove_tree(AT_FDCWD, s.dir.path + "/grains/" + s.grain + "/pid"));
-    const struct { const char *orders, *words; } table[] = {
+    const struct {
+        const char *orders, *words;
+    } table[] = {
         {"pipe2::EMFILE", "descriptors for the grain: Too many open files"},
         {"vfork::EAGAIN", "cannot create a process for the grain: Resource temporarily unavailable"},
         {"openat:pid.tmp:ENOSPC", "file pid of the grain: No space left on device"},
@@ -231,8 +233,9 @@ TEST_CASE("a grain that may not be started says who is in the way") {
     s.record.rungs = 0;
     s.write();
     put_file(s.dir.path + "/rules", "nonsense", 0600);
-    CHECK(s.start() == "the rules of this host's owner cannot be read (record DOR1 is damaged): dcs_grainserver "
-                       "writes them when it starts");
+    CHECK(s.start() ==
+          "the rules of this host's owner cannot be read (record DOR1 is damaged): dcs_grainserver "
+          "writes them when it starts");
     s.place.slots = "/dev/null/slots";
     CHECK(s.started() == "directory of slots /dev/null/slots: Not a directory");
     s.place.slots = s.dir.path + "/slots";

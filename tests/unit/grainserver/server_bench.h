@@ -117,8 +117,8 @@ struct Pool {
         SpawnRequest r;
         r.program = programs + "/dcs_grainserver";
         // These tests run on busy machines, too: grains that get nothing there are not given back.
-        r.arguments = {r.program, "--name", "local1", "--dir", server_dir, "--scheduler", scheduler.path,
-                       "--log-level", "info", "--courtesy", "priority"};
+        r.arguments = {r.program,      "--name",      "local1", "--dir",      server_dir, "--scheduler",
+                       scheduler.path, "--log-level", "info",   "--courtesy", "priority"};
         r.arguments.insert(r.arguments.end(), options.begin(), options.end());
         r.environment = environment;
         const Fd log(::open((dir.path + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));

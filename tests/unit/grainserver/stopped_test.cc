@@ -56,8 +56,9 @@ TEST_CASE("a grain server whose warden is killed says so and stops, and its grai
     p.server = 0;
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) != 0);
-    const std::string words = "the grain server's warden was killed by signal 9, so the grain server stops: restart "
-                              "it. Its grains continue to run";
+    const std::string words =
+        "the grain server's warden was killed by signal 9, so the grain server stops: restart "
+        "it. Its grains continue to run";
     const std::string log = get_file(p.dir.path + "/log");
     INFO(log);
     CHECK(log.find(words) != std::string::npos);

@@ -117,7 +117,7 @@ TEST_CASE("a grain runs no longer than it may, also when its server was away mea
     const Duration took = boot_clock() - began;
     INFO(took.seconds());
     REQUIRE(boot_clock() - sent > seconds_of(3.8));  // the process begins before its start is answered
-    REQUIRE(took < seconds_of(6.8));  // counted from the start, not from the server's
+    REQUIRE(took < seconds_of(6.8));                 // counted from the start, not from the server's
     REQUIRE(report.signal == SIGXCPU);
     REQUIRE(report.limit);
     REQUIRE_FALSE(report.innocent);
@@ -203,11 +203,11 @@ struct KilledPool : Pool {
 }  // namespace
 
 TEST_CASE("killed at any point, server or launcher: a tentative grain runs once, after its time, and leaves nothing") {
-    const std::string point = GENERATE(as<std::string>{}, "server.launch_record.before_write=kill@2",
-        "server.launch_record.after_write=kill@2", "server.stage.before_send=kill@1", "server.stage.after_send=kill@1",
-        "launcher.prove.before_kill=kill@1", "launcher.prove.before_answer=kill@1",
-        "launcher.prove.after_answer=kill@1", "server.start.before_send=kill@2", "server.start.after_send=kill@2",
-        "launcher.slot.before_hold=kill@2", "launcher.slot.after_hold=kill@2",
+    const std::string point = GENERATE(
+        as<std::string>{}, "server.launch_record.before_write=kill@2", "server.launch_record.after_write=kill@2",
+        "server.stage.before_send=kill@1", "server.stage.after_send=kill@1", "launcher.prove.before_kill=kill@1",
+        "launcher.prove.before_answer=kill@1", "launcher.prove.after_answer=kill@1", "server.start.before_send=kill@2",
+        "server.start.after_send=kill@2", "launcher.slot.before_hold=kill@2", "launcher.slot.after_hold=kill@2",
         "launcher.start.before_fork=kill@3", "launcher.start.after_exec=kill@2", "launcher.start.before_answer=kill@2",
         "server.directory.before_remove=kill@1", "server.directory.after_remove=kill@1");
     INFO(point);

@@ -5,8 +5,7 @@
 
 #include "grainlib.h"
 
-int main(void)
-{
+int main(void) {
     long next, last, milliseconds;
     char message[64];
 

@@ -230,8 +230,8 @@ TEST_CASE("P30 a forked child that ends does not release its parent's lock") {
 TEST_CASE("P32 limits that mean nothing are refused") {
     Directory dir;
     AdaptiveLock lock;
-    for (const auto &[if_elapsed, expire_after] : {std::pair{std::int64_t{0}, std::int64_t{0}},
-                                                   {std::int64_t{-2}, no_limit}, {std::int64_t{0}, INT64_MIN}}) {
+    for (const auto &[if_elapsed, expire_after] :
+         {std::pair{std::int64_t{0}, std::int64_t{0}}, {std::int64_t{-2}, no_limit}, {std::int64_t{0}, INT64_MIN}}) {
         const Answer answer = get(this_world(), request_for(dir, if_elapsed, expire_after), lock);
         CHECK(answer.denied == Denied::failed);
         CHECK(answer.status.code == dcs::Code::invalid);
@@ -282,9 +282,9 @@ TEST_CASE("P38 a lock that cannot be written is not taken") {
         ::waitpid(child, &status, 0);
         return scratch::exit_code(status) == 0;
     };
-    CHECK(denied_with(RLIMIT_NOFILE, 3, request_for(dir)));  // EMFILE
-    CHECK(denied_with(RLIMIT_FSIZE, 100, request_for(dir))); // no header
-    CHECK(denied_with(RLIMIT_FSIZE, 600, request_for(dir))); // no record
+    CHECK(denied_with(RLIMIT_NOFILE, 3, request_for(dir)));   // EMFILE
+    CHECK(denied_with(RLIMIT_FSIZE, 100, request_for(dir)));  // no header
+    CHECK(denied_with(RLIMIT_FSIZE, 600, request_for(dir)));  // no record
     AdaptiveLock lock;
     REQUIRE(get(this_world(), request_for(dir), lock).denied == Denied::no);  // and it was left free
     lock.release({});

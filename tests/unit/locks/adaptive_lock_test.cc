@@ -243,8 +243,8 @@ TEST_CASE("two days of an hourly job with the recommended 15 and 90 minutes") {
         }
         world.pass(34 * minute - jitter);
     }
-    CHECK(busy == 1);          // the hour after it hung: 60 minutes are less than 90
-    CHECK(taken_over == 1);    // the hour after that
+    CHECK(busy == 1);        // the hour after it hung: 60 minutes are less than 90
+    CHECK(taken_over == 1);  // the hour after that
     CHECK(done == 46);
     CHECK(too_soon == 46);
     CHECK(by_hand == 9);

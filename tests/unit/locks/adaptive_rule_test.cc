@@ -67,11 +67,18 @@ TEST_CASE("P16 the first request ever is granted") {
 
 TEST_CASE("P15 a cron job that comes a little early is not too early") {
     Host host;
-    struct { std::int64_t if_elapsed, elapsed; bool taken; } const lines[] = {
-        {hour, hour, true},          {hour, hour - 20 * second, true}, {hour, hour - 29 * second, true},
+    struct {
+        std::int64_t if_elapsed, elapsed;
+        bool taken;
+    } const lines[] = {
+        {hour, hour, true},
+        {hour, hour - 20 * second, true},
+        {hour, hour - 29 * second, true},
         {hour, hour - 31 * second, false},  // at most 30 s
-        {minute, 59 * second, true}, {minute, 58 * second, false},     // 2 %: 1.2 s
-        {0, 0, true},                {1, 0, false},
+        {minute, 59 * second, true},
+        {minute, 58 * second, false},  // 2 %: 1.2 s
+        {0, 0, true},
+        {1, 0, false},
     };
     for (const auto &line : lines) {
         INFO(line.if_elapsed << " " << line.elapsed);
@@ -356,12 +363,12 @@ TEST_CASE("the recommended values for an hourly job: 15 and 90 minutes") {
     host.later(14 * minute);
     CHECK(ask(false) == Verdict::too_soon);  // by hand at :24
     host.later(2 * minute);
-    CHECK(ask(false) == Verdict::take);      // by hand at :26
+    CHECK(ask(false) == Verdict::take);  // by hand at :26
     host.later(34 * minute);
-    CHECK(ask(false) == Verdict::take);      // the next hour
+    CHECK(ask(false) == Verdict::take);  // the next hour
     r = running(host);
     host.later(hour);
-    CHECK(ask(true) == Verdict::busy);       // one overrun is allowed
+    CHECK(ask(true) == Verdict::busy);  // one overrun is allowed
     host.later(hour);
-    CHECK(ask(true) == Verdict::expired);    // and ended two hours after its start
+    CHECK(ask(true) == Verdict::expired);  // and ended two hours after its start
 }

@@ -155,7 +155,9 @@ TEST_CASE("C6 a file that was replaced while somebody waited for it guards nothi
 }
 
 TEST_CASE("P1 of many requests at one moment exactly one is granted") {
-    struct Shared { std::atomic<int> granted, refused, wrong, inside; };
+    struct Shared {
+        std::atomic<int> granted, refused, wrong, inside;
+    };
     for (int round = 0; round < 25; ++round) {
         Directory dir;
         const scratch::SharedMemory<Shared> shared;
@@ -183,7 +185,9 @@ TEST_CASE("P1 of many requests at one moment exactly one is granted") {
 }
 
 TEST_CASE("P2 of many requests for an expired atom one ends its holder and takes over") {
-    struct Shared { std::atomic<int> granted, refused, wrong, over, alive; };
+    struct Shared {
+        std::atomic<int> granted, refused, wrong, over, alive;
+    };
     for (int round = 0; round < 12; ++round) {
         Directory dir;
         SteppedWorld world;
@@ -220,7 +224,10 @@ TEST_CASE("P2 of many requests for an expired atom one ends its holder and takes
 }
 
 TEST_CASE("a storm of holders that are killed leaves one holder at a time, and tokens that grow") {
-    struct Shared { std::atomic<int> inside, wrong, granted; std::atomic<std::uint64_t> token; };
+    struct Shared {
+        std::atomic<int> inside, wrong, granted;
+        std::atomic<std::uint64_t> token;
+    };
     Directory dir;
     const scratch::SharedMemory<Shared> shared;
     const auto work = [&](int number) {
@@ -249,7 +256,9 @@ TEST_CASE("a storm of holders that are killed leaves one holder at a time, and t
 }
 
 TEST_CASE("only the first in the queue ends an expired holder, and turns are by arrival") {
-    struct Shared { std::atomic<int> next, wrong, over; };
+    struct Shared {
+        std::atomic<int> next, wrong, over;
+    };
     for (const bool first_may : {false, true}) {
         Directory dir;
         const scratch::SharedMemory<Shared> shared;

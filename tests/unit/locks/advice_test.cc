@@ -60,8 +60,8 @@ TEST_CASE("runs that are long at regular times are advised an operand of their o
     CHECK(peaks.rest.size() == 92);
     CHECK_THAT(advised(peaked(96, 24)), Contains("4 runs, one every 24h, took at least 30 times as long") &&
                                             Contains("an operand of their own"));
-    CHECK(peaks_of(peaked(40, 24)).runs == 0);   // seen once
-    CHECK(peaks_of(peaked(96, 3)).runs == 0);    // a third of the runs: that is how long it takes
+    CHECK(peaks_of(peaked(40, 24)).runs == 0);  // seen once
+    CHECK(peaks_of(peaked(96, 3)).runs == 0);   // a third of the runs: that is how long it takes
     auto irregular = peaked(96, 24);
     std::swap(irregular[23].runtime, irregular[2].runtime);
     CHECK(peaks_of(irregular).runs == 0);
@@ -78,6 +78,6 @@ TEST_CASE("advice names starving jobs and who spams") {
         denial.too_soon = true;
         denial.command = "loop.sh";
     }
-    CHECK_THAT(advised(peaked(100, 1000), denials), Contains("most of them from uid 0, loop.sh, parent 0") &&
-                                                        Contains("a factor of up to 2"));
+    CHECK_THAT(advised(peaked(100, 1000), denials),
+               Contains("most of them from uid 0, loop.sh, parent 0") && Contains("a factor of up to 2"));
 }

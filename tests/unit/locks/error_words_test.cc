@@ -108,7 +108,8 @@ TEST_CASE("a lock directory that cannot be used says why and what to set") {
     check({{"cannot create the lock directory " + below + "; set DCS_LOCK_DIR to another: No such file or directory",
             get}});
     const LockDirectory relative("here");
-    check({{"the lock directory here is not an absolute path, so each working directory would have its own locks; "
-            "set DCS_LOCK_DIR to an absolute path",
-            get}});
+    check(
+        {{"the lock directory here is not an absolute path, so each working directory would have its own locks; "
+          "set DCS_LOCK_DIR to an absolute path",
+          get}});
 }

@@ -123,8 +123,8 @@ TEST_CASE("P8 P4 a tree of more processes than the requester has descriptors") {
     constexpr int many = 60;
     const victims::Broom broom{cookie};
     const scratch::Directory dir;
-    const std::string script = "for i in $(seq " + std::to_string(many) + "); do sleep 1000 & done; echo $$ >> " +
-                               (dir / "pids") + "; wait";
+    const std::string script =
+        "for i in $(seq " + std::to_string(many) + "); do sleep 1000 & done; echo $$ >> " + (dir / "pids") + "; wait";
     // What a requester with so few descriptors says of the tree of `victim`.
     const auto ended_with = [](rlim_t descriptors, const std::function<Owner()> &victim, Killed expected) {
         const pid_t requester = ::fork();
@@ -147,9 +147,11 @@ TEST_CASE("P8 P4 a tree of more processes than the requester has descriptors") {
         Owner run = owner(leader, by_cookie ? cookie : 0);
         if (!by_cookie) run.group = run.session = leader;
         victims::until([] { return victims::carriers(cookie) == many + 1; });  // each has become a sleep
-        CHECK(ended_with(3, [&] { return run; }, Killed::unkillable));
+        CHECK(ended_with(
+            3, [&] { return run; }, Killed::unkillable));
         CHECK(victims::carriers(cookie) == many + 1);
-        CHECK(ended_with(24, [&] { return run; }, Killed::gone));
+        CHECK(ended_with(
+            24, [&] { return run; }, Killed::gone));
         CHECK(victims::carriers(cookie) == 0);
         ::waitpid(leader, nullptr, 0);
     }
@@ -192,7 +194,8 @@ TEST_CASE("P8 without cookie descendants, group and session are found while the 
         setsid sh -c 'echo $$ >> $F; exec sleep 1000' &
         sh -c 'trap "" INT TERM; echo $$ >> $F; exec sleep 1000' &
         sleep 1000 & p=$!; kill -STOP $p; echo $p >> $F
-        exec sleep 1000)", 0, true);
+        exec sleep 1000)",
+                                        0, true);
     const auto crowd = victims::crowd_in(dir / "all");
     Owner holder = owner(leader);
     holder.group = holder.session = leader;
@@ -206,9 +209,10 @@ TEST_CASE("P8 a member that appears between the signals is found again") {
     const scratch::Directory dir;
     const victims::Broom broom{cookie};
     const std::string file = dir / "pids";
-    const pid_t leader = victims::shell("trap 'setsid -f sh -c \"echo \\$\\$ >> " + file +
-                                        "; exec sleep 1000\"; exit 0' INT; echo $$ >> " + file +
-                                        "; while :; do sleep 0.01; done", cookie);
+    const pid_t leader =
+        victims::shell("trap 'setsid -f sh -c \"echo \\$\\$ >> " + file +
+                           "; exec sleep 1000\"; exit 0' INT; echo $$ >> " + file + "; while :; do sleep 0.01; done",
+                       cookie);
     victims::until([&] { return victims::pids_in(file).size() == 1; });
     const KillReport report = kill_carefully(this_world(), owner(leader, cookie), {hour, hour, hour});
     CHECK(report.result == Killed::gone);
@@ -249,8 +253,7 @@ TEST_CASE("P10 a stopped holder handles the first signal, once it runs again") {
 
 TEST_CASE("P11 a holder that cannot die is reported, and not waited for longer than the graces") {
     const std::string freezer = "/sys/fs/cgroup/freezer/dcs-test-" + std::to_string(::getpid());
-    if (::mkdir(freezer.c_str(), 0755) != 0)
-        {
+    if (::mkdir(freezer.c_str(), 0755) != 0) {
         WARN("SKIPPED: no freezer of version 1, where the frozen do not die: " << errno);
         return;
     }
@@ -311,8 +314,8 @@ TEST_CASE("P37 somebody else's process in a tree of one's own is told, and gets 
     const scratch::Directory dir;
     const victims::Broom broom{cookie};
     // Its child stays root's; it becomes somebody else.
-    const pid_t leader = victims::shell("sleep 1000 & echo $! >> " + (dir / "pids") +
-                                        "; exec setpriv --reuid=65534 --clear-groups sleep 1000", cookie);
+    const pid_t leader = victims::shell(
+        "sleep 1000 & echo $! >> " + (dir / "pids") + "; exec setpriv --reuid=65534 --clear-groups sleep 1000", cookie);
     const auto roots = [&] { return victims::pids_in(dir / "pids"); };
     struct stat about = {};
     victims::until([&] {
@@ -355,7 +358,8 @@ TEST_CASE("A control group finds those who hide from everything else") {
     const scratch::Directory dir;
     const victims::Broom broom{cookie};
     const pid_t leader = victims::shell("echo 0 > " + leaf + "/cgroup.procs; (setsid env -i sleep 1000 & echo $! >> " +
-                                        (dir / "pids") + "); exec sleep 1000", cookie);
+                                            (dir / "pids") + "); exec sleep 1000",
+                                        cookie);
     victims::until([&] { return leaf_members(leaf).size() == 2 && victims::pids_in(dir / "pids").size() == 1; });
     const auto hidden = identify(victims::pids_in(dir / "pids")[0]);
     REQUIRE(hidden);

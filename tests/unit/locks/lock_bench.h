@@ -72,7 +72,9 @@ struct Child {
         pid = -1;
         return scratch::exit_code(status) == 0;
     }
-    bool sleeps() const { return soon([this] { return state_of(pid) == 'S'; }); }
+    bool sleeps() const {
+        return soon([this] { return state_of(pid) == 'S'; });
+    }
     bool ended() const { return state_of(pid) == 'Z'; }
 };
 

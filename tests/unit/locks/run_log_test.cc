@@ -44,8 +44,9 @@ bool same(const LogLine &a, const LogLine &b) { return printed(a) == printed(b);
 
 TEST_CASE("a line of the run log reads as it says, and is read back") {
     const LogLine line = full_line();
-    CHECK(printed(line) == "2026-11-21T22:10:03.123456789Z dax,edit,%2Fetc%2Fmotd expired pid=12 uid=1000 gen=7 "
-                           "run=12.5 cpu=0.1 io=4096 wait=0 limit=5400 : ended by process 13");
+    CHECK(printed(line) ==
+          "2026-11-21T22:10:03.123456789Z dax,edit,%2Fetc%2Fmotd expired pid=12 uid=1000 gen=7 "
+          "run=12.5 cpu=0.1 io=4096 wait=0 limit=5400 : ended by process 13");
     LogLine back;
     REQUIRE(parse_log_line(printed(line), back));
     CHECK(same(line, back));

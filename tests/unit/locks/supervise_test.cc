@@ -27,8 +27,7 @@ struct Told {
 class Supervised {
 public:
     explicit Supervised(Supervision what, const std::string &lock = "") {
-        told_ = static_cast<Told *>(
-            ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+        told_ = static_cast<Told *>(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
         new (told_) Told;
         if (what.cookie == 0) what.cookie = cookie;
         pid_ = ::fork();
@@ -152,9 +151,10 @@ TEST_CASE("The command's own status is passed on, and why it could not run") {
 TEST_CASE("The command has what a shell would give it, and the lock") {
     const scratch::Directory dir;
     std::signal(SIGUSR1, SIG_IGN);  // as after nohup
-    Supervised run(command("ls /proc/self/fd | tr '\\n' ' ' > " + (dir / "fds") +
-                           "; grep -E 'Sig(Blk|Ign)' /proc/self/status > " + (dir / "signals") +
-                           "; env | grep DCS_LOCK > " + (dir / "env")), dir / "lock");
+    Supervised run(
+        command("ls /proc/self/fd | tr '\\n' ' ' > " + (dir / "fds") + "; grep -E 'Sig(Blk|Ign)' /proc/self/status > " +
+                (dir / "signals") + "; env | grep DCS_LOCK > " + (dir / "env")),
+        dir / "lock");
     CHECK(run.end() == 0);
     std::signal(SIGUSR1, SIG_DFL);
     std::ifstream fds(dir / "fds"), signals(dir / "signals"), env(dir / "env");

@@ -33,8 +33,7 @@ class Counter {
 public:
     // `ends_on` 0: on nothing but SIGKILL. `pid`: that pid, if the kernel lets us choose.
     explicit Counter(int ends_on = 0, pid_t pid = 0, bool own_group = false) {
-        shared_ = static_cast<int *>(
-            ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+        shared_ = static_cast<int *>(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
         struct clone_args args = {};
         args.exit_signal = SIGCHLD;
         if (pid != 0) {

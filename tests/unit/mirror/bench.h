@@ -20,12 +20,11 @@ namespace dcs::mirror_test {
 using Files = std::map<std::string, std::string>;
 
 inline const store::Forest &forest() {
-    static const store::Forest all = {
-        store::identity_tree(),
-        {"tree",
-         {{{"log", store::Shape::pair, store::Action::append, ""}},
-          {{"big", store::Shape::pair, store::Action::replace, ""}}},
-         {"status", store::Shape::pair, store::Action::replace, ""}}};
+    static const store::Forest all = {store::identity_tree(),
+                                      {"tree",
+                                       {{{"log", store::Shape::pair, store::Action::append, ""}},
+                                        {{"big", store::Shape::pair, store::Action::replace, ""}}},
+                                       {"status", store::Shape::pair, store::Action::replace, ""}}};
     return all;
 }
 
@@ -208,8 +207,8 @@ public:
     bool connected = false, remember_fails = false;
     Status last;
     std::map<std::string, std::uint64_t> lengths;
-    std::map<std::uint64_t, Files> history;      // of the scheduler's store, by turn
-    Files contents, promised_contents;           // in its library; that the backup has acknowledged
+    std::map<std::uint64_t, Files> history;  // of the scheduler's store, by turn
+    Files contents, promised_contents;       // in its library; that the backup has acknowledged
     std::uint64_t promised_turn = 0;
 
 private:

@@ -163,8 +163,7 @@ TEST_CASE("a peer that does not read is cut off when its queue is full") {
         std::atomic<bool> done = false;
         std::thread reader([&] {
             char bytes[65536];
-            for (ssize_t n; (n = ::recv(reading, bytes, sizeof bytes, 0)) > 0;)
-                got += static_cast<std::size_t>(n);
+            for (ssize_t n; (n = ::recv(reading, bytes, sizeof bytes, 0)) > 0;) got += static_cast<std::size_t>(n);
             done = true;
         });
         for (int round = 0; round < 30; ++round) {

@@ -98,8 +98,9 @@ TEST_CASE("a peer that has no form in common with us is told both ranges, in a f
     REQUIRE(raw_send(fd, old_frame(wire::Hello{}, later) + old_frame(wire::Gwait{}, 5)));
     const Arrival closed = server.inbox.next();  // nothing of it counts
     CHECK(closed.what == What::closed);
-    const std::string words = "the peer speaks protocol version 10 to 12, but this program speaks 8 to 9: upgrade "
-                              "this program";
+    const std::string words =
+        "the peer speaks protocol version 10 to 12, but this program speaks 8 to 9: upgrade "
+        "this program";
     CHECK(closed.why == words);
     bool ended = false;
     const std::string all = raw_drain(fd, &ended);

@@ -86,8 +86,7 @@ TEST_CASE("two loops echo many frames, fast") {
             ++back;
         }
         for (Arrival &a : server.loop->wait(Instant{0}, 4096))
-            if (a.what == What::frame)
-                server.loop->send(a.conn, frame_of(a.header.request, a.payload));
+            if (a.what == What::frame) server.loop->send(a.conn, frame_of(a.header.request, a.payload));
     }
     double took = (boot_clock() - start).seconds();
     CHECK(back == count);
@@ -121,9 +120,9 @@ TEST_CASE("a frame of 60 MB passes, both ways, and counts as moving") {
 
 TEST_CASE("oversize and garbage are refused before a byte of payload") {
     Server server(limits_of(100, 5000, 5000));
-    std::vector<std::string> bad = {
-        head_of(101, 1, 0), head_of(UINT32_MAX, 1, 0), "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        std::string(24, '\0'), std::string(100'000, '\xff')};
+    std::vector<std::string> bad = {head_of(101, 1, 0), head_of(UINT32_MAX, 1, 0),
+                                    "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", std::string(24, '\0'),
+                                    std::string(100'000, '\xff')};
     for (const std::string &bytes : bad) {
         int fd = raw_connect(server.path());
         REQUIRE(raw_send(fd, bytes));

@@ -22,8 +22,8 @@ struct Issuer {
                  std::int64_t life_s = pki::certificate_life_s) const {
         TlsSelf self;
         self.key = pki::new_key();
-        self.certificate = *pki::issue(authority, *pki::public_key_of(self.key), role, name,
-                                       wall_clock_s() + from_now_s, life_s);
+        self.certificate =
+            *pki::issue(authority, *pki::public_key_of(self.key), role, name, wall_clock_s() + from_now_s, life_s);
         self.authority = authority.certificate.der;
         return self;
     }

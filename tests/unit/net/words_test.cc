@@ -76,8 +76,9 @@ TEST_CASE("what is held for one user has a limit for all his connections, and ot
     CHECK_FALSE(pour(server.inbox, two, of_size(half) + std::string(half - 1, 'x'), seen));
     REQUIRE(seen.size() == 1);
     CHECK(seen[0].what == What::closed);
-    const std::string words = "more than " + std::to_string(limits::held_bytes) + " bytes are held for this user, in "
-        "incomplete messages and unread answers: read the answers, or send less at a time";
+    const std::string words = "more than " + std::to_string(limits::held_bytes) +
+                              " bytes are held for this user, in "
+                              "incomplete messages and unread answers: read the answers, or send less at a time";
     CHECK(seen[0].why == words);
     bool ended = false;
     CHECK(error_in(raw_drain(two, &ended)) == words);

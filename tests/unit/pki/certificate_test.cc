@@ -151,9 +151,9 @@ TEST_CASE("requests have one form, which any key and any signature fit in") {
 
 TEST_CASE("names that are none are not certified") {
     Pool pool;
-    for (const std::string &name : {std::string(), std::string("a/b"), std::string("../x"), std::string("-x"),
-                                    std::string("a b"), std::string("h1,DNS:x"), std::string("h\0x", 3),
-                                    std::string(limits::name_bytes + 1, 'n')})
+    for (const std::string &name :
+         {std::string(), std::string("a/b"), std::string("../x"), std::string("-x"), std::string("a b"),
+          std::string("h1,DNS:x"), std::string("h\0x", 3), std::string(limits::name_bytes + 1, 'n')})
         CHECK_FALSE(issue(pool.authority, pool.public_key, Role::grain_server, name, now));
     CHECK(issue(pool.authority, pool.public_key, Role::grain_server, std::string(limits::name_bytes, 'n'), now));
 }
@@ -195,8 +195,8 @@ TEST_CASE("a control program is named by user, host and ident") {
         CHECK(verify(*c, pool.authority.certificate, Role::program, name, now));
         CHECK(verify(*c, pool.authority.certificate, Role::client, "", now).check == Check::wrong_role);
     }
-    for (const char *name : {"ann", "ann/desk1", "ann/desk1/", "/desk1/x", "ann//x", "ann/desk1/x/y", "ann/../x",
-                             "a b/d/x"})
+    for (const char *name :
+         {"ann", "ann/desk1", "ann/desk1/", "/desk1/x", "ann//x", "ann/desk1/x/y", "ann/../x", "a b/d/x"})
         CHECK_FALSE(issue(pool.authority, key, Role::program, name, now));
     CHECK_FALSE(issue(pool.authority, key, Role::client, "ann/desk1/x", now));
     CHECK(hash_of_public_key(key));

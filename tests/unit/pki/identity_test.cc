@@ -110,8 +110,8 @@ TEST_CASE("an identity is written and read whole") {
     }
     SECTION("a renewed certificate takes the old one's place") {
         Identity renewed = *read;
-        renewed.certificate = *read_certificate(
-            *issue(authority, *public_key_of(*key), Role::grain_server, "h1", now + day_s));
+        renewed.certificate =
+            *read_certificate(*issue(authority, *public_key_of(*key), Role::grain_server, "h1", now + day_s));
         REQUIRE(write_identity(dir.pki(), renewed));
         CHECK(read_identity(dir.pki())->certificate.serial == renewed.certificate.serial);
     }

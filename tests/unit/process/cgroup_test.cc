@@ -12,8 +12,9 @@ const std::string mountinfo =
     "31 22 0:27 /docker/ab /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
     "32 22 0:28 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
     "cut off - cgroup2\n\n";
-const std::string own = "7:memory:/docker/ab/job\n3:cpu,cpuacct:/\n1:name=systemd:/init.scope\nnonsense\n"
-                        "0::/user.slice/ann\n";
+const std::string own =
+    "7:memory:/docker/ab/job\n3:cpu,cpuacct:/\n1:name=systemd:/init.scope\nnonsense\n"
+    "0::/user.slice/ann\n";
 }  // namespace
 
 TEST_CASE("mounts of control groups, of both versions") {

@@ -97,7 +97,7 @@ int with_file(const char *path) {
     return d_gexec_grain(1, 1, &g);
 }
 
-#define SAYS(call, number, text) \
+#define SAYS(call, number, text)                      \
     CHECK(std::string(d_errorname(call)) == #number); \
     CHECK(std::string(d_errortext()) == (text))
 
@@ -135,9 +135,9 @@ TEST_CASE("a scheduler that sends too much of a stream, or another each time") {
     Bench bench;
     bench.answer<wire::Fetch>([](const wire::Fetch &f) { return wire::Piece{f.max + 1, std::string(f.max + 1, 'x')}; });
     const std::string most = std::to_string(limits::fetch_chunk_bytes);
-    SAYS(stream("out"), D_E_PROTOCOL, "the answer does not follow the DCS protocol: Piece: field bytes: has " +
-                                          std::to_string(limits::fetch_chunk_bytes + 1) +
-                                          " elements, the limit is " + most);
+    SAYS(stream("out"), D_E_PROTOCOL,
+         "the answer does not follow the DCS protocol: Piece: field bytes: has " +
+             std::to_string(limits::fetch_chunk_bytes + 1) + " elements, the limit is " + most);
     int nth = 0;
     bench.answer<wire::Fetch>([&nth](const wire::Fetch &) { return wire::Piece{100 + std::uint64_t(++nth), "part"}; });
     SAYS(stream("message"), D_E_IO_ERROR, "the grain replaces this stream faster than it can be fetched");
@@ -155,8 +155,10 @@ TEST_CASE("input and files that cannot be brought") {
     const std::string most = std::to_string(limits::content_bytes);
     const Scratch huge("");
     huge.resize(off_t(limits::content_bytes) + 1);
-    SAYS(with_file(huge.path()), D_E_LIMIT, huge.path() + (" has more than " + most + " bytes, the limit for a file: "
-        "put it on a file server"));
+    SAYS(with_file(huge.path()), D_E_LIMIT,
+         huge.path() + (" has more than " + most +
+                        " bytes, the limit for a file: "
+                        "put it on a file server"));
     // The scheduler lacks what the grain needs; `asked` happens when it is asked what that is.
     const auto lacking = [&](const std::function<void()> &asked, const wire::AnyMessage &to_a_piece) {
         bench.fake.script([=](const wire::AnyMessage &m, int) {
@@ -209,25 +211,26 @@ TEST_CASE("credentials that cannot be read or used") {
     };
     fd = handed(text(pki::certificate_to_pem(own)));
     SAYS(d_get_auth("tester"), D_E_NO_AUTH,
-         begun(fd, "holds invalid credentials ("
-                   "the key and the certificate do not belong together, or cannot be used)"));
+         begun(fd,
+               "holds invalid credentials ("
+               "the key and the certificate do not belong together, or cannot be used)"));
     ::close(fd);
     // A certificate, but none of a pool.
-    static const char strange[] = "-----BEGIN CERTIFICATE-----\n"
-                                  "MIIBfjCCASOgAwIBAgIUPz0tjWX4rURPf6L2LXpNKH0ciP4wCgYIKoZIzj0EAwIw\n"
-                                  "EzERMA8GA1UEAwwIc29tZWJvZHkwIBcNMjYxMTIyMjEwNTAzWhgPMjEyNjEwMjky\n"
-                                  "MTA1MDNaMBMxETAPBgNVBAMMCHNvbWVib2R5MFkwEwYHKoZIzj0CAQYIKoZIzj0D\n"
-                                  "AQcDQgAE9bS7U78DbvRDUlktG7eAhvbUiLKkP91Xb+JfbxKfuKPBxbKTrE6YlifT\n"
-                                  "NsHgIPvp8POpefCC6c2uzRMpK5t9saNTMFEwHQYDVR0OBBYEFEHsOiASHHx+WOs+\n"
-                                  "Os8mQ1v3I4x0MB8GA1UdIwQYMBaAFEHsOiASHHx+WOs+Os8mQ1v3I4x0MA8GA1Ud\n"
-                                  "EwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSQAwRgIhAKdkJDXI/cVem6+hUXbstzr4\n"
-                                  "eFZSwC0s99T294VbRC09AiEAjMa1K2NLLIX1rRqyHCsWcNPGeo0kkpd9+xoDbiMX\n"
-                                  "XAw=\n"
-                                  "-----END CERTIFICATE-----\n";
+    static const char strange[] =
+        "-----BEGIN CERTIFICATE-----\n"
+        "MIIBfjCCASOgAwIBAgIUPz0tjWX4rURPf6L2LXpNKH0ciP4wCgYIKoZIzj0EAwIw\n"
+        "EzERMA8GA1UEAwwIc29tZWJvZHkwIBcNMjYxMTIyMjEwNTAzWhgPMjEyNjEwMjky\n"
+        "MTA1MDNaMBMxETAPBgNVBAMMCHNvbWVib2R5MFkwEwYHKoZIzj0CAQYIKoZIzj0D\n"
+        "AQcDQgAE9bS7U78DbvRDUlktG7eAhvbUiLKkP91Xb+JfbxKfuKPBxbKTrE6YlifT\n"
+        "NsHgIPvp8POpefCC6c2uzRMpK5t9saNTMFEwHQYDVR0OBBYEFEHsOiASHHx+WOs+\n"
+        "Os8mQ1v3I4x0MB8GA1UdIwQYMBaAFEHsOiASHHx+WOs+Os8mQ1v3I4x0MA8GA1Ud\n"
+        "EwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSQAwRgIhAKdkJDXI/cVem6+hUXbstzr4\n"
+        "eFZSwC0s99T294VbRC09AiEAjMa1K2NLLIX1rRqyHCsWcNPGeo0kkpd9+xoDbiMX\n"
+        "XAw=\n"
+        "-----END CERTIFICATE-----\n";
     const auto read = client::read_remote_credentials(text(strange));
     REQUIRE_FALSE(read);
-    CHECK(read.status().text.find("the certificate: it does not have a role and a name, as") !=
-          std::string::npos);
+    CHECK(read.status().text.find("the certificate: it does not have a role and a name, as") != std::string::npos);
     ::unsetenv("DCS_AUTH_FD");
     fake.script([](const wire::AnyMessage &m, int) {
         Act a;

@@ -182,6 +182,6 @@ TEST_CASE("a holder that left no record") {
     Result<Place> place = place_of(std::string("h"), ".lock");
     Result<LockFile> file = LockFile::open(*place, FileKind::atom);
     REQUIRE(*file->hold(false, Deadline::none()));
-    has(dcs_lock({"break", "h"}), "h: its holder left no record, so it cannot be identified; `fuser " +
-                                      place->path + "` may show it");
+    has(dcs_lock({"break", "h"}),
+        "h: its holder left no record, so it cannot be identified; `fuser " + place->path + "` may show it");
 }

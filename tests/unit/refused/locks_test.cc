@@ -159,8 +159,7 @@ TEST_CASE("queues whose places somebody has locked") {
     const Place place = place_in(dir, "a");
     const LockFile file = opened(place), other = opened(place);
     REQUIRE(*other.lock(ticket_byte, 0, false, Deadline::none()));
-    CHECK(QueuePlace::enter(file, false).status().text ==
-          "all places in the queue of " + place.path + " are locked");
+    CHECK(QueuePlace::enter(file, false).status().text == "all places in the queue of " + place.path + " are locked");
     other.unlock(ticket_byte, 0);
     // A lock that the look for a free place did not show: it came between the two.
     REQUIRE(*other.lock(ticket_byte, 1, true, Deadline::none()));
@@ -200,8 +199,9 @@ TEST_CASE("the directory of locks") {
     REQUIRE(::mkdir(foreign.c_str(), 0755) == 0);
     REQUIRE(::chown(foreign.c_str(), 65533, 65533) == 0);
     REQUIRE(::chmod(dir.path().c_str(), 0755) == 0);
-    CHECK(nobody_at(foreign) == "the lock directory " + foreign + " belongs to uid 65533, who could replace every lock "
-                                                                  "in it; set DCS_LOCK_DIR to your own directory");
+    CHECK(nobody_at(foreign) == "the lock directory " + foreign +
+                                    " belongs to uid 65533, who could replace every lock "
+                                    "in it; set DCS_LOCK_DIR to your own directory");
 }
 
 TEST_CASE("a lock whose file is replaced all the time") {
@@ -233,9 +233,7 @@ TEST_CASE("counted slots that cannot be written, or waited for") {
     const Directory dir;
     Place place = slots_in(dir, "s");
     const World &world = this_world();
-    const auto ask = [&](const Deadline &until) {
-        return Slots::take(world, {{place, 1}}, until, "").status().text;
-    };
+    const auto ask = [&](const Deadline &until) { return Slots::take(world, {{place, 1}}, until, "").status().text; };
     {
         const Result<Slots> first = Slots::take(world, {{place, 1}}, Deadline::none(), "");
         REQUIRE(first);

@@ -120,8 +120,10 @@ TEST_CASE("quotas and shapes count the whole batch") {
     policy.grains_per_user = 4;
     s.pool.rules(policy);
     s.pool.gexec(s.find, 1, 0);
-    s.refused(batch_of({1, 2, 3, 4}), "LIMIT: ann has 1 unfinished grains and submits 4, but the pool's policy allows "
-                                      "4", -1);
+    s.refused(batch_of({1, 2, 3, 4}),
+              "LIMIT: ann has 1 unfinished grains and submits 4, but the pool's policy allows "
+              "4",
+              -1);
     CHECK(s.pool.call(s.find, batch_of({1, 2, 3})).at(0) == "ann: done");
     s.pool.rules(Policy{});
     std::vector<SubmitGrain> many;

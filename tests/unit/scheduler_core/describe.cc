@@ -10,8 +10,7 @@ std::string in_ms(Duration d) { return std::to_string(d.ns / 1'000'000) + "ms"; 
 
 const char *name_of(File file) {
     constexpr const char *names[] = {"session_inputs",   "session_results", "session_events", "grain_params",
-                                     "grain_checkpoint", "grain_message",   "grain_out",
-                                     "grain_err"};
+                                     "grain_checkpoint", "grain_message",   "grain_out",      "grain_err"};
     return names[static_cast<int>(file)];
 }
 const char *name_of(wire::Verdict v) {
@@ -33,14 +32,11 @@ struct MessageText {
     std::string operator()(const wire::Done &) const { return "done"; }
     std::string operator()(const wire::AuthReply &) const { return "token"; }
     std::string operator()(const wire::OpenReply &m) const {
-        return Line(std::string("opened ") + name_of(m.as))
-            .add("sent", m.sent)
-            .add("completed", m.completed);
+        return Line(std::string("opened ") + name_of(m.as)).add("sent", m.sent).add("completed", m.completed);
     }
     std::string operator()(const wire::Refused &m) const { return "refused: " + m.text; }
     std::string operator()(const wire::Configure &m) const {
-        return "configure interval " + in_ms(seconds_of(m.interval_s)) + " slots " +
-               std::to_string(m.slots);
+        return "configure interval " + in_ms(seconds_of(m.interval_s)) + " slots " + std::to_string(m.slots);
     }
     std::string operator()(const wire::Withdraw &m) const {
         return Line("withdraw " + text_of(m.key))
@@ -62,27 +58,21 @@ struct MessageText {
                                .number("grains", m.grains.size())
                                .flag("more", m.more);
         for (const auto &h : m.hosts)
-            text +=
-                "; " +
-                std::string(
-                    Line(h.name + " " + h.state).add("slots", h.slots).add("running", h.running));
+            text += "; " + std::string(Line(h.name + " " + h.state).add("slots", h.slots).add("running", h.running));
         for (const auto &s : m.sessions)
-            text +=
-                "; " + std::string(Line(s.user + "/" + std::to_string(s.session) + " " + s.state)
-                                       .add("ready", s.ready)
-                                       .add("running", s.running)
-                                       .add("finished", s.finished)
-                                       .add("killed", s.killed)
-                                       .add("sent", s.sent));
+            text += "; " + std::string(Line(s.user + "/" + std::to_string(s.session) + " " + s.state)
+                                           .add("ready", s.ready)
+                                           .add("running", s.running)
+                                           .add("finished", s.finished)
+                                           .add("killed", s.killed)
+                                           .add("sent", s.sent));
         for (const auto &g : m.grains)
-            text += "; " + std::string(Line(std::to_string(g.grain) + " " + g.state)
-                                           .add("on", g.host)
-                                           .number("inc", g.incarnation));
+            text += "; " +
+                    std::string(
+                        Line(std::to_string(g.grain) + " " + g.state).add("on", g.host).number("inc", g.incarnation));
         return text;
     }
-    template <class Other> std::string operator()(const Other &m) const {
-        return wire::kind_name(wire::AnyMessage(m));
-    }
+    template <class Other> std::string operator()(const Other &m) const { return wire::kind_name(wire::AnyMessage(m)); }
 };
 
 struct ChangeText {
@@ -91,23 +81,15 @@ struct ChangeText {
         return Line("auth " + c.entry.user + " " + c.entry.ident).add("stamp", c.entry.stamp_s);
     }
     std::string operator()(const EraseAuth &) const { return "auth erased"; }
-    std::string operator()(const SetSession &c) const {
-        return "session " + to_text(c.key) + " " + describe(c.info);
-    }
-    std::string operator()(const EraseSession &c) const {
-        return "session " + to_text(c.key) + " erased";
-    }
-    std::string operator()(const EraseDamaged &c) const {
-        return "damaged session " + to_text(c.key) + " erased";
-    }
+    std::string operator()(const SetSession &c) const { return "session " + to_text(c.key) + " " + describe(c.info); }
+    std::string operator()(const EraseSession &c) const { return "session " + to_text(c.key) + " erased"; }
+    std::string operator()(const EraseDamaged &c) const { return "damaged session " + to_text(c.key) + " erased"; }
     std::string operator()(const AddGrains &c) const {
-        return "session " + to_text(c.key) + " gets " + std::to_string(c.grains->size()) +
-               " grains";
+        return "session " + to_text(c.key) + " gets " + std::to_string(c.grains->size()) + " grains";
     }
     std::string operator()(const EraseGrain &c) const { return "grain " + to_text(c.key) + " erased"; }
     std::string operator()(const SetGrain &c) const {
-        return Line("grain " + to_text(c.key) + " " + describe(state, c.grain))
-            .flag("(volatile)", c.volatile_only);
+        return Line("grain " + to_text(c.key) + " " + describe(state, c.grain)).flag("(volatile)", c.volatile_only);
     }
     std::string operator()(const SetHost &c) const {
         return Line("host " + describe(c.host)).flag("(durable)", c.durable);
@@ -155,9 +137,7 @@ struct ChangeText {
 
 struct EffectText {
     const State &state;
-    std::string operator()(const Reply &e) const {
-        return to(e.conn, e.request) + describe(e.message);
-    }
+    std::string operator()(const Reply &e) const { return to(e.conn, e.request) + describe(e.message); }
     std::string operator()(const ReplyResult &e) const {
         return Line(to(e.conn, e.request) + "result " + to_text(e.key))
             .add("completed", e.head.completed)
@@ -188,8 +168,7 @@ struct EffectText {
         return to(e.conn, e.request) + "detail of " + to_text(e.key) + " " + e.row.state;
     }
     std::string operator()(const ReplyExport &e) const {
-        return to(e.conn, e.request) + "export of " + to_text(e.key) + " after " +
-               std::to_string(e.after);
+        return to(e.conn, e.request) + "export of " + to_text(e.key) + " after " + std::to_string(e.after);
     }
     std::string operator()(const ReplyDoctor &e) const {
         return to(e.conn, e.request) + std::to_string(e.problems.size()) + " problems";
@@ -221,9 +200,7 @@ struct EffectText {
     }
     std::string operator()(const SetOwnLogLevel &e) const { return "log level " + e.level; }
     std::string operator()(const ProbeHost &e) const { return "probe " + host_name(state, e.host); }
-    std::string operator()(const CloseConnection &e) const {
-        return "close " + std::to_string(e.conn);
-    }
+    std::string operator()(const CloseConnection &e) const { return "close " + std::to_string(e.conn); }
 };
 
 }  // namespace
@@ -277,11 +254,7 @@ std::string describe(const Host &host) {
 }
 
 std::string describe(const wire::AnyMessage &message) { return std::visit(MessageText{}, message); }
-std::string describe(const State &state, const Change &change) {
-    return std::visit(ChangeText{state}, change);
-}
-std::string describe(const State &state, const Effect &effect) {
-    return std::visit(EffectText{state}, effect);
-}
+std::string describe(const State &state, const Change &change) { return std::visit(ChangeText{state}, change); }
+std::string describe(const State &state, const Effect &effect) { return std::visit(EffectText{state}, effect); }
 
 }  // namespace dcs::core

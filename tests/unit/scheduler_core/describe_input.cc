@@ -16,9 +16,7 @@ const char *name_of(wire::QueryType t) {
 
 struct CallText {
     std::string user;
-    std::string operator()(const BeginControl &c) const {
-        return "get_auth " + user + " " + c.ident;
-    }
+    std::string operator()(const BeginControl &c) const { return "get_auth " + user + " " + c.ident; }
     std::string operator()(const RenewProgram &) const { return "renew certificate of " + user; }
     std::string operator()(const wire::OpenSession &c) const {
         return Line(std::string(name_of(c.mode)) + " " + user + "/" + std::to_string(c.number))
@@ -31,8 +29,7 @@ struct CallText {
         return "clean " + of(c.user) + "/" + std::to_string(c.number);
     }
     std::string operator()(const SubmitGrain &c) const {
-        return Line("gexec " + user + "/" + std::to_string(c.session) + ":" +
-                    std::to_string(c.grain))
+        return Line("gexec " + user + "/" + std::to_string(c.session) + ":" + std::to_string(c.grain))
             .add("class", hex(c.demands.host_class))
             .add("thrash", c.demands.thrash)
             .flag("urgent", c.demands.urgent)
@@ -44,12 +41,10 @@ struct CallText {
         return "gexec many " + user + "/" + std::to_string(c.session) + ":" + numbers;
     }
     std::string operator()(const wire::Gkill &c) const {
-        return "gkill " + of(c.user) + "/" + std::to_string(c.session) + ":" +
-               std::to_string(c.grain);
+        return "gkill " + of(c.user) + "/" + std::to_string(c.session) + ":" + std::to_string(c.grain);
     }
     std::string operator()(const wire::Gwait &c) const {
-        return Line("gwait " + user + "/" + std::to_string(c.session) + " next " +
-                    std::to_string(c.next))
+        return Line("gwait " + user + "/" + std::to_string(c.session) + " next " + std::to_string(c.next))
             .flag("block", c.block);
     }
     std::string operator()(const wire::GwaitMany &c) const {
@@ -58,8 +53,7 @@ struct CallText {
             .flag("block", c.block);
     }
     std::string operator()(const wire::Fetch &c) const {
-        return "fetch " + of(c.user) + "/" + std::to_string(c.session) + ":" +
-               std::to_string(c.grain);
+        return "fetch " + of(c.user) + "/" + std::to_string(c.session) + ":" + std::to_string(c.grain);
     }
     std::string operator()(const wire::SetSession &c) const {
         return Line("set " + of(c.user) + "/" + std::to_string(c.number))
@@ -67,8 +61,7 @@ struct CallText {
             .flag("label", c.set_label);
     }
     std::string operator()(const wire::ExportPage &c) const {
-        return "export " + of(c.user) + "/" + std::to_string(c.session) + " after " +
-               std::to_string(c.after);
+        return "export " + of(c.user) + "/" + std::to_string(c.session) + " after " + std::to_string(c.after);
     }
     std::string operator()(const ImportSession &c) const {
         return Line("import " + user + "/" + std::to_string(c.number))
@@ -85,9 +78,7 @@ struct CallText {
     std::string operator()(const wire::RestartGrain &c) const {
         return "restart " + of(c.user) + "/" + std::to_string(c.session) + ":" + std::to_string(c.grain);
     }
-    std::string operator()(const wire::Query &c) const {
-        return std::string("query ") + name_of(c.type);
-    }
+    std::string operator()(const wire::Query &c) const { return std::string("query ") + name_of(c.type); }
     std::string operator()(const CreateCode &c) const { return "create code " + c.host; }
     std::string operator()(const ListCodes &) const { return "list codes"; }
     std::string operator()(const wire::RevokeToken &c) const { return "revoke code " + c.id; }
@@ -98,9 +89,7 @@ struct CallText {
 
 struct InputText {
     const State &state;
-    std::string operator()(const UserCall &in) const {
-        return std::visit(CallText{in.caller.user}, in.request);
-    }
+    std::string operator()(const UserCall &in) const { return std::visit(CallText{in.caller.user}, in.request); }
     std::string operator()(const JoinCall &in) const {
         return Line("join " + (in.host.empty() ? in.own_name : in.host)).flag("code", in.has_code);
     }
@@ -141,16 +130,12 @@ struct InputText {
             .flag("staged", in.result.staged)
             .add("code", in.result.code);
     }
-    std::string operator()(const ConnectionClosed &in) const {
-        return "connection closed " + std::to_string(in.conn);
-    }
+    std::string operator()(const ConnectionClosed &in) const { return "connection closed " + std::to_string(in.conn); }
     std::string operator()(const ServerEnded &in) const {
         return "server ended that had connection " + std::to_string(in.conn);
     }
     std::string operator()(const Tick &) const { return "tick"; }
-    std::string operator()(const HostTable &in) const {
-        return "host table of " + std::to_string(in.hosts.size());
-    }
+    std::string operator()(const HostTable &in) const { return "host table of " + std::to_string(in.hosts.size()); }
     std::string operator()(const PolicyTable &) const { return "policy"; }
     std::string operator()(const ProbeResult &in) const { return "probed " + host_name(state, in.host); }
     std::string operator()(const Usurp &in) const { return "usurp on " + host_name(state, in.host); }
@@ -160,15 +145,11 @@ struct InputText {
     std::string operator()(const RemoveOld &in) const { return "remove " + to_text(in.session) + " if it is old"; }
     std::string operator()(const FillHost &in) const { return "fill " + host_name(state, in.host); }
     std::string operator()(const PlaceGrain &in) const { return "place " + to_text(in.key); }
-    std::string operator()(const AnswerWaiters &in) const {
-        return "answer waiters of " + to_text(in.session);
-    }
+    std::string operator()(const AnswerWaiters &in) const { return "answer waiters of " + to_text(in.session); }
 };
 
 }  // namespace
 
-std::string describe(const State &state, const Input &input) {
-    return std::visit(InputText{state}, input);
-}
+std::string describe(const State &state, const Input &input) { return std::visit(InputText{state}, input); }
 
 }  // namespace dcs::core

@@ -14,9 +14,7 @@ public:
         if (value != 0) text_ += std::string(" ") + name + " " + std::to_string(value);
         return *this;
     }
-    Line &number(const char *name, std::uint64_t value) {
-        return add(name, static_cast<std::int64_t>(value));
-    }
+    Line &number(const char *name, std::uint64_t value) { return add(name, static_cast<std::int64_t>(value)); }
     Line &add(const char *name, const std::string &value) {
         if (!value.empty()) text_ += std::string(" ") + name + " " + value;
         return *this;

@@ -40,8 +40,8 @@ private:
         usage(g.current);
         bytes(g.nogo.get());
         put(g.params_sum, g.checkpoint_sum, g.message_sum, g.out_sum, g.err_sum);
-        put(g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there},
-            g.skipped, int{g.returns}, int{g.refusals}, g.rest_until.ns);
+        put(g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there}, g.skipped, int{g.returns},
+            int{g.refusals}, g.rest_until.ns);
         usage(g.before);
         put(g.kept->held, g.kept->start, g.kept->before, g.kept->saved);
         put(g.known, g.told);
@@ -80,8 +80,8 @@ private:
         for (const std::string &name : s.binary_classes) put("class", name);
     }
     void config(const HostConfig &c) {
-        put(c.name, c.binary_class, c.host_class, c.slots, c.interval.ns, c.alert.ns, c.limit.ns,
-            c.extended.ns, c.cores, c.memory_mb, c.require_confinement);
+        put(c.name, c.binary_class, c.host_class, c.slots, c.interval.ns, c.alert.ns, c.limit.ns, c.extended.ns,
+            c.cores, c.memory_mb, c.require_confinement);
         for (const auto *list : {&c.users, &c.check, &c.file_server, &c.gateway}) {
             put("list");
             for (const std::string &item : *list) put(item);

@@ -101,8 +101,8 @@ struct RandomPool {
         if (!host_away(why) && !for_ever(why)) {
             const bool suits = would_take(pool.state, pool.now, id, key, g, {});
             if (why == Why::takes_it || why == Why::others_first) REQUIRE(suits);
-            if (why == Why::thrash || why == Why::memory_in_use || why == Why::cores_in_use ||
-                why == Why::held_back || why == Why::program_missing || why == Why::resting)
+            if (why == Why::thrash || why == Why::memory_in_use || why == Why::cores_in_use || why == Why::held_back ||
+                why == Why::program_missing || why == Why::resting)
                 REQUIRE_FALSE(suits);
         }
         const bool usurps = !free && launched_there(id, Usurp{id}) == key;

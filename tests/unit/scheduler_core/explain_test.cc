@@ -30,6 +30,7 @@ using Scene = std::function<void(Stage &)>;
 
 // Brings ann/1:0 into the situation that the reason names.
 const std::map<Why, Scene> &scenes() {
+    // clang-format off
     static const std::map<Why, Scene> all = {
         {Why::finished, [](Stage &s) { s.submit(0); s.pool.end("h1", "ann/1:0"); }},
         {Why::killed, [](Stage &s) { s.submit(0); s.pool.gkill(s.ann, 1, 0); }},
@@ -271,6 +272,7 @@ const std::map<Why, Scene> &scenes() {
              s.pool.now = s.pool.now + seconds(6);
          }},
     };
+    // clang-format on
     return all;
 }
 

@@ -58,9 +58,10 @@ TEST_CASE("a grain that always says it is not its fault rests longer each time, 
         CHECK(s.doctor().size() == (i >= limits::returns_told ? 1u : 0u));
     }
     CHECK(longest > seconds(600));
-    CHECK(s.doctor().at(0) == "grain ann/1:0 was returned 9 times in a row, most recently by h1: the grain could not "
-                              "write "
-                              "its output on this host");
+    CHECK(s.doctor().at(0) ==
+          "grain ann/1:0 was returned 9 times in a row, most recently by h1: the grain could not "
+          "write "
+          "its output on this host");
     s.gives_up();
     CHECK(s.pool.status("ann/1:0") == "finished");
     CHECK(s.g().as<core::Finished>().exit_code == 74);

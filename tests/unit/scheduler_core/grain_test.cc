@@ -43,8 +43,8 @@ std::string run(const std::string &status, const std::string &event) {
     Stage s(status);
     Pool &p = s.pool;
     // In status "ready" h1 is dead; what it sends comes over a new connection.
-    const bool calls = event != "gexec same" && event != "gexec differs" && event != "gkill" &&
-                       event != "gwait" && event != "close" && event != "host dies";
+    const bool calls = event != "gexec same" && event != "gexec differs" && event != "gkill" && event != "gwait" &&
+                       event != "close" && event != "host dies";
     if (status == "ready" && calls && event.find("call") == std::string::npos) {
         p.hosts[0].slots = 0;
         p.table();
@@ -70,9 +70,8 @@ std::string run(const std::string &status, const std::string &event) {
     if (event == "host dies") lines = p.wait(seconds(61));
     if (event == "close") lines = p.close(s.find, 1);
     const Grain &g = p.at("ann/1:0");
-    return std::string(name_of(g.status())) +
-           (g.lessee == no_host ? "" : " " + p.state.host(g.lessee)->config->name) + " inc " +
-           std::to_string(g.incarnation) + ": " + joined(lines);
+    return std::string(name_of(g.status())) + (g.lessee == no_host ? "" : " " + p.state.host(g.lessee)->config->name) +
+           " inc " + std::to_string(g.incarnation) + ": " + joined(lines);
 }
 
 struct Cell {
@@ -88,14 +87,12 @@ TEST_CASE("a grain's life cycle: ready") {
         {"gexec same", "ready h1 inc 1: ann: done"},
         {"gexec differs", "ready h1 inc 1: ann: difference from ann/1:0"},
         {"gkill", "killed inc 1: ann: done"},
-        {"gwait",
-         "ready h1 inc 1: ann: error NOTHING_YET: no further grain of session ann/1 has finished yet"},
+        {"gwait", "ready h1 inc 1: ann: error NOTHING_YET: no further grain of session ann/1 has finished yet"},
         {"checkpoint", "ready h1 inc 1: h1: ack ann/1:0 inc 1 last 1 stale"},
         {"end", "ready h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
         {"failure", "ready h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
         {"innocent end", "ready h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
-        {"launched",
-         "ready h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
+        {"launched", "ready h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
         {"not found", "ready h1 inc 1: "},
         {"no room", "ready h1 inc 1: "},
         // still queued: all is forgiven
@@ -118,28 +115,25 @@ TEST_CASE("a grain's life cycle: running") {
     const std::vector<std::array<std::string, 2>> cells = {
         {"gexec same", "running h1 inc 1: ann: done"},
         {"gexec differs", "running h1 inc 1: ann: difference from ann/1:0"},
-        {"gkill", "killed h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because killed by its control program "
-                  "| ann: done"},
-        {"gwait",
-         "running h1 inc 1: ann: error NOTHING_YET: no further grain of session ann/1 has finished yet"},
+        {"gkill",
+         "killed h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because killed by its control program "
+         "| ann: done"},
+        {"gwait", "running h1 inc 1: ann: error NOTHING_YET: no further grain of session ann/1 has finished yet"},
         {"checkpoint", "running h1 inc 1: h1: ack ann/1:0 inc 1 last 1 taken"},
         {"end", "finished h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended taken"},
-        {"failure",
-         "running h1 inc 2: h1: ack ann/1:0 inc 1 last 1 ended taken | h1: launch ann/1:0 inc 2 next 1"},
+        {"failure", "running h1 inc 2: h1: ack ann/1:0 inc 1 last 1 ended taken | h1: launch ann/1:0 inc 2 next 1"},
         {"innocent end", "ready inc 1: h1: ack ann/1:0 inc 1 last 1 ended taken"},
         {"end from h2", "running h1 inc 1: h2: ack ann/1:0 inc 1 last 1 ended stale"},
         {"launched", "running h1 inc 1: "},
         {"not found", "ready inc 1: "},
         {"no room", "ready inc 1: "},
         {"first call with it", "running h1 inc 1: close h1 | " + hello},
-        {"first call without",
-         "running h1 inc 2: close h1 | " + hello + " | h1: launch ann/1:0 inc 2 next 1"},
+        {"first call without", "running h1 inc 2: close h1 | " + hello + " | h1: launch ann/1:0 inc 2 next 1"},
         {"first call with older", "running h1 inc 2: close h1 | " + hello +
                                       " | h1: withdraw ann/1:0 discard because it is no longer leased to this host | "
                                       "h1: launch ann/1:0 inc 2 next 1"},
         {"host dies", "ready h1 inc 1: close h1 | close h2"},
-        {"close",
-         "ready h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because the session was closed | ann: done"},
+        {"close", "ready h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because the session was closed | ann: done"},
     };
     for (const auto &[event, expected] : cells) {
         CAPTURE(event);
@@ -159,8 +153,9 @@ TEST_CASE("a grain's life cycle: finished is final, handed out or not") {
             {"failure", "finished h1 inc 1: h1: ack ann/1:0 inc 1 last 2 ended have_it"},
             {"innocent end", "finished h1 inc 1: h1: ack ann/1:0 inc 1 last 2 ended have_it"},
             {"end from h2", "finished h1 inc 1: h2: ack ann/1:0 inc 1 last 2 ended have_it"},
-            {"launched", "finished h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to "
-                         "this host"},
+            {"launched",
+             "finished h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to "
+             "this host"},
             {"not found", "finished h1 inc 1: "},
             {"no room", "finished h1 inc 1: "},
             {"first call with it",
@@ -185,8 +180,9 @@ TEST_CASE("a grain's life cycle: killed stays killed") {
         {"gexec same", "killed h1 inc 1: ann: done"},
         {"gexec differs", "killed h1 inc 1: ann: difference from ann/1:0"},
         {"gkill", "killed h1 inc 1: ann: done"},
-        {"gwait", "killed h1 inc 1: ann: error NOTHING_LEFT: session ann/1 has no unfinished grain and every "
-                  "result was handed out"},
+        {"gwait",
+         "killed h1 inc 1: ann: error NOTHING_LEFT: session ann/1 has no unfinished grain and every "
+         "result was handed out"},
         {"checkpoint", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 stale"},
         {"end", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
         {"failure", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
@@ -194,9 +190,8 @@ TEST_CASE("a grain's life cycle: killed stays killed") {
         {"launched", "killed h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
         {"not found", "killed h1 inc 1: "},
         {"no room", "killed h1 inc 1: "},
-        {"first call with it",
-         "killed h1 inc 1: " + hello +
-             " | h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
+        {"first call with it", "killed h1 inc 1: " + hello +
+                                   " | h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
         {"first call without", "killed h1 inc 1: " + hello},
         {"host dies", "killed h1 inc 1: close h1 | close h2"},
         {"close", "killed h1 inc 1: ann: done"},

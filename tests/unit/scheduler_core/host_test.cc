@@ -226,8 +226,7 @@ TEST_CASE("the host table is reread: hosts come, change and go") {
     CHECK(pool.table().empty());
     const HostConfig gone = pool.hosts[0];
     pool.hosts.erase(pool.hosts.begin());
-    CHECK(pool.table() ==
-          Lines{"h1: refused: this host was removed from the scheduler's host table", "close h1"});
+    CHECK(pool.table() == Lines{"h1: refused: this host was removed from the scheduler's host table", "close h1"});
     CHECK(pool.status("ann/1:0") == "ready");
     CHECK(pool.first_call("h1", {{"ann/1:0", 1}}).size() == 2);
     CHECK(pool.state.hosts.size() == 2);  // ids are stable
@@ -254,20 +253,16 @@ TEST_CASE("queries show rows to everybody and details to the owner") {
     CHECK(ask({wire::QueryType::sessions, "bob", -1, -1, -1, ""}) == Lines{"bob: rows"});
     CHECK(ask({wire::QueryType::grains, "ann", 1, -1, -1, "running"}) ==
           Lines{"bob: rows grains 2; 1 running on h2 inc 1; 2 running on h1 inc 1"});
-    CHECK(ask({wire::QueryType::grains, "ann", 1, -1, 1, ""}) ==
-          Lines{"bob: rows grains 1; 2 running on h1 inc 1"});
+    CHECK(ask({wire::QueryType::grains, "ann", 1, -1, 1, ""}) == Lines{"bob: rows grains 1; 2 running on h1 inc 1"});
     CHECK(ask({wire::QueryType::grains, "ann", -1, -1, -1, "finished"}) ==
           Lines{"bob: rows grains 1; 0 finished on h1 inc 1"});
-    CHECK(ask({wire::QueryType::grains, "ann", 1, -1, -1, "lost"}).at(0).find("INVALID") !=
-          std::string::npos);
-    CHECK(ask({wire::QueryType::grains, "ann", 2, -1, -1, ""}).at(0).find("SESSION_UNKNOWN") !=
-          std::string::npos);
+    CHECK(ask({wire::QueryType::grains, "ann", 1, -1, -1, "lost"}).at(0).find("INVALID") != std::string::npos);
+    CHECK(ask({wire::QueryType::grains, "ann", 2, -1, -1, ""}).at(0).find("SESSION_UNKNOWN") != std::string::npos);
     CHECK(ask({wire::QueryType::grain, "ann", 1, 0, -1, ""}).at(0).find("REFUSED") != std::string::npos);
     CHECK(pool.call(find, wire::Query{wire::QueryType::grain, "", 1, 0, -1, ""}) ==
           Lines{"ann: detail of ann/1:0 finished"});
-    CHECK(
-        pool.call(find, wire::Query{wire::QueryType::grain, "", 1, 9, -1, ""}).at(0).find("GRAIN_UNKNOWN") !=
-        std::string::npos);
+    CHECK(pool.call(find, wire::Query{wire::QueryType::grain, "", 1, 9, -1, ""}).at(0).find("GRAIN_UNKNOWN") !=
+          std::string::npos);
     CHECK(pool.call(find, wire::Fetch{"", 1, 0, wire::Stream::out, 3, 0}) ==
           Lines{"ann: piece of ann/1:0 at 3 max 262144"});
     CHECK(pool.changes.empty());

@@ -69,8 +69,8 @@ TEST_CASE("a code lets one key in, which may repeat it") {
     CHECK(pool.touched_disk());
     CHECK(pool.lets_in(pool.join(1, 11), "h1"));
     CHECK(pool.touched_disk());
-    CHECK(pool.events.back() == "audit: host h1 joined from 192.0.2.1 with the code 0100000000 of root, key " +
-                                    in_words(hash(11)));
+    CHECK(pool.events.back() ==
+          "audit: host h1 joined from 192.0.2.1 with the code 0100000000 of root, key " + in_words(hash(11)));
     CHECK(pool.lets_in(pool.join(1, 11), "h1"));
     CHECK_FALSE(pool.touched_disk());
     CHECK(Joining::refuses(pool.join(1, 12), "already been used by host h1"));
@@ -143,8 +143,8 @@ TEST_CASE("a host that is removed is revoked at once and for good") {
     pool.certified_call("h1", "h1", 11);
     const std::string link = std::to_string(pool.conn("h1"));
     const Lines lines = pool.call(pool.root, wire::RemoveHost{"h1"});
-    CHECK(lines == Lines{link + ": refused: this host was removed from the scheduler's host table",
-                         "close " + link, "root: line of h1 removed"});
+    CHECK(lines == Lines{link + ": refused: this host was removed from the scheduler's host table", "close " + link,
+                         "root: line of h1 removed"});
     CHECK(pool.touched_disk());
     CHECK(pool.state.trust.keys.empty());
     CHECK(pool.state.trust.codes.size() == 1);
@@ -178,7 +178,7 @@ TEST_CASE("a host without a code waits until somebody lets it in") {
     CHECK(pool.lets_in(pool.join(0, 12, "h1"), "h1"));
     CHECK(pool.lets_in(pool.join(0, 12), "h1"));
     CHECK(pool.state.pending.size() == 1);
-    CHECK(pool.join(0, 12, "h1", wall + 24 * 3600)[0] == "7000: JoinPending");  // that consent is over
+    CHECK(pool.join(0, 12, "h1", wall + 24 * 3600)[0] == "7000: JoinPending");            // that consent is over
     CHECK(approve("h1", in_words(hash(11))).find("error REFUSED") != std::string::npos);  // another has that name
     CHECK(pool.state.trust.keys.at("h1") == hash(12));
     CHECK(approve("h1", in_words(hash(11)), true) == "root: done");

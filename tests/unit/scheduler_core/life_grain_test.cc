@@ -149,14 +149,41 @@ const Doing<GrainStage> grain_inputs = {
          return s.pool.set(s.root, c);
      }},
     {"its session closed", [](GrainStage &s) { return s.pool.close(s.ann, 1); }},
-    {"host says launched", [](GrainStage &s) { s.fresh_call(); return s.pool.launched("h1", "ann/1:0"); }},
-    {"host says staged", [](GrainStage &s) { s.fresh_call(); return s.pool.staged("h1", "ann/1:0"); }},
+    {"host says launched",
+     [](GrainStage &s) {
+         s.fresh_call();
+         return s.pool.launched("h1", "ann/1:0");
+     }},
+    {"host says staged",
+     [](GrainStage &s) {
+         s.fresh_call();
+         return s.pool.staged("h1", "ann/1:0");
+     }},
     {"host says not found",
-     [](GrainStage &s) { s.fresh_call(); return s.pool.launched("h1", "ann/1:0", Code::not_found); }},
-    {"host says no room", [](GrainStage &s) { s.fresh_call(); return s.pool.launched("h1", "ann/1:0", Code::limit); }},
-    {"checkpoint", [](GrainStage &s) { s.fresh_call(); return s.pool.checkpoint("h1", "ann/1:0"); }},
-    {"end", [](GrainStage &s) { s.fresh_call(); return s.pool.end("h1", "ann/1:0"); }},
-    {"failure", [](GrainStage &s) { s.fresh_call(); return s.pool.end("h1", "ann/1:0", 3); }},
+     [](GrainStage &s) {
+         s.fresh_call();
+         return s.pool.launched("h1", "ann/1:0", Code::not_found);
+     }},
+    {"host says no room",
+     [](GrainStage &s) {
+         s.fresh_call();
+         return s.pool.launched("h1", "ann/1:0", Code::limit);
+     }},
+    {"checkpoint",
+     [](GrainStage &s) {
+         s.fresh_call();
+         return s.pool.checkpoint("h1", "ann/1:0");
+     }},
+    {"end",
+     [](GrainStage &s) {
+         s.fresh_call();
+         return s.pool.end("h1", "ann/1:0");
+     }},
+    {"failure",
+     [](GrainStage &s) {
+         s.fresh_call();
+         return s.pool.end("h1", "ann/1:0", 3);
+     }},
     {"limit met",
      [](GrainStage &s) {
          s.fresh_call();
@@ -164,7 +191,11 @@ const Doing<GrainStage> grain_inputs = {
          r.limit = true;
          return s.pool.send("h1", r);
      }},
-    {"innocent end", [](GrainStage &s) { s.fresh_call(); return s.pool.end("h1", "ann/1:0", 0, 15, true); }},
+    {"innocent end",
+     [](GrainStage &s) {
+         s.fresh_call();
+         return s.pool.end("h1", "ann/1:0", 0, 15, true);
+     }},
     {"given back to the host's owner",
      [](GrainStage &s) {
          s.fresh_call();
@@ -187,7 +218,11 @@ const Doing<GrainStage> grain_inputs = {
          r.last_seq = r.first_seq;
          return s.pool.send("h1", r);
      }},
-    {"end of an older lease", [](GrainStage &s) { s.fresh_call(); return s.pool.send("h1", s.old_report()); }},
+    {"end of an older lease",
+     [](GrainStage &s) {
+         s.fresh_call();
+         return s.pool.send("h1", s.old_report());
+     }},
     {"end from another host",
      [](GrainStage &s) {
          if (s.pool.conn("h2") == 0) s.pool.first_call("h2");
@@ -199,10 +234,22 @@ const Doing<GrainStage> grain_inputs = {
          return s.pool.first_call("h1", {{"ann/1:0", g ? g->lease : 1}});
      }},
     {"host calls without it", [](GrainStage &s) { return s.pool.first_call("h1"); }},
-    {"host hangs up", [](GrainStage &s) { s.fresh_call(); return s.pool.hang_up("h1"); }},
-    {"time slice ends", [](GrainStage &s) { s.fresh_call(); return s.pool.boundary("h1"); }},
+    {"host hangs up",
+     [](GrainStage &s) {
+         s.fresh_call();
+         return s.pool.hang_up("h1");
+     }},
+    {"time slice ends",
+     [](GrainStage &s) {
+         s.fresh_call();
+         return s.pool.boundary("h1");
+     }},
     {"host dies", [](GrainStage &s) { return s.pool.wait(seconds(61)); }},
-    {"host taken out", [](GrainStage &s) { s.pool.hosts.erase(s.pool.hosts.begin()); return s.pool.table(); }},
+    {"host taken out",
+     [](GrainStage &s) {
+         s.pool.hosts.erase(s.pool.hosts.begin());
+         return s.pool.table();
+     }},
     {"host set to 0 slots",
      [](GrainStage &s) {
          wire::SetHost c;

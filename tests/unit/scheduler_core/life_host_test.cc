@@ -26,9 +26,7 @@ struct HostStage {
         return pool.launched("h1", "ann/1:0");
     }
     // Grain servers that are not connected say nothing but their first call.
-    template <class Act> Lines connected(Act act) {
-        return pool.conn("h1") == 0 ? Lines{"(not connected)"} : act();
-    }
+    template <class Act> Lines connected(Act act) { return pool.conn("h1") == 0 ? Lines{"(not connected)"} : act(); }
     Lines says_shut(const std::string &why) {
         return pool.feed(ServerCallIn{pool.conn("h1"), HostId{0}, wire::CallIn{0.5, 1 << 20, true, why}});
     }
@@ -53,11 +51,33 @@ const Doing<HostStage> host_states = {
     {"unknown", [](HostStage &) { return Lines(); }},
     {"active", [](HostStage &s) { return s.work(); }},
     {"active, idle", [](HostStage &s) { return s.pool.first_call("h1"); }},
-    {"away", [](HostStage &s) { s.work(); return s.pool.hang_up("h1"); }},
-    {"delinquent", [](HostStage &s) { s.work(); return s.pool.wait(seconds(31)); }},
-    {"asked", [](HostStage &s) { s.work(); return s.pool.wait(seconds(61)); }},
-    {"could be alive", [](HostStage &s) { s.work(); s.pool.wait(seconds(61)); return s.pool.probed("h1", true); }},
-    {"dead", [](HostStage &s) { s.work(); s.pool.wait(seconds(61)); return s.pool.probed("h1", false, {}, true); }},
+    {"away",
+     [](HostStage &s) {
+         s.work();
+         return s.pool.hang_up("h1");
+     }},
+    {"delinquent",
+     [](HostStage &s) {
+         s.work();
+         return s.pool.wait(seconds(31));
+     }},
+    {"asked",
+     [](HostStage &s) {
+         s.work();
+         return s.pool.wait(seconds(61));
+     }},
+    {"could be alive",
+     [](HostStage &s) {
+         s.work();
+         s.pool.wait(seconds(61));
+         return s.pool.probed("h1", true);
+     }},
+    {"dead",
+     [](HostStage &s) {
+         s.work();
+         s.pool.wait(seconds(61));
+         return s.pool.probed("h1", false, {}, true);
+     }},
     {"drained",
      [](HostStage &s) {
          s.work();
@@ -72,13 +92,25 @@ const Doing<HostStage> host_states = {
          c.slots = 0;
          return s.set(c);
      }},
-    {"shut", [](HostStage &s) { s.work(); return s.says_shut("its owner is back"); }},
-    {"removed", [](HostStage &s) { s.work(); s.pool.hosts.clear(); return s.pool.table(); }},
+    {"shut",
+     [](HostStage &s) {
+         s.work();
+         return s.says_shut("its owner is back");
+     }},
+    {"removed",
+     [](HostStage &s) {
+         s.work();
+         s.pool.hosts.clear();
+         return s.pool.table();
+     }},
 };
 
 const Doing<HostStage> host_inputs = {
     {"first call", [](HostStage &s) { return s.pool.first_call("h1"); }},
-    {"first call with its grain", [](HostStage &s) { return s.pool.first_call("h1", {{"ann/1:0", 1}}); }},
+    {"first call with its grain",
+     [](HostStage &s) {
+         return s.pool.first_call("h1", {{"ann/1:0", 1}});
+     }},
     {"call-in", [](HostStage &s) { return s.connected([&] { return s.pool.call_in("h1"); }); }},
     {"says that it is shut", [](HostStage &s) { return s.connected([&] { return s.says_shut("no memory"); }); }},
     {"time slice ends", [](HostStage &s) { return s.connected([&] { return s.pool.boundary("h1"); }); }},
@@ -102,7 +134,11 @@ const Doing<HostStage> host_inputs = {
          return s.pool.feed(ProbeResult{HostId{0}, last - 1, false, {}, true});
      }},
     {"table reread", [](HostStage &s) { return s.pool.table(); }},
-    {"taken out of the table", [](HostStage &s) { s.pool.hosts.clear(); return s.pool.table(); }},
+    {"taken out of the table",
+     [](HostStage &s) {
+         s.pool.hosts.clear();
+         return s.pool.table();
+     }},
     {"in the table with more slots",
      [](HostStage &s) {
          s.pool.hosts.clear();

@@ -31,10 +31,26 @@ std::string look_at_session(SessionStage &s) {
 
 const Doing<SessionStage> session_states = {
     {"none", [](SessionStage &) { return Lines(); }},
-    {"active", [](SessionStage &s) { s.fill(); return Lines(); }},
-    {"closed", [](SessionStage &s) { s.closed(); return Lines(); }},
-    {"replayed", [](SessionStage &s) { s.closed(); return s.open(s.find, wire::OpenMode::resume, true); }},
-    {"set aside", [](SessionStage &s) { s.pool.state.set_aside[{"ann", 1}] = "info: bad"; return Lines(); }},
+    {"active",
+     [](SessionStage &s) {
+         s.fill();
+         return Lines();
+     }},
+    {"closed",
+     [](SessionStage &s) {
+         s.closed();
+         return Lines();
+     }},
+    {"replayed",
+     [](SessionStage &s) {
+         s.closed();
+         return s.open(s.find, wire::OpenMode::resume, true);
+     }},
+    {"set aside",
+     [](SessionStage &s) {
+         s.pool.state.set_aside[{"ann", 1}] = "info: bad";
+         return Lines();
+     }},
 };
 
 const Doing<SessionStage> session_inputs = {
@@ -47,8 +63,14 @@ const Doing<SessionStage> session_inputs = {
     {"reopen by another program", [](SessionStage &s) { return s.open(s.other, wire::OpenMode::reopen); }},
     {"close", [](SessionStage &s) { return s.pool.close(s.find, 1); }},
     {"close by another program", [](SessionStage &s) { return s.pool.close(s.other, 1); }},
-    {"close by its user", [](SessionStage &s) { return s.pool.call(s.other, wire::CloseSession{"ann", 1, -1}); }},
-    {"clean", [](SessionStage &s) { return s.pool.call(s.find, wire::CleanSession{"", 1}); }},
+    {"close by its user",
+     [](SessionStage &s) {
+         return s.pool.call(s.other, wire::CloseSession{"ann", 1, -1});
+     }},
+    {"clean",
+     [](SessionStage &s) {
+         return s.pool.call(s.find, wire::CleanSession{"", 1});
+     }},
     {"submit a new grain", [](SessionStage &s) { return s.pool.gexec(s.find, 1, 9); }},
     {"submit the same", [](SessionStage &s) { return s.pool.gexec(s.find, 1, 0); }},
     {"submit another in its place", [](SessionStage &s) { return s.pool.gexec(s.find, 1, 0, 2); }},
@@ -60,11 +82,22 @@ const Doing<SessionStage> session_inputs = {
     {"kill a running grain", [](SessionStage &s) { return s.pool.gkill(s.find, 1, 1); }},
     {"kill a ready grain", [](SessionStage &s) { return s.pool.gkill(s.find, 1, 2); }},
     {"restart a running grain", [](SessionStage &s) { return s.pool.restart(s.find, "ann/1:1"); }},
-    {"explain", [](SessionStage &s) { return s.pool.call(s.find, wire::Explain{"ann", 1, 2}); }},
+    {"explain",
+     [](SessionStage &s) {
+         return s.pool.call(s.find, wire::Explain{"ann", 1, 2});
+     }},
     {"query its grains",
-     [](SessionStage &s) { return s.pool.call(s.find, wire::Query{wire::QueryType::grains, "", 1}); }},
-    {"fetch an output", [](SessionStage &s) { return s.pool.call(s.find, wire::Fetch{"", 1, 0}); }},
-    {"export", [](SessionStage &s) { return s.pool.call(s.find, wire::ExportPage{"", 1}); }},
+     [](SessionStage &s) {
+         return s.pool.call(s.find, wire::Query{wire::QueryType::grains, "", 1});
+     }},
+    {"fetch an output",
+     [](SessionStage &s) {
+         return s.pool.call(s.find, wire::Fetch{"", 1, 0});
+     }},
+    {"export",
+     [](SessionStage &s) {
+         return s.pool.call(s.find, wire::ExportPage{"", 1});
+     }},
 };
 
 }  // namespace

@@ -42,9 +42,8 @@ TEST_CASE("an older session's grains go first, everywhere") {
     pool.gexec(b, 1, 1);
     pool.gexec(a, 5, 0);
     pool.gexec(a, 5, 1);
-    CHECK(pool.first_call("h1") == Lines{"h1: configure interval 10000ms slots 3",
-                                         "h1: launch ann/5:0 inc 1 next 1", "h1: launch ann/5:1 inc 1 next 1",
-                                         "h1: launch bob/1:0 inc 1 next 1"});
+    CHECK(pool.first_call("h1") == Lines{"h1: configure interval 10000ms slots 3", "h1: launch ann/5:0 inc 1 next 1",
+                                         "h1: launch ann/5:1 inc 1 next 1", "h1: launch bob/1:0 inc 1 next 1"});
 }
 
 TEST_CASE("a new submission never overtakes a ready grain that could use the slot") {
@@ -69,7 +68,7 @@ TEST_CASE("users, classes and memory decide who may run on a host") {
     const Program find = pool.begin("ann", "find");
     pool.open(find, 1);
     SubmitGrain big = Pool::grain(1, 0);
-    big.demands.thrash = 100;                                   // half megabytes
+    big.demands.thrash = 100;                           // half megabytes
     CHECK(pool.call(find, big) == Lines{"ann: done"});  // nobody's free memory is known yet
     CHECK(pool.call_in("lean", 51199).empty());
     CHECK(pool.call_in("private", 1 << 20).empty());
@@ -92,12 +91,14 @@ TEST_CASE("no grain goes to a host of an older release that cannot be told what 
     CHECK(pool.call_in("h1").empty());
     CHECK(pool.boundary("h1").empty());
     CHECK(pool.status("ann/1:0") == "ready");
-    const std::string old = "host h1 speaks protocol form 7, which cannot carry the grain's demands: the grain needs "
-                            "a host that speaks form 8";
+    const std::string old =
+        "host h1 speaks protocol form 7, which cannot carry the grain's demands: the grain needs "
+        "a host that speaks form 8";
     CHECK(pool.explain("ann/1:0").summary == "no configured host can run it. Hosts by reason: 1 too_old; " + old);
     CHECK(pool.gwait(find, 1, 0, true) ==
           Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 1 hosts "
-                "configured, 1 of an older release; " + old + "; `dcs grain explain` shows more"});
+                "configured, 1 of an older release; " +
+                old + "; `dcs grain explain` shows more"});
     // the other hosts are not hindered
     pool.add_host("h2");
     pool.table();
@@ -140,8 +141,7 @@ TEST_CASE("a missing program makes the host nogo and the search goes on") {
     pool.add_host("h3");
     pool.table();
     CHECK(pool.gwait(find, 1, 0, true).empty());
-    CHECK(pool.first_call("h3") ==
-          Lines{"h3: configure interval 10000ms slots 1", "h3: launch ann/1:0 inc 3 next 1"});
+    CHECK(pool.first_call("h3") == Lines{"h3: configure interval 10000ms slots 1", "h3: launch ann/1:0 inc 3 next 1"});
 }
 
 TEST_CASE("a host in trouble does not get the grain again before its next call-in") {
@@ -213,8 +213,7 @@ TEST_CASE("where there is no elsewhere, there again; and attempts are the user's
     g.demands.attempts = 5;
     pool.call(find, g);
     for (int i = 1; i < 5; ++i) {
-        CHECK(pool.end("h1", "ann/1:0", 7).back() ==
-              "h1: launch ann/1:0 inc " + std::to_string(i + 1) + " next 1");
+        CHECK(pool.end("h1", "ann/1:0", 7).back() == "h1: launch ann/1:0 inc " + std::to_string(i + 1) + " next 1");
         CHECK(pool.at("ann/1:0").nogo->empty());
     }
     CHECK(pool.end("h1", "ann/1:0", 7) == Lines{"h1: ack ann/1:0 inc 5 last 1 ended taken"});

@@ -103,8 +103,8 @@ TEST_CASE("fair share: whoever has less goes first, then the older session") {
     for (int i = 0; i < 4; ++i) pool.gexec(bob, 1, i);
     const Lines lines = pool.first_call("h1");
     CHECK(Lines(lines.begin() + 1, lines.end()) ==
-          Lines{"h1: launch ann/1:0 inc 1 next 1", "h1: launch bob/1:0 inc 1 next 1",
-                "h1: launch ann/1:1 inc 1 next 1", "h1: launch bob/1:1 inc 1 next 1"});
+          Lines{"h1: launch ann/1:0 inc 1 next 1", "h1: launch bob/1:0 inc 1 next 1", "h1: launch ann/1:1 inc 1 next 1",
+                "h1: launch bob/1:1 inc 1 next 1"});
     CHECK(pool.boundary("h1").empty());
 }
 
@@ -280,10 +280,8 @@ TEST_CASE("sessions come page by page, damaged ones in their place, and none is 
     for (int i = 0; i < count; ++i) {
         info.seniority = static_cast<std::uint64_t>(i) + 1;
         const SessionKey key{i % 2 ? "ann" : "bob", i / 2};
-        if (i % 1000 == 500)
-            pool.state.set_aside[key] = "session: its checksum differs";
-        else
-            load_session(pool.state, key, info, {}, {});
+        if (i % 1000 == 500) pool.state.set_aside[key] = "session: its checksum differs";
+        else load_session(pool.state, key, info, {}, {});
     }
     const Program eve = pool.stranger("eve");
     for (const std::string user : {"", "ann", "nobody"}) {

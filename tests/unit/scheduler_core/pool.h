@@ -99,7 +99,11 @@ public:
     }
     Lines table() { return feed(HostTable{hosts}); }
     HostId id(const std::string &host) const { return state.host_id(host); }
-    struct Held { std::string grain; Incarnation incarnation; std::int64_t cpu_us = 0; };
+    struct Held {
+        std::string grain;
+        Incarnation incarnation;
+        std::int64_t cpu_us = 0;
+    };
     Lines first_call(const std::string &host, const std::vector<Held> &held = {}) {
         auto call = std::make_shared<wire::FirstCall>();
         call->host = host;
@@ -145,8 +149,7 @@ public:
         r.out = out;
         return send(host, r);
     }
-    wire::GrainReport end_report(const std::string &grain, int code = 0, int signal = 0,
-                                 bool innocent = false) const {
+    wire::GrainReport end_report(const std::string &grain, int code = 0, int signal = 0, bool innocent = false) const {
         wire::GrainReport r = report(grain);
         r.last_seq = r.first_seq;
         r.out = "result";
@@ -157,8 +160,7 @@ public:
         r.usage.user_us = 1000;
         return r;
     }
-    Lines end(const std::string &host, const std::string &grain, int code = 0, int signal = 0,
-              bool innocent = false) {
+    Lines end(const std::string &host, const std::string &grain, int code = 0, int signal = 0, bool innocent = false) {
         return send(host, end_report(grain, code, signal, innocent));
     }
     Lines launched(const std::string &host, const std::string &grain, Code code = Code::ok) {
@@ -205,8 +207,7 @@ public:
     Lines open(const Program &p, int n, wire::OpenMode mode = wire::OpenMode::open, bool sent_reset = false) {
         return call(p, wire::OpenSession{n, mode, sent_reset});
     }
-    static SubmitGrain grain(int session, int number, std::uint32_t host_class = 0,
-                             const std::string &spec = "spec") {
+    static SubmitGrain grain(int session, int number, std::uint32_t host_class = 0, const std::string &spec = "spec") {
         SubmitGrain s;
         s.session = session;
         s.grain = number;
@@ -225,9 +226,7 @@ public:
     Lines gwait(const Program &p, int session, int next, bool block = false) {
         return call(p, wire::Gwait{session, next, block});
     }
-    Lines gkill(const Program &p, int session, int number) {
-        return call(p, wire::Gkill{"", session, number});
-    }
+    Lines gkill(const Program &p, int session, int number) { return call(p, wire::Gkill{"", session, number}); }
     Lines close(const Program &p, int session) { return call(p, wire::CloseSession{"", session, -1}); }
 
     Lines set(const Program &p, const wire::SetHost &change) { return call(p, change); }
@@ -294,17 +293,13 @@ private:
             std::holds_alternative<ClosePrograms>(e))
             return line;
         ConnId conn = 0;
-        if (const auto *s = std::get_if<SendServer>(&e))
-            conn = s->conn;
-        else if (const auto *l = std::get_if<SendLaunch>(&e))
-            conn = l->conn;
+        if (const auto *s = std::get_if<SendServer>(&e)) conn = s->conn;
+        else if (const auto *l = std::get_if<SendLaunch>(&e)) conn = l->conn;
         else
             conn = std::visit(
                 [](const auto &x) {
-                    if constexpr (requires { x.conn; })
-                        return x.conn;
-                    else
-                        return ConnId{0};
+                    if constexpr (requires { x.conn; }) return x.conn;
+                    else return ConnId{0};
                 },
                 e);
         const auto name = names_.find(conn);

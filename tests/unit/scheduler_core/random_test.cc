@@ -73,8 +73,7 @@ public:
             }
             if (const auto *r = std::get_if<ReplyResult>(&e)) {
                 const std::uint64_t age = pool.state.sessions.at(r->key.session).info.seniority;
-                const auto [it, fresh] =
-                    seen.handed_out.emplace(std::pair{age, r->head.sent - 1}, r->key.grain);
+                const auto [it, fresh] = seen.handed_out.emplace(std::pair{age, r->head.sent - 1}, r->key.grain);
                 REQUIRE(it->second == r->key.grain);
             }
         }
@@ -103,8 +102,8 @@ private:
         return no_host;
     }
     static std::string kind_of(const Effect &e) {
-        constexpr const char *names[] = {"reply",  "result", "piece",  "difference",
-                                         "detail", "server", "launch", "close", "export", "doctor", "probe"};
+        constexpr const char *names[] = {"reply",  "result", "piece",  "difference", "detail", "server",
+                                         "launch", "close",  "export", "doctor",     "probe"};
         return names[e.index()];
     }
     // Finished may only become killed, and only if it was not handed out.
@@ -138,29 +137,23 @@ private:
         const int session = dice.below(3), grain = dice.below(8);
         const std::string user = dice.once_in(12) ? "ann" : "";
         switch (dice.below(14)) {
-            case 0:
-            case 1:
-                return call(p, wire::OpenSession{session, static_cast<wire::OpenMode>(dice.below(3)),
-                                                 dice.once_in(2)});
-            case 2:
-                if (!dice.once_in(3))
-                    return call(p, wire::OpenSession{session, wire::OpenMode::resume, true});
-                return call(p, wire::CloseSession{user, session, dice.below(4) - 1});
-            case 3:
-                if (!dice.once_in(3))
-                    return call(p, wire::OpenSession{session, wire::OpenMode::reopen, false});
-                return call(p, wire::CleanSession{user, session});
-            case 4: return call(p, wire::Gkill{user, session, grain});
-            case 5:
-                return call(p, wire::Query{static_cast<wire::QueryType>(dice.below(5)), user, session, grain,
-                                           -1, ""});
-            case 6: return call(p, wire::Fetch{user, session, grain, wire::Stream::out, 0, 0});
-            case 7:
-                if (dice.once_in(30)) return call(p, BeginControl{"find", {}, p.token, 1000});
-                [[fallthrough]];
-            case 8:
-            case 9: return call(p, wire::Gwait{session, next_of(p.user, session), dice.once_in(2)});
-            default: break;
+        case 0:
+        case 1: return call(p, wire::OpenSession{session, static_cast<wire::OpenMode>(dice.below(3)), dice.once_in(2)});
+        case 2:
+            if (!dice.once_in(3)) return call(p, wire::OpenSession{session, wire::OpenMode::resume, true});
+            return call(p, wire::CloseSession{user, session, dice.below(4) - 1});
+        case 3:
+            if (!dice.once_in(3)) return call(p, wire::OpenSession{session, wire::OpenMode::reopen, false});
+            return call(p, wire::CleanSession{user, session});
+        case 4: return call(p, wire::Gkill{user, session, grain});
+        case 5: return call(p, wire::Query{static_cast<wire::QueryType>(dice.below(5)), user, session, grain, -1, ""});
+        case 6: return call(p, wire::Fetch{user, session, grain, wire::Stream::out, 0, 0});
+        case 7:
+            if (dice.once_in(30)) return call(p, BeginControl{"find", {}, p.token, 1000});
+            [[fallthrough]];
+        case 8:
+        case 9: return call(p, wire::Gwait{session, next_of(p.user, session), dice.once_in(2)});
+        default: break;
         }
         SubmitGrain s = Pool::grain(session, grain, static_cast<std::uint32_t>(dice.below(4)),
                                     std::string(dice.once_in(20) ? 40000u : 10u, 'x'));
@@ -194,9 +187,7 @@ private:
         return {{dice.once_in(2) ? "ann" : "bob", dice.below(3)}, dice.below(8)};
     }
     HostId some_host() { return HostId{dice.below(static_cast<int>(pool.state.hosts.size()))}; }
-    ConnId conn_of(HostId id) {
-        return dice.once_in(30) ? 12345 : pool.state.hosts[static_cast<std::size_t>(id)].conn;
-    }
+    ConnId conn_of(HostId id) { return dice.once_in(30) ? 12345 : pool.state.hosts[static_cast<std::size_t>(id)].conn; }
     ConnId some_conn() {
         if (dice.once_in(2)) return conn_of(some_host());
         return programs[static_cast<std::size_t>(dice.below(static_cast<int>(programs.size())))].conn;

@@ -21,7 +21,10 @@ TokenHash hash(int n) {
 }
 
 // Where a program runs, with which token and key.
-struct Remote { std::string user = "ann", host = "desk1"; int token = 21, key = 31; };
+struct Remote {
+    std::string user = "ann", host = "desk1";
+    int token = 21, key = 31;
+};
 
 struct Desks : Pool {
     Program root = stranger("root", true);
@@ -134,8 +137,9 @@ TEST_CASE("a token counts for its user, on its host, with its key, and nowhere e
     CHECK(pool.opens(ann).empty());
     CHECK(has(pool.opens({"ben", "desk1", 21, 32}), "is not one of ben"));
     CHECK(has(pool.opens({"ann", "desk1", 21, 34}), "to another key"));
-    CHECK(has(pool.opens({"ann", "desk2", 21, 33}), "for a control program on host desk1, but this one runs on host "
-                                                    "desk2"));
+    CHECK(has(pool.opens({"ann", "desk2", 21, 33}),
+              "for a control program on host desk1, but this one runs on host "
+              "desk2"));
     CHECK(has(pool.opens({"ann", "desk1", 0, 31}), "carries no authorization token"));
     CHECK(has(pool.opens({"ann", "desk1", 99, 31}), "the authorization token is unknown"));
     // Neither the other way round: what was got on this host is for this host.

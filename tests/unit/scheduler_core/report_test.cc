@@ -171,8 +171,7 @@ TEST_CASE("results of small grains share the session's file, out then err") {
     wire::GrainReport r = s.pool.end_report("ann/1:1");
     r.err = "no";
     s.pool.send("h2", r);
-    CHECK(s.writes() ==
-          Lines{"write ann/1:1 session_results bytes 6", "write ann/1:1 session_results at 6 bytes 2"});
+    CHECK(s.writes() == Lines{"write ann/1:1 session_results bytes 6", "write ann/1:1 session_results at 6 bytes 2"});
     r = s.pool.end_report("ann/1:0");
     s.pool.send("h1", r);
     CHECK(s.writes() == Lines{"write ann/1:0 session_results at 8 bytes 6"});

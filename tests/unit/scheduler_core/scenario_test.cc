@@ -23,10 +23,8 @@ struct Words {
         std::istringstream in(line);
         for (std::string word; in >> word;) {
             const auto eq = word.find('=');
-            if (eq == std::string::npos)
-                plain.push_back(word);
-            else
-                options[word.substr(0, eq)] = word.substr(eq + 1);
+            if (eq == std::string::npos) plain.push_back(word);
+            else options[word.substr(0, eq)] = word.substr(eq + 1);
         }
     }
     std::string at(std::size_t i) const { return i < plain.size() ? plain[i] : ""; }
@@ -170,10 +168,8 @@ private:
         return pool_.send(w.at(1), r);
     }
     Lines show(const Words &w) {
-        if (w.at(1).find(':') != std::string::npos)
-            return {w.at(1) + " " + describe(pool_.state, pool_.at(w.at(1)))};
-        if (w.at(1).find('/') != std::string::npos)
-            return {w.at(1) + " " + describe(pool_.session(w.at(1)).info)};
+        if (w.at(1).find(':') != std::string::npos) return {w.at(1) + " " + describe(pool_.state, pool_.at(w.at(1)))};
+        if (w.at(1).find('/') != std::string::npos) return {w.at(1) + " " + describe(pool_.session(w.at(1)).info)};
         return {describe(*pool_.state.host(pool_.id(w.at(1))))};
     }
     Lines program(const Words &w) {
@@ -197,8 +193,8 @@ private:
         if (verb != "gexec") throw std::runtime_error("unknown call: " + verb);
         Lines all;
         for (int n = number; n <= static_cast<int>(w.number("to", number)); ++n) {
-            SubmitGrain g = Pool::grain(session, n, static_cast<std::uint32_t>(w.number("class", 0)),
-                                        w.text("spec", "spec"));
+            SubmitGrain g =
+                Pool::grain(session, n, static_cast<std::uint32_t>(w.number("class", 0)), w.text("spec", "spec"));
             g.demands.urgent = w.has("urgent");
             g.demands.thrash = static_cast<int>(w.number("thrash", 0));
             g.demands.attempts = static_cast<int>(w.number("attempts", 3));
@@ -231,10 +227,8 @@ std::string replay(const std::string &text) {
             skipping = true;
             continue;
         }
-        if (line.empty())
-            skipping = false;
-        else if (line[0] != '#')
-            outcome += runner.run(line);
+        if (line.empty()) skipping = false;
+        else if (line[0] != '#') outcome += runner.run(line);
         out += line + "\n";
     }
     return out;
@@ -263,9 +257,7 @@ TEST_CASE("scenarios") {
         const std::string text((std::istreambuf_iterator<char>(in)), {});
         CAPTURE(file);
         const std::string now = replay(text);
-        if (std::getenv("DCS_REWRITE"))
-            std::ofstream(file) << now;
-        else
-            CHECK(now == text);
+        if (std::getenv("DCS_REWRITE")) std::ofstream(file) << now;
+        else CHECK(now == text);
     }
 }

@@ -194,8 +194,7 @@ TEST_CASE("a reopened session has its old seniority") {
     pool.gexec(find, 2, 0);
     pool.close(find, 1);
     pool.open(find, 1, OpenMode::reopen);
-    CHECK(pool.first_call("h1") ==
-          Lines{"h1: configure interval 10000ms slots 1", "h1: launch ann/1:0 inc 1 next 1"});
+    CHECK(pool.first_call("h1") == Lines{"h1: configure interval 10000ms slots 1", "h1: launch ann/1:0 inc 1 next 1"});
 }
 
 TEST_CASE("waits end when the session is closed, and closing acknowledges") {
@@ -262,8 +261,7 @@ TEST_CASE("a token is its user's, and unknown ones are nobody's") {
     CHECK(pool.open(thief, 1) == Lines{"ann: error NO_AUTH: the authorization token is not one of eve"});
     Program forged = find;
     forged.token[5] ^= 1;
-    CHECK(pool.open(forged, 1) ==
-          Lines{"ann: error NO_AUTH: the authorization token is unknown or has been revoked"});
+    CHECK(pool.open(forged, 1) == Lines{"ann: error NO_AUTH: the authorization token is unknown or has been revoked"});
     CHECK(pool.state.sessions.empty());
 }
 
@@ -284,8 +282,7 @@ TEST_CASE("authorization entries age out a day after they were seen without sess
     CHECK(pool.state.auth.count(busy.token) == 1);
     pool.begin("bob", "x", 5001 + 2 * day);
     CHECK(pool.state.auth.count(busy.token) == 0);
-    CHECK(pool.call(pool.stranger("ann"), BeginControl{"-x", {}, {}, 0}).at(0).find("INVALID") !=
-          std::string::npos);
+    CHECK(pool.call(pool.stranger("ann"), BeginControl{"-x", {}, {}, 0}).at(0).find("INVALID") != std::string::npos);
 }
 
 TEST_CASE("the policy says how long a token stays without sessions") {

@@ -46,8 +46,8 @@ TEST_CASE("only those with privilege set hosts, and what they say is checked") {
     c = Stage::change();
     c.slots = 65537;
     CHECK(s.refusal(s.root, c) == "INVALID");
-    for (const double bad : {0.0, 1e10, std::numeric_limits<double>::quiet_NaN(),
-                             std::numeric_limits<double>::infinity()}) {
+    for (const double bad :
+         {0.0, 1e10, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
         c = Stage::change();
         c.limit_s = bad;
         CHECK(s.refusal(s.root, c) == "INVALID");
@@ -125,10 +125,10 @@ TEST_CASE("slots 0 evicts at once with a checkpoint, and later slots bring the g
     s.pool.gexec(s.ann, 1, 1);
     wire::SetHost c = Stage::change();
     c.slots = 0;
-    CHECK(s.pool.set(s.root, c) ==
-          Lines{"h1: configure interval 10000ms slots 0",
-                "h1: withdraw ann/1:0 inc 1 because the host was taken out of service",
-                "h1: withdraw ann/1:1 inc 1 because the host was taken out of service", "root: done"});
+    CHECK(s.pool.set(s.root, c) == Lines{"h1: configure interval 10000ms slots 0",
+                                         "h1: withdraw ann/1:0 inc 1 because the host was taken out of service",
+                                         "h1: withdraw ann/1:1 inc 1 because the host was taken out of service",
+                                         "root: done"});
     s.pool.checkpoint("h1", "ann/1:0");
     s.pool.end("h1", "ann/1:0", 0, 15, true);
     s.pool.end("h1", "ann/1:1", 0, 15, true);

@@ -73,9 +73,10 @@ TEST_CASE("the pool's rules say how much a user may have stored, and the refusal
     for (const Program &who : {ann, ben, root}) pool.open(who, 1, wire::OpenMode::resume);
     CHECK(submit(pool, ann, 1, 0, 600'000) == Lines{"ann: done"});
     const std::string why = refusal(submit(pool, ann, 1, 1, 600'000));
-    CHECK(why == "ann has 0.6 MB on the scheduler's disk (sessions 0.6 MB, contents 0.0 MB); this would add 0.6 MB, "
-                 "but the pool's policy allows 1.0 MB: remove sessions that you no longer need (dcs session clean), "
-                 "or ask the pool's operator for more space");
+    CHECK(why ==
+          "ann has 0.6 MB on the scheduler's disk (sessions 0.6 MB, contents 0.0 MB); this would add 0.6 MB, "
+          "but the pool's policy allows 1.0 MB: remove sessions that you no longer need (dcs session clean), "
+          "or ask the pool's operator for more space");
     CHECK(pool.changes.empty());
     CHECK(submit(pool, ann, 1, 0, 600'000) == Lines{"ann: done"});  // the same again: nothing new
     CHECK(submit(pool, ben, 1, 0, 600'000) == Lines{"ben: done"});
@@ -127,7 +128,7 @@ TEST_CASE("reports wait only when the disk is nearly full, others have something
     const Program ben = pool.begin("ben", "find");
     pool.open(ben, 1);
     CHECK_FALSE(may_report(pool.state, "ann", mb));
-    CHECK(may_report(pool.state, "ann", 0));   // an end without a word
+    CHECK(may_report(pool.state, "ann", 0));  // an end without a word
     CHECK(may_report(pool.state, "ben", mb));
     CHECK_FALSE(may_report(pool.state, "ben", 3 * mb));
     pool.state.stored.measured(limits::reports_leave_bytes + 2 * mb);
@@ -156,7 +157,7 @@ TEST_CASE("a content counts once for each who names or brought it, from when it 
     stored.use("ann", "d2", false);
     CHECK(stored.of("ann").contents == block);  // it is still there, and she brought it
     stored.gone("d2");
-    stored.gone("d1");                           // damaged, though ben's grain names it
+    stored.gone("d1");  // damaged, though ben's grain names it
     stored.gone("d3");
     CHECK(stored.users().empty());
     stored.came("d1", 5000);

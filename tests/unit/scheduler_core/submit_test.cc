@@ -93,6 +93,5 @@ TEST_CASE("urgent goes to the front, everything else to the end") {
     pool.call(find, urgent);
     pool.gexec(find, 1, 4);
     CHECK(pool.queue("ann/1") == std::vector<GrainNumber>{3, 2, 0, 1, 4});
-    CHECK(pool.first_call("h1") ==
-          Lines{"h1: configure interval 10000ms slots 1", "h1: launch ann/1:3 inc 1 next 1"});
+    CHECK(pool.first_call("h1") == Lines{"h1: configure interval 10000ms slots 1", "h1: launch ann/1:3 inc 1 next 1"});
 }

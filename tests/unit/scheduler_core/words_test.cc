@@ -49,8 +49,7 @@ TEST_CASE("a file of a grain that runs is not there yet") {
     fetch.grain = 1;
     fetch.stream = wire::Stream::file;
     fetch.file = "result";
-    pool.refused(pool.ann, fetch,
-                 "NOT_FOUND: grain ann/1:1: it has not ended, and its files arrive when it ends");
+    pool.refused(pool.ann, fetch, "NOT_FOUND: grain ann/1:1: it has not ended, and its files arrive when it ends");
 }
 
 TEST_CASE("the doctor says what to do about a host that is more open than demanded") {
@@ -63,8 +62,9 @@ TEST_CASE("the doctor says what to do about a host that is more open than demand
     REQUIRE(reply);
     REQUIRE(reply->problems.size() == 1);
     CHECK(reply->problems[0].problem.find("is too open: its grains are confined by ") == 0);
-    CHECK(reply->problems[0].advice == "start its grain server with the --confine, --run-as and --grain-network that "
-                                       "provide this, or require less in the host table (require_confinement)");
+    CHECK(reply->problems[0].advice ==
+          "start its grain server with the --confine, --run-as and --grain-network that "
+          "provide this, or require less in the host table (require_confinement)");
 }
 
 TEST_CASE("a code for the backup lets no grain server in, and the backup asks as what it is") {
@@ -90,6 +90,5 @@ TEST_CASE("a code for the backup lets no grain server in, and the backup asks as
     call.role = HostRole::backup;
     call.own_name = "vault";
     pool.feed(call);
-    CHECK(pool.events.back().find("audit: host vault at 192.0.2.1 asks to join, to be the passive backup, key ") ==
-          0);
+    CHECK(pool.events.back().find("audit: host vault at 192.0.2.1 asks to join, to be the passive backup, key ") == 0);
 }

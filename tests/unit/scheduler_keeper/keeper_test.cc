@@ -96,12 +96,12 @@ TEST_CASE("a request of any other form is none") {
     const auto no_role = static_cast<pki::Role>(9);
     for (const pki::Role role : {pki::Role::none, pki::Role::authority, pki::Role::scheduler, no_role})
         CHECK_FALSE(read_packet(with(1, static_cast<char>(role))));
-    CHECK_FALSE(read_packet(with(2, 1)));             // a file that nobody wants
+    CHECK_FALSE(read_packet(with(2, 1)));  // a file that nobody wants
     CHECK_FALSE(read_packet(with(2, 3)));
-    CHECK_FALSE(read_packet(with(3, 1)));             // what is not used
-    CHECK_FALSE(read_packet(with(4, 1)));             // a number that nobody wants
-    CHECK_FALSE(read_packet(with(name, '\0')));       // no name, and something after its end
-    CHECK_FALSE(read_packet(with(name + 20, 'x')));   // something after its end
+    CHECK_FALSE(read_packet(with(3, 1)));            // what is not used
+    CHECK_FALSE(read_packet(with(4, 1)));            // a number that nobody wants
+    CHECK_FALSE(read_packet(with(name, '\0')));      // no name, and something after its end
+    CHECK_FALSE(read_packet(with(name + 20, 'x')));  // something after its end
     CHECK_FALSE(read_packet(with(name + name_max - 1, 'x')));
     std::string endless = good;
     for (std::size_t i = 0; i < name_max; ++i) endless[name + i] = 'a';
@@ -137,10 +137,13 @@ TEST_CASE("it signs for hosts and programs, as long as their role has, and for o
     CHECK(authority->role == pki::Role::authority);
 
     const Point point = point_of_new_key();
-    const struct { pki::Role role; const char *name; std::int64_t life; } good[] = {
-        {pki::Role::grain_server, "h1", pki::certificate_life_s},
-        {pki::Role::client, "desk1", pki::certificate_life_s},
-        {pki::Role::program, "ann/desk1/dcs", pki::program_life_s}};
+    const struct {
+        pki::Role role;
+        const char *name;
+        std::int64_t life;
+    } good[] = {{pki::Role::grain_server, "h1", pki::certificate_life_s},
+                {pki::Role::client, "desk1", pki::certificate_life_s},
+                {pki::Role::program, "ann/desk1/dcs", pki::program_life_s}};
     for (const auto &want : good) {
         const Reply reply = ask(keeper, certificate_for(want.role, want.name, point));
         REQUIRE(reply.status);

@@ -114,11 +114,13 @@ TEST_CASE("a file of settings that cannot be read or written is named with the r
     CHECK(wrong(read_settings(hosts, "the host table")) == "the host table " + hosts + " is larger than 16 MiB");
     write("h1\nh2\n");
 #if DCS_CAN_REFUSE
-    const struct { const char *orders, *why; } table[] = {{"open:hosts.new:EROFS", "Read-only file system"},
-                                                          {"fchmod:hosts.new:EPERM", "Operation not permitted"},
-                                                          {"write:hosts.new:ENOSPC", "No space left on device"},
-                                                          {"fsync:hosts.new:EIO", "Input/output error"},
-                                                          {"rename:hosts.new:EIO", "Input/output error"}};
+    const struct {
+        const char *orders, *why;
+    } table[] = {{"open:hosts.new:EROFS", "Read-only file system"},
+                 {"fchmod:hosts.new:EPERM", "Operation not permitted"},
+                 {"write:hosts.new:ENOSPC", "No space left on device"},
+                 {"fsync:hosts.new:EIO", "Input/output error"},
+                 {"rename:hosts.new:EIO", "Input/output error"}};
     for (const auto &row : table) {
         INFO(row.orders);
         const test::Refusing refusing(row.orders);

@@ -29,7 +29,7 @@ std::string end_of(const std::function<int(int)> &what) {
     const pid_t pid = ::fork();
     if (pid == 0) {
         int socket = pair[1];
-        std::signal(SIGABRT, SIG_DFL);  // Catch listens to it
+        std::signal(SIGABRT, SIG_DFL);             // Catch listens to it
         ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);  // as the reader
         ::_exit(fence_decoder(socket, length) ? what(socket) : 99);
     }
@@ -62,9 +62,7 @@ TEST_CASE("a decoder may do nothing but decode") {
     CHECK(end_of([](int) {
               try {
                   return std::string(200u << 20, 'x').empty() ? 1 : 2;
-              } catch (const std::bad_alloc &) {
-                  return 7;
-              }
+              } catch (const std::bad_alloc &) { return 7; }
           }) == "exit 7");
     CHECK(end_of([](int socket) {
               char byte = 0;

@@ -179,8 +179,9 @@ TEST_CASE("host table and policy are read again together: both, or neither") {
     CHECK_FALSE(d.takes_in("h2"));
     d.write("hosts", "h1\nh2\n");
     d.write("policy", "sessions_per_user few\n");
-    d.reread("the old host table, policy and limits remain in effect: " + d.directory + "/policy:1: sessions_per_user "
-        "must be");
+    d.reread("the old host table, policy and limits remain in effect: " + d.directory +
+             "/policy:1: sessions_per_user "
+             "must be");
     CHECK_FALSE(d.takes_in("h2"));
     CHECK(open_session(2) == D_E_LIMIT);
     d.write("hosts", "h1\nh2 slots=x\n");

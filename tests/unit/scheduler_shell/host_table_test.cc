@@ -54,9 +54,9 @@ TEST_CASE("a host table line says what it says") {
     REQUIRE(backup);
     CHECK(backup->at(0).backup_at.empty());
     CHECK(backup->at(1).backup_at == "vault.example:7002");
-    for (const char *wrong : {"b role=backup", "b role=backup address=vault", "b address=vault:1",
-                              "b role=backup address=vault:1 slots=1", "b role=client address=vault:1",
-                              "b role=backup address=a:1\nc role=backup address=a:2"})
+    for (const char *wrong :
+         {"b role=backup", "b role=backup address=vault", "b address=vault:1", "b role=backup address=vault:1 slots=1",
+          "b role=client address=vault:1", "b role=backup address=a:1\nc role=backup address=a:2"})
         CHECK_FALSE(shell::parse_host_table(wrong, "hosts"));
     const auto more = shell::parse_host_table(
         "h cores=8 memory=16384 check=h,10.0.0.1:22 fileserver=nfs-1.example.org:2049 gateway=[fe80::1%eth0],[::1]:9",
@@ -79,8 +79,10 @@ TEST_CASE("a host table line says what it says") {
 }
 
 TEST_CASE("the host table names classes, and hosts belong to them") {
-    const auto table = shell::parse_host_table("class gpu=0x4 fast=2\nclass either=gpu,fast\n"
-                                               "h1 class=gpu\nh2 class=either,1\nh3 class=0x8\n", "hosts");
+    const auto table = shell::parse_host_table(
+        "class gpu=0x4 fast=2\nclass either=gpu,fast\n"
+        "h1 class=gpu\nh2 class=either,1\nh3 class=0x8\n",
+        "hosts");
     REQUIRE(table);
     REQUIRE(table->size() == 6);
     CHECK(table->at(0).host_class == 4);

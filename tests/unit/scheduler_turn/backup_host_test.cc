@@ -23,9 +23,7 @@ struct Member {
     std::uint8_t role;
     std::string key = pki::new_key();
     ConnId conn = 0;
-    core::Certified certified() const {
-        return {name, pki::sha256(*pki::public_key_of(key)), 1'000'000'100};
-    }
+    core::Certified certified() const { return {name, pki::sha256(*pki::public_key_of(key)), 1'000'000'100}; }
     std::string hash() const {
         const TokenHash bytes = certified().key;
         return std::string(bytes.begin(), bytes.end());
@@ -35,8 +33,8 @@ struct Member {
         pool.ask<wire::Welcome>(root, wire::Hello{});
         const auto made = pool.ask<wire::TokenCreated>(root, wire::CreateToken{name, 3600, role});
         const ConnId stranger = pool.open(turn::Door::join, "a stranger");
-        return pool.call(stranger, wire::JoinHost{wire::opening_form, "", "box", made.token,
-                                                  *pki::make_request(key), role});
+        return pool.call(stranger,
+                         wire::JoinHost{wire::opening_form, "", "box", made.token, *pki::make_request(key), role});
     }
     std::vector<wire::AnyMessage> connect(Pool &pool) {
         conn = pool.open(role == 2 ? turn::Door::backup : turn::Door::server, "host " + name, false, certified());

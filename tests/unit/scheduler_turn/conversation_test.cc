@@ -9,8 +9,7 @@ namespace {
 
 ConnId open_session(Pool &pool, const std::string &user, std::int32_t number) {
     const ConnId control = pool.control(user, "prog");
-    const auto reply = pool.ask<wire::OpenReply>(
-        control, wire::OpenSession{number, wire::OpenMode::resume, true});
+    const auto reply = pool.ask<wire::OpenReply>(control, wire::OpenSession{number, wire::OpenMode::resume, true});
     CHECK(reply.sent == 0);
     return control;
 }
@@ -35,8 +34,7 @@ TEST_CASE("submit, launch, checkpoint, finish, wait: the output comes back once"
     server.checkpoint(key, 5);
     server.read();
     CHECK(server.held[key].sequence == 1);
-    const auto message = pool.ask<wire::Piece>(
-        control, wire::Fetch{"ann", 3, 7, wire::Stream::message, 0, 100});
+    const auto message = pool.ask<wire::Piece>(control, wire::Fetch{"ann", 3, 7, wire::Stream::message, 0, 100});
     CHECK(message.bytes == "copied 5");
 
     // A parked wait is answered by the end of the grain.
@@ -114,8 +112,7 @@ TEST_CASE("a restarted grain gets its checkpoint and the rest of its input") {
     const auto &grain = *pool.turn->state().grain(key);
     REQUIRE(grain.status() == core::GrainStatus::finished);
     CHECK(grain.out_length == input.size());
-    const auto middle = pool.ask<wire::Piece>(
-        control, wire::Fetch{"ann", 0, 0, wire::Stream::out, 4999, 2});
+    const auto middle = pool.ask<wire::Piece>(control, wire::Fetch{"ann", 0, 0, wire::Stream::out, 4999, 2});
     CHECK(middle.bytes == "xy");
     CHECK(middle.total == input.size());
     const auto result = pool.ask<wire::GrainResult>(control, wire::Gwait{0, 0, false});
@@ -160,8 +157,7 @@ TEST_CASE("a query of one grain shows its arguments and its label") {
     CHECK(reply.grains[0].argv == spec.argv);
     CHECK(reply.grains[0].label == "curve 12");
     CHECK(reply.system.turn == pool.store->turn());
-    const auto piece = pool.ask<wire::Piece>(
-        control, wire::Fetch{"", 1, 2, wire::Stream::input, 49'990, 100});
+    const auto piece = pool.ask<wire::Piece>(control, wire::Fetch{"", 1, 2, wire::Stream::input, 49'990, 100});
     CHECK(piece.bytes == "iiiiiiiiii");
 }
 
@@ -254,8 +250,7 @@ TEST_CASE("strangers and nonsense are refused and cut off") {
 TEST_CASE("connections are counted per user") {
     Pool pool({});
     std::vector<ConnId> conns;
-    for (std::size_t i = 0; i < limits::connections_per_user; ++i)
-        conns.push_back(pool.open(turn::Door::user, "ann"));
+    for (std::size_t i = 0; i < limits::connections_per_user; ++i) conns.push_back(pool.open(turn::Door::user, "ann"));
     CHECK(pool.outside->closed.empty());
     const ConnId refused = pool.open(turn::Door::user, "ann");
     CHECK(pool.outside->closed == std::vector<ConnId>{refused});
@@ -335,8 +330,7 @@ TEST_CASE("grain servers go before users, in the ratio of their share, and nobod
     CHECK(intake.count() == 22);
     CHECK(intake.bytes() == 88);
     std::string order;
-    while (auto a = intake.take()) order += a->conn == 1 ? 'S' : a->conn == 2 ? 's'
-                                            : a->conn == 11 ? 'A' : 'B';
+    while (auto a = intake.take()) order += a->conn == 1 ? 'S' : a->conn == 2 ? 's' : a->conn == 11 ? 'A' : 'B';
     CHECK(order == "SsSSASSSSBSSSAAAAAAAAA");
     CHECK(intake.bytes() == 0);
 }

@@ -63,8 +63,7 @@ struct Populated {
         const SessionKey session{user, number};
         for (int g = 0; g < 6; ++g) {
             const std::size_t length = g == 3 ? 40'000 : g * 900;
-            pool.ask<wire::Done>(
-                control, wire::Gexec{number, g, copying_grain(std::string(length, 'a' + g) + "end")});
+            pool.ask<wire::Done>(control, wire::Gexec{number, g, copying_grain(std::string(length, 'a' + g) + "end")});
             server.read();
             const GrainKey key{session, g};
             if (server.held.count(key) == 0) continue;

@@ -29,8 +29,7 @@ TEST_CASE("one damaged session is set aside by name, the rest runs") {
 
     // Nobody writes over it, and its user is told which file it is.
     const ConnId control = pool.control("ann", "prog");
-    const auto reply =
-        pool.call(control, wire::OpenSession{1, wire::OpenMode::resume, false});
+    const auto reply = pool.call(control, wire::OpenSession{1, wire::OpenMode::resume, false});
     REQUIRE(std::holds_alternative<wire::ErrorReply>(reply));
     CHECK(std::get<wire::ErrorReply>(reply).code == static_cast<int>(Code::io_error));
     CHECK(std::get<wire::ErrorReply>(reply).text.find(file) != std::string::npos);
@@ -89,8 +88,7 @@ TEST_CASE("a damaged authorization table costs the tokens and nothing else") {
     CHECK(pool.reports[0].find("auth/table") != std::string::npos);
     CHECK(pool.turn->state().session({"ann", 1}) != nullptr);
     const ConnId control = pool.control("ann", "prog");
-    const auto open = pool.ask<wire::OpenReply>(
-        control, wire::OpenSession{1, wire::OpenMode::resume, false});
+    const auto open = pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::resume, false});
     CHECK(open.as == wire::OpenedAs::resumed);
 }
 
@@ -101,7 +99,7 @@ TEST_CASE("a closed session is packed: its settled grains leave their own trees"
     pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::open, false});
     server.connect();
     wire::GrainSpec big = copying_grain(std::string(50'000, 'b'));
-    pool.ask<wire::Done>(control, wire::Gexec{1, 0, big});                      // own parameters
+    pool.ask<wire::Done>(control, wire::Gexec{1, 0, big});  // own parameters
     pool.ask<wire::Done>(control, wire::Gexec{1, 1, copying_grain("checkpointed")});
     pool.ask<wire::Done>(control, wire::Gexec{1, 2, copying_grain("stays unfinished")});
     wire::GrainSpec huge = copying_grain(std::string(limits::packed_grain_bytes, 'h'));
@@ -149,8 +147,7 @@ TEST_CASE("a closed session is packed: its settled grains leave their own trees"
     next.finish({{"ann", 1}, 2});
     next.read();
     std::set<int> results;
-    for (int i = 0; i < 4; ++i)
-        results.insert(pool.ask<wire::GrainResult>(again, wire::Gwait{1, i, false}).grain);
+    for (int i = 0; i < 4; ++i) results.insert(pool.ask<wire::GrainResult>(again, wire::Gwait{1, i, false}).grain);
     CHECK(results == std::set<int>{0, 1, 2, 3});
 }
 

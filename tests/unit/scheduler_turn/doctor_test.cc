@@ -62,8 +62,7 @@ TEST_CASE("a damaged session is listed, told about, and removed or replaced by i
     a.pool.verify();
     a.pool.restart();
     CHECK(a.pool.reports.empty());
-    CHECK(a.pool.ask<wire::DoctorReply>(a.pool.control("ann", "prog"), wire::Doctor{}).problems.size() ==
-          1);
+    CHECK(a.pool.ask<wire::DoctorReply>(a.pool.control("ann", "prog"), wire::Doctor{}).problems.size() == 1);
 }
 
 TEST_CASE("the doctor names hosts that are late or dead, and a disk that is nearly full") {

@@ -13,8 +13,8 @@ namespace {
 std::string raw_log(Pool &pool, ConnId conn, std::int32_t session) {
     std::string log;
     for (;;) {
-        const auto piece = pool.ask<wire::Piece>(
-            conn, wire::Fetch{"ann", session, 0, wire::Stream::log, log.size(), 100, ""});
+        const auto piece =
+            pool.ask<wire::Piece>(conn, wire::Fetch{"ann", session, 0, wire::Stream::log, log.size(), 100, ""});
         if (piece.bytes.empty()) return log;
         log += piece.bytes;
     }
@@ -89,9 +89,9 @@ struct Decided {
 
 TEST_CASE("the log of a session has everything in order, and outlives the scheduler") {
     Decided d;
-    const Lines wanted = {"opened prog", "submitted 1", "started 1", "submitted 2", "started 2", "submitted 5",
-                          "started 5", "finished 2", "handed_out 1", "submitted 3", "started 3", "checkpoint 3",
-                          "finished 1", "handed_out 2", "submitted 4", "started 4", "killed 5"};
+    const Lines wanted = {"opened prog", "submitted 1",  "started 1",    "submitted 2", "started 2", "submitted 5",
+                          "started 5",   "finished 2",   "handed_out 1", "submitted 3", "started 3", "checkpoint 3",
+                          "finished 1",  "handed_out 2", "submitted 4",  "started 4",   "killed 5"};
     CHECK(short_log(d.pool, d.control, 1) == wanted);
     check_logs(d.pool);
     d.pool.restart();

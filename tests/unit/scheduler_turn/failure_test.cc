@@ -133,8 +133,8 @@ TEST_CASE("a full disk: dead hosts and failed launches are not forgotten") {
     }
     SECTION("a failed launch") {
         w.fill_disk();
-        const wire::LaunchResult no{wire::wire_of(key), 1, false, false,
-                                    static_cast<int>(Code::not_found), "no such program"};
+        const wire::LaunchResult no{wire::wire_of(key), 1, false, false, static_cast<int>(Code::not_found),
+                                    "no such program"};
         w.pool.post(w.server.conn(), no);
         w.pool.pump();
         CHECK(w.pool.turn->state().grain(key)->status() == core::GrainStatus::running);
@@ -179,8 +179,8 @@ TEST_CASE("a failing call of the disk at any place: all or nothing, and said so"
         Working w;
         const std::string before = Pool::durable_text(w.pool.turn->state());
         w.pool.disk.fail_at(n, Fault::io_error, false);
-        const std::uint64_t request = w.pool.post(w.control, wire::Gexec{
-            1, 1, copying_grain(std::string(40'000, 'b'))});
+        const std::uint64_t request =
+            w.pool.post(w.control, wire::Gexec{1, 1, copying_grain(std::string(40'000, 'b'))});
         w.pool.pump();
         const bool hit = w.pool.disk.faults_hit() > 0;
         w.pool.disk.clear_faults();
@@ -189,17 +189,13 @@ TEST_CASE("a failing call of the disk at any place: all or nothing, and said so"
             CHECK(w.pool.take_sent(w.control).empty());
             w.pool.restart();
             const auto *grain = w.pool.turn->state().grain({{"ann", 1}, 1});
-            if (!grain) {
-                CHECK(Pool::durable_text(w.pool.turn->state()) == before);
-            }
+            if (!grain) { CHECK(Pool::durable_text(w.pool.turn->state()) == before); }
         } else {
             REQUIRE(w.pool.outside->sent.size() >= 1);
             CHECK(w.pool.outside->sent[0].request == request);
             const bool done = std::holds_alternative<wire::Done>(w.pool.outside->sent[0].message);
             CHECK(done == (w.pool.turn->state().grain({{"ann", 1}, 1}) != nullptr));
-            if (!done) {
-                CHECK(Pool::durable_text(w.pool.turn->state()) == before);
-            }
+            if (!done) { CHECK(Pool::durable_text(w.pool.turn->state()) == before); }
         }
         w.pool.verify();
         if (!hit) break;

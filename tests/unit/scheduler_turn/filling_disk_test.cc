@@ -41,8 +41,7 @@ struct Filling {
     }
     bool submit() {
         const GrainNumber number = next++;
-        const auto reply =
-            pool.call(control, wire::Gexec{1, number, copying_grain(input_of(number))});
+        const auto reply = pool.call(control, wire::Gexec{1, number, copying_grain(input_of(number))});
         if (const auto *error = std::get_if<wire::ErrorReply>(&reply)) {
             CHECK(error->code == static_cast<int>(Code::no_space));
             refusal = error->text;

@@ -48,10 +48,10 @@ std::string decoded(const std::string &file, std::string_view bytes) {
         const core::DurableGrain &g = r->grain;
         std::ostringstream line;
         line << "    " << file << ": " << entry->record.size() << " bytes: grain " << r->number << " "
-             << core::name_of(g.status()) << (g.own_tree ? ", own tree" : "") << ", incarnation "
-             << g.incarnation << (host.empty() ? "" : ", host " + host) << ", parameters "
-             << g.params_length << " bytes at " << g.params_offset << ", out " << g.out_length
-             << ", err " << g.err_length << ", checkpoint " << g.checkpoint_length << "\n";
+             << core::name_of(g.status()) << (g.own_tree ? ", own tree" : "") << ", incarnation " << g.incarnation
+             << (host.empty() ? "" : ", host " + host) << ", parameters " << g.params_length << " bytes at "
+             << g.params_offset << ", out " << g.out_length << ", err " << g.err_length << ", checkpoint "
+             << g.checkpoint_length << "\n";
         text += line.str();
     }
     return text;

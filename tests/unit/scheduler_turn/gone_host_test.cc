@@ -48,9 +48,7 @@ struct Remembered {
         CHECK(grain(1).status() == core::GrainStatus::running);
         pool.verify();
     }
-    const core::Grain &grain(GrainNumber number) const {
-        return *pool.turn->state().grain(key(number));
-    }
+    const core::Grain &grain(GrainNumber number) const { return *pool.turn->state().grain(key(number)); }
     void start_with(std::vector<core::HostConfig> hosts) {
         for (ModelServer *server : {&h1, &h2}) server->disconnect();
         pool.hosts = std::move(hosts);

@@ -16,12 +16,12 @@ struct Exported {
     std::vector<wire::ExportedGrain> grains;
 };
 
-inline void fetch(Pool &pool, ConnId conn, const wire::ExportedSession &head, int grain,
-                  wire::Stream which, wire::ExportedStream &stream) {
+inline void fetch(Pool &pool, ConnId conn, const wire::ExportedSession &head, int grain, wire::Stream which,
+                  wire::ExportedStream &stream) {
     while (!stream.whole && stream.content.size() < stream.length)
-        stream.content += pool.ask<wire::Piece>(conn, wire::Fetch{head.user, head.session, grain, which,
-                                                                  stream.content.size(), 0})
-                              .bytes;
+        stream.content +=
+            pool.ask<wire::Piece>(conn, wire::Fetch{head.user, head.session, grain, which, stream.content.size(), 0})
+                .bytes;
     stream.whole = true;
 }
 
@@ -121,8 +121,7 @@ inline void rank_queue(Exported &e) {
         if (g.queued) places.push_back(g.queue);
     std::sort(places.begin(), places.end());
     for (auto &g : e.grains)
-        if (g.queued)
-            g.queue = std::lower_bound(places.begin(), places.end(), g.queue) - places.begin();
+        if (g.queued) g.queue = std::lower_bound(places.begin(), places.end(), g.queue) - places.begin();
 }
 
 }  // namespace dcs::test

@@ -57,8 +57,7 @@ TEST_CASE("an exported session is the same in another pool, and goes on there") 
 
     other.restart();
     const ConnId again = other.control("ann", "prog");
-    CHECK(other.ask<wire::OpenReply>(again, wire::OpenSession{4, wire::OpenMode::reopen, true})
-              .completed == 3);
+    CHECK(other.ask<wire::OpenReply>(again, wire::OpenSession{4, wire::OpenMode::reopen, true}).completed == 3);
     // The same call again is recognised by its parameters, with another label even.
     wire::GrainSpec spec = copying_grain("some input");
     other.ask<wire::Done>(again, wire::Gexec{4, 0, spec});
@@ -145,8 +144,7 @@ TEST_CASE("pieces belong to one upload of one connection") {
     CHECK(finish(second, stream + "x") == Code::invalid);
     CHECK(finish(second, stream) == Code::not_found);
     pool.ask<wire::Done>(second, wire::ImportPiece{0, stream.size(), stream});
-    CHECK(pool.refusal(second, wire::ImportSession{1, false, stream.size(), crc32c(stream) ^ 1}) ==
-          Code::invalid);
+    CHECK(pool.refusal(second, wire::ImportSession{1, false, stream.size(), crc32c(stream) ^ 1}) == Code::invalid);
     // The connection closes, and with it the upload.
     pool.ask<wire::Done>(second, wire::ImportPiece{0, stream.size(), stream});
     pool.hang_up(second);
@@ -162,8 +160,10 @@ TEST_CASE("imports take room by the bytes that came, and where it ends the large
     const Instant now{seconds(1000).ns};
     const auto add = [&](ConnId conn, const std::string &user, std::uint64_t offset, std::size_t bytes, Instant at,
                          std::uint64_t room) {
-        return uploads.add(conn, user, at, {offset, limits::import_bytes, std::string(bytes, 'x')},
-                           limits::import_bytes_of_all - room).code;
+        return uploads
+            .add(conn, user, at, {offset, limits::import_bytes, std::string(bytes, 'x')},
+                 limits::import_bytes_of_all - room)
+            .code;
     };
     // What is only announced is in nobody's way.
     CHECK(add(1, "ann", 0, 1, now, 1000) == Code::ok);
@@ -188,8 +188,7 @@ TEST_CASE("much that is answered on the spot does not use up a turn") {
     const ConnId control = pool.control("ann", "prog");
     const std::string bytes(limits::fetch_chunk_bytes, 'x');
     wire::ImportPiece piece{0, limits::bytes_per_turn + 4 * bytes.size(), bytes};
-    for (; piece.offset < piece.total; piece.offset += bytes.size())
-        pool.ask<wire::Done>(control, piece);
+    for (; piece.offset < piece.total; piece.offset += bytes.size()) pool.ask<wire::Done>(control, piece);
     pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::open, false});
 }
 
@@ -225,8 +224,7 @@ TEST_CASE("killed at any moment of an import, the scheduler has the old or the n
             seen.push_back(kill_report(disk));
             disk.after_operation = visit;
         };
-        a.pool.ask<wire::Done>(a.control, wire::ImportSession{replace ? 1 : 2, replace, stream.size(),
-                                                              crc32c(stream)});
+        a.pool.ask<wire::Done>(a.control, wire::ImportSession{replace ? 1 : 2, replace, stream.size(), crc32c(stream)});
         disk.after_operation = nullptr;
         const std::string after = kill_report(disk);
         CHECK(before != after);
@@ -294,17 +292,22 @@ TEST_CASE("a stream that is not what it should be is refused by name") {
         {"err", [](Exported &e) { e.grains[0].err.whole = false; }},
         {"twice", [](Exported &e) { e.grains[0].spec.input = "x"; }},
         {"host", [](Exported &e) { e.grains[0].host = "a/b"; }},
-        {"nogo", [](Exported &e) { e.grains[0].nogo = {"h1", "h1"}; }},
+        {"nogo",
+         [](Exported &e) {
+             e.grains[0].nogo = {"h1", "h1"};
+         }},
         {"nogo", [](Exported &e) { e.grains[0].nogo = {""}; }},
-        {"message", [](Exported &e) { e.grains[0].message = {5000, true, std::string(5000, 'x')}; }},
+        {"message",
+         [](Exported &e) {
+             e.grains[0].message = {5000, true, std::string(5000, 'x')};
+         }},
     };
     for (const Case &c : cases) {
         Exported bad = good;
         c.spoil(bad);
         const std::string stream = stream_of(bad);
         upload(a.pool, a.control, stream);
-        const auto reply = a.pool.call(a.control, wire::ImportSession{2, false, stream.size(),
-                                                                      crc32c(stream)});
+        const auto reply = a.pool.call(a.control, wire::ImportSession{2, false, stream.size(), crc32c(stream)});
         CAPTURE(c.about);
         const auto *error = std::get_if<wire::ErrorReply>(&reply);
         REQUIRE(error);
@@ -339,8 +342,8 @@ TEST_CASE("hostile streams are refused or become a sound session") {
     for (int i = 0; i < 4000; ++i) {
         std::string bad = good;
         for (std::uint64_t n = 1 + random.below(3); n > 0; --n)
-            bad[random.below(bad.size())] = static_cast<char>(
-                random.chance(50) ? random.next() : (random.chance(50) ? 0 : 0xff));
+            bad[random.below(bad.size())] =
+                static_cast<char>(random.chance(50) ? random.next() : (random.chance(50) ? 0 : 0xff));
         if (random.chance(10)) bad.resize(random.below(bad.size()));
         if (random.chance(5)) bad += bad.substr(random.below(bad.size()));
         const Code code = import_session(a.pool, a.control, bad, 1, true);

@@ -37,7 +37,8 @@ TEST_CASE("a crash anywhere in a put shows the content whole or not at all, and 
         CHECK((*again)->find(digest));
     };
     disk.after_operation = [&] {
-        disk.each_crash(model, 300, 1, [](std::uint64_t) { return true; }, look);
+        disk.each_crash(
+            model, 300, 1, [](std::uint64_t) { return true; }, look);
         look_twice(disk.killed());
     };
     auto library = library::Library::open(disk, Instant{});
@@ -48,7 +49,8 @@ TEST_CASE("a crash anywhere in a put shows the content whole or not at all, and 
     REQUIRE((*library)->append(*temporary, 700, bytes.substr(700)));
     REQUIRE(library::work(disk, {library::Job::Kind::seal, digest, bytes.size(), *temporary}).status);
     answered = true;
-    disk.each_crash(model, 300, 1, [](std::uint64_t) { return true; }, look);
+    disk.each_crash(
+        model, 300, 1, [](std::uint64_t) { return true; }, look);
     CHECK(states > 20);
     CHECK(with > 2);
 }

@@ -23,11 +23,10 @@ Token ScriptedOutside::fresh_token() {
 
 void ScriptedOutside::send(ConnId conn, const wire::AnyMessage &message, core::RequestId request) {
     const std::string frame = wire::encode(message, static_cast<std::uint64_t>(request));
-    auto header = wire::decode_header(std::string_view(frame).substr(0, wire::header_bytes),
-                                      limits::server_frame_bytes);
+    auto header =
+        wire::decode_header(std::string_view(frame).substr(0, wire::header_bytes), limits::server_frame_bytes);
     REQUIRE(header);
-    auto decoded =
-        wire::decode_payload(*header, std::string_view(frame).substr(wire::header_bytes));
+    auto decoded = wire::decode_payload(*header, std::string_view(frame).substr(wire::header_bytes));
     REQUIRE(decoded);
     sent.push_back(Sent{conn, header->request, std::move(*decoded)});
 }
@@ -61,9 +60,7 @@ store::StoreOptions Pool::options() {
     return o;
 }
 
-Pool::Pool(std::vector<core::HostConfig> table, SimDisk on) : disk(std::move(on)), hosts(std::move(table)) {
-    start();
-}
+Pool::Pool(std::vector<core::HostConfig> table, SimDisk on) : disk(std::move(on)), hosts(std::move(table)) { start(); }
 
 void Pool::start() {
     auto opened = store::Store::open(disk, record::forest(), options(), nullptr);
@@ -123,8 +120,8 @@ std::uint64_t Pool::post(ConnId conn, const wire::AnyMessage &message, std::uint
     const std::string frame = wire::encode(message, request);
     turn::Arrival a;
     a.conn = conn;
-    auto header = wire::decode_header(std::string_view(frame).substr(0, wire::header_bytes),
-                                      limits::server_frame_bytes);
+    auto header =
+        wire::decode_header(std::string_view(frame).substr(0, wire::header_bytes), limits::server_frame_bytes);
     REQUIRE(header);
     request = (a.header = *header).request;  // of a Hello: its offer
     a.payload = frame.substr(wire::header_bytes);
@@ -164,9 +161,8 @@ wire::AnyMessage Pool::call(ConnId conn, const wire::AnyMessage &message, std::u
 
 wire::AnyMessage Pool::reply(ConnId conn, std::uint64_t request) {
     auto &sent = outside->sent;
-    const auto found = std::find_if(sent.begin(), sent.end(), [&](const Sent &s) {
-        return s.conn == conn && s.request == request;
-    });
+    const auto found =
+        std::find_if(sent.begin(), sent.end(), [&](const Sent &s) { return s.conn == conn && s.request == request; });
     REQUIRE(found != sent.end());
     wire::AnyMessage answer = std::move(found->message);
     sent.erase(found);
@@ -174,8 +170,7 @@ wire::AnyMessage Pool::reply(ConnId conn, std::uint64_t request) {
 }
 
 void Pool::unexpected(const wire::AnyMessage &message, [[maybe_unused]] const wire::ErrorReply &error) {
-    INFO(wire::kind_name(message) << ": " << code_name(static_cast<Code>(error.code)) << " "
-                                  << error.text);
+    INFO(wire::kind_name(message) << ": " << code_name(static_cast<Code>(error.code)) << " " << error.text);
     REQUIRE(false);
     std::abort();
 }
@@ -198,10 +193,8 @@ std::vector<wire::AnyMessage> Pool::take_sent(ConnId conn) {
     std::vector<wire::AnyMessage> mine;
     std::deque<Sent> others;
     for (Sent &s : outside->sent) {
-        if (s.conn == conn)
-            mine.push_back(std::move(s.message));
-        else
-            others.push_back(std::move(s));
+        if (s.conn == conn) mine.push_back(std::move(s.message));
+        else others.push_back(std::move(s));
     }
     outside->sent = std::move(others);
     return mine;
@@ -214,8 +207,7 @@ std::string Pool::durable_text(const core::State &state) {
         for (auto [number, grain] : session.grains) {
             // The usage of a running incarnation is only recorded together with something else.
             if (grain.status() == core::GrainStatus::running) grain.current = wire::Usage();
-            text += to_text(GrainKey{key, number}) + " " +
-                    record::encode_grain(state, number, grain) + "\n";
+            text += to_text(GrainKey{key, number}) + " " + record::encode_grain(state, number, grain) + "\n";
         }
         for (const auto &[shape, queue] : session.ready)
             for (const auto &[position, number] : queue.grains)
@@ -253,8 +245,7 @@ void ModelServer::connect() {
     conn_ = pool_.open(turn::Door::server, "root");
     wire::FirstCall call;
     call.host = name_;
-    for (const auto &[key, grain] : held)
-        call.held.push_back(wire::HeldGrain{wire::wire_of(key), grain.incarnation});
+    for (const auto &[key, grain] : held) call.held.push_back(wire::HeldGrain{wire::wire_of(key), grain.incarnation});
     pool_.post(conn_, call);
     pool_.pump();
 }
@@ -318,10 +309,8 @@ void ModelServer::read(bool can_start) {
             const GrainKey key = wire::key_of(withdraw->key);
             const auto found = held.find(key);
             if (found == held.end() || found->second.incarnation != withdraw->incarnation) continue;
-            if (withdraw->discard)
-                held.erase(found);
-            else
-                finish(key, 0, true);
+            if (withdraw->discard) held.erase(found);
+            else finish(key, 0, true);
         }
     }
     pool_.pump();
@@ -386,8 +375,7 @@ ConnId three_grains(Pool &pool, ModelServer &server, std::int32_t number) {
     const ConnId control = pool.control("ann", "prog");
     pool.ask<wire::OpenReply>(control, wire::OpenSession{number, wire::OpenMode::open, false});
     server.connect();
-    for (int g = 0; g < 3; ++g)
-        pool.ask<wire::Done>(control, wire::Gexec{number, g, copying_grain("some input")});
+    for (int g = 0; g < 3; ++g) pool.ask<wire::Done>(control, wire::Gexec{number, g, copying_grain("some input")});
     server.read();
     server.finish({{"ann", number}, 0});
     server.read();

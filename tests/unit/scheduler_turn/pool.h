@@ -65,11 +65,11 @@ public:
     store::Room room = store::Room::ordinary;  // of that job
     bool decodes_later = false;
     std::map<std::uint64_t, std::string> to_decode;  // streams of imports, then
-    std::deque<library::Job> library_jobs;     // done by Pool::do_library_jobs()
+    std::deque<library::Job> library_jobs;           // done by Pool::do_library_jobs()
     std::string died;
     std::vector<std::string> removed_lines;
     Status line_stays;
-    Status login;  // what the tables of users say
+    Status login;           // what the tables of users say
     bool authority = true;  // it signs
 };
 
@@ -95,11 +95,9 @@ public:
     wire::AnyMessage reply(ConnId conn, std::uint64_t request);
     // post, pump, reply.
     wire::AnyMessage call(ConnId conn, const wire::AnyMessage &message, std::uint64_t request = 0);
-    template <class Reply> Reply ask(ConnId conn, const wire::AnyMessage &message,
-                                     std::uint64_t request = 0) {
+    template <class Reply> Reply ask(ConnId conn, const wire::AnyMessage &message, std::uint64_t request = 0) {
         wire::AnyMessage reply = call(conn, message, request);
-        if (const auto *error = std::get_if<wire::ErrorReply>(&reply))
-            unexpected(message, *error);
+        if (const auto *error = std::get_if<wire::ErrorReply>(&reply)) unexpected(message, *error);
         return std::get<Reply>(std::move(reply));
     }
     // The error that a call is answered with; Code::ok if it is no error.
@@ -152,13 +150,13 @@ public:
 
     struct Held {
         Incarnation incarnation = 0;
-        std::string input;              // rest of the original input, from `base` on
+        std::string input;  // rest of the original input, from `base` on
         std::uint64_t base = 0;
-        std::uint32_t sequence = 0;     // last increment that was acknowledged
+        std::uint32_t sequence = 0;  // last increment that was acknowledged
         std::optional<wire::GrainReport> unacknowledged;
     };
     std::map<GrainKey, Held> held;
-    bool strangers = false;             // its grains were not made by this model: checkpoints may say anything
+    bool strangers = false;  // its grains were not made by this model: checkpoints may say anything
     ConnId conn() const { return conn_; }
 
 private:

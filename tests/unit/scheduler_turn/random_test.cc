@@ -19,14 +19,13 @@ struct Trouble {
     std::vector<ModelServer> servers;
     std::vector<std::string> users{"ann", "bob"};
     std::map<std::string, ConnId> control;
-    std::map<GrainKey, std::string> inputs;   // acknowledged submissions
+    std::map<GrainKey, std::string> inputs;  // acknowledged submissions
     std::set<GrainKey> killed;
     std::map<SessionKey, std::int32_t> next;  // of d_gwait
     std::map<GrainKey, int> results;
     int submitted = 0;
 
-    explicit Trouble(std::uint64_t seed)
-        : random(seed), pool({host("h1", 2), host("h2", 1), host("h3", 3)}) {
+    explicit Trouble(std::uint64_t seed) : random(seed), pool({host("h1", 2), host("h2", 1), host("h3", 3)}) {
         pool.verify_each_turn = true;
         for (const char *name : {"h1", "h2", "h3"}) servers.emplace_back(pool, name);
         begin();
@@ -43,8 +42,7 @@ struct Trouble {
             if (!auth) continue;  // full disk
             pool.ask<wire::Welcome>(conn, wire::Hello{wire::opening_form, auth->token});
             control[user] = conn;
-            for (std::int32_t n = 0; n < 2; ++n)
-                pool.call(conn, wire::OpenSession{n, wire::OpenMode::resume, false});
+            for (std::int32_t n = 0; n < 2; ++n) pool.call(conn, wire::OpenSession{n, wire::OpenMode::resume, false});
         }
     }
 
@@ -116,8 +114,7 @@ struct Trouble {
         const ConnId conn = control[it->first.session.user];
         if (conn == 0) return;
         const GrainKey &key = it->first;
-        const auto reply =
-            pool.call(conn, wire::Gkill{key.session.user, key.session.number, key.grain});
+        const auto reply = pool.call(conn, wire::Gkill{key.session.user, key.session.number, key.grain});
         if (std::holds_alternative<wire::Done>(reply)) killed.insert(key);
     }
 

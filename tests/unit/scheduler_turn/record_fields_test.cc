@@ -296,8 +296,8 @@ TEST_CASE("each kind of record that release 0.1 wrote is read") {
         }
     }
     CHECK(sessions == 2);
-    for (const auto status : {core::GrainStatus::ready, core::GrainStatus::running, core::GrainStatus::finished,
-                              core::GrainStatus::killed})
+    for (const auto status :
+         {core::GrainStatus::ready, core::GrainStatus::running, core::GrainStatus::finished, core::GrainStatus::killed})
         CHECK(grains[status] > 0);
     for (const int seen : {with_files, with_checkpoint, with_nogo, with_demands, with_moves}) CHECK(seen > 0);
 

@@ -9,14 +9,13 @@
 using namespace dcs;
 using namespace dcs::test;
 
-TEST_CASE("the forest is one that the store takes") {
-    CHECK(store::check_forest(record::forest()));
-}
+TEST_CASE("the forest is one that the store takes") { CHECK(store::check_forest(record::forest())); }
 
 TEST_CASE("every login name has a directory name of its own, and back") {
     const std::vector<std::string> logins = {
-        "ann", "Ann", ".ann", "a.b", "..", ".", "", "%", "%2E", "a/b", "uid1234", "dom\\ann",
-        "ann@example", std::string("a\0b", 3), "\xc3\xa4", "-x", "turns"};
+        "ann",      "Ann", ".ann", "a.b",     "..",       ".",           "",
+        "%",        "%2E", "a/b",  "uid1234", "dom\\ann", "ann@example", std::string("a\0b", 3),
+        "\xc3\xa4", "-x",  "turns"};
     std::map<std::string, std::string> seen;
     for (const std::string &login : logins) {
         const std::string name = record::encode_login(login);
@@ -35,8 +34,7 @@ TEST_CASE("every login name has a directory name of its own, and back") {
     CHECK(record::session_directory({"../etc", 3}) == "sessions/%2E.%2Fetc/3");
     CHECK(record::grain_directory({{"ann", 3}, 17}) == "sessions/ann/3/g/17");
     CHECK(record::number_of("17") == 17);
-    for (const char *name : {"", "017", "+1", "1x", "99999999999", " 1"})
-        CHECK_FALSE(record::number_of(name));
+    for (const char *name : {"", "017", "+1", "1x", "99999999999", " 1"}) CHECK_FALSE(record::number_of(name));
 }
 
 TEST_CASE("records come back as they went, and damage is noticed at every byte") {
@@ -91,15 +89,12 @@ TEST_CASE("records come back as they went, and damage is noticed at every byte")
         for (std::size_t i = 0; i < record->size(); ++i) {
             std::string bad = *record;
             bad[i] = static_cast<char>(bad[i] ^ 1);
-            CHECK_FALSE((record == &bytes ? bool(record::decode_grain(bad, ids))
-                                          : bool(record::decode_session(bad))));
+            CHECK_FALSE((record == &bytes ? bool(record::decode_grain(bad, ids)) : bool(record::decode_session(bad))));
             bad = record->substr(0, i);
-            CHECK_FALSE((record == &bytes ? bool(record::decode_grain(bad, ids))
-                                          : bool(record::decode_session(bad))));
+            CHECK_FALSE((record == &bytes ? bool(record::decode_grain(bad, ids)) : bool(record::decode_session(bad))));
         }
         const std::string twice = *record + *record;
-        CHECK_FALSE((record == &bytes ? bool(record::decode_grain(twice, ids))
-                                      : bool(record::decode_session(twice))));
+        CHECK_FALSE((record == &bytes ? bool(record::decode_grain(twice, ids)) : bool(record::decode_session(twice))));
     }
 }
 
@@ -135,9 +130,7 @@ TEST_CASE("the log of grains is written anew before it is more than twice what l
     server.connect();
     const GrainKey key{{"ann", 1}, 0};
     pool.ask<wire::Done>(control, wire::Gexec{1, 0, copying_grain("abc")});
-    const auto log_length = [&] {
-        return pool.disk.files("sessions/ann/1").at("sessions/ann/1/grains").size();
-    };
+    const auto log_length = [&] { return pool.disk.files("sessions/ann/1").at("sessions/ann/1/grains").size(); };
     std::size_t longest = 0, renewals = 0, last = 0;
     for (int i = 0; i < 2000; ++i) {
         server.read();

@@ -84,9 +84,10 @@ TEST_CASE("without its token a program of another host is not heard at all") {
     const std::string token = desk.begin(pool);
     const ConnId here = pool.control("ann", "local");
     const std::string digest(32, 'd');
-    const std::vector<wire::AnyMessage> calls = {wire::Query{}, wire::AskContents{{digest}}, wire::GetAuth{"x"},
-                                                 wire::PutContent{digest, 1, 0, "x"}, wire::ImportPiece{},
-                                                 wire::OpenSession{1, wire::OpenMode::open, false}};
+    const std::vector<wire::AnyMessage> calls = {
+        wire::Query{},       wire::AskContents{{digest}},
+        wire::GetAuth{"x"},  wire::PutContent{digest, 1, 0, "x"},
+        wire::ImportPiece{}, wire::OpenSession{1, wire::OpenMode::open, false}};
     for (const std::string &bad : {std::string(), std::string(32, 'x')})
         for (const wire::AnyMessage &call : calls) {
             const ConnId conn = desk.connect(pool, bad);
@@ -188,7 +189,6 @@ TEST_CASE("the connections of a host that may not call any more end") {
     CHECK(std::find(closed.begin(), closed.end(), local) == closed.end());
     pool.verify();
 }
-
 
 TEST_CASE("an authority that does not sign gives a program of another host nothing") {
     Pool pool({host("h1", 1), source("desk1")});

@@ -92,8 +92,7 @@ TEST_CASE("a user who fills the disk is refused while there is room, and another
     CHECK(why.find("ann has ") == 0);
     CHECK(why.find("50 % of this user's data and the free space together") != std::string::npos);
     CHECK(pool.disk.capacity() - pool.disk.used_bytes() > (3u << 20));
-    for (int i = 0; i < 10; ++i)
-        pool.ask<wire::Done>(ben, wire::Gexec{1, i, copying_grain(std::string(100'000, 'b'))});
+    for (int i = 0; i < 10; ++i) pool.ask<wire::Done>(ben, wire::Gexec{1, i, copying_grain(std::string(100'000, 'b'))});
     CHECK(pool.refusal(ann, wire::Gexec{1, 1000, copying_grain(std::string(100'000, 'a'))}) == Code::limit);
     // What makes room is never refused, and then there is some.
     pool.ask<wire::Done>(ann, wire::CloseSession{"", 1, -1});

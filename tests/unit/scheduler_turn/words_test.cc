@@ -63,10 +63,12 @@ TEST_CASE("what is wrong with a submission is said before its session is looked 
     CHECK(wrong([](auto &s) { s.argv.resize(limits::argv_items); }) ==
           "argv and environment have more than 4096 entries");
     CHECK(wrong([](auto &s) { s.env[0] = std::string("A=\0", 3); }) == "argv or environment has a NUL byte");
-    CHECK(wrong([](auto &s) { s.env[0] = "A=" + std::string(limits::argv_env_bytes, 'x'); }).find(
-              "argv and environment have more than ") == 0);
-    CHECK(wrong([](auto &s) { s.input = std::string(limits::input_bytes + 1, 'x'); }).find(
-              "fit inline; pass it as a file or a descriptor") != std::string::npos);
+    CHECK(wrong([](auto &s) {
+              s.env[0] = "A=" + std::string(limits::argv_env_bytes, 'x');
+          }).find("argv and environment have more than ") == 0);
+    CHECK(wrong([](auto &s) {
+              s.input = std::string(limits::input_bytes + 1, 'x');
+          }).find("fit inline; pass it as a file or a descriptor") != std::string::npos);
     CHECK(wrong([](auto &s) { s.directory = std::string("/a\0b", 4); }) == "the working directory must be a path");
     CHECK(wrong([](auto &s) { s.label = std::string(limits::label_bytes + 1, 'x'); }) ==
           "the label has more than 256 bytes");
@@ -154,8 +156,7 @@ TEST_CASE("a stream that ends inside a record, or names contents that are not he
         return error_of(a.pool.call(a.control, wire::ImportSession{2, false, stream.size(), crc32c(stream)}));
     };
     CHECK(refusal(stream_of(session) + "xyz") == "the import is refused: the stream ends inside a record");
-    session.grains[4].spec.files.push_back(
-        {wire::FileRole::data, "data", pki::sha256_text("not here"), 8, ""});
+    session.grains[4].spec.files.push_back({wire::FileRole::data, "data", pki::sha256_text("not here"), 8, ""});
     const std::string why = refusal(stream_of(session));
     INFO(why);
     CHECK(why.find("the import is refused: grain 4: the library does not have its ") == 0);
@@ -169,8 +170,8 @@ TEST_CASE("pieces of contents that do not belong are refused in words") {
     CHECK(f.said(ann, wire::PutContent{"short", 1, 0, "x"}) == "a content digest must have 32 bytes");
     f.pool.post(ann, wire::PutContent{digest, bytes.size(), 0, bytes});
     f.pool.pump();
-    CHECK(f.said(ann, wire::PutContent{digest, bytes.size(), 0, bytes}).find(
-              "is complete and being checked: wait for the answer") != std::string::npos);
+    CHECK(f.said(ann, wire::PutContent{digest, bytes.size(), 0, bytes})
+              .find("is complete and being checked: wait for the answer") != std::string::npos);
     f.pool.do_library_jobs();
     wire::GrainSpec spec = copying_grain("");
     spec.files.push_back({wire::FileRole::input, "", digest, bytes.size() + 1, ""});

@@ -10,8 +10,7 @@ namespace {
 using test::SimDisk;
 
 const Forest forest{{"grain",
-                     {{{"out", Shape::pair, Action::append, ""}},
-                      {{"params", Shape::pair, Action::replace, ""}}},
+                     {{{"out", Shape::pair, Action::append, ""}}, {{"params", Shape::pair, Action::replace, ""}}},
                      {"status", Shape::pair, Action::replace, ""}}};
 
 constexpr std::size_t reserve = 200'000;
@@ -26,8 +25,7 @@ StoreOptions options() {
 }
 
 TreeUpdate turn(std::size_t bytes) {
-    return TreeUpdate{
-        "g/1", "grain", {{"params", std::string(bytes, 'p'), 0}, {"status", "s", 0}}, false};
+    return TreeUpdate{"g/1", "grain", {{"params", std::string(bytes, 'p'), 0}, {"status", "s", 0}}, false};
 }
 
 }  // namespace
@@ -87,8 +85,7 @@ TEST_CASE("recovery on a full disk finishes what was committed") {
     {
         auto store = Store::open(disk, forest, options(), nullptr);
         REQUIRE(store);
-        for (int i = 0; i < 5; ++i)
-            REQUIRE((*store)->commit({turn(5'000)}).answer == Answer::done);
+        for (int i = 0; i < 5; ++i) REQUIRE((*store)->commit({turn(5'000)}).answer == Answer::done);
     }
     SimDisk after = disk.crashed();
     after.set_capacity(after.used_bytes());
@@ -213,10 +210,7 @@ TEST_CASE("a disk that fills byte by byte never breaks a turn") {
         disk.set_capacity(disk.used_bytes() + room);
         std::uint64_t length = 0;
         for (int i = 0; i < 30; ++i) {
-            TreeUpdate update{"g/1",
-                              "grain",
-                              {{"out", std::string(1'500, 'o'), length}, {"status", "s", 0}},
-                              false};
+            TreeUpdate update{"g/1", "grain", {{"out", std::string(1'500, 'o'), length}, {"status", "s", 0}}, false};
             const CommitResult result = (*store)->commit({update});
             if (result.answer == Answer::done) length += 1'500;
             else REQUIRE(result.answer == Answer::nothing);

@@ -101,11 +101,9 @@ TEST_CASE("nothing outside the directory can be named") {
     auto disk = directory.open(one_call);
     REQUIRE(disk->make_dir("d"));
     REQUIRE(::symlink(outside.path.c_str(), (directory.path + "/d/link").c_str()) == 0);
-    REQUIRE(::symlink((outside.path + "/secret").c_str(), (directory.path + "/d/file").c_str()) ==
-            0);
+    REQUIRE(::symlink((outside.path + "/secret").c_str(), (directory.path + "/d/file").c_str()) == 0);
     REQUIRE(::mkfifo((directory.path + "/d/fifo").c_str(), 0600) == 0);
-    for (const std::string &bad :
-         std::vector<std::string>{"../x", "/etc/passwd", "d/../../x", "d//x", "./x", ""}) {
+    for (const std::string &bad : std::vector<std::string>{"../x", "/etc/passwd", "d/../../x", "d//x", "./x", ""}) {
         INFO(bad);
         CHECK(disk->create(bad, "x").code == Code::invalid);
         CHECK(disk->read(bad, 0, 1).status().code == Code::invalid);
@@ -137,16 +135,14 @@ TEST_CASE("the simulated disk behaves like the real one") {
         CHECK(a.code == b.code);
     };
     for (int i = 0; i < 4000; ++i) {
-        const std::string &p = names[random.below(names.size())],
-                          &q = names[random.below(names.size())];
+        const std::string &p = names[random.below(names.size())], &q = names[random.below(names.size())];
         const std::string bytes(random.below(9), static_cast<char>('a' + i % 26));
         const std::uint64_t n = random.below(8);
         const std::uint64_t what = random.below(10);
         INFO(i << ": " << what << " " << p << " " << q);
         // A file in the place of a directory: the real disk is more precise about it.
         const auto hidden = [&](const std::string &path) {
-            return (sim.size("d") && path.substr(0, 2) == "d/") ||
-                   (sim.size("d/e") && path == "d/e/a");
+            return (sim.size("d") && path.substr(0, 2) == "d/") || (sim.size("d/e") && path == "d/e/a");
         };
         if (hidden(p) || hidden(q)) continue;
         const auto is_dir = [&](const std::string &path) { return bool(sim.list(path)); };
@@ -207,12 +203,13 @@ TEST_CASE("out of descriptors: the spare ones carry a call through, then it is C
         if (!disk) return 1;
         if (!(*disk)->make_dir("d") || !(*disk)->create("d/f", "x")) return 2;
         // Every descriptor up to the limit is taken, the spare ones are not.
-        struct rlimit few{64, 64};
+        struct rlimit few {
+            64, 64
+        };
         if (::setrlimit(RLIMIT_NOFILE, &few) != 0) return 3;
         int last = -1;
         for (int fd; (fd = ::open("/dev/null", O_RDONLY)) >= 0;) last = fd;
-        if (!(*disk)->create("d/g", "x") || !(*disk)->sync_file("d/g") || !(*disk)->sync_dir("d"))
-            return 4;
+        if (!(*disk)->create("d/g", "x") || !(*disk)->sync_file("d/g") || !(*disk)->sync_dir("d")) return 4;
         while (::open("/dev/null", O_RDONLY) >= 0) {}
         auto second = open_posix_disk(directory.path);
         if (second || second.status().code != Code::limit) return 5;
@@ -239,8 +236,8 @@ TEST_CASE("a really full file system") {
         {
             auto disk = open_posix_disk(name);
             if (!disk) return 2;
-            const Forest forest{{"t", {{{"out", Shape::pair, Action::append, ""}}},
-                                 {"status", Shape::pair, Action::replace, ""}}};
+            const Forest forest{
+                {"t", {{{"out", Shape::pair, Action::append, ""}}}, {"status", Shape::pair, Action::replace, ""}}};
             StoreOptions options;
             options.reserve_bytes = 200'000;
             auto store = Store::open(**disk, forest, options, nullptr);
@@ -249,10 +246,7 @@ TEST_CASE("a really full file system") {
             int refused = 0;
             for (int i = 0; i < 200; ++i) {
                 const CommitResult r = (*store)->commit(
-                    {TreeUpdate{"a",
-                                "t",
-                                {{"out", std::string(20'000, 'o'), length}, {"status", "s", 0}},
-                                false}});
+                    {TreeUpdate{"a", "t", {{"out", std::string(20'000, 'o'), length}, {"status", "s", 0}}, false}});
                 if (r.answer == Answer::done) length += 20'000;
                 else if (r.answer == Answer::nothing && r.status.code == Code::no_space) ++refused;
                 else code = 4;
@@ -270,9 +264,7 @@ TEST_CASE("a really full file system") {
                 if ((*again)->commit(small, Room::reserve).answer != Answer::done) code = 12;
             // Room again: it goes on by itself.
             if (!(*disk)->remove("fill")) code = 9;
-            if ((*again)->commit({TreeUpdate{"a", "t", {{"status", "s", 0}}, false}}).answer !=
-                Answer::done)
-                code = 10;
+            if ((*again)->commit({TreeUpdate{"a", "t", {{"status", "s", 0}}, false}}).answer != Answer::done) code = 10;
         }
         (void)::umount2(name, MNT_DETACH);
         (void)::rmdir(name);
@@ -285,8 +277,7 @@ TEST_CASE("a really full file system") {
 TEST_CASE("network file systems are refused, and missing directories") {
     CHECK(check_file_system(0xEF53, "/x"));
     CHECK(check_file_system(0x58465342, "/x"));
-    for (const long magic :
-         {0x6969l, 0xFE534D42l, static_cast<long>(static_cast<int>(0xFF534D42))}) {
+    for (const long magic : {0x6969l, 0xFE534D42l, static_cast<long>(static_cast<int>(0xFF534D42))}) {
         const Status refused = check_file_system(magic, "/x");
         CHECK(refused.code == Code::refused);
         CHECK(refused.text.find("/x is on a network file system") != std::string::npos);

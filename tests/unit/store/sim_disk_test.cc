@@ -11,13 +11,13 @@ namespace {
 // All crash states as one text each.
 std::set<std::string> states(const SimDisk &disk, CrashModel model) {
     std::set<std::string> all;
-    const bool complete = disk.each_crash(model, 100'000, 1, [](std::uint64_t) { return true; },
-                                          [&](SimDisk &state) {
-                                              std::string text;
-                                              for (const auto &[path, bytes] : state.files())
-                                                  text += path + "=" + bytes + ";";
-                                              all.insert(text);
-                                          });
+    const bool complete = disk.each_crash(
+        model, 100'000, 1, [](std::uint64_t) { return true; },
+        [&](SimDisk &state) {
+            std::string text;
+            for (const auto &[path, bytes] : state.files()) text += path + "=" + bytes + ";";
+            all.insert(text);
+        });
     CHECK(complete);
     return all;
 }

@@ -27,8 +27,7 @@ StoreOptions small() {
     return options;
 }
 
-std::unique_ptr<Store> open(SimDisk &disk, StoreOptions options = small(),
-                            RecoveryReport *report = nullptr) {
+std::unique_ptr<Store> open(SimDisk &disk, StoreOptions options = small(), RecoveryReport *report = nullptr) {
     auto opened = Store::open(disk, forest, options, report);
     INFO((opened ? "" : opened.status().text));
     REQUIRE(opened);
@@ -69,12 +68,10 @@ TEST_CASE("reads see a committed turn at once, and after reopening") {
     const std::string big(200, 'b');
     {
         auto store = open(disk);
-        commit(*store,
-               {update("g/1", {{"status", "ready", 0}, {"params", big, 0}, {"out", "one,", 0}}),
-                update("g/2", {{"status", "ready too", 0}})});
+        commit(*store, {update("g/1", {{"status", "ready", 0}, {"params", big, 0}, {"out", "one,", 0}}),
+                        update("g/2", {{"status", "ready too", 0}})});
         commit(*store, {update("g/1", {{"out", "two,", 4}, {"status", "running", 0}})});
-        commit(*store,
-               {update("g/1", {{"out", std::string(60, 'x'), 8}, {"note", "forget me", 0}})});
+        commit(*store, {update("g/1", {{"out", std::string(60, 'x'), 8}, {"note", "forget me", 0}})});
         CHECK(store->turn() == 3);
         CHECK(store->pending_bytes() > 260);
         CHECK(content(*store, "g/1/status") == "running");
@@ -100,12 +97,11 @@ TEST_CASE("what one turn says about one file twice ends as the last says") {
     SimDisk disk;
     auto store = open(disk);
     commit(*store, {update("g/1", {{"status", "a", 0}, {"out", "12345678", 0}}),
-                    update("g/1", {{"status", "b", 0}, {"out", "9", 8}}),
-                    update("g/1", {{"out", "X", 3}})});
+                    update("g/1", {{"status", "b", 0}, {"out", "9", 8}}), update("g/1", {{"out", "X", 3}})});
     CHECK(content(*store, "g/1/status") == "b");
     CHECK(content(*store, "g/1/out") == "123X");
-    commit(*store, {update("g/1", {{"status", "gone", 0}}), removal("g/1"),
-                    update("g/1", {{"out", std::string(99, 'n'), 0}})});
+    commit(*store,
+           {update("g/1", {{"status", "gone", 0}}), removal("g/1"), update("g/1", {{"out", std::string(99, 'n'), 0}})});
     CHECK(content(*store, "g/1/status") == "(NOT_FOUND)");
     CHECK(content(*store, "g/1/out") == std::string(99, 'n'));
     SimDisk after = disk.crashed();
@@ -265,8 +261,8 @@ TEST_CASE("foreign directories are refused") {
 
 TEST_CASE("a forest with a circle opens nothing") {
     SimDisk disk;
-    const Forest circle{{"a", {{{"s", Shape::singleton, Action::information, "a"}}},
-                         {"status", Shape::pair, Action::replace, ""}}};
+    const Forest circle{
+        {"a", {{{"s", Shape::singleton, Action::information, "a"}}}, {"status", Shape::pair, Action::replace, ""}}};
     CHECK_FALSE(Store::open(disk, circle, small(), nullptr));
     CHECK(disk.files().empty());
 }

@@ -6,9 +6,7 @@
 namespace dcs::store {
 namespace {
 
-NodeTemplate pair_of(const char *name, Action action = Action::replace) {
-    return {name, Shape::pair, action, ""};
-}
+NodeTemplate pair_of(const char *name, Action action = Action::replace) { return {name, Shape::pair, action, ""}; }
 NodeTemplate single(const char *name, Action action, const char *root_of = "") {
     return {name, Shape::singleton, action, root_of};
 }
@@ -25,8 +23,8 @@ bool refused(const Forest &forest, const char *why) {
 }  // namespace
 
 TEST_CASE("a template finds its own nodes and its root") {
-    const TreeTemplate t = tree("grain", {pair_of("out", Action::append),
-                                          single("peer", Action::information, "session")});
+    const TreeTemplate t =
+        tree("grain", {pair_of("out", Action::append), single("peer", Action::information, "session")});
     REQUIRE(t.find("out"));
     CHECK(t.find("out")->action == Action::append);
     CHECK(t.find("status") == &t.root);
@@ -36,8 +34,7 @@ TEST_CASE("a template finds its own nodes and its root") {
 
 TEST_CASE("a sound forest passes") {
     CHECK(check_forest({}));
-    CHECK(check_forest({tree("grain", {pair_of("out", Action::append),
-                                       single("initial", Action::rename),
+    CHECK(check_forest({tree("grain", {pair_of("out", Action::append), single("initial", Action::rename),
                                        single("note", Action::discard)}),
                         tree("session", {single("status", Action::information, "grain")}),
                         tree("auth", {single("status", Action::information, "session"),
@@ -54,18 +51,17 @@ TEST_CASE("what is wrong with a forest is said") {
     CHECK(refused({tree("a", {pair_of("x", Action::rename)})}, "pairs"));
     CHECK(refused({tree("a", {single("x", Action::replace)})}, "pairs"));
     CHECK(refused({tree("a", {single("x", Action::information, "b")})}, "no tree"));
-    CHECK(refused({tree("a", {NodeTemplate{"x", Shape::pair, Action::replace, "a"}})},
-                  "information"));
+    CHECK(refused({tree("a", {NodeTemplate{"x", Shape::pair, Action::replace, "a"}})}, "information"));
     CHECK(refused({TreeTemplate{"a", {}, pair_of("status", Action::append)}}, "root"));
     CHECK(refused({TreeTemplate{"", {}, pair_of("status")}}, "without a name"));
 }
 
 TEST_CASE("circles of references are found, long ones too") {
     CHECK(refused({tree("a", {single("s", Action::information, "a")})}, "cycle"));
-    CHECK(refused({tree("a", {single("s", Action::information, "b")}),
-                   tree("b", {single("s", Action::information, "c")}),
-                   tree("c", {single("s", Action::information, "a")}), tree("d", {})},
-                  "cycle"));
+    CHECK(
+        refused({tree("a", {single("s", Action::information, "b")}), tree("b", {single("s", Action::information, "c")}),
+                 tree("c", {single("s", Action::information, "a")}), tree("d", {})},
+                "cycle"));
 }
 
 TEST_CASE("names of turns sort as their numbers do, and are recognised exactly") {
@@ -92,8 +88,7 @@ TEST_CASE("names of turns sort as their numbers do, and are recognised exactly")
 TEST_CASE("paths") {
     CHECK(valid_path("a"));
     CHECK(valid_path("a/b/c.d"));
-    for (const char *bad : {"", "/a", "a/", "a//b", ".", "..", "a/../b", "a/.", "./a"})
-        CHECK_FALSE(valid_path(bad));
+    for (const char *bad : {"", "/a", "a/", "a//b", ".", "..", "a/../b", "a/.", "./a"}) CHECK_FALSE(valid_path(bad));
     CHECK_FALSE(valid_path(std::string_view("a\0b", 3)));
     CHECK_FALSE(valid_path(std::string(256, 'a')));
     CHECK_FALSE(valid_tree_directory("turns/x"));

@@ -14,10 +14,10 @@ std::vector<Step> some_steps() {
     Step removal;
     removal.kind = StepKind::remove;
     removal.directory = "sessions/ann/1";
-    Step small{StepKind::inside, "sessions/ann/2", "session", "status", Action::replace,
-               0, inside.size(), crc32c(inside), inside};
-    Step big{StepKind::beside, "sessions/ann/2", "session", "results", Action::append,
-             77, beside.size(), crc32c(beside), beside};
+    Step small{StepKind::inside, "sessions/ann/2", "session", "status", Action::replace, 0,
+               inside.size(),    crc32c(inside),   inside};
+    Step big{StepKind::beside, "sessions/ann/2", "session", "results", Action::append, 77,
+             beside.size(),    crc32c(beside),   beside};
     Step noted{StepKind::noted, "sessions/ann/2", "session", "note", Action::discard, 0, 5, 9, {}};
     return {removal, small, big, noted};
 }

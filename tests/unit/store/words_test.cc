@@ -42,9 +42,7 @@ std::unique_ptr<Store> open(Disk &disk, RecoveryReport *report = nullptr, StoreO
     return std::move(*opened);
 }
 
-TreeUpdate status(const char *directory, const std::string &bytes) {
-    return {directory, "grain", {{"status", bytes}}};
-}
+TreeUpdate status(const char *directory, const std::string &bytes) { return {directory, "grain", {{"status", bytes}}}; }
 TreeUpdate removal(const char *directory) { return {directory, "grain", {}, true}; }
 
 void commit(Store &store, const std::vector<TreeUpdate> &updates) {
@@ -218,14 +216,18 @@ TEST_CASE("without its format and its stamp, or without a stamp while turns wait
     before = both.files();
     const auto opened = try_open(both);
     CHECK(opened.status().code == Code::io_error);
-    CHECK(opened.status().text == "neither the file format nor turns/applied can be read: restore the state directory "
-                                  "from a backup");
+    CHECK(opened.status().text ==
+          "neither the file format nor turns/applied can be read: restore the state directory "
+          "from a backup");
     CHECK(both.files() == before);
 }
 
 TEST_CASE("bytes of a turn that are damaged cost their tree, which says so") {
     const std::string root = root_name(1), big = big_temporary("g/1", "params", 1);
-    struct Case { TreeUpdate update; std::string path, what; };
+    struct Case {
+        TreeUpdate update;
+        std::string path, what;
+    };
     const Case cases[] = {
         {status("g/1", std::string(40, 'q')), root, "the bytes of status in " + root + " are damaged"},
         {{"g/1", "grain", {{"params", std::string(200, 'q')}}}, big, big + " is damaged"}};
@@ -238,12 +240,14 @@ TEST_CASE("bytes of a turn that are damaged cost their tree, which says so") {
         CHECK(report.damaged[0].path == "g/1");
         CHECK(report.damaged[0].what == "in turn 1 " + one.what);
         CHECK(*store->read("g/1/DAMAGED", 0, 999) ==
-              "This tree is set aside: in turn 1 " + one.what + ". Later commits to it are missing, from that turn on. "
-              "Remove the tree, or restore the state directory from a backup.\n");
+              "This tree is set aside: in turn 1 " + one.what +
+                  ". Later commits to it are missing, from that turn on. "
+                  "Remove the tree, or restore the state directory from a backup.\n");
         const CommitResult result = store->commit({status("g/2", "b"), status("g/1", "b")});
         CHECK(result.answer == Answer::nothing);
-        CHECK(result.status.text == "g/1 is damaged and set aside; the file g/1/DAMAGED describes the loss: remove the "
-                                    "tree and create it again, or restore the state directory from a backup");
+        CHECK(result.status.text ==
+              "g/1 is damaged and set aside; the file g/1/DAMAGED describes the loss: remove the "
+              "tree and create it again, or restore the state directory from a backup");
         CHECK(*store->list("") == std::vector<std::string>{"g/"});
         CHECK(*store->list("g") == std::vector<std::string>{"1/"});
         commit(*store, {removal("g/1"), status("g/1", "anew")});
@@ -252,9 +256,11 @@ TEST_CASE("bytes of a turn that are damaged cost their tree, which says so") {
 }
 
 TEST_CASE("turns that are missing, without a format, or cut while they are read are not gone on without") {
-    const std::string second = root_name(2), advice =
-        "; it belongs to a committed turn and was left untouched: restore it (or the whole state directory) from a "
-        "backup, or start once with its number as the lost turn to accept";
+    const std::string
+        second = root_name(2),
+        advice =
+            "; it belongs to a committed turn and was left untouched: restore it (or the whole state directory) from a "
+            "backup, or start once with its number as the lost turn to accept";
     SimDisk disk;
     {
         auto store = open(disk);
@@ -267,12 +273,13 @@ TEST_CASE("turns that are missing, without a format, or cut while they are read 
 
     for (const char *name : {"format", "g/1/status", "g/1", "g"}) {
         const Status removed = std::string(name).find("status") != std::string::npos || std::string(name) == "format"
-                                   ? foreign.remove(name) : foreign.remove_dir(name);
+                                   ? foreign.remove(name)
+                                   : foreign.remove_dir(name);
         REQUIRE(removed);
     }
     const auto before = foreign.files();
-    CHECK(try_open(foreign).status().text == "the directory has no format file but contains `" + root_name(1) +
-                                                 "`: restore it from a backup");
+    CHECK(try_open(foreign).status().text ==
+          "the directory has no format file but contains `" + root_name(1) + "`: restore it from a backup");
     CHECK(foreign.files() == before);
 
     struct Shorter : Passed {
@@ -317,8 +324,9 @@ TEST_CASE("which store it is, read from what is left of it") {
     }
     const auto none = with([&](SimDisk &disk) { spoil(disk, first), spoil(disk, second); });
     CHECK(none.status().code == Code::io_error);
-    CHECK(none.status().text == "identity/store and its copy beside it are damaged: restore one of them, or promote "
-                                "the backup's copy of the store");
+    CHECK(none.status().text ==
+          "identity/store and its copy beside it are damaged: restore one of them, or promote "
+          "the backup's copy of the store");
     const std::string newer = ": written by another version of DCS: use the version that wrote it";
     CHECK(with(of_another_version(first)).status().text == first + newer);
     const auto rest = with([&](SimDisk &disk) { spoil(disk, first), of_another_version(second)(disk); });

@@ -32,8 +32,7 @@ TEST_CASE("every field but the label counts") {
         return difference(was, now);
     };
     CHECK(line([](GrainSpec &s) { s.env[0] = "A=2"; }) == "env[0]: recorded \"A=1\", now \"A=2\"");
-    CHECK(line([](GrainSpec &s) { s.input = "x"; }) ==
-          "input: recorded \"line\\n\\x00\\xff tail\", now \"x\"");
+    CHECK(line([](GrainSpec &s) { s.input = "x"; }) == "input: recorded \"line\\n\\x00\\xff tail\", now \"x\"");
     CHECK(line([](GrainSpec &s) { s.demands.host_class = 1; }) == "host_class: recorded 2147483649, now 1");
     CHECK(line([](GrainSpec &s) { s.demands.thrash = -1; }) == "thrash: recorded 64, now -1");
     CHECK(line([](GrainSpec &s) { s.demands.urgent = false; }) == "urgent: recorded true, now false");
@@ -63,8 +62,7 @@ TEST_CASE("long strings are told by lengths, offset and an excerpt") {
           "input: recorded 100003 bytes, now 100005 bytes, first difference at offset 100000: "
           "recorded \"aaaaaaaabcd\", now \"aaaaaaaaxyzzy\"");
     now.input = was.input + "more";
-    CHECK(difference(was, now).find("offset 100003: recorded \"aaaaabcd\", now \"aaaaabcdmore\"") !=
-          std::string::npos);
+    CHECK(difference(was, now).find("offset 100003: recorded \"aaaaabcd\", now \"aaaaabcdmore\"") != std::string::npos);
 }
 
 TEST_CASE("the text of a difference is bounded") {
@@ -99,7 +97,8 @@ TEST_CASE("rows as JSON") {
     GrainRow row = samples::grain_row();
     row.message = "tab\t\"quote\" \xff\xc3\xa9";
     const std::string json = to_json(row);
-    CHECK(json.find(R"("message":"tab\t\"quote\" )" "\xef\xbf\xbd\xc3\xa9\"") != std::string::npos);
+    CHECK(json.find(R"("message":"tab\t\"quote\" )"
+                    "\xef\xbf\xbd\xc3\xa9\"") != std::string::npos);
     CHECK(json.find(R"("argv":["bin/ecm","12"])") != std::string::npos);
     CHECK(json.find(R"("checkpoint_age_s":1e+09)") != std::string::npos);
     CHECK(json.find(R"("out_length":1099511627776)") != std::string::npos);
@@ -109,11 +108,11 @@ TEST_CASE("rows as JSON") {
 
 TEST_CASE("JSON never holds what is not UTF-8 or not a number") {
     const std::string replaced = "\xef\xbf\xbd";
-    CHECK(json_string("\xc0\x80") == "\"" + replaced + replaced + "\"");          // overlong
+    CHECK(json_string("\xc0\x80") == "\"" + replaced + replaced + "\"");                 // overlong
     CHECK(json_string("\xed\xa0\x80") == "\"" + replaced + replaced + replaced + "\"");  // surrogate
-    CHECK(json_string("\xe2\x82") == "\"" + replaced + replaced + "\"");          // cut off
+    CHECK(json_string("\xe2\x82") == "\"" + replaced + replaced + "\"");                 // cut off
     CHECK(json_string("\xf0\x9f\x98\x80") == "\"\xf0\x9f\x98\x80\"");
-    CHECK(json_string("\xf4\x90\x80\x80").find('\xf4') == std::string::npos);      // above U+10FFFF
+    CHECK(json_string("\xf4\x90\x80\x80").find('\xf4') == std::string::npos);  // above U+10FFFF
     CHECK(json_string(std::string_view("\0", 1)) == "\"\\u0000\"");
     CHECK(json_number(INFINITY) == "null");
     CHECK(json_number(0.1) == "0.1");

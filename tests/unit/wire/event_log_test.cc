@@ -25,13 +25,23 @@ Event event(Kind kind, std::int32_t grain = -1, std::uint32_t number = 0, std::s
 
 // One of each kind, with every part that it has.
 std::vector<Event> each_kind() {
-    std::vector<Event> all = {
-        event(Kind::opened, -1, 0, "", "primes"), event(Kind::resumed), event(Kind::reopened), event(Kind::closed),
-        event(Kind::imported), event(Kind::submitted, 7), event(Kind::started, 7, 3, "h1"),
-        event(Kind::checkpoint, 7, 12), event(Kind::left, 7, 0, "h1", "usurped"),
-        event(Kind::started, 2000000000, 1, "h2"), event(Kind::finished, 7, 5), event(Kind::killed, 0),
-        event(Kind::handed_out, -1, 6), event(Kind::shown, 7, 11),
-        event(Kind::undone, 7), event(Kind::forgotten, 8), event(Kind::set_back, -1, 4)};
+    std::vector<Event> all = {event(Kind::opened, -1, 0, "", "primes"),
+                              event(Kind::resumed),
+                              event(Kind::reopened),
+                              event(Kind::closed),
+                              event(Kind::imported),
+                              event(Kind::submitted, 7),
+                              event(Kind::started, 7, 3, "h1"),
+                              event(Kind::checkpoint, 7, 12),
+                              event(Kind::left, 7, 0, "h1", "usurped"),
+                              event(Kind::started, 2000000000, 1, "h2"),
+                              event(Kind::finished, 7, 5),
+                              event(Kind::killed, 0),
+                              event(Kind::handed_out, -1, 6),
+                              event(Kind::shown, 7, 11),
+                              event(Kind::undone, 7),
+                              event(Kind::forgotten, 8),
+                              event(Kind::set_back, -1, 4)};
     all[8].detail = "for ann/1:2";
     all[10].code = -3;
     all[10].signal = 9;
@@ -112,8 +122,7 @@ TEST_CASE("a history knows what each grain could know") {
     for (const Event &e : {event(Kind::opened, -1, 0, "", "p"), event(Kind::submitted, 1), event(Kind::submitted, 2),
                            event(Kind::started, 1, 1, "a"), event(Kind::started, 2, 1, "b"),
                            event(Kind::checkpoint, 2, 1), event(Kind::shown, 2, 1), event(Kind::finished, 1, 0),
-                           event(Kind::handed_out, -1, 1),
-                           event(Kind::submitted, 3), event(Kind::killed, 2)})
+                           event(Kind::handed_out, -1, 1), event(Kind::submitted, 3), event(Kind::killed, 2)})
         CHECK(told(h, e) == "");
     CHECK(h.whole);
     CHECK(h.grains[3].known == 1);

@@ -103,8 +103,9 @@ TEST_CASE("an older peer gets what it knows, and what it would miss is told") {
     CHECK(read<Later>(written(one, 9), 9)->seen.empty());
     const auto old = encode(ApproveHost{"h1", "words", 1}, 3, positional_form);
     CHECK(old.status().code == Code::invalid);
-    CHECK(old.status().text == "the peer speaks protocol version 8, which does not know replace of ApproveHost: "
-                               "upgrade it to one that speaks version 9");
+    CHECK(old.status().text ==
+          "the peer speaks protocol version 8, which does not know replace of ApproveHost: "
+          "upgrade it to one that speaks version 9");
     CHECK(encode(ApproveHost{"h1", "words", 0}, 3, positional_form));
     CHECK(form_needed(samples::demands()) == 8);
 }

@@ -97,14 +97,16 @@ TEST_CASE("lines that are no event: each error says why") {
     CHECK(said("[]") == "it is not a JSON object");
     CHECK(said("{") == "it is not JSON: incomplete JSON");
     CHECK(said(("{\"time_s\":1,\"event\":\"started\",\"grain\":1,\"incarnation\":1,\"host\":\"" + std::string(65, 'h') +
-                "\"}").c_str()) == "\"host\" is not the name of a host");
+                "\"}")
+                   .c_str()) == "\"host\" is not the name of a host");
     CHECK(said("{\"event\":\"closed\"}") == "the key \"time_s\" is missing");
     CHECK(said("{\"time_s\":-1,\"event\":\"closed\"}") == "\"time_s\" must be a number of seconds since 1970");
     CHECK(said("{\"time_s\":1,\"event\":5}") == "\"event\" must be a string");
     CHECK(said("{\"time_s\":1,\"event\":\"danced\"}") == "unknown event \"danced\"");
     CHECK(said("{\"time_s\":1,\"event\":\"submitted\",\"grain\":-1}") == "\"grain\" must be 0 to 2147483647");
-    CHECK(said("{\"time_s\":1,\"event\":\"closed\",\"grain\":1}") == "it has a key that this kind of event does not "
-                                                                     "have");
+    CHECK(said("{\"time_s\":1,\"event\":\"closed\",\"grain\":1}") ==
+          "it has a key that this kind of event does not "
+          "have");
 }
 
 TEST_CASE("names of files have a limit together") {
@@ -116,6 +118,6 @@ TEST_CASE("names of files have a limit together") {
         spec.files.push_back({FileRole::output, name, "", 0, ""});
     }
     REQUIRE(spec.files.size() <= limits::grain_files);
-    CHECK(check_files(spec).text == "the names of a grain's files have at most " +
-                                        std::to_string(limits::file_names_bytes) + " bytes together");
+    CHECK(check_files(spec).text ==
+          "the names of a grain's files have at most " + std::to_string(limits::file_names_bytes) + " bytes together");
 }

@@ -109,7 +109,7 @@ TEST_CASE("a spoilt reader gives nothing more") {
     Reader reader(w.bytes(), positional_form);
     std::int32_t a = -1, c = -1;
     std::string b = "before";
-    reader & a & b & c;
+    reader &a &b &c;
     CHECK(!reader.good());
     CHECK(a == 7);
     CHECK(b.empty());

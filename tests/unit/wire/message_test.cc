@@ -180,8 +180,8 @@ TEST_CASE("kind names are those of the structs") {
 
 TEST_CASE("golden bytes of a frame") {
     const std::string frame = *encode(Gwait{3, 8, true}, 0x0102030405060708ull, positional_form);
-    const unsigned char want[] = {'D', 'C', 'S', '1', 12, 0, 8, 0, 9, 0, 0, 0,
-        8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0xec, 0x46, 0x95, 3, 0, 0, 0, 8, 0, 0, 0, 1};
+    const unsigned char want[] = {'D', 'C', 'S', '1',  12,   0,    8,    0, 9, 0, 0, 0, 8, 7, 6, 5, 4,
+                                  3,   2,   1,   0x18, 0xec, 0x46, 0x95, 3, 0, 0, 0, 8, 0, 0, 0, 1};
     REQUIRE(frame.size() == sizeof want);
     CHECK(std::memcmp(frame.data(), want, sizeof want) == 0);
     const std::string tagged = encode(Gwait{3, 8, true}, 0x0102030405060708ull);
@@ -208,12 +208,12 @@ TEST_CASE("golden bytes of packed parameters") {
     s.label = "L";
     s.demands.cores = 2, s.demands.memory_mb = 3, s.demands.wall_s = 4;
     const std::string want = le32(1) + le32(1) + "a" + le32(0) + le32(0) + le32(0) + le32(0xfffffffeu) +
-                             std::string(1, '\0') + le32(0) + le32(3) + le32(0) + le32(1) + "L" +
-                             le32(2) + le32(3) + le32(4);
+                             std::string(1, '\0') + le32(0) + le32(3) + le32(0) + le32(1) + "L" + le32(2) + le32(3) +
+                             le32(4);
     CHECK(pack(s) == want);
     s.files = {{FileRole::program, "n", std::string(32, 'd'), 5, "c"}};
-    const std::string file = std::string(1, '\2') + le32(1) + "n" + le32(32) + std::string(32, 'd') + le32(5) +
-                             le32(0) + le32(1) + "c";
+    const std::string file =
+        std::string(1, '\2') + le32(1) + "n" + le32(32) + std::string(32, 'd') + le32(5) + le32(0) + le32(1) + "c";
     CHECK(pack(s) == want + le32(1) + file);
     CHECK(unpack_spec(pack(s))->files == s.files);
     s.demands.cores = s.demands.memory_mb = s.demands.wall_s = 0;
@@ -278,18 +278,19 @@ TEST_CASE("a header is checked before its payload is believed") {
     };
     CHECK(with(0, 'd').status().code == Code::protocol);
     CHECK(with(3, '2').status().code == Code::protocol);
-    CHECK(!with(4, 0));    // kind 0
+    CHECK(!with(4, 0));  // kind 0
     const auto last = static_cast<char>(kind_of(SetSession{}));
     CHECK(!with(4, static_cast<char>(last + 1)));
     CHECK(with(4, last));
-    CHECK(!with(5, 1));    // kind 256 + ...
+    CHECK(!with(5, 1));  // kind 256 + ...
     CHECK(with(6, 9));
     CHECK(with(6, 10).status().text ==
           "the peer speaks protocol version 10, but this program speaks 8 to 9: upgrade this program");
-    CHECK(with(6, 7).status().text == "the peer speaks protocol version 7, but this program speaks 8 to 9: upgrade "
-                                      "the peer");
+    CHECK(with(6, 7).status().text ==
+          "the peer speaks protocol version 7, but this program speaks 8 to 9: upgrade "
+          "the peer");
     CHECK(with(11, '\x7f').status().code == Code::limit);  // 2 GiB
-    CHECK(!decode_payload(FrameHeader{}, ""));  // a header that nobody checked
+    CHECK(!decode_payload(FrameHeader{}, ""));             // a header that nobody checked
 }
 
 TEST_CASE("values that a type does not have are refused") {

@@ -21,9 +21,9 @@ using namespace dcs::wire;
 
 namespace {
 
-const char *const headers[] = {"user_calls",  "batch_calls",   "session_calls", "policy_calls", "content_calls",
-                               "join_calls",  "begin_calls",   "server_calls",  "backup_calls", "mirror_calls",
-                               "demands",     "content"};
+const char *const headers[] = {"user_calls",    "batch_calls",  "session_calls", "policy_calls",
+                               "content_calls", "join_calls",   "begin_calls",   "server_calls",
+                               "backup_calls",  "mirror_calls", "demands",       "content"};
 
 std::string text_of(const std::string &path) {
     std::ifstream in(std::string(DCS_SOURCE_DIR) + "/" + path);
@@ -31,7 +31,9 @@ std::string text_of(const std::string &path) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-struct Way { const char *words, *kinds; };
+struct Way {
+    const char *words, *kinds;
+};
 const Way ways[] = {
     {"from a control program or command to the scheduler",
      " Hello GetAuth OpenSession CloseSession CleanSession Gexec Gkill Gwait Fetch Query ExportPage ImportPiece "
@@ -93,8 +95,8 @@ std::map<std::string, std::string> definitions() {
     }
     std::string body = "struct Demands {\n";  // in its header it is a list
     for (const DemandRow &row : demand_rows)
-        body += std::string("    ") + row.type + " " + row.name + " = " + row.default_text + ";  // " + row.meaning +
-                "\n";
+        body +=
+            std::string("    ") + row.type + " " + row.name + " = " + row.default_text + ";  // " + row.meaning + "\n";
     all["Demands"] = body + "};\n";
     return all;
 }
@@ -119,8 +121,7 @@ public:
         std::string bound;
         if (field.most != SIZE_MAX)
             bound = "at most " + std::to_string(field.most) + (is_vector<T> ? " elements" : " bytes");
-        if (field.least < field.greatest)
-            bound = std::to_string(field.least) + " to " + std::to_string(field.greatest);
+        if (field.least < field.greatest) bound = std::to_string(field.least) + " to " + std::to_string(field.greatest);
         std::string since = field.since > 8 ? std::to_string(field.since) : "";
         if (field.for_people) since += ", left out for older";
         std::string kind_words = kind<T>();
@@ -197,8 +198,8 @@ std::string listing() {
     std::set<std::string> done;
     while (true) {
         const auto &pending = Rows::pending();
-        const auto next = std::find_if(pending.begin(), pending.end(),
-                                       [&](const auto &p) { return done.count(p.first) == 0; });
+        const auto next =
+            std::find_if(pending.begin(), pending.end(), [&](const auto &p) { return done.count(p.first) == 0; });
         if (next == pending.end()) return out;
         const auto [name, rows] = *next;
         done.insert(name);

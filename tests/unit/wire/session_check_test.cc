@@ -39,7 +39,10 @@ std::string why(ExportedGrain g, const Change &change) {
 }
 using G = ExportedGrain;
 
-struct Wrongly { const char *expected; Change change; };
+struct Wrongly {
+    const char *expected;
+    Change change;
+};
 const std::vector<Wrongly> of_finished = {
     {"\"argv\" has no first entry", [](G &g) { g.spec.argv.clear(); }},
     {"\"argv\" has no first entry", [](G &g) { g.spec.argv = {""}; }},

@@ -45,8 +45,12 @@ std::optional<Failure> choose_files(const Call &call, std::vector<File> &files) 
 std::string row_of(const File &file, const Checked &checked) {
     std::vector<std::string> errors;
     for (const std::string &error : checked.errors) errors.push_back(json_string(error));
-    return JsonObject().add("daemon", file.daemon->name).add("file", file.path).add("good", errors.empty())
-        .add_raw("errors", json_array(errors)).text();
+    return JsonObject()
+        .add("daemon", file.daemon->name)
+        .add("file", file.path)
+        .add("good", errors.empty())
+        .add_raw("errors", json_array(errors))
+        .text();
 }
 
 int check(const Call &call) {
@@ -74,7 +78,9 @@ int check(const Call &call) {
 }  // namespace
 
 extern const Verb config_check_verb = {
-    .noun = "config", .name = "check", .words = "[FILE...]",
+    .noun = "config",
+    .name = "check",
+    .words = "[FILE...]",
     .summary = "check configuration files",
     .about = R"(Checks configuration files as the daemons would read them: all errors at once, with file and line. The
 files that they name, such as the host table, are checked too. Needs no daemon.
@@ -84,11 +90,10 @@ Examples:
   dcs config check /etc/dcs/scheduler.toml && systemctl reload dcs-scheduler
   dcs config check --from ./etc       a directory that is to become /etc/dcs
 )",
-    .options = {
-     {"from", 0, "DIR", some_text,
-      "the directory of scheduler.toml, grainserver.toml and backupd.toml (default: /etc/dcs)"},
-     {"daemon", 0, "NAME", one_of("scheduler|grainserver|backupd"),
-      "the daemon that the files configure (default: by their names)"}},
+    .options = {{"from", 0, "DIR", some_text,
+                 "the directory of scheduler.toml, grainserver.toml and backupd.toml (default: /etc/dcs)"},
+                {"daemon", 0, "NAME", one_of("scheduler|grainserver|backupd"),
+                 "the daemon that the files configure (default: by their names)"}},
     .notes = R"(Without FILE, all existing files are checked. A file's drop-ins (FILE.d/*.toml) are checked with it. The
 exit code is 1 if there are errors.
 )",

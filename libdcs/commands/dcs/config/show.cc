@@ -113,8 +113,9 @@ std::string to_json(const Shown &shown) {
 }
 
 void print(const Shown &shown, bool origin) {
-    std::string state = shown.running ? "runs" : shown.errors.empty() ? "does not run; its files contain"
-                                                                      : "its files have errors";
+    std::string state = shown.running          ? "runs"
+                        : shown.errors.empty() ? "does not run; its files contain"
+                                               : "its files have errors";
     if (shown.pid > 0) state += ", pid " + std::to_string(shown.pid);
     std::printf("%s%s%s: %s\n\n", printable(shown.name).c_str(), shown.directory.empty() ? "" : " in ",
                 printable(shown.directory).c_str(), state.c_str());
@@ -142,9 +143,9 @@ int show(const Call &call) {
     if (const auto failure = find_configured(call, all, unread)) return call.fail(*failure);
     if (!unread.empty()) return call.fail(unread[0]);
     if (all.empty())
-        return call.fail(not_found_failure("no such daemon runs in the pool " + call.directory +
-                                               ", and there is no configuration file of one",
-                                           "`dcs status` shows the daemons, `dcs config check` the files"));
+        return call.fail(not_found_failure(
+            "no such daemon runs in the pool " + call.directory + ", and there is no configuration file of one",
+            "`dcs status` shows the daemons, `dcs config check` the files"));
     std::vector<std::string> rows;
     for (std::size_t i = 0; i < all.size(); ++i) {
         rows.push_back(to_json(all[i]));
@@ -161,7 +162,9 @@ int show(const Call &call) {
 }  // namespace
 
 extern const Verb config_show_verb = {
-    .noun = "config", .name = "show", .words = "[DAEMON...]",
+    .noun = "config",
+    .name = "show",
+    .words = "[DAEMON...]",
     .summary = "show the daemons' effective options",
     .about = R"(Shows the effective options of the pool's running daemons, even if their files have changed since, and
 the options in the configuration files of daemons that do not run.
@@ -171,10 +174,9 @@ Examples:
   dcs config show scheduler --origin          with the origin: default, command line, or FILE:LINE
   dcs config show -o json | jq '.daemons[].options[] | select(.origin != "default")'
 )",
-    .options = {
-     {"origin", 0, nullptr, {}, "show what has set each option"},
-     {"from", 0, "DIR", some_text,
-      "the directory of scheduler.toml, grainserver.toml and backupd.toml (default: /etc/dcs)"}},
+    .options = {{"origin", 0, nullptr, {}, "show what has set each option"},
+                {"from", 0, "DIR", some_text,
+                 "the directory of scheduler.toml, grainserver.toml and backupd.toml (default: /etc/dcs)"}},
     .notes = R"(DAEMON is scheduler, backupd, grainserver, or the name of a server of the pool. Options that take effect
 only after a restart are marked, and so are the errors of the last reload. Daemons record their options in their
 directories: those that you may not read are not shown.

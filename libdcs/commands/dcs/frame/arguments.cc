@@ -45,8 +45,8 @@ Status parse_arguments(const std::vector<std::string> &line, const OptionTable &
 }
 
 Status check_word_count(const std::string &usage, const std::vector<std::string> &words) {
-    if (usage.empty() && !words.empty()) return fail(Code::invalid, "it takes no arguments, but got `" + words[0] +
-        "`");
+    if (usage.empty() && !words.empty())
+        return fail(Code::invalid, "it takes no arguments, but got `" + words[0] + "`");
     std::size_t least = 0, most = 0;
     bool optional = false;  // within brackets
     std::istringstream forms(usage);

@@ -22,11 +22,11 @@ struct Call {
 
 // --help says these one after the other, with the usage between `about` and the options.
 struct Verb {
-    const char *noun;        // "session"; "" for verbs that stand alone
+    const char *noun;  // "session"; "" for verbs that stand alone
     const char *name;
-    const char *words = "";  // behind the options: "NAME...", "SEL [DIR]"; how many there may be is checked by it
-    const char *summary;     // one line
-    const char *about;       // what it does, then "Examples:" with some
+    const char *words = "";    // behind the options: "NAME...", "SEL [DIR]"; how many there may be is checked by it
+    const char *summary;       // one line
+    const char *about;         // what it does, then "Examples:" with some
     OptionTable options = {};  // besides those that every verb has
     const char *notes = "";
     int (*run)(const Call &);

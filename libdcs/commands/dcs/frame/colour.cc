@@ -8,7 +8,9 @@ namespace {
 
 enum class When { automatic, always, never } when = When::automatic;
 
-struct Colour { const char *words, *code; };
+struct Colour {
+    const char *words, *code;
+};
 constexpr Colour colours[] = {{"|running|active|up|ok|", "32"},
                               {"|ready|starting|delinquent|unknown|", "33"},
                               {"|failed|killed|dead|down|damaged|", "31"}};

@@ -15,7 +15,7 @@ namespace dcs::commands {
 namespace {
 
 constexpr double told_every_s = 60;
-constexpr double told_from_s = 1;   // less saved time is not worth a word
+constexpr double told_from_s = 1;  // less saved time is not worth a word
 
 std::size_t terminal_columns() {
     winsize size = {};
@@ -53,13 +53,12 @@ std::string progress_text(const Progress &p, std::size_t columns) {
     std::string tail = "  " + std::to_string(p.done) + "/" + std::to_string(p.total);
     for (const std::string &part : standing(p)) tail += "  " + part;
     if (const auto left = left_s(p)) tail += "  " + seconds_text(*left) + " left";
-    const std::size_t room =
-        columns > tail.size() + 3 ? std::min<std::size_t>(columns - tail.size() - 3, 40) : 0;
+    const std::size_t room = columns > tail.size() + 3 ? std::min<std::size_t>(columns - tail.size() - 3, 40) : 0;
     if (room < 5) return tail.substr(2, columns);
-    const std::size_t full = p.total == 0 ? room
-                                          : static_cast<std::size_t>(static_cast<double>(room) *
-                                                                     static_cast<double>(p.done) /
-                                                                     static_cast<double>(p.total));
+    const std::size_t full = p.total == 0
+                                 ? room
+                                 : static_cast<std::size_t>(static_cast<double>(room) * static_cast<double>(p.done) /
+                                                            static_cast<double>(p.total));
     return "[" + std::string(full, '#') + std::string(room - full, '-') + "]" + tail;
 }
 
@@ -116,8 +115,7 @@ void Console::show(const Progress &progress) {
         bar_shown_ = true;
         return;
     }
-    const int tenths =
-        progress.total == 0 ? 10 : static_cast<int>(10 * progress.done / progress.total);
+    const int tenths = progress.total == 0 ? 10 : static_cast<int>(10 * progress.done / progress.total);
     const bool over = tenths == 10;  // that is what a result is for; a program that reads lines wants the last one too
     if (over ? tenths_ == 10 || shown_ == Shown::plain
              : tenths <= tenths_ && progress.elapsed_s < told_s_ + told_every_s)

@@ -57,8 +57,8 @@ private:
     std::string program_;
     const Shown shown_;
     bool bar_shown_ = false, bar_kept_ = false;
-    int tenths_ = 0;      // already printed
-    double told_s_ = 0;   // when
+    int tenths_ = 0;     // already printed
+    double told_s_ = 0;  // when
 };
 
 }  // namespace dcs::commands

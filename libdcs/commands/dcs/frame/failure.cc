@@ -24,31 +24,22 @@ std::string short_code(const char *name) {
 std::string hint_for(int d_error) {
     switch (d_error) {
     case D_E_UNREACHABLE:
-    case D_E_BROKEN:
-        return start_hint(this_pool().directory());
-    case D_E_SESSION_UNKNOWN:
-        return "`dcs session ls` lists your sessions";
-    case D_E_GRAIN_UNKNOWN:
-        return "`dcs grain ls SESSION` lists a session's grains";
+    case D_E_BROKEN: return start_hint(this_pool().directory());
+    case D_E_SESSION_UNKNOWN: return "`dcs session ls` lists your sessions";
+    case D_E_GRAIN_UNKNOWN: return "`dcs grain ls SESSION` lists a session's grains";
     case D_E_CANNOT_RUN:
         return "correct that, then run the same command again; `dcs host ls` lists the hosts, `dcs grain explain` "
                "explains a grain";
     case D_E_INVALID:  // its text says which argument, and what it may be
         return "";
     // What d_strerror() advises here is for programs.
-    case D_E_NO_AUTH:
-        return "run the command again";
-    case D_E_SESSION_ACTIVE:
-        return "`dcs session close NUM` ends a session, `dcs session ls` shows them";
-    case D_E_SESSION_CLOSED:
-        return "`dcs session show NUM` shows its state";
-    case D_E_SESSION_TAKEN:
-        return "`dcs session ls` shows whose it is: IDENT names the program";
+    case D_E_NO_AUTH: return "run the command again";
+    case D_E_SESSION_ACTIVE: return "`dcs session close NUM` ends a session, `dcs session ls` shows them";
+    case D_E_SESSION_CLOSED: return "`dcs session show NUM` shows its state";
+    case D_E_SESSION_TAKEN: return "`dcs session ls` shows whose it is: IDENT names the program";
     case D_E_NOTHING_LEFT:
-    case D_E_REPLAY_END:
-        return "`dcs grain ls NUM` lists the session's grains and their states";
-    default:
-        return d_strerror(d_error);
+    case D_E_REPLAY_END: return "`dcs grain ls NUM` lists the session's grains and their states";
+    default: return d_strerror(d_error);
     }
 }
 
@@ -56,23 +47,17 @@ std::string hint_for(int d_error) {
 
 int exit_of(int d_error) {
     switch (d_error) {
-    case NO_ERROR:
-        return exits::ok;
+    case NO_ERROR: return exits::ok;
     case D_E_UNREACHABLE:
-    case D_E_BROKEN:
-        return exits::unreachable;
+    case D_E_BROKEN: return exits::unreachable;
     case D_E_NO_AUTH:
     case D_E_REFUSED:
-    case D_E_SESSION_TAKEN:
-        return exits::refused;
-    case D_E_INVALID:
-        return exits::usage;
+    case D_E_SESSION_TAKEN: return exits::refused;
+    case D_E_INVALID: return exits::usage;
     case D_E_SESSION_UNKNOWN:
     case D_E_GRAIN_UNKNOWN:
-    case D_E_NOT_FOUND:
-        return exits::not_found;
-    default:
-        return exits::error;
+    case D_E_NOT_FOUND: return exits::not_found;
+    default: return exits::error;
     }
 }
 
@@ -112,8 +97,7 @@ std::string text_of(const Failure &failure, Format format) {
         return JsonObject().add_raw("error", inner.text()).text() + "\n";
     }
     // A message that begins with the verb ("dcs map: ...") says the program's name already.
-    std::string text =
-        (failure.message.rfind("dcs ", 0) == 0 ? "" : "dcs: ") + failure.message + "\n";
+    std::string text = (failure.message.rfind("dcs ", 0) == 0 ? "" : "dcs: ") + failure.message + "\n";
     if (!failure.hint.empty()) text += "  hint: " + failure.hint + "\n";
     return printable(text, true);  // both may quote words of hosts and of other users
 }

@@ -8,8 +8,8 @@ namespace dcs::commands {
 
 // Exit codes. `dcs run` and `dcs map` have their own, see their help.
 namespace exits {
-inline constexpr int ok = 0, error = 1, usage = 2, not_found = 3, refused = 4, unreachable = 5,
-                     timeout = 6, grain_failed = 10;
+inline constexpr int ok = 0, error = 1, usage = 2, not_found = 3, refused = 4, unreachable = 5, timeout = 6,
+                     grain_failed = 10;
 inline constexpr int run_failed = 125, not_executable = 126, no_program = 127;  // of `dcs run`
 inline constexpr int map_failed = 255, map_many = 101;                          // of `dcs map`
 }  // namespace exits

@@ -27,10 +27,8 @@ std::string decimal(double value) {
 
 // local2 before local10: names of equal stem by the number behind it.
 bool name_before(const std::string &a, const std::string &b) {
-    const std::size_t a_stem = a.find_last_not_of("0123456789") + 1,
-                      b_stem = b.find_last_not_of("0123456789") + 1;
-    if (a_stem == b_stem && a.compare(0, a_stem, b, 0, b_stem) == 0 && a.size() != b.size())
-        return a.size() < b.size();
+    const std::size_t a_stem = a.find_last_not_of("0123456789") + 1, b_stem = b.find_last_not_of("0123456789") + 1;
+    if (a_stem == b_stem && a.compare(0, a_stem, b, 0, b_stem) == 0 && a.size() != b.size()) return a.size() < b.size();
     return a < b;
 }
 
@@ -48,9 +46,8 @@ std::string absolute_path(const std::string &path) {
 }
 
 std::string pool_text(const PoolNumbers &numbers) {
-    return "servers " + std::to_string(numbers.servers) + "\nslots " +
-           std::to_string(numbers.slots) + "\ninterval " + decimal(numbers.interval_s) + "\n" +
-           (numbers.watch ? "courtesy watch\n" : "") +
+    return "servers " + std::to_string(numbers.servers) + "\nslots " + std::to_string(numbers.slots) + "\ninterval " +
+           decimal(numbers.interval_s) + "\n" + (numbers.watch ? "courtesy watch\n" : "") +
            (numbers.mirror == "off" ? "" : "mirror " + numbers.mirror + "\n");
 }
 
@@ -67,23 +64,18 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
         if (line.empty() || line[0] == '#') continue;
         const std::size_t blank = line.find(' ');
         const std::string_view name = line.substr(0, blank);
-        const std::string_view value =
-            blank == std::string_view::npos ? "" : line.substr(blank + 1);
-        const auto servers = number_of(value, 1, most_servers),
-                   slots = number_of(value, 1, most_slots);
+        const std::string_view value = blank == std::string_view::npos ? "" : line.substr(blank + 1);
+        const auto servers = number_of(value, 1, most_servers), slots = number_of(value, 1, most_slots);
         const auto interval = seconds_of_text(value);
         if (name == "servers" && servers) numbers.servers = static_cast<int>(*servers);
         else if (name == "slots" && slots) numbers.slots = static_cast<int>(*slots);
-        else if (name == "interval" && interval && *interval >= least_interval_s &&
-                 *interval <= most_interval_s)
+        else if (name == "interval" && interval && *interval >= least_interval_s && *interval <= most_interval_s)
             numbers.interval_s = *interval;
-        else if (name == "courtesy" && (value == "watch" || value == "priority"))
-            numbers.watch = value == "watch";
-        else if (name == "mirror" && is_mirror_mode(value))
-            numbers.mirror = std::string(value);
+        else if (name == "courtesy" && (value == "watch" || value == "priority")) numbers.watch = value == "watch";
+        else if (name == "mirror" && is_mirror_mode(value)) numbers.mirror = std::string(value);
         else
-            return fail(Code::invalid, "line " + std::to_string(line_number) +
-                                           " is not understood: " + std::string(line));
+            return fail(Code::invalid,
+                        "line " + std::to_string(line_number) + " is not understood: " + std::string(line));
     }
     if (numbers.servers == 0) return fail(Code::invalid, "the line `servers N` is missing");
     return numbers;
@@ -94,9 +86,8 @@ std::string host_table_text(const PoolNumbers &numbers, const std::string &binar
     const double s = numbers.interval_s;
     for (int i = 1; i <= numbers.servers; ++i)
         text += "local" + std::to_string(i) + " class=0x1 binary=" + binary_class +
-                " slots=" + std::to_string(numbers.slots) + " interval=" + decimal(s) +
-                " alert=" + decimal(3 * s) + " limit=" + decimal(6 * s) +
-                " extended=" + decimal(12 * s) + "\n";
+                " slots=" + std::to_string(numbers.slots) + " interval=" + decimal(s) + " alert=" + decimal(3 * s) +
+                " limit=" + decimal(6 * s) + " extended=" + decimal(12 * s) + "\n";
     return text;
 }
 
@@ -145,8 +136,7 @@ std::vector<std::string> Pool::server_names() const {
     return names;
 }
 
-Daemon Pool::look(const char *role, const std::string &name, const std::string &directory,
-                  const char *lock) const {
+Daemon Pool::look(const char *role, const std::string &name, const std::string &directory, const char *lock) const {
     Daemon daemon{role, name, directory, directory + "/" + lock};
     daemon.known = ::access(daemon.lock.c_str(), R_OK) == 0 || errno == ENOENT;
     daemon.up = locks::is_held(daemon.lock);
@@ -156,9 +146,7 @@ Daemon Pool::look(const char *role, const std::string &name, const std::string &
 
 Daemon Pool::scheduler() const { return look("scheduler", "scheduler", path("scheduler"), "lock"); }
 Daemon Pool::backup() const { return look("backup", "backup", path("backup"), "lock"); }
-Daemon Pool::server(const std::string &name) const {
-    return look("grainserver", name, server_directory(name), "lock");
-}
+Daemon Pool::server(const std::string &name) const { return look("grainserver", name, server_directory(name), "lock"); }
 Daemon Pool::launcher(const std::string &name) const {
     return look("launcher", name, server_directory(name), "launcher.lock");
 }
@@ -193,15 +181,13 @@ Result<std::string> read_file(const std::string &path, std::size_t most) {
     const int error = errno;
     ::close(fd);
     if (n < 0) return fail_errno(Code::io_error, path, error);
-    if (text.size() > most)
-        return fail(Code::limit, path + " is larger than " + std::to_string(most) + " bytes");
+    if (text.size() > most) return fail(Code::limit, path + " is larger than " + std::to_string(most) + " bytes");
     return text;
 }
 
 Status write_file(const std::string &path, const std::string &text) {
     const std::string temporary = path + ".tmp";
-    const int fd =
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) return fail_errno(Code::io_error, temporary, errno);
     std::size_t written = 0;
     bool good = true;

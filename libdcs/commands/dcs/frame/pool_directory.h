@@ -19,7 +19,7 @@ struct PoolNumbers {
     int servers = 0;
     int slots = 1;
     double interval_s = 10;
-    bool watch = false;  // the servers give grains back when the host is needed (--courtesy watch)
+    bool watch = false;          // the servers give grains back when the host is needed (--courtesy watch)
     std::string mirror = "off";  // whether the backup copies the store: off, lagging, sync
     bool operator==(const PoolNumbers &) const = default;
 };
@@ -41,7 +41,7 @@ struct Daemon {
     std::string name;  // "scheduler", "local1"
     std::string directory, lock;
     bool up = false;
-    int pid = 0;  // 0: not known
+    int pid = 0;        // 0: not known
     bool known = true;  // false: its lock is not ours to look at, so `up` says nothing
 };
 
@@ -52,7 +52,7 @@ public:
     std::string path(const std::string &name) const { return directory_ + "/" + name; }
     std::string server_directory(const std::string &name) const { return path("servers/") + name; }
 
-    bool exists() const;                  // the directory is there
+    bool exists() const;  // the directory is there
     // Whose pool lies there. `dcs up` and `dcs down` touch what `dcs up` made, and nothing else.
     enum class Maker {
         none,    // there is no pool
@@ -60,9 +60,8 @@ public:
         other,   // an administrator's, or one that the caller may not look into
     };
     Maker maker() const;
-    Result<PoolNumbers> numbers() const;  // of the file `pool`; not_found if there is none
-    std::vector<std::string> server_names()
-        const;  // directories under servers/, local2 before local10
+    Result<PoolNumbers> numbers() const;            // of the file `pool`; not_found if there is none
+    std::vector<std::string> server_names() const;  // directories under servers/, local2 before local10
 
     Daemon scheduler() const;
     Daemon backup() const;
@@ -73,8 +72,7 @@ public:
     std::vector<Daemon> daemons() const;
 
 private:
-    Daemon look(const char *role, const std::string &name, const std::string &directory,
-                const char *lock) const;
+    Daemon look(const char *role, const std::string &name, const std::string &directory, const char *lock) const;
     std::string directory_;
 };
 

@@ -30,8 +30,7 @@ std::string start_hint(const std::string &directory) {
     const std::string socket = directory + "/scheduler/user.sock";
     const Pool::Maker maker = Pool(directory).maker();
     struct stat st = {};
-    if (maker == Pool::Maker::none)
-        return "`dcs up` starts a private pool; for one in another directory set DCS_DIR";
+    if (maker == Pool::Maker::none) return "`dcs up` starts a private pool; for one in another directory set DCS_DIR";
     if (::stat(socket.c_str(), &st) != 0 && errno == EACCES)
         return "the pool belongs to another account: without --dir and DCS_DIR, commands use your own pool or this "
                "host's";

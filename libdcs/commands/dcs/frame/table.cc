@@ -60,10 +60,8 @@ std::string seconds_text(double seconds) {
     }
     const long long whole = std::llround(std::min(seconds, 9e15));
     if (whole < 60) std::snprintf(text, sizeof text, "%lld s", whole);
-    else if (whole < 3600)
-        std::snprintf(text, sizeof text, "%lld m %lld s", whole / 60, whole % 60);
-    else if (whole < 86400)
-        std::snprintf(text, sizeof text, "%lld h %lld m", whole / 3600, whole / 60 % 60);
+    else if (whole < 3600) std::snprintf(text, sizeof text, "%lld m %lld s", whole / 60, whole % 60);
+    else if (whole < 86400) std::snprintf(text, sizeof text, "%lld h %lld m", whole / 3600, whole / 60 % 60);
     else std::snprintf(text, sizeof text, "%lld d %lld h", whole / 86400, whole / 3600 % 24);
     return text;
 }

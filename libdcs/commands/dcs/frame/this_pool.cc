@@ -22,8 +22,6 @@ void open_this_pool(const std::string &directory) {
     opened_pool() = std::make_unique<client::Pool>(std::move(options));
 }
 
-void describe_new_sessions(const std::string &label, std::int32_t nice) {
-    this_pool().new_sessions = {label, nice};
-}
+void describe_new_sessions(const std::string &label, std::int32_t nice) { this_pool().new_sessions = {label, nice}; }
 
 }  // namespace dcs::commands

@@ -53,8 +53,7 @@ std::string shortened(std::string_view text, std::size_t columns) {
 
 std::string label_of(const std::vector<std::string> &words, std::size_t columns) {
     std::string text;
-    for (std::size_t i = 0; i < words.size() && text.size() < 4 * columns; ++i)
-        text += (i > 0 ? " " : "") + words[i];
+    for (std::size_t i = 0; i < words.size() && text.size() < 4 * columns; ++i) text += (i > 0 ? " " : "") + words[i];
     return shortened(printable(text), columns);
 }
 

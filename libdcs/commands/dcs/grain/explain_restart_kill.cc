@@ -87,7 +87,9 @@ int kill(const Call &call) { return carry_out(call, {"kill", "killed", "dcs.grai
 }  // namespace
 
 extern const Verb grain_explain_verb = {
-    .noun = "grain", .name = "explain", .words = "SEL...",
+    .noun = "grain",
+    .name = "explain",
+    .words = "SEL...",
     .summary = "say why a grain is where it is",
     .about = R"(Says why grains are where they are, and above all why they wait. Prints a sentence, then a line
 for each reason with the hosts that it holds for, and what to do about it.
@@ -103,7 +105,9 @@ pool's owner.
     .run = explain_grains};
 
 extern const Verb grain_restart_verb = {
-    .noun = "grain", .name = "restart", .words = "SEL...",
+    .noun = "grain",
+    .name = "restart",
+    .words = "SEL...",
     .summary = "restart a grain from its last checkpoint",
     .about = R"(Restarts ready and running grains from their last checkpoints. Clears their failures, the hosts
 that they avoid and their pauses.
@@ -112,9 +116,8 @@ Examples:
   dcs grain restart last:all
   dcs grain restart 7:12 --and-after       its result was wrong: discard it and what followed from it
 )",
-    .options = {
-     {"and-after", 0, nullptr, {}, "discard its result, and every decision that followed from it"},
-     {"yes", 'y', nullptr, {}, "with --and-after: do not ask"}},
+    .options = {{"and-after", 0, nullptr, {}, "discard its result, and every decision that followed from it"},
+                {"yes", 'y', nullptr, {}, "with --and-after: do not ask"}},
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last). Of several grains, finished and killed ones are skipped. A single grain that has
 finished or was killed is refused, because that is final.
@@ -127,7 +130,9 @@ from the point before that result.
     .run = restart};
 
 extern const Verb grain_kill_verb = {
-    .noun = "grain", .name = "kill", .words = "SEL...",
+    .noun = "grain",
+    .name = "kill",
+    .words = "SEL...",
     .summary = "kill a grain permanently",
     .about = R"(Kills grains: they do not run again and have no result. Input, checkpoint and outputs
 stay until the session is removed.

@@ -43,9 +43,8 @@ void print_table(const ChosenGrains &chosen) {
     for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
         const wire::GrainRow &row = chosen.grains.rows[i];
         const std::string &state = row.state, &host = row.host;
-        table.add({chosen.name(i), is_failed(row) ? "failed" : state,
-                   host.empty() ? "-" : host, std::to_string(row.starts),
-                   std::to_string(row.failures), end_text(row), seconds_text(row.cpu_s),
+        table.add({chosen.name(i), is_failed(row) ? "failed" : state, host.empty() ? "-" : host,
+                   std::to_string(row.starts), std::to_string(row.failures), end_text(row), seconds_text(row.cpu_s),
                    bytes_text(row.out_length), bytes_text(row.err_length), items.empty() ? "-" : items[i]});
         ready += state == "ready";
         running += state == "running";
@@ -56,14 +55,13 @@ void print_table(const ChosenGrains &chosen) {
     }
     if (!chosen.grains.rows.empty()) std::printf("%s\n", table.text().c_str());
     std::printf("%s: %d ready, %d running, %d finished (%d failed), %d killed; %s of CPU\n",
-                counted(static_cast<std::int64_t>(chosen.grains.rows.size()), "grain").c_str(),
-                ready, running, finished, failed, killed, seconds_text(cpu_s).c_str());
+                counted(static_cast<std::int64_t>(chosen.grains.rows.size()), "grain").c_str(), ready, running,
+                finished, failed, killed, seconds_text(cpu_s).c_str());
 }
 
 int list_grains(const Call &call) {
     const std::string state = call.arguments.value("state").value_or("");
-    const auto words =
-        call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words;
+    const auto words = call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words;
     const ChosenGrains chosen = choose_grains(words, true, state);
     if (chosen.failure) return call.fail(*chosen.failure);
     if (call.format == Format::json) {
@@ -90,8 +88,7 @@ int show_grain(const Call &call) {
         Info info;
         if (const Status s = info.ask(wire::QueryType::grain, row.user, row.session, row.grain); !s)
             return call.fail(call_failure("grain " + chosen.name(i), s));
-        if (info.grains.empty())
-            return call.fail(not_found_failure("there is no grain " + chosen.name(i)));
+        if (info.grains.empty()) return call.fail(not_found_failure("there is no grain " + chosen.name(i)));
         if (call.format == Format::json) {
             print_document("dcs.grain.show/1", "grain", wire::to_json(info.grains[0]));
         } else {
@@ -126,19 +123,17 @@ std::optional<Failure> cat_one(const std::string &name, const wire::GrainRow &ro
     const int error = output ? d_pool_grain_file(&this_pool(), user, row.session, row.grain, output->c_str(), &file)
                              : d_pool_grain_stream(&this_pool(), user, row.session, row.grain, stream, &file);
     if (error != NO_ERROR)
-        return call_failure((output ? "the file " + *output : std::string("the stream ") + stream) + " of grain " +
-                                name, error);
+        return call_failure(
+            (output ? "the file " + *output : std::string("the stream ") + stream) + " of grain " + name, error);
     char buffer[65536];
     std::size_t n = 0;
     bool good = true;
-    while (good && (n = std::fread(buffer, 1, sizeof buffer, file)) > 0)
-        good = std::fwrite(buffer, 1, n, stdout) == n;
+    while (good && (n = std::fread(buffer, 1, sizeof buffer, file)) > 0) good = std::fwrite(buffer, 1, n, stdout) == n;
     const int why = errno;
     const bool read_well = std::ferror(file) == 0;
     std::fclose(file);
     if (!good) return failure_of("", fail_errno(Code::io_error, "standard output", why));
-    if (!read_well)
-        return failure_of("", fail_errno(Code::io_error, "the stream of grain " + name, why));
+    if (!read_well) return failure_of("", fail_errno(Code::io_error, "the stream of grain " + name, why));
     return std::nullopt;
 }
 
@@ -157,9 +152,7 @@ int cat(const Call &call) {
     if (chosen.failure) return call.fail(*chosen.failure);
     for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
         const wire::GrainRow &row = chosen.grains.rows[i];
-        if (const auto failure =
-                cat_one(chosen.name(i), row, stream, output))
-            return call.fail(*failure);
+        if (const auto failure = cat_one(chosen.name(i), row, stream, output)) return call.fail(*failure);
     }
     if (std::fflush(stdout) != 0)
         return call.fail(failure_of("", fail_errno(Code::io_error, "standard output", errno)));
@@ -169,7 +162,9 @@ int cat(const Call &call) {
 }  // namespace
 
 extern const Verb grain_ls_verb = {
-    .noun = "grain", .name = "ls", .words = "[SEL...]",
+    .noun = "grain",
+    .name = "ls",
+    .words = "[SEL...]",
     .summary = "list grains of sessions",
     .about = R"(Lists grains: label (for dcs map the input), state, host, end and sizes of outputs. A
 finished grain with an exit code or a signal is shown as failed.
@@ -180,9 +175,8 @@ Examples:
   dcs grain ls all --state running   of all sessions of all users
   dcs grain ls 7:1-20 -o json | jq '.grains[].cpu_s'
 )",
-    .options = {
-     {"state", 0, "STATE", one_of("ready|running|finished|killed|failed"),
-      "ready, running, finished, killed, or failed (finished with an exit code or a signal)"}},
+    .options = {{"state", 0, "STATE", one_of("ready|running|finished|killed|failed"),
+                 "ready, running, finished, killed, or failed (finished with an exit code or a signal)"}},
     .notes = R"(SEL is SES or SES:G, SES:1-20, SES:1,5-7, SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last). `all` lists the grains of all sessions, USER/all those of one user; other users' grains are shown
 without their labels and commands unless you run the pool.
@@ -190,7 +184,9 @@ without their labels and commands unless you run the pool.
     .run = list_grains};
 
 extern const Verb grain_show_verb = {
-    .noun = "grain", .name = "show", .words = "SEL...",
+    .noun = "grain",
+    .name = "show",
+    .words = "SEL...",
     .summary = "show one grain in detail",
     .about = R"(Shows grains in detail: command, host, starts, demands, hosts that they avoid, latest
 moves, resource usage, checkpoint, latest message, output files. `dcs grain explain` says why a grain does not run.
@@ -207,7 +203,9 @@ opened last). With -o json one document per grain.
     .run = show_grain};
 
 extern const Verb grain_cat_verb = {
-    .noun = "grain", .name = "cat", .words = "SEL...",
+    .noun = "grain",
+    .name = "cat",
+    .words = "SEL...",
     .summary = "print a grain's output",
     .about = R"(Prints the outputs of grains so far, one after the other. That of a running grain includes the part
 since its last checkpoint, which it writes again if it moves.
@@ -217,16 +215,16 @@ Examples:
   dcs grain cat 7:all >everything
   dcs grain cat --err last:1
 )",
-    .options = {
-     {"out", 0, nullptr, {}, "standard output (the default)"},
-     {"err", 0, nullptr, {}, "standard error"},
-     {"checkpoint", 0, nullptr, {}, "the newest checkpoint"},
-     {"message", 0, nullptr, {}, "the latest message"},
-     {"input", 0, nullptr, {}, "its input"},
-     {"file", 0, "NAME", {}, "an output file; `dcs grain show` lists them"}},
+    .options = {{"out", 0, nullptr, {}, "standard output (the default)"},
+                {"err", 0, nullptr, {}, "standard error"},
+                {"checkpoint", 0, nullptr, {}, "the newest checkpoint"},
+                {"message", 0, nullptr, {}, "the latest message"},
+                {"input", 0, nullptr, {}, "its input"},
+                {"file", 0, "NAME", {}, "an output file; `dcs grain show` lists them"}},
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last).
 )",
-    .run = cat, .formats = false};
+    .run = cat,
+    .formats = false};
 
 }  // namespace dcs::commands

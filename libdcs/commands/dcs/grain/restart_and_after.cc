@@ -94,8 +94,8 @@ int forget_after(const Call &call) {
     const ChosenGrains chosen = choose_grains(call.arguments.words, false);
     if (chosen.failure) return call.fail(*chosen.failure);
     if (chosen.grains.rows.size() != 1)
-        return call.fail(usage_failure("dcs grain restart --and-after takes one grain",
-                                       "dcs grain restart SES:G --and-after"));
+        return call.fail(
+            usage_failure("dcs grain restart --and-after takes one grain", "dcs grain restart SES:G --and-after"));
     const wire::GrainRow &row = chosen.grains.rows[0];
     const std::string name = chosen.name(0), state = row.state;
     if (state != "finished" && state != "killed")

@@ -49,8 +49,7 @@ int tail(const Call &call) {
     if (chosen.failure) return call.fail(*chosen.failure);
     if (chosen.grains.rows.size() != 1) return call.fail(usage_failure("dcs grain tail shows one grain at a time"));
     const wire::GrainRow &row = chosen.grains.rows[0];
-    LiveOutput output(row.user, row.session, row.grain,
-                      arguments.has("err") ? wire::Stream::err : wire::Stream::out);
+    LiveOutput output(row.user, row.session, row.grain, arguments.has("err") ? wire::Stream::err : wire::Stream::out);
     Status s = output.go_to_end_but(lines);
     if (s) s = arguments.has("follow") ? follow(output, row) : print_more(output);
     return s ? exits::ok : call.fail(failure_of("the output of grain " + chosen.name(0), s));
@@ -59,7 +58,9 @@ int tail(const Call &call) {
 }  // namespace
 
 extern const Verb grain_tail_verb = {
-    .noun = "grain", .name = "tail", .words = "SEL",
+    .noun = "grain",
+    .name = "tail",
+    .words = "SEL",
     .summary = "print the end of a grain's output",
     .about = R"(Prints the last lines of a grain's output; with -f it continues until the grain ends.
 
@@ -73,12 +74,13 @@ Examples:
   dcs grain tail -f 7:12
   dcs grain tail -n 100 --err 7:12
 )",
-    .options = {
-     {"lines", 'n', "N", whole_number(0, most_lines), "number of lines; default 10"},
-     {"follow", 'f', nullptr, {}, "continue until the grain has ended, also through a restart of the scheduler"},
-     {"err", 0, nullptr, {}, "standard error instead of standard output"}},
+    .options =
+        {{"lines", 'n', "N", whole_number(0, most_lines), "number of lines; default 10"},
+         {"follow", 'f', nullptr, {}, "continue until the grain has ended, also through a restart of the scheduler"},
+         {"err", 0, nullptr, {}, "standard error instead of standard output"}},
     .notes = R"(SEL is SES:G; SES is NUM, USER/NUM or last (your session that was opened last).
 )",
-    .run = tail, .formats = false};
+    .run = tail,
+    .formats = false};
 
 }  // namespace dcs::commands

@@ -62,10 +62,11 @@ int remove(const Call &call) {
 
 }  // namespace
 
-extern const Verb host_approve_verb = {
-    .noun = "host", .name = "approve", .words = "[NAME WORDS]",
-    .summary = "admit a host that asked to join without a code",
-    .about = R"(Without a name: lists the hosts that ask to join without a code.
+extern const Verb host_approve_verb = {.noun = "host",
+                                       .name = "approve",
+                                       .words = "[NAME WORDS]",
+                                       .summary = "admit a host that asked to join without a code",
+                                       .about = R"(Without a name: lists the hosts that ask to join without a code.
 The list shows each host's key as words. That host's screen shows the same words; compare them,
 because any machine can ask under any name.
 With a host's name and its words: admits it. For root, scheduler_master and the pool's owner.
@@ -74,15 +75,20 @@ Examples:
   dcs host approve
   dcs host approve h1 lusab-babad-gutih-tugad-kibod-zabos
 )",
-    .options = {
-     {"replace", 0, nullptr, {}, "replace another machine that has joined under that name; the\n"
-      "other machine's certificate is revoked"}},
-    .notes = R"(NAME must be in the host table.
+                                       .options = {{"replace",
+                                                    0,
+                                                    nullptr,
+                                                    {},
+                                                    "replace another machine that has joined under that name; the\n"
+                                                    "other machine's certificate is revoked"}},
+                                       .notes = R"(NAME must be in the host table.
 )",
-    .run = approve};
+                                       .run = approve};
 
 extern const Verb host_rm_verb = {
-    .noun = "host", .name = "rm", .words = "NAME...",
+    .noun = "host",
+    .name = "rm",
+    .words = "NAME...",
     .summary = "remove a host from the pool",
     .about = R"(Removes hosts from the pool. Their lines are removed from the host table, their certificates are
 permanently revoked, their connections are closed at once, and their grains continue on other hosts. To come
@@ -93,6 +99,7 @@ Control programs of a removed client host are refused, and their tokens become i
 Examples:
   dcs host rm h1
 )",
-    .run = remove, .formats = false};
+    .run = remove,
+    .formats = false};
 
 }  // namespace dcs::commands

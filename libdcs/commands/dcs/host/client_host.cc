@@ -37,9 +37,9 @@ Status run_by_begin(const std::vector<std::string> &words, const std::string &sc
     for (const std::string &word : words) argv.push_back(const_cast<char *>(word.c_str()));
     argv.push_back(nullptr);
     ::execv(begin.c_str(), argv.data());
-    return fail_errno(errno == ENOENT ? Code::not_found : Code::refused,
-                      "the pool's scheduler is on another host, " + scheduler + ", and " + begin +
-                          " is needed to reach it", errno);
+    return fail_errno(
+        errno == ENOENT ? Code::not_found : Code::refused,
+        "the pool's scheduler is on another host, " + scheduler + ", and " + begin + " is needed to reach it", errno);
 }
 
 Status prepare_client(const std::string &directory, const std::string &scheduler) {
@@ -57,8 +57,10 @@ Status prepare_client(const std::string &directory, const std::string &scheduler
 Status write_client(const std::string &directory, const std::string &scheduler) {
     if (scheduler_of(directory) == scheduler) return Status::ok();
     const std::string conf = conf_of(directory);
-    std::string text = "# The pool whose control programs dcs_begin starts here; written by `dcs host join`.\n"
-                       "scheduler " + scheduler + "\n";
+    std::string text =
+        "# The pool whose control programs dcs_begin starts here; written by `dcs host join`.\n"
+        "scheduler " +
+        scheduler + "\n";
     if (directory != client_directory) text += "pki " + directory + "/pki\n";
     if (Status s = write_file(conf, text); !s) return s;
     return ::chmod(conf.c_str(), 0644) == 0 ? Status::ok() : fail_errno(Code::io_error, conf, errno);

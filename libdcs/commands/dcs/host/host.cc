@@ -18,19 +18,16 @@ std::string load_text(double load) {
 }
 
 void print_table(const std::vector<wire::HostRow> &rows) {
-    Table table{"HOST",     ">CLASS",        "BINARY", "*STATE",       ">SLOTS",
-                ">RUNNING", ">LAST CALL-IN", ">LOAD",  ">FREE MEMORY",
-                ">FINISHED", ">FAILED", "CONFINEMENT"};
+    Table table{"HOST",          ">CLASS", "BINARY",       "*STATE",    ">SLOTS",  ">RUNNING",
+                ">LAST CALL-IN", ">LOAD",  ">FREE MEMORY", ">FINISHED", ">FAILED", "CONFINEMENT"};
     int active = 0, slots = 0, running = 0;
     for (const wire::HostRow &row : rows) {
         const bool known = row.last_call_in_s >= 0, figures = known && row.free_memory_kb >= 0;
-        table.add(
-            {row.name, row.class_names.empty() ? class_text(row.host_class) : printable(row.class_names),
-             row.binary_class, state_text(row), std::to_string(row.slots), std::to_string(row.running),
-             seconds_text(row.last_call_in_s), figures ? load_text(row.load) : "-",
-             figures ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) * 1024) : "-",
-             std::to_string(row.finished), std::to_string(row.failed),
-             known ? row.confinement : "-"});
+        table.add({row.name, row.class_names.empty() ? class_text(row.host_class) : printable(row.class_names),
+                   row.binary_class, state_text(row), std::to_string(row.slots), std::to_string(row.running),
+                   seconds_text(row.last_call_in_s), figures ? load_text(row.load) : "-",
+                   figures ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) * 1024) : "-",
+                   std::to_string(row.finished), std::to_string(row.failed), known ? row.confinement : "-"});
         if (row.state == "active") {
             ++active;
             slots += row.slots;
@@ -38,9 +35,8 @@ void print_table(const std::vector<wire::HostRow> &rows) {
         running += row.running;
     }
     if (!rows.empty()) std::printf("%s\n", table.text().c_str());
-    std::printf("%s, %d active with %s, %d running\n",
-                counted(static_cast<std::int64_t>(rows.size()), "host").c_str(), active,
-                counted(slots, "slot").c_str(), running);
+    std::printf("%s, %d active with %s, %d running\n", counted(static_cast<std::int64_t>(rows.size()), "host").c_str(),
+                active, counted(slots, "slot").c_str(), running);
 }
 
 int list_hosts(const Call &call) {
@@ -73,7 +69,9 @@ int show_host(const Call &call) {
 }  // namespace
 
 extern const Verb host_ls_verb = {
-    .noun = "host", .name = "ls", .words = "[NAME...]",
+    .noun = "host",
+    .name = "ls",
+    .words = "[NAME...]",
     .summary = "list the hosts of the pool",
     .about = R"(Lists the grain hosts with their classes, states and slots.
 
@@ -87,7 +85,9 @@ called in yet). A drained host gets no new grains.
     .run = list_hosts};
 
 extern const Verb host_show_verb = {
-    .noun = "host", .name = "show", .words = "NAME...",
+    .noun = "host",
+    .name = "show",
+    .words = "NAME...",
     .summary = "show everything about one host",
     .about = R"(Shows hosts in detail, one fact a line: state, pending checks, settings that differ from the
 host table, intervals, memory and cores, and the outcome of the host's grains.

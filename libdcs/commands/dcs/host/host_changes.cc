@@ -50,8 +50,7 @@ bool take_setting(std::string_view word, d_host_change &change) {
 
 void take_numbers(const Arguments &arguments, d_host_change &change) {
     change.slots = static_cast<int>(arguments.number("slots").value_or(change.slots));
-    for (const Time &time : times)
-        change.*time.field = arguments.seconds(time.name).value_or(change.*time.field);
+    for (const Time &time : times) change.*time.field = arguments.seconds(time.name).value_or(change.*time.field);
 }
 
 }  // namespace
@@ -68,8 +67,7 @@ ChosenHosts choose_hosts(const std::vector<std::string> &names) {
     for (const std::string &name : names) {
         const auto here = [&](const wire::HostRow &row) { return name == row.name; };
         if (name == "all" || std::any_of(chosen.rows.begin(), chosen.rows.end(), here)) continue;
-        chosen.failure =
-            not_found_failure("there is no host " + name, "`dcs host ls` lists the existing ones");
+        chosen.failure = not_found_failure("there is no host " + name, "`dcs host ls` lists the existing ones");
         return chosen;
     }
     return chosen;

@@ -83,8 +83,12 @@ void print(const Call &call, const std::string &path, const std::vector<TableCha
     std::vector<std::string> rows;
     std::int64_t fresh = 0, changed = 0;
     for (const TableChange &c : changes) {
-        rows.push_back(JsonObject().add("host", c.name).add("change", word_of(c.what)).add("before", c.before)
-                           .add("after", c.after).text());
+        rows.push_back(JsonObject()
+                           .add("host", c.name)
+                           .add("change", word_of(c.what))
+                           .add("before", c.before)
+                           .add("after", c.after)
+                           .text());
         fresh += c.what == TableChange::What::fresh;
         changed += c.what == TableChange::What::changed;
         if (c.what == TableChange::What::same || call.format == Format::json) continue;
@@ -94,8 +98,12 @@ void print(const Call &call, const std::string &path, const std::vector<TableCha
         std::printf("+ %s\n", printable(c.after).c_str());
     }
     if (call.format == Format::json)
-        std::printf("%s\n", JsonObject("dcs.host.import/1").add("table", path).add("written", written)
-                                .add_raw("hosts", json_array(rows)).text().c_str());
+        std::printf("%s\n", JsonObject("dcs.host.import/1")
+                                .add("table", path)
+                                .add("written", written)
+                                .add_raw("hosts", json_array(rows))
+                                .text()
+                                .c_str());
     if (call.format != Format::table) return;
     std::printf("%s: %s new, %s changed, %lld as they are%s\n", printable(path).c_str(), counted(fresh, "host").c_str(),
                 std::to_string(changed).c_str(), static_cast<long long>(changes.size()) - fresh - changed,
@@ -137,7 +145,8 @@ int import_hosts(const Call &call) {
 }  // namespace
 
 extern const Verb host_import_verb = {
-    .noun = "host", .name = "import",
+    .noun = "host",
+    .name = "import",
     .summary = "add hosts of an inventory to the host table",
     .about = R"(Adds hosts to the host table from an Ansible inventory or a GNU parallel list of ssh logins. Shows
 each line that is new or changes. A host of the table keeps settings that the inventory does not contain; other hosts
@@ -148,13 +157,12 @@ Examples:
   ansible-inventory --list | dcs host import --ansible -
   dcs host import --sshlogin ~/.parallel/sshloginfile
 )",
-    .options = {
-     {"ansible", 0, "FILE", some_text,
-      "an inventory: INI, or the JSON of `ansible-inventory --list`; - is standard input"},
-     {"sshlogin", 0, "FILE", some_text, "lines such as 8/user@host; - is standard input"},
-     {"group", 0, "NAME", some_text, "only hosts of this group of the inventory"},
-     {"table", 0, "FILE", some_text, "the host table (default: that of the pool's scheduler)"},
-     {"dry-run", 0, nullptr, {}, "show what would change, and write nothing"}},
+    .options = {{"ansible", 0, "FILE", some_text,
+                 "an inventory: INI, or the JSON of `ansible-inventory --list`; - is standard input"},
+                {"sshlogin", 0, "FILE", some_text, "lines such as 8/user@host; - is standard input"},
+                {"group", 0, "NAME", some_text, "only hosts of this group of the inventory"},
+                {"table", 0, "FILE", some_text, "the host table (default: that of the pool's scheduler)"},
+                {"dry-run", 0, nullptr, {}, "show what would change, and write nothing"}},
     .notes = R"(In an inventory, variables dcs_KEY of hosts and groups are settings of the host table: dcs_slots=8,
 dcs_class=0x4. The name of a host is its name in the inventory, and what its grain server is called (--name). Of a login
 the number before the slash becomes the slots; `:` is this host. The table is checked before it is written.

@@ -76,8 +76,9 @@ Result<JoinOrder> take_order(const Call &call) {
     order.addresses = std::move(*addresses);
     const auto hash = bytes_of_hex(call.arguments.value("ca-hash").value_or(""), order.authority.size());
     if (!hash)
-        return wrong("--ca-hash is the 64 hexadecimal digits that `dcs token create` prints: without it this host "
-                     "cannot tell whether the right scheduler answers");
+        return wrong(
+            "--ca-hash is the 64 hexadecimal digits that `dcs token create` prints: without it this host "
+            "cannot tell whether the right scheduler answers");
     std::copy(hash->begin(), hash->end(), order.authority.begin());
     if (auto text = call.arguments.value("token")) {
         if (*text == "-") std::getline(std::cin, *text);
@@ -153,9 +154,7 @@ Result<pki::Identity> checked(const JoinOrder &order, const std::string &key, co
     if (!authority || authority->fingerprint != order.authority)
         return fail(Code::protocol, "the scheduler's authority does not have the given hash");
     if (!own) return fail(Code::protocol, "the received certificate: " + own.status().text);
-    const auto role = order.client()   ? pki::Role::client
-                      : order.backup() ? pki::Role::backup
-                                       : pki::Role::grain_server;
+    const auto role = order.client() ? pki::Role::client : order.backup() ? pki::Role::backup : pki::Role::grain_server;
     const auto verdict = pki::verify(*own, *authority, role, joined.host, wall_clock_s());
     if (!verdict) return fail(Code::protocol, "the received certificate: " + verdict.text);
     if (pki::sha256(*pki::public_key_of(key)) != own->key)
@@ -171,8 +170,7 @@ Status write_service(const JoinOrder &order, const std::string &name) {
 int tell(const Call &call, const JoinOrder &order, const pki::Identity &who) {
     const std::string words = in_words(who.certificate.key), &name = who.certificate.name;
     const std::string start =
-        order.client()
-            ? "dcs_begin PROGRAM"
+        order.client() ? "dcs_begin PROGRAM"
         : order.backup()
             ? "dcs_backupd --dir " + order.directory + " --scheduler " + order.address + " --tls ADDRESS:PORT"
             : "dcs_grainserver --name " + name + " --dir " + order.directory + " --scheduler " + order.address;
@@ -232,7 +230,9 @@ int join(const Call &call) {
 }  // namespace
 
 extern const Verb host_join_verb = {
-    .noun = "host", .name = "join", .words = "HOST:PORT[,HOST:PORT...]",
+    .noun = "host",
+    .name = "join",
+    .words = "HOST:PORT[,HOST:PORT...]",
     .summary = "join this host to a pool",
     .about = R"(Run it on the joining host, under the account of its grain server; for a client, as root.
 `dcs token create` on the scheduler's host prints the whole command. Makes a key that never leaves this
@@ -245,21 +245,33 @@ Examples:
   dcs host join pool.example:7001 --role client --token 6f1c... --ca-hash 93aa...
   dcs host join pool.example:7001 --role backup --token 6f1c... --ca-hash 93aa...
 )",
-    .options = {
-     {"token", 0, "CODE", {},
-      "created by `dcs token create`; valid once. - reads it from standard input, so that neither the list\nof "
-      "processes nor the shell's history shows it"},
-     {"ca-hash", 0, "HASH", {}, "of the certificate of the pool's authority, from the same line", "",
-      Given::always},
-     {"host", 0, "NAME", {},
-      "of this host in the pool's host table (default: the code's host, otherwise this host's own name)"},
-     {"role", 0, "ROLE", one_of(role_words),
-      "server: it runs grains (default); client: users start control programs there, by dcs_begin;\n"
-      "backup: it takes grain servers' reports while the scheduler is away"},
-     {"wait", 0, "S", seconds_from(0), "without a code: time to wait for approval (default 10m)"},
-     {"dir", 0, "DIR", some_text, "of its grain server or backup; key and certificate come into DIR/pki\n"
-      "(default: /var/lib/dcs/server or backup for root, else ~/.local/state/dcs-server or -backup);\n"
-      "of a client: with pool.conf (default: /etc/dcs, where dcs_begin looks)"}},
+    .options =
+        {{"token",
+          0,
+          "CODE",
+          {},
+          "created by `dcs token create`; valid once. - reads it from standard input, so that neither the list\nof "
+          "processes nor the shell's history shows it"},
+         {"ca-hash",
+          0,
+          "HASH",
+          {},
+          "of the certificate of the pool's authority, from the same line",
+          "",
+          Given::always},
+         {"host",
+          0,
+          "NAME",
+          {},
+          "of this host in the pool's host table (default: the code's host, otherwise this host's own name)"},
+         {"role", 0, "ROLE", one_of(role_words),
+          "server: it runs grains (default); client: users start control programs there, by dcs_begin;\n"
+          "backup: it takes grain servers' reports while the scheduler is away"},
+         {"wait", 0, "S", seconds_from(0), "without a code: time to wait for approval (default 10m)"},
+         {"dir", 0, "DIR", some_text,
+          "of its grain server or backup; key and certificate come into DIR/pki\n"
+          "(default: /var/lib/dcs/server or backup for root, else ~/.local/state/dcs-server or -backup);\n"
+          "of a client: with pool.conf (default: /etc/dcs, where dcs_begin looks)"}},
     .notes = R"(HOST:PORT is where the scheduler is; several with commas: where it may be, as after a backup was
 promoted.
 )",

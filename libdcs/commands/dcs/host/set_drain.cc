@@ -46,8 +46,7 @@ struct Names {
 };
 
 // Does `change_of(row)` to each host that the words name.
-template <class ChangeOf>
-Names change_each(const std::vector<std::string> &words, ChangeOf change_of) {
+template <class ChangeOf> Names change_each(const std::vector<std::string> &words, ChangeOf change_of) {
     const ChosenHosts chosen = choose_hosts(words);
     Names done{{}, chosen.failure};
     if (done.failure) return done;
@@ -114,7 +113,9 @@ int set(const Call &call) {
 }  // namespace
 
 extern const Verb host_drain_verb = {
-    .noun = "host", .name = "drain", .words = "NAME...",
+    .noun = "host",
+    .name = "drain",
+    .words = "NAME...",
     .summary = "start no new grains on a host",
     .about = R"(Drains hosts: no new grain is started there, and running grains end by themselves.
 With --evict they leave at once, with a checkpoint where possible, and continue on other hosts. For
@@ -124,14 +125,15 @@ Examples:
   dcs host drain local1
   dcs host drain --evict local1 local2
 )",
-    .options = {
-     {"evict", 0, nullptr, {}, "running grains leave now (the host is drained and its slots set to 0)"}},
+    .options = {{"evict", 0, nullptr, {}, "running grains leave now (the host is drained and its slots set to 0)"}},
     .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, how it stands then.
 )",
     .run = drain};
 
 extern const Verb host_undrain_verb = {
-    .noun = "host", .name = "undrain", .words = "NAME...",
+    .noun = "host",
+    .name = "undrain",
+    .words = "NAME...",
     .summary = "let a drained host accept grains again",
     .about = R"(Lets drained hosts accept grains again.
 Slots that were set to 0 (`dcs host drain --evict`) get the host table's number again; other
@@ -146,7 +148,9 @@ Examples:
     .run = undrain};
 
 extern const Verb host_set_verb = {
-    .noun = "host", .name = "set", .words = "NAME... [SES:G...]",
+    .noun = "host",
+    .name = "set",
+    .words = "NAME... [SES:G...]",
     .summary = "change slots, intervals or class of a host",
     .about = R"(Changes settings of hosts that override the host table.
 They take effect at once and outlive restarts of the scheduler, until --reset. For root, scheduler_master and the
@@ -159,17 +163,17 @@ Examples:
   dcs host set local1 --clear-nogo          all grains may be tried there again
   dcs host set local1 --clear-nogo 7:1-20   these may
 )",
-    .options = {
-     {"slots", 0, "N", whole_number(0, most_slots_of_a_host), "grains at a time; with 0, running grains leave at once"},
-     {"interval", 0, "S", seconds_from(least_time_s), "seconds between its reports (also 5m, 1:30:00)"},
-     {"alert", 0, "S", seconds_from(least_time_s), "after this silence it is delinquent"},
-     {"limit", 0, "S", seconds_from(least_time_s), "after this silence it is dead, and its grains move"},
-     {"extended", 0, "S", seconds_from(least_time_s),
-      "the same while probes are answered; interval <= alert <= limit <= extended"},
-     {"class", 0, "CLASS[,..]", class_names_or_mask, "the classes that it belongs to: names, or a mask such as 0x3"},
-     {"reset", 0, nullptr, {}, "first reset to the host table; other options apply after that"},
-     {"clear-nogo", 0, nullptr, {},
-      "clear the nogo marks there of all grains, or of the named ones"}},
+    .options = {{"slots", 0, "N", whole_number(0, most_slots_of_a_host),
+                 "grains at a time; with 0, running grains leave at once"},
+                {"interval", 0, "S", seconds_from(least_time_s), "seconds between its reports (also 5m, 1:30:00)"},
+                {"alert", 0, "S", seconds_from(least_time_s), "after this silence it is delinquent"},
+                {"limit", 0, "S", seconds_from(least_time_s), "after this silence it is dead, and its grains move"},
+                {"extended", 0, "S", seconds_from(least_time_s),
+                 "the same while probes are answered; interval <= alert <= limit <= extended"},
+                {"class", 0, "CLASS[,..]", class_names_or_mask,
+                 "the classes that it belongs to: names, or a mask such as 0x3"},
+                {"reset", 0, nullptr, {}, "first reset to the host table; other options apply after that"},
+                {"clear-nogo", 0, nullptr, {}, "clear the nogo marks there of all grains, or of the named ones"}},
     .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, how it stands then.
 )",
     .run = set};

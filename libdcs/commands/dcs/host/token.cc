@@ -23,9 +23,8 @@ int create(const Call &call) {
     const auto made = ask_any<wire::TokenCreated>(wire::CreateToken{host, static_cast<std::int64_t>(ttl_s), number});
     if (!made) return call.fail(failure_of("no code was created", made.status()));
     const std::string token = hex_of(made->token), authority = hex_of(made->authority);
-    const std::string line =
-        "dcs host join " + made->address + (number != 0 ? " --role " + role : "") + " --token " + token +
-        " --ca-hash " + authority;
+    const std::string line = "dcs host join " + made->address + (number != 0 ? " --role " + role : "") + " --token " +
+                             token + " --ca-hash " + authority;
     if (call.format == Format::json) {
         JsonObject json;
         json.add("id", made->id).add("host", host).add("role", role).add("token", token).add("address", made->address);
@@ -74,7 +73,8 @@ int revoke(const Call &call) {
 }  // namespace
 
 extern const Verb token_create_verb = {
-    .noun = "token", .name = "create",
+    .noun = "token",
+    .name = "create",
     .summary = "create a code for a host to join the pool",
     .about = R"(Creates a code that can be used once, and prints the command that uses it.
 Run that command on the host that joins, under the account of its grain server; with --role client as root, after
@@ -87,19 +87,23 @@ Examples:
   dcs token create --host desk1 --role client
   dcs token create --host vault --role backup
 )",
-    .options = {
-     {"host", 0, "NAME", {}, "only for that host of the host table, also to replace one that has joined\n"
-      "(default: any host of the table that has not joined yet)"},
-     {"role", 0, "ROLE", one_of(role_words),
-      "role of the host: server, which runs grains (default); client, for control programs;\n"
-      "backup, which takes servers' reports while the scheduler is away"},
-     {"ttl", 0, "S", seconds_from(1, most_ttl_s), "time until it expires (default 1h; also 90s, 5m; at most 30 days)"}},
+    .options = {{"host",
+                 0,
+                 "NAME",
+                 {},
+                 "only for that host of the host table, also to replace one that has joined\n"
+                 "(default: any host of the table that has not joined yet)"},
+                {"role", 0, "ROLE", one_of(role_words),
+                 "role of the host: server, which runs grains (default); client, for control programs;\n"
+                 "backup, which takes servers' reports while the scheduler is away"},
+                {"ttl", 0, "S", seconds_from(1, most_ttl_s),
+                 "time until it expires (default 1h; also 90s, 5m; at most 30 days)"}},
     .run = create};
 
-extern const Verb token_ls_verb = {
-    .noun = "token", .name = "ls",
-    .summary = "list the codes for hosts to join",
-    .about = R"(Lists the codes with which hosts can join.
+extern const Verb token_ls_verb = {.noun = "token",
+                                   .name = "ls",
+                                   .summary = "list the codes for hosts to join",
+                                   .about = R"(Lists the codes with which hosts can join.
 Used codes are listed until they expire, because the host that used one may repeat it. Codes themselves
 are shown only once, when they are created.
 
@@ -107,19 +111,21 @@ Examples:
   dcs token ls
   dcs token ls -o json | jq '.tokens[] | select(.used)'
 )",
-    .run = list_tokens};
+                                   .run = list_tokens};
 
-extern const Verb token_revoke_verb = {
-    .noun = "token", .name = "revoke", .words = "CODE...",
-    .summary = "revoke a code",
-    .about = R"(Revokes codes before they expire.
+extern const Verb token_revoke_verb = {.noun = "token",
+                                       .name = "revoke",
+                                       .words = "CODE...",
+                                       .summary = "revoke a code",
+                                       .about = R"(Revokes codes before they expire.
 A host that has joined with a code stays in the pool: `dcs host rm` removes hosts.
 
 Examples:
   dcs token revoke 0a1b2c3d4e
 )",
-    .notes = R"(CODE is the short name that `dcs token ls` shows.
+                                       .notes = R"(CODE is the short name that `dcs token ls` shows.
 )",
-    .run = revoke, .formats = false};
+                                       .run = revoke,
+                                       .formats = false};
 
 }  // namespace dcs::commands

@@ -27,7 +27,9 @@ public:
     Status add(int session, const std::vector<JobLine> &lines);
 
 private:
-    struct CloseFile { void operator()(std::FILE *f) const { std::fclose(f); } };
+    struct CloseFile {
+        void operator()(std::FILE *f) const { std::fclose(f); }
+    };
     JobLog(std::string path, std::FILE *file) : path_(std::move(path)), file_(file) {}
 
     const std::string path_;

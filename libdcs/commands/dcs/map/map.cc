@@ -59,9 +59,10 @@ Result<std::string> input_text(const Call &call) {
     const auto path = call.arguments.value("arg-file");
     if (!path || *path == "-") {
         if (::isatty(STDIN_FILENO) == 1)
-            std::fputs("dcs map: reading inputs from the terminal, one per line, until Ctrl-D; -a FILE or ::: ARG... "
-                       "replace them\n",
-                       stderr);
+            std::fputs(
+                "dcs map: reading inputs from the terminal, one per line, until Ctrl-D; -a FILE or ::: ARG... "
+                "replace them\n",
+                stderr);
         return read_all(STDIN_FILENO, "standard input");
     }
     const int fd = ::open(path->c_str(), O_RDONLY | O_CLOEXEC);
@@ -83,8 +84,7 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     plan.directory = *directory;
     if (colons != words.end()) {
         if (std::find(colons + 1, words.end(), ":::") != words.end())
-            return usage_failure("dcs map: ::: occurs more than once",
-                                 "one list of arguments may follow it");
+            return usage_failure("dcs map: ::: occurs more than once", "one list of arguments may follow it");
         if (call.arguments.has("arg-file"))
             return usage_failure("dcs map: inputs come from -a FILE or from :::, not both");
         plan.inputs.assign(colons + 1, words.end());
@@ -93,8 +93,7 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
         if (!text) return failure_of("dcs map", text.status());
         auto inputs = split_inputs(*text, call.arguments.has("null") ? '\0' : '\n');
         if (!inputs)
-            return usage_failure("dcs map: " + inputs.status().text,
-                                 "--null takes inputs that end in a NUL byte");
+            return usage_failure("dcs map: " + inputs.status().text, "--null takes inputs that end in a NUL byte");
         plan.inputs = std::move(*inputs);
     }
     return std::nullopt;
@@ -161,8 +160,8 @@ std::optional<Failure> make_joblog(const Call &call, std::unique_ptr<JobLog> &jo
 
 // Redraws the progress, tells when the scheduler is away, and takes signals: the session outlives
 // them, because everything that is done is kept.
-void watch(const sigset_t &signals, int session, const std::string &lock, MapWork &work,
-           const MapLook &look, const std::string &hint, Console &console) {
+void watch(const sigset_t &signals, int session, const std::string &lock, MapWork &work, const MapLook &look,
+           const std::string &hint, Console &console) {
     const bool can_look = locks::is_held(lock);
     const std::string up_again = hint.empty() ? "" : "; " + hint;
     int missing = 0;
@@ -173,7 +172,8 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
             const std::string n = std::to_string(session);
             console.note("interrupted; session " + n +
                          " continues in the pool. Run the same command again to take its results; "
-                         "`dcs session close " + n + "` stops it");
+                         "`dcs session close " +
+                         n + "` stops it");
             console.flush();
             std::_Exit(128 + number);
         }
@@ -181,8 +181,7 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
         look.add_to(progress);
         console.show(progress);
         const bool away = can_look && !locks::is_held(lock);
-        if (away && ++missing == 4)
-            console.note("waiting for the scheduler; grains keep running" + up_again);
+        if (away && ++missing == 4) console.note("waiting for the scheduler; grains keep running" + up_again);
         if (!away && missing >= 4) console.note("the scheduler is back");
         if (!away) missing = 0;
     }
@@ -279,9 +278,8 @@ int map(const Call &call) {
     console.show(whole);
     const int error = d_pool_close_ses(&this_pool(), opened.session);
     if (error != NO_ERROR && error != D_E_SESSION_CLOSED)
-        console.give_up(
-            call_failure("session " + std::to_string(opened.session) + " was not closed", error),
-            call.format, exits::map_failed);
+        console.give_up(call_failure("session " + std::to_string(opened.session) + " was not closed", error),
+                        call.format, exits::map_failed);
     console.keep_bar();
     conclude(work, plan, opened, failures, whole, console);
     std::_Exit(exit_for_failed(failures));  // the watching threads still look at this frame; outputs are flushed
@@ -290,7 +288,9 @@ int map(const Call &call) {
 }  // namespace
 
 extern const Verb map_verb = {
-    .noun = "", .name = "map", .words = "[--] CMD [WORD...] [::: ARG...]",
+    .noun = "",
+    .name = "map",
+    .words = "[--] CMD [WORD...] [::: ARG...]",
     .summary = "run a command on many inputs, a grain for each",
     .about = R"(Runs a command once for each input, each time as a grain of the pool, and prints the outputs in the
 order of the inputs.
@@ -302,29 +302,45 @@ Examples:
   find . -name '*.c' -print0 | dcs map --null -- wc -l {}
   dcs map --detach --label night -a files.txt -- ./convert {}
 )",
-    .options = with_demands(with_start({
-     {"arg-file", 'a', "FILE", {},
-      "one input per line of FILE (default: of standard input); ::: ARG... gives them directly",
-      "Inputs, files and output"},
-     {"null", 0, nullptr, {}, "inputs end in NUL bytes instead of newlines"},
-     {"file", 0, "[NAME=]PATH", {}, "put this file into the directory of each grain, under its own name or NAME", "",
-      Given::many},
-     {"output", 0, "NAME=PATH", {},
-      "a file that CMD makes in the grain's directory; it is copied to PATH, in which {} or {#} tells the\n"
-      "grains apart", "", Given::many},
-     {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"},
-     {"results", 0, "DIR", some_text, "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any"},
-     {"jobs", 'j', "N", whole_number(1, INT32_MAX), "at most N grains at a time"},
-     {"joblog", 0, "FILE", {}, "a line for each grain as it finishes, as GNU parallel writes it"},
-     {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
-      "what is shown on standard error: bar (default on a terminal), plain (a line at each 10 % and\n"
-      "each minute of runs over 30 s; default elsewhere), json (such lines as JSON), none"},
-     {"session", 0, "N", whole_number(0, INT32_MAX),
-      "use this session: continue it or, if it is complete, print its outputs again", "The session"},
-     {"new", 0, nullptr, {}, "start over, regardless of earlier runs"},
-     {"replay", 0, nullptr, {}, "run nothing: print the outputs of the last run, which is complete, again"},
-     {"resume-failed", 0, nullptr, {},
-      "grains that failed in an earlier run of the same map run again, whatever has changed"}})),
+    .options = with_demands(with_start(
+        {{"arg-file",
+          'a',
+          "FILE",
+          {},
+          "one input per line of FILE (default: of standard input); ::: ARG... gives them directly",
+          "Inputs, files and output"},
+         {"null", 0, nullptr, {}, "inputs end in NUL bytes instead of newlines"},
+         {"file",
+          0,
+          "[NAME=]PATH",
+          {},
+          "put this file into the directory of each grain, under its own name or NAME",
+          "",
+          Given::many},
+         {"output",
+          0,
+          "NAME=PATH",
+          {},
+          "a file that CMD makes in the grain's directory; it is copied to PATH, in which {} or {#} tells the\n"
+          "grains apart",
+          "",
+          Given::many},
+         {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"},
+         {"results", 0, "DIR", some_text, "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any"},
+         {"jobs", 'j', "N", whole_number(1, INT32_MAX), "at most N grains at a time"},
+         {"joblog", 0, "FILE", {}, "a line for each grain as it finishes, as GNU parallel writes it"},
+         {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
+          "what is shown on standard error: bar (default on a terminal), plain (a line at each 10 % and\n"
+          "each minute of runs over 30 s; default elsewhere), json (such lines as JSON), none"},
+         {"session", 0, "N", whole_number(0, INT32_MAX),
+          "use this session: continue it or, if it is complete, print its outputs again", "The session"},
+         {"new", 0, nullptr, {}, "start over, regardless of earlier runs"},
+         {"replay", 0, nullptr, {}, "run nothing: print the outputs of the last run, which is complete, again"},
+         {"resume-failed",
+          0,
+          nullptr,
+          {},
+          "grains that failed in an earlier run of the same map run again, whatever has changed"}})),
     .notes = R"(In the words of CMD {} is replaced by the input, {.} by the input without its extension, {/} by its
 last path component, {//} by its directory, {/.} by its last component without extension, {#} by its number, from 1
 on. Without any of them the input is appended. CMD is not passed through a shell. Grains run in the current
@@ -347,6 +363,9 @@ and a warning names the variable.
 
 Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 DCS itself failed.
 )",
-    .run = map, .command_follows = true, .failure_exit = exits::map_failed, .formats = false};
+    .run = map,
+    .command_follows = true,
+    .failure_exit = exits::map_failed,
+    .formats = false};
 
 }  // namespace dcs::commands

@@ -143,9 +143,9 @@ OpenedMap Opening::begin_anew(std::optional<int> number, const std::string &how)
 OpenedMap Opening::again(const Session &session) {
     const bool whole = session.ready + session.running == 0 && session.finished + session.killed >= total_;
     const bool complete = whole && end_of_run(session) == RunEnd::complete;
-    OpenedMap opened = take_up(session, session.terminated() && !whole,
-                               complete ? "is complete; its results again"
-                                        : "resumed, " + of_grains(session.finished) + " already done");
+    OpenedMap opened = take_up(
+        session, session.terminated() && !whole,
+        complete ? "is complete; its results again" : "resumed, " + of_grains(session.finished) + " already done");
     const std::string changed = changed_since(session);
     if (!changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
@@ -224,8 +224,8 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
         if (asked("new") || other)
             return failed({exits::refused, "session_taken",
                            name + (asked("new") ? " exists already"
-                                                  : " belongs to another command (" + session.ident +
-                                                        "), directory or list of inputs"),
+                                                : " belongs to another command (" + session.ident +
+                                                      "), directory or list of inputs"),
                            "omit --session, or give a free number"});
         if (asked("replay") && end_of_run(session) != RunEnd::complete)
             return failed(not_found_failure("dcs map: nothing to replay: " + name + " is not complete",

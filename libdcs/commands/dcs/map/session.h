@@ -22,10 +22,10 @@ RunEnd end_of_run(const Session &session);
 struct OpenedMap {
     int session = 0;
     std::int64_t done_before = 0;
-    bool fresh = false;                            // nothing of an earlier run is in it
-    std::string how;                               // for people, behind "session N: "
-    std::string warning;                           // for people, may be empty
-    std::optional<locks::SessionClaims> claims;    // that this process works for the session, while it lives
+    bool fresh = false;                          // nothing of an earlier run is in it
+    std::string how;                             // for people, behind "session N: "
+    std::string warning;                         // for people, may be empty
+    std::optional<locks::SessionClaims> claims;  // that this process works for the session, while it lives
     std::optional<Failure> failure;
 };
 

@@ -26,8 +26,7 @@ void MapWork::fail_without_result(std::int32_t grain, int code, const std::strin
     taken.there = taken.failed = true;
     ++done_;
     ++failed_;
-    if (options_.joblog != nullptr)
-        job_lines_.push_back({grain, 0, code, 0, words_for(grain)});
+    if (options_.joblog != nullptr) job_lines_.push_back({grain, 0, code, 0, words_for(grain)});
     if (told_.size() < most_told && told_.insert(why).second) console_.note(why);
 }
 

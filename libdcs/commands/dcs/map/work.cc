@@ -58,26 +58,21 @@ void MapWork::give_up(const Failure &failure) {
 void MapWork::give_up(const std::string &what, const Status &status) {
     const std::string session = std::to_string(session_);
     Failure failure = failure_of(what, status);
-    failure.hint = "session " + session +
-                   " continues: run the same command again, or `dcs session close " + session + "`";
+    failure.hint =
+        "session " + session + " continues: run the same command again, or `dcs session close " + session + "`";
     console_.give_up(failure, options_.format, exits::map_failed);
 }
 
-void MapWork::output_failed() {
-    give_up("", fail_errno(Code::io_error, "the outputs cannot be written", errno));
-}
+void MapWork::output_failed() { give_up("", fail_errno(Code::io_error, "the outputs cannot be written", errno)); }
 
 // What a rerun under a changed environment meets: the grain is there as the first run submitted it.
 bool MapWork::present_though_different(std::int32_t grain, const std::string &difference) {
     std::string variable;
     if (!only_environment_differs(difference, options_.environment, variable)) return false;
     if (!told_environment_)
-        console_.note(
-            "warning: " +
-            (variable.empty() ? "the environment" : "the environment variable " + variable) +
-            " differs from the first run; grains that it submitted (" +
-            std::to_string(session_) + ":" + std::to_string(grain) +
-            " for one) keep their environment. --new starts over");
+        console_.note("warning: " + (variable.empty() ? "the environment" : "the environment variable " + variable) +
+                      " differs from the first run; grains that it submitted (" + std::to_string(session_) + ":" +
+                      std::to_string(grain) + " for one) keep their environment. --new starts over");
     told_environment_ = true;
     return true;
 }
@@ -138,8 +133,8 @@ void MapWork::not_submitted(const std::string &which, int error) {
     Failure failure = call_failure(which + " not submitted", error);
     if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END) failure.hint = "--new starts a new session";
     if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
-        failure.hint = (failure.hint.empty() ? "" : failure.hint + "; ") +
-                       std::string("run the same command again to continue");
+        failure.hint =
+            (failure.hint.empty() ? "" : failure.hint + "; ") + std::string("run the same command again to continue");
     give_up(failure);
 }
 
@@ -212,8 +207,7 @@ void MapWork::take(const d_result &result) {
     taken.there = taken.ran = some_result_ = true;
     taken.failed = result.termsig != 0 || result.retcode != 0;
     if (options_.joblog != nullptr)
-        job_lines_.push_back({grain, result.outlen, result.retcode, result.termsig,
-                              words_for(grain)});
+        job_lines_.push_back({grain, result.outlen, result.retcode, result.termsig, words_for(grain)});
     cpu_s_ += static_cast<double>(result.rusage.ru_utime.tv_sec + result.rusage.ru_stime.tv_sec) +
               static_cast<double>(result.rusage.ru_utime.tv_usec + result.rusage.ru_stime.tv_usec) / 1e6;
     taken.out_length = result.outlen;
@@ -222,8 +216,7 @@ void MapWork::take(const d_result &result) {
     failed_ += taken.failed;
     const bool whole = std::max(result.outlen, result.errlen) <= limits::gwait_text_bytes;
     const std::size_t bytes = result.outlen + result.errlen;
-    if (!whole || (grain != printed_ + 1 && kept_bytes_ + bytes > kept_bytes_most))
-        return;  // fetched again later
+    if (!whole || (grain != printed_ + 1 && kept_bytes_ + bytes > kept_bytes_most)) return;  // fetched again later
     kept_bytes_ += bytes;
     kept_.emplace(grain, Outputs{{result.output, result.outlen}, {result.error, result.errlen}});
 }
@@ -232,9 +225,7 @@ void MapWork::print_stream(std::int32_t grain, const char *stream) {
     FILE *file = nullptr;
     const int error = d_pool_grain_stream(&this_pool(), nullptr, session_, grain, stream, &file);
     if (error != NO_ERROR)
-        give_up(call_failure(
-            "the output of grain " + std::to_string(session_) + ":" + std::to_string(grain),
-            error));
+        give_up(call_failure("the output of grain " + std::to_string(session_) + ":" + std::to_string(grain), error));
     const bool to_out = stream[0] == 'o';
     char buffer[65536];
     std::size_t n = 0;
@@ -355,8 +346,7 @@ std::int64_t MapWork::run() {
         } else if (error == D_E_NO_SPACE) {
             pause_ms(1000);
         } else {
-            Failure failure =
-                call_failure("the results of session " + std::to_string(session_), error);
+            Failure failure = call_failure("the results of session " + std::to_string(session_), error);
             if (error == D_E_SESSION_TAKEN || error == D_E_NO_AUTH)
                 failure.hint = "another run of the same command has taken the session over";
             give_up(failure);
@@ -367,7 +357,8 @@ std::int64_t MapWork::run() {
 }
 
 std::int64_t MapWork::ran_and_failed() const {
-    return std::count_if(results_.begin(), results_.end(), [](const Taken &taken) { return taken.ran && taken.failed; });
+    return std::count_if(results_.begin(), results_.end(),
+                         [](const Taken &taken) { return taken.ran && taken.failed; });
 }
 
 }  // namespace dcs::commands

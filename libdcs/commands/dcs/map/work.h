@@ -42,7 +42,7 @@ public:
     std::int64_t run();
     // Hands the grains in, and takes nothing. Number of those that have no program.
     std::int64_t submit_only();
-    Progress progress();  // from any thread
+    Progress progress();                                // from any thread
     double cpu_s() const { return cpu_s_; }             // after run(): of all grains
     bool nothing_ran() const { return !some_result_; }  // after run(): no grain was ever started
     std::int64_t ran_and_failed() const;                // after run(): of the failed ones
@@ -57,7 +57,7 @@ private:
     };
 
     struct Batch;
-    void submit_all();  // body of the submitting thread
+    void submit_all();                           // body of the submitting thread
     std::int64_t room_for(std::int64_t wanted);  // waits until there is some, for --jobs
     void add(Batch &batch, std::int32_t grain, const WordArray &environment);
     void submit(const Batch &batch);
@@ -110,14 +110,14 @@ private:
     bool told_environment_ = false, told_no_space_ = false;
 
     std::atomic<std::int64_t> done_{0}, failed_{0};
-    std::vector<Taken> results_;  // by grain - 1; these belong to the waiting thread
+    std::vector<Taken> results_;                      // by grain - 1; these belong to the waiting thread
     std::unordered_map<std::int32_t, Outputs> kept_;  // came before their turn, while there is room
     std::size_t kept_bytes_ = 0;
     std::int32_t printed_ = 0;
     std::vector<JobLine> job_lines_;  // taken, not in the log yet
     double cpu_s_ = 0;
     bool some_result_ = false, started_again_ = false;
-    std::set<std::string> told_;      // why items failed without a result, each once
+    std::set<std::string> told_;  // why items failed without a result, each once
 };
 
 }  // namespace dcs::commands

@@ -38,8 +38,7 @@ CopyStatus ask_copy(const Pool &pool) {
 // What the scheduler says. One that was started while the backup is away does not know how far the copy is.
 std::string copy_state_text(const wire::MirrorStatus &s) {
     std::string text = s.mode + ", " + s.state;
-    if (s.copied == 0 && s.state == "away")
-        text += ", not connected since the scheduler was started";
+    if (s.copied == 0 && s.state == "away") text += ", not connected since the scheduler was started";
     else if (s.lag_turns > 0)
         text += ": " + counted(static_cast<std::int64_t>(s.lag_turns), "turn") + ", " + bytes_text(s.lag_bytes) + ", " +
                 seconds_text(s.lag_s) + " behind";
@@ -51,8 +50,8 @@ std::string copy_state_text(const wire::MirrorStatus &s) {
 
 std::string copy_text(const CopyStatus &copy) {
     const wire::MirrorStatus &there = copy.at_backup;
-    const std::string whole = there.name == 0 ? "no whole copy of the store"
-                                              : "copy of the store as of turn " + std::to_string(there.copied);
+    const std::string whole =
+        there.name == 0 ? "no whole copy of the store" : "copy of the store as of turn " + std::to_string(there.copied);
     if (!copy.at_scheduler) return whole + (there.name == 0 ? "" : "; the scheduler does not answer");
     const wire::MirrorStatus &s = *copy.at_scheduler;
     if (s.mode == "off") return whole + " (--mirror off)";
@@ -165,7 +164,8 @@ int detach(const Call &call) {
 }  // namespace
 
 extern const Verb backup_detach_verb = {
-    .noun = "backup", .name = "detach",
+    .noun = "backup",
+    .name = "detach",
     .summary = "let commits proceed without the backup's copy",
     .about = R"(In a pool whose commits wait for the backup's copy of the store (--mirror sync), the scheduler does not
 answer while the backup is down. This lets commits proceed without the copy. Data acknowledged from now on is lost
@@ -180,7 +180,8 @@ the scheduler does not answer.
     .run = detach};
 
 extern const Verb backup_status_verb = {
-    .noun = "backup", .name = "status",
+    .noun = "backup",
+    .name = "status",
     .summary = "show the passive backup's state",
     .about = R"(Shows whether the passive backup runs, whether the scheduler and grain servers are connected to it,
 how many reports it holds, and its counters since its start. The command asks the backup itself, so it works while

@@ -21,13 +21,14 @@ Failure with_hint(const Status &status, const char *hint) {
 
 Status end_daemon(const Daemon &daemon) {
     if (stop_daemons({daemon}, stop_s).empty()) return Status::ok();
-    return fail(Code::internal, "the " + daemon.role + " (pid " + std::to_string(daemon.pid) + ") could not be "
-        "stopped");
+    return fail(Code::internal, "the " + daemon.role + " (pid " + std::to_string(daemon.pid) +
+                                    ") could not be "
+                                    "stopped");
 }
 
 Result<std::string> run_promotion(const Pool &pool) {
-    const auto ran = run_to_end("dcs_backupd", {"--dir", pool.path("backup"), "--promote",
-                                                pool.path("scheduler/state")});
+    const auto ran =
+        run_to_end("dcs_backupd", {"--dir", pool.path("backup"), "--promote", pool.path("scheduler/state")});
     if (!ran) return ran.status();
     if (ran->exit_code != 0) return fail(ran->exit_code == 4 ? Code::refused : Code::io_error, ran->output);
     return ran->output;
@@ -71,11 +72,11 @@ int promote(const Call &call) {
         if (!lock) return call.fail(failure_of("dcs backup promote", lock.status()));
         const Daemon scheduler = pool.scheduler();
         if (stays_up(scheduler) && !call.arguments.has("yes"))
-            return call.fail(with_hint(fail(Code::refused, "the scheduler is running (pid " +
-                                                               std::to_string(scheduler.pid) +
-                                                               "): acknowledged data that the copy does not have "
-                                                               "would be lost"),
-                                       "`dcs backup status` shows the copy's progress; --yes ends the scheduler"));
+            return call.fail(
+                with_hint(fail(Code::refused, "the scheduler is running (pid " + std::to_string(scheduler.pid) +
+                                                  "): acknowledged data that the copy does not have "
+                                                  "would be lost"),
+                          "`dcs backup status` shows the copy's progress; --yes ends the scheduler"));
         if (Status s = end_daemon(scheduler); !s) return call.fail(with_hint(s, "run `dcs down`, then try again"));
         if (Status s = end_daemon(pool.backup()); !s) return call.fail(with_hint(s, "run `dcs down`, then try again"));
         const auto ran = run_promotion(pool);
@@ -93,7 +94,8 @@ int promote(const Call &call) {
 }  // namespace
 
 extern const Verb backup_promote_verb = {
-    .noun = "backup", .name = "promote",
+    .noun = "backup",
+    .name = "promote",
     .summary = "start the scheduler from the backup's copy",
     .about = R"(Use this if the scheduler's disk is lost, or its state directory damaged or deleted. The copy that the
 backup keeps (dcs up --mirror) becomes the state directory, in a new epoch, and the pool starts on it. Sessions
@@ -105,8 +107,7 @@ Examples:
   dcs backup status          how far the copy is
   dcs backup promote
 )",
-    .options = {
-     {"yes", 0, nullptr, {}, "promote even if the scheduler runs, and end it first"}},
+    .options = {{"yes", 0, nullptr, {}, "promote even if the scheduler runs, and end it first"}},
     .notes = R"(In a pool of several hosts, run this on the backup's host while backup and scheduler are stopped. It
 makes DIR/scheduler/state from the copy in DIR/backup. BACKUP.md says what else a scheduler there needs, and how
 hosts find it.

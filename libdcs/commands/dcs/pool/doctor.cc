@@ -15,15 +15,12 @@ namespace {
 
 void print(const std::vector<wire::ProblemRow> &problems) {
     for (const wire::ProblemRow &p : problems) {
-        std::printf("%s%s%s: %s\n", p.entity.c_str(), p.file.empty() ? "" : ", ", p.file.c_str(),
-                    p.problem.c_str());
+        std::printf("%s%s%s: %s\n", p.entity.c_str(), p.file.empty() ? "" : ", ", p.file.c_str(), p.problem.c_str());
         if (!p.affects.empty()) std::printf("  affects: %s\n", p.affects.c_str());
         if (!p.advice.empty()) std::printf("  do:      %s\n", p.advice.c_str());
     }
-    if (problems.empty())
-        std::printf("all is well\n");
-    else
-        std::printf("\n%s\n", counted(static_cast<std::int64_t>(problems.size()), "problem").c_str());
+    if (problems.empty()) std::printf("all is well\n");
+    else std::printf("\n%s\n", counted(static_cast<std::int64_t>(problems.size()), "problem").c_str());
 }
 
 int doctor(const Call &call) {
@@ -33,8 +30,9 @@ int doctor(const Call &call) {
         if (failure.exit == exits::unreachable) {
             const std::string start = start_hint(call.directory);
             const bool none = Pool(call.directory).maker() == Pool::Maker::none;
-            failure.hint = none ? start : "`dcs status` shows which daemons run" + (start.empty() ? "" : ", " + start) +
-                           "; the reason why the scheduler ended is in " + call.directory + "/scheduler/log";
+            failure.hint = none ? start
+                                : "`dcs status` shows which daemons run" + (start.empty() ? "" : ", " + start) +
+                                      "; the reason why the scheduler ended is in " + call.directory + "/scheduler/log";
         }
         return call.fail(failure);
     }
@@ -54,7 +52,8 @@ int doctor(const Call &call) {
 }  // namespace
 
 extern const Verb doctor_verb = {
-    .noun = "", .name = "doctor",
+    .noun = "",
+    .name = "doctor",
     .summary = "list problems of the pool, and what to do",
     .about = R"(Lists problems that the scheduler knows: sessions that were set aside because their files are damaged,
 other damage of the backing store, a disk that is nearly full, hosts that are late, dead or have never called, and

@@ -47,8 +47,7 @@ Ended end_pool(const Pool &pool) {
     for (const std::string &who : stop_daemons(backup, backup_stop_s)) ended.left += " " + who;
     const std::vector<Daemon> scheduler = {pool.scheduler()};
     ended.schedulers = count_up(scheduler);
-    for (const std::string &who : stop_daemons(scheduler, scheduler_stop_s))
-        ended.left += " " + who;
+    for (const std::string &who : stop_daemons(scheduler, scheduler_stop_s)) ended.left += " " + who;
     return ended;
 }
 
@@ -79,10 +78,8 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
 int down(const Call &call) {
     const Pool pool(call.directory);
     struct stat st = {};
-    if (::stat(pool.directory().c_str(), &st) == 0 && st.st_uid != ::geteuid() &&
-        ::geteuid() != 0) {
-        Failure failure =
-            failure_of("", fail(Code::refused, pool.directory() + " is the pool of another user"));
+    if (::stat(pool.directory().c_str(), &st) == 0 && st.st_uid != ::geteuid() && ::geteuid() != 0) {
+        Failure failure = failure_of("", fail(Code::refused, pool.directory() + " is the pool of another user"));
         failure.hint = "name your own by --dir DIR or DCS_DIR";
         return call.fail(failure);
     }
@@ -100,8 +97,7 @@ int down(const Call &call) {
     const Ended ended = end_pool(pool);
     if (!ended.left.empty()) {
         Failure failure = failure_of("", fail(Code::internal, "could not stop:" + ended.left));
-        failure.hint =
-            "run `dcs down` again; a process that waits for a disk ends when the disk answers";
+        failure.hint = "run `dcs down` again; a process that waits for a disk ends when the disk answers";
         return call.fail(failure);
     }
     print_result(call, pool, ended);
@@ -111,7 +107,8 @@ int down(const Call &call) {
 }  // namespace
 
 extern const Verb down_verb = {
-    .noun = "", .name = "down",
+    .noun = "",
+    .name = "down",
     .summary = "stop a private pool with all its grains",
     .about = R"(Stops the private pool: grain servers, all grains (also those whose server is dead), backup, scheduler.
 Returns when all processes have ended. Sessions, checkpoints and results stay on disk; `dcs up` continues
@@ -123,6 +120,7 @@ Examples:
 )",
     .notes = R"(If nothing runs, it says so and succeeds. It stops only pools that `dcs up` created.
 )",
-    .run = down, .formats = false};
+    .run = down,
+    .formats = false};
 
 }  // namespace dcs::commands

@@ -29,8 +29,7 @@ bool kill_pending(int pid) {
     for (const char *name : {"\nSigPnd:", "\nShdPnd:"}) {
         const std::size_t at = status.find(name);
         if (at == std::string::npos) continue;
-        const unsigned long long mask =
-            std::strtoull(status.c_str() + at + std::strlen(name), nullptr, 16);
+        const unsigned long long mask = std::strtoull(status.c_str() + at + std::strlen(name), nullptr, 16);
         if (mask & (1ull << (SIGKILL - 1))) return true;
     }
     return false;
@@ -55,8 +54,7 @@ void recorded_leaders(const std::string &grains, const std::string &boot, std::s
         int pid = 0;
         unsigned long long start = 0;
         char recorded_boot[64] = "";
-        if (std::sscanf(text.c_str(), "%d %llu %63s", &pid, &start, recorded_boot) != 3 || pid <= 1)
-            continue;
+        if (std::sscanf(text.c_str(), "%d %llu %63s", &pid, &start, recorded_boot) != 3 || pid <= 1) continue;
         if (boot != recorded_boot) continue;
         const ProcessFacts facts = facts_of(pid);
         if (facts.exists && facts.start == start) leaders.insert(pid);
@@ -105,12 +103,10 @@ std::vector<int> holders_of(const std::string &path) {
     return holders;
 }
 
-std::vector<LiveProcess> live_grain_processes(const std::string &servers,
-                                              const std::vector<std::string> &names) {
+std::vector<LiveProcess> live_grain_processes(const std::string &servers, const std::vector<std::string> &names) {
     const std::string boot = boot_id();
     std::set<int> leaders;
-    for (const std::string &name : names)
-        recorded_leaders(servers + "/" + name + "/grains", boot, leaders);
+    for (const std::string &name : names) recorded_leaders(servers + "/" + name + "/grains", boot, leaders);
     std::vector<LiveProcess> found;
     for (const int pid : numbers_in("/proc")) {
         if (pid == ::getpid()) continue;
@@ -119,10 +115,9 @@ std::vector<LiveProcess> live_grain_processes(const std::string &servers,
         bool ours = leaders.count(facts.session) > 0 || leaders.count(facts.group) > 0;
         if (!ours) {
             const std::string directory = grain_directory(pid);
-            ours = !directory.empty() &&
-                   std::any_of(names.begin(), names.end(), [&](const std::string &name) {
-                       return directory.rfind(servers + "/" + name + "/", 0) == 0;
-                   });
+            ours = !directory.empty() && std::any_of(names.begin(), names.end(), [&](const std::string &name) {
+                return directory.rfind(servers + "/" + name + "/", 0) == 0;
+            });
         }
         if (ours) found.push_back({pid, facts.start});
     }

@@ -43,7 +43,6 @@ struct LiveProcess {
     int pid = 0;
     std::uint64_t start = 0;
 };
-std::vector<LiveProcess> live_grain_processes(const std::string &servers,
-                                              const std::vector<std::string> &names);
+std::vector<LiveProcess> live_grain_processes(const std::string &servers, const std::vector<std::string> &names);
 
 }  // namespace dcs::commands

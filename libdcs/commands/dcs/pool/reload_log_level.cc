@@ -27,7 +27,8 @@ int log_level(const Call &call) {
 }  // namespace
 
 extern const Verb reload_verb = {
-    .noun = "", .name = "reload",
+    .noun = "",
+    .name = "reload",
     .summary = "make the scheduler reread its settings",
     .about = R"(Makes the scheduler reread its configuration, host table, policy and limits, as SIGHUP does. All files
 are read and checked before anything changes; if one has an error, its line is named and nothing
@@ -38,10 +39,13 @@ For root, the scheduler's account and the owner of a private pool.
 Examples:
   dcs reload
 )",
-    .run = reload, .formats = false};
+    .run = reload,
+    .formats = false};
 
 extern const Verb log_level_verb = {
-    .noun = "", .name = "log-level", .words = "off|error|warn|info|debug [HOST]",
+    .noun = "",
+    .name = "log-level",
+    .words = "off|error|warn|info|debug [HOST]",
     .summary = "set what the scheduler or a grain server logs",
     .about = R"(Sets the log level of the scheduler, or with HOST of that host's grain server, until its next start:
 off, error, warn, info or debug. For root, the scheduler's account and the owner of a private pool.
@@ -50,6 +54,7 @@ Examples:
   dcs log-level debug          the scheduler logs everything
   dcs log-level info local1    a grain server logs less
 )",
-    .run = log_level, .formats = false};
+    .run = log_level,
+    .formats = false};
 
 }  // namespace dcs::commands

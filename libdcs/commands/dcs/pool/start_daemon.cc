@@ -42,8 +42,7 @@ std::string log_since(const std::string &path, long long from) {
     Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
     if (file.fd < 0) return "";
     const long long size = size_of(path);
-    if (size - from > static_cast<long long>(log_read))
-        from = size - static_cast<long long>(log_read);
+    if (size - from > static_cast<long long>(log_read)) from = size - static_cast<long long>(log_read);
     std::string text(log_read, '\0');
     const ssize_t n = ::pread(file.fd, text.data(), text.size(), from);
     text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
@@ -52,15 +51,14 @@ std::string log_since(const std::string &path, long long from) {
 
 // The child gets 0 (nothing), 1 and 2 (its log), 3 (the pipe), and none of the caller's other
 // descriptors, signal dispositions or blocked signals; a session of its own; "/" as directory.
-int spawn(const std::string &path, const std::vector<std::string> &arguments,
-          const std::string &log, int pipe_end, pid_t &child) {
+int spawn(const std::string &path, const std::vector<std::string> &arguments, const std::string &log, int pipe_end,
+          pid_t &child) {
     std::vector<char *> argv;
     for (const std::string &word : arguments) argv.push_back(const_cast<char *>(word.c_str()));
     argv.push_back(nullptr);
     std::vector<char *> env;
     for (char **e = environ; *e != nullptr; ++e)
-        if (std::strncmp(*e, "DCS_AUTH_FD=", 12) != 0 && std::strncmp(*e, "DCS_GRAIN_", 10) != 0)
-            env.push_back(*e);
+        if (std::strncmp(*e, "DCS_AUTH_FD=", 12) != 0 && std::strncmp(*e, "DCS_GRAIN_", 10) != 0) env.push_back(*e);
     env.push_back(nullptr);
 
     posix_spawn_file_actions_t actions;
@@ -68,8 +66,7 @@ int spawn(const std::string &path, const std::vector<std::string> &arguments,
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawnattr_init(&attributes);
     ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
-                                       0600);
+    ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
     ::posix_spawn_file_actions_adddup2(&actions, pipe_end, ready_fd);
     ::posix_spawn_file_actions_addclosefrom_np(&actions, ready_fd + 1);
@@ -79,10 +76,8 @@ int spawn(const std::string &path, const std::vector<std::string> &arguments,
     ::sigfillset(&every);
     ::posix_spawnattr_setsigmask(&attributes, &none);
     ::posix_spawnattr_setsigdefault(&attributes, &every);
-    ::posix_spawnattr_setflags(&attributes,
-                               POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    const int error =
-        ::posix_spawn(&child, path.c_str(), &actions, &attributes, argv.data(), env.data());
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const int error = ::posix_spawn(&child, path.c_str(), &actions, &attributes, argv.data(), env.data());
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&actions);
     return error;
@@ -116,8 +111,7 @@ int status_of(pid_t child) {
 
 std::string how_it_ended(pid_t child) {
     const int status = status_of(child);
-    if (WIFSIGNALED(status))
-        return std::string("it was ended by signal ") + std::to_string(WTERMSIG(status));
+    if (WIFSIGNALED(status)) return std::string("it was ended by signal ") + std::to_string(WTERMSIG(status));
     return "it ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
 
@@ -149,8 +143,7 @@ Status start_daemon(const DaemonStart &start, int patience_s) {
     if (::access(path.c_str(), X_OK) != 0)
         return fail_errno(Code::not_found, "the program " + path + " cannot be started", errno);
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-        return fail_errno(Code::io_error, "a pipe for " + start.program, errno);
+    if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Code::io_error, "a pipe for " + start.program, errno);
     Fd read_end{ends[0]}, write_end{ends[1]};
     std::vector<std::string> arguments = {path};
     arguments.insert(arguments.end(), start.arguments.begin(), start.arguments.end());

@@ -17,7 +17,10 @@ struct DaemonStart {
 Status start_daemon(const DaemonStart &start, int patience_s);
 
 // Runs a program beside this executable to its end. output: what it said on both streams, without the last newline.
-struct Ran { int exit_code = 0; std::string output; };
+struct Ran {
+    int exit_code = 0;
+    std::string output;
+};
 Result<Ran> run_to_end(const std::string &program, const std::vector<std::string> &arguments);
 
 // The running executable, and its folder; empty if the kernel does not say.

@@ -41,8 +41,7 @@ void print_trouble(const Daemon &daemon) {
     std::string names;
     for (const Setting &s : record->after_restart) names += (names.empty() ? "" : ", ") + s.name;
     if (!names.empty())
-        std::printf("%s applies a change of %s after a restart\n", daemon.name.c_str(),
-                    printable(names).c_str());
+        std::printf("%s applies a change of %s after a restart\n", daemon.name.c_str(), printable(names).c_str());
 }
 
 std::string daemons_json(const std::vector<Daemon> &daemons) {
@@ -66,8 +65,7 @@ void print_table(const std::string &where, const std::vector<Daemon> &daemons, c
     std::printf("pool %s\n\n", where.c_str());
     Table table{"DAEMON", "NAME", ">PID", "*STATE"};
     for (const Daemon &daemon : daemons)
-        table.add({daemon.role, daemon.name,
-                   daemon.up && daemon.pid > 0 ? std::to_string(daemon.pid) : "-",
+        table.add({daemon.role, daemon.name, daemon.up && daemon.pid > 0 ? std::to_string(daemon.pid) : "-",
                    state_of(daemon)});
     if (!daemons.empty()) std::printf("%s\n", table.text().c_str());
     for (const Daemon &daemon : daemons) print_trouble(daemon);
@@ -77,8 +75,7 @@ void print_table(const std::string &where, const std::vector<Daemon> &daemons, c
     std::printf("grains    %lld ready, %lld running\n", static_cast<long long>(info->ready),
                 static_cast<long long>(info->running));
     std::printf("scheduler %s, up %s, epoch %llu, turn %llu\n", info->version.c_str(),
-                whole_seconds_text(info->up_s).c_str(),
-                static_cast<unsigned long long>(info->epoch),
+                whole_seconds_text(info->up_s).c_str(), static_cast<unsigned long long>(info->epoch),
                 static_cast<unsigned long long>(info->turn));
 }
 
@@ -87,8 +84,7 @@ int show_status(const Call &call) {
     const client::RemotePtr elsewhere = client::adopt_remote(this_pool()) ? this_pool().remote() : nullptr;
     std::vector<Daemon> daemons;
     if (!elsewhere) daemons = pool.daemons();
-    for (Daemon &daemon : daemons)
-        daemon.up = daemon.up && (daemon.pid == 0 || !facts_of(daemon.pid).dying);
+    for (Daemon &daemon : daemons) daemon.up = daemon.up && (daemon.pid == 0 || !facts_of(daemon.pid).dying);
     // Whose lock can be read and is free is down for certain: no need to wait for an answer. Where members of a group
     // call they cannot read it; who answers is up.
     const bool down = !daemons.empty() && !daemons[0].up && ::access(daemons[0].lock.c_str(), R_OK) == 0;
@@ -97,8 +93,8 @@ int show_status(const Call &call) {
     if (asked && !daemons.empty()) daemons[0].up = true;
     Failure failure;
     if (down)
-        failure = {exits::unreachable, "unreachable",
-                   "the scheduler of " + pool.directory() + " is down", start_hint(pool.directory())};
+        failure = {exits::unreachable, "unreachable", "the scheduler of " + pool.directory() + " is down",
+                   start_hint(pool.directory())};
     else if (!asked) failure = call_failure("the scheduler's status", asked);
     if (call.format == Format::json) {
         JsonObject json;
@@ -120,7 +116,8 @@ int show_status(const Call &call) {
 }  // namespace
 
 extern const Verb status_verb = {
-    .noun = "", .name = "status",
+    .noun = "",
+    .name = "status",
     .summary = "show the pool's daemons and their work",
     .about = R"(Shows the daemons of the pool, and how many hosts, sessions and grains there are.
 

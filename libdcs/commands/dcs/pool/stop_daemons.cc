@@ -80,8 +80,7 @@ bool stays_up(const Daemon &daemon) {
         const int pid = locks::holder_of(daemon.lock);
         const bool sound = pid > 0 && !facts_of(pid).dying;
         seen = sound ? seen + 1 : 0;
-        if (!sound && boot_clock() > deadline)
-            return true;  // held by whom ever; starting another is in vain
+        if (!sound && boot_clock() > deadline) return true;  // held by whom ever; starting another is in vain
         if (seen < 2) pause_ms(5);
     }
     return true;

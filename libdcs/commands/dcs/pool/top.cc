@@ -25,8 +25,8 @@ constexpr std::size_t bar_columns = 44;
 // What the scheduler said, once.
 struct View {
     Info system, hosts;
-    SessionsAnswer sessions;                  // the caller's active ones
-    std::vector<wire::GrainRow> grains;       // running, those with the most processor time first
+    SessionsAnswer sessions;             // the caller's active ones
+    std::vector<wire::GrainRow> grains;  // running, those with the most processor time first
     std::optional<Failure> failure;
 };
 
@@ -106,8 +106,7 @@ std::string hosts_text(const View &view) {
         char load[32];
         std::snprintf(load, sizeof load, "%.2f", row.load);
         table.add({row.name, state_text(row), std::to_string(row.running) + "/" + std::to_string(row.slots),
-                   known ? load : "-",
-                   known ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) * 1024) : "-",
+                   known ? load : "-", known ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) * 1024) : "-",
                    seconds_text(row.last_call_in_s), row.note});
     }
     return view.hosts.hosts.empty() ? "" : "\n" + table.text();
@@ -118,8 +117,7 @@ std::string grains_text(const View &view) {
     for (const wire::GrainRow &row : view.grains) {
         table.add({std::to_string(row.session) + ":" + std::to_string(row.grain), row.host, seconds_text(row.cpu_s),
                    row.checkpoint_age_s < 0 ? "none" : seconds_text(row.checkpoint_age_s) + " ago",
-                   std::to_string(row.restarts),
-                   row.message.empty() ? row.label : row.message});
+                   std::to_string(row.restarts), row.message.empty() ? row.label : row.message});
     }
     return view.grains.empty() ? "" : "\n" + table.text();
 }
@@ -202,7 +200,8 @@ int show_top(const Call &call) {
 }  // namespace
 
 extern const Verb top_verb = {
-    .noun = "", .name = "top",
+    .noun = "",
+    .name = "top",
     .summary = "show the whole pool on one screen",
     .about = R"(Shows the pool on one screen, redrawn at intervals: the number of busy slots, your active
 sessions with their progress, the hosts, and your running grains, those with the most processor
@@ -213,10 +212,9 @@ Examples:
   dcs top --once                   once, for a script or a mail
   dcs top -o json | jq .running
 )",
-    .options = {
-     {"once", 0, nullptr, {}, "print it once; the default if standard output is not a terminal"},
-     {"interval", 0, "S", seconds_from(least_pause_s),
-      "seconds from one drawing to the next (default 2, at least 0.5)"}},
+    .options = {{"once", 0, nullptr, {}, "print it once; the default if standard output is not a terminal"},
+                {"interval", 0, "S", seconds_from(least_pause_s),
+                 "seconds from one drawing to the next (default 2, at least 0.5)"}},
     .notes = R"(The key q and Ctrl-C end it. If the scheduler is down, it says so, and continues when it is back.
 )",
     .run = show_top};

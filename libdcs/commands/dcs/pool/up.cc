@@ -28,12 +28,11 @@ namespace dcs::commands {
 namespace {
 
 constexpr int ready_patience_s = 20, shrunk_stop_s = 5, shrunk_launcher_stop_s = 10, changed_stop_s = 20;
-constexpr int call_in_patience_s =
-    10;  // servers call in within a moment; only a note if they do not
+constexpr int call_in_patience_s = 10;  // servers call in within a moment; only a note if they do not
 
 struct Wanted {
     PoolNumbers numbers;
-    bool changed = false;  // other than recorded, or nothing was recorded
+    bool changed = false;       // other than recorded, or nothing was recorded
     bool other_mirror = false;  // which the scheduler learns when it is started
 };
 
@@ -51,8 +50,7 @@ int cores_of_this_host() {
 
 Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     const auto recorded = pool.numbers();
-    if (!recorded && recorded.status().code != Code::not_found)
-        return fail(Code::io_error, recorded.status().text);
+    if (!recorded && recorded.status().code != Code::not_found) return fail(Code::io_error, recorded.status().text);
     Wanted wanted;
     const Arguments &said = call.arguments;
     PoolNumbers &numbers = wanted.numbers;
@@ -75,8 +73,7 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
 // Makes the directory and those above it; what it makes itself is for the owner only.
 Status make_directory(const std::string &path) {
     if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
-    if (errno != ENOENT)
-        return fail_errno(Code::io_error, "cannot make the directory " + path, errno);
+    if (errno != ENOENT) return fail_errno(Code::io_error, "cannot make the directory " + path, errno);
     const std::size_t slash = path.rfind('/');
     if (slash == std::string::npos || slash == 0) return fail_errno(Code::io_error, path, ENOENT);
     if (Status above = make_directory(path.substr(0, slash)); !above) return above;
@@ -90,10 +87,8 @@ Status only_a_pool(const Pool &pool) {
     const std::string &directory = pool.directory();
     if (::stat(directory.c_str(), &st) != 0) return fail_errno(Code::io_error, directory, errno);
     if (!S_ISDIR(st.st_mode)) return fail(Code::io_error, directory + " is not a directory");
-    if (st.st_uid != ::geteuid())
-        return fail(Code::refused, directory + " belongs to another user");
-    if (pool.maker() == Pool::Maker::other)
-        return fail(Code::refused, not_by_up(pool));
+    if (st.st_uid != ::geteuid()) return fail(Code::refused, directory + " belongs to another user");
+    if (pool.maker() == Pool::Maker::other) return fail(Code::refused, not_by_up(pool));
     const bool recorded = ::access(pool.path("pool").c_str(), F_OK) == 0;
     DIR *list = recorded ? nullptr : ::opendir(directory.c_str());
     std::string stranger;
@@ -107,8 +102,7 @@ Status only_a_pool(const Pool &pool) {
     }
     if (list != nullptr) ::closedir(list);
     if (!stranger.empty())
-        return fail(Code::refused,
-                    directory + " is not empty and not a pool (it holds " + stranger + ")");
+        return fail(Code::refused, directory + " is not empty and not a pool (it holds " + stranger + ")");
     if ((st.st_mode & 077) != 0 && ::chmod(directory.c_str(), 0700) != 0)
         return fail_errno(Code::io_error, "cannot make " + directory + " private", errno);
     return Status::ok();
@@ -118,8 +112,7 @@ Status make_layout(const Pool &pool, const PoolNumbers &numbers) {
     for (const char *name : {"scheduler", "backup", "servers"})
         if (Status made = make_directory(pool.path(name)); !made) return made;
     for (int i = 1; i <= numbers.servers; ++i)
-        if (Status made = make_directory(pool.server_directory("local" + std::to_string(i))); !made)
-            return made;
+        if (Status made = make_directory(pool.server_directory("local" + std::to_string(i))); !made) return made;
     return Status::ok();
 }
 
@@ -148,8 +141,7 @@ Status stop_surplus(const Pool &pool, const PoolNumbers &numbers, Outcome &outco
     std::vector<std::string> names;
     std::vector<Daemon> servers, launchers;
     for (const std::string &name : pool.server_names()) {
-        const auto number =
-            name.rfind("local", 0) == 0 ? number_of(name.substr(5), 1, INT32_MAX) : std::nullopt;
+        const auto number = name.rfind("local", 0) == 0 ? number_of(name.substr(5), 1, INT32_MAX) : std::nullopt;
         if (number && *number <= numbers.servers) continue;
         const Daemon server = pool.server(name), launcher = pool.launcher(name);
         if (!server.up && !launcher.up) continue;
@@ -199,10 +191,9 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
         if (stays_up(server)) continue;
         const DaemonStart start{
             "dcs_grainserver",
-            {"--name", name, "--dir", server.directory, "--scheduler",
-             pool.path("scheduler/server.sock"), "--backup", pool.path("backup/backup.sock"),
-             "--binary-class", binary_class_of_this_host(),
-             "--courtesy", numbers.watch ? "watch" : "priority", "--log-level", "error", "--run-as", "self"},
+            {"--name", name, "--dir", server.directory, "--scheduler", pool.path("scheduler/server.sock"), "--backup",
+             pool.path("backup/backup.sock"), "--binary-class", binary_class_of_this_host(), "--courtesy",
+             numbers.watch ? "watch" : "priority", "--log-level", "error", "--run-as", "self"},
             server.directory};
         if (Status started = start_daemon(start, ready_patience_s); !started)
             return fail(started.code, "grain server " + name + " did not start: " + started.text +
@@ -224,8 +215,7 @@ int active_hosts(const PoolNumbers &numbers) {
     }
 }
 
-void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers,
-                  const Outcome &outcome, int active) {
+void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers, const Outcome &outcome, int active) {
     if (call.format == Format::name) {
         std::printf("%s\n", pool.directory().c_str());
         return;
@@ -236,22 +226,18 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
         for (const std::string &name : outcome.stopped) stopped.push_back(json_string(name));
         JsonObject json;
         json.add("schema", "dcs.up/1").add("dir", pool.directory()).add("servers", numbers.servers);
-        json.add("slots", numbers.slots)
-            .add("interval_s", numbers.interval_s)
-            .add("hosts_active", active);
+        json.add("slots", numbers.slots).add("interval_s", numbers.interval_s).add("hosts_active", active);
         json.add_raw("started", json_array(started)).add_raw("stopped", json_array(stopped));
         std::printf("%s\n", json.text().c_str());
         return;
     }
     std::printf("The pool in %s serves: a scheduler, a backup, and %s of %s.\n", pool.directory().c_str(),
-                counted(numbers.servers, "grain server").c_str(),
-                counted(numbers.slots, "slot").c_str());
+                counted(numbers.servers, "grain server").c_str(), counted(numbers.slots, "slot").c_str());
     if (outcome.started.empty()) std::printf("Everything was running already.\n");
     else std::printf("Started: %s.\n", joined(outcome.started).c_str());
     if (!outcome.stopped.empty())
-        std::printf(
-            "Stopped, because the pool has fewer servers now: %s. Their grains move to the others.\n",
-            joined(outcome.stopped).c_str());
+        std::printf("Stopped, because the pool has fewer servers now: %s. Their grains move to the others.\n",
+                    joined(outcome.stopped).c_str());
     const auto own = client::own_pool_directory();
     const bool found = own && *own == pool.directory();
     std::printf("\nUse it:\n%s  dcs status\n  seq 3 | dcs map -- printf 'grain %%s\\n' {}\n  dcs down\n",
@@ -288,32 +274,27 @@ int up(const Call &call) {
         return call.fail(failed_with(ours, another_directory));
     if (const auto wanted = wanted_numbers(call, pool); !wanted) {
         const bool usage = wanted.status().code == Code::invalid;
-        Failure failure =
-            failed_with(wanted.status(), usage ? usage_hint : exists ? "correct that file" : another_directory);
+        Failure failure = failed_with(wanted.status(), usage    ? usage_hint
+                                                       : exists ? "correct that file"
+                                                                : another_directory);
         if (usage) failure.code = "usage";
         return call.fail(failure);
     }
-    if (Status made = make_directory(pool.directory()); !made)
-        return call.fail(failed_with(made, another_directory));
-    if (Status ours = only_a_pool(pool); !ours)
-        return call.fail(failed_with(ours, another_directory));
+    if (Status made = make_directory(pool.directory()); !made) return call.fail(failed_with(made, another_directory));
+    if (Status ours = only_a_pool(pool); !ours) return call.fail(failed_with(ours, another_directory));
     const auto lock = take_work_lock(pool);
     if (!lock) return call.fail(failure_of("dcs up", lock.status()));
     PoolNumbers numbers;
     Outcome outcome;
     if (Status done = bring_up(call, pool, numbers, outcome); !done)
-        return call.fail(failed_with(
-            done,
-            "daemons that started keep running; `dcs up` tries again, `dcs down` stops them all"));
+        return call.fail(
+            failed_with(done, "daemons that started keep running; `dcs up` tries again, `dcs down` stops them all"));
     const int active = active_hosts(numbers);
     if (active < numbers.servers)
-        std::fprintf(
-            stderr,
-            "dcs: only %d of %d grain servers have called in so far; `dcs host ls` shows them\n",
-            active, numbers.servers);
+        std::fprintf(stderr, "dcs: only %d of %d grain servers have called in so far; `dcs host ls` shows them\n",
+                     active, numbers.servers);
     if (::geteuid() == 0)
-        std::fprintf(stderr,
-                     "dcs: warning: started by root, so the grains of this pool run as root\n");
+        std::fprintf(stderr, "dcs: warning: started by root, so the grains of this pool run as root\n");
     print_result(call, pool, numbers, outcome, active);
     return exits::ok;
 }
@@ -321,7 +302,8 @@ int up(const Call &call) {
 }  // namespace
 
 extern const Verb up_verb = {
-    .noun = "", .name = "up",
+    .noun = "",
+    .name = "up",
     .summary = "start a private pool on this host, or restart its dead daemons",
     .about = R"(Starts a private pool of this user on this host: a scheduler, a passive backup and grain
 servers. Needs no root and no configuration, and returns when the pool serves.
@@ -331,29 +313,31 @@ Examples:
   dcs up --local 2                     two grain servers with one slot each
   dcs up --local 4 --dir /scratch/p    in that directory; other commands find it by DCS_DIR=/scratch/p
 )",
-    .options = {
-     {"local", 0, "N", whole_number(1, most_servers), "number of grain servers; default 1, or as many as the pool has"},
-     {"slots", 0, "K", whole_number(1, most_slots),
-      "grains at a time on each; default 1, without --local one for each core"},
-     {"interval", 0, "S", seconds_from(least_interval_s, most_interval_s),
-      "seconds between a server's reports; default 10. A server that is silent for 3 S is late,\n"
-      "for 6 S dead: its grains move. One that was killed and is not started again is dead\n"
-      "after S, at least 10 s"},
-     {"courtesy", 0, "C", one_of("watch|priority"),
-      "priority (the default): grains have the lowest priority. watch: the host also gives them back\n"
-      "when other work keeps the processors busy or memory runs out, and takes none until it is calm\n"
-      "again. Applies to servers that are started from now on"},
-     {"mirror", 0, "MODE", one_of("off|lagging|sync"),
-      "whether the backup keeps a running copy of the scheduler's store, in DIR/backup/mirror: off (the\n"
-      "default); lagging: the copy may be behind; sync: the scheduler acknowledges only what is in the copy,\n"
-      "and does not answer while the backup is down. A change restarts the scheduler; grains keep running"},
-     {"dir", 0, "DIR", some_text,
-      "the pool's directory; default $DCS_DIR, else $XDG_STATE_HOME/dcs, else ~/.local/state/dcs"}},
+    .options =
+        {{"local", 0, "N", whole_number(1, most_servers),
+          "number of grain servers; default 1, or as many as the pool has"},
+         {"slots", 0, "K", whole_number(1, most_slots),
+          "grains at a time on each; default 1, without --local one for each core"},
+         {"interval", 0, "S", seconds_from(least_interval_s, most_interval_s),
+          "seconds between a server's reports; default 10. A server that is silent for 3 S is late,\n"
+          "for 6 S dead: its grains move. One that was killed and is not started again is dead\n"
+          "after S, at least 10 s"},
+         {"courtesy", 0, "C", one_of("watch|priority"),
+          "priority (the default): grains have the lowest priority. watch: the host also gives them back\n"
+          "when other work keeps the processors busy or memory runs out, and takes none until it is calm\n"
+          "again. Applies to servers that are started from now on"},
+         {"mirror", 0, "MODE", one_of("off|lagging|sync"),
+          "whether the backup keeps a running copy of the scheduler's store, in DIR/backup/mirror: off (the\n"
+          "default); lagging: the copy may be behind; sync: the scheduler acknowledges only what is in the copy,\n"
+          "and does not answer while the backup is down. A change restarts the scheduler; grains keep running"},
+         {"dir", 0, "DIR", some_text,
+          "the pool's directory; default $DCS_DIR, else $XDG_STATE_HOME/dcs, else ~/.local/state/dcs"}},
     .notes = R"(Run again on the same directory, it starts daemons that have died and changes no others. New numbers
 apply to the running pool; with fewer servers the surplus ones are stopped and their grains move
 to the others. If root starts the pool, grains run as root. `dcs up` does not change a pool that it did not
 create: its host table belongs to its administrator.
 )",
-    .run = up, .formats = false};
+    .run = up,
+    .formats = false};
 
 }  // namespace dcs::commands

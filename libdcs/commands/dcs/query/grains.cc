@@ -53,8 +53,7 @@ std::optional<Failure> add_grains(const Session &session, const std::string &wor
 
 }  // namespace
 
-ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session,
-                           const std::string &state) {
+ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session, const std::string &state) {
     ChosenGrains chosen;
     for (const std::string &word : selectors) {
         const auto selector = grain_selector(word, bare_session);
@@ -86,8 +85,7 @@ void print_grain_names(const ChosenGrains &chosen) {
 
 bool is_failed(const wire::GrainRow &row) { return row.state == "finished" && (row.exit_code != 0 || row.signal != 0); }
 
-GrainsAnswer grains_of(const Session &session, const std::vector<GrainRange> &ranges,
-                       const std::string &state) {
+GrainsAnswer grains_of(const Session &session, const std::vector<GrainRange> &ranges, const std::string &state) {
     GrainsAnswer answer;
     if (state.empty() && named(ranges) <= asked_one_by_one) {
         if (ask_one_by_one(session, ranges, answer)) return answer;

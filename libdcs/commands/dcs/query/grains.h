@@ -14,16 +14,14 @@ struct GrainsAnswer {
     bool failed = false;
 
     std::size_t count() const { return rows.size(); }
-    template <class Do>
-    void each(Do action) const {
+    template <class Do> void each(Do action) const {
         for (const wire::GrainRow &row : rows) action(row);
     }
 };
 
 // state: "" all, ready, running, finished, killed, or failed (finished badly). ranges as in a
 // GrainSelector. None is no failure here.
-GrainsAnswer grains_of(const Session &session, const std::vector<GrainRange> &ranges,
-                       const std::string &state = "");
+GrainsAnswer grains_of(const Session &session, const std::vector<GrainRange> &ranges, const std::string &state = "");
 
 // What selectors mean; the session of each row by its name.
 struct ChosenGrains {
@@ -38,8 +36,7 @@ struct ChosenGrains {
 };
 // bare_session: SES alone means all its grains, and SES may be `all`. A selector that names grains of which none exists
 // is a failure, unless a state is asked for.
-ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session,
-                           const std::string &state = "");
+ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session, const std::string &state = "");
 void print_grain_names(const ChosenGrains &chosen);
 
 bool is_failed(const wire::GrainRow &row);

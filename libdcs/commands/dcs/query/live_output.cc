@@ -82,8 +82,7 @@ Status LiveOutput::go_to_end_but(std::int64_t lines) {
 
 std::string void_text(std::uint64_t bytes) {
     return "the grain restarted from its last checkpoint: the last " +
-           counted(static_cast<std::int64_t>(bytes), "byte") +
-           " shown above are void and replaced by what follows";
+           counted(static_cast<std::int64_t>(bytes), "byte") + " shown above are void and replaced by what follows";
 }
 
 }  // namespace dcs::commands

@@ -31,8 +31,8 @@ private:
     const std::int32_t session_, grain_;
     const wire::Stream stream_;
     std::uint64_t place_ = 0, void_ = 0;
-    std::uint64_t recorded_ = 0;      // of what the incarnation below wrote, or an earlier one
-    std::uint32_t incarnation_ = 0;   // 0: not known
+    std::uint64_t recorded_ = 0;     // of what the incarnation below wrote, or an earlier one
+    std::uint32_t incarnation_ = 0;  // 0: not known
 };
 
 // "the last 12 bytes above do not count: ..."

@@ -88,8 +88,7 @@ std::string reason_line(const wire::Explanation &why, const wire::WhyRow &reason
     if (more && !names.empty()) names += ", ...";
     if (!names.empty()) names = " (" + names + ")";
     if (reason.hosts == 0) return shown(reason.text) + names;
-    if (shown(why.state) != "ready")
-        return names_of(reason.names, "host") + ": " + shown(reason.text);
+    if (shown(why.state) != "ready") return names_of(reason.names, "host") + ": " + shown(reason.text);
     return std::to_string(reason.hosts) + " of " + counted(hosts, "host") + names + ": " + shown(reason.text);
 }
 
@@ -111,21 +110,18 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
     if (state == "finished")
         facts.add("end", (row.signal != 0 ? "" : "exit code ") + end_text(row) + ", result " +
                              std::to_string(row.result_index) + " of the session");
-    facts.add("starts", std::to_string(row.starts) + ", of which " + std::to_string(row.failures) +
-                            " failed (" + counted(row.demands.attempts, "attempt") + "); moved or restarted " +
+    facts.add("starts", std::to_string(row.starts) + ", of which " + std::to_string(row.failures) + " failed (" +
+                            counted(row.demands.attempts, "attempt") + "); moved or restarted " +
                             counted(row.restarts, "time"));
     facts.add("class", class_text(row.demands.host_class, shown(row.class_names)));
     facts.add_if(!demands.empty(), "asks for", demands);
     facts.add_if(!row.nogo.empty(), "avoids", names_of(row.nogo, ""));
-    for (std::size_t i = 0; i < row.moves.size(); ++i)
-        facts.add(i == 0 ? "moves" : "", move_text(row.moves[i]));
-    facts.add("cpu", seconds_text(row.cpu_s) + (row.saved_cpu_s > 0 ? "; checkpoints saved another " +
-                                                                          seconds_text(row.saved_cpu_s)
-                                                                    : ""));
+    for (std::size_t i = 0; i < row.moves.size(); ++i) facts.add(i == 0 ? "moves" : "", move_text(row.moves[i]));
+    facts.add("cpu", seconds_text(row.cpu_s) +
+                         (row.saved_cpu_s > 0 ? "; checkpoints saved another " + seconds_text(row.saved_cpu_s) : ""));
     facts.add_if(row.max_rss_kb > 0, "usage", usage_text(row));
     if (row.checkpoint_length > 0)
-        facts.add("checkpoint",
-                  bytes_text(row.checkpoint_length) + ", " + seconds_text(row.checkpoint_age_s) + " old");
+        facts.add("checkpoint", bytes_text(row.checkpoint_length) + ", " + seconds_text(row.checkpoint_age_s) + " old");
     facts.add_if(row.last_contact_s >= 0, "last contact", seconds_text(row.last_contact_s) + " ago");
     facts.add("output", bytes_text(row.out_length) + ", " + bytes_text(row.err_length) + " of errors");
     for (std::size_t i = 0; i < row.files.size(); ++i) {
@@ -135,8 +131,8 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
         facts.add(i == 0 ? "files" : "", shown(file.name) + (file.digest.empty() ? not_there : there));
     }
     facts.add_if(!row.directory.empty(), "directory", shown(row.directory));
-    facts.add_if(!row.env.empty(), "environment", counted(static_cast<std::int64_t>(row.env.size()), "variable") +
-                                                       "; --env lists them");
+    facts.add_if(!row.env.empty(), "environment",
+                 counted(static_cast<std::int64_t>(row.env.size()), "variable") + "; --env lists them");
     facts.add_if(!shown(row.message).empty(), "message", shown(row.message));
     return facts.text();
 }
@@ -172,9 +168,8 @@ std::string host_facts(const wire::HostRow &row) {
                             (row.memory_mb > 0 ? " of " + megabytes(row.memory_mb) : ""));
     facts.add("cores", "grains demand " + std::to_string(row.cores_used) +
                            (row.cores > 0 ? " of " + std::to_string(row.cores) : ""));
-    facts.add("grains", std::to_string(row.launched) + " started, " + std::to_string(row.finished) +
-                            " finished, " + std::to_string(row.failed) + " failed, " +
-                            std::to_string(row.given_back) + " returned");
+    facts.add("grains", std::to_string(row.launched) + " started, " + std::to_string(row.finished) + " finished, " +
+                            std::to_string(row.failed) + " failed, " + std::to_string(row.given_back) + " returned");
     facts.add("blamed", std::to_string(row.blamed) + " failed here and finished elsewhere, " +
                             std::to_string(row.blamed_lately) + " since one finished here");
     facts.add("cpu", seconds_text(row.cpu_s));

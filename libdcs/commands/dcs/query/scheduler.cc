@@ -60,8 +60,7 @@ std::string own_user() {
             if (const auto program = pki::program_name(this_pool().remote()->certificate.name)) return program->user;
         char buffer[4096];
         passwd entry = {}, *found = nullptr;
-        if (::getpwuid_r(::geteuid(), &entry, buffer, sizeof buffer, &found) == 0 &&
-            found != nullptr)
+        if (::getpwuid_r(::geteuid(), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr)
             return std::string(found->pw_name);
         return "uid" + std::to_string(::geteuid());
     }();
@@ -97,8 +96,7 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
     for (const wire::SessionRow &row : info.sessions) {
         Session session = session_of(row);
         if (!selector.everybody && session.user != user) continue;
-        if (selector.which == SessionSelector::Which::number && session.number != selector.number)
-            continue;
+        if (selector.which == SessionSelector::Which::number && session.number != selector.number) continue;
         if (selector.which == SessionSelector::Which::last && !answer.sessions.empty() &&
             is_newer(session, answer.sessions[0]))
             answer.sessions.clear();
@@ -108,11 +106,10 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
     if (!answer.sessions.empty() || selector.which == SessionSelector::Which::all) return answer;
     answer.failed = true;
     const std::string whose = selector.user.empty() ? "" : selector.user + "/";
-    answer.failure =
-        not_found_failure(selector.which == SessionSelector::Which::last
-                              ? user + " has no session"
-                              : "there is no session " + whose + std::to_string(selector.number),
-                          "`dcs session ls` lists the existing sessions");
+    answer.failure = not_found_failure(selector.which == SessionSelector::Which::last
+                                           ? user + " has no session"
+                                           : "there is no session " + whose + std::to_string(selector.number),
+                                       "`dcs session ls` lists the existing sessions");
     answer.failure.code = "session_unknown";
     return answer;
 }
@@ -130,10 +127,9 @@ SessionsAnswer sessions_of(const std::vector<std::string> &selectors) {
         }
         if (one.failed) return one;
         for (Session &session : one.sessions) {
-            const bool seen =
-                std::any_of(all.sessions.begin(), all.sessions.end(), [&](const Session &s) {
-                    return s.user == session.user && s.number == session.number;
-                });
+            const bool seen = std::any_of(all.sessions.begin(), all.sessions.end(), [&](const Session &s) {
+                return s.user == session.user && s.number == session.number;
+            });
             if (!seen) all.sessions.push_back(std::move(session));
         }
     }

@@ -10,13 +10,12 @@ namespace dcs::commands {
 namespace {
 
 Status bad_session(std::string_view text) {
-    return fail(Code::invalid,
-                "`" + std::string(text) + "` does not name a session: write NUM, USER/NUM, last or all");
+    return fail(Code::invalid, "`" + std::string(text) + "` does not name a session: write NUM, USER/NUM, last or all");
 }
 
 Status bad_grain(std::string_view text) {
-    return fail(Code::invalid, "`" + std::string(text) +
-                                   "` does not name a grain: write SES:G, SES:1-20, SES:1,5-7 or SES:all");
+    return fail(Code::invalid,
+                "`" + std::string(text) + "` does not name a grain: write SES:G, SES:1-20, SES:1,5-7 or SES:all");
 }
 
 bool only_digits(std::string_view text) {
@@ -26,9 +25,8 @@ bool only_digits(std::string_view text) {
 }  // namespace
 
 bool GrainSelector::has(std::int32_t grain) const {
-    return ranges.empty() || std::any_of(ranges.begin(), ranges.end(), [&](const GrainRange &r) {
-               return r.first <= grain && grain <= r.last;
-           });
+    return ranges.empty() || std::any_of(ranges.begin(), ranges.end(),
+                                         [&](const GrainRange &r) { return r.first <= grain && grain <= r.last; });
 }
 
 Result<SessionSelector> session_selector(std::string_view text) {
@@ -38,8 +36,7 @@ Result<SessionSelector> session_selector(std::string_view text) {
     if (slash != std::string_view::npos) {
         selector.user = text.substr(0, slash);
         rest = text.substr(slash + 1);
-        if (selector.user.empty() || selector.user.size() > limits::name_bytes)
-            return bad_session(text);
+        if (selector.user.empty() || selector.user.size() > limits::name_bytes) return bad_session(text);
     }
     if (rest == "last") {
         selector.which = SessionSelector::Which::last;
@@ -70,8 +67,7 @@ Result<GrainSelector> grain_selector(std::string_view text, bool bare_session) {
         const std::string_view item = rest.substr(0, comma);
         const std::size_t dash = item.find('-');
         const std::string_view first = item.substr(0, dash);
-        const std::string_view last =
-            dash == std::string_view::npos ? first : item.substr(dash + 1);
+        const std::string_view last = dash == std::string_view::npos ? first : item.substr(dash + 1);
         if (!only_digits(first) || !only_digits(last)) return bad_grain(text);
         const auto a = number_of(first, 0, INT32_MAX), b = number_of(last, 0, INT32_MAX);
         if (!a || !b || *a > *b) return bad_grain(text);

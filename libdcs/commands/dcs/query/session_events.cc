@@ -67,7 +67,9 @@ std::string of_grain(const wire::Event &e) {
         return "left " + e.host + (e.text.empty() ? "" : ": " + e.text) + (e.detail.empty() ? "" : ", " + e.detail);
     case wire::EventKind::finished:
         return "finished as result " + n(e.number) +
-               (e.signal != 0 ? ", signal " + n(e.signal) : e.code != 0 ? ", exit code " + n(e.code) : "");
+               (e.signal != 0 ? ", signal " + n(e.signal)
+                : e.code != 0 ? ", exit code " + n(e.code)
+                              : "");
     case wire::EventKind::killed: return "killed";
     case wire::EventKind::shown: return "shown to the control program as of increment " + n(e.number);
     case wire::EventKind::undone: return "undone: it runs again";

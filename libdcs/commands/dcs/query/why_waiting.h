@@ -40,7 +40,7 @@ public:
           grain_(grain),
           lock_(std::move(lock)),
           hint_(std::move(hint)) {}
-    void start();            // the threads never end; the object outlives them
+    void start();                  // the threads never end; the object outlives them
     void stop() { over_ = true; }  // it says nothing any more
 
 private:

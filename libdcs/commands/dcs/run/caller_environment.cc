@@ -24,8 +24,7 @@ Found look(const std::string &path) {
 Status not_executable(const std::string &path) {
     struct stat st = {};
     const bool directory = ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
-    return fail(Code::refused, path + (directory ? " is a directory"
-                                                 : " is not an executable file that you may run"));
+    return fail(Code::refused, path + (directory ? " is a directory" : " is not an executable file that you may run"));
 }
 
 // Names that belong to DCS and must not reach a grain.
@@ -34,8 +33,7 @@ bool is_ours(std::string_view name) {
            name == "DCS_GRAIN_SEQUENCE" || name == "DCS_UMASK";
 }
 
-template <class Keep>
-std::map<std::string, std::string> pick(char **environment, const std::string &pool, Keep keep) {
+template <class Keep> std::map<std::string, std::string> pick(char **environment, const std::string &pool, Keep keep) {
     std::map<std::string, std::string> kept;
     for (char **entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string_view text = *entry;
@@ -115,21 +113,19 @@ bool is_volatile(std::string_view name) {
                                                  "ITERM_SESSION_ID",
                                                  "WT_SESSION",
                                                  "PYTEST_CURRENT_TEST"};
-    static constexpr std::string_view families[] = {
-        "SSH_",   "DBUS_",    "XDG_SESSION_", "TERM_SESSION_", "KONSOLE_", "GNOME_TERMINAL_",
-        "KITTY_", "WEZTERM_", "ALACRITTY_",   "VSCODE_"};
+    static constexpr std::string_view families[] = {"SSH_",       "DBUS_",           "XDG_SESSION_", "TERM_SESSION_",
+                                                    "KONSOLE_",   "GNOME_TERMINAL_", "KITTY_",       "WEZTERM_",
+                                                    "ALACRITTY_", "VSCODE_"};
     return std::find(std::begin(names), std::end(names), name) != std::end(names) ||
-           std::any_of(std::begin(families), std::end(families), [&](std::string_view family) {
-               return name.substr(0, family.size()) == family;
-           });
+           std::any_of(std::begin(families), std::end(families),
+                       [&](std::string_view family) { return name.substr(0, family.size()) == family; });
 }
 
 std::vector<std::string> whole_environment(char **environment, const std::string &pool) {
     return as_list(pick(environment, pool, [](std::string_view) { return true; }));
 }
 
-std::vector<std::string> steady_environment(char **environment, const std::string &pool,
-                                            const std::string &directory) {
+std::vector<std::string> steady_environment(char **environment, const std::string &pool, const std::string &directory) {
     auto variables = pick(environment, pool, [](std::string_view name) { return !is_volatile(name); });
     variables["PWD"] = directory;
     return as_list(variables);

@@ -11,8 +11,7 @@ namespace dcs::commands {
 
 // Absolute path of the program, as a shell finds it. Code::not_found: there is none; Code::refused:
 // it is there, but not executable.
-Result<std::string> find_program(const std::string &name, const std::string &search_path,
-                                 const std::string &directory);
+Result<std::string> find_program(const std::string &name, const std::string &search_path, const std::string &directory);
 
 Result<std::string> current_directory();
 
@@ -22,8 +21,7 @@ std::vector<std::string> whole_environment(char **environment, const std::string
 // The same without what differs between two terminals of one user though nothing is meant by it
 // (OLDPWD, SSH_..., WINDOWID); PWD is the directory. A rerun of `dcs map` must find its grains
 // equal.
-std::vector<std::string> steady_environment(char **environment, const std::string &pool,
-                                            const std::string &directory);
+std::vector<std::string> steady_environment(char **environment, const std::string &pool, const std::string &directory);
 // For either of them: the caller's umask, DCS_UMASK=0022, which the grain gets.
 void add_umask(std::vector<std::string> &environment);
 bool is_volatile(std::string_view name);

@@ -17,7 +17,9 @@ using wire::Unit;
 constexpr int attempts_here = 1;  // a failure of the program is a result
 
 // What --help calls a value of the unit, and says of it behind its meaning.
-struct UnitWords { const char *value, *hint; };
+struct UnitWords {
+    const char *value, *hint;
+};
 UnitWords words_of(Unit unit) {
     switch (unit) {
     case Unit::flag: return {nullptr, ""};

@@ -40,8 +40,8 @@ void FileWords::put_into(d_grain &grain) {
     list_.clear();
     names_.clear();
     for (const Pair &file : files)
-        list_.push_back({sizeof(d_file), file.name.c_str(), file.path.c_str(), nullptr,
-                         ::access(file.path.c_str(), X_OK) == 0, 0});
+        list_.push_back(
+            {sizeof(d_file), file.name.c_str(), file.path.c_str(), nullptr, ::access(file.path.c_str(), X_OK) == 0, 0});
     for (const Pair &output : outputs) names_.push_back(output.name.c_str());
     names_.push_back(nullptr);
     grain.files = list_.data();

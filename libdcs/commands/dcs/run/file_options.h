@@ -12,7 +12,9 @@
 namespace dcs::commands {
 
 struct FileWords {
-    struct Pair { std::string name, path; };
+    struct Pair {
+        std::string name, path;
+    };
     std::vector<Pair> files;    // name in the grain's directory, path here
     std::vector<Pair> outputs;  // the same, after the run
     std::string program;        // CMD's file, if it goes along

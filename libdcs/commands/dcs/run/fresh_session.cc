@@ -46,8 +46,7 @@ OpenedSession open_fresh_session(const std::string &ident) {
             opened.failed = false;
             return opened;
         }
-        const bool in_use = error == D_E_SESSION_TAKEN || error == D_E_SESSION_ACTIVE ||
-                            error == D_E_SESSION_CLOSED;
+        const bool in_use = error == D_E_SESSION_TAKEN || error == D_E_SESSION_ACTIVE || error == D_E_SESSION_CLOSED;
         if (!in_use || tries + 1 == most_tries) {
             opened.failure = call_failure("a new session", error);
             return opened;

@@ -14,9 +14,7 @@ std::string_view placeholder_at(const std::string &word, std::size_t at) {
     return {};
 }
 
-std::string last_component(const std::string &path) {
-    return path.substr(path.rfind('/') + 1);
-}
+std::string last_component(const std::string &path) { return path.substr(path.rfind('/') + 1); }
 
 // "a.b/c" has none.
 std::string without_extension(const std::string &path) {
@@ -70,9 +68,7 @@ bool has_placeholder(const std::string &word) {
     return false;
 }
 
-bool is_shell_text(const std::string &word) {
-    return word.find_first_of(" \t\n|&;<>$`\"'*?()") != std::string::npos;
-}
+bool is_shell_text(const std::string &word) { return word.find_first_of(" \t\n|&;<>$`\"'*?()") != std::string::npos; }
 
 std::string through_a_shell(const std::string &text) {
     std::string line;

@@ -73,14 +73,13 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     command.reads_input = !call.arguments.has("no-input");
     command.label = label_of(command.words, 60);
     const char *path = std::getenv("PATH");
-    const auto program = find_program(
-        command.words[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, *directory);
+    const auto program =
+        find_program(command.words[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, *directory);
     if (!program) {
         Failure failure = failure_of("dcs run", program.status());
         if (is_shell_text(command.words[0]))
             failure.hint = "dcs run starts programs without a shell: dcs run -- " + through_a_shell(command.words[0]);
-        return own_failure(failure, program.status().code == Code::refused ? exits::not_executable
-                                                                           : exits::no_program);
+        return own_failure(failure, program.status().code == Code::refused ? exits::not_executable : exits::no_program);
     }
     command.words[0] = *program;
     command.environment = whole_environment(environ, call.directory);
@@ -96,8 +95,7 @@ Status copy(FILE *from, FILE *to) {
     char buffer[65536];
     std::size_t n = 0;
     bool good = true;
-    while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0)
-        good = std::fwrite(buffer, 1, n, to) == n;
+    while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0) good = std::fwrite(buffer, 1, n, to) == n;
     int why = errno;
     const bool read = std::ferror(from) == 0;
     if (good && read && std::fflush(to) != 0) {
@@ -118,8 +116,7 @@ void end_session(int session) {
 // a second signal or a few seconds end the waiting, and the session stays.
 void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &ending) {
     int number = 0;
-    while (::sigwait(&signals, &number) != 0) {
-    }
+    while (::sigwait(&signals, &number) != 0) {}
     if (ending.exchange(true)) return;  // everything is over anyway
     std::thread([session, number] {
         d_pool_gkill(&this_pool(), session, grain_number);
@@ -203,8 +200,7 @@ Failure no_result(int session, int error, const std::string &why) {
     else if (error == D_E_SESSION_CLOSED || error == D_E_SESSION_UNKNOWN || error == D_E_SESSION_TAKEN)
         failure.message = "session " + std::to_string(session) +
                           ", in which the grain ran, was ended by another command, so it has no result";
-    else
-        return failure;
+    else return failure;
     failure.hint = "";
     return failure;
 }
@@ -259,8 +255,10 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
 // The session stays, with all that comes of the grain.
 [[noreturn]] void leave(int session) {
     std::printf("%d\n", session);
-    std::fprintf(stderr, "dcs run: session %d is submitted; `dcs session wait %d` waits for it, `dcs session cat %d` "
-                 "prints its output\n", session, session, session);
+    std::fprintf(stderr,
+                 "dcs run: session %d is submitted; `dcs session wait %d` waits for it, `dcs session cat %d` "
+                 "prints its output\n",
+                 session, session, session);
     const bool told = std::fflush(stdout) == 0;
     std::_Exit(told ? exits::ok : exits::run_failed);
 }
@@ -269,9 +267,8 @@ int run(const Call &call) {
     Command command;
     if (const auto failure = understand(call, command)) {
         report(*failure, call.format);
-        return failure->exit >= exits::run_failed && failure->exit <= exits::no_program
-                   ? failure->exit
-                   : exits::run_failed;
+        return failure->exit >= exits::run_failed && failure->exit <= exits::no_program ? failure->exit
+                                                                                        : exits::run_failed;
     }
     if (call.arguments.has("dry-run")) {
         std::printf("%s\n", shell_line(command.words).c_str());
@@ -281,14 +278,11 @@ int run(const Call &call) {
     const sigset_t signals = block_ending_signals();
     ::signal(SIGPIPE, SIG_IGN);
 
-    const OpenedSession opened =
-        open_fresh_session("dcs-run-" + std::to_string(::getpid()) + "-" + random_suffix());
+    const OpenedSession opened = open_fresh_session("dcs-run-" + std::to_string(::getpid()) + "-" + random_suffix());
     if (opened.failed) return call.fail(opened.failure);
     set_patience(work_patience_s);
     std::atomic<bool> ending{false};
-    std::thread([&signals, &ending, session = opened.number] {
-        obey_signals(signals, session, ending);
-    }).detach();
+    std::thread([&signals, &ending, session = opened.number] { obey_signals(signals, session, ending); }).detach();
     if (!call.arguments.has("detach"))
         std::thread([&ending, session = opened.number] { tell_of_returns(session, ending); }).detach();
 
@@ -319,7 +313,9 @@ int run(const Call &call) {
 }  // namespace
 
 extern const Verb run_verb = {
-    .noun = "", .name = "run", .words = "[--] CMD [ARG...]",
+    .noun = "",
+    .name = "run",
+    .words = "[--] CMD [ARG...]",
     .summary = "run one command as a grain",
     .about = R"(Runs one command as a grain of the pool. Standard input, output, error and exit code pass through.
 
@@ -330,16 +326,35 @@ Examples:
   while read x; do dcs run -n -- ./simulate $x; done <list
   dcs run --file table=/data/t7 --output sorted -- sort -o sorted table
 )",
-    .options = with_demands(with_start({
-     {"live", 0, nullptr, {}, "show outputs while CMD writes them (default when standard output is a terminal)",
-      "What is shown"},
-     {"no-live", 0, nullptr, {}, "show whole outputs when CMD has ended"},
-     {"no-input", 'n', nullptr, {}, "do not read standard input, which a loop `while read ...` needs itself", "Files"},
-     {"file", 0, "[NAME=]PATH", {}, "put this file into the grain's directory, under its own name or NAME", "",
-      Given::many},
-     {"output", 0, "NAME[=PATH]", {},
-      "a file that CMD makes in the grain's directory; after the run it is copied to NAME or PATH", "", Given::many},
-     {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"}})),
+    .options = with_demands(
+        with_start({{"live",
+                     0,
+                     nullptr,
+                     {},
+                     "show outputs while CMD writes them (default when standard output is a terminal)",
+                     "What is shown"},
+                    {"no-live", 0, nullptr, {}, "show whole outputs when CMD has ended"},
+                    {"no-input",
+                     'n',
+                     nullptr,
+                     {},
+                     "do not read standard input, which a loop `while read ...` needs itself",
+                     "Files"},
+                    {"file",
+                     0,
+                     "[NAME=]PATH",
+                     {},
+                     "put this file into the grain's directory, under its own name or NAME",
+                     "",
+                     Given::many},
+                    {"output",
+                     0,
+                     "NAME[=PATH]",
+                     {},
+                     "a file that CMD makes in the grain's directory; after the run it is copied to NAME or PATH",
+                     "",
+                     Given::many},
+                    {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"}})),
     .notes = R"(CMD is looked up in PATH and runs in the current directory with the current environment, without a
 shell. With --file or --output it runs in a separate directory instead. Standard input is read to its end
 first (1 GiB at most; not a terminal, and not with -n). The session of the grain is removed at the end;
@@ -356,6 +371,9 @@ A grain that comes back from a host is started again automatically; standard err
 Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 it cannot be executed, or no
 host can meet its needs (its directory, the length of its arguments); 125 DCS itself failed.
 )",
-    .run = run, .command_follows = true, .failure_exit = exits::run_failed, .formats = false};
+    .run = run,
+    .command_follows = true,
+    .failure_exit = exits::run_failed,
+    .formats = false};
 
 }  // namespace dcs::commands

@@ -15,7 +15,9 @@ constexpr long live_pause_ms = 300, live_tick_ms = 50;
 ShownOutput::ShownOutput(int session, int grain)
     : out_("", session, grain, wire::Stream::out), err_("", session, grain, wire::Stream::err) {}
 
-void ShownOutput::start() { thread_ = std::thread([this] { follow(); }); }
+void ShownOutput::start() {
+    thread_ = std::thread([this] { follow(); });
+}
 
 void ShownOutput::stop() {
     over_ = true;
@@ -26,8 +28,7 @@ void ShownOutput::stop() {
 Result<bool> ShownOutput::show_some(LiveOutput &output, std::FILE *to) {
     const auto bytes = output.next();
     if (!bytes) return bytes.status();
-    if (const std::uint64_t n = output.take_void(); n > 0)
-        std::fprintf(stderr, "dcs run: %s\n", void_text(n).c_str());
+    if (const std::uint64_t n = output.take_void(); n > 0) std::fprintf(stderr, "dcs run: %s\n", void_text(n).c_str());
     if (bytes->empty()) return false;
     const bool good = std::fwrite(bytes->data(), 1, bytes->size(), to) == bytes->size() && std::fflush(to) == 0;
     if (good) return true;

@@ -16,7 +16,10 @@ OptionTable with_start(OptionTable options) {
         {"cwd", 0, "DIR", some_text, "CMD runs in DIR instead of the current directory", "How it starts"},
         {"env", 0, "NAME=VALUE", some_text, "with this variable in its environment", "", Given::many},
         {"dry-run", 0, nullptr, {}, "print the commands that would run, as a shell takes them, and run nothing"},
-        {"detach", 0, nullptr, {},
+        {"detach",
+         0,
+         nullptr,
+         {},
          "submit the work, print the number of its session, and return; `dcs session wait` waits for it,\n"
          "`dcs session cat` prints its outputs"},
         {"label", 0, "TEXT", some_text, "a label for the session, shown by `dcs session ls`"},

@@ -13,7 +13,9 @@
 namespace dcs::commands {
 namespace {
 
-struct Outcome { std::int64_t failed = 0, waiting = 0; };
+struct Outcome {
+    std::int64_t failed = 0, waiting = 0;
+};
 
 std::string name_of(const wire::GrainRow &row, const Session &session) {
     return session.name() + ":" + std::to_string(row.grain);
@@ -22,8 +24,7 @@ std::string name_of(const wire::GrainRow &row, const Session &session) {
 std::optional<Failure> print_stream(const wire::GrainRow &row, const Session &session, const char *stream, FILE *to) {
     FILE *from = nullptr;
     const std::string what = "the output of grain " + name_of(row, session);
-    if (const int error =
-            d_pool_grain_stream(&this_pool(), row.user.c_str(), row.session, row.grain, stream, &from);
+    if (const int error = d_pool_grain_stream(&this_pool(), row.user.c_str(), row.session, row.grain, stream, &from);
         error != NO_ERROR)
         return call_failure(what, error);
     char buffer[65536];
@@ -63,15 +64,14 @@ std::optional<Failure> print_session(const Session &session, bool wait, Outcome 
     if (grains.failed) return grains.failure;
     for (wire::GrainRow &row : grains.rows) {
         if (wait && !is_over(row) && !session.terminated()) {
-            if (std::fflush(stdout) != 0)
-                return failure_of("", fail_errno(Code::io_error, "standard output", errno));
+            if (std::fflush(stdout) != 0) return failure_of("", fail_errno(Code::io_error, "standard output", errno));
             if (auto failure = wait_for(session, row)) return failure;
         }
         outcome.waiting += !is_over(row);
         outcome.failed += is_failed(row);
         if (row.state != "finished") continue;
-        for (const auto &[stream, length, to] : {std::tuple{"out", row.out_length, stdout},
-                                                 std::tuple{"err", row.err_length, stderr}})
+        for (const auto &[stream, length, to] :
+             {std::tuple{"out", row.out_length, stdout}, std::tuple{"err", row.err_length, stderr}})
             if (length > 0)
                 if (auto failure = print_stream(row, session, stream, to)) return failure;
     }
@@ -79,8 +79,8 @@ std::optional<Failure> print_session(const Session &session, bool wait, Outcome 
 }
 
 int cat_sessions(const Call &call) {
-    const SessionsAnswer answer = sessions_of(
-        call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words);
+    const SessionsAnswer answer =
+        sessions_of(call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words);
     if (answer.failed) return call.fail(answer.failure);
     Outcome outcome;
     for (const Session &session : answer.sessions)
@@ -98,7 +98,9 @@ int cat_sessions(const Call &call) {
 }  // namespace
 
 extern const Verb session_cat_verb = {
-    .noun = "session", .name = "cat", .words = "[SEL...]",
+    .noun = "session",
+    .name = "cat",
+    .words = "[SEL...]",
     .summary = "print the outputs of a session in order",
     .about = R"(Prints the outputs of the finished grains of sessions, in the order of their numbers, which for
 `dcs map` is that of the inputs: standard output to standard output, standard error to standard error.
@@ -107,11 +109,11 @@ Examples:
   dcs session cat 7 >results
   dcs session cat last --wait
 )",
-    .options = {
-     {"wait", 'w', nullptr, {}, "wait for each grain in turn until it has finished, and print them all"}},
+    .options = {{"wait", 'w', nullptr, {}, "wait for each grain in turn until it has finished, and print them all"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; the default), all or USER/all.
 Exit code: 0 all grains finished with exit code 0; 10 some failed, or have not finished.
 )",
-    .run = cat_sessions, .formats = false};
+    .run = cat_sessions,
+    .formats = false};
 
 }  // namespace dcs::commands

@@ -20,8 +20,8 @@ namespace {
 constexpr int most_looks = 20;
 
 Result<wire::ExportReply> page_of(const Session &session, std::int32_t after, std::int32_t most) {
-    return client::ask<wire::ExportReply>(
-        this_pool(), wire::ExportPage{session.user, session.number, after, most}, client::How{client::With::any});
+    return client::ask<wire::ExportReply>(this_pool(), wire::ExportPage{session.user, session.number, after, most},
+                                          client::How{client::With::any});
 }
 
 class Exporter {
@@ -34,8 +34,8 @@ public:
 private:
     Status add(wire::ExportedGrain grain);
     Result<wire::GrainLine> line_of(const wire::ExportedGrain &grain);
-    Status keep(const wire::ExportedGrain &grain, const wire::ExportedStream &stream,
-                wire::Stream which, const char *name, wire::StreamPlace &place);
+    Status keep(const wire::ExportedGrain &grain, const wire::ExportedStream &stream, wire::Stream which,
+                const char *name, wire::StreamPlace &place);
 
     Status keep_contents(const wire::ExportedGrain &grain);
 
@@ -45,8 +45,8 @@ private:
     std::int32_t results_ = 0;
 };
 
-Status Exporter::keep(const wire::ExportedGrain &grain, const wire::ExportedStream &stream,
-                      wire::Stream which, const char *name, wire::StreamPlace &place) {
+Status Exporter::keep(const wire::ExportedGrain &grain, const wire::ExportedStream &stream, wire::Stream which,
+                      const char *name, wire::StreamPlace &place) {
     const std::string file = std::to_string(grain.grain) + "." + name;
     auto kept = Result<wire::StreamPlace>(place);
     if (stream.whole) {
@@ -66,11 +66,8 @@ Result<wire::GrainLine> Exporter::line_of(const wire::ExportedGrain &grain) {
     wire::GrainLine line;
     using wire::Stream;
     if (Status s = keep(grain, grain.input, Stream::input, "input", line.input); !s) return s;
-    if (Status s = keep(grain, grain.checkpoint, Stream::checkpoint, "checkpoint", line.checkpoint);
-        !s)
-        return s;
-    if (Status s = keep(grain, grain.message, Stream::message, "message", line.message); !s)
-        return s;
+    if (Status s = keep(grain, grain.checkpoint, Stream::checkpoint, "checkpoint", line.checkpoint); !s) return s;
+    if (Status s = keep(grain, grain.message, Stream::message, "message", line.message); !s) return s;
     if (Status s = keep(grain, grain.out, Stream::out, "out", line.out); !s) return s;
     if (Status s = keep(grain, grain.err, Stream::err, "err", line.err); !s) return s;
     return line;
@@ -102,8 +99,8 @@ bool same_moment(const wire::ExportedGrain &a, const wire::ExportedGrain &b) {
 }
 
 Status Exporter::add(wire::ExportedGrain grain) {
-    const bool whole = grain.out.whole && grain.err.whole && grain.checkpoint.whole &&
-                       grain.message.whole && grain.input.whole;
+    const bool whole =
+        grain.out.whole && grain.err.whole && grain.checkpoint.whole && grain.message.whole && grain.input.whole;
     for (int look = 0; look < most_looks; ++look) {
         auto line = line_of(grain);
         const bool moves = active_ && !whole;
@@ -112,23 +109,21 @@ Status Exporter::add(wire::ExportedGrain grain) {
             auto again = page_of(session_, grain.grain - 1, 1);
             if (!again) return again.status();
             if (again->grains.empty() || again->grains[0].grain != grain.grain)
-                return fail(Code::grain_unknown, "grain " + std::to_string(grain.grain) +
-                                                     " was removed while it was exported");
+                return fail(Code::grain_unknown,
+                            "grain " + std::to_string(grain.grain) + " was removed while it was exported");
             if (!line || !same_moment(grain, again->grains[0])) {
                 grain = std::move(again->grains[0]);
                 continue;
             }
         }
         results_ = std::max(results_, grain.result_index + 1);
-        for (wire::ExportedStream *s : {&grain.input, &grain.out, &grain.err, &grain.checkpoint,
-                                        &grain.message})
+        for (wire::ExportedStream *s : {&grain.input, &grain.out, &grain.err, &grain.checkpoint, &grain.message})
             s->content.clear();
         if (Status s = keep_contents(grain); !s) return s;
         line->grain = std::move(grain);
         return writer_.add(*line);
     }
-    return fail(Code::io_error, "grain " + std::to_string(grain.grain) +
-                                    " changes faster than it can be exported");
+    return fail(Code::io_error, "grain " + std::to_string(grain.grain) + " changes faster than it can be exported");
 }
 
 Result<wire::ExportedSession> Exporter::run(wire::ExportReply page) {
@@ -156,8 +151,7 @@ Result<wire::ExportedSession> Exporter::run(wire::ExportReply page) {
     return head;
 }
 
-int tell(const Call &call, const Session &session, const std::string &directory,
-         const wire::ExportedSession &head) {
+int tell(const Call &call, const Session &session, const std::string &directory, const wire::ExportedSession &head) {
     if (call.format == Format::json) {
         JsonObject row;
         row.add("session", session.number).add("user", session.user).add("directory", directory);
@@ -172,8 +166,9 @@ int tell(const Call &call, const Session &session, const std::string &directory,
     std::printf("session %s exported to %s, %s\n", session.name().c_str(), directory.c_str(),
                 counted(static_cast<std::int64_t>(head.grains), "grain").c_str());
     if (head.state == "active")
-        std::printf("it is active, so each page of grains is of a different moment; only the export of a closed "
-                    "session is exact\n");
+        std::printf(
+            "it is active, so each page of grains is of a different moment; only the export of a closed "
+            "session is exact\n");
     return exits::ok;
 }
 
@@ -184,9 +179,8 @@ int export_it(const Call &call) {
     if (answer.sessions.size() != 1)
         return call.fail(usage_failure("dcs session export: " + words[0] + " is not one session"));
     const Session &session = answer.sessions[0];
-    const std::string directory = words.size() > 1 ? words[1]
-                                                   : "session-" + session.user + "-" +
-                                                         std::to_string(session.number);
+    const std::string directory =
+        words.size() > 1 ? words[1] : "session-" + session.user + "-" + std::to_string(session.number);
     const std::string what = "session " + session.name() + " was not exported";
     auto first = page_of(session, -1, 0);
     if (!first) return call.fail(failure_of(what, first.status()));
@@ -207,7 +201,9 @@ int export_it(const Call &call) {
 }  // namespace
 
 extern const Verb session_export_verb = {
-    .noun = "session", .name = "export", .words = "SEL [DIR]",
+    .noun = "session",
+    .name = "export",
+    .words = "SEL [DIR]",
     .summary = "write a session into a directory",
     .about = R"(Writes a session into a directory, as text files that you can read and edit:
 `session` (user and counts), `grains` (one JSON object per line) and `files/` for long or binary streams.
@@ -218,10 +214,12 @@ Examples:
   dcs session export 7 /data/seven --files
   dcs session export ann/3               another user's session: for root and the pool's owner
 )",
-    .options = {
-     {"files", 0, nullptr, {},
-      "a file of its own for every stream (without it, sessions of more than 1000 grains pack\n"
-      "short ones into files/packed)"}},
+    .options = {{"files",
+                 0,
+                 nullptr,
+                 {},
+                 "a file of its own for every stream (without it, sessions of more than 1000 grains pack\n"
+                 "short ones into files/packed)"}},
     .notes = R"(DIR must not exist, or be empty; it appears when the export is complete. The export of a closed session
 is exact; an active one is exported page by page, each at a different moment.
 )",

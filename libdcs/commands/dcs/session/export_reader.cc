@@ -50,12 +50,10 @@ Status invalid(const std::string &text) { return fail(Code::invalid, text); }
 // A plain file of that name in the directory; not a link, a pipe or a device.
 Result<OpenFile> open_plain(int directory, const std::string &name, const std::string &shown) {
     OpenFile file;
-    file.fd = Descriptor(
-        ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    file.fd = Descriptor(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (file.fd.get() < 0 && errno == ELOOP)
         return invalid(shown + " is a symbolic link: replace it by the file itself");
-    if (file.fd.get() < 0)
-        return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, shown, errno);
+    if (file.fd.get() < 0) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, shown, errno);
     struct stat facts = {};
     if (::fstat(file.fd.get(), &facts) != 0) return fail_errno(Code::io_error, shown, errno);
     if (!S_ISREG(facts.st_mode)) return invalid(shown + " is not an ordinary file");
@@ -68,8 +66,7 @@ Result<std::string> read_part(const OpenFile &file, std::uint64_t offset, std::u
     std::string bytes(length, '\0');
     std::uint64_t have = 0;
     while (have < length) {
-        const ssize_t n = ::pread(file.fd.get(), bytes.data() + have, length - have,
-                                  static_cast<off_t>(offset + have));
+        const ssize_t n = ::pread(file.fd.get(), bytes.data() + have, length - have, static_cast<off_t>(offset + have));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return fail_errno(Code::io_error, shown, errno);
         if (n == 0) return invalid(shown + " became shorter while it was read");
@@ -84,11 +81,11 @@ std::string plain_name(const std::string &path) {
     if (path.rfind(front, 0) != 0) return {};
     const std::string name = path.substr(front.size());
     const auto good = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '.' || c == '_' || c == '-';
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+               c == '-';
     };
-    const bool plain = !name.empty() && name.size() <= 255 && name[0] != '.' &&
-                       std::all_of(name.begin(), name.end(), good);
+    const bool plain =
+        !name.empty() && name.size() <= 255 && name[0] != '.' && std::all_of(name.begin(), name.end(), good);
     return plain ? name : std::string();
 }
 
@@ -112,8 +109,8 @@ public:
                 at_ = buffer_.size();
                 return !line.empty();
             }
-            auto block = read_part(file_, read_, std::min<std::uint64_t>(block_bytes, file_.length - read_),
-                                   "the file");
+            auto block =
+                read_part(file_, read_, std::min<std::uint64_t>(block_bytes, file_.length - read_), "the file");
             if (!block) return block.status();
             buffer_ = std::move(*block);
             read_ += buffer_.size();
@@ -145,8 +142,8 @@ private:
     Status located(const wire::Wrong &wrong) const;
     int line_of(std::int32_t grain) const;
 
-    const std::uint64_t most_;   // bytes of the packed session
-    std::uint64_t loaded_ = 0;   // of the grain that is being read, not yet packed
+    const std::uint64_t most_;  // bytes of the packed session
+    std::uint64_t loaded_ = 0;  // of the grain that is being read, not yet packed
     Descriptor directory_, files_;
     OpenFile last_file_;  // files/packed is asked for again and again
     std::string last_name_;
@@ -159,13 +156,11 @@ Status Reader::open(const std::string &directory) {
     directory_ = Descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (directory_.get() < 0)
         return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, "it cannot be opened", errno);
-    files_ = Descriptor(::openat(directory_.get(), "files",
-                                 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    files_ = Descriptor(::openat(directory_.get(), "files", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (files_.get() < 0 && errno != ENOENT)
         return invalid("files is not a directory of this export (a symbolic link?)");
     std::FILE *file = std::tmpfile();
-    if (file == nullptr)
-        return fail_errno(Code::io_error, "no temporary file to pack the session into", errno);
+    if (file == nullptr) return fail_errno(Code::io_error, "no temporary file to pack the session into", errno);
     out_.stream = client::File(file);
     return Status::ok();
 }
@@ -176,11 +171,10 @@ Status Reader::emit(const std::string &record) {
     const std::string &bytes = w.bytes();
     out_.length += bytes.size();
     if (out_.length > most_)
-        return fail(Code::limit, "the session packs to more than " + std::to_string(most_) +
-                                     " bytes, the limit of an import");
+        return fail(Code::limit,
+                    "the session packs to more than " + std::to_string(most_) + " bytes, the limit of an import");
     out_.crc = crc32c(bytes, out_.crc);
-    if (std::fwrite(bytes.data(), 1, bytes.size(), out_.stream.get()) == bytes.size())
-        return Status::ok();
+    if (std::fwrite(bytes.data(), 1, bytes.size(), out_.stream.get()) == bytes.size()) return Status::ok();
     return fail_errno(Code::io_error, "packing the session into a temporary file", errno);
 }
 
@@ -221,8 +215,10 @@ Status Reader::read_log() {
     }
     if (!frame.empty()) out_.head.log += frame.framed(at_ms);
     if (out_.head.log.size() > limits::import_log_bytes)
-        return fail(Code::limit, "log: it packs to " + std::to_string(out_.head.log.size()) + " bytes, but an import "
-            "accepts at most " + std::to_string(limits::import_log_bytes) +
+        return fail(Code::limit, "log: it packs to " + std::to_string(out_.head.log.size()) +
+                                     " bytes, but an import "
+                                     "accepts at most " +
+                                     std::to_string(limits::import_log_bytes) +
                                      ": move it out of the directory, and import the session without it");
     return Status::ok();
 }
@@ -243,15 +239,13 @@ Status Reader::load(const char *key, const wire::StreamPlace &place, wire::Expor
     into.content = place.text;
     if (place.in_file) {
         const std::string name = plain_name(place.file);
-        if (name.empty())
-            return invalid(about + "\"" + place.file + "\" is not a plain name below files/");
+        if (name.empty()) return invalid(about + "\"" + place.file + "\" is not a plain name below files/");
         auto file = file_of(name, place.file);
         if (!file) return fail(file.status().code, about + file.status().text);
         const std::uint64_t offset = place.offset.value_or(0), has = (*file)->length;
         const std::uint64_t length = place.length.value_or(has);
         if (place.offset ? length > has || offset > has - length : length != has)
-            return invalid(about + place.file + " has " + std::to_string(has) + " bytes, " +
-                           std::to_string(length) +
+            return invalid(about + place.file + " has " + std::to_string(has) + " bytes, " + std::to_string(length) +
                            (place.offset ? " at offset " + std::to_string(offset) : "") +
                            " are recorded; if you changed it, correct or remove \"length\" and "
                            "remove \"crc32c\"");
@@ -261,8 +255,9 @@ Status Reader::load(const char *key, const wire::StreamPlace &place, wire::Expor
         auto bytes = read_part(**file, offset, length, place.file);
         if (!bytes) return fail(bytes.status().code, about + bytes.status().text);
         if (place.crc && crc32c(*bytes) != *place.crc)
-            return invalid(about + place.file + " does not have the recorded checksum; if you "
-                                                "changed it, remove \"crc32c\"");
+            return invalid(about + place.file +
+                           " does not have the recorded checksum; if you "
+                           "changed it, remove \"crc32c\"");
         into.content = std::move(*bytes);
     }
     into.length = into.content.size();
@@ -278,8 +273,7 @@ int Reader::line_of(std::int32_t grain) const {
 Status Reader::located(const wire::Wrong &wrong) const {
     std::string why = wrong.why;
     if (wrong.other >= 0)
-        if (const int line = line_of(wrong.other); line > 0)
-            why += " (line " + std::to_string(line) + ")";
+        if (const int line = line_of(wrong.other); line > 0) why += " (line " + std::to_string(line) + ")";
     if (wrong.grain < 0) return invalid("session: " + why);
     return invalid("grains:" + std::to_string(line_of(wrong.grain)) + ": " + why);
 }

@@ -12,7 +12,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr std::size_t line_stream_bytes = 4096;         // longer streams have a file
+constexpr std::size_t line_stream_bytes = 4096;  // longer streams have a file
 constexpr std::size_t packed_bytes = 64 * 1024;  // longer ones one of their own
 constexpr std::size_t copy_bytes = 1u << 20;
 
@@ -28,8 +28,7 @@ Status sync_and_close(const std::string &path, bool whole_disk) {
 
 Status check_free(const std::string &directory) {
     std::error_code error;
-    if (!std::filesystem::exists(std::filesystem::symlink_status(directory, error)))
-        return Status::ok();
+    if (!std::filesystem::exists(std::filesystem::symlink_status(directory, error))) return Status::ok();
     if (std::filesystem::is_directory(std::filesystem::symlink_status(directory, error)) &&
         std::filesystem::is_empty(directory, error) && !error)
         return Status::ok();
@@ -40,8 +39,7 @@ Status check_free(const std::string &directory) {
 
 std::string content_file(const std::string &digest) { return "content-" + hex_of(digest); }
 
-Result<std::unique_ptr<ExportWriter>> ExportWriter::create(const std::string &directory,
-                                                           ExportStyle style) {
+Result<std::unique_ptr<ExportWriter>> ExportWriter::create(const std::string &directory, ExportStyle style) {
     std::string wanted = directory;
     while (wanted.size() > 1 && wanted.back() == '/') wanted.pop_back();
     if (Status s = check_free(wanted); !s) return s;
@@ -80,8 +78,7 @@ Result<StreamFile> ExportWriter::new_file(const std::string &name) {
 }
 
 Status ExportWriter::put(std::FILE *to, std::string_view bytes, const std::string &name) {
-    if (bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), to) == bytes.size())
-        return Status::ok();
+    if (bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), to) == bytes.size()) return Status::ok();
     return failed(name);
 }
 

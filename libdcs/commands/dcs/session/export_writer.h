@@ -14,7 +14,9 @@
 
 namespace dcs::commands {
 
-struct CloseStream { void operator()(std::FILE *f) const { std::fclose(f); } };
+struct CloseStream {
+    void operator()(std::FILE *f) const { std::fclose(f); }
+};
 using StreamFile = std::unique_ptr<std::FILE, CloseStream>;
 
 struct ExportStyle {
@@ -30,8 +32,7 @@ std::string content_file(const std::string &digest);
 class ExportWriter {
 public:
     // Fails (refused) if `directory` is there and not empty.
-    static Result<std::unique_ptr<ExportWriter>> create(const std::string &directory,
-                                                        ExportStyle style);
+    static Result<std::unique_ptr<ExportWriter>> create(const std::string &directory, ExportStyle style);
     ~ExportWriter();  // removes what did not become whole
     ExportWriter(const ExportWriter &) = delete;
     ExportWriter &operator=(const ExportWriter &) = delete;

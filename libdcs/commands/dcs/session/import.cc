@@ -43,8 +43,8 @@ Status send(PackedSession &session, std::int32_t number, bool replace) {
     for (int attempt = 0; attempt < most_uploads; ++attempt) {
         s = upload(session);
         if (s)
-            s = client::ask<wire::Done>(
-        this_pool(), wire::ImportSession{number, replace, session.length, session.crc}, any_caller)
+            s = client::ask<wire::Done>(this_pool(), wire::ImportSession{number, replace, session.length, session.crc},
+                                        any_caller)
                     .status();
         if (s.code != Code::not_found) return s;
     }
@@ -87,8 +87,7 @@ int tell(const Call &call, std::int32_t number, const wire::ExportedSession &hea
         std::printf("%d\n", number);
     } else {
         std::printf("session %d imported, %s; its control program %s can reopen it\n", number,
-                    counted(static_cast<std::int64_t>(head.grains), "grain").c_str(),
-                    head.ident.c_str());
+                    counted(static_cast<std::int64_t>(head.grains), "grain").c_str(), head.ident.c_str());
     }
     return exits::ok;
 }
@@ -121,7 +120,9 @@ int import(const Call &call) {
 }  // namespace
 
 extern const Verb session_import_verb = {
-    .noun = "session", .name = "import", .words = "DIR",
+    .noun = "session",
+    .name = "import",
+    .words = "DIR",
     .summary = "create a session from an exported directory",
     .about = R"(Creates a closed session of yours from a directory that `dcs session export` wrote, in this pool or
 another one; the directory may be edited by hand. All files are checked before anything is sent; an error names file
@@ -133,9 +134,8 @@ Examples:
   dcs session import session-ann-7 --number 8
   dcs session import session-ann-7 --replace       in the place of session 7, which must be closed
 )",
-    .options = {
-     {"number", 0, "N", whole_number(0, INT32_MAX), "the session's number (default: the recorded one)"},
-     {"replace", 0, nullptr, {}, "replace the session of this number, which must be closed"}},
+    .options = {{"number", 0, "N", whole_number(0, INT32_MAX), "the session's number (default: the recorded one)"},
+                {"replace", 0, nullptr, {}, "replace the session of this number, which must be closed"}},
     .notes = R"(A number in use is refused without --replace.
 )",
     .run = import};

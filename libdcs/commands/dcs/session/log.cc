@@ -11,7 +11,6 @@
 namespace dcs::commands {
 namespace {
 
-
 // The events since the last time. `always`: a document even without events.
 Status print(const Call &call, const Session &session, EventSource &source, bool always) {
     std::vector<std::string> lines;
@@ -53,8 +52,8 @@ int log(const Call &call) {
         return call.fail(usage_failure("dcs session log: " + call.arguments.words[0] + " is not one session"));
     const Session &session = answer.sessions[0];
     if (session.damaged())
-        return call.fail({exits::error, "io_error", "session " + session.name() + " is damaged",
-                          "`dcs doctor` says how"});
+        return call.fail(
+            {exits::error, "io_error", "session " + session.name() + " is damaged", "`dcs doctor` says how"});
     EventSource source(session);
     Status s = print(call, session, source, true);
     if (s && call.arguments.has("follow")) s = follow(call, session, source);
@@ -64,7 +63,9 @@ int log(const Call &call) {
 }  // namespace
 
 extern const Verb session_log_verb = {
-    .noun = "session", .name = "log", .words = "SEL",
+    .noun = "session",
+    .name = "log",
+    .words = "SEL",
     .summary = "print a session's events in order",
     .about = R"(Prints the event log of a session: submissions, starts, checkpoints, moves and ends of its grains;
 which results the control program took and when, and the output that it read before a grain had finished; and
@@ -75,8 +76,7 @@ Examples:
   dcs session log 7 --follow
   dcs session log 7 -o json | jq '.events[] | select(.event == "left")'
 )",
-    .options = {
-     {"follow", 'f', nullptr, {}, "continue until the session is closed"}},
+    .options = {{"follow", 'f', nullptr, {}, "continue until the session is closed"}},
     .notes = R"(SEL is NUM, USER/NUM or last (your session that was opened last). -o json: one document
 {"schema":"dcs.session.log/1","user":...,"session":...,"events":[{"time_s":...,"event":...,...}]}; with --follow
 another one for each batch of new events. -o name: the kind of each event. `dcs trace` draws them.

@@ -245,7 +245,9 @@ int replay_check(const Call &call) {
 }  // namespace
 
 extern const Verb replay_check_verb = {
-    .noun = "", .name = "replay-check", .words = "SES|DIR... -- PROGRAM [ARG...]",
+    .noun = "",
+    .name = "replay-check",
+    .words = "SES|DIR... -- PROGRAM [ARG...]",
     .summary = "does a control program repeat what its session recorded?",
     .about = R"(Runs a control program against the record of its sessions, on this host, without grain servers and
 without changing the pool: the record answers its submissions, and results come back in the recorded order.
@@ -264,6 +266,7 @@ error.
 
 Exit code: 0 it repeats its record, 1 it departs, or the check itself failed (standard error then says so).
 )",
-    .run = replay_check, .command_follows = true};
+    .run = replay_check,
+    .command_follows = true};
 
 }  // namespace dcs::commands

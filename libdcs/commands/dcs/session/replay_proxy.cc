@@ -76,12 +76,14 @@ void ReplayProxy::request(Pair &pair, const wire::AnyMessage &message, std::uint
     if (const auto *open = std::get_if<wire::OpenSession>(&message)) {
         asked.session = open->number;
         if (records_.count(open->number) == 0) {
-            depart(open->number, -1, "it opens session " + std::to_string(open->number) +
-                                         ", which is not recorded here (name it too if it belongs to the program)");
-            return pass_on(pair.program,
-                           wire::ErrorReply{static_cast<std::int32_t>(Code::session_unknown),
-                                            "dcs replay-check has no record of session " +
-                                                std::to_string(open->number), -1}, id);
+            depart(open->number, -1,
+                   "it opens session " + std::to_string(open->number) +
+                       ", which is not recorded here (name it too if it belongs to the program)");
+            return pass_on(
+                pair.program,
+                wire::ErrorReply{static_cast<std::int32_t>(Code::session_unknown),
+                                 "dcs replay-check has no record of session " + std::to_string(open->number), -1},
+                id);
         }
     } else if (const auto *one = std::get_if<wire::Gexec>(&message)) {
         asked = {one->session, {one->grain}};

@@ -71,7 +71,7 @@ private:
     std::string socket_;
     std::map<std::int32_t, Recorded> records_;
     std::map<std::int32_t, Replayed> replayed_;
-    std::optional<Departure> departure_;  // the first one
+    std::optional<Departure> departure_;             // the first one
     std::map<ConnId, std::shared_ptr<Pair>> pairs_;  // by either end
 };
 

@@ -42,10 +42,9 @@ double took_s(const Session &s) {
 }
 
 void print_table(const std::vector<Session> &sessions) {
-    Table table{">SESSION", "*STATE", "SUBMITTED", ">TIME", ">READY", ">RUNNING", ">DONE", ">FAILED", ">KILLED",
-                "COMMAND"};
-    long long active = 0, ready = 0, running = 0, finished = 0, killed = 0,
-              damaged = 0;
+    Table table{">SESSION", "*STATE", "SUBMITTED", ">TIME",   ">READY",
+                ">RUNNING", ">DONE",  ">FAILED",   ">KILLED", "COMMAND"};
+    long long active = 0, ready = 0, running = 0, finished = 0, killed = 0, damaged = 0;
     for (const Session &s : sessions) {
         table.add({s.name(), s.state + (s.nice > 0 ? ", nice" : ""), time_text(s.submitted_s), seconds_text(took_s(s)),
                    std::to_string(s.ready), std::to_string(s.running), std::to_string(s.finished),
@@ -59,14 +58,13 @@ void print_table(const std::vector<Session> &sessions) {
     }
     if (!sessions.empty()) std::printf("%s\n", table.text().c_str());
     std::printf("%s, %lld active; grains: %lld ready, %lld running, %lld finished, %lld killed\n",
-                counted(static_cast<std::int64_t>(sessions.size()), "session").c_str(), active,
-                ready, running, finished, killed);
+                counted(static_cast<std::int64_t>(sessions.size()), "session").c_str(), active, ready, running,
+                finished, killed);
     if (damaged > 0) std::printf("%lld damaged: `dcs doctor` says more\n", damaged);
 }
 
 int list_sessions(const Call &call) {
-    const SessionsAnswer answer =
-        call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
+    const SessionsAnswer answer = call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
     if (answer.failed) return call.fail(answer.failure);
     if (call.format == Format::json) {
         std::vector<std::string> rows;
@@ -88,8 +86,8 @@ void print_one(const Session &s) {
     if (s.nice > 0) std::printf("nice      %d\n", s.nice);
     if (s.submitted_s > 0)
         std::printf("submitted %s, time %s\n", time_text(s.submitted_s).c_str(), seconds_text(took_s(s)).c_str());
-    std::printf("grains    %d ready, %d running, %d finished (%d failed), %d killed\n", s.ready, s.running,
-                s.finished, s.failed, s.killed);
+    std::printf("grains    %d ready, %d running, %d finished (%d failed), %d killed\n", s.ready, s.running, s.finished,
+                s.failed, s.killed);
     std::printf("sent      %d of %d results were delivered\n", s.sent, s.finished);
     if (s.saved_cpu_s > 0)
         std::printf("saved     %s of CPU time, which grains did not spend again thanks to checkpoints\n",
@@ -131,11 +129,9 @@ int close(const Call &call) {
         closed.push_back(json_string(session.name()));
         if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
         else if (call.format == Format::table)
-            std::printf("session %s %s\n", session.name().c_str(),
-                        error == NO_ERROR ? "closed" : "was already closed");
+            std::printf("session %s %s\n", session.name().c_str(), error == NO_ERROR ? "closed" : "was already closed");
     }
-    if (call.format == Format::json)
-        print_document("dcs.session.close/1", "closed", json_array(closed));
+    if (call.format == Format::json) print_document("dcs.session.close/1", "closed", json_array(closed));
     return exits::ok;
 }
 
@@ -163,17 +159,15 @@ int set(const Call &call) {
 
 bool confirmed(const std::vector<Session> &sessions) {
     const std::string which =
-        sessions.size() == 1
-            ? std::string(sessions[0].damaged() ? "damaged session " : "session ") +
-                  sessions[0].name()
-            : counted(static_cast<std::int64_t>(sessions.size()), "session");
+        sessions.size() == 1 ? std::string(sessions[0].damaged() ? "damaged session " : "session ") + sessions[0].name()
+                             : counted(static_cast<std::int64_t>(sessions.size()), "session");
     if (sessions.size() == 1 && sessions[0].damaged())
-        std::fprintf(stderr, "Damaged files may still be restored by hand or from an export "
-                             "(`dcs doctor` says more).\n");
+        std::fprintf(stderr,
+                     "Damaged files may still be restored by hand or from an export "
+                     "(`dcs doctor` says more).\n");
     std::fprintf(stderr, "Permanently remove all data of %s? [y/N] ", which.c_str());
     char answer[16] = "";
-    return std::fgets(answer, sizeof answer, stdin) != nullptr &&
-           (answer[0] == 'y' || answer[0] == 'Y');
+    return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
 // Its ident is lost: the owner's name must do.
@@ -210,8 +204,7 @@ std::optional<Failure> clean_one(const Session &session) {
 }
 
 int remove(const Call &call, const std::vector<Session> &chosen) {
-    if (!chosen.empty() && !call.arguments.has("yes") && ::isatty(STDIN_FILENO) == 1 &&
-        !confirmed(chosen))
+    if (!chosen.empty() && !call.arguments.has("yes") && ::isatty(STDIN_FILENO) == 1 && !confirmed(chosen))
         return call.fail({exits::error, "cancelled", "nothing was removed", ""});
     std::vector<std::string> cleaned;
     for (const Session &session : chosen) {
@@ -219,11 +212,9 @@ int remove(const Call &call, const std::vector<Session> &chosen) {
         cleaned.push_back(json_string(session.name()));
         if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
         else if (call.format == Format::table)
-            std::printf("session %s removed%s\n", session.name().c_str(),
-                        session.damaged() ? " (it was damaged)" : "");
+            std::printf("session %s removed%s\n", session.name().c_str(), session.damaged() ? " (it was damaged)" : "");
     }
-    if (call.format == Format::json)
-        print_document("dcs.session.clean/1", "cleaned", json_array(cleaned));
+    if (call.format == Format::json) print_document("dcs.session.clean/1", "cleaned", json_array(cleaned));
     return exits::ok;
 }
 
@@ -232,8 +223,7 @@ int clean(const Call &call) {
     if (!age && call.arguments.words.empty())
         return call.fail(usage_failure("dcs session clean: SEL is missing",
                                        "for example dcs session clean 7, or dcs session clean --older 30d"));
-    const SessionsAnswer answer =
-        call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
+    const SessionsAnswer answer = call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
     if (answer.failed) return call.fail(answer.failure);
     if (age) return remove(call, older_than(*age, answer.sessions));
     std::vector<Session> chosen;
@@ -242,12 +232,10 @@ int clean(const Call &call) {
         const bool named = call.arguments.words != std::vector<std::string>{"all"};
         if (!session.own() && !named) continue;
         if (!session.own())
-            return call.fail({exits::refused, "refused",
-                              "session " + session.name() + " belongs to another user", ""});
+            return call.fail({exits::refused, "refused", "session " + session.name() + " belongs to another user", ""});
         if (session.damaged() && !named) continue;  // may yet be restored
         if (!session.terminated() && !session.damaged() && named)
-            return call.fail({exits::error, "session_active",
-                              "session " + session.name() + " is active",
+            return call.fail({exits::error, "session_active", "session " + session.name() + " is active",
                               "dcs session close " + session.name() + " ends it"});
         if (session.terminated() || session.damaged()) chosen.push_back(session);
     }
@@ -257,7 +245,9 @@ int clean(const Call &call) {
 }  // namespace
 
 extern const Verb session_ls_verb = {
-    .noun = "session", .name = "ls", .words = "[SEL...]",
+    .noun = "session",
+    .name = "ls",
+    .words = "[SEL...]",
     .summary = "list sessions",
     .about = R"(Lists sessions, yours or those that the selectors name: command line, label, time of submission,
 duration, and number of grains by state; DONE are the finished ones, of which FAILED have failed.
@@ -273,7 +263,9 @@ An empty list is not an error.
     .run = list_sessions};
 
 extern const Verb session_show_verb = {
-    .noun = "session", .name = "show", .words = "[SEL...]",
+    .noun = "session",
+    .name = "show",
+    .words = "[SEL...]",
     .summary = "show one session",
     .about = R"(Shows sessions: owner, ident, state and how many grains are in which state.
 
@@ -286,7 +278,9 @@ Examples:
     .run = show_session};
 
 extern const Verb session_set_verb = {
-    .noun = "session", .name = "set", .words = "SEL...",
+    .noun = "session",
+    .name = "set",
+    .words = "SEL...",
     .summary = "change a session's label or niceness",
     .about = R"(Changes sessions. Sessions that are less nice go first, whatever their user and age; of equally nice
 sessions the older one goes first. A running grain of a nice session may have to make room at the end
@@ -296,15 +290,16 @@ Examples:
   dcs session set 7 --nice 5        later sessions, yours and others', now go first
   dcs session set last --label night
 )",
-    .options = {
-     {"nice", 0, "N", whole_number(0, wire::most_nice), "0, as sessions begin, to 19"},
-     {"label", 0, "TEXT", {}, "a label, shown by `dcs session ls`; '' removes it"}},
+    .options = {{"nice", 0, "N", whole_number(0, wire::most_nice), "0, as sessions begin, to 19"},
+                {"label", 0, "TEXT", {}, "a label, shown by `dcs session ls`; '' removes it"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
 )",
     .run = set};
 
 extern const Verb session_close_verb = {
-    .noun = "session", .name = "close", .words = "SEL...",
+    .noun = "session",
+    .name = "close",
+    .words = "SEL...",
     .summary = "end a session; results stay",
     .about = R"(Ends sessions: running grains are withdrawn; results, checkpoints and outputs stay. Only root and the
 pool's owner may close sessions of other users, as USER/NUM. Closing a closed session is not an error.
@@ -318,7 +313,9 @@ Examples:
     .run = close};
 
 extern const Verb session_clean_verb = {
-    .noun = "session", .name = "clean", .words = "[SEL...]",
+    .noun = "session",
+    .name = "clean",
+    .words = "[SEL...]",
     .summary = "remove a closed session's data",
     .about = R"(Removes all data of your closed sessions: inputs, checkpoints, outputs, results. A session that is
 named must be closed, or damaged (its remains are removed); `all` means all of your closed
@@ -329,11 +326,11 @@ Examples:
   dcs session clean all --yes
   dcs session clean --older 30d
 )",
-    .options = {
-     {"older", 0, "AGE", seconds_from(1),
-      "of those (else of all of yours) only what has been over for AGE (30d, 12h): closed sessions, and what\n"
-      "dcs map or dcs run left without work"},
-     {"yes", 'y', nullptr, {}, "do not ask"}},
+    .options =
+        {{"older", 0, "AGE", seconds_from(1),
+          "of those (else of all of yours) only what has been over for AGE (30d, 12h): closed sessions, and what\n"
+          "dcs map or dcs run left without work"},
+         {"yes", 'y', nullptr, {}, "do not ask"}},
     .notes = R"(SEL is NUM, last (your session that was opened last) or all.
 )",
     .run = clean};

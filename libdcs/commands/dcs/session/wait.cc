@@ -26,9 +26,7 @@ constexpr int most_listed = 20'000;
 // intended.
 struct Standing {
     Session session;
-    bool over() const {
-        return (session.ready == 0 && session.running == 0) || session.terminated();
-    }
+    bool over() const { return (session.ready == 0 && session.running == 0) || session.terminated(); }
     bool cut_off() const { return session.terminated() && session.ready + session.running > 0; }
 };
 
@@ -80,8 +78,7 @@ std::optional<Failure> look(const Session &which, Instant deadline, Standing &st
             standing.session = std::move(answer.sessions[0]);
             return std::nullopt;
         }
-        if (answer.failure.exit != exits::unreachable || boot_clock() > away_until ||
-            user_set_patience())
+        if (answer.failure.exit != exits::unreachable || boot_clock() > away_until || user_set_patience())
             return answer.failure;
         if (telling != nullptr) telling->say(away_text(telling->hint));
         pause_ms(poll_ms);
@@ -143,19 +140,15 @@ int wait_for_sessions(const Call &call) {
             telling.why_nothing_runs(standing.session);
             if (boot_clock() >= deadline)
                 return call.fail({exits::timeout, "timeout",
-                                  "session " + session.name() + " is not done: " +
-                                      std::to_string(standing.session.ready) + " ready, " +
+                                  "session " + session.name() +
+                                      " is not done: " + std::to_string(standing.session.ready) + " ready, " +
                                       std::to_string(standing.session.running) + " running",
                                   ""});
-            const long long left_ms =
-                deadline == Instant::never() ? poll_ms : (deadline - boot_clock()).ns / 1'000'000;
-            pause_ms(std::clamp<long>(static_cast<long>(std::min<long long>(left_ms, poll_ms)), 1,
-                                      poll_ms));
+            const long long left_ms = deadline == Instant::never() ? poll_ms : (deadline - boot_clock()).ns / 1'000'000;
+            pause_ms(std::clamp<long>(static_cast<long>(std::min<long long>(left_ms, poll_ms)), 1, poll_ms));
             if (const auto failure = look(session, deadline, standing, &telling)) {
                 const bool late = failure->exit == exits::unreachable && boot_clock() >= deadline;
-                return call.fail(
-                    late ? Failure{exits::timeout, "timeout", failure->message, failure->hint}
-                         : *failure);
+                return call.fail(late ? Failure{exits::timeout, "timeout", failure->message, failure->hint} : *failure);
             }
         }
         standings.push_back(std::move(standing));
@@ -191,14 +184,11 @@ int watch_sessions(const Call &call) {
         if (redraw && drawn) std::printf("\033[%zuA", 2 * standings.size());
         for (std::size_t i = 0; i < standings.size(); ++i) {
             const Session &session = standings[i].session;
-            const std::string line = call.format == Format::json
-                                         ? JsonObject()
-                                               .add("schema", "dcs.session.show/1")
-                                               .add_raw("session", session.json)
-                                               .text()
-                                         : watch_line(session);
-            if (redraw)
-                std::printf("\033[K%s\n\033[K  %s\n", line.c_str(), watch_bar(session).c_str());
+            const std::string line =
+                call.format == Format::json
+                    ? JsonObject().add("schema", "dcs.session.show/1").add_raw("session", session.json).text()
+                    : watch_line(session);
+            if (redraw) std::printf("\033[K%s\n\033[K  %s\n", line.c_str(), watch_bar(session).c_str());
             else if (line != told[i]) std::printf("%s\n", line.c_str());
             told[i] = line;
             over = over && standings[i].over();
@@ -216,7 +206,9 @@ int watch_sessions(const Call &call) {
 }  // namespace
 
 extern const Verb session_wait_verb = {
-    .noun = "session", .name = "wait", .words = "[SEL...]",
+    .noun = "session",
+    .name = "wait",
+    .words = "[SEL...]",
     .summary = "wait until all grains of a session are done",
     .about = R"(Waits until no grain of the sessions is ready or running.
 
@@ -224,8 +216,7 @@ Examples:
   dcs session wait 7
   dcs session wait last --timeout 10m && echo all succeeded
 )",
-    .options = {
-     {"timeout", 0, "S", seconds_from(0), "give up after S seconds (also 5m, 1:30:00)"}},
+    .options = {{"timeout", 0, "S", seconds_from(0), "give up after S seconds (also 5m, 1:30:00)"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; the default), all (yours) or USER/all.
 Exit code: 0 all grains finished with exit code 0; 10 some failed, or the session was closed before all
 had run; 6 timeout. Killed grains are neither waited for nor counted as failed.
@@ -233,7 +224,9 @@ had run; 6 timeout. Killed grains are neither waited for nor counted as failed.
     .run = wait_for_sessions};
 
 extern const Verb session_watch_verb = {
-    .noun = "session", .name = "watch", .words = "[SEL...]",
+    .noun = "session",
+    .name = "watch",
+    .words = "[SEL...]",
     .summary = "follow a session until its grains are done",
     .about = R"(Shows the progress of sessions until all their grains are done: redrawn on a terminal, otherwise a line
 for each change. Ctrl-C ends only the display.

@@ -138,13 +138,16 @@ std::string flow_dot(const Flow &flow, const std::string &title) {
         const bool last = static_cast<int>(i) == flow.end;
         r += "  d" + std::to_string(i) + " [shape=" + (last ? "doublecircle" : "diamond") +
              ", style=filled, fillcolor=\"#fff3c4\", label=" +
-             quoted(last ? "end" : i == 0 ? "begin" : std::to_string(flow.decisions[i].known)) + "];\n";
+             quoted(last     ? "end"
+                    : i == 0 ? "begin"
+                             : std::to_string(flow.decisions[i].known)) +
+             "];\n";
         if (i > 0) r += "  d" + std::to_string(i - 1) + " -> d" + std::to_string(i) + " [style=dotted, weight=8];\n";
     }
     for (const Flow::Grains &g : flow.grains) {
         const std::string node = "g" + std::to_string(g.numbers[0]);
-        r += "  " + node + " [shape=box, style=\"rounded,filled\", fillcolor=\"" + colour_of(g) + "\", label=" +
-             quoted(name_of(g)) + "];\n";
+        r += "  " + node + " [shape=box, style=\"rounded,filled\", fillcolor=\"" + colour_of(g) +
+             "\", label=" + quoted(name_of(g)) + "];\n";
         r += "  d" + std::to_string(g.from) + " -> " + node + ";\n";
         if (g.to >= 0) r += "  " + node + " -> d" + std::to_string(g.to) + ";\n";
         for (const int shown : g.shown_to)

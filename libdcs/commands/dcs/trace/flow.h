@@ -11,16 +11,18 @@
 namespace dcs::commands {
 
 struct Flow {
-    struct Grains {                  // one, or many that nothing but their numbers tells apart
+    struct Grains {  // one, or many that nothing but their numbers tells apart
         std::vector<std::int32_t> numbers;
-        int from = 0;                // the decision that submitted them
-        int to = -1;                 // the one to which their results went; -1: to none (yet)
+        int from = 0;  // the decision that submitted them
+        int to = -1;   // the one to which their results went; -1: to none (yet)
         int killed_by = -1;
         wire::GrainState state = wire::GrainState::ready;
-        bool failed = false;         // they ended so
-        std::vector<int> shown_to;   // decisions before which something unfinished of them was shown
+        bool failed = false;        // they ended so
+        std::vector<int> shown_to;  // decisions before which something unfinished of them was shown
     };
-    struct Decision { std::uint32_t known = 0; };  // results that were known
+    struct Decision {
+        std::uint32_t known = 0;
+    };                                // results that were known
     std::vector<Decision> decisions;  // in their order
     int end = -1;                     // this "decision" only took the last results
     std::vector<Grains> grains;       // in the order of submission

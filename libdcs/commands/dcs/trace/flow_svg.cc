@@ -62,7 +62,8 @@ void Picture::draw_lines(const Flow::Grains &g, double x) {
     const auto down_to = [&](int row, double from_x, double bus, const char *kind) {
         if (row >= rows_) return svg_.line(from_x, bottom, from_x, row_y(rows_) + in_bus, kind);
         svg_.path("M" + px(from_x) + "," + px(bottom) + "V" + px(row_y(row) + bus) + "H" + px(spine) + "V" +
-                      px(row_y(row) + out_bus - 9), kind);
+                      px(row_y(row) + out_bus - 9),
+                  kind);
     };
     if (g.to >= 0) down_to(g.to, x, in_bus, "flow");
     for (const int shown : g.shown_to) down_to(shown, x + 24, in_bus - 5, "shown");
@@ -77,18 +78,25 @@ void Picture::draw_legend(double y) {
     svg_.diamond(spine, y, 9, "#fff3c4");
     svg_.text(spine + 16, y + 4, "the control program decides, knowing this many results (all those above)");
     y += 24;
-    const struct { const char *kind, *text; } lines[] = {
-        {"start", "submits a grain"}, {"flow", "a grain's result is handed out to this decision"},
-        {"shown", "output of an unfinished grain was read by it"}, {"kill", "kills a grain"}};
+    const struct {
+        const char *kind, *text;
+    } lines[] = {{"start", "submits a grain"},
+                 {"flow", "a grain's result is handed out to this decision"},
+                 {"shown", "output of an unfinished grain was read by it"},
+                 {"kill", "kills a grain"}};
     for (const auto &line : lines) {
         svg_.path("M" + px(spine - 12) + "," + px(y) + "H" + px(spine + 12), line.kind);
         svg_.text(spine + 20, y + 4, line.text);
         y += 18;
     }
     double x = spine - 12;
-    const struct { const char *colour, *text; } boxes[] = {
-        {"#b9dcb4", "finished"}, {"#f2c08a", "failed"}, {"#e8b4b0", "killed"}, {"#b5d3ee", "running"},
-        {"#eeeeee", "ready"}};
+    const struct {
+        const char *colour, *text;
+    } boxes[] = {{"#b9dcb4", "finished"},
+                 {"#f2c08a", "failed"},
+                 {"#e8b4b0", "killed"},
+                 {"#b5d3ee", "running"},
+                 {"#eeeeee", "ready"}};
     for (const auto &box : boxes) {
         svg_.box(x, y - 7, 14, 14, box.colour, "", "legend");
         svg_.text(x + 18, y + 4, box.text);

@@ -35,8 +35,8 @@ std::string seconds_text(double s, double scale) {
 
 // At most ten of them, round in seconds, minutes or hours.
 double step_for(double seconds) {
-    for (const double step : {0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
-                              600.0, 1800.0, 3600.0, 7200.0, 21600.0, 43200.0})
+    for (const double step : {0.01, 0.02, 0.05,  0.1,   0.2,   0.5,    1.0,    2.0,    5.0,     10.0,
+                              30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0, 43200.0})
         if (seconds / step <= 10) return step;
     return 86400 * std::ceil(seconds / 864000);
 }
@@ -84,7 +84,8 @@ void TimeLine::draw_bar(const Bar &bar) {
     const std::string end = stay.reason.empty() ? "still running" : stay.reason;
     svg_.box(x, bar.y, width, bar_height, palette[bar.grain % 8],
              name + " on " + stay.host + ", incarnation " + std::to_string(stay.incarnation) + ", " +
-                 seconds_text(lasted, lasted) + ": " + end, "box stay");
+                 seconds_text(lasted, lasted) + ": " + end,
+             "box stay");
     const std::string label = std::to_string(bar.grain);
     if (width > 8.0 * static_cast<double>(label.size()) + 4) svg_.text(x + width / 2, bar.y + 11, label, "middle");
     for (const std::int64_t at : stay.checkpoints_ms)
@@ -197,9 +198,11 @@ std::string TimeLine::draw(const std::string &title) {
         stays += static_cast<std::int64_t>(bars.size());
         for (const Bar &bar : bars) ran.insert(bar.grain);
     }
-    svg_.text(20, 44, counted(static_cast<std::int64_t>(history_.grains.size()), "grain") + ", " +
-                          std::to_string(ran.size()) + " of them ran, in " + counted(stays, "stay") + " on " +
-                          counted(static_cast<std::int64_t>(hosts_.size()), "host"), "start", "small");
+    svg_.text(20, 44,
+              counted(static_cast<std::int64_t>(history_.grains.size()), "grain") + ", " + std::to_string(ran.size()) +
+                  " of them ran, in " + counted(stays, "stay") + " on " +
+                  counted(static_cast<std::int64_t>(hosts_.size()), "host"),
+              "start", "small");
     draw_axis(y);
     draw_control(top);
     double at = top + 30;

@@ -122,9 +122,8 @@ void look_around(Arena &arena, const Occupant &self) {
         const int others = others_inside(arena, self, place, self.shared, who);
         if (others < limit) continue;
         ++arena.doubles;
-        tell(arena, "process " + std::to_string(::getpid()) + (self.shared ? " shared" : "") +
-                        " was granted lock " + std::to_string(place) +
-                        " for " + std::to_string(limit) + " while these ran inside:" + who);
+        tell(arena, "process " + std::to_string(::getpid()) + (self.shared ? " shared" : "") + " was granted lock " +
+                        std::to_string(place) + " for " + std::to_string(limit) + " while these ran inside:" + who);
     }
 }
 

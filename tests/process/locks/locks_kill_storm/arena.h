@@ -19,21 +19,21 @@ struct Occupant {
     std::atomic<std::uint64_t> born{0};   // its start time: the pid may be another process's by now
     std::atomic<std::uint32_t> grant{0};  // odd: inside
     std::atomic<std::uint32_t> beat{0};
-    std::atomic<int> area{0};             // bits: the locks that it has
+    std::atomic<int> area{0};  // bits: the locks that it has
     std::atomic<bool> shared{false};
-    std::atomic<bool> hangs{false};       // stays inside until somebody ends it
+    std::atomic<bool> hangs{false};  // stays inside until somebody ends it
 };
 
 struct Arena {
     std::atomic<bool> over{false};
-    std::atomic<pid_t> keeper{0};            // of the storm; without it nothing of a storm goes on
+    std::atomic<pid_t> keeper{0};  // of the storm; without it nothing of a storm goes on
     std::atomic<int> acquisitions{0}, wanted{0}, used{0};
-    std::atomic<int> limits[areas_max];      // how many may be inside each area; 1: a plain lock
+    std::atomic<int> limits[areas_max];  // how many may be inside each area; 1: a plain lock
     std::atomic<int> doubles{0}, bad_tokens{0}, signalled{0}, failures{0};
     std::atomic<int> expired{0}, takeovers{0}, crashes{0}, refusals{0};
     std::atomic<std::uint64_t> last_token{0};
     std::atomic<bool> told{false};
-    char text[400];                          // the first thing that went wrong
+    char text[400];  // the first thing that went wrong
     Occupant occupants[occupants_max];
 };
 

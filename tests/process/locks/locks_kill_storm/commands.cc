@@ -50,7 +50,10 @@ bool kill_exactly(pid_t pid, std::uint64_t born) {
 class Jobs {
 public:
     Jobs(Arena &arena, const Round &round)
-        : arena_(arena), round_(round), random_(round.seed), witnesses_(arena),
+        : arena_(arena),
+          round_(round),
+          random_(round.seed),
+          witnesses_(arena),
           self_(std::string("/proc/") + std::to_string(::getpid()) + "/exe") {
         jobs_.resize(static_cast<std::size_t>(round.workers));
         for (int i = 0; i < 3; ++i) witnesses_.hire(0);

@@ -101,8 +101,8 @@ public:
         const std::uint64_t before = arena.last_token.exchange(lock_.generation());
         if (before >= lock_.generation()) {
             ++arena.bad_tokens;
-            tell(arena, "fencing token " + std::to_string(lock_.generation()) + " came after " +
-                            std::to_string(before));
+            tell(arena,
+                 "fencing token " + std::to_string(lock_.generation()) + " came after " + std::to_string(before));
         }
         return true;
     }

@@ -38,7 +38,7 @@ const std::pair<const char *, const char *> bugs[] = {
     {"locks.hold_anyway", "adaptive"},       {"locks.queue_no_range", "fifo"},
     {"locks.identity_is_a_pid", "adaptive"}, {"locks.generation", "adaptive"},
     {"locks.slots_hints_only", "slots"},     {"locks.slots_hints_only", "limits"},
-    {"locks.slots_no_bell", "slots"},         {"locks.no_copy_for_command", "commands"},
+    {"locks.slots_no_bell", "slots"},        {"locks.no_copy_for_command", "commands"},
     {"locks.leader_only", "commands"},
 };
 
@@ -49,9 +49,11 @@ std::string folder(const std::string &base, int number) {
 }
 
 void print(const char *name, const storm::Round &round, const storm::Outcome &o) {
-    std::printf("%-9s %2d processes: %6d acquisitions, %5d kills, %4d takeovers, %4d after a crash, %4d expired, %3d "
-                "witnesses%s%s\n", name, round.workers, o.acquisitions, o.kills, o.takeovers, o.crashes, o.expired,
-                o.witnesses, o.good() ? "" : "; WRONG: ", o.text.c_str());
+    std::printf(
+        "%-9s %2d processes: %6d acquisitions, %5d kills, %4d takeovers, %4d after a crash, %4d expired, %3d "
+        "witnesses%s%s\n",
+        name, round.workers, o.acquisitions, o.kills, o.takeovers, o.crashes, o.expired, o.witnesses,
+        o.good() ? "" : "; WRONG: ", o.text.c_str());
     if (!o.good())
         std::printf("          two holders %d, tokens %d, strangers signalled %d, failures %d, survivors %d%s\n",
                     o.doubles, o.bad_tokens, o.innocents, o.failures, o.survivors, o.stalled ? ", STALLED" : "");
@@ -70,7 +72,7 @@ bool rounds(const Options &options, const std::string &base, int &number) {
     storm::Random random(options.seed);
     for (const int workers : {2, 3 + storm::pick(random, 13), 64}) {
         for (const storm::FamilyKind *kind : kinds) {
-            storm::Round round{kind, folder(base, number++), "", "", workers, options.acquisitions / shares / 3,
+            storm::Round round{kind,    folder(base, number++), "", "", workers, options.acquisitions / shares / 3,
                                random()};
             if (!plant.empty()) round.patience = 5;
             const storm::Outcome outcome = storm::run_workers(round);
@@ -80,8 +82,9 @@ bool rounds(const Options &options, const std::string &base, int &number) {
             if (!plant.empty() && !outcome.good()) return false;  // found
         }
         if (!commands) continue;
-        storm::Round round{nullptr, folder(base, number++), options.command, plant, workers,
-                           options.acquisitions / shares / 3, random()};
+        storm::Round round{
+            nullptr, folder(base, number++), options.command, plant, workers, options.acquisitions / shares / 3,
+            random()};
         const storm::Outcome outcome = storm::run_commands(round);
         print("commands", round, outcome);
         good = good && outcome.good();
@@ -142,8 +145,9 @@ int main(int argc, char **argv) {
     if (const char *seed = std::getenv("DCS_SEED")) options.seed = std::strtoull(seed, nullptr, 10);
     if (std::getenv("DCS_TESTS_FULL") != nullptr) options.acquisitions = 100'000;
     if (!parse(argc, argv, options)) {
-        std::fprintf(stderr, "usage: locks_kill_storm [--seed N] [--acquisitions N] [--family NAME] [--plant BUG] "
-                             "[--command DCS_LOCK] [--mutant DCS_LOCK_PLANTED]\n");
+        std::fprintf(stderr,
+                     "usage: locks_kill_storm [--seed N] [--acquisitions N] [--family NAME] [--plant BUG] "
+                     "[--command DCS_LOCK] [--mutant DCS_LOCK_PLANTED]\n");
         return 2;
     }
     std::printf("seed %llu (--seed repeats it)\n", static_cast<unsigned long long>(options.seed));

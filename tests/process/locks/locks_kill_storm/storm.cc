@@ -21,8 +21,7 @@ std::atomic<int> *signals_of_witnesses = nullptr;
 
 [[noreturn]] void witness() {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (int number = 1; number < 65; ++number)
-        ::signal(number, [](int) { ++*signals_of_witnesses; });
+    for (int number = 1; number < 65; ++number) ::signal(number, [](int) { ++*signals_of_witnesses; });
     for (;;) ::pause();
 }
 

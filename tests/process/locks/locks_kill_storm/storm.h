@@ -11,10 +11,10 @@ namespace storm {
 struct Round {
     const FamilyKind *kind = nullptr;  // null: commands (commands.cc)
     std::string directory;
-    std::string command, plant;        // dcs_lock, for commands; what is planted in it
+    std::string command, plant;  // dcs_lock, for commands; what is planted in it
     int workers = 8, acquisitions = 1000;
     std::uint64_t seed = 1;
-    int patience = 60;                 // seconds without an acquisition until it is a stall
+    int patience = 60;  // seconds without an acquisition until it is a stall
 };
 
 struct Outcome {

@@ -104,8 +104,8 @@ void load() {
 }
 
 std::minstd_rand &chance() {
-    static std::minstd_rand random(static_cast<unsigned>(
-        (std::getenv("FAKE_DCS_SEED") ? std::atoi(std::getenv("FAKE_DCS_SEED")) : 0) + 1));
+    static std::minstd_rand random(
+        static_cast<unsigned>((std::getenv("FAKE_DCS_SEED") ? std::atoi(std::getenv("FAKE_DCS_SEED")) : 0) + 1));
     return random;
 }
 
@@ -225,12 +225,11 @@ int d_gexec_grain(int number, int grain, const struct d_grain *what) {
     std::string spec;
     for (char *const *word = argv; *word; word++) put(spec, *word);
     put(spec, input);
-    for (long long v : {static_cast<long long>(what->host_class), 0LL + what->thrash, 0LL + what->urgent,
-                        0LL + what->notice})
+    for (long long v :
+         {static_cast<long long>(what->host_class), 0LL + what->thrash, 0LL + what->urgent, 0LL + what->notice})
         put(spec, v);
     auto old = x->grains.find(grain);
-    if (old != x->grains.end())
-        return old->second.spec == spec ? NO_ERROR : error(D_E_GRAIN_DIFFERS, "input differs");
+    if (old != x->grains.end()) return old->second.spec == spec ? NO_ERROR : error(D_E_GRAIN_DIFFERS, "input differs");
     if (x->closed) return error(D_E_REPLAY_END, "a new grain in a closed session");
     Grain &g = x->grains[grain];
     g.spec = spec, g.path = argv[0], g.input = input;
