@@ -74,7 +74,8 @@ Failure failure_of(const std::string &what, const Status &status) {
     const int d_error = static_cast<int>(status.code);
     std::string message = what;
     if (!status.text.empty()) message += (message.empty() ? "" : ": ") + status.text;
-    return {exit_of(d_error), short_code(d_errorname(d_error)), message, ""};
+    const bool silent = exit_of(d_error) == exits::unreachable;
+    return {exit_of(d_error), short_code(d_errorname(d_error)), message, silent ? hint_for(d_error) : ""};
 }
 
 Failure call_failure(const std::string &what, const Status &status) {

@@ -181,7 +181,7 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
         look.add_to(progress);
         console.show(progress);
         const bool away = can_look && !locks::is_held(lock);
-        if (away && ++missing == 4) console.note("waiting for the scheduler; grains keep running" + up_again);
+        if (away && ++missing == 4) console.note("waiting for the scheduler; nothing is lost" + up_again);
         if (!away && missing >= 4) console.note("the scheduler is back");
         if (!away) missing = 0;
     }

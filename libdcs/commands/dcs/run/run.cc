@@ -148,6 +148,7 @@ std::vector<std::string> starts_that_failed(int session) {
 Failure cannot_run(int session, const std::string &why) {
     Failure failure = call_failure("the grain's result", D_E_CANNOT_RUN);
     failure.message = "the grain's result: " + why;
+    failure.hint = "`dcs host ls` lists the hosts, `dcs host show HOST` what one has";  // the session does not stay
     const std::vector<std::string> lines = starts_that_failed(session);
     if (lines.empty()) return failure;
     failure.exit = exits::not_executable;
