@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "commands/dcs/query/scheduler.h"
+#include "base/clock.h"
 #include "base/text.h"
+#include "commands/dcs/query/why_waiting.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/run/caller_environment.h"
@@ -165,6 +167,7 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
     const bool can_look = locks::is_held(lock);
     const std::string up_again = hint.empty() ? "" : "; " + hint;
     int missing = 0;
+    WaitRhythm rhythm(boot_clock());
     while (true) {
         const timespec tick = {0, 250'000'000};
         const int number = ::sigtimedwait(&signals, nullptr, &tick);
@@ -180,6 +183,7 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
         Progress progress = work.progress();
         look.add_to(progress);
         console.show(progress);
+        if (const std::string disk = look.disk(); rhythm.due(disk, boot_clock())) console.note(disk);
         const bool away = can_look && !locks::is_held(lock);
         if (away && ++missing == 4) console.note("waiting for the scheduler; nothing is lost" + up_again);
         if (!away && missing >= 4) console.note("the scheduler is back");
