@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/text.h"
+#include "base/shell_words.h"
 
 namespace dcs::commands {
 
