@@ -24,7 +24,7 @@ exit ${EXIT:-0}
 
 
 def shortened(text):
-    return re.sub(r"(?<=[ =])(\d+)([smhd])\b", lambda m: f"{int(m[1]) * SECONDS[m[2]] / 600:.3f}s", text)
+    return re.sub(r"(?<=[ =\'])(\d+)([smhd])\b", lambda m: f"{int(m[1]) * SECONDS[m[2]] / 600:.3f}s", text)
 
 
 class Recipe(Box):
@@ -242,7 +242,7 @@ def test_recipe_perl():
     with Recipe("perl") as recipe:
         recipe.one_while_held(0)
         assert recipe.list()[0]["last"]["result"] == "done"
-        wait_for("a quarter of an hour", lambda: recipe.whole(0, EXIT="1") == "")
+        wait_for("a quarter of an hour", lambda: "ago" not in recipe.whole(0, EXIT="1"))
         assert recipe.list()[0]["last"]["result"] == "failed"
     with Recipe("perl") as recipe:
         recipe.hold_up()
