@@ -236,14 +236,7 @@ void Service::close(ConnId conn) {
 
 Result<ConnId> Service::connect() { return link_.connect(loop_, frame_limits()); }
 
-void Service::log(Level level, const std::string &line) {
-    switch (level) {
-    case Level::debug: return log_debug(line);
-    case Level::info: return log_info(line);
-    case Level::warning: return log_warn(line);
-    case Level::error: return log_error(line);
-    }
-}
+void Service::log(Level level, const std::string &line) { log_line(level, line); }
 
 void Service::start_commit(std::vector<store::TreeUpdate> updates, store::Room room) {
     storage_.commit(std::move(updates), room);

@@ -6,12 +6,13 @@
 #include "backupd/core/state.h"
 #include "base/ids.h"
 #include "base/instant.h"
+#include "base/severity.h"
 #include "store/store.h"
 #include "wire/message.h"
 
 namespace dcs::backup {
 
-enum class Level : std::uint8_t { debug, info, warning, error };
+using Level = Severity;
 
 class Outside {
 public:

@@ -250,7 +250,7 @@ void look(Turn &t) {
 }
 }  // namespace
 
-void watched(Turn &t, Watched x) {
+void watched(Turn &t, const Watched &x) {
     Courtesy &c = t.state.courtesy;
     if (!c.on) return;
     const std::optional<HostSample> was = std::exchange(c.last, x.host);

@@ -52,7 +52,7 @@ void Turn::add(const GrainId &id, Grain grain) {
     touched.push_back(id);
 }
 
-void Turn::forget(GrainId id) {
+void Turn::forget(const GrainId &id) {
     const auto it = state.grains.find(id);
     DCS_REQUIRE(it != state.grains.end(), "a grain is forgotten once");
     take(state.derived, id, it->second.marks);

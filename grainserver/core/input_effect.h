@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/severity.h"
 #include "grainserver/core/state.h"
 #include "wire/message.h"
 
@@ -118,7 +119,7 @@ struct WatchHost { std::vector<GrainId> grains; };   // answered by Watched
 struct Gauge { bool boundary = false; };             // answered by Gauged
 struct SaveConfig {};                                // interval, slots, epoch, backup_store, backup_number
 struct SetLogLevel { std::string level; };
-enum class Level : std::uint8_t { debug, info, warning, error };
+using Level = Severity;
 // `always`: also to the process that started the server, even if logging is off.
 struct Log { Level level = Level::info; std::string text; bool always = false; };
 using Effect = std::variant<Connect, Disconnect, Send, WriteLaunch, ProveGrain, StartGrain, CheckpointSignal,

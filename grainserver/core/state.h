@@ -98,7 +98,7 @@ struct Grain {
     bool report_even_nothing = false;      // call-in: report the usage even without new output
     bool want_signal = false;              // the checkpoint signal is due at the next look
     bool want_warning = false;             // the thrash signal is due at the next look
-    Instant answer_at = Instant::never();  // running: the scheduler is told that it started
+    Instant answer_at = Instant::never();  // running: when the scheduler is notified of its start
     Instant signal_at = Instant::never(), look_at = Instant::never();
     Ending ending = Ending::none;
     std::string reason;                                // of the ending

@@ -64,7 +64,7 @@ struct Happened {
     void operator()(OutputsKept &x) { outputs_kept(t, x); }
     void operator()(OutputsUnkept &x) { outputs_unkept(t, x); }
     void operator()(PieceUnreadable &x) { piece_unreadable(t, x); }
-    void operator()(Watched &x) { watched(t, std::move(x)); }
+    void operator()(Watched &x) { watched(t, x); }
     void operator()(Tick &) {
         link_tick(t);
         slice_tick(t);

@@ -27,7 +27,7 @@ struct Turn {
         }
     }
     void add(const GrainId &id, Grain grain);  // one that is not there yet
-    void forget(GrainId id);
+    void forget(const GrainId &id);
 };
 
 // derived.cc
@@ -93,7 +93,7 @@ bool innocent_end(const Grain &g);
 void peek(Turn &t, const wire::Peek &p);
 
 // courtesy.cc
-void watched(Turn &t, Watched x);
+void watched(Turn &t, const Watched &x);
 void courtesy_tick(Turn &t);
 void courtesy_idle(Turn &t);    // at a call-in: the frequency of looks at a host without grains
 void courtesy_begins(Turn &t);  // a grain runs

@@ -1,6 +1,7 @@
 #include "grainserver/files/confine.h"
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 
@@ -9,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,8 +67,10 @@ int open_scratch(uid_t uid, gid_t gid) noexcept {
     return -1;
 }
 
+// So that nothing that is mounted here shows on the host.
+int leave_the_host() noexcept { return ::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0 ? 0 : errno; }
+
 int own_mounts(int scratch_fd) noexcept {
-    if (::mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return errno;
     // Hides processes of other users. Older kernels accept the number only.
     const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
     if (::mount("proc", "/proc", "proc", plain, "hidepid=invisible") != 0 &&
@@ -76,6 +80,42 @@ int own_mounts(int scratch_fd) noexcept {
     std::snprintf(from, sizeof from, "/proc/self/fd/%d", scratch_fd);
     for (const char *to : scratch)
         if (::mount(from, to, nullptr, MS_BIND, nullptr) != 0 && errno != ENOENT) return errno;
+    return 0;
+}
+
+// From linux/mount.h, which is not for use beside sys/mount.h.
+struct MountAttributes {
+    std::uint64_t set = 0, clear = 0, propagation = 0, user_space = 0;
+};
+constexpr std::uint64_t read_only = 1;
+constexpr int nr_mount_setattr = 442;
+
+int change_mount(int at, const char *path, unsigned flags, MountAttributes attributes) noexcept {
+    return ::syscall(nr_mount_setattr, at, path, flags, &attributes, sizeof attributes) == 0 ? 0 : errno;
+}
+
+// Mounts of their own for what the grain may write. The working directory, the room, is in its own one then.
+int part_writable(const Confinement &confinement) noexcept {
+    char room[PATH_MAX];
+    const ssize_t length = ::readlink("/proc/self/cwd", room, sizeof room - 1);
+    if (length <= 0) return errno;
+    room[length] = '\0';
+    const auto bind = [](const char *path) { return ::mount(path, path, nullptr, MS_BIND | MS_REC, nullptr) == 0; };
+    for (const std::string &path : confinement.writable)
+        if (!bind(path.c_str())) return errno;
+    return bind(room) && ::chdir(room) == 0 ? 0 : errno;
+}
+
+// Makes all other mounts read-only, because Landlock leaves modes, owners and times to the owner of a file. Without
+// effect before Linux 5.12.
+int only_read(const Confinement &confinement, int room) noexcept {
+    const int error = change_mount(AT_FDCWD, "/", 0x8000 /* AT_RECURSIVE */, {read_only});
+    if (error != 0) return error == ENOSYS ? 0 : error;
+    const MountAttributes writable{0, read_only};
+    if (const int refused = change_mount(room, "", AT_EMPTY_PATH, writable); refused != 0) return refused;
+    if (const int refused = change_mount(AT_FDCWD, "/proc", 0, writable); refused != 0) return refused;
+    for (const std::string &path : confinement.writable) (void)change_mount(AT_FDCWD, path.c_str(), 0, writable);
+    for (const char *path : scratch) (void)change_mount(AT_FDCWD, path, 0, writable);  // what is missing is no mount
     return 0;
 }
 
@@ -115,6 +155,9 @@ Result<Confinement> make_confinement(const ConfinementWish &wish) {
     DCS_REQUIRE(!(wish.rungs & rung_files) || wish.room >= 0, "a grain may always write in its room");
     if (wish.rungs & rung_files)
         if (Status s = open_what_it_may_write(confinement.ruleset.get(), wish); !s) return s;
+    struct statvfs disk {};
+    for (const std::string &path : wish.writable)
+        if (::statvfs(path.c_str(), &disk) == 0 && (disk.f_flag & ST_RDONLY) == 0) confinement.writable.push_back(path);
     return confinement;
 }
 
@@ -124,13 +167,16 @@ int enter_namespaces(const Confinement &confinement, int room, uid_t uid, gid_t 
     // A descriptor stays in the mounts in which it was opened, and would be a way back to them; the working
     // directory moves to the new ones.
     if (::fchdir(room) != 0 || ::unshare(CLONE_NEWNS | CLONE_NEWIPC | network) != 0) return errno;
+    if (const int error = leave_the_host(); error != 0) return error;
+    const bool fenced = (confinement.rungs & rung_files) != 0;
+    if (const int error = fenced ? part_writable(confinement) : 0; error != 0) return error;
     const int here = ::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const int fd = here < 0 || ::dup3(here, room, O_CLOEXEC) < 0 ? -1 : open_scratch(uid, gid);
     if (fd < 0) return errno;
     int error = own_mounts(fd);
+    if (error == 0 && fenced) error = only_read(confinement, room);
     // Opened through /tmp, it is not a part of the room any more.
-    if (error == 0 && (confinement.rungs & rung_files))
-        error = landlock::allow(confinement.ruleset.get(), fd, all_writes);
+    if (error == 0 && fenced) error = landlock::allow(confinement.ruleset.get(), fd, all_writes);
     ::close(here);
     ::close(fd);
     return error;
@@ -168,7 +214,8 @@ Available rungs_available(bool users, const std::string &directory) {
         note(rung_namespaces, tried([] {
                  if (::unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET) != 0) return errno;
                  const int root = ::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                 return root < 0 ? errno : own_mounts(root);
+                 const int error = root < 0 ? errno : leave_the_host();
+                 return error != 0 ? error : own_mounts(root);
              }),
              "its kernel refuses namespaces to this server");
     return host;

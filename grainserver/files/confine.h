@@ -14,8 +14,9 @@ namespace dcs::files {
 
 struct Confinement {
     Rungs rungs = 0;
-    std::vector<sock_filter> filter;  // empty: none
-    Fd ruleset;                       // of the kernel's Landlock; not open: none
+    std::vector<sock_filter> filter;    // empty: none
+    Fd ruleset;                         // of the kernel's Landlock; not open: none
+    std::vector<std::string> writable;  // that exist and can be written
 };
 struct ConfinementWish {
     Rungs rungs = 0;

@@ -49,7 +49,7 @@ Status give_all(const Fd &folder, const Account &account) {
 Status check_link(const std::string &path, const struct stat &link, const Account &account) {
     const auto refused = [&](const std::string &why) { return fail(Code::not_found, "the DCS home " + path + why); };
     const bool trusted = link.st_uid == 0 || link.st_uid == ::geteuid();
-    if (!trusted) return refused(" is a link that another account than root made: make it anew as root");
+    if (!trusted) return refused(" is a link that another account than root made: recreate it as root");
     struct stat target {};
     if (::stat(path.c_str(), &target) != 0)
         return refused(std::string(" is a link that leads nowhere: ") + std::strerror(errno));

@@ -73,7 +73,7 @@ struct LaunchRecord {
     bool placed = true;                 // false: `files` are not in the room yet, and `program` is not chosen
     std::uint32_t rungs = 0;            // Rungs that it must have; it is not started without them
     std::vector<std::string> writable;  // writable directories besides its room and directory, under rung_files
-    std::vector<std::string> runner;    // not empty: runs `program` (an emulator); a word {name} stands for argv[0]
+    std::vector<std::string> runner;    // not empty: runs `program` (an emulator); {name} is replaced by argv[0]
 };
 std::string pack(const LaunchRecord &record);
 Result<LaunchRecord> unpack_launch(std::string_view bytes);

@@ -1,6 +1,6 @@
 #pragma once
-// A filter of system calls for grains (seccomp). Calls that no computation needs fail with EPERM, which puts bugs in
-// those parts of the kernel out of a grain's reach; all other calls are permitted.
+// A filter of system calls for grains (seccomp): what grain_calls.h lists is permitted. The rest, which no computation
+// needs, fails with EPERM, which puts bugs in those parts of the kernel out of a grain's reach.
 #include <vector>
 
 #include <linux/filter.h>

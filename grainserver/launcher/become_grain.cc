@@ -171,7 +171,7 @@ void enter_directory(const Plan &plan) noexcept {
     if (::getppid() != plan.launcher) give_up(plan, Step::orphaned, ECANCELED);
     set_limits(plan);
     enter_namespaces(plan);
-    join_groups(plan);  // which give way to everybody: as late as possible, but it takes the server's rights
+    join_groups(plan);  // of the lowest priority: as late as possible, but it takes the server's rights
     change_identity(plan);
     open_streams(plan);
     enter_directory(plan);

@@ -1,9 +1,11 @@
 #pragma once
 // The disk space of a grain's room, counted in small portions, so that a look is short however many files
-// there are. Counts blocks on disk, and a constant for every name. Open files without a name are not counted.
+// there are. Counts blocks on disk, and a constant for every name.
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "base/files.h"
 
@@ -16,6 +18,10 @@ public:
     bool resting() const { return open_.empty(); }  // between two rounds
     bool too_deep() const { return too_deep_; }     // there are directories below depth_max, which no round counts
     static constexpr std::size_t depth_max = 64;    // open descriptors
+
+    // The bytes of files on the disk of `room` that have no name any more and are open or mapped in one of the
+    // processes; examines at most that many places of each process. Files within messages of sockets are not seen.
+    static std::int64_t nameless(int room, const std::vector<pid_t> &processes, int places);
 
 private:
     struct Level {

@@ -14,8 +14,9 @@
 
 namespace dcs::launcher {
 namespace {
-constexpr int look_share = 50;         // a check takes at most one part in this number of the time
-constexpr int names_at_a_time = 2000;  // of files
+constexpr int look_share = 50;          // a check takes at most one part in this number of the time
+constexpr int names_at_a_time = 2000;   // of files
+constexpr int open_at_a_time = 20'000;  // files of a process
 
 bool watches(const files::Limits &l) { return l.memory_mb > 0 || l.processes > 0 || l.cpu_s > 0 || l.disk_mb > 0; }
 
@@ -59,7 +60,8 @@ Broken broken_by(const Use &use, const files::Limits &l, bool memory_by_group, b
 }
 
 bool needs_table(const files::Limits &l, bool memory_by_group, bool processes_by_group) {
-    return (l.memory_mb > 0 && !memory_by_group) || (l.processes > 0 && !processes_by_group) || l.cpu_s > 0;
+    return (l.memory_mb > 0 && !memory_by_group) || (l.processes > 0 && !processes_by_group) || l.cpu_s > 0 ||
+           l.disk_mb > 0;
 }
 }  // namespace
 
@@ -92,8 +94,10 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
         return over(dir, grain, SIGKILL, memory_words(l));
     if (grain.leaf.processes && Cgroups::refused_in(grain.leaf) > grain.leaf.refused)
         return over(dir, grain, SIGKILL, process_words(l));
+    std::vector<pid_t> pids;
     if (table != nullptr) {
         Members members = members_in(*table, dir, grain);
+        for (const ProcessStat &p : members.found.processes) pids.push_back(p.pid);
         const auto judge = [&](const std::vector<ProcessStat> &processes) {
             return broken_by(use_of(processes, grain.exit), l, grain.leaf.memory, grain.leaf.processes);
         };
@@ -108,7 +112,8 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
     const Result<Fd> directory = open_directory(grains_fd_.get(), dir);
     const Result<files::Room> room =
         directory ? files::open_room(directory->get()) : Result<files::Room>(directory.status());
-    const std::int64_t bytes = room ? grain.disk.look(room->fd.get(), names_at_a_time) : 0;
+    std::int64_t bytes = room ? grain.disk.look(room->fd.get(), names_at_a_time) : 0;
+    if (room) bytes += DiskUse::nameless(room->fd.get(), pids, open_at_a_time);
     if (grain.disk.too_deep() && !planted("launcher.any_depth"))
         return over(dir, grain, SIGXFSZ,
                     "the grain has directories more than " + std::to_string(DiskUse::depth_max) +

@@ -15,7 +15,7 @@ namespace {
 using Why = ReportUnsendable::Why;
 
 // Files of increments are the grain's to make.
-constexpr std::uint32_t most_peeked = 4096;
+constexpr std::uint32_t most_peeked = 256;  // increments, for one question
 
 struct Building {
     const SendReport &plan;

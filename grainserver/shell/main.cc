@@ -14,15 +14,6 @@
 namespace {
 using namespace dcs;
 
-void write_log(server::Level level, const std::string &text) {
-    switch (level) {
-    case server::Level::debug: return log_debug(text);
-    case server::Level::info: return log_info(text);
-    case server::Level::warning: return log_warn(text);
-    case server::Level::error: return log_error(text);
-    }
-}
-
 int fail_with(const std::string &text, int code) {
     std::fprintf(stderr, "dcs_grainserver: %s\n", text.c_str());
     return code;
@@ -37,7 +28,7 @@ int main(int argc, char **argv) {
     if (!signals) return fail_with(signals.status().text, 1);
     const ServiceManager manager = ServiceManager::find();
     manager.tell("STATUS=finding the grains in " + words.server.directory);
-    server::Server server(write_log, configuration);
+    server::Server server(log_line, configuration);
     if (const Status s = server.open(words.server); !s) {
         const bool taken = s.code == Code::refused;
         return fail_with(taken ? "another grain server uses this directory: " + s.text : s.text, taken ? 4 : 1);

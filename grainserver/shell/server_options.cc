@@ -52,7 +52,7 @@ Status take_words(const OptionWords &w, ServerOptions &o) {
     o.identity.users = w.run_as.empty() ? ::geteuid() == 0 : w.run_as == "users";
     if (o.identity.users && ::geteuid() != 0)
         return fail(Code::invalid,
-                    "--run-as users needs root; an ordinary user can only run grains under his own "
+                    "--run-as users needs root; an ordinary user can run grains only under their own "
                     "account (--run-as self)");
     auto accounts = parse_accounts(w.accounts);
     if (!accounts) return accounts.status();

@@ -1,12 +1,19 @@
+#include <linux/capability.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
 #include "daemon/log.h"
+#include "daemon/privileges.h"
 #include "grainserver/warden/warden.h"
 
 namespace dcs::warden {
 namespace {
 constexpr int patience_s = 30;  // a name service may be slow
+// What it and the launcher need for accounts of grains: files of all of them, identities, signals, namespaces; and the
+// part of a disk that is reserved for root, to record the end of a grain that filled the rest.
+constexpr std::uint64_t kept_for_accounts = 1ull << CAP_CHOWN | 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_FOWNER |
+                                            1ull << CAP_KILL | 1ull << CAP_SETGID | 1ull << CAP_SETUID |
+                                            1ull << CAP_SYS_PTRACE | 1ull << CAP_SYS_ADMIN | 1ull << CAP_SYS_RESOURCE;
 
 Request about(Ask ask, const std::string &text, const files::Account &account) {
     Request request;
@@ -21,7 +28,8 @@ Request about(Ask ask, const std::string &text, const files::Account &account) {
 }
 
 [[noreturn]] void run_warden(int socket, const files::OwnerRules &rules, const LauncherOptions &launcher) {
-    const Status s = settle_side_process(socket, "dcs_warden");
+    Status s = settle_side_process(socket, "dcs_warden");
+    if (s && rules.users) s = give_up_capabilities(kept_for_accounts);
     if (!s) log_error(s.text);
     Warden warden(rules, launcher, files::logins_of_this_host());
     const auto answer = [&](std::string_view packet, int *fd) {

@@ -58,7 +58,7 @@ void renew(Pool &pool, const std::string &token);
 
 void do_receive(Pool &pool, Line &l, Conversation &c, const Step &step) {
     // A blocking wait may last longer than a certificate: it is begun again with the next one. If none is to be had, as
-    // when a clock is wrong, the connection that stands is better than none.
+    // when a clock is wrong, an open connection is better than none.
     const bool endless = l.remote && step.until == Instant::never();
     while (endless && l.transport.silent_until(renewal_due(pool, boot_clock()))) {
         renew(pool, l.token);
@@ -159,7 +159,7 @@ Result<std::string> token_for(const Pool &pool, With with) {
     return token;
 }
 
-// The connection of this thread serves as long as it stands and was made with the same token.
+// The connection of this thread serves as long as it is open and was made with the same token.
 Status prepare(Pool &pool, Line &l, const std::string &token) {
     std::string path;
     if (!pool.remote()) {
@@ -196,7 +196,7 @@ Result<wire::AnyMessage> converse(Pool &pool, const wire::AnyMessage &request, H
     terms.request = next_request_id();
     terms.token = *token;
     terms.patience = pool.patience();
-    // A connection that stands is given longer than one that broke: a busy disk is no failure.
+    // An open connection is given longer than one that broke: a busy disk is no failure.
     terms.silence = std::max(terms.patience * 4, seconds(10));
     terms.for_ever = how.for_ever;
     terms.met = pool.scheduler_met();

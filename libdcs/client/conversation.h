@@ -23,7 +23,7 @@ struct Terms {
     Duration silence = seconds(120);  // how long a standing connection may say nothing
     bool for_ever = false;            // a blocking wait: neither limit holds once a scheduler answered
     bool met = false;                 // a scheduler answered this process before
-    bool greeted = false;             // the connection stands and has its Welcome for this token
+    bool greeted = false;             // the connection is open and has its Welcome for this token
     wire::PeerForm form;              // of that connection
     std::uint64_t epoch = 0;          // a scheduler in an older one is no longer the pool's
     int others = 0;                   // other addresses at which the scheduler may be

@@ -131,7 +131,7 @@ TakeResult::~TakeResult() {
 void TakeResult::taken(std::int32_t new_next) {
     const Held held(process().mutex);
     DCS_REQUIRE(holds_ && new_next > next_, "results are taken in their order, each once");
-    // Opened anew by another thread in the meantime: that opening says where to continue.
+    // Reopened by another thread in the meantime: that opening says where to continue.
     if (OpenSession *session = mine()) session->next = new_next;
 }
 

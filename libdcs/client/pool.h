@@ -133,7 +133,7 @@ public:
     void taken(std::int32_t new_next);
 
 private:
-    OpenSession *mine();  // null: opened anew meanwhile
+    OpenSession *mine();  // null: reopened meanwhile
 
     Pool &pool_;
     int number_;

@@ -1,6 +1,6 @@
 #pragma once
 // Where the pool is. This is the one place that decides it for libdcs and for `dcs`; dcs_begin, which is installed
-// setuid root and uses no library of ours, has the same rule (commands/dcs_begin/main.c, find_pool). In this order:
+// setgid and uses no library of ours, has the same rule (commands/dcs_begin/main.c, find_pool). In this order:
 //
 //   1. $DCS_DIR, an absolute path;
 //   2. the user's own pool in $XDG_STATE_HOME/dcs, else ~/.local/state/dcs, if there is one: a user who made a pool of

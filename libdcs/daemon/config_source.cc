@@ -68,8 +68,12 @@ std::vector<ConfigText> read_config_files(const std::string &file, std::vector<s
         if (text) texts.push_back(std::move(*text));
         else if (!may_lack || text.status().code != Code::not_found) why.push_back(text.status().text);
     };
-    take(read_text(file), true);
+    // Also if nothing is there: another user could have removed it.
     const std::string directory = file + ".d";
+    for (const std::string &place : {file.substr(0, file.rfind('/') + 1), directory})
+        if (Status s = trusted_path(place); !s) why.push_back(s.text);
+    if (!why.empty()) return texts;
+    take(read_text(file), true);
     for (const std::string &name : drop_ins(directory, why)) take(read_text(directory + "/" + name), false);
     return texts;
 }

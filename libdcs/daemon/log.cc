@@ -89,6 +89,15 @@ void log_warn(const std::string &text) { write_line(Level::warn, text); }
 void log_info(const std::string &text) { write_line(Level::info, text); }
 void log_debug(const std::string &text) { write_line(Level::debug, text); }
 
+void log_line(Severity severity, const std::string &text) {
+    switch (severity) {
+    case Severity::debug: return log_debug(text);
+    case Severity::info: return log_info(text);
+    case Severity::warning: return log_warn(text);
+    case Severity::error: return log_error(text);
+    }
+}
+
 void log_audit(const std::string &text) {
     const auto logger = logger_now();
     const std::string line = escape_text(text);

@@ -3,6 +3,7 @@
 // formats; what could break a line or a terminal in them is escaped (daemon/escape.h). Thread-safe.
 #include <string>
 
+#include "base/severity.h"
 #include "base/status.h"
 
 namespace dcs {
@@ -22,5 +23,6 @@ void log_error(const std::string &text);
 void log_warn(const std::string &text);
 void log_info(const std::string &text);
 void log_debug(const std::string &text);
+void log_line(Severity severity, const std::string &text);
 
 }  // namespace dcs

@@ -40,7 +40,7 @@ private:
     std::map<std::uint32_t, Entry> known_;  // bounded
 };
 
-// As it stands in this host's tables; empty: nowhere.
+// As this host's tables have it; empty: nowhere.
 std::string login_name(std::uint32_t uid);
 
 // not_found: there is no such group; or why it cannot be looked up.

@@ -22,7 +22,7 @@ namespace dcs {
 namespace {
 
 // Everything that the child needs, made ready by the parent: the child lives in the parent's memory
-// while that stands still, so it allocates nothing and takes no lock.
+// while that is suspended, so it allocates nothing and takes no lock.
 struct Plan {
     const char *program = nullptr, *directory = nullptr;
     char *const *argv = nullptr;

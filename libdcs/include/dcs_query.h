@@ -180,7 +180,7 @@ int d_grain_file(const char *user, int session_num, int grain_num, const char *n
 int d_pool_grain_file(struct d_pool *pool, const char *user, int session_num, int grain_num, const char *name,
                       FILE **file);
 
-/* The mask of host classes that `names` stands for, for d_grain.host_class: names that the host table declares, or
+/* The mask of host classes of `names`, for d_grain.host_class: names that the host table declares, or
  * masks, separated by commas ("gpu,0x8"). Needs no d_get_auth. *mask is 0 after an error.
  * Errors: D_E_NOT_FOUND (no such class), D_E_INVALID. */
 int d_host_class(const char *names, unsigned *mask);

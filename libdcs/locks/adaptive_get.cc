@@ -42,7 +42,7 @@ HeldAs held_as(const LockFile &file) {
     range.l_whence = SEEK_SET;
     range.l_start = holder_byte;
     range.l_len = 1;
-    if (::fcntl(file.fd(), F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return HeldAs::nobody;
+    if (::fcntl(file.fd(), F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return HeldAs::none;
     return range.l_type == F_RDLCK ? HeldAs::shared : HeldAs::exclusive;
 }
 

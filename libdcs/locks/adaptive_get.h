@@ -60,7 +60,7 @@ private:
 };
 
 // How the lock is held at present. Does not take the lock.
-enum class HeldAs { nobody, shared, exclusive };
+enum class HeldAs { none, shared, exclusive };
 HeldAs held_as(const LockFile &file);
 
 }  // namespace dcs::locks

@@ -103,7 +103,7 @@ Result<AtomState> look_at(const World &, const Place &place) {
     state.exists = true;
     const HeldAs held = held_as(*file);
     state.shared = held == HeldAs::shared;
-    state.held = held != HeldAs::nobody || is_held(place.path);  // is_held() covers flock(2) too
+    state.held = held != HeldAs::none || is_held(place.path);  // is_held() covers flock(2) too
     state.foreign = file->kind() == FileKind::foreign;
     state.damaged = file->kind() == FileKind::broken;
     if (!file->keeps_records()) return state;

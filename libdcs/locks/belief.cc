@@ -97,8 +97,9 @@ Status believe_waiter(const LockFile &file, std::int64_t byte, const ProcessIden
     const Result<Writers> writers = writers_of(file, caller);
     if (!writers) return writers.status();
     const uid_t only = writers->others ? caller : writers->owner;
-    const bool anybody = !writers->others && (only == 0 || only == caller);  // the kernel checks permissions
-    if (!anybody && runs_as(process.pid, only) != RunsAs::yes) return not_its_own(file, process.pid, only, *writers);
+    const bool any_process = !writers->others && (only == 0 || only == caller);  // the kernel checks permissions
+    if (!any_process && runs_as(process.pid, only) != RunsAs::yes)
+        return not_its_own(file, process.pid, only, *writers);
     if (has_lock(process.pid, file, byte) == Has::no)
         return refused(file, "process " + std::to_string(process.pid) + " is not waiting for it",
                        "`dcs_lock list` and `lsof` show the waiters");

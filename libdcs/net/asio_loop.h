@@ -162,7 +162,7 @@ private:
     std::deque<Arrival> inbox_;
     std::size_t inbox_bytes_ = 0;
     bool woken_ = false;         // an Arrival in inbox_ says so
-    std::vector<int> to_rearm_;  // watched descriptors that the caller was told about
+    std::vector<int> to_rearm_;  // watched descriptors that were reported to the caller
 };
 
 }  // namespace dcs::net

@@ -19,7 +19,7 @@ public:
     Status open(const std::string &scheduler, const std::string &pki_directory, pki::Role role,
                 const std::string &name);
     bool tls() const { return tls_; }
-    // Begins to connect to the scheduler, at the next of its addresses. With TLS key and certificate are read anew: a
+    // Begins to connect to the scheduler, at the next of its addresses. With TLS key and certificate are reread: a
     // host may join again while its daemon runs.
     Result<ConnId> connect(Loop &loop, const Limits &limits);
     // Begins to connect to another of its addresses than the last connect() did; nothing: there is none.

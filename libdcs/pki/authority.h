@@ -1,6 +1,7 @@
 #pragma once
 // The pool's authority: the key that issues the certificates of this pool's hosts. Only the scheduler has it.
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "pki/certificate.h"
@@ -35,8 +36,10 @@ struct Identity {
 // Code::not_found if there is none; the text names the file with the error.
 Result<Identity> read_identity(const std::string &directory);
 Status write_identity(const std::string &directory, const Identity &identity);
-// The key in `directory`; creates it (and the directory) if there is none.
-Result<std::string> key_in(const std::string &directory);
+// Lets this group read them, and nothing else.
+Status share_identity(const std::string &directory, std::uint32_t readers);
+// The key in `directory`; creates it (and the directory) if there is none. It may be shared with this group.
+Result<std::string> key_in(const std::string &directory, std::optional<std::uint32_t> readers = {});
 
 // The authority in `directory` (`authority-key.pem`, `authority.pem`); creates it if there is none.
 Result<Authority> authority_in(const std::string &directory, std::int64_t now_s);

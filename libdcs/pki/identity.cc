@@ -22,34 +22,36 @@ Status write_private(const std::string &directory, const char *name, std::string
     return s ? s : fail(s.code, "writing " + directory + "/" + s.text);
 }
 
+using Readers = std::optional<std::uint32_t>;
+
 // Refuses a private key that other users can read.
-Status check_private(int fd, const std::string &path) {
+Status check_private(int fd, const std::string &path, Readers readers) {
     struct stat st {};
     if (::fstat(fd, &st) != 0) return fail_errno(Code::io_error, "reading " + path, errno);
     if (!S_ISREG(st.st_mode)) return fail(Code::refused, path + " is not a file");
     if (st.st_uid != ::geteuid() && st.st_uid != 0)
         return fail(Code::refused,
                     path + " belongs to uid " + std::to_string(st.st_uid) + ", not to the user of this program");
-    if ((st.st_mode & 077) != 0)
+    if ((st.st_mode & (readers && st.st_gid == *readers ? 037 : 077)) != 0)
         return fail(Code::refused, path +
                                        " can be read by other users, who could use this identity. Make a new "
                                        "key, or if it was not read, chmod 600");
     return Status::ok();
 }
 
-Result<std::string> read_small(const std::string &directory, const char *name, bool secret) {
+Result<std::string> read_small(const std::string &directory, const char *name, bool secret, Readers readers = {}) {
     const std::string path = directory + "/" + name;
     const Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!file) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, "reading " + path, errno);
     if (secret)
-        if (Status s = check_private(file.get(), path); !s) return s;
+        if (Status s = check_private(file.get(), path, readers); !s) return s;
     auto bytes = read_open(file.get(), "reading " + path, file_bytes, false);
     if (bytes.status().code == Code::limit) return fail(Code::invalid, path + " is too long");
     return bytes;
 }
 
-Result<std::string> read_key(const std::string &directory, const char *name) {
-    const auto pem = read_small(directory, name, true);
+Result<std::string> read_key(const std::string &directory, const char *name, Readers readers = {}) {
+    const auto pem = read_small(directory, name, true, readers);
     if (!pem) return pem.status();
     auto key = key_from_pem(*pem);
     if (!key) return fail(Code::invalid, directory + "/" + name + ": " + key.status().text);
@@ -90,9 +92,19 @@ Status write_identity(const std::string &directory, const Identity &identity) {
     return write_private(directory, certificate_name, certificate_to_pem(identity.certificate.der));
 }
 
-Result<std::string> key_in(const std::string &directory) {
+Status share_identity(const std::string &directory, std::uint32_t readers) {
+    const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    constexpr auto same = static_cast<uid_t>(-1);
+    bool good = dir && ::fchown(dir.get(), same, readers) == 0 && ::fchmod(dir.get(), 0710) == 0;
+    for (const char *name : {authority_name, key_name, certificate_name})
+        good = good && ::fchownat(dir.get(), name, same, readers, AT_SYMLINK_NOFOLLOW) == 0 &&
+               ::fchmodat(dir.get(), name, 0640, 0) == 0;
+    return good ? Status::ok() : fail_errno(Code::io_error, "sharing " + directory, errno);
+}
+
+Result<std::string> key_in(const std::string &directory, Readers readers) {
     if (Status s = make_directories(directory); !s) return s;
-    auto known = read_key(directory, key_name);
+    auto known = read_key(directory, key_name, readers);
     if (known || known.status().code != Code::not_found) return known;
     std::string key = new_key();
     if (Status s = write_private(directory, key_name, key_to_pem(key)); !s) return s;

@@ -8,7 +8,7 @@
 #                                              what was not read of the input when the grain goes on
 #
 # `read` takes exactly the bytes up to the newline, so the position of standard input is what was consumed.
-# Output that cannot be written is noticed by whoever writes it: `echo ... || exit 74` (docs/MAKE_A_GRAIN.md).
+# Output that cannot be written is noticed by its writer: `echo ... || exit 74` (docs/MAKE_A_GRAIN.md).
 # Without a grain server the script is an ordinary filter.
 
 dcs_grain_served='' dcs_grain_asked='' dcs_grain_thrashed=''
@@ -16,7 +16,7 @@ dcs_grain_served='' dcs_grain_asked='' dcs_grain_thrashed=''
 dcs_grain_handler() {
     [ -z "$dcs_grain_served" ] && [ -n "${DCS_GRAIN_DIR-}" ] && [ -n "${DCS_GRAIN_SEQUENCE-}" ] || return 0
     if ! command -v dcs_checkpoint >/dev/null; then
-        echo "dcs_grain.sh: dcs_checkpoint is not in PATH; it stands beside dcs_grain.sh" >&2
+        echo "dcs_grain.sh: dcs_checkpoint is not in PATH; it is installed beside dcs_grain.sh" >&2
         exit 70
     fi
     dcs_checkpoint --is-grain || return 0

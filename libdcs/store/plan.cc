@@ -199,7 +199,7 @@ Status Engine::check_not_set_aside(const Step &step) const {
 // earlier removal in the turn affects the result.
 Status Engine::place(TurnPlan &plan) const {
     std::set<std::string, std::less<>> removed;
-    const auto made_anew = [&](std::string_view directory) {
+    const auto made_new = [&](std::string_view directory) {
         if (removed.empty()) return false;
         for (std::string d(directory); !d.empty(); d = parent_of(d))
             if (removed.count(d)) return true;
@@ -212,8 +212,8 @@ Status Engine::place(TurnPlan &plan) const {
                 plan.flush_first = true;
             continue;
         }
-        const bool anew = made_anew(step.directory);
-        if (!anew && !set_aside_.empty())
+        const bool fresh = made_new(step.directory);
+        if (!fresh && !set_aside_.empty())
             if (Status status = check_not_set_aside(step); !status) return status;
         plan.all_bytes += step.length;
         if (step.kind == StepKind::noted) continue;
@@ -222,14 +222,14 @@ Status Engine::place(TurnPlan &plan) const {
         if (!append && step.length <= limit) continue;
         const std::string path = step.path();
         if (append) {
-            Result<std::uint64_t> length = anew ? Result<std::uint64_t>(std::uint64_t{0}) : length_now(path);
+            Result<std::uint64_t> length = fresh ? Result<std::uint64_t>(std::uint64_t{0}) : length_now(path);
             if (!length) return length.status();
             if (*length < step.old_length) return bytes_missing(step, *length);
-            const bool cut = step.old_length < *length && pending_.lengths.count(path) && !anew;
+            const bool cut = step.old_length < *length && pending_.lengths.count(path) && !fresh;
             if (cut && !planted(plant_no_flush_before_shrink)) plan.flush_first = true;
         }
         // The new bytes of a tree that an earlier step of this turn removes must not be in its directory beforehand.
-        if (step.length <= limit || anew) continue;
+        if (step.length <= limit || fresh) continue;
         step.kind = StepKind::beside;
         plan.big_bytes += step.length;
         if (pending_.removed_above(std::string(step.directory)) && !planted(plant_no_flush_before_big))

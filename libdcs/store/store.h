@@ -84,7 +84,7 @@ enum Plant : std::uint64_t {
     plant_reserve_all_at_once = 1u << 26,    // no part of the reserve is kept to complete the turn
     plant_no_sync_reserve = 1u << 27,        // a power failure may release the reserve
     plant_no_sync_journal = 1u << 28,        // a turn acknowledged before the journal is synced
-    plant_reuse_journal_early = 1u << 29,    // the journal begins anew before its turns are in the trees
+    plant_reuse_journal_early = 1u << 29,    // the journal restarts before its turns are in the trees
     plant_trust_visible_journal = 1u << 30,  // recovery acts on turns in the journal before it has synced them
     plant_replay_old_turns = 1u << 31,       // recovery applies turns that are older than the stamp
     plant_forget_behind = 1ull << 32         // what is not applied yet is left out by the flush
@@ -162,7 +162,7 @@ public:
     // did not suffice; nothing is lost (the turn roots stay) and a later flush retries it.
     virtual CommitResult flush() = 0;
 
-    // For a clean stop, after flush(): removes the journal, which a later start makes anew, so that the trees and
+    // For a clean stop, after flush(): removes the journal, which a later start recreates, so that the trees and
     // the stamp are all that is left. Without an effect if a turn is pending.
     virtual void retire_journal() = 0;
 

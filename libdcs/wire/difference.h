@@ -52,7 +52,7 @@ private:
     template <FixedInteger T> static void put(Field &f, T value) { f.number = std::to_string(value); }
 };
 
-// One line per field that differs: `argv[2]: recorded "x", now "y"`. Long strings are told by their
+// One line per field that differs: `argv[2]: recorded "x", now "y"`. Long strings are shown by their
 // lengths, the offset of the first difference and an excerpt there. The text stays below 4 KiB.
 std::string compare(const std::vector<Field> &recorded, const std::vector<Field> &now, std::string_view ignored_field);
 

@@ -22,7 +22,7 @@ enum class EventKind : std::uint8_t {
     resumed,     // the control program began again
     reopened,    // it was closed
     closed,
-    imported,  // from here on grains are as the import said, whatever stands before
+    imported,  // from here on grains are as the import said, whatever precedes
     submitted,
     started,     // on `host`; `number`: its incarnation
     checkpoint,  // `number`: of the last increment that came with it
@@ -72,7 +72,7 @@ public:
     bool next(Event &event);
     // io_error: a frame is damaged, or made by a newer version. Its events before the damage were given out.
     const Status &status() const { return status_; }
-    // What stands behind the last frame that was given out as a whole.
+    // What follows the last frame that was given out as a whole.
     std::string_view left() const { return log_; }
 
 private:
@@ -92,7 +92,7 @@ private:
 
 using EventSink = std::function<void(const Event &)>;
 // Takes whole frames off the front of `log` and gives out their events; what is left is the beginning of another
-// frame, or nothing. io_error: a frame is damaged, or made by a newer version; what stood before was given out, of that
+// frame, or nothing. io_error: a frame is damaged, or made by a newer version; what precedes it was given out, of that
 // frame nothing. Costs twice what the cursor does.
 Status take_events(std::string_view &log, const EventSink &each);
 // Appends them: up to 160 bytes for one of the log.

@@ -1,4 +1,5 @@
 // Events of a session as lines of JSON: `dcs session log -o json`, and the file `log` of an export.
+#include <cmath>
 #include <cstdio>
 
 #include <boost/json/monotonic_resource.hpp>
@@ -76,7 +77,7 @@ struct EventKeys {
     void time(std::int64_t &at_ms) {
         const json::value *v = take("time_s");
         const double seconds = v && v->is_number() ? v->to_number<double>() : -1;
-        if (seconds >= 0 && seconds < 1e12) at_ms = static_cast<std::int64_t>(seconds * 1000 + 0.5);
+        if (seconds >= 0 && seconds < 1e12) at_ms = std::llround(seconds * 1000);
         else if (wrong.empty()) wrong = "\"time_s\" must be a number of seconds since 1970";
     }
 };

@@ -65,7 +65,7 @@ std::string History::take_session(const Event &e) {
     }
 }
 
-// Only of those grains of which something was told since the import before: a log may consist of imports.
+// Only of those grains with an event since the import before: a log may consist of imports.
 void History::forget_states(const Event &e) {
     for (const std::int32_t number : std::exchange(known_, {})) {
         GrainHistory &g = grains.at(number);

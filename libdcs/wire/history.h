@@ -64,7 +64,7 @@ private:
     void undo(GrainHistory &grain);
 
     std::int64_t submissions_ = 0;
-    bool imported_ = false;  // grains may be there of which nothing stands in the log
+    bool imported_ = false;  // grains may exist without an event in the log
     void forget_states(const Event &imported);
     std::uint64_t taken_ = 0;            // events
     std::vector<std::int32_t> peeked_;   // since the last submission

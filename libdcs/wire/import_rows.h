@@ -1,7 +1,7 @@
 #pragma once
 // An import as it comes out of the process that decodes it (scheduler/reader). That process reads the stream of a user
 // with all that can be said in one; what it hands over are rows: numbers in fixed places, and texts with their lengths.
-// The scheduler reads these, and believes nothing of what stands in them either.
+// The scheduler reads these, and checks their content, too.
 //
 //   head    user, session, ident, state, results, acknowledged, handed out, grains, event log, number of rows
 //   rows    one for each grain: its record's fields in order, the parameters packed

@@ -21,7 +21,7 @@ void ResultsKnown::take(const Event &e) {
     }
 }
 
-// What stands in the log of a grain that was never submitted there is nothing, unless an import explains it.
+// An event of a grain that was never submitted there counts only if an import explains it.
 void ResultsKnown::take_grain(const Event &e, OfGrain &g) {
     if (e.kind == EventKind::submitted) {
         if (!g.told) g = OfGrain{handed_out_, 0, true, 0};

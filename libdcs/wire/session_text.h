@@ -12,7 +12,7 @@
 
 namespace dcs::wire {
 
-// Where a grain's stream stands: in its line, or in a file beside it.
+// Where a grain's stream is: in its line, or in a file beside it.
 struct StreamPlace {
     bool in_file = false;
     std::string text;                     // in the line

@@ -51,13 +51,17 @@ std::size_t recall(Draft &d, HostId id, std::size_t most, const std::string &why
     return recalled;
 }
 
+bool recalled_lately(const Draft &d, HostId id) {
+    const Instant last = d.state.host(id)->pace.recalled;
+    return last != Instant{} && d.now - last < recall_pause;
+}
+
 // The first few hosts on which grains wait, of which nothing was called back a moment ago.
 template <class Do> void each_crowded(const Draft &d, Do &&look) {
     int asked = 0;
     for (const HostId id : d.state.crowded) {
         if (asked++ == hosts_asked) return;
-        const Instant last = d.state.host(id)->pace.recalled;
-        if (last != Instant{} && d.now - last < recall_pause) continue;
+        if (recalled_lately(d, id)) continue;
         if (look(id)) return;
     }
 }
@@ -111,8 +115,10 @@ void recall_for_older(Draft &d, const GrainKey &key, const Grain &grain) {
 void recall_of(Draft &d, const SessionKey &session) {
     if (planted("core.no_recall_of")) return;
     for (const HostId id : d.state.crowded)
-        (void)recall(d, id, most_handed_ahead, "session " + to_text(session) + " has another place among the others",
-                     [&](const GrainKey &there) { return there.session == session; });
+        if (!recalled_lately(d, id))
+            (void)recall(d, id, most_handed_ahead,
+                         "session " + to_text(session) + " has another place among the others",
+                         [&](const GrainKey &there) { return there.session == session; });
 }
 
 void recall_for_idle(Draft &d, HostId idle) {

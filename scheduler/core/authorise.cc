@@ -11,13 +11,13 @@ namespace {
 
 // A message without a rule may not be sent: the scheduler itself sends it, or it is new and has no rule yet.
 template <class Message> constexpr Rule rule{};
-constexpr Rule of_user(Right right, const char *what = nullptr) { return {right, Right::nobody, Right::nobody, what}; }
+constexpr Rule of_user(Right right, const char *what = nullptr) { return {right, Right::none, Right::none, what}; }
 constexpr Rule of_backup() {
-    return {Right::nobody, Right::anybody, Right::nobody, nullptr, Right::nobody, Right::nobody, Right::anybody};
+    return {Right::none, Right::any, Right::none, nullptr, Right::none, Right::none, Right::any};
 }
-constexpr Rule of_server(Right right) { return {Right::nobody, right, Right::nobody, nullptr}; }
+constexpr Rule of_server(Right right) { return {Right::none, right, Right::none, nullptr}; }
 
-template <> constexpr Rule rule<wire::Hello> = of_user(Right::anybody);
+template <> constexpr Rule rule<wire::Hello> = of_user(Right::any);
 template <> constexpr Rule rule<wire::GetAuth> = of_user(Right::caller);
 template <> constexpr Rule rule<wire::OpenSession> = of_user(Right::holder);
 template <> constexpr Rule rule<wire::CloseSession> = of_user(Right::holder, "close a session");
@@ -45,25 +45,24 @@ template <> constexpr Rule rule<wire::ListTokens> = of_user(Right::operators, "s
 template <> constexpr Rule rule<wire::RevokeToken> = of_user(Right::operators, "revoke a code");
 template <> constexpr Rule rule<wire::ApproveHost> = of_user(Right::operators, "let a host in");
 template <> constexpr Rule rule<wire::RemoveHost> = of_user(Right::operators, "take a host out of the pool");
-template <> constexpr Rule rule<wire::PutContent>{Right::caller, Right::lease, Right::nobody, nullptr};
-template <> constexpr Rule rule<wire::FirstCall> = of_server(Right::anybody);
+template <> constexpr Rule rule<wire::PutContent>{Right::caller, Right::lease, Right::none, nullptr};
+template <> constexpr Rule rule<wire::FirstCall> = of_server(Right::any);
 template <> constexpr Rule rule<wire::CallIn> = of_server(Right::link);
 template <>
-constexpr Rule rule<wire::RenewCertificate>{Right::nobody, Right::link,   Right::nobody, nullptr,
-                                            Right::holder, Right::nobody, Right::link};
+constexpr Rule rule<wire::RenewCertificate>{Right::none,   Right::link, Right::none, nullptr,
+                                            Right::holder, Right::none, Right::link};
 template <>
-constexpr Rule rule<wire::BeginControl>{Right::nobody, Right::nobody, Right::nobody,
-                                        nullptr,       Right::nobody, Right::anybody};
+constexpr Rule rule<wire::BeginControl>{Right::none, Right::none, Right::none, nullptr, Right::none, Right::any};
 template <> constexpr Rule rule<wire::GrainReport> = of_server(Right::lease);
 template <> constexpr Rule rule<wire::LaunchResult> = of_server(Right::lease);
 template <> constexpr Rule rule<wire::WantContent> = of_server(Right::lease);
 template <> constexpr Rule rule<wire::Peeked> = of_server(Right::link);
 // Only before its first call; and the other two only by who showed a backup's certificate, or none and is of the
 // scheduler's account (decode_backup.cc).
-template <> constexpr Rule rule<wire::HeldByBackup> = of_server(Right::anybody);
+template <> constexpr Rule rule<wire::HeldByBackup> = of_server(Right::any);
 template <> constexpr Rule rule<wire::BackupCall> = of_backup();
 template <> constexpr Rule rule<wire::HandOver> = of_backup();
-template <> constexpr Rule rule<wire::JoinHost>{Right::nobody, Right::nobody, Right::anybody, nullptr};
+template <> constexpr Rule rule<wire::JoinHost>{Right::none, Right::none, Right::any, nullptr};
 
 template <std::size_t... I> constexpr std::array<Rule, sizeof...(I)> in_order(std::index_sequence<I...>) {
     return {rule<std::variant_alternative_t<I, wire::AnyMessageOf>>...};
@@ -133,12 +132,12 @@ const Rule &rule_of(const wire::AnyMessage &message) { return rules[message.inde
 bool may_say(Party party, const wire::AnyMessage &message) {
     const Rule &r = rule_of(message);
     switch (party) {
-    case Party::user: return r.user != Right::nobody;
-    case Party::program: return r.user != Right::nobody || r.program != Right::nobody;
-    case Party::begin: return r.begin != Right::nobody;
-    case Party::backup: return r.backup != Right::nobody;
-    case Party::server: return r.server != Right::nobody;
-    case Party::stranger: return r.stranger != Right::nobody;
+    case Party::user: return r.user != Right::none;
+    case Party::program: return r.user != Right::none || r.program != Right::none;
+    case Party::begin: return r.begin != Right::none;
+    case Party::backup: return r.backup != Right::none;
+    case Party::server: return r.server != Right::none;
+    case Party::stranger: return r.stranger != Right::none;
     }
     return false;
 }
@@ -150,7 +149,7 @@ Status authorise(const State &state, const Caller &caller, const UserRequest &re
         [&](const auto &r) -> Status {
             const Rule &rule = rule_for(r);
             const std::string user = named_user(r);
-            switch (rule.user == Right::nobody ? rule.program : rule.user) {
+            switch (rule.user == Right::none ? rule.program : rule.user) {
             case Right::caller: return Status::ok();
             case Right::operators: return check_operator(caller, rule.what);
             case Right::owner: return check_owner(caller, user);

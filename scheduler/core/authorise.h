@@ -21,8 +21,8 @@ enum class Party : std::uint8_t {
 };
 
 enum class Right : std::uint8_t {
-    nobody,     // not a message of this party: the connection ends
-    anybody,    // any peer of this party
+    none,       // not a message of this party: the connection ends
+    any,        // any peer of this party
     caller,     // a user whom the pool's policy admits; it concerns no session, or only the caller's own
     holder,     // a caller with a token, about the session that this token holds
     owner,      // a caller, about an own session; an operator, about any
@@ -32,11 +32,11 @@ enum class Right : std::uint8_t {
 };
 
 struct Rule {
-    Right user = Right::nobody, server = Right::nobody, stranger = Right::nobody;
-    const char *what = nullptr;     // for people and the audit log: "change hosts"; null: it is no secure command
-    Right program = Right::nobody;  // what a program of another host may say besides what users may
-    Right begin = Right::nobody;
-    Right backup = Right::nobody;
+    Right user = Right::none, server = Right::none, stranger = Right::none;
+    const char *what = nullptr;   // for people and the audit log: "change hosts"; null: it is no secure command
+    Right program = Right::none;  // what a program of another host may say besides what users may
+    Right begin = Right::none;
+    Right backup = Right::none;
 };
 
 const Rule &rule_of(const wire::AnyMessage &message);

@@ -142,7 +142,7 @@ bool is_displaced(const State &state, const GrainKey &key, HostId id);
 // started elsewhere, it goes on there; otherwise nothing more is accepted of that lease.
 void requeue_front(Draft &d, const GrainKey &key, bool keep_lease);
 // Notes why a grain leaves the host where it is leased.
-void note_move(Draft &d, const GrainKey &key, MoveReason reason, std::string detail = "");
+void note_move(Draft &d, const GrainKey &key, MoveReason reason, const std::string &detail = "");
 // The same for all grains of a host, in their order; asks for a new place for each.
 void requeue_all(Draft &d, HostId id, MoveReason reason);
 // For half an interval the host does not get this grain again.
@@ -164,7 +164,7 @@ void rest_no_more(Draft &d, const GrainKey &key);
 void let_lapse(Draft &d);
 // A running grain is a result from now on.
 void end_grain(Draft &d, const GrainKey &key, HostId id, int signal, int code);
-// The same without a report of its end: `why` stands on its standard error.
+// The same without a report of its end: `why` is its standard error.
 void give_up(Draft &d, const GrainKey &key, HostId id, int code, const std::string &why);
 // It is submitted again, or its session is resumed: earlier failed starts no longer count.
 void try_again(Draft &d, const GrainKey &key);

@@ -97,12 +97,12 @@ void Report::settled_or_running(const Grain &g) {
 // Who else waits for one of these hosts and comes before this grain.
 void Report::order(const Grain &g, const std::vector<HostId> &hosts) {
     std::uint32_t classes = 0;
-    bool anybody = false;
+    bool any_user = false;
     std::set<std::string> users;
     for (const HostId id : hosts) {
         const HostConfig &config = state_.host(id)->config;
         classes |= config.host_class;
-        anybody = anybody || config.users.empty();
+        any_user = any_user || config.users.empty();
         users.insert(config.users.begin(), config.users.end());
     }
     const std::uint64_t own = state_.session(key_.session)->info.seniority;
@@ -116,7 +116,7 @@ void Report::order(const Grain &g, const std::vector<HostId> &hosts) {
     for (const auto &[shape, waiting] : state_.waiting) {
         if (!class_fits(shape.host_class, classes)) continue;
         for (const auto &[user, sessions] : waiting) {
-            if ((!anybody && users.count(user) == 0) || over_quota(state_, user)) continue;
+            if ((!any_user && users.count(user) == 0) || over_quota(state_, user)) continue;
             if (share(user) < own_share) fewer.insert(user);
             if (share(user) != own_share) continue;
             for (auto it = sessions.begin(); it != sessions.end() && it->first < own; ++it)

@@ -1,5 +1,5 @@
 #pragma once
-// What stands between a ready grain and a host. Asks the functions of placement.h, in an order that
+// What keeps a ready grain from a host. Asks the functions of placement.h, in an order that
 // puts what lasts before what passes.
 #include "scheduler/core/placement.h"
 #include "scheduler/core/reasons.h"

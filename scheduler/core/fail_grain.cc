@@ -47,7 +47,7 @@ template <class T> static void push_latest(std::vector<T> &kept, T latest) {
     kept.push_back(std::move(latest));
 }
 
-void note_move(Draft &d, const GrainKey &key, MoveReason reason, std::string detail) {
+void note_move(Draft &d, const GrainKey &key, MoveReason reason, const std::string &detail) {
     Grain &g = d.grain(key);
     push_latest(g.moves.edit(), Move{reason, g.runs_on(), g.lease, shortened(detail, limits::move_detail_bytes)});
     push_latest(g.moved.edit(), d.now);

@@ -10,7 +10,7 @@ namespace dcs::core {
 namespace {
 
 // As submitted, at the front of its queue. What it used stays on its account; its leases go on.
-void begin_anew(Draft &d, const GrainKey &key) {
+void begin_again(Draft &d, const GrainKey &key) {
     const Grain &old = *d.state.grain(key);
     Grain &g = d.grain(key);
     if (old.own_tree) {
@@ -78,11 +78,11 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
     const std::int32_t end = killed ? grain.as<Killed>().after : grain.as<Finished>().result_index;
     const bool alone = forgets < 0;  // nothing was decided on it, says the caller
     const std::int32_t stand = alone ? session.info.shown : std::min(end, session.info.shown);
-    std::vector<GrainNumber> gone, anew;
+    std::vector<GrainNumber> gone, again;
     for (const auto &[number, g] : session.grains) {
         const bool killed_later = g.status() == GrainStatus::killed && g.as<Killed>().after > stand;
         if (g.known > stand && number != key.grain) gone.push_back(number);
-        else if (number == key.grain || killed_later) anew.push_back(number);
+        else if (number == key.grain || killed_later) again.push_back(number);
     }
     if (!alone && static_cast<std::int32_t>(gone.size()) != forgets)
         return d.refuse(caller, fail(Code::refused, "session " + to_text(key.session) +
@@ -93,16 +93,16 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
     raise_fences(d, session);
     set_back(d, key.session, stand, caller.user);
     std::set<HostId> freed;
-    for (auto it = anew.rbegin(); it != anew.rend(); ++it) begin_anew(d, {key.session, *it});
+    for (auto it = again.rbegin(); it != again.rend(); ++it) begin_again(d, {key.session, *it});
     for (const GrainNumber number : gone)
         if (!planted("core.forget_no_submission")) erase(d, {key.session, number}, session.grains.at(number), freed);
-    for (const GrainNumber number : anew) d.follow_up(PlaceGrain{{key.session, number}});
+    for (const GrainNumber number : again) d.follow_up(PlaceGrain{{key.session, number}});
     if (closed)
         for (const auto &[host_class, hosts] : d.state.open_hosts) freed.insert(hosts.begin(), hosts.end());
     for (const HostId id : freed) d.follow_up(FillHost{id});
     d.reply(caller, wire::Done{});
     d.event("grain " + to_text(key) + " and what was decided after it forgotten by " + caller.user + ": " +
-            std::to_string(gone.size()) + " submissions, " + std::to_string(anew.size()) + " grains run again");
+            std::to_string(gone.size()) + " submissions, " + std::to_string(again.size()) + " grains run again");
 }
 
 }  // namespace dcs::core

@@ -17,7 +17,7 @@ void update_host(Draft &d, HostId id, const HostConfig &table) {
 }  // namespace
 
 // Grains on it are offered elsewhere; if it comes into the table again before they were started
-// anew, they go on there.
+// again, they continue there.
 void leave_table(Draft &d, HostId id) {
     const Host &old = d.state.hosts[static_cast<std::size_t>(id)];
     Host &host = d.host(id);

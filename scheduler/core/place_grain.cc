@@ -47,7 +47,7 @@ std::optional<GrainNumber> first_of_session(const State &state, Instant now, Hos
     return chosen;
 }
 
-// Where the search of one user's sessions with grains of one shape stands.
+// The position of the search among one user's sessions with grains of one shape.
 struct Cursor {
     std::map<std::uint64_t, SessionKey>::const_iterator at, end;
     std::int64_t share = 0;  // under fair share: what the user has already

@@ -25,13 +25,13 @@ template <class T> struct Held<Box<T>> { using Type = T; };
 template <class T> struct Held<core::Shared<T>> { using Type = T; };
 template <class T> struct Held<std::optional<T>> { using Type = T; };
 
-template <class T> constexpr bool is_phase = std::is_same_v<T, core::Phase>;  // its field says which it is
-template <class T> constexpr bool is_vector = false;
-template <class T> constexpr bool is_vector<std::vector<T>> = true;
-template <class T> constexpr bool is_map = false;
-template <class K, class V> constexpr bool is_map<std::map<K, V>> = true;
-template <class T> constexpr bool is_bytes = std::is_same_v<T, std::string> || std::is_same_v<T, core::HostId>;
-template <std::size_t n> constexpr bool is_bytes<std::array<std::uint8_t, n>> = true;
+template <class T> inline constexpr bool is_phase = std::is_same_v<T, core::Phase>;  // its field says which it is
+template <class T> inline constexpr bool is_vector = false;
+template <class T> inline constexpr bool is_vector<std::vector<T>> = true;
+template <class T> inline constexpr bool is_map = false;
+template <class K, class V> inline constexpr bool is_map<std::map<K, V>> = true;
+template <class T> inline constexpr bool is_bytes = std::is_same_v<T, std::string> || std::is_same_v<T, core::HostId>;
+template <std::size_t n> inline constexpr bool is_bytes<std::array<std::uint8_t, n>> = true;
 
 template <class T> constexpr FieldKind kind_of() {
     using Plain = typename Held<T>::Type;

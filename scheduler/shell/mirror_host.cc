@@ -99,13 +99,7 @@ void MirrorHost::send(ConnId conn, const wire::AnyMessage &message, std::uint64_
 void MirrorHost::close(ConnId conn) { loop_.close(conn); }
 
 void MirrorHost::log(turn::Level level, const std::string &line) {
-    if (core::is_audit(line)) return log_audit(line);
-    switch (level) {
-    case turn::Level::debug: return log_debug(line);
-    case turn::Level::info: return log_info(line);
-    case turn::Level::warning: return log_warn(line);
-    case turn::Level::error: return log_error(line);
-    }
+    core::is_audit(line) ? log_audit(line) : log_line(level, line);
 }
 
 }  // namespace dcs::shell

@@ -29,13 +29,7 @@ void RealOutside::send(ConnId conn, const wire::AnyMessage &message, core::Reque
 void RealOutside::close(ConnId conn) { loop_.close(conn); }
 
 void RealOutside::log(turn::Level level, const std::string &line) {
-    if (core::is_audit(line)) return log_audit(line);
-    switch (level) {
-    case turn::Level::debug: return log_debug(line);
-    case turn::Level::info: return log_info(line);
-    case turn::Level::warning: return log_warn(line);
-    case turn::Level::error: return log_error(line);
-    }
+    core::is_audit(line) ? log_audit(line) : log_line(level, line);
 }
 
 void RealOutside::start_commit(std::vector<store::TreeUpdate> updates, store::Room room) {

@@ -108,7 +108,7 @@ void Service::step() {
     if (auto done = storage_.take()) storage_answered(std::move(*done));
     for (const library::JobDone &done : library_.take()) turn_.take_library_job(done);
     for (ImportThreads::Done &done : imports_.take()) turn_.take_import(done.id, std::move(done.rows));
-    for (core::ProbeResult &result : prober_.take()) turn_.take_probe_result(std::move(result));
+    for (const core::ProbeResult &result : prober_.take()) turn_.take_probe_result(result);
 }
 
 // After a while without requests, postponed work gets its share. A little of it gets done

@@ -41,7 +41,7 @@ void queue_grain(State &state, Session &session, const GrainKey &key, const Grai
     const bool active = session.info.status == SessionStatus::active;
     if (!in) {
         const auto of_shape = session.ready.find(shape);
-        DCS_REQUIRE(of_shape != session.ready.end(), "a ready grain stands in the queue of its shape");
+        DCS_REQUIRE(of_shape != session.ready.end(), "a ready grain is in the queue of its shape");
         of_shape->second.grains.erase(g.as<Ready>().queue_position);
         const auto program = of_shape->second.programs.find(g.program);
         DCS_REQUIRE(program != of_shape->second.programs.end(), "a queue counts its programs");

@@ -69,7 +69,7 @@ struct Kept {
     bool operator==(const Kept &) const = default;
 };
 
-// Where a grain stands, with what it has there and nowhere else. In the order of GrainStatus.
+// The phase of a grain, with the fields of that phase only. In the order of GrainStatus.
 struct Ready {
     std::int64_t queue_position = 0;  // order in the session's queue, smaller first
     bool operator==(const Ready &) const = default;
@@ -133,7 +133,7 @@ struct DurableGrain {
         return end != nullptr && (end->signal != 0 || end->exit_code != 0);
     }
     template <class P> const P &as() const {
-        DCS_REQUIRE(std::holds_alternative<P>(phase), "a grain is asked for what it has where it stands");
+        DCS_REQUIRE(std::holds_alternative<P>(phase), "a grain is asked for the fields of its phase");
         return std::get<P>(phase);
     }
     template <class P> P &as() { return const_cast<P &>(std::as_const(*this).template as<P>()); }
@@ -149,7 +149,7 @@ struct Grain : DurableGrain {
     Grain() = default;
     explicit Grain(DurableGrain recorded) : DurableGrain(std::move(recorded)) {}
 
-    // To where it stands now.
+    // Enters a phase.
     void become(Phase next) {
         phase = next;
         launched = ahead = false;

@@ -172,7 +172,7 @@ struct Host : DurableHost {
     double load = 0;
     std::uint32_t confinement = 0;     // Rungs, as its server said when it connected
     std::string shut;                  // not empty: it takes nothing now, and why; until a call-in without it
-    std::int64_t free_memory_kb = -1;  // unknown; less what was launched there since it was told
+    std::int64_t free_memory_kb = -1;  // unknown; less what was launched there since it was reported
     std::int64_t total_memory_kb = 0;  // 0: unknown
     std::vector<HeldBack> held_back;   // ended there innocently a moment ago: not again at once
     std::vector<Usurpation> usurping;
@@ -224,7 +224,7 @@ struct AuthEntry {
 };
 
 // How hosts come to have certificates (join_host.cc). A code is known by its hash; the consent of an operator to a
-// host that has none stands among them under the hash of its key.
+// host that has none is among them under the hash of its key.
 enum class HostRole : std::uint8_t { server, client, backup };  // as in wire::CreateToken
 constexpr bool good_role(std::uint8_t role) { return role <= static_cast<std::uint8_t>(HostRole::backup); }
 struct JoinCode {
@@ -290,7 +290,7 @@ struct State {
     // Active sessions with ready grains: shape -> user -> seniority.
     std::map<Shape, std::map<std::string, std::map<std::uint64_t, SessionKey>>> waiting;
     std::map<std::uint32_t, std::set<HostId>> open_hosts;  // by class; with a free slot: active, connected
-    std::map<ProgramOf, std::set<HostId>> lacking;         // hosts on whose `missing` it stands
+    std::map<ProgramOf, std::set<HostId>> lacking;         // hosts whose `missing` has it
     std::set<std::pair<Instant, HostId>> lapses;           // when something that is held against a host is over
     std::set<std::pair<Instant, GrainKey>> resting;        // ready grains that rest, by when they have rested
     std::set<GrainKey> circling;                           // unfinished grains that people should hear of

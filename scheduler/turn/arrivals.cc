@@ -1,6 +1,8 @@
 // What arrives: taken, chosen, decoded. turn.cc decides it.
+#include <algorithm>
 #include <new>
 
+#include "base/planted.h"
 #include "scheduler/turn/turn.h"
 #include "scheduler/turn/weight.h"
 
@@ -8,7 +10,7 @@ namespace dcs::turn {
 namespace {
 
 // The wall clock has just judged the certificate. From here on its time is counted by the boot clock: a wall clock that
-// is set ends no connection that stands.
+// is set ends no open connection.
 void remember_end(Connection &who, Outside &outside) {
     const std::int64_t end = who.certified.not_after_s;
     if (end != 0 && !is_link(who.door)) who.ends = outside.now() + seconds(end - outside.wall_s());
@@ -47,7 +49,7 @@ void Turn::take_host_table(std::vector<core::HostConfig> hosts) {
 
 void Turn::take_policy(core::Policy policy) { delayed_.emplace(Instant{}, core::PolicyTable{std::move(policy)}); }
 
-void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, std::move(result)); }
+void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, result); }
 
 void Turn::take_library_job(const library::JobDone &done) {
     if (phase_ == Phase::dead) return;
@@ -78,11 +80,14 @@ void Turn::take_one(Arrival arrival) {
     intake_.charge(decoded.weight);
     if (!decoded.input) return;
     taken_bytes_ += arrival.payload.size();  // what was answered on the spot is not of this turn
-    intake_.charge(weight_of(*decoded.input));
-    const std::size_t before = effects_.size();
+    const bool of_user = std::holds_alternative<core::UserCall>(*decoded.input);
+    const std::size_t weight = weight_of(*decoded.input), before = effects_.size(), followed = followed_;
+    intake_.charge(weight);
     decide_new(std::move(*decoded.input));
     std::size_t more = 0;
     for (std::size_t i = before; i < effects_.size(); ++i) more += weight_of(state_, effects_[i], perform_.verified());
+    // A call that makes many grains look for a host counts as many.
+    if (of_user && !planted("turn.follow_ups_are_free")) more += std::max(weight, followed_ - followed) - weight;
     taken_weight_ += more;
     intake_.charge(1 + more);
 }

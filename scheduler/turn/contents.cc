@@ -243,7 +243,7 @@ void Contents::checked(const library::JobDone &done, core::Stored &stored) {
         stored.gone(digest);
         damaged_[digest] = done.status.text;
         outside_.log(Level::error, name_of(digest) + " is damaged and was set aside: " + done.status.text +
-                                       "; submit a grain with it again to upload it anew");
+                                       "; submit a grain with it again to upload it again");
     }
     for (const Parked &p : parked) {
         if (done.status || !library_->find(digest)) send(p.peer, digest, p.offset, p.max);

@@ -225,7 +225,7 @@ void Effects::act(const core::ReplyDoctor &e) {
     for (const auto &[digest, what] : contents_.damaged())
         reply.problems.push_back({"library", library::path_of(digest), what,
                                   "grains that name it cannot start or be read",
-                                  "submit a grain with the same file to upload it anew"});
+                                  "submit a grain with the same file to upload it again"});
     const auto room = store_.space();
     if (room && room->free_bytes < limits::disk_low_bytes)
         reply.problems.push_back({"backing store", "",

@@ -61,17 +61,17 @@ bool Intake::has_share(const Lane &lane, const UserLimits *share) {
 Intake::Lane *Intake::Group::next(const UserLimits *share) {
     if (count == 0) return nullptr;
     for (;;) {
-        bool anybody = false;
+        bool any_peer = false;
         auto lane = lanes.upper_bound(last);
         for (std::size_t i = 0; i < lanes.size(); ++i, ++lane) {
             if (lane == lanes.end()) lane = lanes.begin();
             if (!has_share(lane->second, share)) continue;
-            anybody = true;
+            any_peer = true;
             if (lane->second.credit < 1) continue;
             last = lane->first;
             return &lane->second;
         }
-        if (!anybody) return nullptr;
+        if (!any_peer) return nullptr;
         for (auto it = lanes.begin(); it != lanes.end();) {
             it->second.credit = std::min(it->second.credit + quantum, quantum);
             const bool gone = it->second.waiting.empty() && it->second.credit == quantum;

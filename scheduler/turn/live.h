@@ -14,7 +14,8 @@ class Live {
 public:
     explicit Live(Outside &outside) : outside_(outside) {}
 
-    // A caller has one question at a time on a connection: with another one the first is over.
+    // A caller has one question at a time on a connection: with another one the first is over. A host is asked only a
+    // few at a time, and about the grains of one user only some of these: then it has nothing to say.
     void ask(const core::ReplyLive &e);
     void answer(ConnId server, wire::Peeked &&peeked);
     // A connection is gone: the questions of a caller, or those to a server.
@@ -27,8 +28,11 @@ private:
     struct Question {
         core::ReplyLive asked;
         Instant until{};
+        bool over = false;  // for the caller; the host still works on it
     };
-    void reply(const Question &question, std::uint64_t more, std::string bytes);
+    bool may_ask(const core::ReplyLive &e) const;
+    void end(Question &question);
+    void reply(const core::ReplyLive &asked, std::uint64_t more, std::string bytes);
 
     Outside &outside_;
     std::map<std::uint64_t, Question> questions_;  // by ticket

@@ -1,7 +1,7 @@
 #pragma once
 // The scheduler's side of the running copy that the backup holds of the store (docs/BACKUP.md): each committed turn is
 // sent to it, in order; a copy that does not exist yet, or has missed too much, is first remade, file by file, while
-// turns go on. It stands beside the Turn, which knows nothing of it: in mode `sync` the Service does not tell the Turn
+// turns go on. It is beside the Turn, which knows nothing of it: in mode `sync` the Service does not tell the Turn
 // that a commit is done before holds() says no.
 //
 //   commit here ──► turns ──► window ──► MirrorPage ──► commit there ──► MirrorHas ──► answer the Turn

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/severity.h"
 #include "base/ids.h"
 #include "base/instant.h"
 #include "scheduler/state/decision.h"
@@ -16,7 +17,7 @@
 
 namespace dcs::turn {
 
-enum class Level : std::uint8_t { debug, info, warning, error };
+using Level = Severity;
 
 class Outside {
 public:

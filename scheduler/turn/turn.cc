@@ -23,7 +23,7 @@ constexpr Duration hosts_pause = seconds(10);
 constexpr Duration tick_pause = milliseconds(10);
 // Turns that need no commit follow one another for this long; then new connections are read.
 constexpr Duration turns_at_once = milliseconds(20);
-// Woken later than promised by this much: the process stood still (SIGSTOP, suspend, a slow disk).
+// Woken later than promised by this much: the process was suspended (SIGSTOP, suspend, a slow disk).
 constexpr Duration stood_still = seconds(2);
 
 // Whatever these do is a lease, and that is committed.
@@ -126,6 +126,7 @@ bool Turn::decide_all(const core::Input &input, DiskFor disk) {
             work.pop_front();  // free slots are filled at the next call-in
             continue;
         }
+        if (step > 0) ++followed_;
         suspect(concerns(state_, work.front()));
         core::Decision decision = core::decide(state_, now_, work.front());
         const bool needs_disk = std::any_of(decision.changes.begin(), decision.changes.end(), core::durable);

@@ -8,7 +8,7 @@
 namespace dcs::turn {
 namespace {
 
-// An upload that has stood still for so long gives way to another one that needs the room.
+// An upload that is idle for so long gives way to another one that needs the room.
 constexpr Duration stale_after = seconds(60);
 
 }  // namespace

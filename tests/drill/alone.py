@@ -1,5 +1,5 @@
 """Daemons on copies of what the drill's scheduler and backup left when they were killed: on a disk that is full, and with bytes that
-are gone. There they die at the points that nobody passes on a healthy disk, are started again, and serve what is left. And a pool
+are gone. There they die at the points that no process passes on a healthy disk, are started again, and serve what is left. And a pool
 whose backup keeps a copy of the store, where both die at the points of that, and the promotion too."""
 import json
 import os
@@ -70,13 +70,13 @@ class Alone:
         shutil.copytree(self.saved, self.directory)
 
     def command(self, *words):
-        """Without its door: nobody but this test is to find it."""
+        """Without its door: no process but this test is to find it."""
         program = "dcs_scheduler" if self.role == "scheduler" else "dcs_backupd"
         own = [] if self.role == "scheduler" else ["--scheduler", os.path.join(self.base, "nobody.sock")]
         return [os.path.join(self.cluster.bin, program), "--dir", self.directory, *own, *words]
 
     def start(self, *words, point=None, prefix=(), **env):
-        """The process, and whether it serves. With a point: it must die there, unless somebody else has to (prefix)."""
+        """The process, and whether it serves. With a point: it must die there, unless another process has to (prefix)."""
         armed = self.points.variable((self.role, point, 1)) if point else {}
         if prefix and armed:
             armed = {"ARMED": armed["DCS_FAILPOINTS"]}

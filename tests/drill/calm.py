@@ -59,7 +59,7 @@ class Calm:
         return (self.cluster.backup_status() or {}).get("reports", 0)
 
     def held(self):
-        """Grains of which a server has something that nobody else has."""
+        """Grains of which a server has something that no other process has."""
         return [entry for name in SERVERS for entry in os.listdir(os.path.join(self.cluster.directory(name), "grains"))]
 
     def drained(self):

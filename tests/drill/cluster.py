@@ -102,7 +102,7 @@ class Cluster:
         return name in self.running and self.running[name].poll() is None
 
     def form(self):
-        """Everybody joins, and the pool works."""
+        """Each process joins, and the pool works."""
         self.start("scheduler")
         wait_for("the scheduler", lambda: self.dcs("host", "ls", check=False).returncode == 0)
         for name in ["backup", *SERVERS]:

@@ -14,7 +14,7 @@ def result_of(number, value):
 
 
 def expected():
-    """What it prints if nobody disturbs it."""
+    """What it prints if no process disturbs it."""
     values, lines = {1: 7}, []
     for number in range(1, LAST + 1):
         result = result_of(number, values[number])

@@ -1,4 +1,4 @@
-"""The points at which nobody has died by chance, one after the other: a daemon is told to die at one of them, and is driven there, while
+"""The points at which no process has died by chance, one after the other: a daemon is told to die at one of them, and is driven there, while
 the control programs work. First those of the backup, for which the scheduler is away again and again; then all others."""
 import os
 import signal
@@ -11,7 +11,7 @@ from workload import Wrong
 PATIENCE = 12     # s of a life, then it is asked to stop, then killed
 SOON = 2          # s, for what lies on the way of stopping
 AWAY, HERE = 5, 7  # s of the scheduler's, in turns, for the backup's sake
-HINTS_AT = 32768 + 64 * 256  # of a file of counted slots: whose head is there when nobody has to look at each slot
+HINTS_AT = 32768 + 64 * 256  # of a file of counted slots: whose head is there when no process has to look at each slot
 # Not in this pool: alone.py. A backup removes trees only of the copy that it keeps there.
 ALONE = ("mirror.", "store.lost_root.", "store.marker.", "store.reserve_shrink.")
 ALONE_OF = {"backup": (*ALONE, "store.apply_remove.")}
@@ -41,7 +41,7 @@ class Directed:
         return role, point, 1
 
     def prepare(self, name, role, point):
-        """Nobody of that host lives: what makes the next life pass there."""
+        """No process of that host lives: what makes the next life pass there."""
         directory = self.cluster.directory(name)
         if role == "launcher":
             self.cluster.kill_launcher(name)
@@ -60,7 +60,7 @@ class Directed:
             os.remove(path)
 
     def damage_slots(self, directory):
-        """The head of the hints, which are made anew from the locks."""
+        """The head of the hints, which are made again from the locks."""
         for folder, _, names in os.walk(os.path.join(directory, "slots")):
             for path in (os.path.join(folder, name) for name in names):
                 if os.path.getsize(path) > HINTS_AT + 4:
@@ -69,7 +69,7 @@ class Directed:
                         file.write(b"\xff\xff\xff\xff")
 
     def look(self, name):
-        """Somebody who does not come to the point where he is to die goes another way."""
+        """A process who does not come to the point where he is to die goes another way."""
         cluster, armed = self.cluster, self.cluster.armed.get(name)
         if not armed or not cluster.alive(name):
             return
@@ -108,7 +108,7 @@ class Directed:
         self.cluster.dcs("reload", check=False)
 
     def phase(self, roles, until, act, end):
-        """Until nobody of the kind `until` has a point left; others of `roles` get on meanwhile."""
+        """Until no process of the kind `until` has a point left; others of `roles` get on meanwhile."""
         self.roles, self.change = roles, time.monotonic() + HERE
         for name in HOSTS:  # the next life is armed
             self.cluster.kill(name)

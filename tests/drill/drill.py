@@ -9,7 +9,7 @@ sometimes with the backup. Then the faults stop, and everything must come to its
 Wall clocks are set by an hour and by ten years meanwhile, and hosts fall asleep for an hour (clocks of their own, clocks.py).
 
 The checker sees what the control programs print and what the commands say, nothing else: every grain there once (lost 0,
-duplicated 0), results in one order, outputs byte-identical, nobody stuck. Exit code 77: no network namespaces here."""
+duplicated 0), results in one order, outputs byte-identical, no process stuck. Exit code 77: no network namespaces here."""
 import argparse
 import collections
 import itertools
@@ -150,7 +150,7 @@ class Faults:
 
     # ---- clocks -----------------------------------------------------------------------------
     def step_clock(self):
-        """Ten years off, whoever connects anew meanwhile is not believed, and believes nobody."""
+        """Ten years off, a process that connects again meanwhile is not believed, and believes no process."""
         name, seconds = self.steps.draw()
         self.cluster.clocks.set(name, seconds)
         self.later(2, 14, self.cluster.clocks.set, name, 0)
@@ -196,7 +196,7 @@ def disturb(a, rng, cluster, programs, points, faults):
 
 
 def disarm(cluster):
-    """Whoever would still die at some point does so now: daemons, and launchers, which outlive the server that armed them."""
+    """A process that would still die at some point does so now: daemons, and launchers, which outlive the server that armed them."""
     for name in HOSTS:
         if cluster.armed.get(name):
             cluster.kill(name)
@@ -222,7 +222,7 @@ def settle(cluster, programs, points, limit):
 
 
 def drained(cluster, limit):
-    """Nobody has anything left that the scheduler has not."""
+    """No process has anything left that the scheduler has not."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
         cluster.supervise(lambda name: None)
@@ -237,7 +237,7 @@ def tell(a, cluster, programs, points, faults, took):
     deaths = sum(cluster.deaths.values())
     kills = deaths + sum(program.kills for program in programs) + faults.count["kill launcher"] + faults.count["kill host"]
     at_points = sum(sum(deaths.values()) for role, deaths in points.killed.items() if role != "launcher")
-    launchers = sum(points.killed["launcher"].values())  # a server starts them until it is started anew itself
+    launchers = sum(points.killed["launcher"].values())  # a server starts them until it is started again itself
     print(f"{kills} kills, of them {at_points} at named points, and {launchers} of launchers at theirs; {len(points.hit())} "
           f"points; each daemon: {cluster.deaths}")
     print(f"{sum(faults.count[k] for k in ('cut', 'half-open', 'reset', 'isolated'))} partitions, of {len(faults.parted)} "

@@ -1,6 +1,6 @@
 """Hosts of a drill: a network namespace each, with an address of its own on a bridge in yet another namespace. All of
 them end with the process that made them. What one host sends to another can be lost on the way: its entry for the
-other's address names a card that nobody has, so that nobody notices anything but silence, as with a real cut."""
+other's address names a card that no process has, so that no process notices anything but silence, as with a real cut."""
 import ctypes
 import os
 import signal

@@ -69,7 +69,7 @@ class Workload:
                 return False
             try:
                 self.judge()
-            except Away:  # and nobody starts it meanwhile
+            except Away:  # and no process starts it meanwhile
                 return False
             self.judged += 1
         if not another_round:

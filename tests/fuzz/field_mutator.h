@@ -75,7 +75,7 @@ private:
         return random_.below(4) == 0 ? value * 2 + 1 : reals[random_.below(reals.size())];
     }
     void change(std::string &value) {
-        // What the seeds and the pools of the targets know, and what nobody knows.
+        // What the seeds and the pools of the targets know, and what no peer knows.
         static const std::array<std::string, 14> words{"",
                                                        "ann",
                                                        "bob",

@@ -1,5 +1,5 @@
 #pragma once
-// A directory in memory for targets over real files: made once, its files written anew for each input.
+// A directory in memory for targets over real files: made once, its files written again for each input.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

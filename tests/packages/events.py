@@ -9,7 +9,7 @@ STEPS = "for i in $(seq 1 {n}); do echo $i $$; sleep 1; done"
 
 
 def one_process(printed, steps):
-    """The grain's steps in order, all of one process: it was never begun anew."""
+    """The grain's steps in order, all of one process: it was never begun again."""
     rows = [line.split() for line in printed.splitlines()]
     assert [row[0] for row in rows] == [str(i) for i in range(1, steps + 1)], printed
     assert len({row[1] for row in rows}) == 1, f"begun anew:\n{printed}"
@@ -105,12 +105,12 @@ class Events:
     def on_desk(self, block):
         if block.user != "ann" or block.machine != "desk1":
             return False
-        assert self.m["desk1"].type("stat -c '%a %U %G' /usr/bin/dcs_begin").strip() == "4750 root dcs"
+        assert self.m["desk1"].type("stat -c '%a %U %G' /usr/bin/dcs_begin").strip() == "2755 root dcs-key"
         done = self.m["desk1"].run("dcs status", "eve")
         assert done.returncode != 0 and "dcs" in done.stderr, done
         # An upgrade of the package leaves it as it is.
         self.m["desk1"].type("apt install -y ./dcs/new/dcs-client_*.deb ./dcs/new/dcs-client-remote_*.deb")
-        assert self.m["desk1"].type("stat -c '%a %U %G' /usr/bin/dcs_begin").strip() == "4750 root dcs"
+        assert self.m["desk1"].type("stat -c '%a %U %G' /usr/bin/dcs_begin").strip() == "2755 root dcs-key"
         return True
 
     def on_mirror(self, block):
@@ -175,7 +175,7 @@ class Events:
 
         def check(printed):
             assert not re.search("^h2", printed, re.M), printed
-            one_process(grain.end(), 6)  # begun anew at h1, and said once
+            one_process(grain.end(), 6)  # begun again at h1, and said once
         return self.then(check)
 
     def on_full_disk(self, block):

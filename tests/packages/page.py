@@ -39,7 +39,7 @@ def blocks(text=None):
 
 
 def agrees(printed, expected):
-    """Is `printed` what the page shows, where ... stands for anything?"""
+    """Is `printed` what the page shows, where ... matches anything?"""
     parts = [re.escape(part) for part in expected.strip().split("...")]
     return re.fullmatch(".*".join(parts), printed.strip(), re.S) is not None
 

@@ -242,7 +242,7 @@ struct Trial {
     }
 };
 
-// What one sync of a small file takes meanwhile: whoever waits for a commit waits for several of these.
+// What one sync of a small file takes meanwhile: a caller that waits for a commit waits for several of these.
 [[noreturn]] void sync_for(int seconds, const std::string &path) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     const char block[4096] = {};

@@ -157,7 +157,7 @@ double one_caller(Backend &backend, int group, double seconds) {
     return static_cast<double>(done) / since(start);
 }
 
-// Each caller waits for its own submission; whoever finds no commit under way commits for all
+// Each caller waits for its own submission; a caller that finds no commit under way commits for all
 // that wait.
 double many_callers(Backend &backend, int callers, double seconds) {
     std::mutex mutex;
@@ -200,7 +200,7 @@ double median(std::vector<double> values) {
 
 constexpr int rounds = 3;
 
-// The backends take turns, so that a slow minute of the disk is everybody's.
+// The backends take turns, so that a slow minute of the disk is each caller's.
 void measure(const std::string &directory, const std::vector<Entry> &entries, const std::string &what,
              const std::function<double(Backend &)> &trial) {
     std::vector<std::vector<double>> figures(entries.size());

@@ -1,4 +1,4 @@
-// Submissions and results, one by one or many at once: how many is drawn anew each time, so that a program that is run
+// Submissions and results, one by one or many at once: how many is drawn again each time, so that a program that is run
 // again cuts its run differently.
 #include "sim/control_node.h"
 

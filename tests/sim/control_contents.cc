@@ -9,7 +9,7 @@ namespace dcs::sim {
 bool ControlNode::brings(const wire::AnyMessage &reply) {
     const auto *error = std::get_if<wire::ErrorReply>(&reply);
     if (std::holds_alternative<wire::PutContent>(self_.call)) {
-        if (error) self_.bring.clear();  // its connection is another one, or it stood still: all anew
+        if (error) self_.bring.clear();  // its connection is another one, or it was suspended: all again
         else self_.bring.pop_front();
         if (self_.bring.empty()) think();
         else say(self_.bring.front(), false);

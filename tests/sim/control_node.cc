@@ -49,7 +49,7 @@ void ControlNode::kill(Duration away) {
     clock_.put(clock_.now + away, this, control_mark, again, life_);
 }
 
-// Nobody closes the old one's connection: what it waits for still stands with the scheduler.
+// No party closes the old one's connection: what it waits for still stands with the scheduler.
 void ControlNode::start_twin() {
     if (!running_) return;
     if (clock_.tracing) clock_.note("control " + std::to_string(number_) + " is started a second time");

@@ -129,7 +129,7 @@ private:
     bool close_asked_ = false, clean_asked_ = false;
     bool wish_ = false;
     bool resume_ = false;    // the session may be open: an earlier process asked for it, or got no answer
-    bool in_doubt_ = false;  // the call at hand was made before, and nobody knows whether it happened
+    bool in_doubt_ = false;  // the call at hand was made before, and no party knows whether it happened
 };
 
 }  // namespace dcs::sim

@@ -194,7 +194,7 @@ void Faults::host_down(Fault fault, int number) {
     if (!host.on()) return;
     server.machine_lost();
     host.power_off();
-    if (fault == Fault::lost && lost_ < w_.plan.hosts / 10 - 1 && random_.chance(50)) {  // for good
+    if (fault == Fault::lost && lost_ < w_.plan.hosts / 10 - 1 && random_.chance(50)) {  // permanently
         ++lost_;
         return;
     }

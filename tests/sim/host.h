@@ -84,7 +84,7 @@ public:
         ++boot_;
         launcher_ = true;
     }
-    void stop(bool on);  // the whole machine stands still
+    void stop(bool on);  // the whole machine is suspended
     // A little, so that grains are slow; on all cores; or with all the memory.
     enum class Owner : std::uint8_t { works, takes_cores, takes_memory };
     void owner_comes(Owner how);

@@ -108,7 +108,7 @@ void Links::deliver(ConnId id, Way way) {
         } else if (open) {
             listener_.frame(id, std::move(item.bytes));
         } else if (conn.client && conn.lanes[down].items.empty()) {
-            enqueue(id, conn, down, Item{{}, true, {}});  // nobody knows this connection here any more
+            enqueue(id, conn, down, Item{{}, true, {}});  // no party knows this connection here any more
         }
         return;
     }

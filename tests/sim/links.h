@@ -1,7 +1,7 @@
 #pragma once
-// Connections between the scheduler and everybody else. As with TCP, what arrives arrives in order and
-// whole; a connection may be cut at any moment, refused, or silent, and then nobody is told anything
-// until somebody loses patience.
+// Connections between the scheduler and each other party. As with TCP, what arrives arrives in order and
+// whole; a connection may be cut at any moment, refused, or silent, and then no party is told anything
+// until a party loses patience.
 #include <deque>
 #include <map>
 #include <string>
@@ -31,7 +31,7 @@ public:
     virtual void closed(ConnId conn, const std::string &why) = 0;
 };
 
-// Where somebody is, and how the network is there.
+// Where a party is, and how the network is there.
 struct Site {
     int silent = 0;  // faults that keep everything back
     int refusing = 0;

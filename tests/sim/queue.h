@@ -9,7 +9,7 @@
 
 namespace dcs::sim {
 
-// Somebody to whom things happen. `what` and `arg` are its own.
+// A party to whom things happen. `what` and `arg` are its own.
 class Handler {
 public:
     virtual ~Handler() = default;

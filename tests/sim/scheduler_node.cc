@@ -123,7 +123,7 @@ void SchedulerNode::pause(Duration length) {
     if (clock_.tracing) clock_.note("scheduler stands still for " + std::to_string(length.seconds()) + " s");
     watch_->paused(length);
     stopped_until_ = std::max(stopped_until_, clock_.now + length);
-    // Shorter ones may pass without any deadline in them, and then nobody's time ran out.
+    // Shorter ones may pass without any deadline in them, and then no party's time ran out.
     if (length > clock_.plan.alert + seconds(3)) awake_since_ = stopped_until_;
     clock_.put(stopped_until_, this, own_mark, go_on, life_);
 }
@@ -298,7 +298,7 @@ void SchedulerNode::sleep_until(Instant at) {
     clock_.put(at, this, own_mark, wake, life_);
 }
 
-// A process that stands still accepts nobody; the kernel keeps some waiting for it.
+// A process that is suspended accepts no party; the kernel keeps some waiting for it.
 bool SchedulerNode::listening() const {
     return turn_ != nullptr && (clock_.now >= stopped_until_ || waiting_ < listen_backlog);
 }

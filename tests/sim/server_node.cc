@@ -212,7 +212,7 @@ void ServerNode::happen(std::uint32_t what, std::uint64_t arg) {
         hear_launcher();
         return handle();
     }
-    if (clock_.now < tick_at_) return;  // a later one was planned anew after a stop
+    if (clock_.now < tick_at_) return;  // a later one was planned again after a stop
     tick_at_ = Instant::never();
     if (clock_.now >= server::next_deadline(state_)) put(server::Tick{});
     handle();

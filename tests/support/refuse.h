@@ -1,4 +1,4 @@
-/* Calls of libc that fail when a test says so: refused_calls.c stands between a program and libc, refuse.c keeps what a
+/* Calls of libc that fail when a test says so: refused_calls.c is between a program and libc, refuse.c keeps what a
  * test has ordered. Both are linked into test programs, or preloaded into daemons and commands
  * (build/.../tests/librefuse.so, with DCS_REFUSE in their environment). */
 #ifndef DCS_TESTS_REFUSE_H
@@ -19,7 +19,7 @@ int dcs_refuse(const char *orders);
 int dcs_refused(void);
 /* For refused_calls.c: is this call one that fails? errno is set then; 0 if it is only said to be done. */
 int dcs_refuses(const char *call, int fd, const char *path);
-/* The system call itself, past whoever stands between. */
+/* The system call itself, past whoever is between. */
 long dcs_kernel(long number, ...);
 #ifdef __cplusplus
 }

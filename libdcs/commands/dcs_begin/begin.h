@@ -1,5 +1,5 @@
 /* The interfaces between the parts of dcs_begin. main.c: finds the pool and starts the program; hygiene.c: makes it
- * safe to install the file setuid root; call.c: frames; remote.c: a scheduler on another host. */
+ * safe to install the file setgid; call.c: frames; remote.c: a scheduler on another host. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -35,11 +35,11 @@ struct host {
     char dir[path_bytes];          /* the scheduler's directory, if it runs here */
     char scheduler[address_bytes]; /* if it runs elsewhere: HOST:PORT, or several with commas */
     char pki[path_bytes];
-    struct file key, certificate, authority; /* of pki; empty if this program is not root */
+    struct file key, certificate, authority; /* of pki; empty if this program may not read them */
 };
 
 void prepare(int argc, char **argv); /* must be called first */
-void read_host(struct host *host);   /* second, if at all: nothing else needs root */
+void read_host(struct host *host);   /* second, if at all: nothing else needs privileges */
 void drop_for_good(void);            /* third; ends the process if it fails */
 void restore(void);                  /* restores the user's limits and signals */
 const char *user_variable(const char *name);

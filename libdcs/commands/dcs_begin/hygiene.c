@@ -1,12 +1,11 @@
-/* The precautions that allow dcs_begin to be setuid root. The caller chooses its environment, descriptors, limits,
- * signals, working directory and arguments. Therefore:
+/* The precautions that allow dcs_begin to be setgid for the group that may read the host's key. The caller chooses its
+ * environment, descriptors, limits, signals, working directory and arguments. Therefore:
  *
- * - The part that runs as root is read_host(): it opens and reads four files that belong to root, whose names are fixed
+ * - The part with that group is read_host(): it opens and reads four files that belong to root, whose names are fixed
  *   or come from root's configuration. It parses nothing else, uses no library but libc, writes nothing, and does not
- *   communicate.
- * - Then all privileges are dropped permanently. Names chosen by the user, the network, TLS and the user database are
- *   handled with the user's privileges. An error there can expose the host's key, which the process has at that time,
- *   but gives no root privileges.
+ *   communicate. The group can read the key and do nothing else: an error anywhere gives no root privileges.
+ * - Then the group is dropped permanently. Names chosen by the user, the network, TLS and the user database are
+ *   handled with the user's privileges. An error there can expose the host's key, which the process has at that time.
  * - The host's key is in the memory of a process of the user while the scheduler is asked. The process is not dumpable,
  *   so only root can trace it, read its memory, or get its descriptors (ptrace(2), process_vm_readv(2) and
  *   pidfd_getfd(2) require the same permission). The exec of the user's program discards that memory.
@@ -144,9 +143,10 @@ static int open_folder(const char *path, struct host *host) {
     return -1;
 }
 
-/* Reads a file that only root can write and, if `secret`, only root can read. */
+/* Reads a file that only root can write and, if `secret`, only root and the group of this program can read. */
 static int read_file(int folder, const char *path, const char *name, int secret, struct host *host, struct file *file) {
     struct stat st = {0};
+    const gid_t reader = getegid();
     const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     const char *problem = NULL;
     if (fd < 0 || fstat(fd, &st) != 0) {
@@ -155,8 +155,8 @@ static int read_file(int folder, const char *path, const char *name, int secret,
         problem = "it is not a regular file with one link";
     } else if (st.st_uid != 0 || (st.st_mode & 022) != 0) {
         problem = "users other than root can write it: chown root, chmod go-w";
-    } else if (secret && (st.st_mode & 077) != 0) {
-        problem = "users other than root can read this key: make a new one or, if it was not read, chmod 600";
+    } else if (secret && ((st.st_mode & 037) != 0 || ((st.st_mode & 040) != 0 && st.st_gid != reader))) {
+        problem = "users can read this key: make a new one or, if it was not read, chgrp dcs-key, chmod 640";
     } else {
         for (ssize_t n = 1; n != 0 && !problem && file->length <= file_bytes; file->length += n > 0 ? (size_t)n : 0) {
             n = read(fd, file->text + file->length, file_bytes + 1 - file->length);
@@ -206,13 +206,15 @@ static int read_conf(char *text, struct host *host) {
     return 1;
 }
 
+static int privileged(void) { return geteuid() == 0 || getegid() != getgid(); }
+
 void read_host(struct host *host) {
     static struct file conf;
     const int folder = open_folder("/etc/dcs", host);
     if (folder < 0) return;
     const int good = read_file(folder, "/etc/dcs", "pool.conf", 0, host, &conf) && read_conf(conf.text, host);
     close(folder);
-    if (!good || geteuid() != 0 || host->dir[0] != '\0' || host->scheduler[0] == '\0') return;
+    if (!good || !privileged() || host->dir[0] != '\0' || host->scheduler[0] == '\0') return;
     if (host->pki[0] == '\0') strcpy(host->pki, "/etc/dcs/pki");
     const int pki = open_folder(host->pki, host);
     if (pki < 0) return;
@@ -231,15 +233,16 @@ static int has_capabilities(void) {
 
 void drop_for_good(void) {
     const uid_t user = getuid();
-    const gid_t group = getgid();
-    const int had_root = geteuid() != user || getegid() != group;
+    const gid_t group = getgid(), had = getegid();
+    const int had_more = geteuid() != user || had != group;
     uid_t r = 0, e = 0, s = 0;
     gid_t gr = 0, ge = 0, gs = 0;
     int good = setresgid(group, group, group) == 0 && setresuid(user, user, user) == 0;
     good = good && getresuid(&r, &e, &s) == 0 && getresgid(&gr, &ge, &gs) == 0;
     good = good && r == user && e == user && s == user && gr == group && ge == group && gs == group;
-    if (user != 0) good = good && setresuid((uid_t)-1, 0, (uid_t)-1) != 0 && !(had_root && has_capabilities());
-    /* No message: it would go to the user's descriptors while this may still be root. */
+    if (user != 0) good = good && setresuid((uid_t)-1, 0, (uid_t)-1) != 0 && !(had_more && has_capabilities());
+    if (user != 0 && had != group) good = good && setresgid((gid_t)-1, had, (gid_t)-1) != 0;
+    /* No message: it would go to the user's descriptors while this may still have privileges. */
     if (!good) _exit(exit_dcs_failed);
     /* Again: the kernel resets it to fs.suid_dumpable when privileges are dropped. */
     prctl(PR_SET_DUMPABLE, 0);

@@ -9,11 +9,11 @@
  * itself failed, 126 if the program cannot be executed, 127 if it was not found.
  *
  * The scheduler of a private pool, or of this host, is asked over its Unix socket, which identifies the user. A
- * scheduler on another host is asked over TLS with this host's key, which only root can read: there dcs_begin is
- * installed setuid root (see hygiene.c).
+ * scheduler on another host is asked over TLS with this host's key, which only root and the group dcs-key can read:
+ * there dcs_begin is installed setgid for that group (see hygiene.c).
  *
  * call.c implements the protocol without libdcs, so that dcs_begin needs only libc and OpenSSL: administrators install
- * it for users of other languages, and review it before they make it setuid. */
+ * it for users of other languages, and review it before they make it setgid. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -178,8 +178,8 @@ static enum outcome find_pool(struct host *host, const char *named, struct pool 
     if (host->wrong[0]) return failed(give_up, "%s", host->wrong);
     if (host->key.length == 0)
         return failed(give_up,
-                      "the scheduler is on another host, %s, and only root can read the key of this one: install "
-                      "dcs_begin owned by root and the group dcs, mode 4750, on a file system without nosuid "
+                      "the scheduler is on another host, %s, and only the group dcs-key can read the key of this "
+                      "one: install dcs_begin owned by root and that group, mode 2755, on a file system without nosuid "
                       "(debuggers and no_new_privs remove the privilege, too)",
                       host->scheduler);
     pool->scheduler = host->scheduler;

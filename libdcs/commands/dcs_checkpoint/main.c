@@ -1,6 +1,6 @@
 /* dcs_checkpoint: writes one checkpoint for the process that calls it, a grain in a language without a
  * grain library of its own. The grain library does the work; what differs is whose output is cut (the
- * caller moves its own descriptors afterwards) and whose CPU time is told. */
+ * caller moves its own descriptors afterwards) and whose CPU time is reported. */
 #include "grain/grain_run.h"
 
 #include <errno.h>

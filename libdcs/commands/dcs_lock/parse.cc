@@ -76,7 +76,7 @@ Status check_verb_words(Reader &reader, const VerbName &verb) {
         ++reader.words.at;
     }
     if (found.verb != verb.verb) return Status::ok();  // --help, --version
-    if (found.atom && verb.most == 1) {                // -a stands for the name
+    if (found.atom && verb.most == 1) {                // -a replaces the name
         if (!words.empty()) return usage("-a and NAME both name a lock");
         return Status::ok();
     }

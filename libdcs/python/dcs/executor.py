@@ -204,7 +204,7 @@ class Executor(concurrent.futures.Executor):
         else:
             text = f"call {number} is not as it was when {session} began: {error.text}"
         told = type(error)(error.code, error.name, text, f"dcs.Executor({self._ident!r}, fresh=True) removes that session and "
-                           "begins anew; under another ident it stays")
+                           "starts over; under another ident it stays")
         told.taken, told.refused = error.taken, error.refused
         return told
 

@@ -58,7 +58,7 @@ class Pool:
         return f"<dcs.Pool {self._words[0] or 'of the environment'}>"
 
     def __reduce__(self) -> Any:
-        return _opened, self._words  # in another process it is opened anew
+        return _opened, self._words  # another process opens its own
 
     def __enter__(self) -> Pool:
         return self

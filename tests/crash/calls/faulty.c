@@ -1,4 +1,4 @@
-/* A library for LD_PRELOAD: stands between a process and libc's file calls, counts those on files below one
+/* A library for LD_PRELOAD: is between a process and libc's file calls, counts those on files below one
  * directory, and makes the n-th fail. It knows a file by its descriptor: whatever was opened below the directory,
  * or relative to such a descriptor. For processes with one thread at a time in these calls. */
 #include "faulty.h"

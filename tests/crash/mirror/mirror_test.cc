@@ -69,7 +69,7 @@ private:
         if (what == 0) {
             b_.lengths.erase(tree);
             b_.commit({{tree, "tree", {}, true}});
-        } else if (what == 1) {  // the log written anew, shorter
+        } else if (what == 1) {  // the log written again, shorter
             b_.lengths[tree] = bytes.size();
             b_.commit({{tree, "tree", {{"log", bytes, 0}, {"status", "anew", 0}}, false}});
         } else if (what < 4) {

@@ -23,7 +23,7 @@ void forget_volatile(core::Grain &g) {
     if (g.status() == core::GrainStatus::running) g.current = wire::Usage();
 }
 
-// Built anew from the durable parts only, with the hosts that grains remember in order of name.
+// Built again from the durable parts only, with the hosts that grains remember in order of name.
 core::State canonical(const core::State &state) {
     core::State out;
     core::Undo undo;

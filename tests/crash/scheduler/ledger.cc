@@ -274,7 +274,7 @@ void Ledger::crashed(const core::State &state) {
     token_of_.clear();
     for (auto &[key, session] : sessions_) {
         const core::Session *there = state.session(key);
-        // It may have been removed, and made anew, before the reply could leave.
+        // It may have been removed, and made again, before the reply could leave.
         if (session.cleaning > 0 && (!there || there->info.seniority != session.seniority)) session = Session{};
         if (session.changing > 0) {
             session.fact = Fact::unknown;

@@ -1,7 +1,7 @@
 #pragma once
 // What the outside world may rely on: every promise that the scheduler made by a message that left.
 // It is kept from the messages alone, so that it can contradict the State. A promise rests while a
-// call that may change its object is under way: nobody knows then which of the two is true.
+// call that may change its object is under way: no caller knows then which of the two is true.
 #include <map>
 #include <set>
 #include <string>
@@ -64,7 +64,7 @@ private:
 
     std::map<SessionKey, Session> sessions_;
     std::set<TokenHash> tokens_;
-    std::set<TokenHash> codes_;  // for hosts: given out, and nobody asked for them to be taken back
+    std::set<TokenHash> codes_;  // for hosts: given out, and no caller asked for them to be taken back
     std::set<std::string> revoke_asked_, gone_codes_;  // by id: to be taken back; taken back
     std::map<std::uint64_t, Call> calls_;
     std::map<ConnId, std::string> who_;

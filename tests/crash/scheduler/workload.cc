@@ -48,7 +48,7 @@ void Workload::wait(Control &control, std::int32_t session) {
     const core::Session *there = w_.turn_->state().session({control.user, session});
     if (!there) return;
     const auto open_results = static_cast<std::uint64_t>(there->info.result_count - there->info.sent);
-    // Mostly the first one that was not acknowledged, again or anew; or one further on.
+    // Mostly the first one that was not acknowledged, again or again; or one further on.
     const auto next = there->info.sent + static_cast<std::int32_t>(random_.below(open_results + 1));
     const bool block = random_.chance(50);
     if (random_.chance(50)) return w_.call(control, wire::Gwait{session, next, block});

@@ -228,7 +228,7 @@ void World::count(const std::vector<store::TreeUpdate> &updates) {
     }
 }
 
-// Its grains are placed anew, and so are their records.
+// Its grains are placed again, and so are their records.
 void World::forget(Server &server) {
     hang_up(server.conn);
     server.held.clear();

@@ -41,7 +41,7 @@ struct Backup {
     std::optional<wire::HandOver> unanswered;
 };
 
-// Everybody but the scheduler.
+// Each caller but the scheduler.
 struct Inhabitants {
     std::vector<Control> controls;
     std::vector<Server> servers;

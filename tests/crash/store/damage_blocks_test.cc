@@ -111,7 +111,7 @@ Patient populated(std::uint64_t plant) {
     w.update(ann + "/g/3", "grain", {{"out", w.text(10), 1}, {"status", "c", 0}});
     w.update(ann, "session", {{"grains", w.text(12'000), 1}, {"status", w.text(60), 0}});
     w.commit();
-    // A tree of which bytes wait is removed (that flushes), made anew, and removed for good.
+    // A tree of which bytes wait is removed (that flushes), made again, and removed permanently.
     w.add({bob, "session", {}, true});
     w.update(bob, "session", {{"grains", w.text(15'000), 0}, {"status", "d", 0}});
     w.commit();

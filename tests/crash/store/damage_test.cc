@@ -93,7 +93,7 @@ TEST_CASE("a lost turn that is accepted is kept aside, and replay goes on behind
                 for (const auto &turn : turns) REQUIRE((*opened)->commit(turn).answer == Answer::done);
             }
             disk = disk.crashed();               // nothing of the trees was durable
-            if (missing && gone == 3) continue;  // nobody can know
+            if (missing && gone == 3) continue;  // no caller can know
             if (missing) REQUIRE(disk.remove(root_name(gone)));
             else spoil_heads(disk, gone);
             error_of(disk, unflushed());
@@ -180,7 +180,7 @@ TEST_CASE("a tree that is set aside: named, left alone, and at an end with its r
     CHECK(says(again, grain, "earlier start"));
     CHECK((*opened)->commit({{grain, "grain", {{"status", "x", 0}}, false}}).answer == Answer::nothing);
 
-    // Removed and begun anew, in one turn or in two.
+    // Removed and begun again, in one turn or in two.
     const std::vector<TreeUpdate> removal{{grain, "grain", {}, true}};
     const std::vector<TreeUpdate> anew{{grain, "grain", {{"status", "n", 0}}, false}};
     SimDisk other = later.killed();
@@ -308,7 +308,7 @@ TEST_CASE("both stamps lost: fatal while a turn waits, otherwise a report and hi
     }
 }
 
-TEST_CASE("a format file that says nothing is written anew if the stamp is ours, one that says more is refused") {
+TEST_CASE("a format file that says nothing is written again if the stamp is ours, one that says more is refused") {
     const Workload workload = written_workload();
     const SimDisk disk = pending_store(unflushed(), workload, 3);
     SimDisk zeroed = disk.killed();

@@ -175,17 +175,17 @@ Workload written_workload() {
     b.session(s, {{"results", 30}, {"grains", 5}});
     b.turn.full_disk = true;
     b.end_turn();
-    // A log written anew: cut to nothing while appends to it are pending.
+    // A log written again: cut to nothing while appends to it are pending.
     b.add(TreeUpdate{s, "session", {node("grains", b.text(3), 0), node("status", b.text(8))}, false});
     b.end_turn();
-    // A tree goes while updates of it are pending; next turn it is made anew, with a big node.
+    // A tree goes while updates of it are pending; next turn it is made again, with a big node.
     b.remove(g, "grain");
     b.auth(9);
     b.end_turn();
     b.grain(g, {node("params", b.text(33)), node("out", b.text(6))});
     b.turn.full_disk = true;
     b.end_turn();
-    // Removed and made anew within one turn, again with a big node.
+    // Removed and made again within one turn, again with a big node.
     b.remove(s, "session");
     b.session(s, {{"grains", 44}, {"inputs", 3}});
     b.grain(s + "/g/1", {node("checkpoint", b.text(50)), node("out", b.text(4))});

@@ -1,5 +1,5 @@
 // Certificates, requests and keys that a stranger shows, and the files of an identity: nothing but what the pool's
-// authority issued is believed, and nobody's word changes whom a certificate is for.
+// authority issued is believed, and no peer's word changes whom a certificate is for.
 #include "pki/authority.h"
 
 #include <array>

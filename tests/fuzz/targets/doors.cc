@@ -1,6 +1,6 @@
 // The doors for other hosts behind TLS: hosts that have no certificate and wish to join, dcs_begin of a host that has
 // one, control programs and grain servers with certificates, and an operator who gives out codes, approves and removes.
-// Whatever they say: nobody gets a certificate whose key does not count, nobody a token that is not known, and what a
+// Whatever they say: no peer gets a certificate whose key does not count, no peer a token that is not known, and what a
 // scheduler started on its disk would know is what it knows.
 #include "pki/authority.h"
 #include "script.h"
@@ -105,7 +105,7 @@ struct Play {
     static wire::BeginControl asking(const std::string &user = "ann") {
         return {wire::opening_form, user, "find", Keys::it().open};
     }
-    // What can be said only with a key, or a code that somebody got: a mutator would not find it.
+    // What can be said only with a key, or a code that a peer got: a mutator would not find it.
     void join(std::uint8_t who, std::uint8_t how) {
         const Keys &keys = Keys::it();
         const std::string token = (how & 4) == 0 ? std::string() : std::string(32, static_cast<char>(how >> 3));

@@ -1,5 +1,5 @@
-// What the scheduler asks of its keeper, and the answers: whoever took over the scheduler writes the one, and a request
-// is either exactly what some request makes, or none.
+// What the scheduler asks of its keeper, and the answers: a peer that took over the scheduler writes the one, and a
+// request is either exactly what some request makes, or none.
 #include "scheduler/keeper/keeper_calls.h"
 
 #include "fuzz.h"

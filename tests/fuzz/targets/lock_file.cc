@@ -1,4 +1,4 @@
-// A lock file that anybody wrote into: its header, its records, its samples and refusals; and names of atoms.
+// A lock file that any peer wrote into: its header, its records, its samples and refusals; and names of atoms.
 #include "locks/files/lock_file.h"
 
 #include <sys/mman.h>
@@ -66,7 +66,7 @@ void read_all(int fd) {
            "and is the one that counts then");
 }
 
-// A line of the run log, which everybody may write into who may take the lock.
+// A line of the run log, which each peer may write into who may take the lock.
 void read_line(const std::string &text) {
     locks::LogLine line, again;
     if (!locks::parse_log_line(text, line) || text.size() > 900) return;  // longer ones are cut

@@ -51,7 +51,7 @@ struct Play {
         arrival.header = header_of(item.kind, item.payload, item.who >= h1 ? 0 : 1 + pool.outside->sent.size());
         arrival.payload = item.payload;
         pool.turn->take(std::move(arrival));
-        const auto message = decoded(item);  // numbers of a removed session's grains begin anew
+        const auto message = decoded(item);  // numbers of a removed session's grains begin again
         if (message && (std::holds_alternative<wire::CleanSession>(*message) ||
                         std::holds_alternative<wire::ImportSession>(*message)))
             leases.clear();

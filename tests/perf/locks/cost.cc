@@ -1,4 +1,4 @@
-// One acquisition and release by one process, nobody else wanting the lock.
+// One acquisition and release by one process, no other process wanting the lock.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>

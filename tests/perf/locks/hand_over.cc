@@ -55,7 +55,7 @@ private:
     int id_;
 };
 
-// lock.PID files, the oldest one has the lock, equally old ones go by pid; everybody looks ten times a second.
+// lock.PID files, the oldest one has the lock, equally old ones go by pid; each process looks ten times a second.
 class Polling final : public Contender {
 public:
     explicit Polling(const std::string &directory)

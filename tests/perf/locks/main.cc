@@ -1,5 +1,5 @@
-// The locks beside what else there is, in one run: each table's rows take turns, so that a slow minute is everybody's.
-// Ends with the goals. No test judges by the figures.
+// The locks beside what else there is, in one run: each table's rows take turns, so that a slow minute is each
+// process's. Ends with the goals. No test judges by the figures.
 //   perf_locks [EFFORT [PART [DIRECTORY]]]   effort 1 is a full measurement (minutes), 0.02 a look whether it works;
 //                                            part: all, cost, hand_over, recovery, slots, command, expiry, learning
 #include "bench.h"

@@ -47,7 +47,7 @@ def documented():
 
 
 class Tool:
-    """Runs api_errors with session numbers that nobody else has."""
+    """Runs api_errors with session numbers that no other party has."""
 
     def __init__(self, env, path=TOOL, **options):
         self.env, self.path, self.options, self.session = dict(env, LD_LIBRARY_PATH=library()), path, options, 0
@@ -76,8 +76,8 @@ class Answer:
 
 
 class Between:
-    """Stands in front of the scheduler's socket, passes everything on, and then does what it is told to: `away` nobody
-    answers, `broken` whoever asks loses the connection, `nonsense` he gets what no scheduler says."""
+    """Is in front of the scheduler's socket, passes everything on, and then does what it is told to: `away` no party
+    answers, `broken` a party that asks loses the connection, `nonsense` he gets what no scheduler says."""
 
     def __init__(self, directory, scheduler):
         self.scheduler, self.what = scheduler, "pass"
@@ -197,7 +197,7 @@ def common_errors(pool, tool, errors, need_auth):
 
 
 def refused(listed):
-    """By somebody who may use the pool, and asks for what is another's."""
+    """By a party who may use the pool, and asks for what is another's."""
     if os.geteuid() != 0:
         print("LEFT OUT: D_E_REFUSED, only root can be several users")
         return 0

@@ -34,7 +34,7 @@ def compile_for(pool, host, compiler):
 
 
 def serve_aarch64(pool, host):
-    """The server of `host` anew, as one whose programs are of another architecture."""
+    """The server of `host` again, as one whose programs are of another architecture."""
     pid = pool.pid("grainserver", host)
     words = open(f"/proc/{pid}/cmdline").read().split("\0")[:-1]
     os.kill(pid, signal.SIGKILL)

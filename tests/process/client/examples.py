@@ -28,7 +28,7 @@ PROGRAMS = {"count_primes": (["--grains", "1000000", "10000000000"] if FULL else
 
 
 def is_ruler(text, marks, length):
-    """Whoever says that this is a ruler need not be believed."""
+    """A party that says that this is a ruler need not be believed."""
     told, places = text.split(":")
     places = list(map(int, places.split()))
     distances = {b - a for i, a in enumerate(places) for b in places[i + 1:]}

@@ -79,7 +79,7 @@ def so_many_at_a_time(pool):
     out, _ = run(grain, "map", "-j", "2", "--", "sh", "-c", look, "sh", "{}", ":::", *"12345678")
     counts = [int(n) for n in out.split()]
     assert len(counts) == 8 and max(counts) <= 2, counts
-    grain = Grain(pool, "killed")  # those that somebody kills make room, too
+    grain = Grain(pool, "killed")  # those that a party kills make room, too
     process = grain.start("map", "-j", "1", "--session", "900", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done", "sh",
                           "{}", ":::", "1", "2")
     wait_for("the first grain", lambda: pool.dcs("grain", "kill", "900:1", check=False).returncode == 0)

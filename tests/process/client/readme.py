@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """README.md and docs/TUTORIAL.md, typed as they stand: every ```sh block, in order, in one shell, in a directory that looks
-like the project's; what a ```output block says must be what the block before it printed (`...` stands for anything). A
+like the project's; what a ```output block says must be what the block before it printed (`...` matches anything). A
 ```c NAME or ```python NAME block is written into that file. Blocks of kind text are not for typing."""
 import os
 import re

@@ -89,7 +89,7 @@ def told(pool):
             assert path in what and words in what, f"{path}: {words!r} is not in {what}"
         moves = pool.json("grain", "show", selector)["grain"]["moves"]
         assert [m["reason"] for m in moves] == ["no_program"] * 2 and all(words in m["detail"] for m in moves), moves
-    # Of no use to anybody: neither a result nor an attempt was counted.
+    # Of no use to any party: neither a result nor an attempt was counted.
     rows = [pool.json("grain", "show", f"{n}:1")["grain"] for n in range(101, 110)]
     assert all(row["failures"] == 0 and row["state"] == "ready" for row in rows), rows
     os.rename(os.path.join(pool.base, "run", "empty"), os.path.join(pool.base, "run", "empty-2"))

@@ -87,7 +87,7 @@ def anew(pool, name):
 
 
 def meaning(name, out):
-    """What must be the same in each history: results come in another order where a session began anew."""
+    """What must be the same in each history: results come in another order where a session began again."""
     return sorted(out.split("\n")) if name == "squares" else out
 
 

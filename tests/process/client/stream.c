@@ -1,5 +1,5 @@
 /* A control program for kill_points.py. `stream run IDENT SEED HISTORY FIRST STOP` works through sessions FIRST,
- * FIRST + 1, ... until the file STOP exists: submits small grains, kills some, waits, takes the session over anew,
+ * FIRST + 1, ... until the file STOP exists: submits small grains, kills some, waits, takes the session over again,
  * closes, replays, reopens and removes. Every call is in HISTORY, one line before it (`N call ...`) and one with
  * its answer after it (`N done ...`), so that kill_points.py can tell what was promised; nothing is judged here.
  * `stream look` prints lengths and checksums of what the scheduler keeps of every finished grain. */
@@ -36,7 +36,7 @@ static void nap(long milliseconds) {
     nanosleep(&t, NULL);
 }
 
-/* One write per line: whoever is killed leaves whole lines. */
+/* One write per line: a party that is killed leaves whole lines. */
 static void note(const char *kind, const char *format, ...) {
     char line[8192];
     int n = snprintf(line, sizeof line, "%d %s ", calls, kind);
@@ -72,7 +72,7 @@ static uint32_t crc_of_file(FILE *file, size_t *length) {
     return ~crc;
 }
 
-/* Whether the call may or may not have happened, or not: then it is made again by whoever wants to know. */
+/* Whether the call may or may not have happened, or not: then it is made again by a party that wants to know. */
 static int in_doubt(int error) { return error == D_E_BROKEN || error == D_E_UNREACHABLE; }
 
 static int unexpected(const char *call, int error) {

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """dcs up, down and backup on a host that refuses them something, with daemons that do not start, do not end, or answer
-what nobody has asked: each says so in words that this table expects. Refusals are made as in daemon_words.py."""
+what no party has asked: each says so in words that this table expects. Refusals are made as in daemon_words.py."""
 import json
 import os
 import re
@@ -62,7 +62,7 @@ def serving(path, *words):
 
 
 def peer(path, answer):
-    """Somebody at that socket who gives every caller the same answer, or none."""
+    """A party at that socket who gives every caller the same answer, or none."""
     def prepare(place):
         os.makedirs(os.path.dirname(os.path.join(place, path)), exist_ok=True)
         listener = socket.socket(socket.AF_UNIX)
@@ -172,7 +172,7 @@ def backup_cases():
                 code=4, files={**NUMBERS, "d/p/backup": None}),
         Command("no_copy_here", PROMOTE, ["dcs backup promote: dcs_backupd: there is no complete copy here",
                                           "hint: nothing was promoted\n"], code=4, files={"d/p/backup": None}),
-        # Whoever ignores his children's ends is told nothing else.
+        # A party that ignores his children's ends is told nothing else.
         Command("no_copy_ignored", PROMOTE, ["dcs backup promote: dcs_backupd: there is no complete copy here",
                                              NOTHING_PROMOTED], code=4, files={**NUMBERS, "d/p/backup": None},
                 preexec=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)),
@@ -200,7 +200,7 @@ def copy_of_the_store():
 
 
 def nowhere_to_say_it(base):
-    """Whoever calls has closed his standard streams. The pool starts as ever, and the exit code tells what cannot be said."""
+    """A party that calls has closed his standard streams. The pool starts as ever, and the exit code tells what cannot be said."""
     directory = os.path.join(base, "closed")
     call = [program("dcs"), "--dir", directory]
     try:
@@ -231,7 +231,7 @@ def pool_of_another_host(base):
 
 
 def not_for_anybody():
-    """Somebody who may call gives an order that is for the pool's owner."""
+    """A party who may call gives an order that is for the pool's owner."""
     with SpeakersPool() as pool:
         result = subprocess.run([program("dcs"), "host", "set", "h1", "--clear-nogo"], env=dict(os.environ, DCS_DIR=pool.base),
                                 user=OTHER, group=OTHER, extra_groups=[pool.gid], cwd="/", text=True, stdout=subprocess.PIPE,

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """dcs completion: every verb and option is offered where it can stand, names come from the pool, a scheduler that
-does not answer keeps nobody waiting; bash itself completes by it, and zsh and fish where they are installed."""
+does not answer keeps no party waiting; bash itself completes by it, and zsh and fish where they are installed."""
 import os
 import re
 import shutil

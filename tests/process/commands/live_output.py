@@ -35,7 +35,7 @@ class Reader:
 
 
 class Grain:
-    """A grain that waits for the file go, and whoever shows it."""
+    """A grain that waits for the file go, and a party that shows it."""
 
     def __init__(self, pool, name):
         self.pool, self.directory = pool, os.path.join(pool.base, name)
@@ -152,7 +152,7 @@ def begins_again(pool):
 
 
 def host_is_silent(pool):
-    """A grain server that stands still has nothing to say, and nobody hangs because of it."""
+    """A grain server that is suspended has nothing to say, and no party hangs because of it."""
     grain = Grain(pool, "stopped")
     run = grain.start("run", "--", "sh", "-c", WAITS)
     wait_for("a running grain", lambda: runs(pool))

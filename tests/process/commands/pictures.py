@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The pictures of docs/pictures: find_factor, whose grains move with their checkpoints when their hosts die, and the branch
-and bound, which decides by results. Each run draws them anew and looks whether they show what happened; times differ, so
+and bound, which decides by results. Each run draws them again and looks whether they show what happened; times differ, so
 the pictures in the docs are compared by what they are made of. DCS_REWRITE=1 puts the new ones into the docs."""
 import collections
 import os
@@ -51,7 +51,7 @@ def check(pool, session, svg, graph):
 
 
 def compare(path):
-    """What stands in the docs is made of the same."""
+    """What is in the docs is made of the same."""
     name = os.path.basename(path)
     if REWRITE:
         os.makedirs(PICTURES, exist_ok=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""dcs top: what it shows is what runs; on a terminal it is drawn anew, says when the scheduler is away and goes on when it is
+"""dcs top: what it shows is what runs; on a terminal it is drawn again, says when the scheduler is away and goes on when it is
 back, and leaves the terminal as it was, by q and by a signal."""
 import os
 import pty

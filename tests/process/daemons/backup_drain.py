@@ -89,7 +89,7 @@ class Test:
                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
 
     def away(self, intervals, kill_backup):
-        """Nobody but the backup is there for that long."""
+        """No process but the backup is there for that long."""
         end = time.monotonic() + intervals * INTERVAL
         while time.monotonic() < end:
             time.sleep(self.rng.uniform(0.2, 1.0) * INTERVAL)
@@ -148,7 +148,7 @@ def judge(test, process, count):
     pool = test.pool
 
     def ended():
-        """What was armed lives on until its point comes, which may be long after the last round: so somebody still
+        """What was armed lives on until its point comes, which may be long after the last round: so a process still
         starts what died."""
         test.up()
         return process.poll() is not None

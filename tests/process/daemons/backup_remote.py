@@ -1,5 +1,5 @@
 """The passive backup on a host of its own: it joins by code, grain servers of other hosts find it because the scheduler
-told them, and report to it over TLS while the scheduler is away. Whoever is not it, or not one of its servers, is refused;
+told them, and report to it over TLS while the scheduler is away. A process that is not it, or not one of its servers, is refused;
 a host removed from the pool stays out."""
 import collections
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Clocks that are set, for control programs of another host than the scheduler's: its wall clock, and theirs, jump by
-an hour and by ten years, forth and back. Connections that stand go on, whatever the clocks say. Whoever has to
-connect anew is judged by certificates, so an hour changes nothing, and with years nobody is believed: both sides say
+an hour and by ten years, forth and back. Connections that stand go on, whatever the clocks say. A process that has to
+connect again is judged by certificates, so an hour changes nothing, and with years no process is believed: both sides say
 why, a program that worked for the pool before waits as for a scheduler that is away (a blocking wait for ever, other
 calls for their patience), one that begins now is told at once. When the clock is right again it goes on: no session
 ends, nothing runs twice, nothing is missing. The clocks are the processes' own (stepped_clock.c). Exit code 77: no
@@ -196,7 +196,7 @@ def an_hour_off_connects_anew(pool):
 
 
 def not_believed(pool, why, what):
-    """Whoever waits goes on waiting; the hasty one says what it was told; and so does the scheduler's log."""
+    """A process that waits goes on waiting; the hasty one says what it was told; and so does the scheduler's log."""
     before = len(pool.text("scheduler.log"))
     pool.proxy.cut()
     said = pool.ask()

@@ -1,9 +1,9 @@
 """Clocks that are set, and hosts that sleep: the wall clock of the scheduler, the backup, a grain server with its launcher, and a
 control program jumps by an hour and by ten years, forth and back, while they are connected and over a restart, and an hour passes
-in which a daemon stands still. Nobody is given up, nothing runs twice, no session ends, nobody has to join again. The clocks are
-the processes' own (stepped_clock.c); nobody sets the machine's. Exit code 77: no such clocks in this build.
+in which a daemon is suspended. No process is given up, nothing runs twice, no session ends, no process has to join again. The clocks are
+the processes' own (stepped_clock.c); no process sets the machine's. Exit code 77: no such clocks in this build.
 
-Ten years off, a daemon that has to connect anew fails on the validity of certificates, as it should, and says so; when its clock
+Ten years off, a daemon that has to connect again fails on the validity of certificates, as it should, and says so; when its clock
 is right again it comes back, by itself or started by its service."""
 import collections
 import os
@@ -209,12 +209,12 @@ def an_hour_passes(pool, hosts=("scheduler", "backup", "h1")):
         if who == "scheduler":
             pool.logged("scheduler.log", "the scheduler was suspended for ")
         pool.work_goes_on()
-        pool.clocks.set(who, 0)  # right for everybody else
+        pool.clocks.set(who, 0)  # right for all others
         pool.work_goes_on()
 
 
 def an_hour_of_silence(pool):
-    """The scheduler stands still for an hour while its hosts say nothing: when it looks again it has heard nothing of them, and it
+    """The scheduler is suspended for an hour while its hosts say nothing: when it looks again it has heard nothing of them, and it
     is to blame. Each step waits for what the one before it must have brought about, so it is the same on every machine."""
     hold, servers = pool.journal + ".hold", [pool.running[name].pid for name in ("h1", "h2")]
     open(hold, "w").close()

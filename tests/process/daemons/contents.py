@@ -101,7 +101,7 @@ def killed(pool):
     found, incoming = library(pool)
     assert hex_of(data) in found and not incoming, (found, incoming)
     assert hex_of(open(found[hex_of(data)], "rb").read()) == hex_of(data)
-    # What rotted meanwhile is not handed out, and is brought anew.
+    # What rotted meanwhile is not handed out, and is brought again.
     with open(found[hex_of(data)], "r+b") as file:
         file.seek(1 << 20)
         file.write(b"rot")

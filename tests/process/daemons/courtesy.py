@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """A host's owner comes first, with real daemons: a grain that fills a small control group is given back before the
-kernel kills anybody and goes on elsewhere; grains that an owner's work leaves no processor are given back and their
+kernel kills any process and goes on elsewhere; grains that an owner's work leaves no processor are given back and their
 hosts take none until it is calm again; children that begin sessions of their own keep the lowest weight."""
 import json
 import os
@@ -158,7 +158,7 @@ def short_of_memory(w, group):
 
 
 class Owner:
-    """Somebody's programs: more of them than cores, of ordinary priority, in a session of their own."""
+    """A process's programs: more of them than cores, of ordinary priority, in a session of their own."""
 
     def __enter__(self):
         self.programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
@@ -172,7 +172,7 @@ class Owner:
 
 
 def idle_cores(seconds):
-    """Cores that nobody of ordinary priority wants."""
+    """Cores that no process of ordinary priority wants."""
     def read():
         fields = list(map(int, open("/proc/stat").readline().split()[1:9]))
         return fields[1] + fields[3] + fields[4], sum(fields)

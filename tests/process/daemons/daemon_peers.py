@@ -29,7 +29,7 @@ def mirror_page(step, number=1, offset=0):
 
 
 def scheduler_that_says(answer):
-    """At @/none.sock; `answer` to whoever brings a copy."""
+    """At @/none.sock; `answer` to a process that brings a copy."""
     def prepare(place):
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(os.path.join(place, "d/none.sock"))
@@ -84,7 +84,7 @@ def flipped(path):
 
 
 def stranger(path):
-    """Somebody else gets as far as the socket: whoever made its directory open to all did it."""
+    """Another process gets as far as the socket: a process that made its directory open to all did it."""
     def poke(place, daemon, _):
         for part in (place, os.path.join(place, "d")):
             os.chmod(part, 0o755)

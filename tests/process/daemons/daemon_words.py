@@ -152,7 +152,7 @@ def server_cases():
 
     far = "grains under accounts of their own cannot reach"
     return [
-        case("root", ["--run-as", "users"], "--run-as users needs root; an ordinary user can only run grains under his own account",
+        case("root", ["--run-as", "users"], "--run-as users needs root; an ordinary user can run grains only under their own account",
              code=2, preexec=as_nobody),
         case("cgroups", ["--cgroups", "some"], "--cgroups some: auto or none", code=2),
         case("network", ["--grain-network", "some"], "--grain-network some: yes or none", code=2),

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A grain server of a private pool is killed and nobody starts it again: the kernel tells the scheduler that it has ended, and its
+"""A grain server of a private pool is killed and no process starts it again: the kernel tells the scheduler that it has ended, and its
 grain goes on elsewhere after a restart's patience, not after the six intervals that a silent host has. Its old copy, which ran on,
 does not count."""
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The backup keeps a running copy of the scheduler's store, in mode sync. Commits wait for it: while the backup is away
-nobody is answered, until the operator detaches it. Then the scheduler is killed and its state directory deleted, the copy
+no process is answered, until the operator detaches it. Then the scheduler is killed and its state directory deleted, the copy
 is promoted, and everything goes on: the control programs that wait, the running grains, what was acknowledged. The old
 scheduler, with the state directory that was kept aside, is refused."""
 import json
@@ -66,7 +66,7 @@ PROMOTE_POINTS = ["mirror.promote.committed", "mirror.promote.noted", "mirror.pr
 
 
 def killed_at_points(test):
-    """Backup and scheduler die around what they do for the copy; whoever called is answered in the end, and it is whole."""
+    """Backup and scheduler die around what they do for the copy; a process that called is answered in the end, and it is whole."""
     pool, reached = test.pool, 0
     for role, points in (("backup", BACKUP_POINTS), ("scheduler", SCHEDULER_POINTS)):
         for point in points:
@@ -194,7 +194,7 @@ def promoted(test):
     now = {(s["session"], r["grain"]): r for s in pool.json("session", "ls")["sessions"] for r in pool.grains(s["session"])}
     for key in known:
         assert key in now, f"grain {key} was acknowledged and is missing"
-    test.current()  # the new scheduler's copy is made anew
+    test.current()  # the new scheduler's copy is made again
     return runs, old
 
 

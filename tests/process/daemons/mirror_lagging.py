@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The backup on a host of its own keeps a lagging copy of the scheduler's store, over TLS: nobody waits for it. Its
-wire is cut and parted: everybody is answered meanwhile, and it is said by how much the copy is behind; it catches up
+"""The backup on a host of its own keeps a lagging copy of the scheduler's store, over TLS: no process waits for it. Its
+wire is cut and parted: each process is answered meanwhile, and it is said by how much the copy is behind; it catches up
 by itself. Then the scheduler is lost while the copy is behind. The promotion says as of which turn the copy is and
 what is lost; what was acknowledged up to there is in it, what was acknowledged later is as if it had never been, and
 its control program is told."""
@@ -64,7 +64,7 @@ class LaggingPool(MirroredPool):
 
 
 def parted(pool):
-    """Nothing comes through; the connection stands. Then it is broken, and what comes anew hangs too."""
+    """Nothing comes through; the connection is open. Then it is broken, and what comes again hangs too."""
     pool.current()
     pool.wire.part()
     pool.map("a", "b")

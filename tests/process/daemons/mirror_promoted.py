@@ -115,7 +115,7 @@ def old_one_comes_back(pool, old):
     os.rename(old, pool.directory)
     began = subprocess.Popen([program("dcs_scheduler"), "--dir", pool.directory, "--tls", f"127.0.0.1:{pool.port_number}",
                               *pool.options], env=pool.env, stderr=open(os.path.join(pool.base, "old.log"), "w"))
-    pool.programs.append(began)  # ended with the pool if nobody ends it
+    pool.programs.append(began)  # ended with the pool if no process ends it
     assert began.wait(timeout=240) != 0
     text = pool.text("old.log")
     assert "epoch 2" in text and "ends without answering" in text, text
@@ -153,7 +153,7 @@ def main():
         old = promoted(pool)
         out, err = run.communicate(timeout=300)
         assert run.returncode == 0 and out.splitlines() == [f"result {i}" for i in range(12)], (out, err)
-        after = sessions_of(desk, "ann")  # begun anew, at the second address
+        after = sessions_of(desk, "ann")  # begun again, at the second address
         for number, row in before.items():
             assert number in after and after[number]["finished"] >= row["finished"], (row, after.get(number))
         assert desk.run("ann", "dcs", "run", "--", "/bin/echo", "three").stdout == "three\n"

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The backup on a host of its own keeps a running copy of the scheduler's store, over TLS, in mode sync. Nobody but the
+"""The backup on a host of its own keeps a running copy of the scheduler's store, over TLS, in mode sync. No process but the
 backup of the host table gets it. The scheduler's state directory is deleted while sessions are at work; the copy is promoted
 on the backup's host and carried back, and nothing is missing that was acknowledged. The old one that comes back is refused."""
 import os
@@ -18,7 +18,7 @@ class MirroredPool(BackupPool):
     options = ("--mirror", "sync")
 
     def start(self, name, what, *arguments):
-        # The test build: DCS_PLANTED=mirror.anybody gives the copy to whoever has a certificate for the role.
+        # The test build: DCS_PLANTED=mirror.any process gives the copy to a process that has a certificate for the role.
         super().start(name, "../tests/dcs_scheduler_test" if what == "dcs_scheduler" else what, *arguments)
 
     def state(self):
@@ -136,7 +136,7 @@ def the_old_one_is_refused(pool, old):
 
 
 def who_is_taken_out_gets_no_more(pool):
-    """In mode sync the removal itself waits for the copy that is not fed any more, until somebody detaches it."""
+    """In mode sync the removal itself waits for the copy that is not fed any more, until a process detaches it."""
     before = len(pool.text("scheduler.log"))  # of a thief who called itself bk, too, it says that it was refused
     removal = pool.popen(program("dcs"), "host", "rm", "bk")
     wait_for("the backup to be turned out of the copy", lambda: "the copy of the store was refused to host bk"

@@ -236,7 +236,7 @@ def restarted(w):
 
 
 def late_and_dead(w):
-    """local6 is stopped, once for a moment and once for good as it seems; its grain may also run on local5. Only the
+    """local6 is stopped, once for a moment and once permanently as it seems; its grain may also run on local5. Only the
     server is stopped: the grain goes on, and burns CPU time, so that the older copy is the one that ran longer."""
     gate = os.path.join(w.pool.base, "late")
     w.submit(70, 1, 0x30, "/bin/sh", "-c", 'while [ ! -e "$0" ]; do :; done', gate)

@@ -4,7 +4,7 @@
     server_kills.py [--seed N] [--kills N]
 
 First only servers: every grain that runs is adopted, none runs twice. Then launchers, alone or with their server: what ran is
-started again, and nobody is blamed. An observer that looks only at /proc checks all the time that no server has more
+started again, and no process is blamed. An observer that looks only at /proc checks all the time that no server has more
 grains than slots, and at the end that nothing is left of any grain.
 """
 import argparse
@@ -138,7 +138,7 @@ def storm(pool, rng, kills, roles, process, limit):
 
 
 def finish(pool, process):
-    """Everything came out as if nobody had been killed."""
+    """Everything came out as if no process had been killed."""
     wait_for("the bag's end", lambda: process.poll() is not None, timeout=600)
     out = open(os.path.join(pool.base, "out")).read()
     lines = open(os.path.join(pool.base, "times")).read().split("\n")[:-1]
@@ -177,7 +177,7 @@ def main():
         observer = Observer(pool)
         observer.start()
         done, rows, runs = round_of(pool, rng, observer, a.kills, [("server",)])
-        # A launch that reached a server which died before it could write it down is given to somebody again.
+        # A launch that reached a server which died before it could write it down is given to a process again.
         lost = sum(row["restarts"] for row in rows)
         assert runs == len(rows) and lost <= done, f"{runs} runs of {len(rows)} grains, {lost} launched again"
         print(f"{done} kills of servers: {len(rows)} grains, {runs} runs, all adopted; {lost} launched again before they ran")

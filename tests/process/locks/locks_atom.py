@@ -81,7 +81,7 @@ def P3_reaper_killed():
 
 
 def reaper_stopped():
-    """A reaper that is stopped with the holder dead keeps nobody out, and finds the atom taken when it goes on."""
+    """A reaper that is stopped with the holder dead keeps no process out, and finds the atom taken when it goes on."""
     with Place() as place:
         victim, said = place.hold("0", "3600", "hold")
         time.sleep(0.05)
@@ -92,7 +92,7 @@ def reaper_stopped():
         assert victim.wait(timeout=60) == -signal.SIGINT
         new, after = place.hold("0", "3600", "hold")
         assert after[0] == "granted" and int(after[1]) > int(said[1]), after
-        assert place.log().count("expired") == 1, place.log()  # not crashed: somebody ended it
+        assert place.log().count("expired") == 1, place.log()  # not crashed: a process ended it
         other, answer = place.ask("0", "0.001")
         assert other == 0 and answer[0] == "busy", answer      # one reaper at a time
         assert new.poll() is None

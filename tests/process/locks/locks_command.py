@@ -256,7 +256,7 @@ def test_descriptor():
         result = subprocess.run(["sh", "-c", script], env=box.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert result.stdout == "75\n1\n", result
         box.run("-n", file, "true", code=0)
-        assert open(file).read() == ""  # somebody's data is locked and never written
+        assert open(file).read() == ""  # a process's data is locked and never written
         assert "not open" in box.run("-n", "77", code=125).stderr
         with open(file) as held:
             import fcntl

@@ -311,7 +311,7 @@ def test_E6_E7_C3_a_command_cannot_drop_its_lock_by_accident():
             process = box.start(*words, "python3", "-c", closes, ready)
             wait_for("the command", lambda: os.path.exists(ready))
             for lock in box.list():
-                open(lock["path"]).close()  # somebody opens and closes the file
+                open(lock["path"]).close()  # a process opens and closes the file
             box.run("-n", *[w for w in words if not w.startswith("--keep")], "true", code=75)
             for pid in box.own_processes():
                 if b"python3" in open(f"/proc/{pid}/cmdline", "rb").read():

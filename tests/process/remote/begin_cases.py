@@ -9,10 +9,10 @@ import signal
 import subprocess
 import time
 
-from begin_world import DCS_GROUP, LIBC, PORT, REPORT_FD, USERS, Stranger
+from begin_world import DCS_GROUP, LIBC, PORT, REPORT_FD, USERS, Stranger, shared
 
 CASES = []
-ROOT_NEEDED = "mode 4750"
+ROOT_NEEDED = "mode 2755"
 KILLED = (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
 
 
@@ -236,9 +236,8 @@ def membership(**how):
         w.users(**how)
         return w.users
     return make
-not_executed = "exit 96"
-case("not of the group", not_executed, user="eve")
-case("of the group in the file only", not_executed, groups=[])
+case("not of the group", "eve is not a member of the group dcs", user="eve")
+case("of the group in the file only", groups=[], judge={"groups": []})
 case("of the group until a moment ago", "ann is not a member of the group dcs", world=membership(members=("ben",)))
 case("of a group that lost its name", "no group dcs", world=membership(group="dcs2"))
 case("an account that is gone", "no login name", world=membership(names={"ben": 61002}))
@@ -279,11 +278,13 @@ case("pool.conf a FIFO", "not a regular file", world=change(replace(lambda n: os
 case("its folder writable", "this directory or one above it", world=change(lambda n: os.chmod(n, 0o777), "/etc/dcs"))
 case("its folder the user's", "this directory or one above it", world=change(lambda n: os.chown(n, 61001, 0), "/etc/dcs"))
 case("pool.conf names a directory", "No such file", world=conf("dir /nonexistent\n"))
-case("key readable by others", "users other than root can read this key", world=change(lambda n: os.chmod(n, 0o644)))
+case("key readable by others", "users can read this key", world=change(lambda n: os.chmod(n, 0o644)))
+case("key readable by another group", "users can read this key",
+     world=change(lambda n: (os.chown(n, 0, 61777), os.chmod(n, 0o640))))
 case("key of the user", "users other than root can write it", world=change(lambda n: os.chown(n, 61001, 0)))
 case("key a link", "symbolic links", world=change(replace(lambda n: os.symlink(n + ".old", n))))
 case("key of two names", "regular file with one link", world=change(lambda n: os.link(n, n + ".2")))
-case("key a FIFO", "not a regular file", world=change(replace(lambda n: os.mkfifo(n, 0o600))))
+case("key a FIFO", "not a regular file", world=change(replace(lambda n: (os.mkfifo(n), shared(n)))))
 case("no key", "No such file", world=change(os.unlink))
 def foreign_text(name):
     with open(name, "w") as file:
@@ -291,11 +292,12 @@ def foreign_text(name):
 case("key that is none", "key.pem does not contain a private key", world=change(foreign_text))
 case("certificate that is none", "certificate.pem does not contain a", world=change(foreign_text, "/etc/dcs/pki/certificate.pem"))
 case("key of another certificate", "is not the key of", world=lambda w: (
-    shutil.copy(w.base + "/other/key.pem", "/etc/dcs/pki/key.pem"), w.configure)[1])
+    shutil.copy(w.base + "/other/key.pem", "/etc/dcs/pki/key.pem"), shared("/etc/dcs/pki/key.pem"), w.configure)[2])
 def identity(name, authority="authority"):
     def make(w):
         w.configure(identity=name)
         shutil.copy(f"{w.base}/{authority}/authority.pem", "/etc/dcs/pki/authority.pem")
+        shared("/etc/dcs/pki/authority.pem")
         return w.configure
     return make
 case("certificate that has expired", "this host's certificate: it has expired", world=identity("old"))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""dcs_begin, installed setuid root, in the hands of hostile users: whatever they set up, a program runs with exactly their
-own rights, or a message says why not. A trace of its system calls shows that nothing is done with root's rights that a user
+"""dcs_begin, installed setgid, in the hands of hostile users: whatever they set up, a program runs with exactly their
+own rights, or a message says why not. A trace of its system calls shows that nothing is done with its group's rights that a user
 had a say in, and bugs planted into it are found by the same cases."""
 import os
 import re
@@ -132,7 +132,7 @@ def run_plants(world):
 
 def main():
     if os.getuid() != 0:
-        print("only root can install a setuid program")
+        print("only root can install a setgid program")
         return 77
     if not shutil.which("strace"):
         print("strace is missing: deploy/install-packages --tests")

@@ -21,7 +21,7 @@ pki::Identity certified(const pki::Authority &authority, pki::Role role, const s
     return {key, *pki::read_certificate(*der), authority.certificate};
 }
 
-// With a comment of three kilobytes in it. Nobody looks at its signature.
+// With a comment of three kilobytes in it. No peer looks at its signature.
 std::string lengthened(const std::string &der) {
     const pki::X509Ptr x(pki::from_der<X509>(der, d2i_X509));
     const std::string comment(3000, 'c');

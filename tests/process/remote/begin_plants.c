@@ -34,14 +34,19 @@ int planted(const char *name) {
 int __real_setresuid(uid_t r, uid_t e, uid_t s);
 int __wrap_setresuid(uid_t r, uid_t e, uid_t s) {
     if (r == (uid_t)-1 && planted("lie")) return -1; /* the proof that root is gone */
-    if (planted("drop_nothing")) return 0;
-    if (planted("drop_effective")) return __real_setresuid((uid_t)-1, e, (uid_t)-1);
     return __real_setresuid(r, e, s);
 }
-int __real_getresuid(uid_t *r, uid_t *e, uid_t *s);
-int __wrap_getresuid(uid_t *r, uid_t *e, uid_t *s) {
-    if (planted("lie")) return *r = *e = *s = getuid(), 0;
-    return __real_getresuid(r, e, s);
+int __real_setresgid(gid_t r, gid_t e, gid_t s);
+int __wrap_setresgid(gid_t r, gid_t e, gid_t s) {
+    if (r == (gid_t)-1 && planted("lie")) return -1; /* the proof that the group is gone */
+    if (planted("drop_nothing")) return 0;
+    if (planted("drop_effective")) return __real_setresgid((gid_t)-1, e, (gid_t)-1);
+    return __real_setresgid(r, e, s);
+}
+int __real_getresgid(gid_t *r, gid_t *e, gid_t *s);
+int __wrap_getresgid(gid_t *r, gid_t *e, gid_t *s) {
+    if (planted("lie")) return *r = *e = *s = getgid(), 0;
+    return __real_getresgid(r, e, s);
 }
 long __real_syscall(long number, void *a, void *b);
 long __wrap_syscall(long number, void *a, void *b) { /* capget */

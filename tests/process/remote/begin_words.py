@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What dcs_begin, installed setuid root, says to a user when root's files are wrong, when something answers that is no
+"""What dcs_begin, installed setgid, says to a user when root's files are wrong, when something answers that is no
 scheduler, and when the machine refuses it something: the very words of each message, and no program runs."""
 import contextlib
 import os

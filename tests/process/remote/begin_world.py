@@ -15,10 +15,16 @@ import time
 from pool import BIN, wait_for
 
 TOOLS = os.environ.get("DCS_TOOLS") or os.path.join(os.path.dirname(BIN), "tests")
-DCS_GROUP, PORT, REPORT_FD = 64321, 7001, 97
+DCS_GROUP, KEY_GROUP, PORT, REPORT_FD = 64321, 64322, 7001, 97
 USERS = {"ann": 61001, "ben": 61002, "eve": 61003, "od+d": 61004}  # eve is not of the group
 GROUPS = {"ann": [DCS_GROUP, 61777], "ben": [DCS_GROUP], "eve": [], "od+d": [DCS_GROUP]}
 LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def shared(path):
+    """With the group for which dcs_begin is setgid, as `dcs host join` leaves them."""
+    os.chown(path, 0, KEY_GROUP)
+    os.chmod(path, 0o710 if os.path.isdir(path) else 0o640)
 
 
 class Outcome:
@@ -56,8 +62,11 @@ class World:
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o",
                         f"lowerdir=/etc,upperdir={overlay}/up,workdir={overlay}/work", "/etc"], check=True)
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        program = os.path.join(os.environ.get("DCS_DESK_BIN", BIN), "dcs_begin")
+        # Release 0.1 is setuid root, and takes a key for root alone.
+        self.old = " 0.1" in subprocess.run([program, "--version"], stdout=subprocess.PIPE, text=True).stdout
         self.users()
-        self.install(os.path.join(os.environ.get("DCS_DESK_BIN", BIN), "dcs_begin"))
+        self.install(program)
         self.identities()
         self.witness = os.path.join(self.base, "witness")
         shutil.copy(os.path.join(TOOLS, "begin_witness"), self.witness)
@@ -75,8 +84,8 @@ class World:
         lines = [line for line in open("/etc/passwd") if not line.split(":")[2].startswith("610")]
         lines += [f"{name}:x:{uid}:{uid}::{self.base}/home-{uid}:/bin/sh\n" for name, uid in names.items()]
         self.write("/etc/passwd", "".join(lines))
-        lines = [line for line in open("/etc/group") if line.split(":")[2].strip() not in (str(DCS_GROUP), "61777")]
-        lines += [f"{group}:x:{DCS_GROUP}:{','.join(members)}\n", "more:x:61777:ann\n"]
+        lines = [line for line in open("/etc/group") if line.split(":")[2].strip() not in (str(DCS_GROUP), str(KEY_GROUP), "61777")]
+        lines += [f"{group}:x:{DCS_GROUP}:{','.join(members)}\n", *([] if self.old else [f"dcs-key:x:{KEY_GROUP}:\n"]), "more:x:61777:ann\n"]
         self.write("/etc/group", "".join(lines))
         for uid in USERS.values():
             home = f"{self.base}/home-{uid}"
@@ -95,8 +104,8 @@ class World:
         os.makedirs(self.base + "/bin", exist_ok=True)
         self.program = os.path.join(self.base, "bin/dcs_begin")
         shutil.copyfile(program, self.program + ".new")
-        os.chown(self.program + ".new", 0, DCS_GROUP)
-        os.chmod(self.program + ".new", 0o4750)
+        os.chown(self.program + ".new", 0, DCS_GROUP if self.old else KEY_GROUP)
+        os.chmod(self.program + ".new", 0o4750 if self.old else 0o2755)
         os.rename(self.program + ".new", self.program)
 
     def identities(self):
@@ -113,7 +122,8 @@ class World:
         shutil.rmtree("/etc/dcs", ignore_errors=True)
         os.mkdir("/etc/dcs", 0o755)
         shutil.copytree(f"{self.base}/{identity}", "/etc/dcs/pki")
-        os.chmod("/etc/dcs/pki", 0o755)
+        for path in ("", *(f"/{name}.pem" for name in ("key", "certificate", "authority"))):
+            shared("/etc/dcs/pki" + path)
         self.write("/etc/dcs/pool.conf", conf)
 
     def peer(self, how="serve", authority="authority"):

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """A pool of several hosts, each with an address of its own: the scheduler on one, grain servers on two, and a host where two
-users with real accounts call through dcs_begin, setuid root. Neither gets at what is the other's; all packets that pass
-between the hosts are heard, and no token, input, output or grain's name is in them; and whoever is not what he says is
-refused, by the check that failed and the address that he came from."""
+users with real accounts call through dcs_begin, setgid. Neither gets at what is the other's; all packets that pass
+between the hosts are heard, and no token, input, output or grain's name is in them; and a peer that is not what it says is
+refused, by the check that failed and the address that it came from."""
 import os
 import re
 import shutil

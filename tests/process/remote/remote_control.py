@@ -1,4 +1,4 @@
-"""Control programs of other hosts: they work over TLS, killed or not, also while the scheduler is away; and nobody else does
+"""Control programs of other hosts: they work over TLS, killed or not, also while the scheduler is away; and no other peer does
 with what he could have got hold of. The part of dcs_begin is played by remote_peer.py; begin_remote.py has the real one."""
 import os
 import re
@@ -24,7 +24,7 @@ def hosts_join(pool):
     assert os.stat(os.path.join(folder, "pool.conf")).st_mode & 0o777 == 0o644
     lines = [line for line in open(os.path.join(folder, "pool.conf")).read().splitlines() if not line.startswith("#")]
     assert lines == [f"scheduler {pool.proxy.address}", f"pki {folder}/pki"], lines
-    pool.join_client("desk1")  # whoever did not hear the answer asks again
+    pool.join_client("desk1")  # a peer that did not hear the answer asks again
     pool.join_client("desk2")
     for line, why in ((pool.client_code("--host", "desk1") + ["--host", "desk2"], "the code is for host desk1, not for desk2"),
                       (pool.code("--host", "h1") + ["--role", "client"], "the code is for a host with a grain server"),
@@ -153,9 +153,9 @@ def others_are_refused(pool):
         refused(line.ask(CLOSE, text("ann") + struct.pack("<ii", 5001, -1)), "may not do this with a session of ann")
         refused(line.ask(GKILL, text("ann") + struct.pack("<ii", 5001, 1)), "may not do this with a session of ann")
         opened(line.session(5001))  # ben's own of that number
-    with root.line() as line:  # root of another host is nobody here
+    with root.line() as line:  # root of another host is no peer here
         refused(line.ask(CLOSE, text("ann") + struct.pack("<ii", 5001, -1)), "may not do this with a session of ann")
-    pool.dcs("token", "ls")  # of this host he is somebody
+    pool.dcs("token", "ls")  # of this host he is a peer
     with root.line() as line:
         refused(line.ask(LIST_TOKENS, b""), "for root, for the scheduler's account")
 

@@ -14,7 +14,7 @@ from remote_peer import RemotePool
 def enter(script):
     """Returns the arguments in the namespace; elsewhere goes there. None: it cannot be done here."""
     if os.getuid() != 0:
-        print("only root can make accounts and install a setuid program")
+        print("only root can make accounts and install a setgid program")
         return None
     if sys.argv[1:2] == ["inside"]:
         return sys.argv[2:]

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """An administrator's first hour with a pool of root's, typed as the pages and the commands print it: a scheduler with a group,
 a grain host that joins, a member of the group, an outsider. Programs that are brought run under made-up accounts and logins, and
-no other local user can read them; everybody finds the pool by /etc/dcs/pool.conf; and what is not known is not shown as a
+no other local user can read them; each peer finds the pool by /etc/dcs/pool.conf; and what is not known is not shown as a
 number. In mount and network namespaces of its own: the scheduler's host and the grain host have each their /var/lib."""
 import hashlib
 import json
@@ -287,7 +287,7 @@ def own_pool_goes_first(hour):
 
 
 def conf_of_others(hour):
-    """A pool.conf that somebody else could have written leads nobody anywhere."""
+    """A pool.conf that another peer could have written leads no peer anywhere."""
     hour.type("sched", "root", "chmod 666 /etc/dcs/pool.conf")
     for line in ("dcs status", "dcs_begin true"):
         assert "/etc/dcs/pool.conf: users other than root can write it" in hour.type("sched", "ann", line, code=None).stderr

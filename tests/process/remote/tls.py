@@ -1,4 +1,4 @@
-"""Grain servers on other hosts: they join with a code or by approval, run grains over TLS, and whoever is not one of
+"""Grain servers on other hosts: they join with a code or by approval, run grains over TLS, and a peer that is not one of
 the pool's is refused with a message that says which check failed. A proxy in between sees nothing in the clear."""
 import json
 import os
@@ -20,7 +20,7 @@ TIMES = "interval=0.5 alert=3 limit=6 extended=12"
 
 
 class Proxy(threading.Thread):
-    """Passes bytes on between whoever connects and the scheduler, and keeps them all."""
+    """Passes bytes on between a peer that connects and the scheduler, and keeps them all."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -42,11 +42,11 @@ class Proxy(threading.Thread):
                 threading.Thread(target=self.pump, args=(source, target), daemon=True).start()
 
     def part(self):
-        """Nothing comes through any more, and nobody is told, until whole.set()."""
+        """Nothing comes through any more, and no peer is told, until whole.set()."""
         self.whole.clear()
 
     def cut(self):
-        """Whoever is connected has to connect anew."""
+        """A peer that is connected has to connect again."""
         for end in list(self.ends):
             try:
                 end.shutdown(socket.SHUT_RDWR)
@@ -294,7 +294,7 @@ def older_tls_is_refused(pool):
 def codes_are_for_once(pool):
     used = pool.code("--host", "h1")
     pool.join("h1", *used)
-    pool.join("h1", *used)  # whoever did not hear the answer asks again
+    pool.join("h1", *used)  # a peer that did not hear the answer asks again
     unknown = used[:4] + ["00" * 32] + used[5:]
     assert used[3] == "--token"
     for line, why in ((used, "the code has already been used by host h1"), (unknown, "the code is unknown"),

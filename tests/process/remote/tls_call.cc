@@ -1,6 +1,6 @@
 // A grain server that says what it likes to a scheduler or a backup: shows the certificate of PKI_DIR ("-": none, and
-// believes whoever shows the authority of the third argument's directory), calls itself NAME, and prints what comes.
-//   tls_call HOST:PORT PKI_DIR NAME [AUTHORITY_DIR]
+// believes a peer that shows the authority of the third argument's directory), calls itself NAME, and prints what
+// comes.   tls_call HOST:PORT PKI_DIR NAME [AUTHORITY_DIR]
 #include <cstdio>
 #include <string>
 

@@ -42,7 +42,7 @@ def sessions_are_apart(desk):
     wait_for("her grain", lambda: '"state":"running"' in desk.run("ann", "dcs", "grain", "ls", number, "-o", "json").stdout, 240)
     assert not rows("ben"), rows("ben")
     theirs = f"ann/{number}"
-    # How many grains a session has is everybody's to know; what they are is not.
+    # How many grains a session has is each peer's to know; what they are is not.
     for words in (("session", "show", theirs), ("grain", "ls", theirs), ("grain", "ls", theirs, "-o", "json")):
         counts = desk.run("ben", "dcs", *words).stdout
         assert "/bin/sh" not in counts and SECRET not in counts, counts

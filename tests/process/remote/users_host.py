@@ -37,7 +37,7 @@ class UsersHost:
         os.makedirs(self.scheduler_dir)
         for path in (self.dir, self.scheduler_dir):
             os.chmod(path, 0o711)
-        # For grains: a copy of the helper that everybody can run, wherever the build lies.
+        # For grains: a copy of the helper that each peer can run, wherever the build lies.
         self.tools = os.path.join(self.base, "tools")
         os.mkdir(self.tools)
         for name in ("confined",):

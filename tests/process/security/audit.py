@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The audit log: a line for each secure command, done or refused, whatever the log level is; lines that nobody from
+"""The audit log: a line for each secure command, done or refused, whatever the log level is; lines that no peer from
 outside can break or forge; and no token, code or key in any log."""
 import base64
 import os
@@ -109,7 +109,7 @@ def nobody_forges_a_line(a):
 
 def no_secret_is_written(a):
     """Of what was handed out here, in any writing, at level debug."""
-    secret = b"\x17" * 31 + b"S"  # a token that nobody has, tried
+    secret = b"\x17" * 31 + b"S"  # a token that no peer has, tried
     assert a.other.open(token=secret).kind == "Welcome"
     assert a.other.ask("OpenSession", number=1, mode=1).kind == "ErrorReply"
     keys = [open(os.path.join(a.pool.base, "h1/pki/key.pem")).read().splitlines()[1].encode()]

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every message of the protocol, said by everybody who could say it, over the real sockets: what comes of it must be
+"""Every message of the protocol, said by each peer who could say it, over the real sockets: what comes of it must be
 what docs/AUTHORISATION.md says, and nothing else may have changed. The messages are taken from the protocol's own list,
 so one without a row there, or without a way to be tried here, fails."""
 import hashlib
@@ -246,7 +246,7 @@ class Matrix:
 
 
 def tokens_are_bound(pool, matrix):
-    """A token that somebody else has is worth nothing to him, whatever he says with it."""
+    """A token that another peer has is worth nothing to him, whatever he says with it."""
     for column in ("other", "master", "root"):
         speaker = matrix.users[column]
         assert speaker.open(token=matrix.tokens["owner"]).kind == "Welcome"

@@ -7,9 +7,11 @@
  *   trace:PID trace_me readmem:PID kill:PID see:PID  another process
  *   own_child          signal, trace and read a child of its own
  *   socket:FAMILY socket32:FAMILY abstract:NAME  sockets; a connection to an abstract one
+ *   netlink:PROTOCOL   a socket to that part of the kernel
+ *   socketcall32:CALL  the older way to sockets, whose arguments are in memory
  *   type_ahead         input put into a terminal (TIOCSTI)
- *   read:PATH write:PATH make:PATH remove:PATH rename:PATH:PATH
- *   segment:KEY        a System V segment of somebody else
+ *   read:PATH write:PATH make:PATH remove:PATH mode:PATH rename:PATH:PATH
+ *   segment:KEY        a System V segment of another user
  *   list:PATH          names there, instead of "ok"
  *   id                 "uid gid groups", instead of "ok"
  *   sleep              until it is ended */
@@ -186,12 +188,15 @@ static long do_act(const char *act, char *word) {
     if (!strcmp(act, "own_child")) return own_child();
     if (!strcmp(act, "socket")) return socket((int)number, number == AF_NETLINK ? SOCK_RAW : SOCK_STREAM, 0);
     if (!strcmp(act, "socket32")) return by_door_32(359, number);
+    if (!strcmp(act, "netlink")) return socket(AF_NETLINK, SOCK_RAW, (int)number);
+    if (!strcmp(act, "socketcall32")) return by_door_32(102, number);
     if (!strcmp(act, "abstract")) return connect_abstract(word);
     if (!strcmp(act, "type_ahead")) return type_ahead();
     if (!strcmp(act, "read")) return open_only(word, O_RDONLY);
     if (!strcmp(act, "write")) return open_only(word, O_WRONLY);
     if (!strcmp(act, "make")) return open_only(word, O_WRONLY | O_CREAT | O_EXCL);
     if (!strcmp(act, "remove")) return unlink(word);
+    if (!strcmp(act, "mode")) return chmod(word, 0700);
     if (!strcmp(act, "rename")) return rename_words(word);
     if (!strcmp(act, "segment")) return shmget((key_t)number, 0, 0);
     if (!strcmp(act, "list")) return list(word);

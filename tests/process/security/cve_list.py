@@ -72,7 +72,7 @@ def answers(s):
 
 
 def slurm_2018_10995_user_names(w):
-    """Names of users that are paths, options, too long, empty, root: nobody gets anywhere with them."""
+    """Names of users that are paths, options, too long, empty, root: no peer gets anywhere with them."""
     assert w.other.open(token=w.other_token).kind == "Welcome"
     for name in HOSTILE_NAMES:
         for kind, fields in (("Gkill", dict(session=1, grain=1)), ("CloseSession", dict(number=1)),
@@ -106,7 +106,7 @@ def slurm_2023_49933_changed_messages(w):
 
 
 def slurm_2023_49935_replayed_messages(w):
-    """What somebody has seen and says again changes nothing: each frame of a session, twice."""
+    """What a peer has seen and says again changes nothing: each frame of a session, twice."""
     def session():
         fields = w.root.ask("Query", type=2, user=OWN, session=1, after=-1, status="", after_user="").fields
         return {key: value for key, value in fields.items() if key.startswith("sessions[")}
@@ -192,7 +192,7 @@ def htcondor_2017_16816_valid_users_send_nonsense(w):
 
 
 def condor_2012_3493_queries_tell_no_secrets(w):
-    """No answer to anybody has a token in it, of whomever."""
+    """No answer to any peer has a token in it, of whomever."""
     for speaker, token in ((w.other, w.other_token), (w.root, b"")):
         assert speaker.open(token=token).kind == "Welcome"
         for kind in ("Query", "Query of a grain", "Doctor", "Explain", "ExportPage", "ListTokens"):
@@ -206,7 +206,7 @@ def condor_2012_3493_queries_tell_no_secrets(w):
 
 
 def condor_2012_3492_identity_is_no_path(w):
-    """Who somebody is does not depend on his environment, folders, or what he calls himself."""
+    """Who a peer is does not depend on his environment, folders, or what he calls himself."""
     place = os.path.join(w.pool.base, "fake")
     os.makedirs(os.path.join(place, "root"), exist_ok=True)
     environment = dict(HOME=place, USER="root", LOGNAME="root", USERNAME="root", DCS_USER="root", PATH="/usr/bin:/bin")

@@ -23,7 +23,7 @@ NUMBERS = {"x86_64": (117, 119, 116), "aarch64": (147, 149, 159)}  # setresuid s
 
 
 class Names:
-    """/etc/passwd and /etc/group as this test wants them, for whoever asks in this mount namespace."""
+    """/etc/passwd and /etc/group as this test wants them, for a peer that asks in this mount namespace."""
 
     def __init__(self, base):
         self.base = base

@@ -280,7 +280,7 @@ def main():
         assert w.counts["told that it is too many"] > IDLE // 4, w.counts
         assert w.counts.get("refused by name", 0) > 0, w.counts
         assert w.counts["bombs"] > 0 and w.counts["single bytes"] > 0, w.counts
-        # When it is over he can work again like everybody else.
+        # When it is over he can work again like each other peer.
         owner = Speaker(pool, OWNER)
         wait_for("a connection for the user who flooded", lambda: owner.open(token=w.token).kind == "Welcome")
         assert owner.ask("OpenSession", number=5, mode=1, sent_reset=0).kind in ("OpenReply",)

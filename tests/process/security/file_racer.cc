@@ -189,7 +189,7 @@ Tally race_folder(const World &w, long count) {
     return t;
 }
 
-// What a grain leaves is removed while it exchanges folders for links to somebody's.
+// What a grain leaves is removed while it exchanges folders for links to a peer's.
 Tally race_removal(const World &w, long count) {
     const std::string top = w.room_path + "/trees";
     const Fd trees(::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

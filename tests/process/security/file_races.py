@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Names that are exchanged for links, other people's files, FIFOs and other folders while daemons open what lies under
-them: nothing of root's is read, changed or removed, and nobody hangs. First the grain server's own functions, alone and very
+them: nothing of root's is read, changed or removed, and no peer hangs. First the grain server's own functions, alone and very
 often; then whole daemons, with grains that do it to their rooms while reports, outputs and removals go on; then the
 functions with bugs in them, to see that a race that is won is noticed."""
 import os

@@ -46,7 +46,7 @@ static void deaf(void) {
     for (;;) sleep(1000);
 }
 
-/* A process that belongs to nobody any more: other session, other parent, no environment, no descriptors. */
+/* A process that belongs to no peer any more: other session, other parent, no environment, no descriptors. */
 static void hide(const char *self) {
     static char *const words[] = {"hidden", "rest", NULL};
     static char *const nothing[] = {NULL};

@@ -12,7 +12,7 @@ from pool import BIN, Pool, start_time, wait_for
 class Host:
     def __init__(self, pool):
         self.pool = pool
-        self.grain = os.path.join(pool.base, "hostile")  # a name that nobody else's processes have
+        self.grain = os.path.join(pool.base, "hostile")  # a name that no other peer's processes have
         shutil.copy2(os.path.join(os.path.dirname(BIN), "tests", "hostile"), self.grain)
         self.daemons = self.pids()
 

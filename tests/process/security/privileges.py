@@ -13,7 +13,7 @@ from pool import Pool, wait_for
 from tls import TOOLS, TlsPool, program
 
 FULL = bool(os.environ.get("DCS_TESTS_FULL"))
-USER = 54321  # nobody's
+USER = 54321  # no peer's
 LANDLOCK = ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1)
 # CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_NET_RAW: docs/SECURITY.md says what for.
 KEEPER_POWER = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 13
@@ -156,7 +156,7 @@ def pries(kind):
         power = int(status(keeper_of(pid), "CapPrm"), 16)
         assert power == (KEEPER_POWER if kind.uid == 0 else 0), hex(power)
         assert status(keeper_of(pid), "NoNewPrivs") == "1"
-        assert os.stat(f"/proc/{keeper_of(pid)}/mem").st_uid == 0  # nobody may look into it
+        assert os.stat(f"/proc/{keeper_of(pid)}/mem").st_uid == 0  # no peer may look into it
         pool.stop("scheduler")
         judge(pool, FILES + "key pki hosts hosts_write".split(), CALLS + ["unix"], KEEPER_ANSWERS)
         pool.start_scheduler()  # it has spoilt nothing
@@ -202,7 +202,7 @@ def dies_in_words(how):
             os.mkfifo(hosts)
         else:
             os.kill(keeper, how)
-        if how != signal.SIGKILL:  # whoever calls now waits with the scheduler, and not for ever
+        if how != signal.SIGKILL:  # a peer that calls now waits with the scheduler, and not for ever
             result = pool.dcs("reload", check=False)
             assert result.returncode != 0, result
         assert scheduler.wait(timeout=120) == 1

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """What one user sends is his own business: an event log that claims a billion results, hundreds of thousands of lookups or
-millions of events costs the scheduler its bytes and nobody else's time; and when the scheduler aborts over what a user sent,
+millions of events costs the scheduler its bytes and no other peer's time; and when the scheduler aborts over what a user sent,
 no session of another user is set aside, whatever the request named."""
 import os
 import re
@@ -75,7 +75,7 @@ class Caller:
 
 
 class Scheduler:
-    """A scheduler of root's, with test builds, that everybody here may call."""
+    """A scheduler of root's, with test builds, that each peer here may call."""
 
     def __init__(self):
         self.base = tempfile.mkdtemp(prefix="dcs-foreign-", dir="/var/lib")
@@ -128,7 +128,7 @@ class Scheduler:
 
 
 class Onlooker(threading.Thread):
-    """Somebody else, who asks one small thing after the other."""
+    """Another peer, who asks one small thing after the other."""
 
     def __init__(self, path):
         super().__init__(daemon=True)

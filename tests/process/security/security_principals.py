@@ -131,7 +131,7 @@ def a_lock_file_ends_nobody_whom_its_writers_could_not_end():
             assert result.returncode == 77 and "taken" not in result.stdout, (words, result)
             assert f"does not run as uid {ATTACKER}, to whom the file belongs" in result.stderr + result.stdout, result
         assert runs(innocent.pid) and runs(command) and holder.poll() is None
-        # Root's own file that others may write: even with its record believed nobody is ended who has not got the lock.
+        # Root's own file that others may write: even with its record believed no peer is ended who has not got the lock.
         holder, command = box.hold("--mode=0666", mine)
         forge(mine, innocent.pid)
         result = box.run("-e", "1", "--grace=1,1,1", mine, "/bin/echo", "taken")
@@ -196,7 +196,7 @@ def a_revoked_key_takes_no_place_of_its_successor(pool):
 
 
 def strangers_keep_nobody_out(pool):
-    """More silent connections of one address than it may have, anew as fast as they are dropped."""
+    """More silent connections of one address than it may have, again as fast as they are dropped."""
     stop, silent = threading.Event(), []
 
     def squat():

@@ -46,7 +46,7 @@ def held(pid):
 
 
 def decoder_at_work(scheduler, caller, number, stream):
-    """A decoder that is fenced and has nothing of the stream yet: the scheduler stands still."""
+    """A decoder that is fenced and has nothing of the stream yet: the scheduler is suspended."""
     assert scheduler.start("reader.decode.begun=stop@1")
     games = caller()
     games.upload(stream)

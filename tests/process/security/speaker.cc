@@ -1,9 +1,10 @@
-// Says to a scheduler whatever it is told to, as whoever runs it: one connection at a time, orders on standard input,
+// Says to a scheduler whatever it is told to, as a peer that runs it: one connection at a time, orders on standard
+// input,
 // one line of answer to each. Messages are those of tests/unit/wire/samples.h with some fields set to other values.
 //   unix PATH | tls ADDRESS PKI_DIR|- [AUTHORITY_DIR]    opened, or: closed WHY
 //   say KIND [FIELD=VALUE]...     said. FIELD as in `spec.argv[0]`; `argv.size`; %-escapes; VALUE @request: a request
 //                                 for a certificate, signed with the key of PKI_DIR or a new one
-//   frame KIND [FIELD=VALUE]...   its bytes in hex, said to nobody
+//   frame KIND [FIELD=VALUE]...   its bytes in hex, said to no peer
 //   hear                          KIND FIELD=VALUE..., or: closed WHY; or: silence, after a minute
 #include <cstdio>
 #include <iostream>

@@ -1,4 +1,4 @@
-"""A pool with everybody in it who could try something: users of it and not, its master, root, hosts that have joined,
+"""A pool with each peer in it who could try something: users of it and not, its master, root, hosts that have joined,
 one that was removed, strangers. Each speaks through tests/process/security/speaker.cc, over the real sockets, as the real uid."""
 import ctypes
 import grp

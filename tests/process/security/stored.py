@@ -90,7 +90,7 @@ def room(folder):
 
 
 def by_what_is_left(pool, ann, ben, folder):
-    with open(os.path.join(folder, "ballast"), "wb") as file:  # somebody else's
+    with open(os.path.join(folder, "ballast"), "wb") as file:  # another peer's
         os.posix_fallocate(file.fileno(), 0, room(folder) - LEFT)
     taken = 0
     while (heard := ann.submit()).kind == "Done":

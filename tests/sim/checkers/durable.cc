@@ -71,7 +71,7 @@ void Durable::check_space(const core::State &state, store::Store &store) {
             if (g.params_own_file) data += g.params_length;
         }
     }
-    if (clock_.plan.contents)  // they lie beside the update trees, as long as somebody may want them
+    if (clock_.plan.contents)  // they lie beside the update trees, as long as a party may want them
         for (const auto &[path, bytes] : disk->files("library")) data += bytes.size();
     const std::uint64_t most =
         2 * data + 2 * store.pending_bytes() + clock_.plan.store.reserve_bytes + clock_.plan.store.journal_bytes;

@@ -1,6 +1,6 @@
 #pragma once
-// Nobody is given up before his time: a host is dead only after its whole limit of silence, and the
-// scheduler's own absence, start or pause counts for nobody (each time the limit begins anew).
+// No party is given up before his time: a host is dead only after its whole limit of silence, and the
+// scheduler's own absence, start or pause counts for no party (each time the limit begins again).
 #include <map>
 #include <vector>
 

@@ -19,7 +19,7 @@ public:
     // A number of a removed session may come again after a restart.
     void started(const core::State &state);
     void sends(ConnId conn, const wire::AnyMessage &message, const core::State &state);
-    // These submissions go, or have gone, or stay: nobody was told.
+    // These submissions go, or have gone, or stay: no party was told.
     void forgets(const SessionKey &key, const std::set<GrainNumber> &grains) {
         for (const GrainNumber grain : grains) forgotten_.insert({key, grain});
     }

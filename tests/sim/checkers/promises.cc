@@ -104,7 +104,7 @@ void Promises::forgets(const SessionKey &key, const Forgotten &what) {
     book.grains.erase(what.grain);
 }
 
-// It is done, and nobody has the session: what was decided after the result is as if it had never been.
+// It is done, and no party has the session: what was decided after the result is as if it had never been.
 void Promises::forgotten(const SessionKey &key, Book &book, const core::State *state) {
     const Forgotten &what = book.forgotten;
     ++forgotten_;

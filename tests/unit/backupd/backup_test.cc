@@ -271,7 +271,7 @@ TEST_CASE("a server of another host is believed if the scheduler has said that i
     CHECK(calls(3, h2, "h2"));
     CHECK_FALSE(calls(4, old, "h1"));
     CHECK(b.all<wire::BackupReady>(2).size() == 1);
-    CHECK_FALSE(calls(5, h2, "h1"));  // somebody else's name
+    CHECK_FALSE(calls(5, h2, "h1"));  // another party's name
     CHECK_FALSE(calls(6, Guest{"h3", TokenHash{3}}, "h3"));
     CHECK(calls(7, {}, "h4"));            // of this host, known by the kernel
     b.post(2, wire::AskBackup{}, 1, h1);  // is asked on this host only

@@ -57,7 +57,7 @@ TEST_CASE("what lies below is opened, and nothing else") {
     for (const Open open : {Open(open_beneath), Open(open_beneath_by_steps)}) {
         INFO((open == Open(open_beneath) ? "openat2" : "steps"));
         for (const char *good : {"file", "a/b/file", "a/b", "a/second"}) CHECK(error_of(open, t, good) == 0);
-        CHECK(error_of(open, t, "fifo") == 0);  // without waiting for whoever writes
+        CHECK(error_of(open, t, "fifo") == 0);  // without waiting for a party that writes
         CHECK(error_of(open, t, "fifo", O_WRONLY) == ENXIO);
         CHECK(error_of(open, t, "none") == ENOENT);
         CHECK(error_of(open, t, "a/none/file") == ENOENT);

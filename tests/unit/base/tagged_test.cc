@@ -1,4 +1,5 @@
-// Numbered fields: what a reader knows it gets, what it does not know it passes over, and bytes of anybody do no harm.
+// Numbered fields: what a reader knows it gets, what it does not know it passes over, and bytes of any party do no
+// harm.
 #include <catch2/catch.hpp>
 
 #include "base/tagged.h"

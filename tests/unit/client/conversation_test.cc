@@ -113,7 +113,7 @@ TEST_CASE("broken at any point, the same request goes out again under the same i
     }
 }
 
-TEST_CASE("nobody listens until patience ends: unreachable") {
+TEST_CASE("no party listens until patience ends: unreachable") {
     Bench b;
     b.start();
     const Instant begin = b.now;

@@ -35,7 +35,7 @@ class FakeScheduler {
 public:
     using Script = std::function<Act(const wire::AnyMessage &request, int nth)>;
 
-    // Sets DCS_DIR to its pool. `listen` false: there is a pool, but nobody listens yet.
+    // Sets DCS_DIR to its pool. `listen` false: there is a pool, but no party listens yet.
     explicit FakeScheduler(bool listen = true, const std::string &deep = "");
     ~FakeScheduler();
 

@@ -83,7 +83,7 @@ static int renews() {
     EXPECT(use_remote(pool, *old));
     EXPECT(renewal_due(pool, boot_clock()) <= boot_clock() + seconds(2));
     EXPECT(take_renewal(pool));
-    EXPECT(!take_renewal(pool));  // somebody is about it
+    EXPECT(!take_renewal(pool));  // a party is about it
     EXPECT(renewal_due(pool, boot_clock()) > boot_clock() + seconds(30));
     EXPECT(use_renewed(pool, left.certificate(pki::new_key())).code == Code::protocol);
     EXPECT(use_renewed(pool, "nonsense").code == Code::protocol);
@@ -94,7 +94,7 @@ static int renews() {
     const std::string fresh = left.certificate(left.key);
     EXPECT(use_renewed(pool, fresh));
     EXPECT(pool.remote()->certificate.der == fresh && pool.remote() != first);
-    EXPECT(first->certificate.der == young->certificate.der);  // whoever uses it still has it
+    EXPECT(first->certificate.der == young->certificate.der);  // a party that uses it still has it
     EXPECT(!take_renewal(pool));
     return 0;
 }

@@ -126,7 +126,7 @@ TEST_CASE("d_grain_stream fetches to the end that the scheduler tells") {
     CHECK(contents(f).empty());
 }
 
-TEST_CASE("a checkpoint that is replaced while it is fetched is fetched anew") {
+TEST_CASE("a checkpoint that is replaced while it is fetched is fetched again") {
     FakeScheduler fake;
     const std::string old_one(300000, 'o'), new_one = pattern(400000) + "new";
     fake.script([&](const wire::AnyMessage &m, int nth) { return serve(nth == 0 ? old_one : new_one)(m, nth); });

@@ -225,7 +225,7 @@ TEST_CASE("arguments are checked here, in words") {
     CHECK(spec.label == "for people");
 }
 
-TEST_CASE("the largest input goes through; a refusal is heard although nobody reads on") {
+TEST_CASE("the largest input goes through; a refusal is heard although no party reads on") {
     FakeScheduler fake;
     get_auth();
     const std::string input(limits::input_bytes, 'x');

@@ -18,7 +18,7 @@ struct Said {
     int exit = -1;
 };
 
-// One run of the command. Standard input is empty, or a terminal at which somebody typed `typed`.
+// One run of the command. Standard input is empty, or a terminal at which a party typed `typed`.
 class RunningCommand {
 public:
     explicit RunningCommand(const std::vector<std::string> &words, const char *typed = nullptr);
@@ -40,8 +40,8 @@ public:
 
     CommandBench();
     // `special` answers what it wants to. The rest is as of a pool with four sessions: 1 (active), 2 (terminated),
-    // 3 (damaged), and ben's 4 (terminated); each has grain 1, which failed. Whoever waits gets grain after grain as a
-    // result, with the output "out".
+    // 3 (damaged), and ben's 4 (terminated); each has grain 1, which failed. A party that waits gets grain after
+    // grain as a result, with the output "out".
     void answer(const Answer &special);
     template <class Request> void refuse(const wire::ErrorReply &error) {
         answer(

@@ -1,4 +1,4 @@
-// What `dcs map` says of its progress where nobody sees a bar; and a replay for which the machine has no room.
+// What `dcs map` says of its progress where no party sees a bar; and a replay for which the machine has no room.
 #include "commands/dcs/frame/console.h"
 
 #include <cerrno>

@@ -112,7 +112,7 @@ TEST_CASE("contents that an import would need") {
               ": add that file, or submit a grain with it first\n");
     CHECK(bench.fake.all<wire::ImportPiece>().empty());
     REQUIRE(std::system(("mkdir -p " + f.at("e/files")).c_str()) == 0);
-    REQUIRE(::mkfifo(f.at("e/files/" + name).c_str(), 0600) == 0);  // nobody waits for what comes out of it
+    REQUIRE(::mkfifo(f.at("e/files/" + name).c_str(), 0600) == 0);  // no party waits for what comes out of it
     check(bench.dcs(words), 1, what + "files/" + name + " is not an ordinary file\n");
     REQUIRE(::rename(f.at("e/files/" + name).c_str(), f.at("e/files/other").c_str()) == 0);
     REQUIRE(::symlink("other", f.at("e/files/" + name).c_str()) == 0);

@@ -234,7 +234,7 @@ TEST_CASE("an export that is larger than an import may be is not even read to it
     CHECK(wrong_with(f.at("e"), twice) ==
           "grains:2: \"checkpoint\": files/2.checkpoint makes the session longer than "
           "the 9300 bytes that an import accepts");
-    // Nobody has to read what is too long by its length already.
+    // No party has to read what is too long by its length already.
     REQUIRE(::truncate(f.at("e/files/2.checkpoint").c_str(), off_t{2} << 30) == 0);
     f.edit("e/grains", "{\"file\":\"files/2.checkpoint\"}", "\"one two\"");
     const std::string text = f.read("e/grains");
@@ -301,7 +301,7 @@ TEST_CASE("an export appears whole or not at all, and never over something else"
     REQUIRE(::mkdir(f.at("empty").c_str(), 0700) == 0);
     write_export(f.at("empty"));
     CHECK(wrong_with(f.at("empty")) == "nothing");
-    // Somebody else was quicker.
+    // Another party was quicker.
     auto late = ExportWriter::create(f.at("late"), {});
     REQUIRE(late);
     REQUIRE(::mkdir(f.at("late").c_str(), 0700) == 0);

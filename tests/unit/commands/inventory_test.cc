@@ -37,7 +37,7 @@ mail ansible_host=10.0.0.1   ; a comment
 
 [compute]
 web[01:03] dcs_slots=8
-"db a" 
+"db-a" 
 [compute:vars]
 dcs_class = 0x4
 ansible_user=root
@@ -51,7 +51,7 @@ dcs_slots=1
 )";
     CHECK(ansible(text) ==
           "mail slots=1 | web01 class=0x4 memory=1024 slots=8 | web02 class=0x4 memory=1024 slots=8 | "
-          "web03 class=0x4 memory=1024 slots=8 | db a class=0x4 memory=1024 slots=1");
+          "web03 class=0x4 memory=1024 slots=8 | db-a class=0x4 memory=1024 slots=1");
     CHECK(ansible("a\nb dcs_users=\"ann,bob\"\n[g]\nb\n", "g") == "b users=ann,bob");
     CHECK(ansible("a[b:d]\n") == "ab | ac | ad");
     CHECK(ansible("a[0:4:2]-[1:2]\n") == "a0-1 | a0-2 | a2-1 | a2-2 | a4-1 | a4-2");
@@ -85,6 +85,20 @@ TEST_CASE("an inventory in JSON") {
     CHECK(ansible("{\"a\":").rfind("inv: it begins like JSON, but is not valid: ", 0) == 0);
     CHECK(ansible("{}") == "");
     CHECK(ansible("{\"g\": 3, \"_meta\": 1}") == "");
+}
+
+TEST_CASE("no name or value of an inventory brings another setting or line") {
+    const auto json = [](const std::string &name, const std::string &value) {
+        return ansible(R"({"_meta": {"hostvars": {")" + name + R"(": {"dcs_slots": ")" + value +
+                       R"("}}}, "all": {"hosts": [")" + name + R"("]}})");
+    };
+    CHECK(json("h1", "4") == "h1 slots=4");
+    CHECK(json("h1", "4 accounts=ann") == "inv: h1: dcs_slots is not one word: `4 accounts=ann`");
+    for (const char *value : {"4\\nh2", "4#", "4\\t", "4\\u007f"})
+        CHECK(json("h1", value).find("dcs_slots is not one word") != std::string::npos);
+    for (const char *name : {"h1 accounts=ann", "h1\\nh2", "h1#"})
+        CHECK(json(name, "4").find("is not a host name") != std::string::npos);
+    CHECK(ansible("h1 dcs_slots=\"4 accounts=ann\"\n").find("dcs_slots is not one word") != std::string::npos);
 }
 
 TEST_CASE("a list of ssh logins") {

@@ -102,7 +102,7 @@ TEST_CASE("grains of a map that are not taken") {
           begun + "dcs: grain 4:1 was not submitted: argv differs\n  hint: --new starts a new session\n");
 }
 
-TEST_CASE("a map whose scheduler goes away for good") {
+TEST_CASE("a map whose scheduler goes away permanently") {
     CommandBench bench;
     bench.fake.script([&](const wire::AnyMessage &m, int) {
         Act act;

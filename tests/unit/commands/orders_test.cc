@@ -64,7 +64,7 @@ Ran dcs_command(const std::vector<std::string> &line) {
 // 7 of the caller with the grains 1 running, 2 ready, 3 finished, 4 killed.
 struct World {
     int set_host_error = 0, order_error = 0;
-    std::string grain_2 = "ready";  // what it is once somebody asks for it alone
+    std::string grain_2 = "ready";  // what it is once a party asks for it alone
 
     wire::QueryReply answer(const wire::Query &q) const {
         wire::QueryReply r;

@@ -111,7 +111,7 @@ TEST_CASE("daemons are seen by their locks, servers in the order of their number
     CHECK(daemons[3].pid == holder.pid);
 }
 
-TEST_CASE("a daemon is stopped politely, a stubborn one for certain, and nobody else") {
+TEST_CASE("a daemon is stopped politely, a stubborn one for certain, and no other party") {
     Folder f;
     for (const char *name : {"servers", "servers/local1", "servers/local2"})
         REQUIRE(::mkdir(f.at(name).c_str(), 0700) == 0);

@@ -25,12 +25,12 @@ TEST_CASE("session selectors") {
     s = session_selector("all");
     REQUIRE(s);
     CHECK(s->which == Which::all);
-    CHECK(s->everybody);
+    CHECK(s->of_all_users);
 
     s = session_selector("ann/all");
     REQUIRE(s);
     CHECK(s->which == Which::all);
-    CHECK_FALSE(s->everybody);
+    CHECK_FALSE(s->of_all_users);
     CHECK(s->user == "ann");
 
     s = session_selector("2147483647");

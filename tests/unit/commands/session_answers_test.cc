@@ -40,7 +40,7 @@ TEST_CASE("sessions that are not removed") {
     check(bench.dcs({"session", "clean", "--yes", "3"}), 1, "dcs: session 3 was not removed: the disk is full\n");
 }
 
-TEST_CASE("sessions that somebody at a terminal wants to be removed") {
+TEST_CASE("sessions that a party at a terminal wants to be removed") {
     CommandBench bench;
     check(bench.dcs({"session", "clean", "2"}, "y\n"), 0,
           "Permanently remove all data of session 2? [y/N] session 2 removed\n");

@@ -22,7 +22,7 @@
 
 using namespace dcs;
 
-TEST_CASE("signals come through a descriptor, and a broken pipe kills nobody") {
+TEST_CASE("signals come through a descriptor, and a broken pipe kills no party") {
     // In a process of its own: the mask and the dispositions stay for life.
     pid_t child = ::fork();
     if (child == 0) {
@@ -55,7 +55,7 @@ TEST_CASE("ready is written once and the descriptor closed") {
     char text[32];
     CHECK(::read(fds[0], text, sizeof text) == 6);
     CHECK(std::memcmp(text, "ready\n", 6) == 0);
-    CHECK(::read(fds[0], text, sizeof text) == 0);  // its end: nobody has the other side open
+    CHECK(::read(fds[0], text, sizeof text) == 0);  // its end: no party has the other side open
     ::close(fds[0]);
     CHECK(tell_ready(-1));
     Status closed = tell_ready(999);
@@ -134,7 +134,7 @@ TEST_CASE("a user is a login: who has none may not call, and what the tables sai
     CHECK(*names.of(5, false, now + seconds(61)) == "dan");
 }
 
-TEST_CASE("root's daemons believe only what nobody else could exchange") {
+TEST_CASE("root's daemons believe only what no other party could exchange") {
     if (::geteuid() != 0) {
         WARN("SKIPPED: this is about root");
         return;

@@ -12,7 +12,7 @@
 using namespace dcs;
 
 namespace {
-// Nobody else's child is left over.
+// No other party's child is left over.
 struct Reap {
     ~Reap() {
         while (::waitpid(-1, nullptr, 0) > 0) {}
@@ -75,7 +75,7 @@ TEST_CASE("a side process answers, with descriptors, and has none of the daemon'
     ::close(secret);
 }
 
-TEST_CASE("a side process that is gone, silent or mad is lost for good") {
+TEST_CASE("a side process that is gone, silent or mad is lost permanently") {
     const Reap reap;
     int fd = -1;
     SECTION("gone") {

@@ -179,7 +179,7 @@ TEST_CASE("a disk that is full while a content comes gives the grain back at onc
     REQUIRE(results[0].code == static_cast<int>(Code::no_space));
 }
 
-TEST_CASE("a content that comes damaged is fetched anew, but not for ever") {
+TEST_CASE("a content that comes damaged is fetched again, but not for ever") {
     ContentBench b;
     b.launch_with(id(), {data('a', 10)});
     b.in(FilesMissing{id(), {data('a', 10)}});
@@ -296,7 +296,7 @@ TEST_CASE("a failure brings back what there is, an innocent end nothing") {
     }
 }
 
-TEST_CASE("a put begins anew on another connection") {
+TEST_CASE("a put begins again on another connection") {
     ContentBench b;
     b.run_with_outputs(id(), {output("o")});
     b.end(id());
@@ -354,7 +354,7 @@ TEST_CASE("outputs that cannot be kept end innocently, in the end") {
     REQUIRE(b.one<RemoveDir>().id == id());  // not held any more: the scheduler starts it elsewhere
 }
 
-TEST_CASE("outputs that were kept and cannot be read are kept anew, but not for ever") {
+TEST_CASE("outputs that were kept and cannot be read are kept again, but not for ever") {
     ContentBench b;
     b.run_with_outputs(id(), {output("o")});
     b.end(id());

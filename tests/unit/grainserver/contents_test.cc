@@ -212,7 +212,7 @@ TEST_CASE("staged files are the grain's own copies, below its working directory"
     put_file(s.work() + "/in/deep/a.txt", "changed");
     REQUIRE(get_file(folder_of(s.dir.path, a.digest) + "/content") == "data");
     put_file(s.work() + "/left", "over");
-    s.place();  // a start anew
+    s.place();  // a start again
     REQUIRE(get_file(s.work() + "/in/deep/a.txt") == "data");
     REQUIRE(::stat((s.work() + "/left").c_str(), &st) != 0);
 }
@@ -227,7 +227,7 @@ TEST_CASE("names that lead out of the working directory are refused") {
     }
 }
 
-TEST_CASE("a damaged content is fetched anew") {
+TEST_CASE("a damaged content is fetched again") {
     Shell s;
     const auto a = s.fetched(FileRole::data, "a", "data");
     const std::string path = folder_of(s.dir.path, a.digest) + "/content";

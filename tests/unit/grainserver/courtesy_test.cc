@@ -206,7 +206,7 @@ TEST_CASE("courtesy: a grain that shrinks when it is warned stays") {
     desk.host.free_kb = 400 * mb;
     for (int i = 0; i < 20; ++i) desk.second(0.2, 1, 0);
     CHECK(desk.done() == "");
-    desk.host.free_kb = 60 * mb;  // and is warned anew
+    desk.host.free_kb = 60 * mb;  // and is warned again
     desk.second(0.2, 1, 0);
     CHECK(desk.done() == "warn2");
 }

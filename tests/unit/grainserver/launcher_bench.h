@@ -180,7 +180,7 @@ inline int marked(const std::string &word) {
     }
     return n;
 }
-// A grain gives way to everybody; on a busy machine a test would wait long.
+// A grain gives way to each process; on a busy machine a test would wait long.
 inline void hurry(pid_t pid) {
     const sched_param none{};
     ::sched_setscheduler(pid, SCHED_OTHER, &none);

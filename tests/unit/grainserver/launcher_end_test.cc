@@ -72,7 +72,7 @@ TEST_CASE("a stray that cleared its environment goes with the last grain at the 
     REQUIRE(gone(stray));
 }
 
-TEST_CASE("the launcher is killed: the next one ends its grains and says that nobody knows how they ended") {
+TEST_CASE("the launcher is killed: the next one ends its grains and says that no process knows how they ended") {
     Place p;
     const std::string d = p.dir.path;
     const std::string g = p.shell("setsid sleep 60 & echo $! > " + d + "/child; sleep 60");
@@ -105,7 +105,7 @@ TEST_CASE("the launcher is killed: the next one ends its grains and says that no
     REQUIRE(p.start(never, 1).verb == files::Verb::started);
 }
 
-TEST_CASE("a pid that belongs to somebody else now is left alone") {
+TEST_CASE("a pid that belongs to another process now is left alone") {
     Place p;
     const std::string g = p.make({"/bin/true"});
     ::kill(p.launchers.back(), SIGKILL);

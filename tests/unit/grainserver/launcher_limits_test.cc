@@ -1,4 +1,6 @@
 // Limits of a grain, and the end of everything that it started: with control groups and without.
+#include <sys/mman.h>
+
 #include "grainserver/launcher/cgroups.h"
 #include "grainserver/launcher/disk_use.h"
 #include "launcher_bench.h"
@@ -153,6 +155,33 @@ TEST_CASE("directories that are too deep to be counted are a limit too") {
              "be counted for its limit of 5 MB");
 }
 
+TEST_CASE("files that have no name any more are a limit too") {
+    Place p;
+    p.limits.disk_mb = 5;
+    const std::string g = p.shell("exec 3>big; rm big; head -c 7000000 /dev/zero >&3; sleep 600");
+    REQUIRE(p.start(g).verb == files::Verb::started);
+    hurry(p.pid_of(g));
+    ended_by(p.exit_of(g), SIGXFSZ, "the grain kept more than its 5 MB in its directory");
+    // Those that are only mapped, too; each once.
+    ScratchDir d;
+    put_file(d.path + "/mapped", std::string(1 << 20, 'x'));
+    const Result<Fd> room = open_directory(AT_FDCWD, d.path);
+    REQUIRE(room);
+    const auto now = [&] { return launcher::DiskUse::nameless(room->get(), {::getpid(), ::getpid()}, 1000); };
+    void *at = nullptr;
+    {
+        const Fd file(::open((d.path + "/mapped").c_str(), O_RDONLY | O_CLOEXEC));
+        at = ::mmap(nullptr, 1 << 20, PROT_READ, MAP_PRIVATE, file.get(), 0);
+        REQUIRE(at != MAP_FAILED);
+        CHECK(now() == 0);
+        REQUIRE(::unlink((d.path + "/mapped").c_str()) == 0);
+        CHECK(now() == 1 << 20);
+    }
+    CHECK(now() == (::geteuid() == 0 ? 1 << 20 : 0));
+    REQUIRE(::munmap(at, 1 << 20) == 0);
+    CHECK(now() == 0);
+}
+
 TEST_CASE("disk use is counted in portions, and follows no link") {
     ScratchDir d, other;
     REQUIRE(make_directories(d.path + "/a/b"));
@@ -195,7 +224,7 @@ TEST_CASE("no leaf of a control group is left, not by ended grains and not by a 
         p.client.read();
         return p.client.broken();
     }));
-    // a leaf of a grain that nobody knows, as if killed between the fork and the pid file
+    // a leaf of a grain that no process knows, as if killed between the fork and the pid file
     ::unlink((p.path(g) + "/pid").c_str());
     p.connect();
     for (const pid_t pid : members) REQUIRE(soon([&] { return gone(pid); }));

@@ -1,4 +1,4 @@
-// Slots outlive whoever took them for a grain, and are freed with its last process.
+// Slots outlive a process that took them for a grain, and are freed with its last process.
 #include "launcher_bench.h"
 
 using namespace bench;
@@ -11,7 +11,7 @@ std::string daemon_that_closes(const std::string &d) {
 }
 }  // namespace
 
-TEST_CASE("launcher killed: the slot stays taken until the grain's last process is gone, though nobody comes") {
+TEST_CASE("launcher killed: the slot stays taken until the grain's last process is gone, though no process comes") {
     for (const bool groups : {true, false}) {
         Place p(groups);
         const std::string d = p.dir.path, slots = d + "/slots";

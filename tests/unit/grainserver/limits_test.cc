@@ -186,7 +186,7 @@ TEST_CASE("only the call-in at the end of a slice is its boundary") {
     REQUIRE(boundaries() == "e");  // early: a slot is free
     b.pass(seconds(5));
     REQUIRE(boundaries() == "B");
-    b.message(wire::Configure{9, 2, 1});  // asked for anew
+    b.message(wire::Configure{9, 2, 1});  // asked for again
     REQUIRE(boundaries() == "e");
     b.in(LinkClosed{"gone"});
     b.pass(milliseconds(300));

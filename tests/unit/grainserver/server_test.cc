@@ -216,7 +216,7 @@ TEST_CASE("server, launcher and grain are killed, the scheduler goes away: the o
         }
         }
         const wire::FirstCall call = p.greet();
-        if (call.held.empty() && !g.ended) g.launch(p.scheduler);  // lost: lease it anew
+        if (call.held.empty() && !g.ended) g.launch(p.scheduler);  // lost: lease it again
     }
     REQUIRE(g.last.exit_code == 0);
     REQUIRE(g.out == ticks_output(150));

@@ -175,7 +175,7 @@ struct KilledPool : Pool {
         if (r->ended && r->key.grain == 2) report = *r;
         if (r->ended && r->key.grain == 1) sleeper_lives = false;
     }
-    // Everything anew but what lies on disk, and nothing armed any more.
+    // Everything again but what lies on disk, and nothing armed any more.
     void come_back() {
         killed = true;
         stop(SIGKILL);

@@ -166,7 +166,7 @@ TEST_CASE("a staged grain can be withdrawn with a reason, and leaves nothing") {
     REQUIRE(b.sent<wire::LaunchResult>().empty());
 }
 
-TEST_CASE("adoption: a tentative grain is queued, verified anew, told anew, and has its patience anew") {
+TEST_CASE("adoption: a tentative grain is queued, verified again, told again, and has its patience again") {
     Bench b;
     Adopted a;
     a.id = id();

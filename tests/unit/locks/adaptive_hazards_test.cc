@@ -171,7 +171,7 @@ TEST_CASE("P18 a last run in the future is no obstacle, and is said") {
     CHECK_FALSE(answer.text.empty());
     CHECK(events(dir, "clock").size() == 1);
     lock.release({});
-    CHECK(get(world, request_for(dir, hour), lock).denied == Denied::too_soon);  // stamped anew
+    CHECK(get(world, request_for(dir, hour), lock).denied == Denied::too_soon);  // stamped again
 }
 
 TEST_CASE("P21 what was done since the pass began is not done again") {

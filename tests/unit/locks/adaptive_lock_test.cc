@@ -234,7 +234,7 @@ TEST_CASE("two days of an hourly job with the recommended 15 and 90 minutes") {
         world.pass(10 * minute);
         lock.release({});
         ++done;
-        world.pass(14 * minute);  // somebody tries it by hand, too early and again in time
+        world.pass(14 * minute);  // a process tries it by hand, too early and again in time
         if (AdaptiveLock::get(world, request, lock).denied == Denied::too_soon) ++too_soon;
         world.pass(2 * minute);
         if (hour_of_test % 5 == 0 && AdaptiveLock::get(world, request, lock).denied == Denied::no) {

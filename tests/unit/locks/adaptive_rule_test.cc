@@ -191,12 +191,12 @@ TEST_CASE("P21 a holder that came after this pass began has no negative age") {
     CHECK(rule(host, r, true, a).again_in == 90 * minute + hour);
 }
 
-TEST_CASE("P18 a clock that is set back keeps nobody out") {
+TEST_CASE("P18 a clock that is set back keeps no process out") {
     Host host;
     const std::int64_t year = 365 * 24 * hour;
     const Record r = ended(host, host.now(), host.now());
     host.later(10 * minute);
-    host.clocks.wall -= year;  // in the same boot nobody looks at the wall
+    host.clocks.wall -= year;  // in the same boot no process looks at the wall
     CHECK(rule(host, r, false, asked(host, 5 * minute)).verdict == Verdict::take);
     CHECK_FALSE(rule(host, r, false, asked(host, 5 * minute)).clock_stepped);
     CHECK(rule(host, r, false, asked(host, 15 * minute)).verdict == Verdict::too_soon);
@@ -207,7 +207,7 @@ TEST_CASE("P18 a clock that is set back keeps nobody out") {
     CHECK(rule(host, r, false, asked(host, no_limit)).verdict == Verdict::too_soon);  // once and never again
 }
 
-TEST_CASE("P19 a clock that is set forward expires nobody") {
+TEST_CASE("P19 a clock that is set forward expires no process") {
     Host host;
     const Record r = running(host);
     host.later(second);
@@ -216,7 +216,7 @@ TEST_CASE("P19 a clock that is set forward expires nobody") {
     CHECK(rule(host, r, true, asked(host, 0, hour)).age == second);
 }
 
-TEST_CASE("P20 a suspended machine expires nobody, and time elapses in it") {
+TEST_CASE("P20 a suspended machine expires no process, and time elapses in it") {
     Host host;
     const Record holder = running(host), last = ended(host, host.now(), host.now());
     host.later(second);
@@ -267,7 +267,7 @@ TEST_CASE("P32 no guard, no expiry and huge values mean what they say") {
     CHECK(rule(host, holder, true, asked(host, 0, no_limit - 1)).verdict == Verdict::busy);
 }
 
-TEST_CASE("P32 times that nobody can have written do not overflow") {
+TEST_CASE("P32 times that no process can have written do not overflow") {
     Host host;
     for (const std::int64_t t : {INT64_MIN, INT64_MIN + 1, std::int64_t{-1}, INT64_MAX - 1, INT64_MAX}) {
         Record r = ended(host, {t, t, t}, {t, t, t});
@@ -330,7 +330,7 @@ TEST_CASE("literally, too soon is told before busy, as in Figure 3") {
     CHECK(literal(host, r, true, 15, 90).verdict == Verdict::too_soon);
     CHECK(literal(host, r, true, 2, 90).verdict == Verdict::busy);
     CHECK(literal(host, r, true, 2, 1).verdict == Verdict::expired);
-    CHECK(literal(host, r, true, 3, 1).verdict == Verdict::too_soon);  // so nobody is ended
+    CHECK(literal(host, r, true, 3, 1).verdict == Verdict::too_soon);  // so no process is ended
 }
 
 TEST_CASE("Table 2 literally: ifelapsed of T, 0 and infinity") {

@@ -127,7 +127,7 @@ TEST_CASE("a pass that waits grows older") {
     ::waitpid(pid, nullptr, 0);
 }
 
-TEST_CASE("C6 a file that was replaced while somebody waited for it guards nothing") {
+TEST_CASE("C6 a file that was replaced while a process waited for it guards nothing") {
     for (const bool renamed : {false, true}) {
         Directory dir;
         const std::string path = dir / "lock.lock";

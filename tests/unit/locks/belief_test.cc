@@ -1,4 +1,4 @@
-// Whom a record may name, so that somebody is ended on its word.
+// Whom a record may name, so that a process is ended on its word.
 #include "locks/belief.h"
 
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ void refused(const Result<Belief> &belief, const std::string &words) {
 
 }  // namespace
 
-TEST_CASE("P41 a lock file ends nobody whom its writers could not end, and nobody who has not got the lock") {
+TEST_CASE("P41 a lock file ends no process whom its writers could not end, and no process who has not got the lock") {
     if (::geteuid() != 0) {
         WARN("SKIPPED: only root can give files away");
         return;
@@ -59,7 +59,7 @@ TEST_CASE("P41 a lock file ends nobody whom its writers could not end, and nobod
     for (const Owner &said : {owner, forged}) refused(belief(said, 0), "does not run as uid 65534");
     file_is(stranger, 0660);
     refused(belief(owner, 0), "it belongs to uid 65534 and others may write it");
-    file_is(0, 0666);  // everybody's word: about the caller's own processes that have the lock
+    file_is(0, 0666);  // each process's word: about the caller's own processes that have the lock
     REQUIRE(belief(owner, 0));
     CHECK(belief(owner, 0)->only == uid_t{0});
     CHECK(belief(owner, 0)->owner.process == owner.process);

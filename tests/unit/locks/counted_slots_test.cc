@@ -54,7 +54,7 @@ TEST_CASE("E2 E13 a limit that is lowered counts all who live, also above it") {
     CHECK(full(place, 0));
 }
 
-TEST_CASE("E1 E3 E9 damaged hints are made anew from the locks, and nothing is granted before") {
+TEST_CASE("E1 E3 E9 damaged hints are made again from the locks, and nothing is granted before") {
     Directory dir;
     const Place place = place_in(dir, "s");
     constexpr std::int64_t hints_at = slots_at + 64 * 256;
@@ -95,7 +95,7 @@ TEST_CASE("E4 a limit that is no number of slots is refused") {
     CHECK(take(place, slots_max).held());
 }
 
-TEST_CASE("E5 C1 C2 a slot lives with whoever inherited it, and the living one is listed") {
+TEST_CASE("E5 C1 C2 a slot lives with a process that inherited it, and the living one is listed") {
     Directory dir;
     const Place place = place_in(dir, "s");
     int ends[2];
@@ -154,7 +154,7 @@ TEST_CASE("E8 P28 a planted link or FIFO is refused and nothing is made") {
     CHECK(file_text(place.path + ".bell") == "no FIFO");
 }
 
-TEST_CASE("E10 who lists makes nothing and waits for nobody, also not for a stopped taker") {
+TEST_CASE("E10 who lists makes nothing and waits for no process, also not for a stopped taker") {
     Directory dir;
     const Place place = place_in(dir, "s");
     const Slots mine = take(place, 2);

@@ -71,7 +71,7 @@ TEST_CASE("A lock file that was removed or replaced does not guard its name any 
     CHECK_FALSE(still_alone(AdaptiveLock()));
 }
 
-TEST_CASE("A lock file of an earlier release is a lock, and names nobody") {
+TEST_CASE("A lock file of an earlier release is a lock, and names no process") {
     const scratch::Directory dir;
     const std::string path = dir / "lock";
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT, 0600);

@@ -58,7 +58,7 @@ TEST_CASE("P4 pid 1, the requester and its parent are never signalled") {
     signal_nobody(this_world(), owner(::getppid()), sibling, Killed::own_ancestor);
 }
 
-TEST_CASE("P5 S6 a pid that is somebody else's by now gets no signal") {
+TEST_CASE("P5 S6 a pid that is another process's by now gets no signal") {
     ProcessIdentity dead;
     {
         Counter victim;
@@ -74,7 +74,7 @@ TEST_CASE("P5 S6 a pid that is somebody else's by now gets no signal") {
     signal_nobody(this_world(), owner(dead, cookie), innocent, Killed::gone);
 }
 
-TEST_CASE("P5 the number of a dead leader's group may be somebody else's group by now") {
+TEST_CASE("P5 the number of a dead leader's group may be another process's group by now") {
     ProcessIdentity dead;
     {
         Counter victim;
@@ -102,7 +102,7 @@ TEST_CASE("P6 P7 a record of another boot, host or pid namespace never leads to 
     signal_nobody(space, running, innocent, Killed::elsewhere);
 }
 
-TEST_CASE("P8 the whole tree ends, and nobody else") {
+TEST_CASE("P8 the whole tree ends, and no other process") {
     const scratch::Directory dir;
     const victims::Broom broom{cookie};
     Counter sibling, elsewhere(0, 0, true);
@@ -286,7 +286,7 @@ TEST_CASE("P12 one who ends on the first signal gets no other, and is not waited
     }
 }
 
-TEST_CASE("P37 somebody else's holder is not signalled, and that is said") {
+TEST_CASE("P37 another process's holder is not signalled, and that is said") {
     if (::getuid() != 0) {
         WARN("SKIPPED: only root can become somebody else");
         return;
@@ -306,14 +306,14 @@ TEST_CASE("P37 somebody else's holder is not signalled, and that is said") {
     CHECK(victim.lives());
 }
 
-TEST_CASE("P37 somebody else's process in a tree of one's own is told, and gets no signal") {
+TEST_CASE("P37 another process's process in a tree of one's own is told, and gets no signal") {
     if (::getuid() != 0) {
         WARN("SKIPPED: only root can become somebody else");
         return;
     }
     const scratch::Directory dir;
     const victims::Broom broom{cookie};
-    // Its child stays root's; it becomes somebody else.
+    // Its child stays root's; it becomes another process.
     const pid_t leader = victims::shell(
         "sleep 1000 & echo $! >> " + (dir / "pids") + "; exec setpriv --reuid=65534 --clear-groups sleep 1000", cookie);
     const auto roots = [&] { return victims::pids_in(dir / "pids"); };
@@ -353,7 +353,7 @@ TEST_CASE("A control group finds those who hide from everything else") {
         return;
     }
     CHECK(is_leaf(leaf, cookie));
-    CHECK_FALSE(is_leaf(leaf, cookie + 1));  // no record names another run's, or somebody's
+    CHECK_FALSE(is_leaf(leaf, cookie + 1));  // no record names another run's, or a process's
     CHECK_FALSE(is_leaf(leaf.substr(0, leaf.rfind('/')), cookie));
     const scratch::Directory dir;
     const victims::Broom broom{cookie};

@@ -352,7 +352,7 @@ TEST_CASE("P5 a process is known from another one of its pid") {
     CHECK(ProcessHandle::open(other).status().code == Code::not_found);
     REQUIRE(handle->signal(SIGKILL));
     CHECK(handle->ended(this_world().now().boot + 5'000'000'000));
-    CHECK(identify(child).status().code == Code::not_found);  // a zombie is nobody
+    CHECK(identify(child).status().code == Code::not_found);  // a zombie is no process
     ::waitpid(child, nullptr, 0);
     CHECK(ProcessHandle::open(*who).status().code == Code::not_found);
     CHECK(handle->signal(SIGKILL).code == Code::not_found);

@@ -90,7 +90,7 @@ TEST_CASE("S1 S3 S4 the turn goes by arrival, whatever stamps and clocks say") {
     }
 }
 
-TEST_CASE("S5 S10 any number of dead before us hold nobody up") {
+TEST_CASE("S5 S10 any number of dead before us hold no process up") {
     Directory dir;
     const Place where = place_in(dir, "q");
     pid_t dead[3];
@@ -166,7 +166,7 @@ TEST_CASE("S7 no ticket is given twice") {
     }
 }
 
-TEST_CASE("S8 S9 who waits sleeps until it is woken, once, whoever moves elsewhere") {
+TEST_CASE("S8 S9 who waits sleeps until it is woken, once, a process that moves elsewhere") {
     Directory dir;
     const Place where = place_in(dir, "q");
     Stander first(where);
@@ -220,7 +220,7 @@ TEST_CASE("S2 who is stopped while it gets its place is not overtaken") {
     Result<Guard> guard = Guard::take(slow.file);
     REQUIRE(guard);
     Child other([&] { return queues_and_gets_it(where, false, Deadline::never()); });
-    REQUIRE(other.sleeps());  // at the guard: between the look at the queue and the place nobody comes
+    REQUIRE(other.sleeps());  // at the guard: between the look at the queue and the place no process comes
     CHECK(waiters(slow.file).empty());
     { const Guard dropped = std::move(*guard); }
     CHECK(other.answer());
@@ -268,7 +268,7 @@ TEST_CASE("a counter that is lost, behind or nonsense changes no order") {
         s.push_back(nullptr);
     }
     REQUIRE(::truncate(where.path.c_str(), 0) == 0);
-    Stander after(where);  // makes the header anew, or does without
+    Stander after(where);  // makes the header again, or does without
     CHECK(after.place.ticket() > s[2]->place.ticket());
     s[0].reset();
     CHECK_FALSE(after.turn());

@@ -146,7 +146,7 @@ TEST_CASE("P33 many writers: every line is whole, and rotation loses none") {
     for (const auto &one : seen) CHECK(std::count(one.begin(), one.end(), true) == lines);
 }
 
-TEST_CASE("P33 a log that was removed or renamed is begun anew") {
+TEST_CASE("P33 a log that was removed or renamed is begun again") {
     Directory dir;
     append_log(dir.path(), full_line());
     REQUIRE(::unlink((dir / "run.log").c_str()) == 0);

@@ -113,7 +113,7 @@ TEST_CASE("who waits sleeps, is woken by release, by a close and by a kill, and 
     CHECK(late.status().text.find("is over") != std::string::npos);
 }
 
-TEST_CASE("C11 a release when the one who waited has just gone harms nobody") {
+TEST_CASE("C11 a release when the one who waited has just gone harms no process") {
     Directory dir;
     const Place place = place_in(dir, "s");
     for (int i = 0; i < 20; ++i) {

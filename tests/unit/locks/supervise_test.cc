@@ -68,7 +68,7 @@ public:
 
 private:
     [[noreturn]] void run(Supervision what, const std::string &lock) {
-        ::setsid();  // no terminal, whoever runs the tests
+        ::setsid();  // no terminal, a process that runs the tests
         LockFile file;
         if (!lock.empty()) {
             Result<LockFile> opened = LockFile::open(*place_of(lock, ""), FileKind::atom);

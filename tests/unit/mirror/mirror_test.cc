@@ -1,4 +1,4 @@
-// The running copy of the store: when commits wait for it, when it is made anew, what is refused.
+// The running copy of the store: when commits wait for it, when it is made again, what is refused.
 #include "unit/mirror/bench.h"
 
 namespace dcs::mirror_test {
@@ -139,7 +139,7 @@ TEST_CASE("what cannot be recorded is not relied upon") {
     CHECK(b.mirror->holds());
 }
 
-TEST_CASE("a lagging copy says by how much, and one too far behind is made anew") {
+TEST_CASE("a lagging copy says by how much, and one too far behind is made again") {
     Bench b(MirrorMode::lagging);
     b.backlog_bytes = 20'000;
     b.open_scheduler();
@@ -241,7 +241,7 @@ TEST_CASE("contents go ahead of the turns, and what the library has forgotten go
     CHECK(b.to_backup.empty());  // it has all
 }
 
-TEST_CASE("a copy that has rotted is made anew, the rest of the way it is as before") {
+TEST_CASE("a copy that has rotted is made again, the rest of the way it is as before") {
     Bench b(MirrorMode::sync);
     REQUIRE(b.connect().empty());
     b.append("t/1", std::string(1000, 'x'));

@@ -8,7 +8,7 @@
 
 using namespace peers;
 
-TEST_CASE("connecting: nobody there, then somebody, then again after a loss") {
+TEST_CASE("connecting: no peer there, then a peer, then again after a loss") {
     Directory dir;
     std::unique_ptr<Loop> client = Loop::create();
     Inbox inbox(*client);
@@ -39,7 +39,7 @@ TEST_CASE("connecting: nobody there, then somebody, then again after a loss") {
         CHECK(closed.conn == conn);
     }
     conn = client->connect_unix(dir.path() + "/s", limits);
-    Arrival dead = inbox.next();  // the socket file is there, nobody listens
+    Arrival dead = inbox.next();  // the socket file is there, no peer listens
     CHECK(dead.what == What::closed);
     CHECK(dead.why.find("refused") != std::string::npos);
     conn = client->connect_unix(dir.path() + "/s", limits);

@@ -72,7 +72,7 @@ TEST_CASE("to a peer of release 0.1 nothing but its form is said, and what it wo
     ::close(fd);
 }
 
-TEST_CASE("a scheduler of release 0.1 gets form 8 from who called it, for as long as the connection stands") {
+TEST_CASE("a scheduler of release 0.1 gets form 8 from who called it, for as long as the connection is open") {
     Server server(limits_of(100'000, 10'000, 10'000));
     auto client = Loop::create();
     Inbox inbox(*client);

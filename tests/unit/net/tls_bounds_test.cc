@@ -1,4 +1,4 @@
-// What somebody may cost before it is known who it is.
+// What a peer may cost before it is known who it is.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
@@ -79,7 +79,7 @@ TEST_CASE("TLS: strangers of one network are few, and make room for newcomers; c
     for (std::size_t i = 0; i < limits::strangers_of_network; ++i)
         strangers.push_back(raw_tcp(two.there->port_of(two.door)));
     for (int i = 0; i < 20; ++i) two.turn();
-    // All places are taken: whoever shows a certificate comes in nevertheless, and a silent one goes.
+    // All places are taken: a peer that shows a certificate comes in nevertheless, and a silent one goes.
     two.at_door.clear();
     two.call(two.issuer.host("h1"));
     CHECK(two.wait_door(What::opened).certified.name == "h1");
@@ -182,7 +182,7 @@ TEST_CASE("addresses of TLS doors") {
     }
 }
 
-TEST_CASE("TLS: what is held for a user's connections is counted together, and for nobody else") {
+TEST_CASE("TLS: what is held for a user's connections is counted together, and for no other peer") {
     Two two;
     Limits limits = limits_of(8u << 20, 60'000, 60'000);
     TlsTrust trust = two.issuer.trust(pki::Role::program);

@@ -46,7 +46,7 @@ inline TlsContextPtr context_of(const TlsSelf &self, const TlsTrust &trust) {
 
 inline Limits tls_limits() { return limits_of(8u << 20, 5000, 5000); }
 
-// A door, and somebody who connects to it. Arrivals of both are kept.
+// A door, and a peer who connects to it. Arrivals of both are kept.
 struct Two {
     Issuer issuer;
     std::unique_ptr<Loop> there = Loop::create(), here = Loop::create();

@@ -1,4 +1,4 @@
-// What is said of connections that end for reasons which are nobody's message, and who goes on.
+// What is said of connections that end for reasons which are no peer's message, and who goes on.
 #include <thread>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -77,7 +77,7 @@ TEST_CASE("the authority is made once, for its owner only") {
         REQUIRE(::unlink((dir.pki() + "/authority.pem").c_str()) == 0);
         CHECK_FALSE(authority_in(dir.pki(), now));
     }
-    SECTION("one whose certificate was never followed by its key is made anew") {
+    SECTION("one whose certificate was never followed by its key is made again") {
         REQUIRE(::unlink((dir.pki() + "/authority-key.pem").c_str()) == 0);
         const auto fresh = authority_in(dir.pki(), now);
         REQUIRE(fresh);

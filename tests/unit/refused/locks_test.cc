@@ -1,4 +1,4 @@
-// What locks say when the kernel refuses them something, or somebody plays tricks with their files.
+// What locks say when the kernel refuses them something, or a process plays tricks with their files.
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
@@ -89,7 +89,7 @@ TEST_CASE("lock files that cannot be opened or made") {
     const LockFile file = opened(place);
     CHECK(why_not_open(place, FileKind::slots).find(place.path + " is an exclusive or adaptive lock") == 0);
     {
-        const Refusing gone("open,openat", ENOENT, place.path);  // whoever makes it finds that somebody was faster
+        const Refusing gone("open,openat", ENOENT, place.path);  // whenever it is made, another process was faster
         CHECK(why_not_open(place) == "lock file " + place.path + " is being replaced continually");
     }
     {
@@ -133,7 +133,7 @@ TEST_CASE("kernel locks that are refused, and waits without a timer") {
     }
     other.let_go();
     const int alone = ::open(place.path.c_str(), O_RDWR | O_CLOEXEC);
-    REQUIRE(::flock(alone, LOCK_EX) == 0);  // as somebody who knows flock(2) only
+    REQUIRE(::flock(alone, LOCK_EX) == 0);  // as a process who knows flock(2) only
     {
         const Refusing timer("timer_create", EAGAIN);
         CHECK(file.hold(false, in_ms(60'000)).status().text == "the kernel provides no timer for the wait");
@@ -154,7 +154,7 @@ TEST_CASE("a guard that a stopped process holds") {
           "the guard of lock " + place.path + " is held by a stopped process; continue or end it");
 }
 
-TEST_CASE("queues whose places somebody has locked") {
+TEST_CASE("queues whose places a process has locked") {
     const Directory dir;
     const Place place = place_in(dir, "a");
     const LockFile file = opened(place), other = opened(place);
@@ -194,7 +194,7 @@ TEST_CASE("the directory of locks") {
         return lock();
     });
     CHECK(unseen == "cannot examine the lock directory " + fresh + ": Input/output error");
-    if (::geteuid() != 0) return;  // nobody else can make a directory of somebody else's
+    if (::geteuid() != 0) return;  // no other process can make a directory of another process's
     const std::string foreign = dir / "foreign";
     REQUIRE(::mkdir(foreign.c_str(), 0755) == 0);
     REQUIRE(::chown(foreign.c_str(), 65533, 65533) == 0);

@@ -193,7 +193,7 @@ TEST_CASE("TLS: an authority that is no certificate") {
           "the authority's certificate: it is not a certificate, or it is damaged");
 }
 
-TEST_CASE("the certificate that a scheduler sends anew must be ours") {
+TEST_CASE("the certificate that a scheduler sends again must be ours") {
     Directory dir;
     const Issuer issuer, another;
     const TlsSelf self = issuer.host();

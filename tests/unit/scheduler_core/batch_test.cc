@@ -46,7 +46,7 @@ TEST_CASE("a batch is recorded as a whole, answered once, and placed in its orde
     CHECK(s.pool.at("ann/1:3").request == s.pool.at("ann/1:4").request);
 }
 
-TEST_CASE("a batch among older sessions' grains overtakes nobody") {
+TEST_CASE("a batch among older sessions' grains overtakes no party") {
     Pool pool(0);
     const Program old = pool.begin("ann", "old"), young = pool.begin("bob", "young");
     pool.open(old, 1);
@@ -218,7 +218,7 @@ TEST_CASE("a parked wait acknowledges when it is over, and needs no commit befor
         CHECK(s.pool.session("ann/1").waiters.empty());
         CHECK(s.pool.session("ann/1").info.sent == 1);
     }
-    SECTION("not any more when its own program began anew") {
+    SECTION("not any more when its own program began again") {
         s.pool.open(s.find, 1, wire::OpenMode::resume, true);
         s.pool.end("h2", "ann/1:1");
         CHECK(s.pool.session("ann/1").info.sent == 0);

@@ -45,7 +45,7 @@ TEST_CASE("a host whose server was killed is waited for as long as a restart tak
         CHECK(pool.at("ann/1:0").incarnation == 1);
         CHECK(pool.state.host(HostId{0})->status == HostStatus::active);
     }
-    SECTION("started too late it has its grain back if nobody else took it") {
+    SECTION("started too late it has its grain back if no other party took it") {
         pool.hosts[1].slots = 0;
         pool.table();
         pool.hang_up("h1");

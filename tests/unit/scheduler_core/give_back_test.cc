@@ -72,7 +72,7 @@ TEST_CASE("a grain that always says it is not its fault rests longer each time, 
     CHECK(s.doctor().empty());
 }
 
-TEST_CASE("a new checkpoint begins the count anew, one that says the same does not") {
+TEST_CASE("a new checkpoint begins the count again, one that says the same does not") {
     Stage s(1);
     for (int i = 0; i < 3 * limits::returns; ++i) {
         s.pool.checkpoint("h1", "ann/1:0", "", "state " + std::to_string(i));

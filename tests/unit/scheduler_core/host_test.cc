@@ -239,7 +239,7 @@ TEST_CASE("the host table is reread: hosts come, change and go") {
                                 "h1: withdraw ann/1:0 inc 1 because the host was taken out of service"});
 }
 
-TEST_CASE("queries show rows to everybody and details to the owner") {
+TEST_CASE("queries show rows to each party and details to the owner") {
     Pool pool(2);
     const Program find = pool.begin("ann", "find"), bob = pool.begin("bob", "x");
     pool.open(find, 1);

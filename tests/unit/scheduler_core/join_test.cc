@@ -95,7 +95,7 @@ TEST_CASE("codes that do not count") {
     CHECK(pool.lets_in(pool.join(2, 11, "h1", wall + 59), "h1"));
 }
 
-TEST_CASE("a code for any host takes nobody's place, one that names the host does") {
+TEST_CASE("a code for any host takes no party's place, one that names the host does") {
     Joining pool;
     pool.create(1, "h1");
     pool.join(1, 11);
@@ -128,13 +128,13 @@ TEST_CASE("whose certificate counts") {
     const std::string to_h1 = std::to_string(pool.conn("h1"));
     CHECK(taken == Lines{to_h1 + ": configure interval 10000ms slots 1", to_h1 + ": BackupPlace"});
     CHECK(pool.state.host(pool.id("h2"))->conn == 0);
-    // Out of the table and back in: nobody else has come under that name.
+    // Out of the table and back in: no other party has come under that name.
     pool.hosts.erase(pool.hosts.begin());
     pool.table();
     CHECK(turned_away(pool.certified_call("h1", "h1", 11), "not in the scheduler's host table"));
 }
 
-TEST_CASE("a host that is removed is revoked at once and for good") {
+TEST_CASE("a host that is removed is revoked at once and permanently") {
     Joining pool;
     pool.create(1, "h1");
     pool.join(1, 11);
@@ -155,7 +155,7 @@ TEST_CASE("a host that is removed is revoked at once and for good") {
     CHECK(pool.call(pool.root, wire::RemoveHost{"h9"})[0].find("error NOT_FOUND") != std::string::npos);
 }
 
-TEST_CASE("a host without a code waits until somebody lets it in") {
+TEST_CASE("a host without a code waits until a party lets it in") {
     Joining pool;
     CHECK(pool.join(0, 11, "h1") == Lines{"7000: JoinPending", "close 7000"});
     CHECK_FALSE(pool.touched_disk());
@@ -169,7 +169,7 @@ TEST_CASE("a host without a code waits until somebody lets it in") {
     CHECK(list.pending[0].key.substr(0, 1) == "\x0b");
     CHECK(approve("h2", in_words(hash(11))).find("error NOT_FOUND") != std::string::npos);
     CHECK(approve("h1", in_words(hash(12))).find("error NOT_FOUND") != std::string::npos);
-    pool.join(0, 12, "h1");  // somebody else under the same name
+    pool.join(0, 12, "h1");  // another party under the same name
     CHECK(approve("h1").find("error INVALID") != std::string::npos);
     CHECK(approve("").find("error INVALID") != std::string::npos);
     CHECK(approve("h1", in_words(hash(12))) == "root: done");

@@ -9,7 +9,7 @@ struct Operated {
     Pool pool{1};
     Program ann = pool.begin("ann", "find"), root = pool.stranger("root", true);
     Operated() {
-        pool.add_host("h2");  // and nobody calls
+        pool.add_host("h2");  // and no party calls
         pool.table();
         pool.changes.clear();
     }

@@ -69,7 +69,7 @@ TEST_CASE("users, classes and memory decide who may run on a host") {
     pool.open(find, 1);
     SubmitGrain big = Pool::grain(1, 0);
     big.demands.thrash = 100;                           // half megabytes
-    CHECK(pool.call(find, big) == Lines{"ann: done"});  // nobody's free memory is known yet
+    CHECK(pool.call(find, big) == Lines{"ann: done"});  // no party's free memory is known yet
     CHECK(pool.call_in("lean", 51199).empty());
     CHECK(pool.call_in("private", 1 << 20).empty());
     CHECK(pool.call_in("lean", 51200) == Lines{"lean: launch ann/1:0 inc 1 next 1"});

@@ -89,7 +89,7 @@ TEST_CASE("a user's running grains are limited, and higher limits take effect at
     CHECK(pool.changes.empty());
 }
 
-TEST_CASE("fair share: whoever has less goes first, then the older session") {
+TEST_CASE("fair share: a party that has less goes first, then the older session") {
     Pool pool(0);
     pool.add_host("h1", 1, 4);
     pool.table();

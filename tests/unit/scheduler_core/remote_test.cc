@@ -149,7 +149,7 @@ TEST_CASE("a token counts for its user, on its host, with its key, and nowhere e
     c.host = "desk1";
     c.key = hash(31);
     CHECK(Desks::says(pool.feed(UserCall{c, wire::Query{}}), "is for a control program on the scheduler's host"));
-    // Without a token a program of another host is nobody, also where others need none.
+    // Without a token a program of another host is no party, also where others need none.
     CHECK(Desks::says(pool.from({"ann", "desk1", 0, 31}, wire::Query{}), "carries no authorization token"));
     CHECK(Desks::says(pool.from({"ann", "desk1", 0, 31}, BeginControl{"x", {}, hash(40), wall}), "no authorization"));
     // A token that it asks for is bound as its first one is.

@@ -203,7 +203,7 @@ TEST_CASE("what an incarnation used never becomes less") {
     wire::GrainReport r = s.part(1, 1);
     r.usage.user_us = 5000;
     s.pool.send("h1", r);
-    r = s.part(2, 2);  // its launcher died: it ended, and nobody saw what it had used
+    r = s.part(2, 2);  // its launcher died: it ended, and no party saw what it had used
     r.has_checkpoint = false;
     r.ended = r.innocent = true;
     s.pool.send("h1", r);

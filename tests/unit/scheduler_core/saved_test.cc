@@ -27,7 +27,7 @@ struct Stage {
         r.checkpoint = "state";
         pool.send(host, r);
     }
-    // Its host gives it back after so much, and does not get it again at once; it begins anew on the other one.
+    // Its host gives it back after so much, and does not get it again at once; it begins again on the other one.
     void given_back(const std::string &host, std::int64_t user_us) {
         pool.wait(seconds(6));  // what the other one gave back before is forgotten
         pool.call_in("h1");

@@ -253,7 +253,7 @@ TEST_CASE("secure commands: the owner, or one with privilege, without a token") 
     CHECK(pool.state.sessions.empty());
 }
 
-TEST_CASE("a token is its user's, and unknown ones are nobody's") {
+TEST_CASE("a token is its user's, and unknown ones are no party's") {
     Pool pool(0);
     const Program find = pool.begin("ann", "find");
     Program thief = find;

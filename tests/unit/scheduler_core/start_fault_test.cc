@@ -64,7 +64,7 @@ TEST_CASE("a directory that one host lacks sends the grain elsewhere") {
     CHECK(s.pool.explain("ann/1:0").summary == "it finished on h2, code 0");
 }
 
-TEST_CASE("a program that is missing is so for its user only, and nobody hears `never` for a mark that lapses") {
+TEST_CASE("a program that is missing is so for its user only, and no party hears `never` for a mark that lapses") {
     Stage s(1);
     s.pool.call(s.ann, of_program(1, 0, 7));
     s.pool.launched("h1", "ann/1:0", Code::not_found);

@@ -81,7 +81,7 @@ TEST_CASE("the pool's rules say how much a user may have stored, and the refusal
     CHECK(submit(pool, ann, 1, 0, 600'000) == Lines{"ann: done"});  // the same again: nothing new
     CHECK(submit(pool, ben, 1, 0, 600'000) == Lines{"ben: done"});
     CHECK(submit(pool, root, 1, 0, 600'000) == Lines{"root: done"});
-    CHECK_FALSE(refusal(submit(pool, root, 1, 1, 600'000)).empty());  // these rules hold for everybody
+    CHECK_FALSE(refusal(submit(pool, root, 1, 1, 600'000)).empty());  // these rules hold for each party
     // A batch counts as a whole.
     auto batch = std::make_shared<std::vector<SubmitGrain>>();
     for (int i = 1; i < 6; ++i) batch->push_back(Pool::grain(1, i, 0, std::string(90'000, 'b')));
@@ -100,7 +100,7 @@ TEST_CASE("a user has at most as much as he leaves; others go on, and new sessio
     Program root = pool.begin("root", "find");
     root.privileged = true;
     for (const Program &who : {ann, ben, root}) pool.open(who, 1);
-    CHECK(submit(pool, ann, 1, 0, 100 * mb / 8) == Lines{"ann: done"});  // nobody has measured: no such limit
+    CHECK(submit(pool, ann, 1, 0, 100 * mb / 8) == Lines{"ann: done"});  // no party has measured: no such limit
     pool.state.stored.measured(20 * mb);
     CHECK_FALSE(refusal(submit(pool, ann, 1, 1, 4 * mb)).empty());
     CHECK(submit(pool, ann, 1, 1, 3 * mb) == Lines{"ann: done"});
@@ -124,7 +124,7 @@ TEST_CASE("reports wait only when the disk is nearly full, others have something
     submit(pool, ann, 1, 0, 60 * mb / 8);
     CHECK(may_report(pool.state, "ann", mb));
     pool.state.stored.measured(5 * mb);
-    CHECK(may_report(pool.state, "ann", mb));  // nobody else is there
+    CHECK(may_report(pool.state, "ann", mb));  // no other party is there
     const Program ben = pool.begin("ben", "find");
     pool.open(ben, 1);
     CHECK_FALSE(may_report(pool.state, "ann", mb));

@@ -86,7 +86,7 @@ TEST_CASE("a grain killed before it was reported leaves the order as a hole") {
     CHECK(s.pool.gkill(s.find, 1, 2) == Lines{"ann: done"});
     CHECK(s.pool.changes.empty());
     CHECK(s.pool.status("ann/1:2") == "finished");
-    // and after a replay began anew
+    // and after a replay began again
     const Program again = s.pool.begin("ann", "find");
     s.pool.open(again, 1, wire::OpenMode::resume, true);
     s.pool.gkill(again, 1, 0);
@@ -125,7 +125,7 @@ TEST_CASE("cannot_run counts what is configured, not what is alive") {
     CHECK(pool.gwait(find, 1, 0, true) ==
           Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 2 hosts "
                 "configured, 1 of another class, 1 not for this user"});
-    pool.gexec(find, 1, 1, 3);  // h1 could run this one, though nobody has called yet
+    pool.gexec(find, 1, 1, 3);  // h1 could run this one, though no party has called yet
     CHECK(pool.gwait(find, 1, 0, true).empty());
     // the table changes: h1 is gone
     pool.hosts.erase(pool.hosts.begin());

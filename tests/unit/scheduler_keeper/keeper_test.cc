@@ -96,10 +96,10 @@ TEST_CASE("a request of any other form is none") {
     const auto no_role = static_cast<pki::Role>(9);
     for (const pki::Role role : {pki::Role::none, pki::Role::authority, pki::Role::scheduler, no_role})
         CHECK_FALSE(read_packet(with(1, static_cast<char>(role))));
-    CHECK_FALSE(read_packet(with(2, 1)));  // a file that nobody wants
+    CHECK_FALSE(read_packet(with(2, 1)));  // a file that no peer wants
     CHECK_FALSE(read_packet(with(2, 3)));
     CHECK_FALSE(read_packet(with(3, 1)));            // what is not used
-    CHECK_FALSE(read_packet(with(4, 1)));            // a number that nobody wants
+    CHECK_FALSE(read_packet(with(4, 1)));            // a number that no peer wants
     CHECK_FALSE(read_packet(with(name, '\0')));      // no name, and something after its end
     CHECK_FALSE(read_packet(with(name + 20, 'x')));  // something after its end
     CHECK_FALSE(read_packet(with(name + name_max - 1, 'x')));

@@ -228,11 +228,11 @@ TEST_CASE("more servers than one user may have connections: all of them are take
     CHECK(taken_in == count);
 }
 
-TEST_CASE("an overdue host is asked about, and has longer if somebody answers") {
+TEST_CASE("an overdue host is asked about, and has longer if a party answers") {
     const bool answers = GENERATE(true, false);
     Daemon d;
     const std::string times = " interval=0.2 alert=0.4 limit=0.6 extended=3";
-    // Nobody listens on port 1 of this host: the kernel refuses, so it is alive.
+    // No party listens on port 1 of this host: the kernel refuses, so it is alive.
     const std::string check = answers ? " check=127.0.0.1:1" : "";
     d.write("hosts", "silent class=1" + times + check + "\nother class=2" + times + "\n");
     REQUIRE(d.start());

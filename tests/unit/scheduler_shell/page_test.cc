@@ -1,4 +1,4 @@
-// The page about scheduling shows both settings files: what stands there is read as it says.
+// The page about scheduling shows both settings files: what is there is read as it says.
 #include <fstream>
 #include <sstream>
 

@@ -42,7 +42,7 @@ struct Port {
         number = ntohs(a.sin_port);
         if (backlog > 0) REQUIRE(::listen(fd, backlog) == 0);
     }
-    // Fills its queue: from then on the kernel answers nobody there.
+    // Fills its queue: from then on the kernel answers no party there.
     void fall_silent() {
         const sockaddr_in a = at_loopback(number);
         for (int i = 0; i < 8; ++i) {
@@ -182,7 +182,7 @@ TEST_CASE("an echo's reply is known by its cookie; another's and our own request
     ::close(first->fd);
 }
 
-TEST_CASE("too many at once: everybody could be alive; what is under way does not hold up the end") {
+TEST_CASE("too many at once: each party could be alive; what is under way does not hold up the end") {
     Port silent(1);
     silent.fall_silent();
     const Instant began = boot_clock();

@@ -68,7 +68,7 @@ TEST_CASE("two aborts running over one session make it the culprit, told once") 
     CHECK(life(file, "", end_it) == "");
 }
 
-TEST_CASE("nobody is blamed for kills, for one abort, or for what another session did") {
+TEST_CASE("no party is blamed for kills, for one abort, or for what another session did") {
     File file;
     for (int i = 0; i < 3; ++i) CHECK(life(file, "session ann/1", kill_it) == "");
     CHECK(life(file, "session ann/1", abort_it) == "");

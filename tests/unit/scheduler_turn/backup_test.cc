@@ -23,7 +23,7 @@ struct Away {
         REQUIRE(grain().status() == core::GrainStatus::running);
     }
     const core::Grain &grain() const { return *pool.turn->state().grain(key); }
-    // What its server has given to the backup, and would say to nobody else any more.
+    // What its server has given to the backup, and would say to no other party any more.
     wire::GrainReport report(std::uint32_t seq, bool ended) {
         wire::GrainReport r;
         r.key = wire::wire_of(key);
@@ -125,7 +125,7 @@ TEST_CASE("when the backup does not come, the scheduler goes on without after it
     CHECK_FALSE(a.believed(conn));
     a.pass(milliseconds(2));
     CHECK(a.believed(conn));
-    CHECK(a.grain().incarnation == 2);  // lost, and given to somebody again
+    CHECK(a.grain().incarnation == 2);  // lost, and given to a party again
     a.pool.hang_up(conn);
     conn = a.server_comes(7, 1, false);
     CHECK(a.believed(conn));
@@ -164,7 +164,7 @@ TEST_CASE("a report that is handed over twice, also to the next process, changes
     a.hand_over(1, a.report(1, false));
     CHECK(a.grain().out_length == out);
     CHECK(a.grain().sequence == 1);
-    // Under another name the numbers of another store begin anew; the sequence decides.
+    // Under another name the numbers of another store begin again; the sequence decides.
     a.backup_comes(8);
     a.hand_over(1, a.report(1, false));
     CHECK(a.grain().sequence == 1);
@@ -176,7 +176,7 @@ TEST_CASE("a report that is handed over twice, also to the next process, changes
 TEST_CASE("a last report counts though the host was given up, as long as nobody else has the grain") {
     Away a;
     a.restart();
-    // Nobody is heard of until h1 is dead; a second at a time, or it would be our own pause.
+    // No party is heard of until h1 is dead; a second at a time, or it would be our own pause.
     for (int s = 0; s < 8000 && a.grain().status() == core::GrainStatus::running; ++s) a.pass(seconds(1));
     REQUIRE(a.grain().status() == core::GrainStatus::ready);
     a.backup_comes();

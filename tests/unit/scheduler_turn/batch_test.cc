@@ -87,7 +87,7 @@ TEST_CASE("a batch is in the store as a whole or not at all") {
     CHECK(w.grains() == 41);
 }
 
-TEST_CASE("a refused batch names its grain, whoever finds what is wrong") {
+TEST_CASE("a refused batch names its grain, a party that finds what is wrong") {
     Working w;
     w.pool.ask<wire::Done>(w.control, batch(0, 3));
     wire::GexecMany call = batch(3, 9);

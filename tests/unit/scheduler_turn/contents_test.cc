@@ -103,7 +103,7 @@ TEST_CASE("a full disk refuses a content, and keeps what there is") {
     CHECK(pool.refusal(program.conn, piece_of(bytes, 0, 50000)) == Code::no_space);
     pool.disk.set_capacity(pool.disk.used_bytes() + limits::library_leaves_bytes + 200000);
     pool.ask<wire::Done>(program.conn, piece_of(bytes, 0, 50000));
-    pool.disk.set_capacity(pool.disk.used_bytes() + 100);  // somebody else filled it
+    pool.disk.set_capacity(pool.disk.used_bytes() + 100);  // another party filled it
     CHECK(pool.refusal(program.conn, piece_of(bytes, 50000, 50000)) == Code::no_space);
     CHECK(files_in(pool, "library/incoming") == 0);
     pool.disk.set_capacity(~0ull);
@@ -239,7 +239,7 @@ TEST_CASE("a restarted grain gets its checkpoint, and where the content goes on"
     CHECK(launch.files.at(0).role == wire::FileRole::input);
 }
 
-TEST_CASE("a content goes a day after nobody names it any more") {
+TEST_CASE("a content goes a day after no party names it any more") {
     Pool pool({host("h1", 1)});
     Program program(pool);
     program.put("named");
@@ -273,7 +273,7 @@ TEST_CASE("a content goes a day after nobody names it any more") {
     pool.verify();
 }
 
-TEST_CASE("a content whose bytes changed is set aside, named, and brought anew") {
+TEST_CASE("a content whose bytes changed is set aside, named, and brought again") {
     Pool pool({host("h1", 1)});
     std::string bytes(900, 'r');
     {

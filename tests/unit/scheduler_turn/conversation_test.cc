@@ -77,7 +77,7 @@ TEST_CASE("a restarted grain gets its checkpoint and the rest of its input") {
         second.read();
         CHECK(second.held.empty());
         pool.outside->clock = pool.outside->clock + seconds(11);
-        // In the daemon the loop wakes at the deadline; here nobody promised to.
+        // In the daemon the loop wakes at the deadline; here no party promised to.
         pool.outside->clock = std::min(pool.outside->clock, pool.turn->next_wakeup());
         second.call_in();
         while (pool.turn->state().grain(key)->lessee == core::HostId{0}) {
@@ -90,7 +90,7 @@ TEST_CASE("a restarted grain gets its checkpoint and the rest of its input") {
         CHECK(pool.turn->state().grain(key)->status() == core::GrainStatus::running);
         first.held.clear();
         ModelServer again(pool, "h1");
-        again.connect();  // holds nothing: the grain is lost there and starts anew
+        again.connect();  // holds nothing: the grain is lost there and starts again
         second.connect();
         again.read();
         if (again.held.count(key)) {
@@ -292,7 +292,7 @@ TEST_CASE("a pause in the middle of a commit is one too") {
     CHECK(pool.turn->state().hosts[0].status == core::HostStatus::active);
 }
 
-TEST_CASE("what a probe found before a pause makes nobody dead after it") {
+TEST_CASE("what a probe found before a pause makes no party dead after it") {
     core::HostConfig config = host("h1", 1);
     config.check = {"192.0.2.1"};
     Pool pool({config});
@@ -313,7 +313,7 @@ TEST_CASE("what a probe found before a pause makes nobody dead after it") {
     CHECK(pool.turn->state().hosts[0].status != core::HostStatus::dead);
 }
 
-TEST_CASE("grain servers go before users, in the ratio of their share, and nobody waits for ever") {
+TEST_CASE("grain servers go before users, in the ratio of their share, and no party waits for ever") {
     turn::Intake intake;
     const auto put = [&](turn::Door door, ConnId conn, const std::string &user) {
         turn::Arrival a;

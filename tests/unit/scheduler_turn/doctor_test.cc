@@ -7,7 +7,7 @@ using namespace dcs::test;
 
 namespace {
 
-// As time passes; a process that woke up late would give every host its limit anew.
+// As time passes; a process that woke up late would give every host its limit again.
 void pass(Pool &pool, int whole_seconds) {
     for (; whole_seconds > 0; --whole_seconds) {
         pool.outside->clock = pool.outside->clock + seconds(1);

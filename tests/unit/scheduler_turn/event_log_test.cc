@@ -204,7 +204,7 @@ TEST_CASE("what has no result has none to forget, and a closed session is active
     CHECK(d.result(0) == 2);
     d.finish(1);
     CHECK(d.result(1) == 1);
-    // A number that was forgotten is free, under leases that nobody had.
+    // A number that was forgotten is free, under leases that no party had.
     d.submit(4);
     d.finish(4);
     check_logs(d.pool);
@@ -226,7 +226,7 @@ TEST_CASE("a result on which nothing was decided goes alone") {
     check_logs(d.pool);
 }
 
-TEST_CASE("a grain with files of its own runs anew from the beginning of its input") {
+TEST_CASE("a grain with files of its own runs again from the beginning of its input") {
     Decided d;
     d.finish(3);
     REQUIRE(d.session().grains.at(3).own_tree);

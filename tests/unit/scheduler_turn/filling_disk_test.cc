@@ -98,7 +98,7 @@ TEST_CASE("a disk fills up: calls are refused in words, what was acknowledged st
     query.type = wire::QueryType::sessions;
     CHECK(w.pool.ask<wire::QueryReply>(conn, query).sessions.size() == 1);
 
-    // Room again: nobody has to do anything but to repeat.
+    // Room again: no party has to do anything but to repeat.
     w.pool.disk.set_capacity(~0ull);
     w.begin();
     CHECK(w.submit());
@@ -204,7 +204,7 @@ void starts_when_there_is_room(const SimDisk &disk, const core::State &expected)
 }  // namespace
 
 TEST_CASE("wherever the room ends in a commit, it is whole or refused") {
-    // Nobody else takes any room while the commit checks for it and then uses it; somebody does here,
+    // No other party takes any room while the commit checks for it and then uses it; a party does here,
     // at each of its operations in turn.
     int refused = 0, finished_with_reserve = 0;
     for (int at = 0; at < 60; ++at) {

@@ -82,8 +82,26 @@ TEST_CASE("reading a long output through is charged once, and done once") {
     CHECK(turn::weight_of(state, core::ReplyPiece{1, core::RequestId{1}, key, first}, verified) == 0);
     verified.add(record::place_of(key, grain, record::Part::out));
     CHECK(turn::weight_of(state, piece, verified) == 0);
-    grain.out_sum = 7;  // it was written anew
+    grain.out_sum = 7;  // it was written again
     CHECK_FALSE(verified.has(record::place_of(key, grain, record::Part::out)));
+}
+
+TEST_CASE("a call that makes many grains look for a host counts as many") {
+    Pool pool({host("h1", 1)});
+    ModelServer server{pool, "h1"};
+    server.connect();
+    const ConnId ann = pool.control("ann", "prog");
+    pool.ask<wire::OpenReply>(ann, wire::OpenSession{1, wire::OpenMode::open, false});
+    for (int g = 0; g < 300; ++g) {
+        wire::GrainSpec spec = copying_grain("");
+        spec.demands.memory_mb = 1 + g;
+        pool.ask<wire::Done>(ann, wire::Gexec{1, g, spec});
+    }
+    REQUIRE(pool.turn->state().session({"ann", 1})->ready.size() >= 5);  // kinds of them
+    const std::size_t before = pool.commits;
+    for (int i = 0; i < 2000; ++i) pool.post(ann, wire::SetSession{"", 1, i % 2 == 0 ? 19 : 0});
+    pool.pump();
+    CHECK(pool.commits - before >= 5);
 }
 
 TEST_CASE("an import is read in slices: others are answered before it is, and what ends meanwhile is forgotten") {
@@ -128,7 +146,7 @@ TEST_CASE("an import is read in slices: others are answered before it is, and wh
     CHECK(pool.turn->state().session({"ann", 2}) == nullptr);
 }
 
-TEST_CASE("imports are decoded elsewhere: one of each user at a time, and what becomes of it concerns nobody else") {
+TEST_CASE("imports are decoded elsewhere: one of each user at a time, and what becomes of it concerns no other party") {
     Pool pool({host("h1", 1)});
     pool.outside->decodes_later = true;
     auto &away = pool.outside->to_decode;
@@ -148,7 +166,7 @@ TEST_CASE("imports are decoded elsewhere: one of each user at a time, and what b
     const auto third = order(bob, 1);
     REQUIRE(away.size() == 2);
     const auto of_bob = away.rbegin()->first;
-    CHECK(pool.turn->next_wakeup() > pool.outside->clock);  // nobody turns round in a circle meanwhile
+    CHECK(pool.turn->next_wakeup() > pool.outside->clock);  // no party turns round in a circle meanwhile
     pool.turn->take_import(of_bob, wire::rows_of_import(away.at(of_bob)));
     pool.pump();
     CHECK(std::holds_alternative<wire::Done>(pool.reply(bob, third)));

@@ -1,5 +1,5 @@
 // docs/STATE_FORMAT.md lists the fields of the records and shows a real state directory: this test makes both again and
-// compares. DCS_REWRITE=1 writes them anew.
+// compares. DCS_REWRITE=1 writes them again.
 #include <cstdlib>
 #include <fstream>
 #include <sstream>

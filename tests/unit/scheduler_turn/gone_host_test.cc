@@ -1,4 +1,4 @@
-// What the disk remembers of hosts and host classes that nobody configures any more.
+// What the disk remembers of hosts and host classes that no party configures any more.
 #include "pool.h"
 #include "support/catch.h"
 
@@ -92,7 +92,7 @@ TEST_CASE("a server of a host that is not configured is turned away, its grains 
     w.h2.read();
     CHECK_FALSE(w.h2.connected());
     CHECK(w.h2.held.count(key(1)) == 1);
-    // Into the table again before anybody else took it over: the grain goes on where it is.
+    // Into the table again before any other party took it over: the grain goes on where it is.
     const Incarnation before = w.grain(1).incarnation;
     w.pool.turn->take_host_table({host_of_class("h1", 2), host_of_class("h2", 1)});
     w.pool.pump();
@@ -119,7 +119,7 @@ TEST_CASE("state that asks for a host class that is not configured loads and run
     CHECK(w.h1.held.empty());
     CHECK(w.wait(0).grain == 0);
     CHECK(w.wait(1).grain == 3);
-    // Whoever waits for the rest is told that no host of the class is there, and can still kill it.
+    // A party that waits for the rest is told that no host of the class is there, and can still kill it.
     const auto reply = w.pool.call(w.control, wire::Gwait{1, 2, true});
     const auto *error = std::get_if<wire::ErrorReply>(&reply);
     REQUIRE(error);

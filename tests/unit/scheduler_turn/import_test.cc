@@ -1,5 +1,5 @@
 // Export and import of whole sessions through real frames and the real store: round trips, refusals,
-// every kill in the middle, and streams that somebody wrote who means harm.
+// every kill in the middle, and streams that a party wrote who means harm.
 #include "import_stream.h"
 
 #include "scheduler/record/templates.h"
@@ -165,18 +165,18 @@ TEST_CASE("imports take room by the bytes that came, and where it ends the large
                  limits::import_bytes_of_all - room)
             .code;
     };
-    // What is only announced is in nobody's way.
+    // What is only announced is in no party's way.
     CHECK(add(1, "ann", 0, 1, now, 1000) == Code::ok);
     CHECK(add(2, "bob", 0, 1, now, 1000) == Code::ok);
     CHECK(add(3, "cat", 0, 100, now, 1000) == Code::ok);
     CHECK(add(1, "ann", 1, 599, now, 1000) == Code::ok);  // 701 bytes in all
-    // Who has the most gets no more, and begins anew where others, with less, need the room.
+    // Who has the most gets no more, and begins again where others, with less, need the room.
     CHECK(add(2, "bob", 1, 199, now, 1000) == Code::ok);
     CHECK(add(3, "cat", 100, 200, now, 1000) == Code::ok);
     CHECK(add(1, "ann", 600, 1, now, 1000) == Code::not_found);
     CHECK(add(1, "ann", 0, 600, now, 1000) == Code::limit);
     CHECK(add(2, "bob", 200, 1, now, 1000) == Code::ok);
-    // One that stands still gives way to whoever comes.
+    // One that is suspended gives way to a party that comes.
     const Instant later = now + seconds(61);
     CHECK(add(2, "bob", 201, 1, later, 1000) == Code::ok);
     CHECK(add(1, "ann", 0, 700, later, 1000) == Code::ok);

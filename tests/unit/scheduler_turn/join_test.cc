@@ -84,7 +84,7 @@ TEST_CASE("a host without a certificate may ask for one, in one way only") {
     CHECK(pool.turn->state().trust.keys.empty());
 }
 
-TEST_CASE("a full disk lets nobody in, and says so") {
+TEST_CASE("a full disk lets no party in, and says so") {
     Pool pool({host("h1", 1)});
     const std::string code = code_for(pool, "h1");
     REQUIRE(pool.store->flush().answer == store::Answer::done);

@@ -131,3 +131,29 @@ TEST_CASE("a stranger is not told, and a nice session waits behind the others") 
     r.pool.ask<wire::Done>(r.control, wire::CloseSession{"", 1, -1});
     CHECK(r.pool.refusal(r.control, wire::SetSession{"ann", 1, 1}) == Code::session_closed);
 }
+
+TEST_CASE("a host is asked a few questions at a time, however many a user has") {
+    Running r;
+    std::uint64_t last = 0;
+    std::vector<std::uint64_t> tickets;
+    const auto flood = [&] {
+        for (int i = 0; i < 1000; ++i) last = r.pool.post(r.reader, Running::live(5));
+        r.pool.pump();
+        for (const wire::AnyMessage &sent : r.pool.take_sent(r.first.conn()))
+            tickets.push_back(std::get<wire::Peek>(sent).ticket);
+    };
+    flood();
+    CHECK(tickets.size() == 4);
+    CHECK(std::get<wire::Piece>(r.pool.reply(r.reader, last)).total == 5);  // the host has nothing to say
+    flood();
+    CHECK(tickets.size() == 4);
+    r.pool.take_sent(r.reader);
+    r.pool.post(r.first.conn(), wire::Peeked{tickets[1], 6, "over"});
+    r.pool.pump();
+    CHECK(r.pool.take_sent(r.reader).empty());
+    std::uint64_t request = 0;
+    const wire::Peek peek = r.asked(5, request);
+    r.pool.post(r.first.conn(), wire::Peeked{peek.ticket, 3, "new"});
+    r.pool.pump();
+    CHECK(std::get<wire::Piece>(r.pool.reply(r.reader, request)).bytes == "new");
+}

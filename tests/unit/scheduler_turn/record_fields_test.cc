@@ -270,7 +270,7 @@ TEST_CASE("each kind of record that release 0.1 wrote is read") {
         with_demands += g.demands->wall_s != 0 && g.demands->thrash != 0;
         with_moves += !g.moves->empty();
         CHECK(g.params_length > 0);
-        // Written anew, it says the same.
+        // Written again, it says the same.
         const std::string again = record::encode_grain(some_state(), read->number, g);
         const auto second = record::decode_grain(again, one_host);
         REQUIRE(second);

@@ -122,7 +122,7 @@ TEST_CASE("a grain whose parameters cannot be read is not stuck on its host") {
     CHECK(server.held.count(key) == 1);
 }
 
-TEST_CASE("the log of grains is written anew before it is more than twice what lives") {
+TEST_CASE("the log of grains is written again before it is more than twice what lives") {
     Pool pool({host("h1", 2)});
     ModelServer server(pool, "h1");
     const ConnId control = pool.control("ann", "prog");

@@ -161,7 +161,7 @@ TEST_CASE("the record of which of the backup's reports are recorded is lost: it 
     CHECK(d.pool.turn->state().session({"ann", 1}) != nullptr);
 }
 
-TEST_CASE("what a grain was given is damaged: whoever wants to see it is told what") {
+TEST_CASE("what a grain was given is damaged: a party that wants to see it is told what") {
     OnDisk d;
     const GrainKey key{{"ann", 1}, 2};
     const std::string inputs = "sessions/ann/1/inputs";

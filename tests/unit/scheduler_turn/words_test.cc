@@ -195,7 +195,7 @@ TEST_CASE("a content that is damaged is none") {
     CHECK(judged(std::string(200'000, 'd')) == "content does not match its SHA-256");
 }
 
-TEST_CASE("a content that became shorter after it was checked is set aside, and can be uploaded anew") {
+TEST_CASE("a content that became shorter after it was checked is set aside, and can be uploaded again") {
     Frames f;
     const ConnId ann = f.pool.control("ann", "prog");
     f.pool.ask<wire::OpenReply>(ann, wire::OpenSession{1, wire::OpenMode::open, false});

@@ -55,7 +55,7 @@ TEST_CASE("a committed turn is finished with the reserve when the disk fills up 
     auto store = Store::open(disk, forest, options(), nullptr);
     REQUIRE(store);
     REQUIRE((*store)->commit({turn(900)}).answer == Answer::done);
-    // Somebody else takes all that is left at the moment of the commit.
+    // Another caller takes all that is left at the moment of the commit.
     const std::string root = root_name(2);
     disk.after_operation = [&] {
         if (disk.files("turns").count(root)) disk.set_capacity(disk.used_bytes());
@@ -70,7 +70,7 @@ TEST_CASE("a committed turn is finished with the reserve when the disk fills up 
     // While any of the reserve is missing, nothing new; once there is room for it again, it comes first.
     CHECK((*store)->commit({turn(10)}).status.code == Code::no_space);
     disk.set_capacity(disk.used_bytes() + 80'000);
-    REQUIRE(disk.remove("reserve"));  // all of it, and the rest of the disk is somebody else's
+    REQUIRE(disk.remove("reserve"));  // all of it, and the rest of the disk is another caller's
     disk.set_capacity(disk.used_bytes() + 80'000);
     store = Store::open(disk, forest, options(), nullptr);
     REQUIRE(store);
@@ -112,7 +112,7 @@ TEST_CASE("reserve commits go on until the reserve is truly eaten, ordinary ones
     CommitResult last;
     for (; done < 5000; ++done) {
         if (done == 10) {
-            // Somebody takes what the last flush has freed: an ordinary commit finds nothing.
+            // A caller takes what the last flush has freed: an ordinary commit finds nothing.
             disk.set_capacity(disk.used_bytes());
             const auto before = disk.files().at("reserve").size();
             const CommitResult refused = (*store)->commit({kill(100)});

@@ -213,7 +213,7 @@ TEST_CASE("out of descriptors: the spare ones carry a call through, then it is C
         while (::open("/dev/null", O_RDONLY) >= 0) {}
         auto second = open_posix_disk(directory.path);
         if (second || second.status().code != Code::limit) return 5;
-        // The last spare one; whoever opens next gets its place, and now even that is gone.
+        // The last spare one; a caller that opens next gets its place, and now even that is gone.
         if (!(*disk)->create("d/h", "x")) return 8;
         while (::open("/dev/null", O_RDONLY) >= 0) {}
         if ((*disk)->create("d/j", "x").code != Code::limit) return 6;

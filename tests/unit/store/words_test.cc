@@ -162,7 +162,7 @@ TEST_CASE("a store that others may write to commits nothing more") {
         const CommitResult result = store->commit({status("g/1", "b")});
         CHECK(result.answer == Answer::unknown);
         CHECK(result.status.text == "the store's lock was removed or replaced, so another process may write to it");
-        alone = true;  // too late: somebody may have written
+        alone = true;  // too late: a caller may have written
     }
     CHECK(store->commit_copied(2, "").answer == Answer::unknown);
     CHECK(disk.files() == before);

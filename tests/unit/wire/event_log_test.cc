@@ -75,7 +75,7 @@ TEST_CASE("events come back as they went, whole frames only") {
     }
 }
 
-TEST_CASE("a damaged bit is noticed, and what stands before it counts") {
+TEST_CASE("a damaged bit is noticed, and what precedes it counts") {
     const std::string good = framed({event(Kind::submitted, 1)});
     const std::string log = good + framed(each_kind());
     for (std::size_t bit = 0; bit < log.size() * 8; ++bit) {
@@ -197,7 +197,7 @@ TEST_CASE("what grains knew of results is the same for an import as for the whol
 }
 
 TEST_CASE("a log costs by its bytes, whatever it says") {
-    // Places of results that nobody has: each event would have made the list a hundred million places longer.
+    // Places of results that no party has: each event would have made the list a hundred million places longer.
     History jumps;
     for (std::uint32_t i = 0; i < 20; ++i) jumps.take(event(Kind::finished, 1, (i + 1) * 100'000'000));
     CHECK(jumps.results.size() <= 20);

@@ -1,4 +1,4 @@
-// Payloads that somebody wrote who means harm: the checksum is right, the content is not.
+// Payloads that a party wrote who means harm: the checksum is right, the content is not.
 #include <cstdlib>
 #include <new>
 #include <random>

@@ -290,7 +290,7 @@ TEST_CASE("a header is checked before its payload is believed") {
           "the peer speaks protocol version 7, but this program speaks 8 to 9: upgrade "
           "the peer");
     CHECK(with(11, '\x7f').status().code == Code::limit);  // 2 GiB
-    CHECK(!decode_payload(FrameHeader{}, ""));             // a header that nobody checked
+    CHECK(!decode_payload(FrameHeader{}, ""));             // a header that no party checked
 }
 
 TEST_CASE("values that a type does not have are refused") {

@@ -41,12 +41,12 @@ public:
     bool flush();
 
     void note(const std::string &text);  // "dcs map: text"
-    // A bar at the last line, drawn anew each time; else a line at each 10 % and each minute, a plain one of long runs
+    // A bar at the last line, redrawn each time; else a line at each 10 % and each minute, a plain one of long runs
     // only.
     void show(const Progress &progress);
     Shown shown() const { return shown_; }
     void clear();
-    void keep_bar();  // as it stands; what follows goes below it, and no other bar
+    void keep_bar();  // as it is; what follows goes below it, and no other bar
 
     // Prints the failure and ends the process, from whatever thread. The session stays as it is.
     [[noreturn]] void give_up(const Failure &failure, Format format, int exit);

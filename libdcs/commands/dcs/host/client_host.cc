@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,6 +53,11 @@ Status prepare_client(const std::string &directory, const std::string &scheduler
     if (named.empty() || named == scheduler) return Status::ok();
     return fail(Code::refused, conf_of(directory) + " names another scheduler, " + named +
                                    ": remove that file if this host is to belong to the pool at " + scheduler);
+}
+
+std::optional<std::uint32_t> group_of_key() {
+    const group *found = ::getgrnam("dcs-key");
+    return found == nullptr || ::geteuid() != 0 ? std::optional<std::uint32_t>() : found->gr_gid;
 }
 
 Status write_client(const std::string &directory, const std::string &scheduler) {

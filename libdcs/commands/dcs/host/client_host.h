@@ -1,5 +1,7 @@
 #pragma once
 // A host of control programs: what root's files in /etc/dcs say, as dcs_begin reads them.
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,8 @@ Status run_by_begin(const std::vector<std::string> &words, const std::string &sc
 // Makes DIR, which all users may read, and finds out whether DIR/pool.conf may name this scheduler. Code::refused if it
 // names another pool.
 Status prepare_client(const std::string &directory, const std::string &scheduler);
+// The group of this host for which dcs_begin is setgid, if there is one.
+std::optional<std::uint32_t> group_of_key();
 // Writes DIR/pool.conf, unless it names that scheduler already. Keys and certificates are in DIR/pki.
 Status write_client(const std::string &directory, const std::string &scheduler);
 

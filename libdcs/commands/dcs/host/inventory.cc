@@ -87,7 +87,7 @@ bool expand(const std::string &pattern, std::vector<std::string> &names) {
 struct IniReader {
     Inventory &inventory;
     const std::string &file;
-    std::string group = "ungrouped", kind = "";
+    std::string group = "ungrouped", kind;
 
     std::string heading(std::string_view line) {
         if (line.back() != ']') return "a heading ends in `]`";
@@ -218,6 +218,12 @@ void hosts_below(Inventory &inventory, const std::string &name, std::set<std::st
     for (const std::string &child : group.children) hosts_below(inventory, child, hosts);
 }
 
+// Names and tags of machines may be chosen by others: none brings another setting, or a line of its own.
+bool is_one_word(const std::string &text) {
+    return std::none_of(text.begin(), text.end(),
+                        [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == '#' || c == '\x7f'; });
+}
+
 Result<std::vector<ListedHost>> listed(Inventory &inventory, const std::string &file, const std::string &only) {
     std::map<std::string, std::size_t> depths;
     for (const auto &[name, group] : inventory.groups)
@@ -246,8 +252,14 @@ Result<std::vector<ListedHost>> listed(Inventory &inventory, const std::string &
         if (chosen.count(name) == 0) continue;
         for (const auto &[key, value] : inventory.hosts[name]) settings[name][key] = value;
         ListedHost host{name, {}, inventory.origins[name]};
-        for (const auto &[key, value] : settings[name])
-            if (key.rfind(ours, 0) == 0) host.settings.emplace_back(key.substr(ours.size()), value);
+        if (!is_one_word(name)) return fail(Code::invalid, host.origin + ": `" + name + "` is not a host name");
+        for (const auto &[key, value] : settings[name]) {
+            if (key.rfind(ours, 0) != 0) continue;
+            if (!is_one_word(key) || !is_one_word(value))
+                return fail(Code::invalid,
+                            host.origin + ": " + name + ": " + key + " is not one word: `" + value + "`");
+            host.settings.emplace_back(key.substr(ours.size()), value);
+        }
         hosts.push_back(std::move(host));
     }
     return hosts;

@@ -184,7 +184,7 @@ int tell(const Call &call, const JoinOrder &order, const pki::Identity &who) {
         std::printf("%s\n", name.c_str());
     } else {
         std::printf("host %s has joined the pool, key %s\n%s: %s\n", name.c_str(), words.c_str(),
-                    order.client() ? "members of the group dcs start programs by (installed root:dcs, mode 4750)"
+                    order.client() ? "members of the group dcs start programs by (installed root:dcs-key, mode 2755)"
                                    : "start its server",
                     start.c_str());
     }
@@ -200,7 +200,8 @@ int join(const Call &call) {
             return call.fail(failure_of("this host has not joined", s));
     if (!order->client())
         if (Status s = make_place(order->directory); !s) return call.fail(failure_of("this host has not joined", s));
-    const auto key = pki::key_in(place);
+    const auto readers = order->client() ? group_of_key() : std::nullopt;
+    const auto key = pki::key_in(place, readers);
     if (!key) return call.fail(failure_of("this host's key", key.status()));
     order->call.request = *pki::make_request(*key);
     const auto joined = ask_to_join(*order, in_words(pki::sha256(*pki::public_key_of(*key))));
@@ -218,6 +219,9 @@ int join(const Call &call) {
     if (!who) return call.fail(failure_of("this host has not joined", who.status()));
     if (Status s = pki::write_identity(place, *who); !s)
         return call.fail(failure_of("the certificate was not saved: repeat the command", s));
+    if (readers)
+        if (Status s = pki::share_identity(place, *readers); !s)
+            return call.fail(failure_of("dcs_begin cannot read this host's key: repeat the command", s));
     if (order->client())
         if (Status s = write_client(order->directory, order->address); !s)
             return call.fail(failure_of("pool.conf was not written: repeat the command", s));

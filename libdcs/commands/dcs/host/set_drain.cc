@@ -126,7 +126,7 @@ Examples:
   dcs host drain --evict local1 local2
 )",
     .options = {{"evict", 0, nullptr, {}, "running grains leave now (the host is drained and its slots set to 0)"}},
-    .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, how it stands then.
+    .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, with its new state.
 )",
     .run = drain};
 
@@ -143,7 +143,7 @@ Examples:
   dcs host undrain local1
   dcs host undrain all
 )",
-    .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, how it stands then.
+    .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, with its new state.
 )",
     .run = undrain};
 
@@ -174,7 +174,7 @@ Examples:
                  "the classes that it belongs to: names, or a mask such as 0x3"},
                 {"reset", 0, nullptr, {}, "first reset to the host table; other options apply after that"},
                 {"clear-nogo", 0, nullptr, {}, "clear the nogo marks there of all grains, or of the named ones"}},
-    .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, how it stands then.
+    .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, with its new state.
 )",
     .run = set};
 

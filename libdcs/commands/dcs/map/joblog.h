@@ -21,7 +21,7 @@ struct JobLine {
 
 class JobLog {
 public:
-    // Begins the file anew: a rerun gets all results again.
+    // Begins a new file: a rerun gets all results again.
     static Result<std::unique_ptr<JobLog>> create(const std::string &path);
     // Of grains of this session that have ended; they are there when it returns.
     Status add(int session, const std::vector<JobLine> &lines);

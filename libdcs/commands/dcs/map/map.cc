@@ -101,7 +101,7 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     return std::nullopt;
 }
 
-// A word that stands for an input in GNU parallel alone: {2}, {%}.
+// A placeholder of GNU parallel alone: {2}, {%}.
 std::string foreign_placeholder(const MapPlan &plan) {
     for (const std::string &word : plan.command) {
         const bool braces = word.size() > 2 && word.front() == '{' && word.back() == '}';

@@ -79,7 +79,7 @@ bool only_environment_differs(const std::string &difference, const std::vector<s
         const std::size_t end = rest.find('\n');
         const std::string_view line = rest.substr(0, end);
         rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-        // The field's name stands before the first quoted value.
+        // The field's name precedes the first quoted value.
         const std::string head(line.substr(0, line.find('"')));
         for (const char *other : {"argv:", "argv[", "input:", "directory:"})
             if (head.find(other) != std::string::npos) return false;

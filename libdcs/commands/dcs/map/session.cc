@@ -65,7 +65,7 @@ private:
     bool asked(const char *option) const { return call_.arguments.has(option); }
     OpenedMap named(int number, const std::vector<Session> &own);
     OpenedMap newest(const std::vector<Session> &own);
-    OpenedMap begin_anew(std::optional<int> number, const std::string &how);
+    OpenedMap begin_new(std::optional<int> number, const std::string &how);
     OpenedMap again(const Session &session);
     OpenedMap take_up(const Session &session, bool reopen, const std::string &how);
     OpenedMap resume(const Session &session);
@@ -119,7 +119,7 @@ OpenedMap Opening::take_up(const Session &session, bool reopen, const std::strin
     return opened;
 }
 
-OpenedMap Opening::begin_anew(std::optional<int> number, const std::string &how) {
+OpenedMap Opening::begin_new(std::optional<int> number, const std::string &how) {
     const std::string ident = ident_of_run(base_, fingerprint_of(files_), random_suffix());
     OpenedMap opened;
     opened.fresh = true;
@@ -200,11 +200,11 @@ OpenedMap Opening::after_complete(const Session &session) {
     // Those without a program to start were never submitted.
     const std::int64_t bad = total_ - (session.finished + session.killed) + static_cast<std::int64_t>(grains.size());
     const std::string last = "; the last run, " + name_of(session) + ", ";
-    if (bad == 0) return begin_anew({}, last + "is complete (--replay prints its outputs again)");
+    if (bad == 0) return begin_new({}, last + "is complete (--replay prints its outputs again)");
     const std::string changed = changed_since(session);
     if (!changed.empty())
-        return begin_anew({}, last + "had " + std::to_string(bad) + " that failed, and " + changed +
-                                  " has changed since: all run (--resume-failed runs only what failed)");
+        return begin_new({}, last + "had " + std::to_string(bad) + " that failed, and " + changed +
+                                 " has changed since: all run (--resume-failed runs only what failed)");
     if (!claim(session.number)) return failed(runs_already(session));
     if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
     const SessionsAnswer now = sessions_of({session.name()});  // what is forgotten has made it active
@@ -235,7 +235,7 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
     if (asked("replay"))
         return failed(not_found_failure("there is no session " + std::to_string(number),
                                         "`dcs session ls` lists the existing sessions"));
-    return begin_anew(number, "");
+    return begin_new(number, "");
 }
 
 OpenedMap Opening::newest(const std::vector<Session> &own) {
@@ -247,7 +247,7 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
         const std::string why = last == nullptr ? "this map has not run yet" : name_of(*last) + " is not complete";
         return failed(not_found_failure("dcs map: nothing to replay: " + why, "omit --replay to run it"));
     }
-    if (last == nullptr || asked("new")) return begin_anew({}, "");
+    if (last == nullptr || asked("new")) return begin_new({}, "");
     if (asked("resume-failed")) return run_failed_ones(*last);
     if (asked("replay")) return again(*last);
     return complete ? after_complete(*last) : resume(*last);

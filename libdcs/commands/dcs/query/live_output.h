@@ -1,7 +1,7 @@
 #pragma once
 // What a grain writes, while it writes it: what the scheduler has, and behind that what the grain's host has not
 // reported yet. Each byte comes once, as long as the grain runs on. When it begins again, what its host had not
-// reported does not count any more, and the next incarnation writes it anew.
+// reported does not count any more, and the next incarnation writes it again.
 #include <cstdint>
 #include <string>
 

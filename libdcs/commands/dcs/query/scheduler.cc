@@ -88,14 +88,14 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
     SessionsAnswer answer;
     const std::string user = selector.user.empty() ? own_user() : selector.user;
     Info info;
-    if (const Status s = info.ask(wire::QueryType::sessions, selector.everybody ? "" : user); !s) {
+    if (const Status s = info.ask(wire::QueryType::sessions, selector.of_all_users ? "" : user); !s) {
         answer.failed = true;
         answer.failure = call_failure("the list of sessions", s);
         return answer;
     }
     for (const wire::SessionRow &row : info.sessions) {
         Session session = session_of(row);
-        if (!selector.everybody && session.user != user) continue;
+        if (!selector.of_all_users && session.user != user) continue;
         if (selector.which == SessionSelector::Which::number && session.number != selector.number) continue;
         if (selector.which == SessionSelector::Which::last && !answer.sessions.empty() &&
             is_newer(session, answer.sessions[0]))

@@ -42,7 +42,7 @@ Result<SessionSelector> session_selector(std::string_view text) {
         selector.which = SessionSelector::Which::last;
     } else if (rest == "all") {
         selector.which = SessionSelector::Which::all;
-        selector.everybody = slash == std::string_view::npos;
+        selector.of_all_users = slash == std::string_view::npos;
     } else {
         const auto number = only_digits(rest) ? number_of(rest, 0, INT32_MAX) : std::nullopt;
         if (!number) return bad_session(text);

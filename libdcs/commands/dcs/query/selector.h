@@ -13,9 +13,9 @@ namespace dcs::commands {
 struct SessionSelector {
     enum class Which { number, last, all };
     Which which = Which::number;
-    std::string user;         // empty: the caller
-    std::int32_t number = 0;  // Which::number only
-    bool everybody = false;   // Which::all without USER/
+    std::string user;           // empty: the caller
+    std::int32_t number = 0;    // Which::number only
+    bool of_all_users = false;  // Which::all without USER/
 };
 
 struct GrainRange {

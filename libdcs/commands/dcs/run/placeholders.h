@@ -1,5 +1,5 @@
 #pragma once
-// What stands for an input in a command, as {} does; and a command that is meant for a shell.
+// Placeholders for an input in a command, such as {}; and a command that is meant for a shell.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 namespace dcs::commands {
 
 // Replaced in each word: {} by the input, {.} by it without its extension, {/} by its last path component, {//} by
-// what stands before that ("." if nothing does), {/.} by the last component without extension, {#} by the number.
+// what precedes that ("." if nothing does), {/.} by the last component without extension, {#} by the number.
 // Without any of them the input is appended as a word of its own.
 std::vector<std::string> words_of(const std::vector<std::string> &command, const std::string &input,
                                   std::int32_t number);

@@ -1,5 +1,5 @@
 #pragma once
-// Stands between a control program and the scheduler that has its recorded sessions, passes everything on, and watches
+// Is between a control program and the scheduler that has its recorded sessions, passes everything on, and watches
 // whether the program repeats what was recorded.
 #include <cstdint>
 #include <map>

@@ -98,7 +98,7 @@ void TimeLine::draw_bar(const Bar &bar) {
 // As many lanes as it ran grains at once. Returns where the next host begins.
 double TimeLine::draw_host(const std::string &name, std::vector<Bar> &bars, double y) {
     std::vector<std::int64_t> free;  // by lane: from when on
-    double drawn_to = -1;            // what is narrower than a pixel stands for those under it
+    double drawn_to = -1;            // what is narrower than a pixel hides those under it
     for (Bar &bar : bars) {
         std::size_t lane = 0;
         while (lane < free.size() && free[lane] > bar.stay->from_ms) ++lane;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Made state.tar.xz, expected.json and replay.txt, once, with the programs of release 0.1:
     DCS_BIN=<its bin> PYTHONPATH=<its libdcs/python> DCS_LIBRARY=<its libdcs.so> python3 make.py
-They stay as they are: what a release wrote is read as long as anybody may have it. For the next release's state, copy this."""
+They stay as they are: what a release wrote is read as long as any process may have it. For the next release's state, copy this."""
 import json
 import os
 import shutil
@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 from pool import Pool, program, wait_for  # noqa: E402
 from state_0_1.asked import asked, serving  # noqa: E402
 
-WORK = "/tmp/dcs-state"  # stands in the parameters of grains
+WORK = "/tmp/dcs-state"  # is in the parameters of grains
 COUNTER = """import sys, time
 import dcs_grain
 dcs_grain.handler()
@@ -106,7 +106,7 @@ def lines(answers):
 
 
 def small(entry):
-    """Not the reserve, which is made anew; nor what else is no state."""
+    """Not the reserve, which is made again; nor what else is no state."""
     name = os.path.basename(entry.name)
     return None if name in ("reserve", "lock", "pki", "suspect") or name.endswith(".sock") else entry
 

@@ -1,8 +1,8 @@
 #pragma once
-// Memory that all processes of a storm share, and the detector in it. Whoever is granted a lock enters, and looks
-// whether somebody is inside who must not be. A process that was killed is still entered when the kernel gives its
-// lock to the next one, and even its state in /proc says so late: only one that goes on *running* inside is a
-// second holder. So everybody inside counts a beat, and who looks waits until the beat goes on or the process is dead.
+// Memory that all processes of a storm share, and the detector in it. A process that is granted a lock enters, and
+// checks whether a process is inside that must not be. A killed process is still entered when the kernel gives its lock
+// to the next one, and its state in /proc shows that late: only one that goes on *running* inside is a second holder.
+// So each process inside counts a beat, and the checker waits until the beat goes on or the process is dead.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -15,13 +15,13 @@ namespace storm {
 constexpr int occupants_max = 65536, areas_max = 4;
 
 struct Occupant {
-    std::atomic<pid_t> pid{0};            // 0: nobody
+    std::atomic<pid_t> pid{0};            // 0: no process
     std::atomic<std::uint64_t> born{0};   // its start time: the pid may be another process's by now
     std::atomic<std::uint32_t> grant{0};  // odd: inside
     std::atomic<std::uint32_t> beat{0};
     std::atomic<int> area{0};  // bits: the locks that it has
     std::atomic<bool> shared{false};
-    std::atomic<bool> hangs{false};  // stays inside until somebody ends it
+    std::atomic<bool> hangs{false};  // stays inside until a process ends it
 };
 
 struct Arena {
@@ -48,7 +48,7 @@ void enter(Arena &arena, Occupant &self, int area, bool shared);
 void look_around(Arena &arena, const Occupant &self);
 void leave(Occupant &self);
 void beat_for(Occupant &self, std::int64_t nanoseconds);
-// Its process is reaped: nobody is here any more.
+// Its process is reaped: no process is here any more.
 void bury(Occupant &occupant);
 
 // The round goes on.

@@ -25,7 +25,7 @@ std::atomic<int> *signals_of_witnesses = nullptr;
     for (;;) ::pause();
 }
 
-// A worker that was told to hang: it stays until somebody ends it, deaf to the polite signals every other time.
+// A worker that was told to hang: it stays until a process ends it, deaf to the polite signals every other time.
 void hang(Arena &arena, Occupant &self, Random &random) {
     if (pick(random, 2) == 0) {
         ::signal(SIGINT, SIG_IGN);
@@ -109,8 +109,8 @@ private:
         if (pid == 0) work(arena_, round_, index, seed);
         pids_[static_cast<std::size_t>(index)] = pid;
     }
-    // While somebody hangs, it is mostly left to those who end it when its lock has expired. In the last fifth nobody
-    // is killed: a death is no release, and whoever waits must be woken by that.
+    // While a process hangs, it is mostly left to those who end it when its lock has expired. In the last fifth no
+    // process is killed: a death is no release, and a process that waits must be woken by that.
     void kill_one() {
         if (arena_.acquisitions > arena_.wanted - arena_.wanted / 5) return;
         const auto hangs = [&](int i) { return arena_.occupants[i].hangs.load(); };
@@ -120,7 +120,7 @@ private:
         if (anybody && pick(random_, hangs(static_cast<int>(index)) ? 100 : 20) != 0) return;
         if (::kill(pids_[index], SIGKILL) == 0) ++outcome_.kills;
     }
-    // False: nobody is dead.
+    // False: no process is dead.
     bool reap(int flags) {
         const pid_t pid = ::waitpid(-1, nullptr, flags);
         if (pid <= 0) return false;
