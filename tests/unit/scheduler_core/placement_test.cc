@@ -98,7 +98,7 @@ TEST_CASE("no grain goes to a host of an older release that cannot be told what 
     CHECK(pool.gwait(find, 1, 0, true) ==
           Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 1 host "
                 "configured, 1 of an older release; " +
-                old + ""});
+                old});
     // the other hosts are not hindered
     pool.add_host("h2");
     pool.table();
