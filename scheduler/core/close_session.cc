@@ -57,7 +57,7 @@ void raise_fences(Draft &d, const Session &session) {
     for (const auto &[number, g] : session.grains) last = std::max(last, g.incarnation);
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
-        if (host.conn != 0 && host.fence < last) d.host(static_cast<HostId>(i)).fence = last;
+        if (host.conn != no_connection && host.fence < last) d.host(static_cast<HostId>(i)).fence = last;
     }
 }
 

@@ -41,7 +41,7 @@ struct SessionInfo {
 };
 
 struct Waiter {
-    ConnId conn = 0;
+    ConnId conn{};
     RequestId request{};
     std::int32_t next = 0;          // index of the wanted result
     std::int32_t most = 0;          // results that it takes at once, by a GrainResults; 0: one, by a GrainResult
@@ -115,7 +115,7 @@ struct HandedOver {
 };
 // The passive backup's link; no ConnId: there is none.
 struct BackupLink {
-    ConnId conn = 0;
+    ConnId conn{};
     std::uint64_t store = 0;
     Instant patience = Instant::never();  // hosts wait for it, until then
     std::string host;                     // whose certificate it showed; empty: a process of this host
@@ -162,10 +162,10 @@ struct Host : DurableHost {
     bool configured = true;            // false: known only because grains remember it
     // What the scheduler knows of it now, and forgets when it ends.
     HostStatus status = HostStatus::unknown;
-    ConnId conn = 0;                   // 0: not connected
+    ConnId conn{};                     // 0: not connected
     Instant last_contact{};            // of the host, or the scheduler's start: grace
     bool called = false;               // since the scheduler's start
-    ConnId left = 0;                   // its link that closed last
+    ConnId left{};                     // its link that closed last
     Instant ended = Instant::never();  // since then the process behind its last link is known to have ended
     std::string binary_class;
     wire::Form form = wire::newest_form;  // of messages, that its server reads; until it calls it may read any

@@ -62,7 +62,7 @@ ConnId conn_of(const core::Effect &effect) {
     return std::visit(
         [](const auto &e) -> ConnId {
             if constexpr (requires { e.conn; }) return e.conn;
-            else return 0;
+            else return no_connection;
         },
         effect);
 }

@@ -84,7 +84,7 @@ public:
 
 private:
     Pool pool_;
-    ConnId conn_ = 0;
+    ConnId conn_{};
     std::int32_t next_ = 0;
 };
 

@@ -176,7 +176,7 @@ void BackupNode::link_closed(ConnId conn, const std::string &why) {
 }
 
 void BackupNode::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
-    if (clock_.tracing) clock_.note("backup -> " + std::to_string(conn) + " " + wire::kind_name(message));
+    if (clock_.tracing) clock_.note("backup -> " + to_text(conn) + " " + wire::kind_name(message));
     if (conn == scheduler_) up_.send_up(conn, wire::encode(message, request));
     else servers_->send_down(conn, wire::encode(message, request));
 }

@@ -101,7 +101,7 @@ void ControlNode::run_anew() {
     resume_ = true;
     self_.stage = Stage::auth;
     self_.token.clear();
-    if (self_.conn != 0) links_.close_client(self_.conn);
+    if (self_.conn != no_connection) links_.close_client(self_.conn);
     self_.conn = 0;
     self_.link_up = false;
     self_.fetched.clear();

@@ -6,7 +6,10 @@ constexpr std::uint32_t name = 0x4c4b;
 }
 
 Links::Links(Clock &clock, Listener &listener, const char *stream, ConnId first)
-    : clock_(clock), listener_(listener), random_(random_for(clock.plan.seed, stream)), next_(first) {}
+    : clock_(clock),
+      listener_(listener),
+      random_(random_for(clock.plan.seed, stream)),
+      next_(static_cast<std::uint64_t>(first)) {}
 
 Duration Links::delay(const Conn &conn) {
     const Duration d = between(random_, clock_.plan.delay_min, clock_.plan.delay_max);
@@ -14,7 +17,7 @@ Duration Links::delay(const Conn &conn) {
 }
 
 ConnId Links::connect(Peer *peer, int site, turn::Door door, const std::string &user) {
-    const ConnId id = next_++;
+    const ConnId id{next_++};
     Conn conn;
     conn.client = peer;
     conn.site = site;

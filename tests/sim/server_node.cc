@@ -19,7 +19,7 @@ struct ServerEffects {
         s.conn_ = s.way_->connect(&s, s.host_.site, turn::Door::server, "root");
     }
     void operator()(server::Disconnect &) {
-        if (s.conn_ != 0) s.way_->close_client(s.conn_);
+        if (s.conn_ != no_connection) s.way_->close_client(s.conn_);
         s.conn_ = 0;
     }
     void operator()(server::Send &e) { s.send(e.message); }
@@ -142,7 +142,7 @@ void ServerNode::kill() {
     if (!up_) return;
     up_ = false;
     ++life_;
-    if (conn_ != 0) way_->close_client(conn_);
+    if (conn_ != no_connection) way_->close_client(conn_);
     conn_ = 0;
     pending_.clear();
     inbox_.clear();
@@ -150,7 +150,7 @@ void ServerNode::kill() {
 }
 
 void ServerNode::machine_lost() {
-    if (conn_ != 0) way_->lose_client(conn_);
+    if (conn_ != no_connection) way_->lose_client(conn_);
     conn_ = 0;
     kill();
 }
@@ -219,7 +219,7 @@ void ServerNode::happen(std::uint32_t what, std::uint64_t arg) {
 }
 
 void ServerNode::send(const wire::AnyMessage &message) {
-    if (conn_ == 0) return;
+    if (conn_ == no_connection) return;
     if (clock_.tracing) clock_.note(host_.name + " -> scheduler " + wire::kind_name(message));
     way_->send_up(conn_, wire::encode(message, 0));
 }

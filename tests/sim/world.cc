@@ -66,7 +66,7 @@ void World::add_backup() {
     watch.before_sending = [this](ConnId conn, const wire::AnyMessage &message, const core::State &state) {
         if (!std::holds_alternative<wire::Configure>(message)) return;
         for (const auto &server : servers)
-            if (server->runs() && server->conn() == conn && conn != 0)
+            if (server->runs() && server->conn() == conn && conn != no_connection)
                 BackupCheck(clock).believed(state, server->state());
     };
     watch.after_each_turn = [this] { check_backup(); };

@@ -78,10 +78,10 @@ void World::send(ConnId conn, const wire::AnyMessage &message, core::RequestId r
 
 void World::close(ConnId conn) {
     for (Control &control : people.controls)
-        if (control.conn == conn) control.conn = 0;
+        if (control.conn == conn) control.conn = ConnId{0};
     for (Server &server : people.servers)
-        if (server.conn == conn) server.conn = 0;
-    if (people.backup.conn == conn) people.backup.conn = 0;
+        if (server.conn == conn) server.conn = ConnId{0};
+    if (people.backup.conn == conn) people.backup.conn = ConnId{0};
 }
 
 void World::lose_scheduler() {
@@ -90,9 +90,9 @@ void World::lose_scheduler() {
     job_.reset();
     sent_.clear();
     died_ = false;
-    for (Control &control : people.controls) control.conn = 0;
-    for (Server &server : people.servers) server.conn = 0;
-    people.backup.conn = 0;
+    for (Control &control : people.controls) control.conn = ConnId{0};
+    for (Server &server : people.servers) server.conn = ConnId{0};
+    people.backup.conn = ConnId{0};
 }
 
 bool World::start() {

@@ -130,9 +130,9 @@ struct InputText {
             .flag("staged", in.result.staged)
             .add("code", in.result.code);
     }
-    std::string operator()(const ConnectionClosed &in) const { return "connection closed " + std::to_string(in.conn); }
+    std::string operator()(const ConnectionClosed &in) const { return "connection closed " + to_text(in.conn); }
     std::string operator()(const ServerEnded &in) const {
-        return "server ended that had connection " + std::to_string(in.conn);
+        return "server ended that had connection " + to_text(in.conn);
     }
     std::string operator()(const Tick &) const { return "tick"; }
     std::string operator()(const HostTable &in) const { return "host table of " + std::to_string(in.hosts.size()); }

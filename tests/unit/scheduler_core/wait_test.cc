@@ -48,13 +48,13 @@ TEST_CASE("a parked call is answered when a grain finishes, once") {
 TEST_CASE("a broken connection takes its parked calls along and nothing else") {
     Stage s;
     Program second = s.find;
-    second.conn = 77;
+    second.conn = ConnId{77};
     s.pool.gwait(s.find, 1, 0, true);
     s.pool.gwait(second, 1, 0, true);
     CHECK(s.pool.feed(ConnectionClosed{s.find.conn}).empty());
     CHECK_FALSE(s.pool.touched_disk());
     REQUIRE(s.pool.session("ann/1").waiters.size() == 1);
-    CHECK(s.pool.session("ann/1").waiters[0].conn == 77);
+    CHECK(s.pool.session("ann/1").waiters[0].conn == ConnId{77});
     CHECK(s.pool.session("ann/1").counts[static_cast<int>(GrainStatus::running)] == 4);
 }
 
