@@ -155,6 +155,7 @@ struct ProbeResult {
 // `message`; `params` if they have a file of their own), to be moved into the session's tree.
 struct PackedGrain { GrainNumber number = 0; Payload params, checkpoint, message, out, err; };
 struct PackGrains { SessionKey session; std::vector<PackedGrain> grains; };
+struct RemoveOld { SessionKey session; std::int64_t wall_ms = 0; };  // from inside, too: closed for session_age
 // Follow-ups: what a decision asks to be decided next, in the same turn, on the state it left.
 struct FillHost { HostId host = no_host; };       // one grain for one free slot, then again
 struct Usurp { HostId host = no_host; };          // one grain of an older session, then again
@@ -163,8 +164,8 @@ struct TellOfBackup { bool place = false; };      // the backup whose certificat
 struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that can be answered now
 
 using InputOf = std::variant<UserCall, JoinCall, BeginProgram, ServerFirstCall, ServerCallIn, ServerReport,
-    ServerLaunchResult, ConnectionClosed, ServerEnded, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, FillHost,
-    Usurp, PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver, TellOfBackup>;
+    ServerLaunchResult, ConnectionClosed, ServerEnded, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, RemoveOld,
+    FillHost, Usurp, PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver, TellOfBackup>;
 class Input : public InputOf {
 public:
     using InputOf::InputOf;

@@ -33,10 +33,11 @@ struct SessionInfo {
     std::int64_t queue_front = 0, queue_back = 0;         // positions given out so far are [queue_front, queue_back)
     std::uint64_t inputs_length = 0, results_length = 0;  // append files of the session
     // maintained by record/, core leaves them alone
-    std::uint64_t grains_length = 0;             // append file of the session too: the log of its grains
-    std::uint64_t events_length = 0;             // and this one: its event log (wire/event_log.h)
-    std::uint64_t grains_live = 0;               // not recorded: how long that log would be if it were written now
-    std::int64_t opened_ms = 0, settled_ms = 0;  // wall clock: its first event; a grain's last end. 0: not known
+    std::uint64_t grains_length = 0;  // append file of the session too: the log of its grains
+    std::uint64_t events_length = 0;  // and this one: its event log (wire/event_log.h)
+    std::uint64_t grains_live = 0;    // not recorded: how long that log would be if it were written now
+    // Wall clock: its first event; a grain's last end; since when it is closed. 0: not known, or not yet.
+    std::int64_t opened_ms = 0, settled_ms = 0, closed_ms = 0;
 };
 
 struct Waiter {
@@ -199,7 +200,8 @@ struct Policy {
     std::int32_t stored_share = 50;       // limit of a user, in percent of the free space and the user's data
     std::int32_t probation = 0;           // so many grains blamed in a row: one grain at a time until one finishes
     std::int32_t token_age_s = static_cast<std::int32_t>(limits::token_age_s);  // that a token stays without sessions
-    std::vector<std::string> users;                                             // who may call; empty: all
+    std::int32_t session_age_s = 0;  // that a closed session stays; 0: until it is removed by command
+    std::vector<std::string> users;  // who may call; empty: all
     bool operator==(const Policy &) const = default;
 };
 // Of one user's active sessions.

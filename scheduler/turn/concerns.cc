@@ -37,6 +37,7 @@ struct OfInput {
         return {in.report ? wire::key_of(in.report->key).session : SessionKey{}, {}};
     }
     Concern operator()(const core::PackGrains &in) const { return {in.session, {}}; }
+    Concern operator()(const core::RemoveOld &in) const { return {in.session, {}}; }
     Concern operator()(const core::PlaceGrain &in) const { return {in.key.session, {}}; }
     Concern operator()(const core::AnswerWaiters &in) const { return {in.session, {}}; }
     template <class Other> Concern operator()(const Other &) const { return {}; }
