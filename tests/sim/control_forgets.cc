@@ -102,7 +102,7 @@ void ControlNode::run_anew() {
     self_.stage = Stage::auth;
     self_.token.clear();
     if (self_.conn != no_connection) links_.close_client(self_.conn);
-    self_.conn = 0;
+    self_.conn = no_connection;
     self_.link_up = false;
     self_.fetched.clear();
     self_.results.clear();

@@ -69,12 +69,12 @@ void ControlNode::happen(std::uint32_t what, std::uint64_t arg) {
     case client::Do::pause: self_.talk->paused(clock_.now); break;
     case client::Do::connect:
         if (self_.conn != no_connection) links_.close_client(self_.conn);
-        self_.conn = 0;
+        self_.conn = no_connection;
         self_.talk->refused("no answer", false, clock_.now);
         break;
     case client::Do::receive:
         if (self_.conn != no_connection) links_.close_client(self_.conn);
-        self_.conn = 0;
+        self_.conn = no_connection;
         self_.talk->broken("nothing was heard for too long", clock_.now);
         break;
     default: return;
@@ -147,7 +147,7 @@ void ControlNode::link_frame(ConnId conn, std::string frame) {
 
 void ControlNode::link_closed(ConnId conn, const std::string &why) {
     if (conn != self_.conn) return;
-    self_.conn = 0;
+    self_.conn = no_connection;
     self_.link_up = false;
     if (!self_.talk) return;
     const client::Do what = self_.talk->step().what;
@@ -231,7 +231,7 @@ void ControlNode::replied() {
     self_.met = self_.met || self_.talk->welcome().has_value();
     if (!self_.link_up && self_.conn != no_connection) {
         links_.close_client(self_.conn);
-        self_.conn = 0;
+        self_.conn = no_connection;
     }
     if (!outcome) {  // unreachable, or broken: the same call again
         in_doubt_ = resume_ = true;
@@ -258,7 +258,7 @@ void ControlNode::replied() {
         if (!auth) return wrong("no token was given");
         self_.token = auth->token;
         links_.close_client(self_.conn);  // the next one says Hello with it
-        self_.conn = 0;
+        self_.conn = no_connection;
         self_.link_up = false;
         self_.stage = Stage::open;
         return think();

@@ -20,7 +20,7 @@ struct ServerEffects {
     }
     void operator()(server::Disconnect &) {
         if (s.conn_ != no_connection) s.way_->close_client(s.conn_);
-        s.conn_ = 0;
+        s.conn_ = no_connection;
     }
     void operator()(server::Send &e) { s.send(e.message); }
     void operator()(server::WriteLaunch &e) {
@@ -143,7 +143,7 @@ void ServerNode::kill() {
     up_ = false;
     ++life_;
     if (conn_ != no_connection) way_->close_client(conn_);
-    conn_ = 0;
+    conn_ = no_connection;
     pending_.clear();
     inbox_.clear();
     heard_.clear();
@@ -151,7 +151,7 @@ void ServerNode::kill() {
 
 void ServerNode::machine_lost() {
     if (conn_ != no_connection) way_->lose_client(conn_);
-    conn_ = 0;
+    conn_ = no_connection;
     kill();
 }
 
@@ -248,7 +248,7 @@ void ServerNode::link_frame(ConnId conn, std::string frame) {
 void ServerNode::link_closed(ConnId conn, const std::string &why) {
     if (conn != conn_ || !up_) return;
     if (stopped_ > 0) return inbox_.push_back({conn, 2, why});
-    conn_ = 0;
+    conn_ = no_connection;
     put(server::LinkClosed{why});
     handle();
 }

@@ -39,7 +39,7 @@ void World::hang_up(ConnId &conn) {
     a.kind = turn::Arrival::Kind::closed;
     a.conn = conn;
     turn_->take(a);
-    conn = ConnId{0};
+    conn = no_connection;
 }
 
 void World::post(ConnId conn, const std::string &who, const wire::AnyMessage &message, std::uint64_t request) {
