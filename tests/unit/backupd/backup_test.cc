@@ -227,7 +227,7 @@ TEST_CASE("nonsense closes its connection, and a question is answered") {
     b.post(ConnId{5}, wire::Gkill{"ann", 1, 1});
     b.post(ConnId{6}, wire::AskBackup{});
     b.run();
-    CHECK(b.closed == std::vector<ConnId>{5});
+    CHECK(b.closed == std::vector<ConnId>{ConnId{5}});
     REQUIRE(b.all<wire::BackupStatus>(ConnId{6}).size() == 1);
     CHECK(b.sent[0].request == wire::offer_of(wire::our_forms));
     CHECK(b.all<wire::BackupStatus>(ConnId{6})[0].most_bytes == 1u << 20);
