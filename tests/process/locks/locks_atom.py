@@ -106,7 +106,7 @@ def reaper_stopped():
 
 
 def released_meanwhile():
-    """A holder that releases an expired lock by itself, just before it would be ended, is not ended and hinders nobody."""
+    """A holder that releases an expired lock just before it would be ended lives on, and the requester gets the lock."""
     with Place() as place:
         holder, said = place.hold("0", "3600", "leave")
         time.sleep(0.05)
