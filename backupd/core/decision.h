@@ -14,15 +14,15 @@ namespace dcs::backup {
 
 // ---- inputs -------------------------------------------------------------------------------
 // clang-format off
-struct ServerCame { ConnId conn = 0; Guest guest; };
+struct ServerCame { ConnId conn{}; Guest guest; };
 // packed: its record in the log, including the head (record/).
 struct ReportCame {
-    ConnId conn = 0;
+    ConnId conn{};
     std::shared_ptr<const wire::GrainReport> report;
     std::shared_ptr<const std::string> packed;
 };
-struct ConnectionClosed { ConnId conn = 0; };
-struct Asked { ConnId conn = 0; std::uint64_t request = 0; };  // a query of the backup's status
+struct ConnectionClosed { ConnId conn{}; };
+struct Asked { ConnId conn{}; std::uint64_t request = 0; };  // a query of the backup's status
 struct LinkOpened {};
 struct LinkClosed { std::string why; };
 struct SchedulerKnows {};                                      // BackupKnown
@@ -36,7 +36,7 @@ using Input = std::variant<ServerCame, ReportCame, ConnectionClosed, Asked, Link
 // ---- changes ------------------------------------------------------------------------------
 struct Hold { std::string host; Held report; std::shared_ptr<const std::string> packed; };  // durable
 struct Forget { std::string host; std::uint64_t number = 0; };                              // durable; up to `number`
-struct SetServer { ConnId conn = 0; Guest guest; };                                         // no host: disconnected
+struct SetServer { ConnId conn{}; Guest guest; };                                         // no host: disconnected
 struct SetMembers { std::shared_ptr<const Members> members; };
 struct SetLink { Link link = Link::down; Instant at{}; int failures = 0; };  // not ready: nothing is in transfer
 struct SetSent { std::string host; std::uint64_t number = 0; };
@@ -47,8 +47,8 @@ inline bool durable(const Change &change) {
 }
 
 // ---- effects ------------------------------------------------------------------------------
-struct Reply { ConnId conn = 0; std::uint64_t request = 0; wire::AnyMessage message; };
-struct CloseConnection { ConnId conn = 0; };
+struct Reply { ConnId conn{}; std::uint64_t request = 0; wire::AnyMessage message; };
+struct CloseConnection { ConnId conn{}; };
 struct Connect {};                                   // answered by LinkOpened or LinkClosed
 struct Disconnect {};                                // not answered
 struct ToScheduler { wire::AnyMessage message; };

@@ -143,7 +143,7 @@ void MirrorLink::one_connection() {
         for (const net::Arrival &arrival : arrivals) {
             if (arrival.conn == *conn && !heard(*conn, arrival)) return loop_->close(*conn);
             if (arrival.conn == old_one_ && arrival.what == net::What::opened) (void)loop_->send(old_one_, greeting());
-            if (arrival.conn == old_one_ && arrival.what == net::What::closed) old_one_ = 0;
+            if (arrival.conn == old_one_ && arrival.what == net::What::closed) old_one_ = no_connection;
         }
         if (!arrivals.empty() || boot_clock() < tidy_at) continue;
         if (const Status s = copy_->tidy(); !s) {
@@ -165,7 +165,7 @@ void MirrorLink::tell_the_old_one() {
     const Instant now = boot_clock();
     if (now < old_one_at_) return;
     old_one_at_ = now + between_looks;
-    if (old_one_ != 0) loop_->close(std::exchange(old_one_, 0));
+    if (old_one_ != no_connection) loop_->close(std::exchange(old_one_, no_connection));
     const auto conn = link_.connect_elsewhere(*loop_, link_limits());
     if (!conn) old_one_at_ = Instant::never();
     else if (*conn) old_one_ = **conn;

@@ -54,7 +54,7 @@ private:
     const std::function<bool()> still_alone_;
     std::unique_ptr<Copy> copy_;
     bool answered_ = false;  // by the scheduler, on this connection
-    ConnId old_one_ = 0;     // a connection to another of its addresses, where the former scheduler may return
+    ConnId old_one_{};       // a connection to another of its addresses, where the former scheduler may return
     Instant old_one_at_{};   // time of the next attempt
     std::string complaint_;
     std::atomic<bool> stopping_{false};

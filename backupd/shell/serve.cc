@@ -100,7 +100,7 @@ void Service::step() {
 }
 
 void Service::keep_certificate() {
-    if (turn_.scheduler() == 0) return;
+    if (turn_.scheduler() == no_connection) return;
     if (const auto wish = link_.wish(boot_clock())) send(turn_.scheduler(), *wish, 0);
 }
 
@@ -226,7 +226,7 @@ double Service::jitter() {
 
 void Service::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
     if (Status s = loop_.send(conn, message, request); !s)
-        log_warn("connection " + std::to_string(conn) + ": " + wire::kind_name(message) + " was not sent: " + s.text);
+        log_warn("connection " + to_text(conn) + ": " + wire::kind_name(message) + " was not sent: " + s.text);
 }
 
 void Service::close(ConnId conn) {

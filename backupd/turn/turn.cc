@@ -65,13 +65,13 @@ bool Turn::gather() {
 // ---- what arrives -------------------------------------------------------------------------
 
 void Turn::take_one(Arrival arrival) {
-    const bool ours = arrival.conn == link_ && link_ != 0;
+    const bool ours = arrival.conn == link_ && link_ != no_connection;
     if (arrival.kind == Arrival::Kind::frame) return ours ? of_scheduler(arrival) : of_peer(arrival);
     Input input = ConnectionClosed{arrival.conn};
     if (ours && arrival.kind == Arrival::Kind::opened) {
         input = LinkOpened{};
     } else if (ours) {
-        link_ = 0;
+        link_ = no_connection;
         input = LinkClosed{arrival.why};
     } else if (arrival.kind == Arrival::Kind::opened) {
         return;
@@ -81,7 +81,7 @@ void Turn::take_one(Arrival arrival) {
 }
 
 void Turn::of_scheduler(const Arrival &arrival) {
-    DCS_REQUIRE(link_ != 0 && arrival.conn == link_, "the message came over the scheduler's link");
+    DCS_REQUIRE(link_ != no_connection && arrival.conn == link_, "the message came over the scheduler's link");
     const auto message = wire::decode_payload(arrival.header, arrival.payload);
     Input input = SchedulerKnows{};
     if (const auto *taken = message ? std::get_if<wire::HandOverTaken>(&*message) : nullptr) {
@@ -91,10 +91,10 @@ void Turn::of_scheduler(const Arrival &arrival) {
     } else if (const auto *renewed = message ? std::get_if<wire::Renewed>(&*message) : nullptr) {
         return outside_.renewed(*renewed);
     } else if (const auto *no = message ? wire::refusal(*message) : nullptr) {
-        outside_.close(std::exchange(link_, 0));
+        outside_.close(std::exchange(link_, no_connection));
         input = LinkClosed{"it refuses this backup: " + *no};
     } else if (!message || !std::holds_alternative<wire::BackupKnown>(*message)) {
-        outside_.close(std::exchange(link_, 0));
+        outside_.close(std::exchange(link_, no_connection));
         input = LinkClosed{message ? "it sent a message that is not for a backup" : message.status().text};
     }
     taken_.push_back(input);
@@ -113,7 +113,7 @@ void Turn::server_calls(const Arrival &arrival, const wire::FirstCall &call) {
 }
 
 void Turn::hang_up(ConnId conn, const std::string &why) {
-    outside_.log(Level::warning, "connection " + std::to_string(conn) + ": " + why);
+    outside_.log(Level::warning, "connection " + to_text(conn) + ": " + why);
     outside_.close(conn);
     taken_.emplace_back(ConnectionClosed{conn});
     decide_all(taken_.back(), true);
@@ -192,7 +192,7 @@ void Turn::decide_again(const Status &why) {
         else if (state_.link == Link::ready)
             again_.emplace_back(LinkClosed{"reports that it has accepted could not be forgotten"});
     }
-    if (!again_.empty() && link_ != 0) outside_.close(std::exchange(link_, 0));
+    if (!again_.empty() && link_ != no_connection) outside_.close(std::exchange(link_, no_connection));
     if (changes_.empty()) return finish();
     start_commit(store::Room::reserve);
 }
@@ -214,7 +214,7 @@ struct Turn::Performer {
         else t.again_.emplace_back(LinkClosed{conn.status().text});
     }
     void operator()(const Disconnect &) {
-        if (t.link_ != 0) t.outside_.close(std::exchange(t.link_, 0));
+        if (t.link_ != no_connection) t.outside_.close(std::exchange(t.link_, no_connection));
     }
     void operator()(const SaveMembers &) { t.outside_.save(t.state_.members); }
     void operator()(const ToScheduler &e) { t.outside_.send(t.link_, e.message, 0); }
@@ -223,7 +223,7 @@ struct Turn::Performer {
 
 // An unreadable report is sent as a report of no grain, because its number must not be missing.
 void Turn::hand_over(const HandOver &order) {
-    if (link_ == 0) return;
+    if (link_ == no_connection) return;
     auto report = record::read_report(store_, order.host, order.report);
     if (!report)
         outside_.log(Level::error, "report " + std::to_string(order.report.number) + " of " + order.host + " on " +

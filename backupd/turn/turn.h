@@ -18,7 +18,7 @@ namespace dcs::backup {
 struct Arrival {
     enum class Kind : std::uint8_t { opened, frame, closed };
     Kind kind = Kind::frame;
-    ConnId conn = 0;
+    ConnId conn{};
     wire::FrameHeader header;
     std::string payload;
     std::string why;  // closed
@@ -47,7 +47,7 @@ public:
     // From the next turn on; what is held already stays.
     void hold_at_most(std::uint64_t bytes) { state_.most_bytes = bytes; }
     // The connection to a scheduler that knows this backup; 0: there is none.
-    ConnId scheduler() const { return state_.link == Link::ready ? link_ : 0; }
+    ConnId scheduler() const { return state_.link == Link::ready ? link_ : no_connection; }
 
 private:
     enum class Phase : std::uint8_t { open, committing, dead };
@@ -70,7 +70,7 @@ private:
     store::Store &store_;
     Outside &outside_;
     Phase phase_ = Phase::open;
-    ConnId link_ = 0;  // to the scheduler
+    ConnId link_{};  // to the scheduler
     std::deque<Arrival> waiting_;
     std::uint64_t waiting_bytes_ = 0;
     std::deque<Input> again_;  // internal inputs

@@ -161,7 +161,7 @@ def library(source, out):
     meanings = {}
     for header_name in HEADERS:
         header = open(os.path.join(source, "libdcs/include", header_name)).read()
-        header = re.sub(r"^static inline (.*?)(?: /\*.*?)?\n\{\n.*?^\}", r"\1;", header, flags=re.M | re.S)
+        header = re.sub(r"^static inline ([^{}]*?)(?: /\*[^{}]*?)?\s\{(?:[^\n]*\}|\n.*?^\})$", r"\1;", header, flags=re.M | re.S)
         name, own, found = header_name.replace(".", "_"), meanings_of(header), pieces(header)
         meanings.update(own)  # dcs_query.h names errors of dcs.h
         calls = [Call(header_name, comment, code) for comment, code in found[1:]

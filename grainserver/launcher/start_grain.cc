@@ -63,6 +63,13 @@ Code fault_of(const Failure &failure) {
     return failure.step == Step::exec && failure.error != E2BIG ? Code::not_found : Code::invalid;
 }
 
+// A grain runs seldom as the user who submits it.
+std::string for_account(const Failure &failure, const files::Account &account) {
+    if (failure.error != EACCES || !account.change) return "";
+    return " for uid " + std::to_string(account.uid) +
+           ", under which the grain runs; --cwd DIR names another directory";
+}
+
 StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
     const std::string why = std::strerror(failure.error);
     const Code trouble = failure.error == ENOSPC || failure.error == EDQUOT ? Code::no_space : Code::io_error;
@@ -73,7 +80,8 @@ StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
         return failed(Code::io_error, "the runner of this host: " + exec_words(launch.runner[0], failure));
     case Step::directory:
         if (launch.directory.empty()) return failed(trouble, "working directory of the grain: " + why);
-        return failed(code, "working directory " + launch.directory + ": " + why);
+        return failed(code,
+                      "working directory " + launch.directory + ": " + why + for_account(failure, launch.account));
     case Step::streams: return failed(trouble, "standard streams of the grain: " + why);
     case Step::group: return failed(trouble, "control group of the grain: " + why);
     case Step::confinement: return failed(trouble, "confinement of the grain: " + why);

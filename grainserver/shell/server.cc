@@ -144,7 +144,7 @@ struct Performer {
 };
 
 Server::~Server() {
-    if (loop_ && conn_ != 0) loop_->close(conn_);
+    if (loop_ && conn_ != no_connection) loop_->close(conn_);
 }
 
 void Server::warden_is_gone() {
@@ -158,7 +158,7 @@ void Server::warden_is_gone() {
 double Server::jitter() { return static_cast<double>(random_() >> 11) / 9007199254740992.0; }
 
 void Server::connect(Peer to) {
-    DCS_REQUIRE(conn_ == 0, "the previous connection is closed");
+    DCS_REQUIRE(conn_ == no_connection, "the previous connection is closed");
     const std::string &backup = options_.backup.empty() ? state_.backup_place.address : options_.backup;
     Result<ConnId> conn = ConnId{0};
     if (to == Peer::scheduler) conn = link_.connect(*loop_, link_limits());
@@ -184,8 +184,8 @@ void Server::take_certificate(const wire::Renewed &renewed) {
 }
 
 void Server::drop_link() {
-    if (conn_ != 0) loop_->close(conn_);
-    conn_ = 0;
+    if (conn_ != no_connection) loop_->close(conn_);
+    conn_ = no_connection;
 }
 
 void Server::handle_pending() {
@@ -303,11 +303,11 @@ void Server::take(net::Arrival &arrival) {
         warden_is_gone();
     } else if (arrival.what == net::What::ready) {
         read_launcher();
-    } else if (arrival.conn == conn_ && conn_ != 0) {
+    } else if (arrival.conn == conn_ && conn_ != no_connection) {
         if (arrival.what == net::What::opened) opened(arrival.certified);
         if (arrival.what == net::What::frame) take_frame(arrival);
         if (arrival.what == net::What::closed) {
-            conn_ = 0;
+            conn_ = no_connection;
             put(LinkClosed{arrival.why});
         }
     }

@@ -78,7 +78,7 @@ private:
     locks::AdaptiveLock lock_;
     Fd own_;  // DIR/server: files of this process
     std::unique_ptr<net::Loop> loop_;
-    ConnId conn_ = 0;
+    ConnId conn_{};
     Signals *signals_ = nullptr;
     bool stop_ = false;
     std::deque<Input> pending_;

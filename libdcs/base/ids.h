@@ -26,8 +26,10 @@ struct GrainKey {
 std::string to_text(const SessionKey &key);  // "ann/3"
 std::string to_text(const GrainKey &key);    // "ann/3:17"
 
-// A connection of the event loop. 0: none. Never reused while the process lives.
-using ConnId = std::uint64_t;
+// A connection of the event loop. Never reused while the process lives.
+enum class ConnId : std::uint64_t {};
+inline constexpr ConnId no_connection{0};
+std::string to_text(ConnId conn);
 
 // 256-bit bearer token; the scheduler keeps and stores only its SHA-256 (TokenHash).
 using Token = std::array<std::uint8_t, 32>;

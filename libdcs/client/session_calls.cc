@@ -1,11 +1,10 @@
 // Opening and closing sessions.
-#include <algorithm>
-
 #include <fcntl.h>
 
 #include "base/planted.h"
 #include "base/files.h"
 #include "base/limits.h"
+#include "base/shell_words.h"
 #include "client/call.h"
 
 namespace dcs::client {
@@ -14,14 +13,15 @@ namespace {
 // The words by which this program was started, the path of its file left out; cut at what a session may keep.
 std::string typed_command() {
     constexpr std::size_t most = limits::label_bytes - 2;
-    std::string words;
+    std::string bytes;
     const Fd file(::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
-    (void)read_to_end(file.get(), 4096, words);
-    words.resize(words.find_last_not_of('\0') + 1);
-    const std::size_t first = std::min(words.find('\0'), words.size());
-    if (!words.empty() && words[0] == '/') words.erase(0, words.rfind('/', first) + 1);
-    std::replace(words.begin(), words.end(), '\0', ' ');
-    return words.size() <= most ? words : words.substr(0, most) + "..";
+    (void)read_to_end(file.get(), 4096, bytes);
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at < bytes.size(); at += words.back().size() + 1)
+        words.push_back(bytes.substr(at, bytes.find('\0', at) - at));
+    if (!words.empty() && words[0][0] == '/') words[0].erase(0, words[0].rfind('/') + 1);
+    const std::string line = shell_line(words);
+    return line.size() <= most ? line : line.substr(0, most) + "..";
 }
 
 Status open_session(Pool &pool, int number, wire::OpenMode mode, bool sent_reset) {

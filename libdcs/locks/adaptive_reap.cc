@@ -78,12 +78,19 @@ Getting::Next Getting::end_holder() {
     if (request_.log)
         log_event(request_.place, clock_.wall, "kill", record.owner, record.generation, asked(true).expire_after,
                   "held for " + in_words(ruling.age) + "; being ended by " + described(own_owner(world_), world_));
+    failpoint("locks.reap.judged");
+    const std::uint64_t generation = record.generation;
     const KillReport report = kill_believed(world_, file, holder_byte, record.owner, request_.grace);
     failpoint("locks.reap.killed");
-    if (report.result != Killed::gone)
-        return deny(denied_by(report.result), ruling,
-                    file.path() + " is held by " + holder + " beyond its limit; " + report.text);
-    return take_over(record.generation);
+    if (report.result == Killed::gone) return take_over(generation);
+    // It was not ended, perhaps because it has just released the lock by itself.
+    const Result<bool> free = file.hold(false, Deadline::none());
+    if (!free) return fail_with(free.status());
+    if (*free) return with_lock();
+    read();
+    if (record.generation != generation || record.outcome != Outcome::running) return Next::again;
+    return deny(denied_by(report.result), ruling,
+                file.path() + " is held by " + holder + " beyond its limit; " + report.text);
 }
 
 // The tree has ended; the kernel frees its locks at the end of exit, after its memory.

@@ -114,7 +114,7 @@ std::vector<Arrival> AsioLoop::hand_out(std::size_t max) {
         inbox_bytes_ -= arrival.payload.size();
         if (arrival.what == What::woken) woken_ = false;
         if (arrival.what == What::ready) to_rearm_.push_back(arrival.watch);
-        if (arrival.conn != 0) {
+        if (arrival.conn != no_connection) {
             WirePtr wire = find(arrival.conn);
             if (!wire || wire->muted) continue;  // close() came between
             if (arrival.what == What::closed) forget(arrival.conn);

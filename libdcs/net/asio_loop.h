@@ -69,7 +69,7 @@ struct Listener {
 using ListenerPtr = std::shared_ptr<Listener>;
 
 std::string payer_of(const TlsPeer &peer);  // Wire::charged_to, once a certificate was shown (held.cc)
-std::atomic<ConnId> &last_connection();     // of all loops of the process (sockets.cc)
+ConnId next_connection();                   // unique among all loops of the process (sockets.cc)
 
 class AsioLoop final : public Loop {
 public:

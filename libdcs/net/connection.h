@@ -34,7 +34,7 @@ private:
 };
 
 struct Connection {
-    ConnId id = 0;
+    ConnId id{};
     Door door = -1;
     Peer peer;
     Limits limits;

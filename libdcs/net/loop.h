@@ -32,7 +32,7 @@ enum class What : std::uint8_t {
 };
 struct Arrival {
     What what = What::woken;
-    ConnId conn = 0;
+    ConnId conn{};
     Door door = -1;
     int watch = -1;
     Peer peer;            // of a Unix socket

@@ -23,9 +23,9 @@ constexpr Duration farewell = seconds(30);          // for queued output where L
 
 }  // namespace
 
-std::atomic<ConnId> &last_connection() {
-    static std::atomic<ConnId> last{0};
-    return last;
+ConnId next_connection() {
+    static std::atomic<std::uint64_t> last{0};
+    return ConnId{++last};
 }
 
 Result<Door> AsioLoop::listen_unix(const std::string &directory, const std::string &name, unsigned mode,
@@ -89,7 +89,7 @@ void AsioLoop::let_in(Listener &listener, int fd) {
         return;
     }
     auto wire = std::make_shared<Wire>(context_.get_executor());
-    wire->id = ++last_connection();
+    wire->id = next_connection();
     wire->door = listener.door;
     wire->peer = peer;
     wire->limits = listener.limits;
@@ -121,7 +121,7 @@ bool AsioLoop::attach(const WirePtr &wire, int fd) {
 
 WirePtr AsioLoop::begin_connect(const Limits &limits) {
     auto wire = std::make_shared<Wire>(context_.get_executor());
-    wire->id = ++last_connection();
+    wire->id = next_connection();
     wire->limits = limits;
     wires_[wire->id] = wire;
     ++open_;
@@ -361,7 +361,7 @@ void AsioLoop::lose(Wire &wire, std::string why) {
     if (wire.muted) return forget(wire.id);  // the caller holds the wire
     Arrival arrival;
     arrival.what = wire.told ? What::closed : What::refused;
-    arrival.conn = wire.told ? wire.id : 0;
+    arrival.conn = wire.told ? wire.id : no_connection;
     arrival.door = wire.door;
     arrival.peer = wire.peer;
     arrival.address = wire.address;

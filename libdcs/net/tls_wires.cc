@@ -99,7 +99,7 @@ bool AsioLoop::make_room_for(const WirePtr &wire) {
 
 void AsioLoop::let_stranger_in(Listener &listener, int fd) {
     auto wire = std::make_shared<Wire>(context_.get_executor());
-    wire->id = ++last_connection();
+    wire->id = next_connection();
     wire->address = address_of_peer(fd);
     wire->network = network_of_peer(fd);
     boost::system::error_code error;

@@ -27,7 +27,7 @@ wire::MemberKeys member_keys(const State &state) {
 
 void end_backup(Draft &d, const std::string &host) {
     const BackupLink &link = d.state.backup;
-    if (link.conn == 0 || link.host != host) return;
+    if (link.conn == no_connection || link.host != host) return;
     d.effect(SendServer{link.conn, wire::Refused{"host " + host + " is no longer the backup of this pool"}});
     d.effect(CloseConnection{link.conn});
 }
@@ -42,7 +42,7 @@ void take_backup_host(Draft &d, const BackupHost &host) {
 
 void tell_of_backup(Draft &d, const TellOfBackup &in) {
     const BackupLink &link = d.state.backup;
-    if (link.conn != 0 && !link.host.empty()) d.effect(SendServer{link.conn, member_keys(d.state)});
+    if (link.conn != no_connection && !link.host.empty()) d.effect(SendServer{link.conn, member_keys(d.state)});
     if (!in.place) return;
     for (const auto &[conn, id] : d.state.host_of_conn)
         if (d.state.trust.keys.count(d.state.host(id)->config->name) != 0)

@@ -99,7 +99,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
         return turn_away(d, in.conn, "this host is not in the scheduler's host table: add it there and reload");
     hear_from(d, id);
     if (waits_for_backup(d, id, in)) return;
-    if (known->conn != 0 && known->conn != in.conn) d.effect(CloseConnection{known->conn});
+    if (known->conn != no_connection && known->conn != in.conn) d.effect(CloseConnection{known->conn});
     Host &host = d.host(id);
     host.conn = in.conn;
     host.ended = Instant::never();
@@ -144,12 +144,12 @@ void call_in(Draft &d, const ServerCallIn &in) {
 
 // A broken connection moves no grain: the host has its whole limit to come back.
 void connection_closed(Draft &d, const ConnectionClosed &in) {
-    if (in.conn == 0) return;
+    if (in.conn == no_connection) return;
     backup_closed(d, in.conn);
     const auto host = d.state.host_of_conn.find(in.conn);
     if (host != d.state.host_of_conn.end()) {
         d.host(host->second).left = in.conn;
-        d.host(host->second).conn = 0;
+        d.host(host->second).conn = no_connection;
     }
     const auto parked = d.state.waiting_conns.find(in.conn);
     if (parked == d.state.waiting_conns.end()) return;

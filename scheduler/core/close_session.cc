@@ -44,6 +44,12 @@ void terminate(Draft &d, const SessionKey &key, std::int32_t acknowledged) {
     d.event("session " + to_text(key) + " closed");
 }
 
+void erase_closed(Draft &d, const SessionKey &key, const Session &session, const char *why) {
+    raise_fences(d, session);
+    d.change(EraseSession{key});
+    d.event("session " + to_text(key) + " removed" + why);
+}
+
 }  // namespace
 
 void raise_fences(Draft &d, const Session &session) {
@@ -51,7 +57,7 @@ void raise_fences(Draft &d, const Session &session) {
     for (const auto &[number, g] : session.grains) last = std::max(last, g.incarnation);
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
-        if (host.conn != 0 && host.fence < last) d.host(static_cast<HostId>(i)).fence = last;
+        if (host.conn != no_connection && host.fence < last) d.host(static_cast<HostId>(i)).fence = last;
     }
 }
 
@@ -83,10 +89,20 @@ void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &cal
     if (session->info.status == SessionStatus::active)
         return d.refuse(caller, fail(Code::session_active,
                                      "session " + to_text(key) + " is active: only a closed session can be removed"));
-    raise_fences(d, *session);
-    d.change(EraseSession{key});
+    erase_closed(d, key, *session, "");
     d.reply(caller, wire::Done{});
-    d.event("session " + to_text(key) + " removed");
+}
+
+bool is_old(const State &state, const Session &session, std::int64_t wall_ms) {
+    const std::int64_t age_ms = std::int64_t{1000} * state.policy.session_age_s, since = session.info.closed_ms;
+    return age_ms > 0 && since > 0 && session.info.status == SessionStatus::terminated && session.damaged.empty() &&
+           wall_ms - since > age_ms;
+}
+
+void remove_old(Draft &d, const RemoveOld &in) {
+    const Session *session = d.state.session(in.session);
+    if (session && is_old(d.state, *session, in.wall_ms))
+        erase_closed(d, in.session, *session, ": it was closed for the policy's session_age");
 }
 
 }  // namespace dcs::core

@@ -62,6 +62,7 @@ struct Dispatch {
     void operator()(const ProbeResult &in) { probe_result(d, in); }
     void operator()(const Usurp &in) { usurp(d, in); }
     void operator()(const PackGrains &in) { pack_grains(d, in); }
+    void operator()(const RemoveOld &in) { remove_old(d, in); }
     void operator()(const FillHost &in) { fill_host(d, in); }
     void operator()(const PlaceGrain &in) { place_grain(d, in); }
     void operator()(const AnswerWaiters &in) { answer_waiters(d, in); }

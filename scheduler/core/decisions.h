@@ -99,6 +99,9 @@ void configure_host(Draft &d, HostId id, const HostConfig &config);
 inline constexpr char out_of_service[] = "the host was taken out of service";
 
 void pack_grains(Draft &d, const PackGrains &in);
+// By the policy's session_age. What is damaged may yet be restored and stays.
+bool is_old(const State &state, const Session &session, std::int64_t wall_ms);
+void remove_old(Draft &d, const RemoveOld &in);
 
 // ---- follow-ups ---------------------------------------------------------------------------
 void fill_host(Draft &d, const FillHost &in);

@@ -17,7 +17,7 @@ std::optional<Why> why_away(const Host &host) {
     if (host.status == HostStatus::dead) return Why::dead;
     if (host.checked != Checked::no) return Why::being_checked;
     if (host.status == HostStatus::delinquent) return Why::delinquent;
-    if (host.conn == 0) return Why::not_connected;
+    if (host.conn == no_connection) return Why::not_connected;
     if (too_open(host)) return Why::too_open;
     if (!host.shut.empty()) return Why::host_shut;
     return {};

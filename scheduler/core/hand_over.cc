@@ -36,7 +36,7 @@ void backup_came(Draft &d, const BackupCame &in) {
         return d.event("audit: a backup was refused: " + s.text);
     }
     const BackupLink &known = d.state.backup;
-    if (known.conn != 0 && known.conn != in.conn) d.effect(CloseConnection{known.conn});
+    if (known.conn != no_connection && known.conn != in.conn) d.effect(CloseConnection{known.conn});
     heard(d, BackupLink{in.conn, in.store, known.patience, in.certified.host});
     if (!in.certified.host.empty()) d.effect(SendServer{in.conn, member_keys(d.state)});
     d.effect(SendServer{in.conn, wire::BackupKnown{d.state.epoch}});
@@ -45,14 +45,14 @@ void backup_came(Draft &d, const BackupCame &in) {
 
 void hand_over(Draft &d, const ReportHandedOver &in) {
     const BackupLink &link = d.state.backup;
-    if (link.conn != in.conn || in.conn == 0) return;
+    if (link.conn != in.conn || in.conn == no_connection) return;
     heard(d, link);
     const HandedOver upto{link.store, in.number};
     const HandedOver before = handed_over_of(d.state, in.host);
     const bool seen = before.covers(upto);
     const HostId id = d.state.host_id(in.host);
     // Reports of an unknown host are useless.
-    if (!seen && in.report && id != no_host) judge_report(d, ServerReport{0, id, in.report}, true);
+    if (!seen && in.report && id != no_host) judge_report(d, ServerReport{no_connection, id, in.report}, true);
     if (!before.covers(upto)) d.change(SetHandedOver{in.host, upto});
     d.effect(SendServer{in.conn, wire::HandOverTaken{in.host, in.number}});
     const auto waiting = d.state.waiting_calls.find(in.host);
@@ -64,7 +64,7 @@ void backup_closed(Draft &d, ConnId conn) {
     for (const auto &[host, call] : d.state.waiting_calls)
         if (call->conn == conn) d.change(SetWaitingCall{host, nullptr});
     if (d.state.backup.conn != conn) return;
-    d.change(SetBackup{BackupLink{0, 0, d.state.backup.patience, {}}});
+    d.change(SetBackup{BackupLink{no_connection, 0, d.state.backup.patience, {}}});
     d.event("the backup is disconnected");
 }
 

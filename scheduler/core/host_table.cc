@@ -23,9 +23,9 @@ void leave_table(Draft &d, HostId id) {
     Host &host = d.host(id);
     host.configured = false;
     host.status = HostStatus::dead;
-    host.conn = 0;
+    host.conn = no_connection;
     host.held_back.clear();
-    if (old.conn != 0) {
+    if (old.conn != no_connection) {
         d.effect(SendServer{old.conn, wire::Refused{"this host was removed from the scheduler's host table"}});
         d.effect(CloseConnection{old.conn});
     }
@@ -39,7 +39,7 @@ void configure_host(Draft &d, HostId id, const HostConfig &config) {
     const Host &old = d.state.hosts[static_cast<std::size_t>(id)];
     Host &host = d.host(id);
     host.config = {config, host.table};
-    if (old.conn == 0) return;
+    if (old.conn == no_connection) return;
     if (old.config->interval != config.interval || old.config->slots != config.slots)
         d.send(id, configuration(d.state, config));
     if (config.slots == 0)

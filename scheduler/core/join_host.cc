@@ -89,7 +89,7 @@ void end_former(Draft &d, HostRole role, const std::string &name) {
     if (role == HostRole::client) return end_programs(d, name);
     if (role == HostRole::backup) return end_backup(d, name);
     const Host *host = d.state.host(d.state.host_id(name));
-    if (host && host->conn != 0) d.effect(CloseConnection{host->conn});
+    if (host && host->conn != no_connection) d.effect(CloseConnection{host->conn});
 }
 
 void let_in(Draft &d, const JoinCall &in, const TokenHash &hash, const std::string &name) {

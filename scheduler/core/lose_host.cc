@@ -26,10 +26,10 @@ bool has_addresses(const HostConfig &config) {
 
 void declare_dead(Draft &d, HostId id, const std::string &why) {
     const Host &old = d.state.hosts[static_cast<std::size_t>(id)];
-    if (old.conn != 0) d.effect(CloseConnection{old.conn});
+    if (old.conn != no_connection) d.effect(CloseConnection{old.conn});
     Host &host = d.host(id);
     host.status = HostStatus::dead;
-    host.conn = 0;
+    host.conn = no_connection;
     host.held_back.clear();
     host.usurping.clear();
     host.checked = Checked::no;
@@ -98,7 +98,7 @@ Instant deadline_of(const Host &host) {
 void server_ended(Draft &d, const ServerEnded &in) {
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &known = d.state.hosts[i];
-        const bool its = known.conn == in.conn || (known.conn == 0 && known.left == in.conn);
+        const bool its = known.conn == in.conn || (known.conn == no_connection && known.left == in.conn);
         if (!its || known.status == HostStatus::dead) continue;
         Host &host = d.host(static_cast<HostId>(i));
         host.ended = d.now;

@@ -21,7 +21,7 @@ void set_log_level(Draft &d, const Caller &caller, const wire::SetLogLevel &call
         if (!host || !host->configured)
             return d.refuse(caller, fail(Code::not_found, "there is no host " + call.host +
                                                               " in the host table; `dcs host ls` lists them"));
-        if (host->conn == 0)
+        if (host->conn == no_connection)
             return d.refuse(
                 caller, fail(Code::refused, "the grain server of " + call.host + " is not connected: try again later"));
         d.effect(SendServer{host->conn, wire::LogLevel{call.level}});

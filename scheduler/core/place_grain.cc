@@ -194,7 +194,7 @@ void begin_at_checkpoint(Grain &g) {
 void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     Grain &g = d.grain(key);
     DCS_REQUIRE(g.status() == GrainStatus::ready, "only a ready grain is launched");
-    DCS_REQUIRE(d.state.host(id) && d.state.host(id)->conn != 0, "only a connected host is given grains");
+    DCS_REQUIRE(d.state.host(id) && d.state.host(id)->conn != no_connection, "only a connected host is given grains");
     const bool ahead = !tentative && d.state.free_slots(id) == 0;
     DCS_REQUIRE(!ahead || may_lead(d.state, id), "a grain needs a free slot, or waits for one there");
     DCS_REQUIRE(could_run(*d.state.host(id), id, key.session, g), "a grain is tried only where it may be");

@@ -52,7 +52,7 @@ std::string note_of(const Draft &d, std::size_t i) {
         return n == 0 ? std::string() : std::to_string(n) + (n == 1 ? one : many);
     };
     if (!host.shut.empty()) put("shut: " + host.shut);
-    if (host.conn != 0 && too_open(host)) put(too_open_text(host));
+    if (host.conn != no_connection && too_open(host)) put(too_open_text(host));
     put(checked_note(d, host));
     if (d.state.policy.probation > 0 && host.blamed_lately >= d.state.policy.probation)
         put("on probation: one grain at a time until one finishes");
@@ -80,7 +80,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.cores_used = static_cast<std::int32_t>(d.state.used[i].cores);
     row.memory_mb = host.config->memory_mb;
     row.memory_used_mb = d.state.used[i].memory_mb;
-    row.connected = host.conn != 0;
+    row.connected = host.conn != no_connection;
     row.drained = host.setting.drained;
     row.settings = to_text(host.setting);
     row.note = note_of(d, i);
@@ -331,7 +331,7 @@ Status check_output(const Grain &grain, const GrainKey &key, const std::string &
 }
 
 struct Asked {
-    ConnId conn = 0;
+    ConnId conn{};
     Incarnation incarnation = 0;
     std::uint32_t after = 0;
     std::uint64_t recorded = 0;
@@ -344,7 +344,7 @@ std::optional<Asked> ask_its_host(const State &state, const GrainKey &key, const
     const Host *host = state.host(g.runs_on());
     const bool output = fetch.stream == wire::Stream::out || fetch.stream == wire::Stream::err;
     const std::uint64_t recorded = fetch.stream == wire::Stream::out ? g.out_length : g.err_length;
-    if (!output || !host || host->conn == 0 || fetch.offset < recorded) return std::nullopt;
+    if (!output || !host || host->conn == no_connection || fetch.offset < recorded) return std::nullopt;
     if (host->form == wire::positional_form) return std::nullopt;  // release 0.1 does not know the question
     return Asked{host->conn, g.lease, g.sequence, recorded};
 }

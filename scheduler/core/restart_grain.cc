@@ -29,7 +29,8 @@ void forgive(Draft &d, const GrainKey &key) {
 // that host still says of it does not count.
 void withdraw_or_move(Draft &d, const GrainKey &key, const Grain &old, const std::string &why) {
     note_move(d, key, MoveReason::restarted, why);
-    if (d.state.host(old.runs_on())->conn != 0) return d.withdraw(old.runs_on(), key, old.lease, false, why);
+    if (d.state.host(old.runs_on())->conn != no_connection)
+        return d.withdraw(old.runs_on(), key, old.lease, false, why);
     requeue_front(d, key, false);
     d.follow_up(PlaceGrain{key});
 }

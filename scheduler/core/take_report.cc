@@ -24,7 +24,8 @@ struct Taking {
 
 void acknowledge(Draft &d, const ServerReport &in, std::uint32_t last_seq, bool ended, wire::Verdict verdict) {
     const wire::GrainReport &r = *in.report;
-    if (in.conn != 0) d.effect(SendServer{in.conn, wire::ReportAck{r.key, r.incarnation, last_seq, ended, verdict}});
+    if (in.conn != no_connection)
+        d.effect(SendServer{in.conn, wire::ReportAck{r.key, r.incarnation, last_seq, ended, verdict}});
 }
 
 wire::Usage believable(wire::Usage u) {

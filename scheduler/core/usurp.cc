@@ -64,7 +64,7 @@ struct Place {
 
 std::optional<Place> next_place(const State &state, HostId id) {
     const Host *host = state.host(id);
-    if (!host || !host->configured || host->status != HostStatus::active || host->conn == 0) return {};
+    if (!host || !host->configured || host->status != HostStatus::active || host->conn == no_connection) return {};
     if (host->setting.drained || !host->shut.empty() || too_open(*host) || state.policy.fair_share) return {};
     std::vector<Usurpation> under_way = usurpations(state, id);
     const std::size_t there = on_slots(state, id);

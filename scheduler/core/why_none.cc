@@ -61,7 +61,7 @@ std::string hosts_in_words(const State &state, const GrainKey &key, const Grain 
         ++configured;
         if (const auto why = for_ever_not(state.hosts[i], static_cast<HostId>(i), key, g)) ++why_not[*why];
     }
-    std::string text = std::to_string(configured) + " hosts configured";
+    std::string text = std::to_string(configured) + (configured == 1 ? " host configured" : " hosts configured");
     for (const Counted &all : counted) {
         int hosts = 0;
         for (const Why why : all.whys) hosts += why_not[why];
@@ -116,7 +116,7 @@ std::string why_none_can_run(const State &state, const SessionKey &key) {
     const std::string why = said(state, g), old = too_old(state, g.demands);
     return "no host can run the remaining grains of session " + to_text(key) + "; for grain " + std::to_string(first) +
            ": " + hosts_in_words(state, GrainKey{key, first}, g) + (old.empty() ? "" : "; " + old) +
-           (why.empty() ? "; `dcs grain explain` shows more" : "; " + why);
+           (why.empty() ? "" : "; " + why);
 }
 
 }  // namespace dcs::core

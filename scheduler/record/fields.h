@@ -163,6 +163,7 @@ template <> struct Fields<core::SessionInfo> {
         a.field(17, "label", &S::label, "a word of the user's", "0.2");
         a.field(18, "opened_ms", &S::opened_ms, "wall clock of its first event; 0: not known", "0.2");
         a.field(19, "settled_ms", &S::settled_ms, "wall clock of a grain's last end; 0: none", "0.2");
+        a.field(20, "closed_ms", &S::closed_ms, "wall clock of its end; 0: active, or not known", "0.2");
     }
 };
 

@@ -213,9 +213,11 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key, 
     info.events_length = before_events + events.size();
     if (before_events == 0 && info.opened_ms == 0) info.opened_ms = wall_ms;
     if (changes.settled) info.settled_ms = wall_ms;
+    const bool closed = info.status == core::SessionStatus::terminated;
+    if (closed != (info.closed_ms != 0)) info.closed_ms = closed ? wall_ms : 0;
     if (info.grains_length != session->info.grains_length || info.events_length != session->info.events_length ||
         info.grains_live != session->info.grains_live || info.opened_ms != session->info.opened_ms ||
-        info.settled_ms != session->info.settled_ms)
+        info.settled_ms != session->info.settled_ms || info.closed_ms != session->info.closed_ms)
         plan.lengths.push_back(core::SetSession{key, info});
     Append &inputs = changes.inputs, &results = changes.results;
     DCS_REQUIRE(!inputs.used || inputs.end() == info.inputs_length, "the inputs end where their session's record says");

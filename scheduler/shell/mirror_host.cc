@@ -77,7 +77,7 @@ bool MirrorHost::frame(const net::Arrival &arrival) {
     if (message) {
         mirror_.came(arrival.conn, *message, arrival.header.request);
     } else {
-        log_warn("connection " + std::to_string(arrival.conn) + ": " + message.status().text);
+        log_warn("connection " + to_text(arrival.conn) + ": " + message.status().text);
         loop_.close(arrival.conn);
         mirror_.gone(arrival.conn);
     }
@@ -93,7 +93,7 @@ Instant MirrorHost::now() { return boot_clock(); }
 
 void MirrorHost::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
     if (Status s = loop_.send(conn, message, request); !s)
-        log_warn("connection " + std::to_string(conn) + ": " + wire::kind_name(message) + " was not sent: " + s.text);
+        log_warn("connection " + to_text(conn) + ": " + wire::kind_name(message) + " was not sent: " + s.text);
 }
 
 void MirrorHost::close(ConnId conn) { loop_.close(conn); }

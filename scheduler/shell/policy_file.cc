@@ -10,7 +10,7 @@ namespace dcs::shell {
 namespace {
 
 // A program that begins and opens its session a moment later has its token still.
-constexpr std::int32_t least_token_age_s = 60;
+constexpr std::int32_t least_age_s = 60;
 
 std::int32_t *number_of(std::string_view rule, core::Policy &policy) {
     if (rule == "sessions_per_user") return &policy.sessions_per_user;
@@ -20,6 +20,7 @@ std::int32_t *number_of(std::string_view rule, core::Policy &policy) {
     if (rule == "stored_share") return &policy.stored_share;
     if (rule == "probation") return &policy.probation;
     if (rule == "token_age") return &policy.token_age_s;
+    if (rule == "session_age") return &policy.session_age_s;
     return nullptr;
 }
 
@@ -28,10 +29,10 @@ std::string read_rule(const Words &words, core::Policy &policy) {
     std::int32_t *number = number_of(rule, policy);
     if (number == nullptr && rule != "fair_share" && rule != "user") return "unknown rule `" + rule + "`";
     if (words.size() != 2) return "`" + rule + "` must have exactly one value";
-    if (rule == "token_age") {
+    if (rule == "token_age" || rule == "session_age") {
         const auto age_s = seconds_of_text(words[1]);
         *number = static_cast<std::int32_t>(age_s.value_or(0));
-        return *number >= least_token_age_s ? "" : rule + " must be a time, at least 1m, such as 24h or 7d";
+        return *number >= least_age_s ? "" : rule + " must be a time, at least 1m, such as 24h or 7d";
     }
     if (rule == "stored_share")
         return read_whole(words[1], *number) && *number >= 0 && *number <= 100

@@ -8,6 +8,7 @@
 //   stored_share 50          and at most this percentage of the free space and the user's data (0: no limit)
 //   probation 3              so many grains blamed on a host in a row: one at a time until one finishes
 //   token_age 24h            that a control program's token stays which holds no session
+//   session_age 30d          that a closed session stays (default: until it is removed by command)
 //   user ann                 who may call, any number of lines (default: all)
 #include <string>
 #include <string_view>

@@ -21,7 +21,7 @@ void RealOutside::send(ConnId conn, const wire::AnyMessage &message, core::Reque
     const auto id = static_cast<std::uint64_t>(request);
     const Status s = loop_.send(conn, message, id);
     if (s) return;
-    log_warn("connection " + std::to_string(conn) + ": " + wire::kind_name(message) + " was not sent: " + s.text);
+    log_warn("connection " + to_text(conn) + ": " + wire::kind_name(message) + " was not sent: " + s.text);
     if (request != core::no_request)
         (void)loop_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, id);
 }

@@ -184,7 +184,7 @@ void Service::handle(net::Arrival arrival) {
     case net::What::closed:
         if (own_peers_.erase(a.conn) + backups_.erase(a.conn) != 0) mirror_.gone(a.conn);
         a.kind = turn::Arrival::Kind::closed;
-        log_debug("connection " + std::to_string(a.conn) + " closed: " + arrival.why);
+        log_debug("connection " + to_text(a.conn) + " closed: " + arrival.why);
         break;
     }
     last_activity_ = boot_clock();
@@ -237,7 +237,7 @@ void Service::opened(const net::Arrival &arrival) {
         own_peers_.insert(a.conn);
         server_processes_.opened(a.conn, arrival.peer.pid);
     }
-    log_debug("connection " + std::to_string(a.conn) + " of " + a.user + ", pid " + std::to_string(arrival.peer.pid));
+    log_debug("connection " + to_text(a.conn) + " of " + a.user + ", pid " + std::to_string(arrival.peer.pid));
     turn_.take(std::move(a));
 }
 
@@ -252,7 +252,7 @@ KnownPeer Service::user_of(std::uint32_t uid) {
 // Its further messages are not read.
 void Service::turn_away(ConnId conn, const Status &why) {
     DCS_REQUIRE(!why, "a refusal has a reason");
-    log_debug("connection " + std::to_string(conn) + " was refused: " + why.text);
+    log_debug("connection " + to_text(conn) + " was refused: " + why.text);
     (void)loop_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text});
     loop_.close(conn);
 }
@@ -290,7 +290,7 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
         a.user = "a stranger at " + arrival.address;
         a.certified = {};
     }
-    log_debug("connection " + std::to_string(a.conn) + " of " + a.user + " at " + arrival.address +
+    log_debug("connection " + to_text(a.conn) + " of " + a.user + " at " + arrival.address +
               (peer.serial.empty() ? "" : ", certificate " + peer.serial));
     turn_.take(std::move(a));
 }

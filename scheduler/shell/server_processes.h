@@ -25,7 +25,7 @@ public:
 private:
     struct One {
         Fd fd;
-        ConnId conn = 0;
+        ConnId conn{};
     };
     void forget(std::map<pid_t, One>::iterator it);
 

@@ -214,7 +214,7 @@ void index_host(State &state, HostId id, const Host &host, bool in) {
     if (in) {
         if (deadline != Instant::never()) state.deadlines.emplace(deadline, id);
         if (lapse != Instant::never()) state.lapses.emplace(lapse, id);
-        if (host.conn != 0) state.host_of_conn[host.conn] = id;
+        if (host.conn != no_connection) state.host_of_conn[host.conn] = id;
         return;
     }
     state.deadlines.erase({deadline, id});

@@ -56,7 +56,7 @@ void Draft::write(const GrainKey &key, File file, std::uint64_t old_length, Payl
 }
 
 void Draft::reply(const Caller &caller, wire::AnyMessage message) {
-    DCS_REQUIRE(caller.conn != 0, "a reply goes to a connection");
+    DCS_REQUIRE(caller.conn != no_connection, "a reply goes to a connection");
     effect(Reply{caller.conn, caller.request, std::move(message)});
 }
 
@@ -67,7 +67,7 @@ void Draft::refuse(const Caller &caller, const Status &why) {
 
 void Draft::send(HostId id, wire::AnyMessage message) {
     const Host *host = state.host(id);
-    if (host && host->conn != 0) effect(SendServer{host->conn, std::move(message)});
+    if (host && host->conn != no_connection) effect(SendServer{host->conn, std::move(message)});
 }
 
 void Draft::withdraw(HostId host, const GrainKey &key, Incarnation incarnation, bool discard, std::string reason) {

@@ -20,7 +20,7 @@ struct Payload {
 };
 
 struct Caller {
-    ConnId conn = 0;
+    ConnId conn{};
     RequestId request{};
     std::string user;         // login name from the peer credentials
     bool privileged = false;  // root, scheduler_master, or the owner of a private pool
@@ -96,7 +96,7 @@ struct UserCall { Caller caller; UserRequest request; };
 struct Certified { std::string host; TokenHash key{}; std::int64_t not_after_s = 0; };
 // promised: the backup's reports without which the server is not believed; waited: they did not come in time.
 struct ServerFirstCall {
-    ConnId conn = 0;
+    ConnId conn{};
     std::shared_ptr<const wire::FirstCall> call;
     Certified certified;
     HandedOver promised;
@@ -105,7 +105,7 @@ struct ServerFirstCall {
 };
 // A wire::JoinHost whose request was read, and found signed with its key.
 struct JoinCall {
-    ConnId conn = 0;
+    ConnId conn{};
     RequestId request{};
     std::string host, own_name, address;
     HostRole role = HostRole::server;
@@ -118,7 +118,7 @@ struct JoinCall {
 // What dcs_begin of another host asks for: a token and a certificate for a program of this user. The shell drew the
 // token, read the key, and looked the user up.
 struct BeginProgram {
-    ConnId conn = 0;
+    ConnId conn{};
     RequestId request{};
     Certified from;              // the host that vouches for the user
     std::string address, user, ident, public_key;
@@ -128,20 +128,20 @@ struct BeginProgram {
     Status login;                // ok: the login is known here, and in the group
     std::int64_t wall_s = 0;
 };
-struct ServerCallIn { ConnId conn = 0; HostId host = no_host; wire::CallIn call; };
-struct ServerReport { ConnId conn = 0; HostId host = no_host; std::shared_ptr<const wire::GrainReport> report; };
-struct BackupCame { ConnId conn = 0; std::uint64_t store = 0; Certified certified; };
+struct ServerCallIn { ConnId conn{}; HostId host = no_host; wire::CallIn call; };
+struct ServerReport { ConnId conn{}; HostId host = no_host; std::shared_ptr<const wire::GrainReport> report; };
+struct BackupCame { ConnId conn{}; std::uint64_t store = 0; Certified certified; };
 // report is null when it is useless: only its number counts.
 struct ReportHandedOver {
-    ConnId conn = 0;
+    ConnId conn{};
     std::string host;
     std::uint64_t number = 0;
     std::shared_ptr<const wire::GrainReport> report;
 };
-struct ServerLaunchResult { ConnId conn = 0; HostId host = no_host; wire::LaunchResult result; };
-struct ConnectionClosed { ConnId conn = 0; };
+struct ServerLaunchResult { ConnId conn{}; HostId host = no_host; wire::LaunchResult result; };
+struct ConnectionClosed { ConnId conn{}; };
 // The kernel says that the process behind a grain server's link has ended. Of the scheduler's own host only.
-struct ServerEnded { ConnId conn = 0; };
+struct ServerEnded { ConnId conn{}; };
 struct Tick {};                                   // core.next_deadline() has passed
 struct HostTable { std::vector<HostConfig> hosts; };  // read at the start or reread
 struct PolicyTable { Policy policy; };            // the same
@@ -155,6 +155,7 @@ struct ProbeResult {
 // `message`; `params` if they have a file of their own), to be moved into the session's tree.
 struct PackedGrain { GrainNumber number = 0; Payload params, checkpoint, message, out, err; };
 struct PackGrains { SessionKey session; std::vector<PackedGrain> grains; };
+struct RemoveOld { SessionKey session; std::int64_t wall_ms = 0; };  // from inside, too: closed for session_age
 // Follow-ups: what a decision asks to be decided next, in the same turn, on the state it left.
 struct FillHost { HostId host = no_host; };       // one grain for one free slot, then again
 struct Usurp { HostId host = no_host; };          // one grain of an older session, then again
@@ -163,8 +164,8 @@ struct TellOfBackup { bool place = false; };      // the backup whose certificat
 struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that can be answered now
 
 using InputOf = std::variant<UserCall, JoinCall, BeginProgram, ServerFirstCall, ServerCallIn, ServerReport,
-    ServerLaunchResult, ConnectionClosed, ServerEnded, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, FillHost,
-    Usurp, PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver, TellOfBackup>;
+    ServerLaunchResult, ConnectionClosed, ServerEnded, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, RemoveOld,
+    FillHost, Usurp, PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver, TellOfBackup>;
 class Input : public InputOf {
 public:
     using InputOf::InputOf;

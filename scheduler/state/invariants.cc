@@ -150,7 +150,8 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
                 nice_in(info.seniority) <= wire::most_nice,
             name + "seniority was never given out");
     for (const Waiter &w : session.waiters)
-        require(w.conn != 0 && w.next >= 0 && w.next <= info.result_count, name + "a waiter without a possible answer");
+        require(w.conn != no_connection && w.next >= 0 && w.next <= info.result_count,
+                name + "a waiter without a possible answer");
 }
 
 void Checker::check_hosts() {
@@ -165,11 +166,12 @@ void Checker::check_hosts() {
         const Host &host = state.hosts[i];
         const auto id = static_cast<HostId>(i);
         require(ids.emplace(host.config->name, id).second, "two hosts named " + host.config->name);
-        require(host.conn == 0 || conns.emplace(host.conn, id).second, "two hosts on one connection");
+        require(host.conn == no_connection || conns.emplace(host.conn, id).second, "two hosts on one connection");
         if (deadline_of(host) != Instant::never()) deadlines.emplace(deadline_of(host), id);
         if (lapse_of(host) != Instant::never()) lapses.emplace(lapse_of(host), id);
         for (const auto &[program, until] : host.missing) lacking[program].insert(id);
-        require(host.status != HostStatus::dead || host.conn == 0, "dead host " + host.config->name + " is connected");
+        require(host.status != HostStatus::dead || host.conn == no_connection,
+                "dead host " + host.config->name + " is connected");
         if (state.free_slots(id) > 0) open[host.config->host_class].insert(id);
     }
     require(ids == state.host_ids, "host ids differ from the hosts");

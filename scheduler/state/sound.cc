@@ -37,7 +37,7 @@ void require_sound(const SessionInfo &info) {
 }
 void require_sound(const Host &host) {
     DCS_REQUIRE(!host.config->name.empty(), "a host has a name");
-    DCS_REQUIRE(host.conn == 0 || host.configured, "only a host of the table has a link");
+    DCS_REQUIRE(host.conn == no_connection || host.configured, "only a host of the table has a link");
     DCS_REQUIRE(host.configured || host.usurping.empty(), "nothing is displaced on a host that left the table");
     DCS_REQUIRE(host.blamed_lately >= 0 && host.free_memory_kb >= -1, "a host's counts are not negative");
 }

@@ -102,7 +102,7 @@ HostId State::host_id(const std::string &name) const {
 
 bool State::takes_grains(HostId id) const {
     const Host *h = host(id);
-    if (!h || !h->configured || h->status != HostStatus::active || h->conn == 0) return false;
+    if (!h || !h->configured || h->status != HostStatus::active || h->conn == no_connection) return false;
     return !h->setting.drained && h->shut.empty() && !too_open(*h);
 }
 

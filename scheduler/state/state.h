@@ -33,14 +33,15 @@ struct SessionInfo {
     std::int64_t queue_front = 0, queue_back = 0;         // positions given out so far are [queue_front, queue_back)
     std::uint64_t inputs_length = 0, results_length = 0;  // append files of the session
     // maintained by record/, core leaves them alone
-    std::uint64_t grains_length = 0;             // append file of the session too: the log of its grains
-    std::uint64_t events_length = 0;             // and this one: its event log (wire/event_log.h)
-    std::uint64_t grains_live = 0;               // not recorded: how long that log would be if it were written now
-    std::int64_t opened_ms = 0, settled_ms = 0;  // wall clock: its first event; a grain's last end. 0: not known
+    std::uint64_t grains_length = 0;  // append file of the session too: the log of its grains
+    std::uint64_t events_length = 0;  // and this one: its event log (wire/event_log.h)
+    std::uint64_t grains_live = 0;    // not recorded: how long that log would be if it were written now
+    // Wall clock: its first event; a grain's last end; since when it is closed. 0: not known, or not yet.
+    std::int64_t opened_ms = 0, settled_ms = 0, closed_ms = 0;
 };
 
 struct Waiter {
-    ConnId conn = 0;
+    ConnId conn{};
     RequestId request{};
     std::int32_t next = 0;          // index of the wanted result
     std::int32_t most = 0;          // results that it takes at once, by a GrainResults; 0: one, by a GrainResult
@@ -114,7 +115,7 @@ struct HandedOver {
 };
 // The passive backup's link; no ConnId: there is none.
 struct BackupLink {
-    ConnId conn = 0;
+    ConnId conn{};
     std::uint64_t store = 0;
     Instant patience = Instant::never();  // hosts wait for it, until then
     std::string host;                     // whose certificate it showed; empty: a process of this host
@@ -161,10 +162,10 @@ struct Host : DurableHost {
     bool configured = true;            // false: known only because grains remember it
     // What the scheduler knows of it now, and forgets when it ends.
     HostStatus status = HostStatus::unknown;
-    ConnId conn = 0;                   // 0: not connected
+    ConnId conn{};                     // 0: not connected
     Instant last_contact{};            // of the host, or the scheduler's start: grace
     bool called = false;               // since the scheduler's start
-    ConnId left = 0;                   // its link that closed last
+    ConnId left{};                     // its link that closed last
     Instant ended = Instant::never();  // since then the process behind its last link is known to have ended
     std::string binary_class;
     wire::Form form = wire::newest_form;  // of messages, that its server reads; until it calls it may read any
@@ -199,7 +200,8 @@ struct Policy {
     std::int32_t stored_share = 50;       // limit of a user, in percent of the free space and the user's data
     std::int32_t probation = 0;           // so many grains blamed in a row: one grain at a time until one finishes
     std::int32_t token_age_s = static_cast<std::int32_t>(limits::token_age_s);  // that a token stays without sessions
-    std::vector<std::string> users;                                             // who may call; empty: all
+    std::int32_t session_age_s = 0;  // that a closed session stays; 0: until it is removed by command
+    std::vector<std::string> users;  // who may call; empty: all
     bool operator==(const Policy &) const = default;
 };
 // Of one user's active sessions.

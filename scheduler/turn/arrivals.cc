@@ -73,8 +73,8 @@ void Turn::take_one(Arrival arrival) {
     }
     Decoded decoded = decode_one(arrival);
     if (!decoded.note.empty())
-        say(Level::warning, {"connection " + std::to_string(arrival.conn) + ": " + decoded.note,
-                             sender_of(*connections_.find(arrival.conn))});
+        say(Level::warning,
+            {"connection " + to_text(arrival.conn) + ": " + decoded.note, sender_of(*connections_.find(arrival.conn))});
     if (decoded.reply) outside_.send(arrival.conn, *decoded.reply, core::RequestId{arrival.header.request});
     if (decoded.close) hang_up(arrival.conn);
     intake_.charge(decoded.weight);

@@ -37,6 +37,7 @@ struct OfInput {
         return {in.report ? wire::key_of(in.report->key).session : SessionKey{}, {}};
     }
     Concern operator()(const core::PackGrains &in) const { return {in.session, {}}; }
+    Concern operator()(const core::RemoveOld &in) const { return {in.session, {}}; }
     Concern operator()(const core::PlaceGrain &in) const { return {in.key.session, {}}; }
     Concern operator()(const core::AnswerWaiters &in) const { return {in.session, {}}; }
     template <class Other> Concern operator()(const Other &) const { return {}; }
@@ -61,7 +62,7 @@ ConnId conn_of(const core::Effect &effect) {
     return std::visit(
         [](const auto &e) -> ConnId {
             if constexpr (requires { e.conn; }) return e.conn;
-            else return 0;
+            else return no_connection;
         },
         effect);
 }

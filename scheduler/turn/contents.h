@@ -16,7 +16,7 @@ namespace dcs::turn {
 
 // Who asks, and in which words it is answered.
 struct Peer {
-    ConnId conn = 0;
+    ConnId conn{};
     core::RequestId request{};
     bool server = false;
     std::string owner;        // whose share of the uploads it takes: a user, or "host NAME"

@@ -29,7 +29,7 @@ void Intake::put(Door door, const std::string &user, Arrival arrival, bool privi
     ++count_;
     bytes_ += arrival.payload.size();
     Group &group = is_link(door) ? servers_ : privileged ? operators_ : users_;
-    const Name name = is_link(door) ? Name{"", arrival.conn} : Name{user, 0};
+    const Name name = is_link(door) ? Name{"", arrival.conn} : Name{user, no_connection};
     const auto [place, fresh] = group.lanes.try_emplace(name);
     Lane &lane = place->second;
     if (fresh) lane.credit = quantum;
@@ -40,7 +40,7 @@ void Intake::put(Door door, const std::string &user, Arrival arrival, bool privi
 
 Status Intake::room_for(Door door, const std::string &user, const Arrival &arrival) const {
     if (door != Door::user || arrival.kind != Arrival::Kind::frame) return Status::ok();
-    const auto found = users_.lanes.find(Name{user, 0});
+    const auto found = users_.lanes.find(Name{user, no_connection});
     if (found == users_.lanes.end()) return Status::ok();
     const Lane &lane = found->second;
     if (lane.waiting.size() >= limits_.queued_requests)

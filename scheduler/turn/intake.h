@@ -24,7 +24,7 @@ constexpr bool is_link(Door door) { return door == Door::server || door == Door:
 struct Arrival {
     enum class Kind : std::uint8_t { opened, frame, closed };
     Kind kind = Kind::frame;
-    ConnId conn = 0;
+    ConnId conn{};
     // opened only: through which door, and who the kernel says it is
     Door door = Door::user;
     std::string user;
@@ -61,7 +61,7 @@ public:
 private:
     struct Name {
         std::string user;
-        ConnId conn = 0;
+        ConnId conn{};
         auto operator<=>(const Name &) const = default;
     };
     struct Lane {

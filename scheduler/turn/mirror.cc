@@ -65,7 +65,7 @@ void Mirror::came(ConnId conn, const wire::AnyMessage &message, std::uint64_t re
 
 void Mirror::gone(ConnId conn) {
     if (conn != conn_) return;
-    conn_ = 0;
+    conn_ = no_connection;
     making_.reset();
     whole_ = false;
     trouble_ = "the backup is not connected";
@@ -100,7 +100,7 @@ void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
                                 std::to_string(last_turn_) +
                                 "): this state directory is out of date; `dcs backup "
                                 "promote` makes the copy the scheduler's");
-    if (conn_ != 0 && conn_ != conn) outside_.close(conn_);
+    if (conn_ != no_connection && conn_ != conn) outside_.close(conn_);
     conn_ = conn;
     trouble_.clear();
     making_.reset();
@@ -144,7 +144,7 @@ void Mirror::acknowledged(const wire::MirrorHas &has) {
 
 // From the first time that the copy is as far as the store, commits wait for it.
 void Mirror::settle() {
-    const bool there = conn_ != 0 && whole_ && !making_ && copied_ == last_turn_;
+    const bool there = conn_ != no_connection && whole_ && !making_ && copied_ == last_turn_;
     if (!there || setup_.mode != MirrorMode::sync || attachment_ == Attachment::attached) return;
     if (const Status s = outside_.remember(Attachment::attached); !s)
         return outside_.log(Level::error,
@@ -179,7 +179,7 @@ wire::MirrorStatus Mirror::status() const {
     s.detached = attachment_ == Attachment::detached;
     s.text = trouble_;
     if (setup_.mode == MirrorMode::off) s.state = "none";
-    else if (conn_ == 0) s.state = "away";
+    else if (conn_ == no_connection) s.state = "away";
     else if (making_ || !whole_) s.state = "copying";
     else s.state = copied_ == last_turn_ ? "current" : "behind";
     if (setup_.mode == MirrorMode::off) return s;
@@ -192,13 +192,14 @@ wire::MirrorStatus Mirror::status() const {
 }
 
 std::vector<wire::ProblemRow> Mirror::problems() const {
-    if (setup_.mode == MirrorMode::off || attachment_ == Attachment::attached || (conn_ != 0 && whole_)) return {};
+    if (setup_.mode == MirrorMode::off || attachment_ == Attachment::attached || (conn_ != no_connection && whole_))
+        return {};
     const std::string affects =
         "if this disk is lost, so is all work acknowledged since turn " + std::to_string(copied_);
     if (attachment_ == Attachment::detached)
         return {{"the backup's copy of the store", "", "it is detached: commits do not wait for it", affects,
                  "start the backup (`dcs up`); the copy is attached again when it is up to date"}};
-    if (conn_ != 0)
+    if (conn_ != no_connection)
         return {{"the backup's copy of the store", "", "it is incomplete", affects, "wait until it is complete"}};
     return {{"the backup's copy of the store", "", "there is none: " + trouble_, affects,
              "start the backup (`dcs up`), or do what `dcs backup status` says"}};
@@ -250,7 +251,7 @@ void Mirror::committed(std::vector<CopiedTurn> turns) {
     if (backlog_held_ <= setup_.backlog_bytes || backlog_.size() <= 1) return;
     backlog_.clear();
     backlog_held_ = 0;
-    if (conn_ != 0 && contents_told_) begin_copy("the backup's copy is too far behind");
+    if (conn_ != no_connection && contents_told_) begin_copy("the backup's copy is too far behind");
 }
 
 // ---- contents, turns ----------------------------------------------------------------------
@@ -322,8 +323,8 @@ bool Mirror::send_turn() {
 }
 
 void Mirror::pump(bool may_read) {
-    if (conn_ == 0 || !contents_told_ || setup_.mode == MirrorMode::off) return;
-    while (conn_ != 0 && sent_bytes_ < setup_.window_bytes) {
+    if (conn_ == no_connection || !contents_told_ || setup_.mode == MirrorMode::off) return;
+    while (conn_ != no_connection && sent_bytes_ < setup_.window_bytes) {
         const bool contents = !contents_unsent_.empty() || library_.version() != library_version_;
         if ((contents || making_) && !may_read) return;
         if (contents && send_content()) continue;

@@ -125,7 +125,7 @@ private:
     std::deque<Backlog> backlog_;  // without a gap, up to last_turn_; empty after a gap
     std::uint64_t backlog_held_ = 0;
 
-    ConnId conn_ = 0;
+    ConnId conn_{};
     bool whole_ = false;              // the copy there
     std::string trouble_;             // why there is no link, or no copy
     std::uint64_t number_ = 0;        // of the last page

@@ -1,6 +1,7 @@
 // What the scheduler does when it is idle.
 #include <algorithm>
 
+#include "scheduler/core/decisions.h"
 #include "scheduler/turn/payload.h"
 #include "scheduler/turn/turn.h"
 
@@ -11,6 +12,7 @@ namespace {
 constexpr std::uint64_t scrub_bytes = 1u << 20;
 constexpr Duration scrub_pause = milliseconds(25);
 constexpr Duration scrub_again = seconds(24 * 3600);
+constexpr Duration old_pause = milliseconds(100), old_again = seconds(60);
 
 // What is left of the grain's own tree; reads are checked against the recorded sums.
 Result<core::PackedGrain> read_packed(store::Store &store, const GrainKey &key, const core::Grain &grain) {
@@ -47,6 +49,7 @@ Instant Turn::tidy_wakeup() const {
     Instant wakeup = std::min(scrub_not_before_, contents_.sweep_wakeup());
     if (packs) wakeup = std::min(wakeup, pack_not_before_);
     if (hosts_stale_) wakeup = std::min(wakeup, hosts_not_before_);
+    if (state_.policy.session_age_s > 0) wakeup = std::min(wakeup, old_not_before_);
     return wakeup;
 }
 
@@ -54,6 +57,7 @@ void Turn::tidy() {
     if (phase_ != Phase::open || !intake_.empty()) return;
     now_ = outside_.now();
     if (now_ >= pack_not_before_ && pack_some()) return;
+    if (state_.policy.session_age_s > 0 && now_ >= old_not_before_ && remove_old()) return;
     if (hosts_stale_ && now_ >= hosts_not_before_) return start_commit(store::Room::ordinary);
     if (now_ >= contents_.sweep_wakeup()) contents_.sweep(state_, state_.stored);
     if (now_ >= scrub_not_before_) scrub_some();
@@ -93,6 +97,18 @@ bool Turn::pack_some() {
     }
     if (grains > 0) run();
     return grains > 0;
+}
+
+// One of them; true if there was one.
+bool Turn::remove_old() {
+    const std::int64_t wall_ms = outside_.wall_ms();
+    const auto old = std::find_if(state_.sessions.begin(), state_.sessions.end(),
+                                  [&](const auto &entry) { return core::is_old(state_, entry.second, wall_ms); });
+    const bool found = old != state_.sessions.end();
+    old_not_before_ = now_ + (found ? old_pause : old_again);
+    if (found) delayed_.emplace(now_, core::RemoveOld{old->first, wall_ms});
+    if (found) run();
+    return found;
 }
 
 void Turn::scrub_some() {

@@ -264,6 +264,7 @@ bool Turn::may_use_reserve(const core::Input &input) {
         return std::holds_alternative<wire::Gkill>(call->request) ||
                std::holds_alternative<wire::CloseSession>(call->request) ||
                std::holds_alternative<wire::CleanSession>(call->request);
+    if (std::holds_alternative<core::RemoveOld>(input)) return true;
     if (const auto *late = std::get_if<core::ReportHandedOver>(&input)) return late->report && late->report->ended;
     const auto *report = std::get_if<core::ServerReport>(&input);
     return report && report->report->ended;
@@ -304,8 +305,8 @@ void Turn::refuse(const core::Input &input, const Status &why) {
     // The backup comes again, with all that was not answered.
     if (const auto *late = std::get_if<core::ReportHandedOver>(&input)) return hang_up(late->conn);
     if (std::holds_alternative<core::ServerCallIn>(input)) return;  // the next one comes by itself
-    if (std::holds_alternative<core::PackGrains>(input)) {          // remade
-        pack_not_before_ = now_ + pack_retry;
+    if (std::holds_alternative<core::PackGrains>(input) || std::holds_alternative<core::RemoveOld>(input)) {  // remade
+        pack_not_before_ = old_not_before_ = now_ + pack_retry;
         return;
     }
     if (std::holds_alternative<core::Tick>(input)) {

@@ -93,6 +93,7 @@ private:
     };  // for the log; sender: of whom there may be few (line_budget.h)
 
     bool pack_some();
+    bool remove_old();
     void scrub_some();
     bool gather();
     void measure();
@@ -138,6 +139,7 @@ private:
     std::set<GrainKey> unpackable_;  // cannot be read
     std::set<SessionKey> stuck_;     // have only such
     Instant pack_not_before_{};      // after a full disk
+    Instant old_not_before_{};       // the same, and when sessions are looked through for old ones
     bool hosts_stale_ = false;       // statistics changed that are not on disk
     bool with_hosts_ = false;        // the commit in flight brings them there
     Instant hosts_not_before_{};

@@ -25,7 +25,7 @@ public:
 
 private:
     struct Upload {
-        ConnId conn = 0;
+        ConnId conn{};
         std::uint64_t total = 0;
         std::string bytes;
         std::uint32_t sum = 0;  // of these

@@ -1,5 +1,5 @@
-"""The points at which no process has died by chance, one after the other: a daemon is told to die at one of them, and is driven there, while
-the control programs work. First those of the backup, for which the scheduler is away again and again; then all others."""
+"""The points at which no process has died by chance, one after the other: a daemon is set to die at a point and is driven there,
+while the control programs work. First those of the backup, for which the scheduler is stopped repeatedly; then all others."""
 import os
 import signal
 import time

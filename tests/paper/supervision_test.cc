@@ -30,7 +30,7 @@ struct Watch {
     // h1 is silent for that long, and h2 is there at the end of it.
     Lines silence(Duration d) {
         Lines lines = pool.wait(Duration{d.ns - seconds(1).ns});
-        if (pool.conn("h2") == 0) pool.first_call("h2");
+        if (pool.conn("h2") == no_connection) pool.first_call("h2");
         else pool.call_in("h2");
         const Lines rest = pool.wait(seconds(1));
         lines.insert(lines.end(), rest.begin(), rest.end());

@@ -81,7 +81,7 @@ public:
     ConnId open(turn::Door door, const std::string &user) {
         turn::Arrival a;
         a.kind = turn::Arrival::Kind::opened;
-        a.conn = next_conn_++;
+        a.conn = ConnId{next_conn_++};
         a.door = door;
         a.user = user;
         a.privileged = true;
@@ -131,7 +131,7 @@ public:
     std::unique_ptr<turn::Turn> turn;
 
 private:
-    ConnId next_conn_ = 1;
+    std::uint64_t next_conn_ = 1;
     std::uint64_t next_request_ = std::uint64_t{1} << 62;  // as long as the random ones of clients
 };
 

@@ -38,7 +38,7 @@ public:
     explicit Scheduler(const std::string &directory) : pool_(directory) {
         (void)pool_.control("ann", 1);
         state_ = pool_.turn->state();
-        caller_.conn = 2;
+        caller_.conn = ConnId{2};
         caller_.user = "ann";
         caller_.has_token = true;
         caller_.token = state_.auth.begin()->first;
@@ -84,7 +84,7 @@ public:
 
 private:
     Pool pool_;
-    ConnId conn_ = 0;
+    ConnId conn_{};
     std::int32_t next_ = 0;
 };
 

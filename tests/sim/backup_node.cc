@@ -55,11 +55,11 @@ void BackupNode::lose(bool power, bool wipe, Duration away) {
     job_.reset();
     ++life_;
     if (servers_) servers_->lose_listener(power);
-    if (scheduler_ != 0) {
+    if (scheduler_ != no_connection) {
         if (power) up_.lose_client(scheduler_);
         else up_.close_client(scheduler_);
     }
-    scheduler_ = 0;
+    scheduler_ = no_connection;
     clock_.put(clock_.now + away, this, backup_mark, start_again, life_);
 }
 
@@ -171,12 +171,12 @@ void BackupNode::link_frame(ConnId conn, std::string bytes) {
 }
 void BackupNode::link_closed(ConnId conn, const std::string &why) {
     if (conn != scheduler_) return;
-    scheduler_ = 0;
+    scheduler_ = no_connection;
     take({backup::Arrival::Kind::closed, conn, {}, {}, why, {}});
 }
 
 void BackupNode::send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) {
-    if (clock_.tracing) clock_.note("backup -> " + std::to_string(conn) + " " + wire::kind_name(message));
+    if (clock_.tracing) clock_.note("backup -> " + to_text(conn) + " " + wire::kind_name(message));
     if (conn == scheduler_) up_.send_up(conn, wire::encode(message, request));
     else servers_->send_down(conn, wire::encode(message, request));
 }
@@ -184,7 +184,7 @@ void BackupNode::send(ConnId conn, const wire::AnyMessage &message, std::uint64_
 void BackupNode::close(ConnId conn) {
     if (conn != scheduler_) return servers_->close_server(conn);
     up_.close_client(conn);
-    scheduler_ = 0;
+    scheduler_ = no_connection;
 }
 
 Result<ConnId> BackupNode::connect() { return scheduler_ = up_.connect(this, site_, turn::Door::server, "root"); }

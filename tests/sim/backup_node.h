@@ -66,7 +66,7 @@ private:
     std::unique_ptr<backup::Turn> turn_;
     std::optional<std::vector<store::TreeUpdate>> job_;
     store::Room room_ = store::Room::ordinary;
-    ConnId scheduler_ = 0;
+    ConnId scheduler_{};
     std::uint64_t before_ = 0;  // handed over by earlier processes
     bool full_ = false;
     std::uint64_t life_ = 0;

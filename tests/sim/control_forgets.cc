@@ -101,8 +101,8 @@ void ControlNode::run_anew() {
     resume_ = true;
     self_.stage = Stage::auth;
     self_.token.clear();
-    if (self_.conn != 0) links_.close_client(self_.conn);
-    self_.conn = 0;
+    if (self_.conn != no_connection) links_.close_client(self_.conn);
+    self_.conn = no_connection;
     self_.link_up = false;
     self_.fetched.clear();
     self_.results.clear();

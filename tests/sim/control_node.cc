@@ -43,7 +43,7 @@ void ControlNode::kill(Duration away) {
     running_ = false;
     resume_ = true;
     ++life_;
-    if (self_.conn != 0) links_.close_client(self_.conn);
+    if (self_.conn != no_connection) links_.close_client(self_.conn);
     self_ = Self{};
     wish_ = false;
     clock_.put(clock_.now + away, this, control_mark, again, life_);
@@ -68,13 +68,13 @@ void ControlNode::happen(std::uint32_t what, std::uint64_t arg) {
     switch (self_.talk->step().what) {
     case client::Do::pause: self_.talk->paused(clock_.now); break;
     case client::Do::connect:
-        if (self_.conn != 0) links_.close_client(self_.conn);
-        self_.conn = 0;
+        if (self_.conn != no_connection) links_.close_client(self_.conn);
+        self_.conn = no_connection;
         self_.talk->refused("no answer", false, clock_.now);
         break;
     case client::Do::receive:
-        if (self_.conn != 0) links_.close_client(self_.conn);
-        self_.conn = 0;
+        if (self_.conn != no_connection) links_.close_client(self_.conn);
+        self_.conn = no_connection;
         self_.talk->broken("nothing was heard for too long", clock_.now);
         break;
     default: return;
@@ -101,7 +101,7 @@ void ControlNode::say(wire::AnyMessage call, bool for_ever) {
     terms.token = self_.token;
     terms.for_ever = for_ever;
     terms.met = self_.met;
-    terms.greeted = self_.link_up && self_.conn != 0;
+    terms.greeted = self_.link_up && self_.conn != no_connection;
     terms.seed = random_.next();
     self_.call = std::move(call);
     watch_.asks(key(), self_.call);
@@ -114,7 +114,7 @@ void ControlNode::drive() {
         const client::Step step = self_.talk->step();
         switch (step.what) {
         case client::Do::connect:
-            if (self_.conn != 0) links_.close_client(self_.conn);
+            if (self_.conn != no_connection) links_.close_client(self_.conn);
             self_.conn = links_.connect(this, site_, turn::Door::user, job().user);
             return wait_until(step.until);
         case client::Do::send:
@@ -147,7 +147,7 @@ void ControlNode::link_frame(ConnId conn, std::string frame) {
 
 void ControlNode::link_closed(ConnId conn, const std::string &why) {
     if (conn != self_.conn) return;
-    self_.conn = 0;
+    self_.conn = no_connection;
     self_.link_up = false;
     if (!self_.talk) return;
     const client::Do what = self_.talk->step().what;
@@ -229,9 +229,9 @@ void ControlNode::replied() {
     const auto outcome = self_.talk->outcome();
     self_.link_up = self_.talk->connection_good();
     self_.met = self_.met || self_.talk->welcome().has_value();
-    if (!self_.link_up && self_.conn != 0) {
+    if (!self_.link_up && self_.conn != no_connection) {
         links_.close_client(self_.conn);
-        self_.conn = 0;
+        self_.conn = no_connection;
     }
     if (!outcome) {  // unreachable, or broken: the same call again
         in_doubt_ = resume_ = true;
@@ -258,7 +258,7 @@ void ControlNode::replied() {
         if (!auth) return wrong("no token was given");
         self_.token = auth->token;
         links_.close_client(self_.conn);  // the next one says Hello with it
-        self_.conn = 0;
+        self_.conn = no_connection;
         self_.link_up = false;
         self_.stage = Stage::open;
         return think();
@@ -380,7 +380,7 @@ void ControlNode::next_job() {
     close_asked_ = clean_asked_ = reopening_ = resume_ = wish_ = false;
     notes_.reset();
     notes_next_ = 0;
-    if (self_.conn != 0) links_.close_client(self_.conn);
+    if (self_.conn != no_connection) links_.close_client(self_.conn);
     self_ = Self{};
     running_ = false;
     ++life_;

@@ -66,7 +66,7 @@ private:
         std::string token;
         std::optional<Course> course;
         std::int32_t next = 0;  // index of d_gwait
-        ConnId conn = 0;
+        ConnId conn{};
         bool link_up = false, busy = false;
         std::uint64_t pause = 0;
         std::string fetched;                    // of the stream at hand

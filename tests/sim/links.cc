@@ -6,7 +6,10 @@ constexpr std::uint32_t name = 0x4c4b;
 }
 
 Links::Links(Clock &clock, Listener &listener, const char *stream, ConnId first)
-    : clock_(clock), listener_(listener), random_(random_for(clock.plan.seed, stream)), next_(first) {}
+    : clock_(clock),
+      listener_(listener),
+      random_(random_for(clock.plan.seed, stream)),
+      next_(static_cast<std::uint64_t>(first)) {}
 
 Duration Links::delay(const Conn &conn) {
     const Duration d = between(random_, clock_.plan.delay_min, clock_.plan.delay_max);
@@ -14,7 +17,7 @@ Duration Links::delay(const Conn &conn) {
 }
 
 ConnId Links::connect(Peer *peer, int site, turn::Door door, const std::string &user) {
-    const ConnId id = next_++;
+    const ConnId id{next_++};
     Conn conn;
     conn.client = peer;
     conn.site = site;
@@ -23,10 +26,10 @@ ConnId Links::connect(Peer *peer, int site, turn::Door door, const std::string &
     const Duration wait = delay(conn);
     if (silent(conn)) {
         conn.silent_since = clock_.now;
-        clock_.put(clock_.now + clock_.plan.keepalive, this, name, expire, id);
+        clock_.put(clock_.now + clock_.plan.keepalive, this, name, expire, static_cast<std::uint64_t>(id));
     }
     conns_.emplace(id, std::move(conn));
-    clock_.put(clock_.now + wait, this, name, shake, id);
+    clock_.put(clock_.now + wait, this, name, shake, static_cast<std::uint64_t>(id));
     return id;
 }
 
@@ -64,7 +67,7 @@ void Links::enqueue(ConnId id, Conn &conn, Way way, Item item) {
     lane.items.push_back(std::move(item));
     if (lane.scheduled || silent(conn)) return;
     lane.scheduled = true;
-    clock_.put(due, this, name, way, id);
+    clock_.put(due, this, name, way, static_cast<std::uint64_t>(id));
 }
 
 void Links::close(ConnId id, Way way) {
@@ -90,13 +93,13 @@ void Links::deliver(ConnId id, Way way) {
     if (silent(conn) || lane.items.empty()) return;
     if (lane.items.front().due > clock_.now) {  // the network was silent in between
         lane.scheduled = true;
-        return clock_.put(lane.items.front().due, this, name, way, id);
+        return clock_.put(lane.items.front().due, this, name, way, static_cast<std::uint64_t>(id));
     }
     Item item = std::move(lane.items.front());
     lane.items.pop_front();
     if (!lane.items.empty()) {
         lane.scheduled = true;
-        clock_.put(lane.items.front().due, this, name, way, id);
+        clock_.put(lane.items.front().due, this, name, way, static_cast<std::uint64_t>(id));
     }
     clock_.mark(mix(item.bytes.size(), item.end ? 3 : 5));
     if (way == up) {
@@ -125,9 +128,9 @@ void Links::deliver(ConnId id, Way way) {
 void Links::happen(std::uint32_t what, std::uint64_t arg) {
     switch (what) {
     case up:
-    case down: return deliver(arg, static_cast<Way>(what));
-    case shake: return handshake(arg);
-    case expire: return give_up(arg, clock_.now);
+    case down: return deliver(ConnId{arg}, static_cast<Way>(what));
+    case shake: return handshake(ConnId{arg});
+    case expire: return give_up(ConnId{arg}, clock_.now);
     }
 }
 
@@ -158,16 +161,17 @@ void Links::silence(int site, bool on) {
         if (after) {
             conn.silent_since = clock_.now;
             const Duration extra{static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(seconds(30).ns)))};
-            clock_.put(clock_.now + clock_.plan.keepalive + extra, this, name, expire, id);
+            clock_.put(clock_.now + clock_.plan.keepalive + extra, this, name, expire, static_cast<std::uint64_t>(id));
             continue;
         }
         conn.silent_since = Instant::never();
-        if (conn.connecting) clock_.put(clock_.now + delay(conn), this, name, shake, id);
+        if (conn.connecting) clock_.put(clock_.now + delay(conn), this, name, shake, static_cast<std::uint64_t>(id));
         for (const Way way : {up, down}) {
             Lane &lane = conn.lanes[way];
             if (lane.scheduled || lane.items.empty()) continue;
             lane.scheduled = true;
-            clock_.put(std::max(lane.items.front().due, clock_.now + delay(conn)), this, name, way, id);
+            clock_.put(std::max(lane.items.front().due, clock_.now + delay(conn)), this, name, way,
+                       static_cast<std::uint64_t>(id));
         }
     }
 }
@@ -192,7 +196,8 @@ void Links::lose_listener(bool silently) {
         if (!conn.server) continue;
         conn.server = false;
         conn.lanes[down].items.clear();  // what was not read from the socket's buffer yet is lost too
-        if (silently) clock_.put(clock_.now + clock_.plan.keepalive, this, name, expire, id);
+        if (silently)
+            clock_.put(clock_.now + clock_.plan.keepalive, this, name, expire, static_cast<std::uint64_t>(id));
         else enqueue(id, conn, down, Item{{}, true, {}});
     }
 }
@@ -202,7 +207,7 @@ void Links::lose_client(ConnId id) {
     if (it == conns_.end()) return;
     it->second.client = nullptr;
     it->second.lanes[up].items.clear();
-    clock_.put(clock_.now + clock_.plan.keepalive, this, name, expire, id);
+    clock_.put(clock_.now + clock_.plan.keepalive, this, name, expire, static_cast<std::uint64_t>(id));
     drop_if_dead(id);
 }
 

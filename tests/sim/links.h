@@ -41,7 +41,7 @@ struct Site {
 class Links final : public Handler {
 public:
     // Numbers of connections begin at `first`; `stream` names its randomness.
-    Links(Clock &clock, Listener &listener, const char *stream = "links", ConnId first = 1);
+    Links(Clock &clock, Listener &listener, const char *stream = "links", ConnId first = ConnId{1});
 
     int add_site() { return static_cast<int>((sites_.push_back(Site{}), sites_.size() - 1)); }
     const Site &site(int id) const { return sites_[static_cast<std::size_t>(id)]; }
@@ -104,7 +104,7 @@ private:
     Random random_;
     std::vector<Site> sites_;
     std::map<ConnId, Conn> conns_;
-    ConnId next_;
+    std::uint64_t next_;
 };
 
 }  // namespace dcs::sim

@@ -356,7 +356,7 @@ void SchedulerNode::send(ConnId conn, const wire::AnyMessage &message, core::Req
     ++figures.frames_out;
     figures.launches += std::holds_alternative<wire::Launch>(message);
     watch_->sends(conn, message, turn_->state());
-    if (clock_.tracing) clock_.note("scheduler -> " + std::to_string(conn) + " " + wire::kind_name(message));
+    if (clock_.tracing) clock_.note("scheduler -> " + to_text(conn) + " " + wire::kind_name(message));
     links_->send_down(conn, wire::encode(message, static_cast<std::uint64_t>(request)));
 }
 

@@ -19,8 +19,8 @@ struct ServerEffects {
         s.conn_ = s.way_->connect(&s, s.host_.site, turn::Door::server, "root");
     }
     void operator()(server::Disconnect &) {
-        if (s.conn_ != 0) s.way_->close_client(s.conn_);
-        s.conn_ = 0;
+        if (s.conn_ != no_connection) s.way_->close_client(s.conn_);
+        s.conn_ = no_connection;
     }
     void operator()(server::Send &e) { s.send(e.message); }
     void operator()(server::WriteLaunch &e) {
@@ -147,16 +147,16 @@ void ServerNode::kill() {
     up_ = false;
     host_.forget_queue();
     ++life_;
-    if (conn_ != 0) way_->close_client(conn_);
-    conn_ = 0;
+    if (conn_ != no_connection) way_->close_client(conn_);
+    conn_ = no_connection;
     pending_.clear();
     inbox_.clear();
     heard_.clear();
 }
 
 void ServerNode::machine_lost() {
-    if (conn_ != 0) way_->lose_client(conn_);
-    conn_ = 0;
+    if (conn_ != no_connection) way_->lose_client(conn_);
+    conn_ = no_connection;
     kill();
 }
 
@@ -224,7 +224,7 @@ void ServerNode::happen(std::uint32_t what, std::uint64_t arg) {
 }
 
 void ServerNode::send(const wire::AnyMessage &message) {
-    if (conn_ == 0) return;
+    if (conn_ == no_connection) return;
     if (clock_.tracing) clock_.note(host_.name + " -> scheduler " + wire::kind_name(message));
     way_->send_up(conn_, wire::encode(message, 0));
 }
@@ -253,7 +253,7 @@ void ServerNode::link_frame(ConnId conn, std::string frame) {
 void ServerNode::link_closed(ConnId conn, const std::string &why) {
     if (conn != conn_ || !up_) return;
     if (stopped_ > 0) return inbox_.push_back({conn, 2, why});
-    conn_ = 0;
+    conn_ = no_connection;
     put(server::LinkClosed{why});
     handle();
 }

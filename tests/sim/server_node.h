@@ -57,7 +57,7 @@ private:
     bool up_ = false;
     int stopped_ = 0;
     std::uint64_t life_ = 0, steps_ = 0;
-    ConnId conn_ = 0;
+    ConnId conn_{};
     std::deque<server::Input> pending_;
     std::map<std::string, std::string> coming_;  // contents that are half here
     std::deque<Host::Answer> heard_;

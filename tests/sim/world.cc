@@ -61,12 +61,12 @@ std::vector<core::HostConfig> World::host_table() {
 
 void World::add_backup() {
     backup = std::make_unique<BackupNode>(clock, links, links.add_site());
-    backup_links = std::make_unique<Links>(clock, *backup, "backup links", ConnId{1} << 40);
+    backup_links = std::make_unique<Links>(clock, *backup, "backup links", ConnId{std::uint64_t{1} << 40});
     backup->attach(*backup_links);
     watch.before_sending = [this](ConnId conn, const wire::AnyMessage &message, const core::State &state) {
         if (!std::holds_alternative<wire::Configure>(message)) return;
         for (const auto &server : servers)
-            if (server->runs() && server->conn() == conn && conn != 0)
+            if (server->runs() && server->conn() == conn && conn != no_connection)
                 BackupCheck(clock).believed(state, server->state());
     };
     watch.after_each_turn = [this] { check_backup(); };

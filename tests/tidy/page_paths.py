@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Checks what the pages refer to: a path in backticks must be in the tree, a linked page must be there, and "section N" beside a link
-must be a heading of that page."""
+must be a heading of that page. And no two C programs of the pages have the same session, so that all can be tried in one pool."""
 import os
 import re
 import sys
@@ -54,6 +54,18 @@ def references(name, page, pages):
             yield f"{target} has no section {section}"
 
 
+def shared_sessions(pages):
+    """Session numbers that programs with different idents name."""
+    owners = {}
+    for name, page in pages.items():
+        for program in re.findall(r"^```c \S+\n(.*?)^```", page, re.M | re.S):
+            for ident in re.findall(r'd_get_auth\("([^"]+)"', program):
+                for number in re.findall(r"d_(?:open|resume|reopen)_ses\((\d+)", program):
+                    owners.setdefault(number, set()).add(f"{name} ({ident})")
+    assert len(owners) > 4, f"no C programs with sessions were found in the pages: {owners}"
+    return [f"session {number} is used by {' and '.join(sorted(users))}" for number, users in owners.items() if len(users) > 1]
+
+
 def main():
     paths = tree()
     names = sorted(path for path in paths if path.endswith(".md") and not path.startswith("tests/golden"))
@@ -67,6 +79,7 @@ def main():
                 if not is_there(text, paths):
                     bad.append(f"{name}: `{text}` is not in the tree")
         bad += [f"{name}: {what}" for what in references(name, page, pages)]
+    bad += shared_sessions(pages)
     assert seen > 100, "no paths were found in the pages"
     print("\n".join(bad) if bad else f"{seen} paths in {len(pages)} pages are in the tree")
     return 1 if bad else 0

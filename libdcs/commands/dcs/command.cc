@@ -116,6 +116,7 @@ constexpr Habit habits[] = {
     {" submit batch ", "`dcs map --detach -- CMD ::: ARG...` submits and does not wait"},
     {" nodes node worker workers ", "`dcs host ls` lists hosts"},
     {" start init ", "`dcs up` starts a pool of your own"},
+    {" version ", "`dcs --version` prints it"},
     {" stop shutdown ", "`dcs down` stops your own pool"},
 };
 

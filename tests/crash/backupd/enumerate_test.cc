@@ -44,8 +44,8 @@ public:
     explicit Enumerator(std::uint64_t seed) : random_(seed) {}
 
     void run(int steps) {
-        b_.server(1, "h1");
-        b_.server(2, "h2");
+        b_.server(ConnId{1}, "h1");
+        b_.server(ConnId{2}, "h2");
         b_.run();
         b_.scheduler_comes();
         note_answers();
@@ -66,7 +66,7 @@ private:
         const std::uint64_t what = random_.below(10);
         const std::string host = random_.chance(50) ? "h1" : "h2";
         if (what < 7) {
-            const ConnId conn = host == "h1" ? 1 : 2;
+            const ConnId conn = host == "h1" ? ConnId{1} : ConnId{2};
             const std::size_t sizes[] = {3, 200, 3000, 40'000};
             for (std::uint64_t n = 1 + random_.below(3); n > 0; --n) {
                 const std::size_t size = sizes[random_.below(4)];
@@ -84,7 +84,8 @@ private:
     void note_answers() {
         for (const Bench::Sent &s : b_.sent)
             if (const auto *has = std::get_if<wire::BackupHas>(&s.message))
-                if (has->ack.verdict == wire::Verdict::taken) promised_.last[s.conn == 1 ? "h1" : "h2"] = has->number;
+                if (has->ack.verdict == wire::Verdict::taken)
+                    promised_.last[s.conn == ConnId{1} ? "h1" : "h2"] = has->number;
         b_.sent.clear();
     }
     void recover(const test::SimDisk &state) {

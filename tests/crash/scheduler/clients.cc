@@ -25,7 +25,7 @@ std::vector<core::HostConfig> World::host_table() const {
 ConnId World::connect(turn::Door door, const std::string &user) {
     turn::Arrival a;
     a.kind = turn::Arrival::Kind::opened;
-    a.conn = people.next_conn++;
+    a.conn = ConnId{people.next_conn++};
     a.door = door;
     a.user = user;
     a.privileged = user == "root";
@@ -34,12 +34,12 @@ ConnId World::connect(turn::Door door, const std::string &user) {
 }
 
 void World::hang_up(ConnId &conn) {
-    if (conn == 0) return;
+    if (conn == no_connection) return;
     turn::Arrival a;
     a.kind = turn::Arrival::Kind::closed;
     a.conn = conn;
     turn_->take(a);
-    conn = 0;
+    conn = no_connection;
 }
 
 void World::post(ConnId conn, const std::string &who, const wire::AnyMessage &message, std::uint64_t request) {
@@ -86,12 +86,12 @@ void World::report(Server &server, const GrainKey &key, Server::Held &held, wire
     report.key = wire::wire_of(key);
     report.incarnation = held.incarnation;
     held.report = std::move(report);
-    if (server.conn != 0) post(server.conn, server.name, *held.report, 0);
+    if (server.conn != no_connection) post(server.conn, server.name, *held.report, 0);
 }
 
 void World::hand_over(Server &server, const Server::Held &held) {
     Backup &backup = people.backup;
-    if (backup.conn == 0) {
+    if (backup.conn == no_connection) {
         backup.conn = connect(turn::Door::server, "root");
         post(backup.conn, "backup", wire::BackupCall{wire::opening_form, 7}, 0);
     }

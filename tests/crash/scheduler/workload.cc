@@ -67,7 +67,7 @@ void Workload::submit(Control &control, std::int32_t session, GrainNumber first)
 void Workload::control_acts() {
     auto &controls = w_.people.controls;  // the operator, who comes last, has little to do
     Control &control = random_.chance(4) ? controls.back() : controls[random_.below(controls.size() - 1)];
-    if (control.conn == 0) return w_.connect_control(control);
+    if (control.conn == no_connection) return w_.connect_control(control);
     if (control.token.empty()) return;
     if (control.user == "root") return operator_acts(control);
     const auto session = static_cast<std::int32_t>(random_.below(sessions_per_user));
@@ -155,7 +155,7 @@ void Workload::end(Server &server, const GrainKey &key, Server::Held &held) {
 void Workload::server_acts() {
     Server &server = w_.people.servers[random_.below(w_.people.servers.size())];
     const std::uint64_t what = random_.below(100);
-    if (server.conn == 0) {
+    if (server.conn == no_connection) {
         if (what < 50) return w_.connect_server(server);
         const auto has_report = [](const auto &h) { return h.second.report.has_value(); };
         const auto held = std::find_if(server.held.begin(), server.held.end(), has_report);

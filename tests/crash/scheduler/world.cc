@@ -34,10 +34,10 @@ World::World(store::StoreOptions with, std::uint64_t seed) : disk(block), option
     auto empty = std::make_shared<Snapshot>();
     empty->text = durable_text(core::State());
     low = high = empty;
-    people.controls = {{"ann", "prog", 0, {}, {}},
-                       {"ann", "other", 0, {}, {}},
-                       {"bob", "prog", 0, {}, {}},
-                       {"root", "ops", 0, {}, {}}};
+    people.controls = {{"ann", "prog", {}, {}, {}},
+                       {"ann", "other", {}, {}, {}},
+                       {"bob", "prog", {}, {}, {}},
+                       {"root", "ops", {}, {}, {}}};
     for (const char *name : {"h1", "h2", "h3"}) {
         Server server;
         server.name = name;
@@ -78,10 +78,10 @@ void World::send(ConnId conn, const wire::AnyMessage &message, core::RequestId r
 
 void World::close(ConnId conn) {
     for (Control &control : people.controls)
-        if (control.conn == conn) control.conn = 0;
+        if (control.conn == conn) control.conn = no_connection;
     for (Server &server : people.servers)
-        if (server.conn == conn) server.conn = 0;
-    if (people.backup.conn == conn) people.backup.conn = 0;
+        if (server.conn == conn) server.conn = no_connection;
+    if (people.backup.conn == conn) people.backup.conn = no_connection;
 }
 
 void World::lose_scheduler() {
@@ -90,9 +90,9 @@ void World::lose_scheduler() {
     job_.reset();
     sent_.clear();
     died_ = false;
-    for (Control &control : people.controls) control.conn = 0;
-    for (Server &server : people.servers) server.conn = 0;
-    people.backup.conn = 0;
+    for (Control &control : people.controls) control.conn = no_connection;
+    for (Server &server : people.servers) server.conn = no_connection;
+    people.backup.conn = no_connection;
 }
 
 bool World::start() {

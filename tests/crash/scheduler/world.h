@@ -17,7 +17,7 @@ namespace dcs::test {
 
 struct Control {
     std::string user, ident;
-    ConnId conn = 0;
+    ConnId conn{};
     std::string token;
     std::map<std::uint64_t, wire::AnyMessage> unanswered;
 };
@@ -30,13 +30,13 @@ struct Server {
         std::optional<wire::GrainReport> report;  // not acknowledged yet
     };
     std::string name;
-    ConnId conn = 0;
+    ConnId conn{};
     std::map<GrainKey, Held> held;
 };
 
 // Hands over reports of servers one after the other: each again, under its number, until it is taken.
 struct Backup {
-    ConnId conn = 0;
+    ConnId conn{};
     std::map<std::string, std::uint64_t> numbers;  // the last one of each host
     std::optional<wire::HandOver> unanswered;
 };
@@ -48,7 +48,7 @@ struct Inhabitants {
     Backup backup;
     std::set<std::string> unlisted;  // hosts read out of the host table
     std::uint64_t next_request = 1;
-    ConnId next_conn = 1;
+    std::uint64_t next_conn = 1;
     std::uint8_t tokens = 0;
     Instant clock{seconds(1000).ns};
     Ledger ledger;
@@ -135,7 +135,7 @@ private:
     std::vector<core::HostConfig> host_table() const;
 
     struct Sent {
-        ConnId conn = 0;
+        ConnId conn{};
         std::uint64_t request = 0;
         wire::AnyMessage message;
     };

@@ -20,7 +20,7 @@ struct Play {
     void say(ConnId conn, const Item &item) {
         Arrival a;
         a.conn = conn;
-        a.header = header_of(item.kind, item.payload, conn);
+        a.header = header_of(item.kind, item.payload, static_cast<std::uint64_t>(conn));
         a.payload = item.payload;
         bench.arrive(std::move(a));
     }
@@ -101,7 +101,7 @@ void run(std::string_view bytes) {
             if (!play.bench.scheduler_there) play.bench.scheduler_comes();
             play.say(Bench::scheduler_conn, item);
             break;
-        default: play.say(1 + item.who % last_who, item);
+        default: play.say(ConnId{1u + item.who % last_who}, item);
         }
         if (play.stopped) return;
         play.bench.run();

@@ -90,7 +90,7 @@ struct Play {
         }
     }
     ConnId conn(std::uint8_t who) {
-        auto [at, fresh] = conns.try_emplace(who, 0);
+        auto [at, fresh] = conns.try_emplace(who, no_connection);
         const auto &closed = pool.outside->closed;
         if (fresh || std::find(closed.begin(), closed.end(), at->second) != closed.end()) at->second = open(who);
         return at->second;

@@ -33,7 +33,7 @@ struct Play {
     Play() { pool.outside->tokens = 2; }
 
     ConnId conn(std::uint8_t who) {
-        auto [at, fresh] = conns.try_emplace(who, 0);
+        auto [at, fresh] = conns.try_emplace(who, no_connection);
         const auto &closed = pool.outside->closed;
         if (!fresh && std::find(closed.begin(), closed.end(), at->second) == closed.end()) return at->second;
         const char *const users[] = {"ann", "bob", "cid", "eve"};

@@ -76,8 +76,8 @@ class Answer:
 
 
 class Between:
-    """Is in front of the scheduler's socket, passes everything on, and then does what it is told to: `away` no party
-    answers, `broken` a party that asks loses the connection, `nonsense` he gets what no scheduler says."""
+    """A proxy before the scheduler's socket that passes everything on until it gets a mode: `away` nothing
+    answers, `broken` a caller loses the connection, `nonsense` a caller gets what no scheduler sends."""
 
     def __init__(self, directory, scheduler):
         self.scheduler, self.what = scheduler, "pass"

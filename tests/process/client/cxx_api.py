@@ -38,7 +38,7 @@ def page(pool, env, prefix):
     assert run(["./squares"], env, directory) == b"65: 5 13\n"
     run(["cmake", "-S", ".", "-B", "out", f"-DCMAKE_PREFIX_PATH={prefix}"], env, directory)
     run(["cmake", "--build", "out"], env, directory)
-    pool.dcs("session", "clean", "100")
+    pool.dcs("session", "clean", "105")
     assert run(["out/squares_in_c"], env, directory) == b"65: 5 13\n"
     for _ in range(2):  # and as a replay
         assert run(["out/squares_in_cxx"], env, directory) == ANSWER

@@ -121,7 +121,8 @@ def times(pool):
 def up_alone(pool):
     directory = os.path.join(pool.base, "alone")
     try:
-        pool.dcs("up", "--dir", directory, "--interval", "1")
+        said = pool.dcs("up", "--dir", directory, "--interval", "1").stdout.decode()
+        assert f"  export DCS_DIR={directory}\n" in said, said
         hosts = pool.json("--dir", directory, "host", "ls")["hosts"]
         assert [host["slots"] for host in hosts] == [len(os.sched_getaffinity(0))], hosts
     finally:

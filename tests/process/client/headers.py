@@ -125,7 +125,7 @@ def symbols(project):
 
 def functions(header):
     text = re.sub(r"/\*.*?\*/", "", open(os.path.join(INCLUDE, header)).read(), flags=re.S)
-    text = re.sub(r"^static inline .*?^\}", "", text, flags=re.S | re.M)
+    text = re.sub(r"^static inline [^{}]*\{(?:[^\n]*\}$|\n.*?^\})", "", text, flags=re.S | re.M)
     return re.findall(r"^(?!typedef|struct \w+ \{)[a-zA-Z].*?\bd_(\w+)\(", text, re.M)
 
 

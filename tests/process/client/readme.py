@@ -71,6 +71,12 @@ def directory_like_the_project(base):
         os.symlink(os.path.join(ROOT, name), os.path.join(base, name))
 
 
+def says_what_is_wrong(program, env):
+    """A control program of the page whose pool is stopped."""
+    done = subprocess.run([program], env=dict(env, DCS_PATIENCE_S="1"), capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode != 0 and done.stdout == "" and "no scheduler answers" in done.stderr, (program, done)
+
+
 def page_is_true(page):
     base = tempfile.mkdtemp(prefix="dcs-test-")
     directory_like_the_project(base)
@@ -92,6 +98,9 @@ def page_is_true(page):
                     count += 1
                 elif kind == "output":
                     check(page, typed, printed, text)
+        for kind, name, text in blocks(page):
+            if kind == "c" and "d_get_auth" in text:
+                says_what_is_wrong(os.path.join(base, name[:-2]), env)
         left = [d for d in pool.daemons().values() if d["state"] == "up"]
         assert not left, f"{page} leaves its pool: {left}"
     finally:

@@ -123,6 +123,15 @@ def told(pool, directory):
     assert result.returncode == 1 and b"departs from its record" in result.stdout, result
 
 
+def says_why(pool, directory):
+    """Without a scheduler none of them ends in silence."""
+    pool.down()
+    for name in SESSIONS:
+        done = subprocess.run([os.path.join(directory, name)], env=dict(pool.env, DCS_PATIENCE_S="1"), cwd=directory,
+                              capture_output=True, text=True, timeout=120)
+        assert done.returncode == 1 and "no scheduler answers" in done.stderr, (name, done)
+
+
 def main():
     with Pool(1, 4, 1.0) as pool:
         pool.env["LD_LIBRARY_PATH"] = library()
@@ -131,6 +140,7 @@ def main():
         build(directory)
         kills = {name: killed_everywhere(pool, directory, name) for name in ("squares", "bisect", "files")}
         told(pool, directory)
+        says_why(pool, directory)
     print(f"1 passed, 0 failed; killed and run again: {kills}")
 
 

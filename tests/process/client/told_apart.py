@@ -19,7 +19,7 @@ def listing(pool):
     pool.dcs("map", "--session", "50", "--", "echo", ":::", "a b", "c")
     text = pool.dcs("session", "ls").stdout.decode()
     first, second = (re.search(rf"^ *{n}  .*$", text, re.M).group() for n in (50, 100))
-    assert "dcs map --session 50 -- echo ::: a b c" in first and "[night] dcs map --session 100" in second, text
+    assert "dcs map --session 50 -- echo ::: 'a b' c" in first and "[night] dcs map --session 100" in second, text
     rows = {row["session"]: row for row in pool.json("session", "ls")["sessions"]}
     assert rows[100]["label"] == "night" and rows[100]["failed"] == 1 and rows[50]["failed"] == 0, rows
     assert rows[100]["command"].startswith("dcs map --session 100 --label night -- test"), rows
@@ -29,6 +29,11 @@ def listing(pool):
     assert headings == "SESSION STATE SUBMITTED TIME READY RUNNING DONE FAILED KILLED COMMAND".split(), headings
     assert re.match(r" *100  terminated  .*\d\d:\d\d  .* 0 +0 +3 +1 +0  \[night\] dcs map ", second), second
 
+    # Numbers that programs name do not move those of commands, which would then take the next programs' numbers.
+    assert pool.dcs("map", "--detach", "--", "true", ":::", "1").stdout == b"1\n"
+    pool.dcs("session", "wait", "1")
+    pool.dcs("session", "close", "1")
+    pool.dcs("session", "clean", "1")
     # The last one is the one that was opened last, whatever its number.
     assert pool.json("session", "show")["session"]["session"] == 50
     assert pool.dcs("grain", "cat", "last:1").stdout == b"a b\n"
@@ -38,6 +43,8 @@ def listing(pool):
 
     items = pool.dcs("grain", "ls", "50").stdout.decode()
     assert re.search(r"^ *50:1  finished .*  a b$", items, re.M) and re.search(r"^ *50:2  finished .*  c$", items, re.M), items
+    show = pool.dcs("grain", "show", "50:1").stdout.decode()
+    assert re.search(r"^command +/\S*/echo 'a b'$", show, re.M), show  # as a shell takes it
     failed = pool.dcs("grain", "ls", "100", "--state", "failed").stdout.decode()
     assert re.search(r"^ *100:3  failed .*  3$", failed, re.M), failed
 

@@ -172,7 +172,7 @@ def backup_cases():
                 code=4, files={**NUMBERS, "d/p/backup": None}),
         Command("no_copy_here", PROMOTE, ["dcs backup promote: dcs_backupd: there is no complete copy here",
                                           "hint: nothing was promoted\n"], code=4, files={"d/p/backup": None}),
-        # A party that ignores his children's ends is told nothing else.
+        # A caller that ignores SIGCHLD gets the same messages.
         Command("no_copy_ignored", PROMOTE, ["dcs backup promote: dcs_backupd: there is no complete copy here",
                                              NOTHING_PROMOTED], code=4, files={**NUMBERS, "d/p/backup": None},
                 preexec=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)),

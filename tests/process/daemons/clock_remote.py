@@ -196,7 +196,7 @@ def an_hour_off_connects_anew(pool):
 
 
 def not_believed(pool, why, what):
-    """A process that waits goes on waiting; the hasty one says what it was told; and so does the scheduler's log."""
+    """A waiting process keeps waiting; the hasty one prints the refusal, and the scheduler's log has it too."""
     before = len(pool.text("scheduler.log"))
     pool.proxy.cut()
     said = pool.ask()

@@ -35,7 +35,8 @@ class Place:
         return out.returncode, out.stdout.split()
 
     def hold(self, *arguments):
-        process = subprocess.Popen([HOLDER, "x", *arguments], env=self.env, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([HOLDER, "x", *arguments], env=self.env, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
         self.started.append(process)
         return process, process.stdout.readline().split()
 
@@ -104,6 +105,23 @@ def reaper_stopped():
         assert last[0] == "granted" and int(last[1]) > int(after[1]), last
 
 
+def released_meanwhile():
+    """A holder that releases an expired lock just before it would be ended lives on, and the requester gets the lock."""
+    with Place() as place:
+        holder, said = place.hold("0", "3600", "leave")
+        time.sleep(0.05)
+        env = dict(place.env, DCS_FAILPOINTS="locks.reap.judged=stop@1")
+        reaper = subprocess.Popen([HOLDER, "x", "0", "0.01"], env=env, stdout=subprocess.PIPE, text=True)
+        place.started.append(reaper)
+        os.waitid(os.P_PID, reaper.pid, os.WSTOPPED | os.WNOWAIT)
+        holder.stdin.close()
+        assert holder.stdout.readline() == "released\n"
+        reaper.send_signal(signal.SIGCONT)
+        answer = reaper.stdout.readline().split()
+        assert answer[0] == "granted" and int(answer[1]) > int(said[1]) and answer[3] == "0", answer
+        assert holder.poll() is None
+
+
 def P27_deleted_while_held():
     """P27: the holder of a removed file keeps what it has, and expiry of the new file does not reach it."""
     with Place() as place:
@@ -139,6 +157,7 @@ def main():
     P3_P4_killed_at_each_point()
     P3_reaper_killed()
     reaper_stopped()
+    released_meanwhile()
     P27_deleted_while_held()
     c_calls()
     planted_bugs()

@@ -1,6 +1,7 @@
 // One request for an atom, in a process that can be killed at any point of it (support/failpoint.cc):
-//     locks_holder NAME IFELAPSED EXPIREAFTER [hold|wait]
+//     locks_holder NAME IFELAPSED EXPIREAFTER [hold|wait|leave]
 // Seconds; in $DCS_LOCK_DIR. Prints "WORD token after_crash took_over"; hold: keeps the lock until it is killed.
+// leave: releases it when its input ends, prints "released", and stays.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -29,6 +30,11 @@ int main(int argc, char **argv) {
     if (!lock.held()) return answer.denied == Denied::failed ? 1 : 0;
     if (how == "hold")
         for (;;) ::pause();
+    if (how == "leave")
+        while (std::getchar() != EOF) {}
     lock.release({});
-    return 0;
+    if (how != "leave") return 0;
+    std::puts("released");
+    std::fflush(stdout);
+    for (;;) ::pause();
 }

@@ -24,7 +24,7 @@ exit ${EXIT:-0}
 
 
 def shortened(text):
-    return re.sub(r"(?<=[ =])(\d+)([smhd])\b", lambda m: f"{int(m[1]) * SECONDS[m[2]] / 600:.3f}s", text)
+    return re.sub(r"(?<=[ =\'])(\d+)([smhd])\b", lambda m: f"{int(m[1]) * SECONDS[m[2]] / 600:.3f}s", text)
 
 
 class Recipe(Box):
@@ -46,7 +46,8 @@ class Recipe(Box):
             file.write(text)
 
     def begin(self, *words, **env):
-        process = subprocess.Popen(["sh", self.script, *words], env=dict(self.env, **env), cwd=self.base, stdin=subprocess.DEVNULL,
+        shell = "perl" if self.kind == "perl" else "sh"
+        process = subprocess.Popen([shell, self.script, *words], env=dict(self.env, **env), cwd=self.base, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.started.append(process)
         return process
@@ -235,6 +236,22 @@ def test_recipe_get_put():
         assert recipe.list()[0]["last"]["result"] == "done"
         wait_for("a quarter of an hour", lambda: "ago" not in recipe.whole(0, EXIT="1"))
         assert recipe.list()[0]["last"]["result"] == "failed"
+
+
+def test_recipe_perl():
+    with Recipe("perl") as recipe:
+        recipe.one_while_held(0)
+        assert recipe.list()[0]["last"]["result"] == "done"
+        wait_for("a quarter of an hour", lambda: "ago" not in recipe.whole(0, EXIT="1"))
+        assert recipe.list()[0]["last"]["result"] == "failed"
+    with Recipe("perl") as recipe:
+        recipe.hold_up()
+        killed = recipe.begin()
+        wait_for("the program to begin", lambda: recipe.notes())
+        killed.kill()
+        killed.wait(60)
+        wait_for("the lock of a killed script", lambda: recipe.list()[0]["state"] == "free")
+        recipe.go_on()
 
 
 def test_recipe_pass():

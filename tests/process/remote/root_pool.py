@@ -168,6 +168,18 @@ def member_calls(hour):
     assert "this host has none" in hint and "dcs up" not in hint, hint
 
 
+def all_means_own(hour):
+    """Of whatever a user, or root, orders for all sessions."""
+    theirs = hour.type("sched", "ann", "dcs map --detach -- true ::: 1").stdout.strip()
+    hour.type("sched", "ann", f"dcs session wait {theirs}")
+    for user in ("ben", "root"):
+        for verb in ("close", "clean"):
+            said = hour.type("sched", user, f"dcs session {verb} all")
+            assert "ann" not in said.stdout + said.stderr, (user, verb, said)
+    rows = json.loads(hour.type("sched", "ann", "dcs session ls -o json").stdout)["sessions"]
+    assert [row["state"] for row in rows if str(row["session"]) == theirs] == ["active"], rows
+
+
 def outsider_is_told(hour):
     for line in ("dcs status", "dcs session ls"):
         said = hour.type("sched", "eve", line, code=5).stderr
@@ -237,6 +249,28 @@ def nobody_else_reads_them(hour):
         assert process.returncode == 0 and out == script.decode(), (process.returncode, out)
 
 
+def full_disk_is_told(hour):
+    """Results that the scheduler's disk has no room for: whoever waits for them hears of it, and gets them when there is room."""
+    gate, size = os.path.join(hour.base, "gate-disk"), 20_000_000
+    script = f"while ! test -e {gate}; do sleep 0.1; done; head -c {size} /dev/zero"
+    left = hour.type("sched", "ann", f"dcs map --detach -- sh -c '{script}' ::: 1").stdout.strip()
+    lines = (f"dcs run -- sh -c '{script}'", f"dcs map -- sh -c '{script}' ::: 1 2", f"dcs session wait {left}")
+    waiting = [subprocess.Popen(hour.words("sched", "ann", line), stdout=subprocess.PIPE, stderr=subprocess.PIPE) for line in lines]
+    try:
+        wait_for("their grains", lambda: next(h for h in hour.hosts() if h["name"] == "h1")["running"] == 4)
+        used = int(hour.type("sched", "root", "df --output=used -B1 /var/lib | tail -n 1").stdout)
+        hour.type("sched", "root", f"mount -o remount,size={used + (2 << 20)} /var/lib")
+        open(gate, "w").close()
+        for process in waiting:
+            assert any(b"the scheduler has no room for results: its disk" in line for line in process.stderr), process.args[-1]
+    finally:
+        hour.type("sched", "root", "mount -o remount,size=1G /var/lib")
+    outs = [process.communicate(timeout=300)[0] for process in waiting]
+    assert [process.returncode for process in waiting] == [0, 0, 0]
+    assert (len(outs[0]), len(outs[1])) == (size, 2 * size) and outs[2] == b"1 grain finished, 0 failed\n", outs[2]
+    hour.type("sched", "ann", f"dcs session close {left}")
+
+
 def own_pool_goes_first(hour):
     """Who made a pool of their own means that; a word says where the host's is."""
     hour.type("sched", "ann", "dcs up --local 1")
@@ -267,8 +301,8 @@ def main():
         return 77
     hour, failed = Hour(), True
     try:
-        for part in (scheduler_starts, host_joins, unknown_is_no_number, member_calls, outsider_is_told, brought_programs_run,
-                     nobody_else_reads_them, own_pool_goes_first, conf_of_others):
+        for part in (scheduler_starts, host_joins, unknown_is_no_number, member_calls, all_means_own, outsider_is_told,
+                     brought_programs_run, nobody_else_reads_them, full_disk_is_told, own_pool_goes_first, conf_of_others):
             part(hour)
         failed = False
     finally:

@@ -74,7 +74,7 @@ def protocol():
     text = open(os.path.join(TREE, "libdcs/wire/message.cc")).read()
     names = re.findall(r'"(\w+)"', re.search(r"names = \{(.*?)\};", text, re.S).group(1))
     header = open(os.path.join(TREE, "libdcs/wire/message.h")).read()
-    variant = re.findall(r"\w+", re.search(r"AnyMessageOf = std::variant<(.*?)>;", header, re.S).group(1))
+    variant = re.findall(r"\w+", re.search(r"AnyMessageOf =\s*std::variant<(.*?)>;", header, re.S).group(1))
     assert names == variant and len(names) > 60, (names, variant)
     return names
 

@@ -197,7 +197,7 @@ private:
 
     std::unique_ptr<net::Loop> loop_;
     net::Limits limits_;
-    ConnId conn_ = 0;
+    ConnId conn_{};
     std::uint64_t request_ = 0;
     std::string key_;
     std::vector<wire::AnyMessage> samples_ = wire::samples::all();

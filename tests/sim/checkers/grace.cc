@@ -19,8 +19,8 @@ void Grace::after_turn(const core::State &state, Instant awake_since) {
                                              std::to_string((clock_.now - since).seconds()) + " s, its limit is " +
                                              std::to_string(host.config->limit.seconds()) + " s");
         }
-        if (known.conn != host.conn && host.conn != 0) heard_.erase(known.conn);
-        if (host.conn != 0) known.conn = host.conn;
+        if (known.conn != host.conn && host.conn != no_connection) heard_.erase(known.conn);
+        if (host.conn != no_connection) known.conn = host.conn;
         known.status = host.status;
         known.configured = host.configured;
     }

@@ -24,7 +24,7 @@ private:
     struct Known {
         core::HostStatus status = core::HostStatus::unknown;
         bool configured = false;
-        ConnId conn = 0;
+        ConnId conn{};
         Instant configured_since{};
     };
     Clock &clock_;

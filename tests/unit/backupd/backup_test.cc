@@ -17,17 +17,17 @@ std::vector<std::pair<std::string, std::uint64_t>> handed_over(const Bench &b) {
 
 TEST_CASE("a report is acknowledged after its commit, in the order of its host, under the next number") {
     Bench b;
-    b.server(1, "h1");
+    b.server(ConnId{1}, "h1");
     b.run();
-    REQUIRE(b.all<wire::BackupReady>(1).size() == 1);
-    CHECK(b.all<wire::BackupReady>(1)[0].number == 0);
-    b.post(1, report_of(1, 1));
-    b.post(1, report_of(1, 2));
+    REQUIRE(b.all<wire::BackupReady>(ConnId{1}).size() == 1);
+    CHECK(b.all<wire::BackupReady>(ConnId{1})[0].number == 0);
+    b.post(ConnId{1}, report_of(1, 1));
+    b.post(ConnId{1}, report_of(1, 2));
     b.begin();
     CHECK(b.committing());
-    CHECK(b.all<wire::BackupHas>(1).empty());
+    CHECK(b.all<wire::BackupHas>(ConnId{1}).empty());
     b.run();
-    const auto has = b.all<wire::BackupHas>(1);
+    const auto has = b.all<wire::BackupHas>(ConnId{1});
     REQUIRE(has.size() == 2);
     CHECK(has[0].number == 1);
     CHECK(has[1].number == 2);
@@ -39,17 +39,17 @@ TEST_CASE("a report is acknowledged after its commit, in the order of its host, 
 
 TEST_CASE("what comes twice is held once, and what is not new is not held at all") {
     Bench b;
-    b.server(1, "h1");
-    b.post(1, report_of(1, 1));
-    b.post(1, report_of(1, 1));
-    b.post(1, report_of(1, 2, true));
-    b.post(1, report_of(1, 2, true));
+    b.server(ConnId{1}, "h1");
+    b.post(ConnId{1}, report_of(1, 1));
+    b.post(ConnId{1}, report_of(1, 1));
+    b.post(ConnId{1}, report_of(1, 2, true));
+    b.post(ConnId{1}, report_of(1, 2, true));
     wire::GrainReport nothing = report_of(2, 1);
     nothing.last_seq = 0;
-    b.post(1, nothing);
-    b.post(1, wire::CallIn{});
+    b.post(ConnId{1}, nothing);
+    b.post(ConnId{1}, wire::CallIn{});
     b.run();
-    const auto has = b.all<wire::BackupHas>(1);
+    const auto has = b.all<wire::BackupHas>(ConnId{1});
     REQUIRE(has.size() == 4);
     CHECK(has[1].ack.verdict == Verdict::have_it);
     CHECK(has[1].ack.last_seq == 1);
@@ -62,11 +62,11 @@ TEST_CASE("what comes twice is held once, and what is not new is not held at all
 
 TEST_CASE("the scheduler gets each host's reports in order, and what it has is forgotten") {
     Bench b;
-    b.server(1, "h1");
-    b.server(2, "h2");
+    b.server(ConnId{1}, "h1");
+    b.server(ConnId{2}, "h2");
     for (std::uint32_t seq = 1; seq <= 3; ++seq) {
-        b.post(1, report_of(1, seq));
-        b.post(2, report_of(2, seq));
+        b.post(ConnId{1}, report_of(1, seq));
+        b.post(ConnId{2}, report_of(2, seq));
     }
     b.run();
     b.scheduler_comes();
@@ -87,8 +87,8 @@ TEST_CASE("the scheduler gets each host's reports in order, and what it has is f
 
 TEST_CASE("what was not answered is handed over again on the next connection, and by the next process") {
     Bench b;
-    b.server(1, "h1");
-    for (std::uint32_t seq = 1; seq <= 3; ++seq) b.post(1, report_of(1, seq));
+    b.server(ConnId{1}, "h1");
+    for (std::uint32_t seq = 1; seq <= 3; ++seq) b.post(ConnId{1}, report_of(1, seq));
     b.run();
     b.scheduler_comes();
     b.post(Bench::scheduler_conn, wire::HandOverTaken{"h1", 1});
@@ -101,16 +101,16 @@ TEST_CASE("what was not answered is handed over again on the next connection, an
     CHECK(b.reports.empty());
     b.scheduler_comes();
     CHECK(handed_over(b) == std::vector<std::pair<std::string, std::uint64_t>>{{"h1", 2}, {"h1", 3}});
-    b.server(1, "h1");
+    b.server(ConnId{1}, "h1");
     b.run();
-    CHECK(b.all<wire::BackupReady>(1)[0].number == 3);
+    CHECK(b.all<wire::BackupReady>(ConnId{1})[0].number == 3);
     CHECK(b.state().store == 71);
 }
 
 TEST_CASE("an answer of an earlier connection forgets nothing") {
     Bench b;
-    b.server(1, "h1");
-    b.post(1, report_of(1, 1));
+    b.server(ConnId{1}, "h1");
+    b.post(ConnId{1}, report_of(1, 1));
     b.run();
     b.scheduler_comes();
     b.scheduler_goes();
@@ -121,11 +121,11 @@ TEST_CASE("an answer of an earlier connection forgets nothing") {
 
 TEST_CASE("more than it may hold is refused clearly, and taken when there is room") {
     Bench b(2000);
-    b.server(1, "h1");
-    b.post(1, report_of(1, 1, false, 1000));
-    b.post(1, report_of(1, 2, false, 1000));
+    b.server(ConnId{1}, "h1");
+    b.post(ConnId{1}, report_of(1, 1, false, 1000));
+    b.post(ConnId{1}, report_of(1, 2, false, 1000));
     b.run();
-    auto has = b.all<wire::BackupHas>(1);
+    auto has = b.all<wire::BackupHas>(ConnId{1});
     REQUIRE(has.size() == 2);
     CHECK(has[0].ack.verdict == Verdict::taken);
     CHECK(has[1].ack.verdict == Verdict::later);
@@ -135,9 +135,9 @@ TEST_CASE("more than it may hold is refused clearly, and taken when there is roo
     b.scheduler_comes();
     b.post(Bench::scheduler_conn, wire::HandOverTaken{"h1", 1});
     b.run();
-    b.post(1, report_of(1, 2, false, 1000));
+    b.post(ConnId{1}, report_of(1, 2, false, 1000));
     b.run();
-    has = b.all<wire::BackupHas>(1);
+    has = b.all<wire::BackupHas>(ConnId{1});
     CHECK(has.back().ack.verdict == Verdict::taken);
     CHECK(has.back().number == 2);
     CHECK(!b.state().full);
@@ -145,30 +145,30 @@ TEST_CASE("more than it may hold is refused clearly, and taken when there is roo
 
 TEST_CASE("on a full disk nothing is acknowledged, and what was handed over still goes") {
     Bench b;
-    b.server(1, "h1");
-    b.post(1, report_of(1, 1, false, 5000));
+    b.server(ConnId{1}, "h1");
+    b.post(ConnId{1}, report_of(1, 1, false, 5000));
     b.run();
     b.scheduler_comes();
     b.disk.set_capacity(b.disk.used_bytes());
-    b.post(1, report_of(1, 2, false, 5000));
+    b.post(ConnId{1}, report_of(1, 2, false, 5000));
     b.post(Bench::scheduler_conn, wire::HandOverTaken{"h1", 1});
     b.run();
-    CHECK(b.all<wire::BackupHas>(1).back().ack.verdict == Verdict::later);
+    CHECK(b.all<wire::BackupHas>(ConnId{1}).back().ack.verdict == Verdict::later);
     CHECK(b.state().reports == 0);
     CHECK(check(b.state()).empty());
     b.disk.set_capacity(~0ull);
-    b.post(1, report_of(1, 2, false, 5000));
+    b.post(ConnId{1}, report_of(1, 2, false, 5000));
     b.run();
-    CHECK(b.all<wire::BackupHas>(1).back().ack.verdict == Verdict::taken);
-    CHECK(b.all<wire::BackupHas>(1).back().number == 2);
+    CHECK(b.all<wire::BackupHas>(ConnId{1}).back().ack.verdict == Verdict::taken);
+    CHECK(b.all<wire::BackupHas>(ConnId{1}).back().number == 2);
     REQUIRE(b.start().empty());
     CHECK(b.state().reports == 1);
 }
 
 TEST_CASE("no more than a window is on its way") {
     Bench b(1u << 30);
-    b.server(1, "h1");
-    for (int grain = 0; grain < 400; ++grain) b.post(1, report_of(grain, 1, true));
+    b.server(ConnId{1}, "h1");
+    for (int grain = 0; grain < 400; ++grain) b.post(ConnId{1}, report_of(grain, 1, true));
     b.run();
     b.scheduler_comes();
     CHECK(handed_over(b).size() == limits::hand_over_reports);
@@ -181,9 +181,9 @@ TEST_CASE("no more than a window is on its way") {
 
 TEST_CASE("a damaged record is handed over as nothing, under its number") {
     Bench b;
-    b.server(1, "h1");
-    b.post(1, report_of(1, 1));
-    b.post(1, report_of(1, 2));
+    b.server(ConnId{1}, "h1");
+    b.post(ConnId{1}, report_of(1, 1));
+    b.post(ConnId{1}, report_of(1, 2));
     b.run();
     const std::string log = *b.disk.read("hosts/h1/log", 0, 10'000);
     b.disk.flip("hosts/h1/log", log.find("at 1"), 1);
@@ -197,10 +197,10 @@ TEST_CASE("a damaged record is handed over as nothing, under its number") {
 
 TEST_CASE("a damaged log costs its reports, damaged numbers the name of the store") {
     Bench b;
-    b.server(1, "h1");
-    b.server(2, "h2");
-    b.post(1, report_of(1, 1));
-    b.post(2, report_of(2, 1));
+    b.server(ConnId{1}, "h1");
+    b.server(ConnId{2}, "h2");
+    b.post(ConnId{1}, report_of(1, 1));
+    b.post(ConnId{2}, report_of(2, 1));
     b.run();
     const std::uint64_t name = b.state().store;
     b.flush();
@@ -215,28 +215,28 @@ TEST_CASE("a damaged log costs its reports, damaged numbers the name of the stor
     REQUIRE(b.start().empty());
     CHECK(b.state().store != name);
     CHECK(b.state().reports == 1);
-    b.server(1, "h1");
-    b.post(1, report_of(1, 2));
+    b.server(ConnId{1}, "h1");
+    b.post(ConnId{1}, report_of(1, 2));
     b.run();
-    CHECK(b.all<wire::BackupHas>(1).back().ack.verdict == Verdict::taken);
-    CHECK(b.all<wire::BackupHas>(1).back().number == 1);
+    CHECK(b.all<wire::BackupHas>(ConnId{1}).back().ack.verdict == Verdict::taken);
+    CHECK(b.all<wire::BackupHas>(ConnId{1}).back().number == 1);
 }
 
 TEST_CASE("nonsense closes its connection, and a question is answered") {
     Bench b;
-    b.post(5, wire::Gkill{"ann", 1, 1});
-    b.post(6, wire::AskBackup{});
+    b.post(ConnId{5}, wire::Gkill{"ann", 1, 1});
+    b.post(ConnId{6}, wire::AskBackup{});
     b.run();
-    CHECK(b.closed == std::vector<ConnId>{5});
-    REQUIRE(b.all<wire::BackupStatus>(6).size() == 1);
+    CHECK(b.closed == std::vector<ConnId>{ConnId{5}});
+    REQUIRE(b.all<wire::BackupStatus>(ConnId{6}).size() == 1);
     CHECK(b.sent[0].request == wire::offer_of(wire::our_forms));
-    CHECK(b.all<wire::BackupStatus>(6)[0].most_bytes == 1u << 20);
+    CHECK(b.all<wire::BackupStatus>(ConnId{6})[0].most_bytes == 1u << 20);
     // A host has one link: the newer one.
-    b.server(1, "h1");
-    b.server(2, "h1");
+    b.server(ConnId{1}, "h1");
+    b.server(ConnId{2}, "h1");
     b.run();
-    CHECK(b.closed.back() == 1);
-    b.post(1, report_of(1, 1));
+    CHECK(b.closed.back() == ConnId{1});
+    b.post(ConnId{1}, report_of(1, 1));
     b.run();
     CHECK(b.state().reports == 0);
 }
@@ -256,9 +256,9 @@ TEST_CASE("a server of another host is believed if the scheduler has said that i
         b.run();
     };
     const auto bytes = [](const Guest &g) { return std::string(g.key->begin(), g.key->end()); };
-    CHECK_FALSE(calls(1, h1, "h1"));
-    CHECK(b.all<wire::Refused>(1).size() == 1);
-    b.post(1, report_of(1, 1), 0, h1);  // what it says all the same is not held
+    CHECK_FALSE(calls(ConnId{1}, h1, "h1"));
+    CHECK(b.all<wire::Refused>(ConnId{1}).size() == 1);
+    b.post(ConnId{1}, report_of(1, 1), 0, h1);  // what it says all the same is not held
     b.run();
     CHECK(b.state().reports == 0);
     b.scheduler_comes();
@@ -267,22 +267,22 @@ TEST_CASE("a server of another host is believed if the scheduler has said that i
     CHECK(b.saved[0].size() == 2);
     told({{"h1", bytes(h1)}, {"h2", bytes(h2)}});
     CHECK(b.saved.size() == 1);
-    CHECK(calls(2, h1, "h1"));
-    CHECK(calls(3, h2, "h2"));
-    CHECK_FALSE(calls(4, old, "h1"));
-    CHECK(b.all<wire::BackupReady>(2).size() == 1);
-    CHECK_FALSE(calls(5, h2, "h1"));  // another party's name
-    CHECK_FALSE(calls(6, Guest{"h3", TokenHash{3}}, "h3"));
-    CHECK(calls(7, {}, "h4"));            // of this host, known by the kernel
-    b.post(2, wire::AskBackup{}, 1, h1);  // is asked on this host only
+    CHECK(calls(ConnId{2}, h1, "h1"));
+    CHECK(calls(ConnId{3}, h2, "h2"));
+    CHECK_FALSE(calls(ConnId{4}, old, "h1"));
+    CHECK(b.all<wire::BackupReady>(ConnId{2}).size() == 1);
+    CHECK_FALSE(calls(ConnId{5}, h2, "h1"));  // another party's name
+    CHECK_FALSE(calls(ConnId{6}, Guest{"h3", TokenHash{3}}, "h3"));
+    CHECK(calls(ConnId{7}, {}, "h4"));            // of this host, known by the kernel
+    b.post(ConnId{2}, wire::AskBackup{}, 1, h1);  // is asked on this host only
     b.run();
-    CHECK(b.closed.back() == 2);
+    CHECK(b.closed.back() == ConnId{2});
     // It is removed from the pool: its link ends, what it has given stays.
-    b.post(3, report_of(1, 1), 0, h2);
+    b.post(ConnId{3}, report_of(1, 1), 0, h2);
     b.run();
     told({{"h1", bytes(h1)}});
-    CHECK(b.closed.back() == 3);
-    b.post(3, report_of(1, 2), 0, h2);
+    CHECK(b.closed.back() == ConnId{3});
+    b.post(ConnId{3}, report_of(1, 2), 0, h2);
     b.run();
     CHECK(b.state().reports == 1);
     CHECK(b.saved.back().size() == 1);

@@ -13,11 +13,11 @@ namespace dcs::backup {
 class Bench final : public Outside {
 public:
     struct Sent {
-        ConnId conn = 0;
+        ConnId conn{};
         std::uint64_t request = 0;
         wire::AnyMessage message;
     };
-    static constexpr ConnId scheduler_conn = 1000;
+    static constexpr ConnId scheduler_conn{1000};
 
     explicit Bench(std::uint64_t most_bytes = 1u << 20, std::size_t reserve = 1u << 20)
         : most_bytes_(most_bytes), reserve_(reserve) {

@@ -35,14 +35,14 @@ std::vector<Nonsense> all_nonsense() {
 
 TEST_CASE("whose connection is closed for nonsense is in the log with the reason") {
     Bench b;
-    ConnId conn = 10;
+    std::uint64_t conn = 10;
     for (const Nonsense &n : all_nonsense()) {
         INFO(n.words);
-        b.post(++conn, n.message, 1, n.guest);
+        b.post(ConnId{++conn}, n.message, 1, n.guest);
         b.run();
         const std::string wanted = "connection " + std::to_string(conn) + ": " + n.words;
         CHECK(std::count(b.lines.begin(), b.lines.end(), wanted) == 1);
-        CHECK(b.closed.back() == conn);
+        CHECK(b.closed.back() == ConnId{conn});
     }
 }
 
@@ -57,11 +57,11 @@ TEST_CASE("a server that does not count is told why") {
         REQUIRE(all.size() == 1);
         return all[0].text;
     };
-    CHECK(refused(1) == "the scheduler has not yet told the backup which hosts belong to the pool");
+    CHECK(refused(ConnId{1}) == "the scheduler has not yet told the backup which hosts belong to the pool");
     b.scheduler_comes();
     b.post(Bench::scheduler_conn, wire::MemberKeys{{{"h2", std::string(32, 'k')}}});
     b.run();
-    CHECK(refused(2) == "the certificate of host h1 is not accepted by the scheduler");
+    CHECK(refused(ConnId{2}) == "the certificate of host h1 is not accepted by the scheduler");
 }
 
 TEST_CASE("a damaged head of a record is called what it is") {
@@ -118,8 +118,8 @@ TEST_CASE("a damaged file of a host's numbers is called what it is") {
 
 TEST_CASE("a log with less than its numbers say is told of when it is read again") {
     Bench b;
-    b.server(1, "h1");
-    b.post(1, report_of(1, 1));
+    b.server(ConnId{1}, "h1");
+    b.post(ConnId{1}, report_of(1, 1));
     b.run();
     b.flush();
     const std::string path = "hosts/h1/log";

@@ -150,6 +150,7 @@ TEST_CASE("directories that are too deep to be counted are a limit too") {
         "for i in $(seq 70); do mkdir d; cd d; done; head -c 7000000 /dev/zero > deep; "
         "sleep 60");
     REQUIRE(p.start(g).verb == files::Verb::started);
+    hurry(p.pid_of(g));
     ended_by(p.exit_of(g), SIGXFSZ,
              "the grain has directories more than 64 deep in its own, and what they hold cannot "
              "be counted for its limit of 5 MB");

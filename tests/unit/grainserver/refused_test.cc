@@ -41,6 +41,7 @@ struct Starter {
     files::LaunchRecord record;
     files::OwnerRules rules;
     const std::string grain = "local1,ann,1,1,1";
+    launcher::Prepared prepared;
     launcher::Place place;
 
     Starter() {
@@ -49,7 +50,7 @@ struct Starter {
         put_file(path + "/" + grain + "/room/input", "");
         base = Fd(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         grains = Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        place = {base.get(), grains.get(), path, dir.path + "/slots", boot_id(), nullptr, &keeper};
+        place = {base.get(), grains.get(), path, dir.path + "/slots", boot_id(), nullptr, &keeper, &prepared};
         record.boot_id = place.boot_id;
         record.program = "/bin/true";
         record.argv = {"true"};
@@ -70,7 +71,7 @@ struct Starter {
     }
     void write() {
         put_file(dir.path + "/grains/" + grain + "/launch", files::pack(record), 0600);
-        put_file(dir.path + "/rules", files::pack(rules), 0600);
+        REQUIRE(replace_file(base.get(), files::rules_name, files::pack(rules)));  // as the server does
     }
     // Why it does not start; or "", when it has ended.
     std::string start(const char *orders = "") {
@@ -190,7 +191,7 @@ TEST_CASE("a start that fails says at which step, and leaves nothing behind") {
     } table[] = {
         {"pipe2::EMFILE", "descriptors for the grain: Too many open files"},
         {"vfork::EAGAIN", "cannot create a process for the grain: Resource temporarily unavailable"},
-        {"openat:pid.tmp:ENOSPC", "file pid of the grain: No space left on device"},
+        {"openat:pid:ENOSPC", "file pid of the grain: No space left on device"},
         {"getppid::EPERM", "the launcher ended during the start"},
         {"prctl:=38=:EPERM", "account of the grain: Operation not permitted"},  // PR_SET_NO_NEW_PRIVS
         {"openat:out.3:ENOSPC", "standard streams of the grain: No space left on device"},

@@ -52,7 +52,7 @@ inline Files trees_of(const test::SimDisk &disk, const std::string &top) {
 
 class Bench : public turn::MirrorOutside {
 public:
-    static constexpr ConnId backup = 7, person = 9;
+    static constexpr ConnId backup{7}, person{9};
 
     explicit Bench(turn::MirrorMode mode, turn::Attachment before = turn::Attachment::never,
                    store::Identity identity = {0xfeed, 3})

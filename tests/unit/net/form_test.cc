@@ -24,7 +24,7 @@ struct Pair {
     Server server{limits_of(100'000, 10'000, 10'000)};
     std::unique_ptr<Loop> client = Loop::create();
     Inbox inbox{*client};
-    ConnId here = client->connect_unix(server.path(), limits_of(100'000, 10'000, 10'000)), there = 0;
+    ConnId here = client->connect_unix(server.path(), limits_of(100'000, 10'000, 10'000)), there{};
 
     Pair() {
         REQUIRE(inbox.next().what == What::opened);

@@ -37,13 +37,15 @@ TEST_CASE("500 connections talk at the same time, and user number 513 is turned 
     std::size_t echoes = 0, opened = 0;
     Instant start = boot_clock();
     for (ConnId conn : conns)
-        for (int i = 0; i < 10; ++i) client->send(conn, frame_of(conn, std::string(1000, static_cast<char>('a' + i))));
+        for (int i = 0; i < 10; ++i)
+            client->send(conn,
+                         frame_of(static_cast<std::uint64_t>(conn), std::string(1000, static_cast<char>('a' + i))));
     while (echoes < 5000 && boot_clock() - start < seconds(60)) {
         for (Arrival &a : client->wait(soon(1), 4096)) {
             if (a.what == What::closed) FAIL(a.why);
             opened += a.what == What::opened;
             if (a.what != What::frame) continue;
-            CHECK(a.header.request == a.conn);
+            CHECK(ConnId{a.header.request} == a.conn);
             ++echoes;
         }
         for (Arrival &a : server->wait(soon(1), 4096))

@@ -16,7 +16,7 @@ TEST_CASE("a peer is announced with its identity, its frames come in order, then
     Arrival opened = server.inbox.next();
     CHECK(opened.what == What::opened);
     CHECK(opened.door == 0);
-    CHECK(opened.conn != 0);
+    CHECK(opened.conn != no_connection);
     CHECK(opened.peer.uid == ::getuid());
     CHECK(opened.peer.gid == ::getgid());
     CHECK(opened.peer.pid == ::getpid());

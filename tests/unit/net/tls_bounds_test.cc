@@ -109,29 +109,29 @@ TEST_CASE("who makes room among strangers") {
     Instant now = Instant{} + seconds(1000);
     const auto at = [&](int ms) { table.tell_time(now = now + milliseconds(ms)); };
     at(0);
-    for (ConnId id : {1, 2, 3}) CHECK_FALSE(table.add(id, "a"));
-    table.spoke(1);
+    for (ConnId id : {ConnId{ConnId{1}}, ConnId{2}, ConnId{3}}) CHECK_FALSE(table.add(id, "a"));
+    table.spoke(ConnId{1});
     at(1000);
-    CHECK(table.add(4, "a") == ConnId{2});  // the oldest silent one, not the one that speaks
-    table.remove(2);
-    CHECK(table.add(5, "a") == ConnId{3});
-    table.remove(3);
-    CHECK(table.add(6, "a") == ConnId{1});  // the others have had no time to speak
-    table.remove(1);
-    CHECK_FALSE(table.add(7, "b"));
+    CHECK(table.add(ConnId{4}, "a") == ConnId{2});  // the oldest silent one, not the one that speaks
+    table.remove(ConnId{2});
+    CHECK(table.add(ConnId{5}, "a") == ConnId{3});
+    table.remove(ConnId{3});
+    CHECK(table.add(ConnId{6}, "a") == ConnId{1});  // the others have had no time to speak
+    table.remove(ConnId{1});
+    CHECK_FALSE(table.add(ConnId{7}, "b"));
     CHECK(table.size() == 4);
     table.trust("a", now);
     at(1000);
-    CHECK(table.add(8, "c") == ConnId{7});  // who is known keeps its places
-    table.remove(7);
-    table.spoke(8);
-    CHECK(table.add(9, "d") == ConnId{8});
-    table.remove(8);
-    table.remove(9);
+    CHECK(table.add(ConnId{8}, "c") == ConnId{7});  // who is known keeps its places
+    table.remove(ConnId{7});
+    table.spoke(ConnId{8});
+    CHECK(table.add(ConnId{9}, "d") == ConnId{8});
+    table.remove(ConnId{8});
+    table.remove(ConnId{9});
     table.trust("e", now);
-    CHECK_FALSE(table.add(10, "e"));
-    CHECK(table.add(11, "f") == ConnId{11});  // all others are known: the newcomer goes
-    CHECK(table.add(12, "e") == ConnId{4});
+    CHECK_FALSE(table.add(ConnId{10}, "e"));
+    CHECK(table.add(ConnId{11}, "f") == ConnId{11});  // all others are known: the newcomer goes
+    CHECK(table.add(ConnId{12}, "e") == ConnId{4});
     at(24 * 3600 * 1000 + 1);
     CHECK_FALSE(table.trusted("a", now));
 }

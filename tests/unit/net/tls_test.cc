@@ -61,7 +61,7 @@ TEST_CASE("TLS: each refusal of a caller says which check failed, on both sides"
         INFO(refused.why);
         CHECK(refused.why.find(c.at_door) != std::string::npos);
         CHECK(refused.address == "127.0.0.1");
-        CHECK(refused.conn == 0);
+        CHECK(refused.conn == no_connection);
         const Arrival closed = two.wait_caller(What::closed);
         INFO(closed.why);
         CHECK(closed.why.find(c.at_caller) != std::string::npos);

@@ -209,7 +209,7 @@ TEST_CASE("a parked wait acknowledges when it is over, and needs no commit befor
     }
     SECTION("by the close") {
         Program other = s.find;
-        other.conn = 78;
+        other.conn = ConnId{78};
         s.pool.close(other, 1);
         CHECK(s.pool.session("ann/1").info.sent == 1);
     }

@@ -22,7 +22,7 @@ const char *name_of(wire::OpenedAs as) {
     return names[static_cast<int>(as)];
 }
 std::string to(ConnId conn, RequestId request) {
-    return "to " + std::to_string(conn) + "#" + std::to_string(static_cast<std::uint64_t>(request)) + ": ";
+    return "to " + to_text(conn) + "#" + std::to_string(static_cast<std::uint64_t>(request)) + ": ";
 }
 
 struct MessageText {
@@ -116,7 +116,9 @@ struct ChangeText {
         return Line("handed over " + c.host).number("store", c.up_to.store).number("up to", c.up_to.number);
     }
     std::string operator()(const SetBackup &c) const {
-        return Line("backup").number("conn", c.link.conn).flag("waited for", c.link.patience != Instant::never());
+        return Line("backup")
+            .number("conn", static_cast<std::uint64_t>(c.link.conn))
+            .flag("waited for", c.link.patience != Instant::never());
     }
     std::string operator()(const SetWaitingCall &c) const {
         return "host " + c.host + (c.call ? " waits for the backup" : " waits no more for the backup");
@@ -124,8 +126,8 @@ struct ChangeText {
     std::string operator()(const SetWaiters &c) const {
         std::string text = "waiters " + to_text(c.key);
         for (const Waiter &w : c.waiters)
-            text += " " + std::to_string(w.conn) + "#" + std::to_string(static_cast<std::uint64_t>(w.request)) +
-                    " for " + std::to_string(w.next) + (w.most > 0 ? " most " + std::to_string(w.most) : "");
+            text += " " + to_text(w.conn) + "#" + std::to_string(static_cast<std::uint64_t>(w.request)) + " for " +
+                    std::to_string(w.next) + (w.most > 0 ? " most " + std::to_string(w.most) : "");
         return text;
     }
     std::string operator()(const WriteFile &c) const {
@@ -174,10 +176,10 @@ struct EffectText {
         return to(e.conn, e.request) + std::to_string(e.problems.size()) + " problems";
     }
     std::string operator()(const SendServer &e) const {
-        return "to server " + std::to_string(e.conn) + ": " + describe(e.message);
+        return "to server " + to_text(e.conn) + ": " + describe(e.message);
     }
     std::string operator()(const SendLaunch &e) const {
-        return Line("to server " + std::to_string(e.conn) + ": launch " + to_text(e.key))
+        return Line("to server " + to_text(e.conn) + ": launch " + to_text(e.key))
             .number("inc", e.head.incarnation)
             .number("checkpoint", e.head.checkpoint_length)
             .number("input_from", e.head.input_base)
@@ -200,7 +202,7 @@ struct EffectText {
     }
     std::string operator()(const SetOwnLogLevel &e) const { return "log level " + e.level; }
     std::string operator()(const ProbeHost &e) const { return "probe " + host_name(state, e.host); }
-    std::string operator()(const CloseConnection &e) const { return "close " + std::to_string(e.conn); }
+    std::string operator()(const CloseConnection &e) const { return "close " + to_text(e.conn); }
 };
 
 }  // namespace
@@ -240,7 +242,7 @@ std::string describe(const SessionInfo &info) {
 
 std::string describe(const Host &host) {
     return Line(host.config->name + " " + core::name_of(host.status))
-        .number("conn", host.conn)
+        .number("conn", static_cast<std::uint64_t>(host.conn))
         .flag("not configured", !host.configured)
         .add("class", hex(host.config->host_class))
         .add("slots", host.config->slots)

@@ -130,9 +130,9 @@ struct InputText {
             .flag("staged", in.result.staged)
             .add("code", in.result.code);
     }
-    std::string operator()(const ConnectionClosed &in) const { return "connection closed " + std::to_string(in.conn); }
+    std::string operator()(const ConnectionClosed &in) const { return "connection closed " + to_text(in.conn); }
     std::string operator()(const ServerEnded &in) const {
-        return "server ended that had connection " + std::to_string(in.conn);
+        return "server ended that had connection " + to_text(in.conn);
     }
     std::string operator()(const Tick &) const { return "tick"; }
     std::string operator()(const HostTable &in) const { return "host table of " + std::to_string(in.hosts.size()); }
@@ -142,6 +142,7 @@ struct InputText {
     std::string operator()(const PackGrains &in) const {
         return "pack " + std::to_string(in.grains.size()) + " grains of " + to_text(in.session);
     }
+    std::string operator()(const RemoveOld &in) const { return "remove " + to_text(in.session) + " if it is old"; }
     std::string operator()(const FillHost &in) const { return "fill " + host_name(state, in.host); }
     std::string operator()(const PlaceGrain &in) const { return "place " + to_text(in.key); }
     std::string operator()(const AnswerWaiters &in) const { return "answer waiters of " + to_text(in.session); }

@@ -17,6 +17,7 @@ public:
 private:
     template <class... T> void put(const T &...x) { (one(x), ...); }
     void one(HostId id) { out_ << static_cast<int>(id) << ' '; }
+    void one(ConnId id) { out_ << to_text(id) << ' '; }
     void one(RequestId id) { out_ << static_cast<std::uint64_t>(id) << ' '; }
     template <class T> void one(const T &x) { out_ << x << ' '; }
     template <class C> void bytes(const C &c) {

@@ -63,7 +63,7 @@ struct RandomPool {
             set.drained = dice.below(2);
             return void(pool.set(root, set));
         }
-        if (pool.state.host(id)->conn == 0) return;
+        if (pool.state.host(id)->conn == no_connection) return;
         if (kind < 5) return void(pool.call_in(host, dice.below(100'000), dice.once_in(3)));
         if (there.empty()) return;
         const std::string grain = to_text(*std::next(there.begin(), dice.below(static_cast<int>(there.size()))));

@@ -21,7 +21,7 @@ TEST_CASE("a host gets grains if it confines them as its table demands, and only
         auto call = std::make_shared<wire::FirstCall>();
         call->host = "h1";
         call->confinement = rungs;
-        pool.feed(ServerFirstCall{7000 + static_cast<ConnId>(rungs), call});
+        pool.feed(ServerFirstCall{ConnId{7000u + static_cast<unsigned>(rungs)}, call});
         return pool.state.free_slots(HostId{0});
     };
     pool.hosts[0].require_confinement = rung_filter | rung_accounts;
@@ -165,7 +165,7 @@ TEST_CASE("messages of an older connection of a host are not heard") {
     CHECK(pool.feed(ServerCallIn{old, HostId{0}, {}}).empty());
     CHECK(pool.feed(ConnectionClosed{old}).empty());
     CHECK(pool.changes.empty());
-    CHECK(pool.state.host(HostId{0})->conn != 0);
+    CHECK(pool.state.host(HostId{0})->conn != no_connection);
 }
 
 TEST_CASE("a grain number that is used again cannot meet reports about its predecessor") {

@@ -29,7 +29,7 @@ struct Joining : Pool {
     }
     static JoinCall asking(int code, int key, const std::string &host = "", const std::string &own_name = "box") {
         JoinCall c;
-        c.conn = 7000;
+        c.conn = ConnId{7000};
         c.request = RequestId{1};
         c.host = host;
         c.own_name = own_name;
@@ -49,7 +49,7 @@ struct Joining : Pool {
     Lines certified_call(const std::string &as, const std::string &host, int key) {
         auto call = std::make_shared<wire::FirstCall>();
         call->host = as;
-        return feed(ServerFirstCall{++server_, call, Certified{host, hash(key)}});
+        return feed(ServerFirstCall{ConnId{++server_}, call, Certified{host, hash(key)}});
     }
     bool lets_in(const Lines &lines, const std::string &host) const {
         return lines == Lines{"7000: certificate of " + host, "close 7000"} ||
@@ -58,7 +58,7 @@ struct Joining : Pool {
     static bool refuses(const Lines &lines, const std::string &why) {
         return lines.size() == 2 && lines[0].find("7000: error") == 0 && lines[0].find(why) != std::string::npos;
     }
-    ConnId server_ = 8000;
+    std::uint64_t server_ = 8000;
 };
 
 }  // namespace
@@ -106,7 +106,7 @@ TEST_CASE("a code for any host takes no party's place, one that names the host d
     const ConnId link = pool.conn("h1");
     pool.create(3, "h1");
     const Lines lines = pool.join(3, 13);
-    CHECK(lines[0] == "close " + std::to_string(link));
+    CHECK(lines[0] == "close " + to_text(link));
     CHECK(pool.state.trust.keys.at("h1") == hash(13));
     CHECK(pool.events.back().find("its former certificate is revoked") != std::string::npos);
     // The machine whose place was taken may repeat its code as often as it likes.
@@ -125,9 +125,9 @@ TEST_CASE("whose certificate counts") {
     CHECK(turned_away(pool.certified_call("h1", "h1", 12), "another key has since joined"));
     CHECK(turned_away(pool.certified_call("h2", "h2", 11), "has been revoked: the host must join again"));
     const Lines taken = pool.certified_call("h1", "h1", 11);
-    const std::string to_h1 = std::to_string(pool.conn("h1"));
+    const std::string to_h1 = to_text(pool.conn("h1"));
     CHECK(taken == Lines{to_h1 + ": configure interval 10000ms slots 1", to_h1 + ": BackupPlace"});
-    CHECK(pool.state.host(pool.id("h2"))->conn == 0);
+    CHECK(pool.state.host(pool.id("h2"))->conn == no_connection);
     // Out of the table and back in: no other party has come under that name.
     pool.hosts.erase(pool.hosts.begin());
     pool.table();
@@ -141,7 +141,7 @@ TEST_CASE("a host that is removed is revoked at once and permanently") {
     pool.create(2, "h1");
     pool.create(3);
     pool.certified_call("h1", "h1", 11);
-    const std::string link = std::to_string(pool.conn("h1"));
+    const std::string link = to_text(pool.conn("h1"));
     const Lines lines = pool.call(pool.root, wire::RemoveHost{"h1"});
     CHECK(lines == Lines{link + ": refused: this host was removed from the scheduler's host table", "close " + link,
                          "root: line of h1 removed"});

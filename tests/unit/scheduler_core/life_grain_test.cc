@@ -35,7 +35,7 @@ struct GrainStage {
         return pool.launched("h1", "ann/1:0");
     }
     void fresh_call() {  // h1 is not connected: it calls, without slots
-        if (pool.conn("h1") != 0) return;
+        if (pool.conn("h1") != no_connection) return;
         pool.hosts[0].slots = 0;
         pool.table();
         pool.first_call("h1");
@@ -225,7 +225,7 @@ const Doing<GrainStage> grain_inputs = {
      }},
     {"end from another host",
      [](GrainStage &s) {
-         if (s.pool.conn("h2") == 0) s.pool.first_call("h2");
+         if (s.pool.conn("h2") == no_connection) s.pool.first_call("h2");
          return s.pool.end("h2", "ann/1:0");
      }},
     {"host calls with it",

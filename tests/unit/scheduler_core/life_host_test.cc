@@ -26,7 +26,9 @@ struct HostStage {
         return pool.launched("h1", "ann/1:0");
     }
     // Grain servers that are not connected say nothing but their first call.
-    template <class Act> Lines connected(Act act) { return pool.conn("h1") == 0 ? Lines{"(not connected)"} : act(); }
+    template <class Act> Lines connected(Act act) {
+        return pool.conn("h1") == no_connection ? Lines{"(not connected)"} : act();
+    }
     Lines says_shut(const std::string &why) {
         return pool.feed(ServerCallIn{pool.conn("h1"), HostId{0}, wire::CallIn{0.5, 1 << 20, true, why}});
     }
@@ -40,7 +42,7 @@ std::string look_at_host(HostStage &s) {
     const Host &h = *s.pool.state.host(HostId{0});
     std::string text = h.configured ? name_of(h.status) : "removed";
     if (h.checked != Checked::no) text += h.checked == Checked::asked ? " asked" : " could be alive";
-    if (h.conn == 0) text += " away";
+    if (h.conn == no_connection) text += " away";
     if (h.setting.drained) text += " drained";
     if (!h.shut.empty()) text += " shut";
     if (h.config->slots != 1) text += " slots " + std::to_string(h.config->slots);

@@ -23,7 +23,7 @@ using Lines = std::vector<std::string>;
 
 struct Program {  // a control program, as the scheduler sees it
     std::string user, ident;
-    ConnId conn = 0;
+    ConnId conn{};
     TokenHash token{};
     bool privileged = false;
 };
@@ -108,7 +108,7 @@ public:
         auto call = std::make_shared<wire::FirstCall>();
         call->host = host;
         for (const Held &h : held) call->held.push_back({wire::wire_of(key(h.grain)), h.incarnation, h.cpu_us});
-        const ConnId conn = next_server_++;
+        const ConnId conn = ConnId{next_server_++};
         names_[conn] = host;
         const wire::Form form = forms.contains(host) ? forms.at(host) : wire::newest_form;
         return feed(ServerFirstCall{conn, call, {}, {}, false, form});
@@ -183,16 +183,16 @@ public:
 
     // ---- control programs -----------------------------------------------------------------
     Program begin(const std::string &user, const std::string &ident, std::int64_t wall_s = 1000) {
-        Program p{user, ident, next_program_++, {}, false};
-        p.token[0] = static_cast<std::uint8_t>(p.conn);
-        p.token[1] = static_cast<std::uint8_t>(p.conn >> 8);
+        Program p{user, ident, ConnId{next_program_++}, {}, false};
+        p.token[0] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(p.conn));
+        p.token[1] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(p.conn) >> 8);
         p.token[31] = 1;
         names_[p.conn] = user;
         call(p, BeginControl{ident, {}, p.token, wall_s});
         return p;
     }
     Program stranger(const std::string &user, bool privileged = false) {  // without a token
-        Program p{user, "", next_program_++, {}, privileged};
+        Program p{user, "", ConnId{next_program_++}, {}, privileged};
         names_[p.conn] = user;
         return p;
     }
@@ -292,7 +292,7 @@ private:
         if (std::holds_alternative<ProbeHost>(e) || std::holds_alternative<SetOwnLogLevel>(e) ||
             std::holds_alternative<ClosePrograms>(e))
             return line;
-        ConnId conn = 0;
+        ConnId conn{};
         if (const auto *s = std::get_if<SendServer>(&e)) conn = s->conn;
         else if (const auto *l = std::get_if<SendLaunch>(&e)) conn = l->conn;
         else
@@ -303,10 +303,10 @@ private:
                 },
                 e);
         const auto name = names_.find(conn);
-        return (name == names_.end() ? std::to_string(conn) : name->second) + line.substr(line.find(": "));
+        return (name == names_.end() ? to_text(conn) : name->second) + line.substr(line.find(": "));
     }
     std::map<ConnId, std::string> names_;
-    ConnId next_program_ = 1, next_server_ = 900;
+    std::uint64_t next_program_ = 1, next_server_ = 900;
 };
 
 }  // namespace dcs::core

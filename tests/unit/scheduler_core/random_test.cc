@@ -187,7 +187,9 @@ private:
         return {{dice.once_in(2) ? "ann" : "bob", dice.below(3)}, dice.below(8)};
     }
     HostId some_host() { return HostId{dice.below(static_cast<int>(pool.state.hosts.size()))}; }
-    ConnId conn_of(HostId id) { return dice.once_in(30) ? 12345 : pool.state.hosts[static_cast<std::size_t>(id)].conn; }
+    ConnId conn_of(HostId id) {
+        return dice.once_in(30) ? ConnId{12345} : pool.state.hosts[static_cast<std::size_t>(id)].conn;
+    }
     ConnId some_conn() {
         if (dice.once_in(2)) return conn_of(some_host());
         return programs[static_cast<std::size_t>(dice.below(static_cast<int>(programs.size())))].conn;
@@ -238,7 +240,7 @@ private:
         c->host = dice.once_in(20) ? "nobody" : pool.state.hosts[static_cast<std::size_t>(id)].config->name;
         for (const auto &[key, incarnation] : seen.held[id])
             if (!dice.once_in(4)) c->held.push_back({wire::wire_of(key), incarnation, dice.below(1000)});
-        return ServerFirstCall{++last_conn_, c};
+        return ServerFirstCall{ConnId{++last_conn_}, c};
     }
     // Of one with privilege, mostly.
     Input order() {
@@ -288,7 +290,7 @@ private:
         }
         return HostTable{hosts};
     }
-    ConnId last_conn_ = 5000;
+    std::uint64_t last_conn_ = 5000;
 };
 
 void run(std::uint64_t seed, int steps) {

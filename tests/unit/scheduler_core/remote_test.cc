@@ -12,7 +12,7 @@ using namespace dcs::core;
 namespace {
 
 constexpr std::int64_t wall = 1'000'000, day = 24 * 3600;
-constexpr ConnId asker = 7000;
+constexpr ConnId asker{7000}, next_to_it{7001};
 
 TokenHash hash(int n) {
     TokenHash h{};
@@ -82,7 +82,7 @@ struct Desks : Pool {
     // A call of that program; the token may be none.
     Lines from(const Remote &r, UserRequest what) {
         const TokenHash token = r.token != 0 ? hash(r.token) : TokenHash{};
-        Caller c{asker + 1, RequestId{++request}, r.user, false, r.token != 0, token};
+        Caller c{next_to_it, RequestId{++request}, r.user, false, r.token != 0, token};
         c.host = r.host;
         if (!r.host.empty()) c.key = hash(r.key);
         return feed(UserCall{c, std::move(what)});

@@ -128,8 +128,8 @@ TEST_CASE("what the backup has of a forgiven lease is recorded, also where it br
     REQUIRE(pool.status("ann/1:0") == "ready");
     REQUIRE(pool.at("ann/1:0").lessee == HostId{0});
     const std::int64_t before = pool.at("ann/1:0").as<Ready>().queue_position;
-    pool.feed(BackupCame{77, 5, {}});
-    pool.feed(ReportHandedOver{77, "h1", 1, std::make_shared<const wire::GrainReport>(alive)});
+    pool.feed(BackupCame{ConnId{77}, 5, {}});
+    pool.feed(ReportHandedOver{ConnId{77}, "h1", 1, std::make_shared<const wire::GrainReport>(alive)});
     CHECK(pool.status("ann/1:0") == "ready");
     CHECK(pool.at("ann/1:0").as<Ready>().queue_position != before);
     for (const Change &change : pool.changes)

@@ -48,13 +48,13 @@ TEST_CASE("a parked call is answered when a grain finishes, once") {
 TEST_CASE("a broken connection takes its parked calls along and nothing else") {
     Stage s;
     Program second = s.find;
-    second.conn = 77;
+    second.conn = ConnId{77};
     s.pool.gwait(s.find, 1, 0, true);
     s.pool.gwait(second, 1, 0, true);
     CHECK(s.pool.feed(ConnectionClosed{s.find.conn}).empty());
     CHECK_FALSE(s.pool.touched_disk());
     REQUIRE(s.pool.session("ann/1").waiters.size() == 1);
-    CHECK(s.pool.session("ann/1").waiters[0].conn == 77);
+    CHECK(s.pool.session("ann/1").waiters[0].conn == ConnId{77});
     CHECK(s.pool.session("ann/1").counts[static_cast<int>(GrainStatus::running)] == 4);
 }
 
@@ -124,14 +124,14 @@ TEST_CASE("cannot_run counts what is configured, not what is alive") {
     pool.gexec(find, 1, 0, 2);
     CHECK(pool.gwait(find, 1, 0, true) ==
           Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 2 hosts "
-                "configured, 1 of another class, 1 not for this user; `dcs grain explain` shows more"});
+                "configured, 1 of another class, 1 not for this user"});
     pool.gexec(find, 1, 1, 3);  // h1 could run this one, though no party has called yet
     CHECK(pool.gwait(find, 1, 0, true).empty());
     // the table changes: h1 is gone
     pool.hosts.erase(pool.hosts.begin());
     CHECK(pool.table() ==
           Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: "
-                "1 hosts configured, 1 not for this user; `dcs grain explain` shows more"});
+                "1 host configured, 1 not for this user"});
 }
 
 TEST_CASE("a parked wait hears it when a running grain comes back and no host could run it again") {
@@ -148,9 +148,9 @@ TEST_CASE("a parked wait hears it when a running grain comes back and no host co
     pool.hosts[0].slots = 1;  // it runs on, but could not be started any more
     CHECK(pool.table() == Lines{"h1: configure interval 10000ms slots 1"});
     CHECK(pool.first_call("h1").back() ==
-          "ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 1 hosts "
+          "ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 1 host "
           "configured, "
-          "1 with too few cores; `dcs grain explain` shows more");
+          "1 with too few cores");
 }
 
 TEST_CASE("a grain that asks for more memory than any host has is refused when the hosts have said what they have") {
@@ -171,7 +171,7 @@ TEST_CASE("a grain that asks for more memory than any host has is refused when t
     CHECK(says(1 << 20, 0).empty());        // a server of the release before
     CHECK(says(1 << 20, 8 << 20).empty());  // enough, though not free now
     CHECK(says(1 << 20, 2 << 20) ==
-          Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 1 hosts "
-                "configured, 1 with too little memory; `dcs grain explain` shows more"});
+          Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 1 host "
+                "configured, 1 with too little memory"});
     CHECK(says(4 << 20, 2 << 20) == Lines{"h1: launch ann/1:0 inc 1 next 1"});  // more is free than it says that it has
 }

@@ -77,7 +77,7 @@ TEST_CASE("a code for the backup lets no grain server in, and the backup asks as
     code[0] = 1, key[0] = 2;
     pool.call(root, CreateCode{"vault", HostRole::backup, 60, 1000, {}, code, "pool:7001", "hash"});
     JoinCall call;
-    call.conn = 7000;
+    call.conn = ConnId{7000};
     call.own_name = "h1";
     call.address = "192.0.2.1";
     call.has_code = true;

@@ -16,6 +16,7 @@ TEST_CASE("a policy says what it says") {
         "\n"
         "probation 3\n"
         "token_age 1:30:00\n"
+        "session_age 30d\n"
         "user ann\nuser bob",
         "policy");
     REQUIRE(policy);
@@ -28,6 +29,7 @@ TEST_CASE("a policy says what it says") {
     expected.stored_share = 40;
     expected.probation = 3;
     expected.token_age_s = 5400;
+    expected.session_age_s = 30 * 24 * 3600;
     expected.users = {"ann", "bob"};
     CHECK(*policy == expected);
     CHECK(*shell::parse_policy("", "policy") == core::Policy{});
@@ -49,6 +51,7 @@ TEST_CASE("an error in the policy names file and line; a missing file is the def
         {"grains_per_user", "policy:1: `grains_per_user` must have exactly one value"},
         {"token_age 59", "policy:1: token_age must be a time, at least 1m, such as 24h or 7d"},
         {"token_age -1", "policy:1: token_age must be a time, at least 1m, such as 24h or 7d"},
+        {"session_age 0", "policy:1: session_age must be a time, at least 1m, such as 24h or 7d"},
         {"token_age never", "policy:1: token_age must be a time, at least 1m, such as 24h or 7d"},
         {"user a/b", "policy:1: user must be a login name"},
         {"user ann bob", "policy:1: `user` must have exactly one value"},

@@ -22,7 +22,7 @@ struct Member {
     std::string name;
     std::uint8_t role;
     std::string key = pki::new_key();
-    ConnId conn = 0;
+    ConnId conn{};
     core::Certified certified() const { return {name, pki::sha256(*pki::public_key_of(key)), 1'000'000'100}; }
     std::string hash() const {
         const TokenHash bytes = certified().key;
@@ -185,7 +185,7 @@ TEST_CASE("a backup whose place another link has taken gets no certificate") {
     t.pool.post(next, wire::BackupCall{wire::opening_form, 7});  // both in one turn
     t.pool.post(old, wire::RenewCertificate{*pki::make_request(t.backup.key)});
     t.pool.pump();
-    const std::string line = "connection " + std::to_string(old) +
+    const std::string line = "connection " + to_text(old) +
                              ": a certificate for the backup was requested on a link that is not, or no longer, the "
                              "backup's";
     const auto &lines = t.pool.outside->lines;

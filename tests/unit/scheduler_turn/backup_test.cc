@@ -12,7 +12,7 @@ const GrainKey key{{"ann", 1}, 0};
 struct Away {
     Pool pool{{host("h1", 1), host("h2", 1)}};
     ModelServer h1{pool, "h1"};
-    ConnId control = 0, backup = 0;
+    ConnId control{}, backup{};
 
     Away() {
         control = pool.control("ann", "prog");

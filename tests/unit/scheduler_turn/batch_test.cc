@@ -13,7 +13,7 @@ namespace {
 struct Working {
     Pool pool{{host("h1", 4)}};
     ModelServer server{pool, "h1"};
-    ConnId control = 0;
+    ConnId control{};
     Working() {
         pool.verify_each_turn = true;
         server.connect();

@@ -315,9 +315,9 @@ TEST_CASE("what a probe found before a pause makes no party dead after it") {
 
 TEST_CASE("grain servers go before users, in the ratio of their share, and no party waits for ever") {
     turn::Intake intake;
-    const auto put = [&](turn::Door door, ConnId conn, const std::string &user) {
+    const auto put = [&](turn::Door door, std::uint64_t conn, const std::string &user) {
         turn::Arrival a;
-        a.conn = conn;
+        a.conn = ConnId{conn};
         a.payload = "1234";
         intake.put(door, user, a);
     };
@@ -330,7 +330,7 @@ TEST_CASE("grain servers go before users, in the ratio of their share, and no pa
     CHECK(intake.count() == 22);
     CHECK(intake.bytes() == 88);
     std::string order;
-    while (auto a = intake.take()) order += a->conn == 1 ? 'S' : a->conn == 2 ? 's' : a->conn == 11 ? 'A' : 'B';
+    while (auto a = intake.take()) order += std::string("?Ss        AB")[static_cast<std::size_t>(a->conn)];
     CHECK(order == "SsSSASSSSBSSSAAAAAAAAA");
     CHECK(intake.bytes() == 0);
 }

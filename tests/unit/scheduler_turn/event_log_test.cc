@@ -51,7 +51,7 @@ void check_logs(Pool &pool) {
 struct Decided {
     Pool pool{{host("h1", 5)}};
     ModelServer server{pool, "h1"};
-    ConnId control = 0;
+    ConnId control{};
     Decided() {
         control = pool.control("ann", "prog");
         pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::resume, true});

@@ -12,7 +12,7 @@ const GrainKey key{{"ann", 1}, 0};
 struct Working {
     Pool pool{{host("h1", 1), host("h2", 1)}};
     ModelServer server{pool, "h1"};
-    ConnId control = 0;
+    ConnId control{};
     Working() {
         control = pool.control("ann", "prog");
         pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::resume, false});

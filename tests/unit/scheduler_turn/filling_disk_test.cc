@@ -23,7 +23,7 @@ std::string input_of(GrainNumber number) {
 struct Filling {
     Pool pool{{host("h1", 1)}};
     ModelServer server{pool, "h1"};
-    ConnId control = 0;
+    ConnId control{};
     GrainNumber next = 0;
     std::set<GrainNumber> acknowledged;
     std::string refusal;  // the last one

@@ -76,10 +76,10 @@ TEST_CASE("reading a long output through is charged once, and done once") {
     wire::Fetch first;
     first.stream = wire::Stream::out;
     first.max = 1;
-    const core::Effect piece = core::ReplyPiece{1, core::RequestId{1}, key, first};
+    const core::Effect piece = core::ReplyPiece{ConnId{1}, core::RequestId{1}, key, first};
     CHECK(turn::weight_of(state, piece, verified) == 1024);
     first.offset = 1;
-    CHECK(turn::weight_of(state, core::ReplyPiece{1, core::RequestId{1}, key, first}, verified) == 0);
+    CHECK(turn::weight_of(state, core::ReplyPiece{ConnId{1}, core::RequestId{1}, key, first}, verified) == 0);
     verified.add(record::place_of(key, grain, record::Part::out));
     CHECK(turn::weight_of(state, piece, verified) == 0);
     grain.out_sum = 7;  // it was written again

@@ -26,7 +26,7 @@ GrainKey key(GrainNumber number) { return {{"ann", 1}, number}; }
 struct Remembered {
     Pool pool{{host_of_class("h1", 2), host_of_class("h2", 1)}};
     ModelServer h1{pool, "h1"}, h2{pool, "h2"};
-    ConnId control = 0;
+    ConnId control{};
 
     Remembered() {
         control = pool.control("ann", "prog");

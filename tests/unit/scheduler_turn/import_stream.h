@@ -78,7 +78,7 @@ inline std::string big_text() {
 struct Worked {
     Pool pool{{host("h1", 3)}};
     ModelServer server{pool, "h1"};
-    ConnId control = 0;
+    ConnId control{};
     explicit Worked(bool close = true) {
         control = pool.control("ann", "prog");
         pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::open, false});

@@ -158,10 +158,10 @@ TEST_CASE("pieces belong to one upload of one connection") {
 TEST_CASE("imports take room by the bytes that came, and where it ends the largest gives way to smaller ones") {
     turn::Uploads uploads;
     const Instant now{seconds(1000).ns};
-    const auto add = [&](ConnId conn, const std::string &user, std::uint64_t offset, std::size_t bytes, Instant at,
-                         std::uint64_t room) {
+    const auto add = [&](std::uint64_t conn, const std::string &user, std::uint64_t offset, std::size_t bytes,
+                         Instant at, std::uint64_t room) {
         return uploads
-            .add(conn, user, at, {offset, limits::import_bytes, std::string(bytes, 'x')},
+            .add(ConnId{conn}, user, at, {offset, limits::import_bytes, std::string(bytes, 'x')},
                  limits::import_bytes_of_all - room)
             .code;
     };

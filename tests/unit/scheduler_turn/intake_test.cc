@@ -9,21 +9,21 @@ using namespace dcs;
 using namespace dcs::turn;
 
 namespace {
-Arrival frame(ConnId conn, std::size_t bytes = 10) {
+Arrival frame(std::uint64_t conn, std::size_t bytes = 10) {
     Arrival a;
-    a.conn = conn;
+    a.conn = ConnId{conn};
     a.payload.assign(bytes, 'x');
     return a;
 }
 
 // So many of each connection among the next `n`.
-std::map<ConnId, int> next(Intake &intake, int n, std::size_t weight = 1) {
-    std::map<ConnId, int> taken;
+std::map<std::uint64_t, int> next(Intake &intake, int n, std::size_t weight = 1) {
+    std::map<std::uint64_t, int> taken;
     for (int i = 0; i < n; ++i) {
         const auto a = intake.take();
         if (!a) break;
-        intake.charge(a->conn == 1 ? weight : 1);
-        ++taken[a->conn];
+        intake.charge(a->conn == ConnId{1} ? weight : 1);
+        ++taken[static_cast<std::uint64_t>(a->conn)];
     }
     return taken;
 }
@@ -34,7 +34,7 @@ TEST_CASE("a user who floods has every second turn while another waits") {
     for (int i = 0; i < 1000; ++i) intake.put(Door::user, "flood", frame(1));
     for (int i = 0; i < 10; ++i) intake.put(Door::user, "calm", frame(2));
     intake.begin_turn();
-    CHECK(next(intake, 20) == std::map<ConnId, int>{{1, 10}, {2, 10}});
+    CHECK(next(intake, 20) == std::map<std::uint64_t, int>{{1, 10}, {2, 10}});
 }
 
 TEST_CASE("who sends much at once waits until the others had as much") {
@@ -64,7 +64,7 @@ TEST_CASE("operators take turns with all users together, servers have four of fi
     for (int i = 0; i < 100; ++i) intake.put(Door::user, "root", frame(1), true);
     for (int i = 0; i < 100; ++i) intake.put(Door::server, "", frame(2));
     intake.begin_turn();
-    CHECK(next(intake, 100) == std::map<ConnId, int>{{1, 10}, {2, 80}, {100, 10}});
+    CHECK(next(intake, 100) == std::map<std::uint64_t, int>{{1, 10}, {2, 80}, {100, 10}});
 }
 
 TEST_CASE("one user gets a part of a turn, whatever waits; the next turn has another part for him") {
@@ -77,11 +77,11 @@ TEST_CASE("one user gets a part of a turn, whatever waits; the next turn has ano
     for (int i = 0; i < 20; ++i) intake.put(Door::user, "long", frame(2, 600));
     intake.put(Door::server, "", frame(3));
     intake.begin_turn();
-    CHECK(next(intake, 100) == std::map<ConnId, int>{{1, 7}, {2, 2}, {3, 1}});
+    CHECK(next(intake, 100) == std::map<std::uint64_t, int>{{1, 7}, {2, 2}, {3, 1}});
     CHECK_FALSE(intake.empty());
     CHECK_FALSE(intake.take());
     intake.begin_turn();
-    CHECK(next(intake, 100) == std::map<ConnId, int>{{1, 7}, {2, 2}});
+    CHECK(next(intake, 100) == std::map<std::uint64_t, int>{{1, 7}, {2, 2}});
     CHECK(intake.count() == 22);
 }
 
@@ -119,6 +119,6 @@ TEST_CASE("frames of one connection keep their order") {
     std::uint64_t expected = 0;
     for (intake.begin_turn(); !intake.empty(); intake.begin_turn())
         while (const auto a = intake.take())
-            if (a->conn == 1) CHECK(a->header.request == expected++);
+            if (a->conn == ConnId{1}) CHECK(a->header.request == expected++);
     CHECK(expected == 500);
 }

@@ -99,7 +99,7 @@ void Pool::restart(std::uint64_t capacity) {
 ConnId Pool::open(turn::Door door, const std::string &user, bool privileged, core::Certified certified) {
     turn::Arrival a;
     a.kind = turn::Arrival::Kind::opened;
-    a.conn = next_conn_++;
+    a.conn = ConnId{next_conn_++};
     a.door = door;
     a.user = user;
     a.privileged = privileged;
@@ -251,8 +251,8 @@ void ModelServer::connect() {
 }
 
 void ModelServer::disconnect() {
-    if (conn_ != 0) pool_.hang_up(conn_);
-    conn_ = 0;
+    if (conn_ != no_connection) pool_.hang_up(conn_);
+    conn_ = ConnId{0};
 }
 
 void ModelServer::call_in() {
@@ -297,9 +297,9 @@ void ModelServer::acknowledged(const wire::ReportAck &ack) {
 }
 
 void ModelServer::read(bool can_start) {
-    if (conn_ == 0) return;
+    if (conn_ == no_connection) return;
     if (std::count(pool_.outside->closed.begin(), pool_.outside->closed.end(), conn_)) {
-        conn_ = 0;
+        conn_ = ConnId{0};
         return;
     }
     for (const wire::AnyMessage &message : pool_.take_sent(conn_)) {
@@ -332,7 +332,7 @@ void ModelServer::checkpoint(const GrainKey &key, std::size_t bytes) {
     report.err = shifted(report.out);
     report.usage.user_us = 1000 + static_cast<std::int64_t>(bytes);
     grain.unacknowledged = report;
-    if (conn_ == 0) return;
+    if (conn_ == no_connection) return;
     pool_.post(conn_, report);
     pool_.pump();
 }
@@ -351,13 +351,13 @@ void ModelServer::finish(const GrainKey &key, int code, bool innocent) {
     report.exit_code = code;
     report.innocent = innocent;
     grain.unacknowledged = report;
-    if (conn_ == 0) return;
+    if (conn_ == no_connection) return;
     pool_.post(conn_, report);
     pool_.pump();
 }
 
 void ModelServer::repeat() {
-    if (conn_ == 0) return;
+    if (conn_ == no_connection) return;
     for (const auto &[key, grain] : held)
         if (grain.unacknowledged) pool_.post(conn_, *grain.unacknowledged);
     pool_.pump();

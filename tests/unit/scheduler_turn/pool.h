@@ -15,7 +15,7 @@
 namespace dcs::test {
 
 struct Sent {
-    ConnId conn = 0;
+    ConnId conn{};
     std::uint64_t request = 0;
     wire::AnyMessage message;
 };
@@ -124,7 +124,7 @@ public:
 private:
     void start();
     [[noreturn]] void unexpected(const wire::AnyMessage &message, const wire::ErrorReply &error);
-    ConnId next_conn_ = 1;
+    std::uint64_t next_conn_ = 1;
     std::uint64_t next_request_ = 1;
 };
 
@@ -138,7 +138,7 @@ public:
     ModelServer(Pool &pool, std::string name) : pool_(pool), name_(std::move(name)) {}
     void connect();
     void disconnect();
-    bool connected() const { return conn_ != 0; }
+    bool connected() const { return conn_ != no_connection; }
     // Reads what the scheduler sent; answers launches (`can_start`: or that there is no program).
     void read(bool can_start = true);
     void call_in();
@@ -164,7 +164,7 @@ private:
     void acknowledged(const wire::ReportAck &ack);
     Pool &pool_;
     std::string name_;
-    ConnId conn_ = 0;
+    ConnId conn_{};
 };
 
 wire::GrainSpec copying_grain(std::string input);

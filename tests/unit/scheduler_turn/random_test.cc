@@ -37,7 +37,7 @@ struct Trouble {
             const ConnId conn = pool.open(turn::Door::user, user);
             pool.ask<wire::Welcome>(conn, wire::Hello{});
             const auto reply = pool.call(conn, wire::GetAuth{"prog"});
-            control[user] = 0;
+            control[user] = no_connection;
             const auto *auth = std::get_if<wire::AuthReply>(&reply);
             if (!auth) continue;  // full disk
             pool.ask<wire::Welcome>(conn, wire::Hello{wire::opening_form, auth->token});
@@ -54,7 +54,7 @@ struct Trouble {
     void submit() {
         const std::string &user = users[random.below(2)];
         const auto session = static_cast<std::int32_t>(random.below(2));
-        if (control[user] == 0) return;
+        if (control[user] == no_connection) return;
         const GrainKey key{{user, session}, submitted};
         wire::GrainSpec spec = copying_grain(some_input());
         spec.demands.urgent = random.chance(20);
@@ -67,7 +67,7 @@ struct Trouble {
     void wait() {
         const std::string &user = users[random.below(2)];
         const auto session = static_cast<std::int32_t>(random.below(2));
-        if (control[user] == 0) return;
+        if (control[user] == no_connection) return;
         std::int32_t &index = next[{user, session}];
         const auto reply = pool.call(control[user], wire::Gwait{session, index, false});
         const auto *result = std::get_if<wire::GrainResult>(&reply);
@@ -112,7 +112,7 @@ struct Trouble {
         auto it = inputs.begin();
         std::advance(it, random.below(inputs.size()));
         const ConnId conn = control[it->first.session.user];
-        if (conn == 0) return;
+        if (conn == no_connection) return;
         const GrainKey &key = it->first;
         const auto reply = pool.call(conn, wire::Gkill{key.session.user, key.session.number, key.grain});
         if (std::holds_alternative<wire::Done>(reply)) killed.insert(key);
@@ -121,7 +121,7 @@ struct Trouble {
     void close_and_reopen() {
         const std::string &user = users[random.below(2)];
         const auto session = static_cast<std::int32_t>(random.below(2));
-        if (control[user] == 0) return;
+        if (control[user] == no_connection) return;
         pool.call(control[user], wire::CloseSession{user, session, -1});
         for (ModelServer &server : servers) server.read();
         if (random.chance(30)) {

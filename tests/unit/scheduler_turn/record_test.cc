@@ -178,3 +178,40 @@ TEST_CASE("a cleaned session leaves nothing, and its number can be used again") 
     pool.ask<wire::Done>(again, wire::CleanSession{"ann", 1});
     CHECK(pool.disk.files("sessions").empty());
 }
+
+TEST_CASE("a closed session is removed when the policy's session_age has passed since") {
+    Pool pool({host("h1", 2)});
+    ModelServer server(pool, "h1");
+    const ConnId control = three_grains(pool, server, 1);
+    core::Policy policy;
+    policy.session_age_s = 3600;
+    pool.turn->take_policy(policy);
+    pool.pump();
+    const auto idle_for = [&](std::int64_t s) {
+        pool.outside->clock = pool.outside->clock + seconds(s);
+        pool.outside->wall += s;
+        for (int i = 0; i < 4; ++i) {
+            pool.turn->tidy();
+            pool.pump();
+        }
+    };
+    idle_for(10'000);  // its grains have ended long ago; it is active
+    CHECK(pool.turn->state().session({"ann", 1}));
+    pool.ask<wire::Done>(control, wire::CloseSession{"ann", 1, 1});
+    pool.ask<wire::OpenReply>(control, wire::OpenSession{2, wire::OpenMode::open, false});
+    idle_for(3'000);
+    CHECK(pool.turn->state().session({"ann", 1}));
+    const std::int64_t now = pool.outside->wall;
+    pool.restart();
+    pool.outside->wall = now;
+    pool.turn->take_policy(core::Policy());
+    idle_for(3'000);  // without such a rule it stays
+    CHECK(pool.turn->state().session({"ann", 1}));
+    pool.turn->take_policy(policy);
+    pool.pump();
+    idle_for(61);
+    CHECK_FALSE(pool.turn->state().session({"ann", 1}));
+    CHECK(pool.turn->state().session({"ann", 2}));
+    CHECK(pool.disk.files("sessions/ann/1").empty());
+    pool.verify();
+}

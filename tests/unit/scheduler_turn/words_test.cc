@@ -32,7 +32,7 @@ struct Frames {
         return logged(conn);
     }
     std::string logged(ConnId conn) const {
-        const std::string start = "connection " + std::to_string(conn) + ": ";
+        const std::string start = "connection " + to_text(conn) + ": ";
         for (const std::string &line : pool.outside->lines)
             if (line.rfind(start, 0) == 0) return line.substr(start.size());
         return "";
@@ -267,7 +267,7 @@ TEST_CASE("more connections than a scheduler takes are refused in words") {
     turn::Connections connections;
     turn::Arrival server;
     server.door = turn::Door::server;
-    for (ConnId conn = 1; conn <= limits::connections; ++conn) REQUIRE(connections.add(conn, server));
-    CHECK(connections.add(limits::connections + 1, server).text ==
+    for (std::uint64_t conn = 1; conn <= limits::connections; ++conn) REQUIRE(connections.add(ConnId{conn}, server));
+    CHECK(connections.add(ConnId{limits::connections + 1}, server).text ==
           "the scheduler has 16384 connections, which is the limit: try again later");
 }

@@ -30,8 +30,11 @@ std::string hint_for(int d_error) {
     case D_E_CANNOT_RUN:
         return "correct that, then run the same command again; `dcs host ls` lists the hosts, `dcs grain explain` "
                "explains a grain";
-    case D_E_INVALID:  // its text says which argument, and what it may be
-        return "";
+    // Their texts say what is wrong, and with what.
+    case D_E_INVALID:
+    case D_E_REFUSED:
+    case D_E_LIMIT:
+    case D_E_NOT_FOUND: return "";
     // What d_strerror() advises here is for programs.
     case D_E_NO_AUTH: return "run the command again";
     case D_E_SESSION_ACTIVE: return "`dcs session close NUM` ends a session, `dcs session ls` shows them";
@@ -74,7 +77,8 @@ Failure failure_of(const std::string &what, const Status &status) {
     const int d_error = static_cast<int>(status.code);
     std::string message = what;
     if (!status.text.empty()) message += (message.empty() ? "" : ": ") + status.text;
-    return {exit_of(d_error), short_code(d_errorname(d_error)), message, ""};
+    const bool silent = exit_of(d_error) == exits::unreachable;
+    return {exit_of(d_error), short_code(d_errorname(d_error)), message, silent ? hint_for(d_error) : ""};
 }
 
 Failure call_failure(const std::string &what, const Status &status) {

@@ -54,9 +54,11 @@ int approve(const Call &call) {
 }
 
 int remove(const Call &call) {
-    for (const std::string &name : call.arguments.words)
+    for (const std::string &name : call.arguments.words) {
         if (const auto done = ask_any<wire::Done>(wire::RemoveHost{name}); !done)
             return call.fail(failure_of("host " + name + " was not removed from the pool", done.status()));
+        std::printf("host %s removed from the pool\n", name.c_str());
+    }
     return exits::ok;
 }
 

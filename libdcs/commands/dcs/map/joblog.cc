@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/shell_words.h"
+
 namespace dcs::commands {
 
 Result<std::unique_ptr<JobLog>> JobLog::create(const std::string &path) {
@@ -28,12 +30,11 @@ Status JobLog::add(int session, const std::vector<JobLine> &lines) {
         wire::Stay none, *stay = &none;
         const auto found = history_.grains.find(line.grain);
         if (found != history_.grains.end() && !found->second.stays.empty()) stay = &found->second.stays.back();
-        std::string command;
-        for (const std::string &word : line.words) command += (command.empty() ? "" : " ") + shell_word(word);
         std::fprintf(file_.get(), "%d\t%s\t%.3f\t%10.3f\t0\t%llu\t%d\t%d\t%s\n", line.grain, stay->host.c_str(),
                      static_cast<double>(stay->from_ms) / 1000,
                      static_cast<double>(std::max<std::int64_t>(0, stay->to_ms - stay->from_ms)) / 1000,
-                     static_cast<unsigned long long>(line.received), line.exit_code, line.signal, command.c_str());
+                     static_cast<unsigned long long>(line.received), line.exit_code, line.signal,
+                     shell_line(line.words).c_str());
     }
     if (std::fflush(file_.get()) != 0) return fail_errno(Code::io_error, "writing " + path_, errno);
     return Status::ok();

@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 #include "commands/dcs/query/scheduler.h"
+#include "base/clock.h"
+#include "base/shell_words.h"
+#include "commands/dcs/query/why_waiting.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/run/caller_environment.h"
@@ -164,6 +167,7 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
     const bool can_look = locks::is_held(lock);
     const std::string up_again = hint.empty() ? "" : "; " + hint;
     int missing = 0;
+    WaitRhythm rhythm(boot_clock());
     while (true) {
         const timespec tick = {0, 250'000'000};
         const int number = ::sigtimedwait(&signals, nullptr, &tick);
@@ -179,8 +183,9 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
         Progress progress = work.progress();
         look.add_to(progress);
         console.show(progress);
+        if (const std::string disk = look.disk(); rhythm.due(disk, boot_clock())) console.note(disk);
         const bool away = can_look && !locks::is_held(lock);
-        if (away && ++missing == 4) console.note("waiting for the scheduler; grains keep running" + up_again);
+        if (away && ++missing == 4) console.note("waiting for the scheduler; nothing is lost" + up_again);
         if (!away && missing >= 4) console.note("the scheduler is back");
         if (!away) missing = 0;
     }
@@ -201,9 +206,12 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
     if (failures == 0) return;
     const bool nothing =
         opened.fresh && work.nothing_ran() && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
+    const std::int64_t listed = work.ran_and_failed();
     console.note(std::to_string(failures) + " of " + of_all + " failed" +
-                 (nothing ? "; none ran, and session " + session + " is removed"
-                          : "; `dcs grain ls " + session + " --state failed` lists them"));
+                 (nothing       ? "; none ran, and session " + session + " is removed"
+                  : listed == 0 ? ", because they could not run"
+                                : "; `dcs grain ls " + session + " --state failed` lists " +
+                                      (listed == failures ? "them" : "the " + std::to_string(listed) + " that ran")));
 }
 
 int print_commands(const MapPlan &plan) {

@@ -5,11 +5,12 @@
 #include <thread>
 
 #include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/query/why_waiting.h"
 
 namespace dcs::commands {
 
 void MapLook::run(double interval_s) {
-    while (true) {
+    for (std::int64_t ended = -1;;) {
         std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
         Info info;
         if (!info.ask(wire::QueryType::sessions, own_user(), session_)) continue;  // next time, perhaps
@@ -17,6 +18,10 @@ void MapLook::run(double interval_s) {
             if (row.session != session_ || own_user() != row.user) continue;
             running_ = row.running;
             saved_ms_ = std::llround(row.saved_cpu_s * 1000);
+            const std::string disk = ended == row.finished ? ask_about_disk() : "";
+            ended = row.finished;
+            std::lock_guard guard(mutex_);
+            disk_ = disk;
         }
     }
 }
@@ -24,6 +29,11 @@ void MapLook::run(double interval_s) {
 void MapLook::add_to(Progress &progress) const {
     progress.running = running_;
     progress.saved_cpu_s = static_cast<double>(saved_ms_) / 1000;
+}
+
+std::string MapLook::disk() const {
+    std::lock_guard guard(mutex_);
+    return disk_;
 }
 
 }  // namespace dcs::commands

@@ -2,6 +2,8 @@
 // What the scheduler says of a map's session every few seconds, for the line of progress.
 #include <atomic>
 #include <cstdint>
+#include <mutex>
+#include <string>
 
 #include "commands/dcs/frame/console.h"
 
@@ -14,9 +16,12 @@ public:
     // Body of a thread of its own, because a question waits while the scheduler is away. Never returns.
     [[noreturn]] void run(double interval_s);
     void add_to(Progress &progress) const;  // what was heard last; from any thread
+    std::string disk() const;               // why no grain ends, if it is for want of space
 
 private:
     const int session_;
+    mutable std::mutex mutex_;
+    std::string disk_;
     std::atomic<std::int64_t> running_{-1}, saved_ms_{0};  // -1: nothing was heard yet
 };
 

@@ -356,4 +356,9 @@ std::int64_t MapWork::run() {
     return failed_.load();
 }
 
+std::int64_t MapWork::ran_and_failed() const {
+    return std::count_if(results_.begin(), results_.end(),
+                         [](const Taken &taken) { return taken.ran && taken.failed; });
+}
+
 }  // namespace dcs::commands

@@ -45,6 +45,7 @@ public:
     Progress progress();                                // from any thread
     double cpu_s() const { return cpu_s_; }             // after run(): of all grains
     bool nothing_ran() const { return !some_result_; }  // after run(): no grain was ever started
+    std::int64_t ran_and_failed() const;                // after run(): of the failed ones
 
 private:
     struct Taken {  // of one grain

@@ -13,6 +13,8 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
+#include "base/shell_words.h"
+#include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -236,10 +238,10 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
     if (!outcome.stopped.empty())
         std::printf("Stopped, because the pool has fewer servers now: %s. Their grains move to the others.\n",
                     joined(outcome.stopped).c_str());
-    std::printf(
-        "\nUse it:\n  export DCS_DIR='%s'\n  dcs status\n  seq 3 | dcs map -- printf 'grain "
-        "%%s\\n' {}\n  dcs down\n",
-        pool.directory().c_str());
+    const auto own = client::own_pool_directory();
+    const bool found = own && *own == pool.directory();
+    std::printf("\nUse it:\n%s  dcs status\n  seq 3 | dcs map -- printf 'grain %%s\\n' {}\n  dcs down\n",
+                found ? "" : ("  export DCS_DIR=" + shell_word(pool.directory()) + "\n").c_str());
 }
 
 Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcome &outcome) {

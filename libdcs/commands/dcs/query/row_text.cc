@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/hex.h"
+#include "base/shell_words.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/unicode.h"
 
@@ -104,7 +105,7 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
     Facts facts;
     facts.add("grain", name);
     facts.add_if(!shown(row.label).empty(), "label", shown(row.label));
-    facts.add("command", label_of(row.argv, 2000));
+    facts.add("command", label_of({shell_line(row.argv)}, 2000));
     facts.add("state", state + (host.empty() ? "" : " on " + host));
     if (state == "finished")
         facts.add("end", (row.signal != 0 ? "" : "exit code ") + end_text(row) + ", result " +

@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "client/call.h"
+#include "commands/dcs/frame/this_pool.h"
 #include "locks/files/lock_search.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/unicode.h"
@@ -68,9 +70,19 @@ std::string waiting_text(const wire::Explanation &why, const std::vector<Session
     return "queued: " + (hosts.empty() ? std::string("it waits for a host") : hosts) + first;
 }
 
+std::string ask_about_disk() {
+    const auto reply = client::ask<wire::DoctorReply>(this_pool(), wire::Doctor{}, client::How{client::With::any});
+    if (!reply) return "";
+    for (const wire::ProblemRow &row : reply->problems)
+        if (row.entity == "backing store" && (row.file.empty() || row.file == "reserve"))
+            return "the scheduler has no room for results: " + row.problem + " (`dcs doctor`)";
+    return "";
+}
+
 std::string ask_why_it_waits(const std::string &user, int session, int grain) {
     const auto why = explain(user, session, grain);
     if (!why) return "";
+    if (why->state != "ready") return ask_about_disk();
     SessionSelector all_sessions;
     all_sessions.which = SessionSelector::Which::all;
     all_sessions.of_all_users = true;

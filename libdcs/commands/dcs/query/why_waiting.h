@@ -15,8 +15,10 @@ namespace dcs::commands {
 // One line: "queued: 2 hosts: no free slot; session 23 with 1,500 grains goes first". `sessions`: all that there
 // are, to count what goes first. Empty where the grain does not wait for a host.
 std::string waiting_text(const wire::Explanation &why, const std::vector<Session> &sessions);
-// The same for a grain, from the scheduler; empty also if the cause cannot be determined now.
+// The same for a grain, from the scheduler; of one that does not wait what ask_about_disk() says. Empty also if the
+// cause cannot be determined now.
 std::string ask_why_it_waits(const std::string &user, int session, int grain);
+std::string ask_about_disk();  // why no result comes, if it is for want of space
 
 // When to say it: when it has been so for 3 seconds; another reason not within 10 s, the same one after 10 minutes.
 class WaitRhythm {

@@ -38,8 +38,7 @@ OpenedSession open_fresh_session(const std::string &ident) {
     }
     std::set<int> used;
     for (const Session &session : own.sessions) used.insert(session.number);
-    int number = used.empty() ? 1 : *used.rbegin() == INT_MAX ? 1 : std::max(1, *used.rbegin() + 1);
-    for (int tries = 0; tries < most_tries; ++tries, number = number == INT_MAX ? 1 : number + 1) {
+    for (int tries = 0, number = 1; tries < most_tries; ++tries, ++number) {
         while (used.count(number) > 0) ++number;
         const int error = d_pool_resume_ses(&this_pool(), number, 1);
         if (error == NO_ERROR) {

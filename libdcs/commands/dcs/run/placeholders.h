@@ -19,7 +19,4 @@ bool is_shell_text(const std::string &word);
 // How to hand `text` to a shell: `sh -c 'echo "$1" | wc -c' sh {}`; without a placeholder no words follow the text.
 std::string through_a_shell(const std::string &text);
 
-// A word as a shell takes it, on one line.
-std::string shell_word(const std::string &word);
-
 }  // namespace dcs::commands

@@ -13,6 +13,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
+#include "base/shell_words.h"
 #include "commands/dcs/frame/call.h"
 #include "demand_options.h"
 #include "commands/dcs/frame/ending_signals.h"
@@ -147,6 +148,7 @@ std::vector<std::string> starts_that_failed(int session) {
 Failure cannot_run(int session, const std::string &why) {
     Failure failure = call_failure("the grain's result", D_E_CANNOT_RUN);
     failure.message = "the grain's result: " + why;
+    failure.hint = "`dcs host ls` lists the hosts, `dcs host show HOST` what one has";  // the session does not stay
     const std::vector<std::string> lines = starts_that_failed(session);
     if (lines.empty()) return failure;
     failure.exit = exits::not_executable;
@@ -218,15 +220,8 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
     waiting.start();
     std::optional<ShownOutput> shown;
     if (shows_live(call.arguments)) shown.emplace(session, grain_number).start();
-    int error = NO_ERROR;
-    std::string why;  // of the call; what is asked after it has words of its own
-    for (int tries = 0; tries < 2; ++tries) {
-        error = d_pool_gwait_streams(&this_pool(), D_BLOCK, session, &result, &out, &err);
-        why = d_errortext();
-        if (error != D_E_CANNOT_RUN || !starts_that_failed(session).empty()) break;
-        // Not it, but another grain with this program could not be started: that may be mended by now.
-        if (tries == 0 && d_pool_grestart(&this_pool(), nullptr, session, grain_number) != NO_ERROR) break;
-    }
+    const int error = d_pool_gwait_streams(&this_pool(), D_BLOCK, session, &result, &out, &err);
+    const std::string why = d_errortext();  // of the call; what is asked after it has words of its own
     waiting.stop();
     if (shown) shown->stop();
     if (ending.load()) ::pause();  // the signal thread ends this process

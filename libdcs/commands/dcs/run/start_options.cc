@@ -60,10 +60,4 @@ std::optional<Failure> describe_session(const Arguments &arguments) {
     return std::nullopt;
 }
 
-std::string shell_line(const std::vector<std::string> &words) {
-    std::string line;
-    for (const std::string &word : words) line += (line.empty() ? "" : " ") + shell_word(word);
-    return line;
-}
-
 }  // namespace dcs::commands

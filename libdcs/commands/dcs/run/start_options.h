@@ -19,7 +19,5 @@ std::optional<Failure> set_variables(const Arguments &arguments, const std::stri
                                      std::vector<std::string> &environment);
 // --label and --nice, for the sessions that are opened from here on.
 std::optional<Failure> describe_session(const Arguments &arguments);
-// What --dry-run prints for one grain.
-std::string shell_line(const std::vector<std::string> &words);
 
 }  // namespace dcs::commands

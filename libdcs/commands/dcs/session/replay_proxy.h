@@ -51,7 +51,7 @@ private:
         std::set<std::int32_t> grains;
     };
     struct Pair {
-        ConnId program = 0, scheduler = 0;
+        ConnId program{}, scheduler{};
         std::uint64_t hello = 0;               // the program's id of its Hello: ours is our own offer
         std::map<std::uint64_t, Asked> asked;  // by request
     };

@@ -46,10 +46,11 @@ struct Telling {
                      static_cast<long long>(left), counted(left + session.finished, "grain").c_str(), session.running);
     }
     // Of a session of which nothing runs. Its first grain speaks for the others; very many are not listed for that.
-    void why_nothing_runs(const Session &session) {
-        if (session.ready == 0 || session.running > 0) return say("");
+    void why_nothing_comes(const Session &session) {
         if (boot_clock() < next) return;
-        next = boot_clock() + seconds(2);
+        const bool runs = session.ready == 0 || session.running > 0;
+        next = boot_clock() + seconds(runs ? 10 : 2);
+        if (runs) return say(ask_about_disk());
         std::string text = "session " + session.name() + ": " + counted(session.ready, "grain") + " wait and none runs";
         Info info;
         if (session.ready <= most_listed &&
@@ -137,7 +138,7 @@ int wait_for_sessions(const Call &call) {
         Standing standing{session};
         if (!standing.over()) telling.what_is_waited_for(session);
         while (!standing.over()) {
-            telling.why_nothing_runs(standing.session);
+            telling.why_nothing_comes(standing.session);
             if (boot_clock() >= deadline)
                 return call.fail({exits::timeout, "timeout",
                                   "session " + session.name() +

@@ -27,9 +27,10 @@ bool dead(const Seen &seen, std::uint64_t born) {
     return !dcs::read_stat(seen.pid, stat) || stat.start_time != born || stat.state == 'Z' || stat.state == 'X';
 }
 
-// Waits until it is certain. The pid is read last: what the place shows before is this process's, and not the next
-// one's, which is inside by right if both share the lock.
-bool runs_inside(const Seen &seen) {
+// Waits until it is certain, or the storm is gone. The pid is read last: what the place shows before is this process's,
+// and not the next one's, which is inside by right if both share the lock. The looker beats too: the process that it
+// looks at may be looking at it.
+bool runs_inside(const Arena &arena, Occupant &self, const Seen &seen) {
     const std::uint64_t born = seen.occupant->born;
     bool over = false;
     for (int i = 0;; ++i) {
@@ -37,15 +38,16 @@ bool runs_inside(const Seen &seen) {
         if (seen.occupant->pid != seen.pid) return false;  // buried
         if (grant != seen.grant) return true;              // it left by itself, so it was alive
         if (beat != seen.beat) return true;
-        if (over) return false;
+        if (over || ::kill(arena.keeper, 0) != 0) return false;
         over = dead(seen, born);
+        ++self.beat;
         if (over || i < 20) ::sched_yield();
         else sleep_ns(200'000);
     }
 }
 
 // Those in `area` who were inside together at one moment since our grant, as far as they are alive.
-int others_inside(const Arena &arena, const Occupant &self, int place, bool exclusive_only, std::string &who) {
+int others_inside(const Arena &arena, Occupant &self, int place, bool exclusive_only, std::string &who) {
     const int area = 1 << place;
     std::vector<Seen> seen;
     const int used = arena.used;
@@ -61,7 +63,7 @@ int others_inside(const Arena &arena, const Occupant &self, int place, bool excl
     int alive = 0;
     if (static_cast<int>(seen.size()) < arena.limits[place]) return 0;
     for (const Seen &s : seen) {
-        if (!runs_inside(s)) continue;
+        if (!runs_inside(arena, self, s)) continue;
         ++alive;
         who += " " + std::to_string(s.pid) + (s.occupant->shared ? " shared" : "");
     }
@@ -114,7 +116,7 @@ void enter(Arena &, Occupant &self, int area, bool shared) {
     ++self.grant;
 }
 
-void look_around(Arena &arena, const Occupant &self) {
+void look_around(Arena &arena, Occupant &self) {
     for (int place = 0; place < areas_max; ++place) {
         if ((self.area & 1 << place) == 0) continue;
         std::string who;

@@ -45,7 +45,7 @@ void tell(Arena &arena, const std::string &text);
 void settle(Occupant &self);
 void enter(Arena &arena, Occupant &self, int area, bool shared);
 // Counts what it finds in `doubles`.
-void look_around(Arena &arena, const Occupant &self);
+void look_around(Arena &arena, Occupant &self);
 void leave(Occupant &self);
 void beat_for(Occupant &self, std::int64_t nanoseconds);
 // Its process is reaped: no process is here any more.
