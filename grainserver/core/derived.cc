@@ -58,6 +58,7 @@ void Turn::forget(const GrainId &id) {
     DCS_REQUIRE(it != state.grains.end(), "a grain is forgotten once");
     take(state.derived, id, it->second.marks);
     state.crowded.erase(id);
+    state.grouped.erase(id);
     state.grains.erase(it);
 }
 

@@ -138,6 +138,14 @@ Planned plan(const GrainId &id, const Grain &g) {
     return p;
 }
 
+// While the slots have work, the scheduler takes several ends in one turn and one commit.
+bool leaves_later(Turn &t) {
+    if (!t.state.with_scheduler() || t.now == t.state.last_group || !others_wait(t)) return false;
+    if (t.now < t.state.last_group + report_pause) return true;
+    t.state.last_group = t.now;
+    return false;
+}
+
 void report_nothing(Turn &t, const GrainId &id, Grain &g) {
     DCS_REQUIRE(!g.outstanding, "a grain has at most one outstanding report");
     g.report_even_nothing = false;
@@ -171,6 +179,10 @@ void consider_report(Turn &t, const GrainId &id, Grain &g) {
         t.state.crowded.insert(id);
         return;
     }
+    if (p.report.ended && leaves_later(t)) {
+        t.state.grouped.insert(id);
+        return;
+    }
     g.report_even_nothing = false;
     g.outstanding = Outstanding{p.report.first, p.report.last, p.report.ended, p.bytes, t.now};
     t.touched.push_back(id);
@@ -183,6 +195,18 @@ void consider_report(Turn &t, const GrainId &id, Grain &g) {
     }
     // An early call-in: a slot is free, and no grain here takes it.
     if (ended && t.state.with_scheduler() && t.state.derived.processes < t.state.slots) t.emit(Gauge{});
+}
+
+void report_tick(Turn &t) {
+    if (t.state.grouped.empty() || t.now < t.state.last_group + report_pause) return;
+    t.state.last_group = t.now;
+    for (const GrainId &id : std::exchange(t.state.grouped, {}))
+        if (Grain *g = t.find(id)) consider_report(t, id, *g);
+}
+
+bool others_wait(Turn &t) {
+    settle(t);
+    return !t.state.derived.queue.empty() || t.state.derived.processes > t.state.slots;
 }
 
 // There is less in flight.

@@ -168,6 +168,8 @@ struct State {
     std::map<GrainId, Grain> grains;
     Derived derived;
     std::set<GrainId> crowded;                      // their reports wait until there is less in flight
+    std::set<GrainId> grouped;                      // their last reports leave together, report_pause after:
+    Instant last_group{};                           // when such a report last left
     std::map<std::string, Transfer> fetches, puts;  // by digest; from the grains
 
     bool with_scheduler() const { return link == Link::ready && peer == Peer::scheduler; }
@@ -180,6 +182,7 @@ inline constexpr Duration last_checkpoint_max = seconds(2);  // within these bou
 inline constexpr Duration link_patience = seconds(15);       // for a connection, and for the answer to FirstCall
 inline constexpr int tries_before_backup = 3;                // failed tries of the scheduler in a row
 inline constexpr int queued_there = 2;                       // for each slot: grains that wait at the launcher
+inline constexpr Duration report_pause = milliseconds(15);   // between ends that are reported, while grains wait here
 inline constexpr std::uint64_t in_flight_max = 128u << 20;   // bytes of unanswered reports
 
 // The earliest instant at which Tick has an effect.

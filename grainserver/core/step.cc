@@ -70,6 +70,7 @@ struct Happened {
         link_tick(t);
         slice_tick(t);
         ending_tick(t);
+        report_tick(t);
         queue_tick(t);
         courtesy_tick(t);
     }
@@ -93,6 +94,7 @@ std::string to_text(const GrainId &id) { return to_text(id.key) + " incarnation 
 Instant next_deadline(const State &state) {
     Instant at = std::min(state.next_call_in, state.courtesy.look_at);
     if (!state.with_scheduler()) at = std::min(at, state.link_at);
+    if (!state.grouped.empty()) at = std::min(at, state.last_group + report_pause);
     if (!state.derived.deadlines.empty()) at = std::min(at, state.derived.deadlines.begin()->first);
     for (const auto *transfers : {&state.fetches, &state.puts})
         for (const auto &[digest, x] : *transfers) at = std::min({at, x.until, x.again});

@@ -91,6 +91,8 @@ void queue_tick(Turn &t);
 void looked(Turn &t, Looked x);
 void consider_report(Turn &t, const GrainId &id, Grain &g);
 void consider_crowded(Turn &t);
+void report_tick(Turn &t);
+bool others_wait(Turn &t);  // for a slot here
 void acknowledged(Turn &t, const wire::ReportAck &ack);
 void unsendable(Turn &t, const ReportUnsendable &x);
 bool innocent_end(const Grain &g);

@@ -1,11 +1,10 @@
 #include "grainserver/files/syscall_filter.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
-#include <iterator>
+#include <map>
+#include <utility>
 
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -74,17 +73,95 @@ constexpr std::uint32_t call_socket = 1;         // of socketcall, whose other a
 constexpr std::uint32_t denied = SECCOMP_RET_ERRNO | EPERM, absent = SECCOMP_RET_ERRNO | ENOSYS;
 constexpr std::uint32_t no_network = SECCOMP_RET_ERRNO | EACCES;
 
-void about_flags(CallProgram &p, int number, std::uint32_t flags) {
-    const std::size_t begun = p.begin_if(static_cast<std::uint32_t>(number));
+using Code = std::vector<sock_filter>;
+
+// The answers to the calls of one machine, as a search by halves. A grain's start pays for each instruction (the kernel
+// compiles the filter) and for the way to each number's answer (it walks them all once): rows of comparisons take three
+// times as long.
+class Answers {
+public:
+    void on(int number, Code answer) {
+        DCS_REQUIRE(number >= 0 && !answer.empty(), "a call of this machine has a number and an answer");
+        by_number_[static_cast<std::uint32_t>(number)] = std::move(answer);
+    }
+    void on(int number, std::uint32_t answer) { on(number, fixed(answer)); }
+
+    // All other numbers are denied.
+    Code search() {
+        std::vector<Row> rows{{0, fixed(denied)}};
+        const auto add = [&](std::uint32_t first, const Code &code) {
+            if (rows.back().first == first) rows.pop_back();
+            if (rows.empty() || !same(rows.back().code, code)) rows.push_back({first, code});
+        };
+        for (const auto &[number, code] : by_number_) {
+            add(number, code);
+            add(number + 1, fixed(denied));
+        }
+        half(rows.data(), rows.data() + rows.size());
+        return {back_.rbegin(), back_.rend()};
+    }
+
+private:
+    struct Row {
+        std::uint32_t first;  // up to that of the next row
+        Code code;
+    };
+    static Code fixed(std::uint32_t answer) { return {{BPF_RET | BPF_K, 0, 0, answer}}; }
+    static bool same(const Code &a, const Code &b) { return a.size() == 1 && b.size() == 1 && a[0].k == b[0].k; }
+
+    // Places are counted from the end, from which the code is written: jumps lead ahead.
+    std::size_t distance(std::size_t place) const { return back_.size() - place; }
+    std::size_t put(sock_filter instruction) {
+        back_.push_back(instruction);
+        return back_.size();
+    }
+    std::size_t answer(const Code &code) {
+        std::size_t *shared = code.size() == 1 ? &answers_[code[0].k] : nullptr;
+        if (shared != nullptr && *shared != 0 && distance(*shared) < near) return *shared;
+        back_.insert(back_.end(), code.rbegin(), code.rend());
+        if (shared != nullptr) *shared = back_.size();
+        return back_.size();
+    }
+    std::size_t reachable(std::size_t place) {
+        if (distance(place) < near) return place;
+        return put({BPF_JMP | BPF_JA, 0, 0, static_cast<std::uint32_t>(distance(place))});
+    }
+    std::size_t half(const Row *begin, const Row *end) {
+        DCS_REQUIRE(begin < end, "every half has a row");
+        if (end - begin == 1) return answer(begin->code);
+        const Row *middle = begin + (end - begin) / 2;
+        const std::size_t upper = half(middle, end), lower = half(begin, middle);
+        const std::size_t yes = reachable(upper), no = reachable(lower);
+        return put({BPF_JMP | BPF_JGE | BPF_K, static_cast<std::uint8_t>(distance(yes)),
+                    static_cast<std::uint8_t>(distance(no)), middle->first});
+    }
+
+    static constexpr std::size_t near = 250;  // of 255, which a comparison can skip
+    std::map<std::uint32_t, Code> by_number_;
+    Code back_;
+    std::map<std::uint32_t, std::size_t> answers_;
+};
+
+// A call whose argument `which` is one of `words` gets `hit`, any other `other`.
+Code by_argument(unsigned which, std::initializer_list<std::uint32_t> words, std::uint32_t hit, std::uint32_t other) {
+    CallProgram p;
+    p.load_argument(which);
+    for (const std::uint32_t word : words) p.answer_if(word, hit);
+    p.answer(other);
+    return std::move(p.code);
+}
+
+Code without_flags(std::uint32_t flags) {
+    CallProgram p;
     p.load_argument(0);
     p.answer_if_any(flags, denied);
     p.answer(SECCOMP_RET_ALLOW);
-    p.end(begun);
+    return std::move(p.code);
 }
 
 // The families that programs use, and of netlink what lists interfaces; the others are seldom reviewed.
-void about_sockets(CallProgram &p, int number, bool network) {
-    const std::size_t begun = p.begin_if(static_cast<std::uint32_t>(number));
+Code sockets(bool network) {
+    CallProgram p;
     p.load_argument(0);
     p.answer_if(AF_UNIX, SECCOMP_RET_ALLOW);
     if (network) {
@@ -96,21 +173,24 @@ void about_sockets(CallProgram &p, int number, bool network) {
         p.end(netlink);
     }
     p.answer(no_network);
-    p.end(begun);
+    return std::move(p.code);
 }
 
-// Two comparisons for each row of numbers, from the highest down.
-void about_lists(CallProgram &p, std::vector<int> numbers) {
-    numbers.insert(numbers.end(), std::begin(common_calls), std::end(common_calls));
-    std::sort(numbers.begin(), numbers.end(), std::greater<>());
-    for (std::size_t i = 0; i < numbers.size();) {
-        const int last = numbers[i];
-        int first = last;
-        while (++i < numbers.size() && numbers[i] >= first - 1) first = numbers[i];
-        p.answer_if_least(static_cast<std::uint32_t>(last) + 1, denied);
-        p.answer_if_least(static_cast<std::uint32_t>(first), SECCOMP_RET_ALLOW);
-    }
-    p.answer(denied);
+Code search_of(const Numbers &n, const FilterWish &wish) {
+    Answers answers;
+    for (const int number : n.allowed) answers.on(number, SECCOMP_RET_ALLOW);
+    for (const int number : common_calls) answers.on(number, SECCOMP_RET_ALLOW);
+    // Its flags are in memory, which a filter cannot read: without clone3, programs use clone.
+    answers.on(nr_clone3, absent);
+    answers.on(n.clone, without_flags(new_namespaces & ~0xffu));
+    answers.on(n.unshare, without_flags(new_namespaces));
+    answers.on(n.ioctl, by_argument(1, {TIOCSTI, subcode_linux}, denied, SECCOMP_RET_ALLOW));
+    const std::uint32_t others = wish.may_trace ? SECCOMP_RET_ALLOW : denied;
+    for (const int number : n.tracing) answers.on(number, others);
+    answers.on(n.ptrace, by_argument(0, {traceme}, SECCOMP_RET_ALLOW, others));
+    answers.on(n.socket, sockets(wish.network));
+    if (n.socketcall >= 0) answers.on(n.socketcall, by_argument(0, {call_socket}, no_network, SECCOMP_RET_ALLOW));
+    return answers.search();
 }
 
 void block(CallProgram &p, const Numbers &n, const FilterWish &wish) {
@@ -119,17 +199,8 @@ void block(CallProgram &p, const Numbers &n, const FilterWish &wish) {
     if (n.arch == AUDIT_ARCH_X86_64) p.answer_if_any(x32_bit, absent);
     // What kernels have got since was not looked at; programs have to do without it on older ones, too.
     p.answer_if_least(first_unknown, absent);
-    // Its flags are in memory, which a filter cannot read: without clone3, programs use clone.
-    p.answer_if(static_cast<std::uint32_t>(nr_clone3), absent);
-    about_flags(p, n.clone, new_namespaces & ~0xffu);
-    about_flags(p, n.unshare, new_namespaces);
-    p.about_call(n.ioctl, 1, {TIOCSTI, subcode_linux}, denied, SECCOMP_RET_ALLOW);
-    const std::uint32_t others = wish.may_trace ? SECCOMP_RET_ALLOW : denied;
-    for (const int number : n.tracing) p.answer_if(static_cast<std::uint32_t>(number), others);
-    p.about_call(n.ptrace, 0, {traceme}, SECCOMP_RET_ALLOW, others);
-    about_sockets(p, n.socket, wish.network);
-    if (n.socketcall >= 0) p.about_call(n.socketcall, 0, {call_socket}, no_network, SECCOMP_RET_ALLOW);
-    about_lists(p, n.allowed);
+    const Code search = search_of(n, wish);
+    p.code.insert(p.code.end(), search.begin(), search.end());
     p.end(begun);
 }
 }  // namespace

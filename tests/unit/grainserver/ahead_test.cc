@@ -40,6 +40,38 @@ TEST_CASE("grains that wait for a slot start as others end; of short ones the sc
     for (int i = 1; i <= 3; ++i) b.ack(id(i), 1, true, Verdict::taken);
     REQUIRE(b.state.grains.size() == 1);
 }
+TEST_CASE("while grains wait here, the ends of others are reported in groups") {
+    Bench b;
+    b.connect(9, 1);
+    b.in(LauncherUp{});
+    for (int i = 1; i <= 5; ++i) {
+        b.launch(id(i));
+        b.in(LaunchWritten{id(i)});
+    }
+    const auto run = [&](int i) {
+        b.in(GrainStarted{id(i)});
+        b.exit(id(i), dir({{1, 0}}), {});
+    };
+    run(1);
+    REQUIRE(b.one<SendReport>().id == id(1));
+    b.wait(milliseconds(1));
+    run(2);
+    run(3);
+    REQUIRE(b.none<SendReport>());
+    b.pass(report_pause);
+    REQUIRE(b.take<SendReport>().size() == 2);
+    REQUIRE(b.state.grouped.empty());
+    run(4);
+    REQUIRE(b.none<SendReport>());
+    b.in(LinkClosed{"killed"});
+    b.pass(report_pause);
+    REQUIRE(b.none<SendReport>());
+    b.connect(9, 1);  // clears what was sent; the ends are due at once
+    REQUIRE(b.state.grains.at(id(4)).outstanding);
+    b.wait(milliseconds(1));
+    run(5);
+    REQUIRE(b.one<SendReport>().id == id(5));  // nothing waits any more
+}
 TEST_CASE("what is called back and has started stays") {
     Bench b;
     b.connect(9, 1);
