@@ -90,7 +90,10 @@ Status GrainFiles::make_fresh(const GrainId &id, const files::LaunchRecord &reco
 
 Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
     const Result<files::LaunchRecord> record = record_of(id, launch, epoch);
-    if (!record) return record.status();
+    if (!record) {
+        if (file_exists(grains_.get(), name_of(id))) (void)remove(id);
+        return record.status();
+    }
     const bool small = launch.input.empty() && launch.files.empty() && !launch.tentative && launch.next_seq == 1;
     small_.erase(id);
     const Status s = small && use_spare(id, *record) ? Status::ok() : make_fresh(id, *record, launch.input);

@@ -40,10 +40,18 @@ inline std::function<Status()> starts(const std::string &directory, const std::s
     return [starter = warden::LauncherStarter(options)]() mutable { return starter.start(); };
 }
 
+// Calls leave at once.
+struct Client : server::LauncherClient {
+    void send(const files::LauncherCall &call) {
+        LauncherClient::send(call);
+        flush();
+    }
+};
+
 struct Place {
     ScratchDir dir;
     std::vector<pid_t> launchers;
-    server::LauncherClient client;
+    Client client;
     std::vector<std::string> exited;
     int next_grain = 1;
     std::string slots;

@@ -80,9 +80,11 @@ struct Starter {
         place.leaves = &leaves;
         const Refusing refusing(orders);
         REQUIRE(refusing.understood);
-        launcher::StartOutcome outcome = launcher::start_grain(place, grain, 2);
+        launcher::HeldSlot slot;
+        launcher::StartOutcome outcome = launcher::start_grain(place, grain, 2, slot);
         if (outcome.kind != launcher::StartOutcome::Kind::started) {
             CHECK_FALSE(file_exists(AT_FDCWD, place.path + "/" + grain + "/pid"));
+            if (slot.slot.held()) keeper.drop(slot.kept_as);
             return outcome.text;
         }
         ::waitpid(outcome.pid, nullptr, 0);
@@ -246,7 +248,8 @@ TEST_CASE("a grain that may not be started says who is in the way") {
     s.place.keeper = &s.keeper;
     launcher::Leaves leaves(s.cgroups);
     s.place.leaves = &leaves;
-    CHECK(launcher::start_grain(s.place, "none", 2).text.find("directory of the grain: none: No such file") == 0);
+    launcher::HeldSlot slot;
+    CHECK(launcher::start_grain(s.place, "none", 2, slot).text.find("directory of the grain: none: No such file") == 0);
     CHECK(s.started().empty());
 }
 

@@ -1,8 +1,6 @@
 // Directories of grains that have ended and go to other grains, and the records in them.
-#include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "grainserver/launcher/prepared.h"
 #include "launcher_bench.h"
 #include "grainserver/shell/grain_files.h"
 
@@ -138,40 +136,4 @@ TEST_CASE("a grain in a room that another had sees nothing of it") {
     REQUIRE(Rooms().inode(p.room(g) + "/out.3") == out);
     REQUIRE(get_file(p.room(g) + "/err.3").empty());  // another file
     REQUIRE(files::unpack_launch(get_file(p.path(g) + "/launch")));
-}
-
-TEST_CASE("a record is whole or not there") {
-    ScratchDir dir;
-    const Result<Fd> fd = open_directory(AT_FDCWD, dir.path);
-    const std::string bytes(3000, 'x');
-    REQUIRE_FALSE(files::has_record(fd->get(), "record"));
-    put_file(dir.path + "/record", "");
-    REQUIRE_FALSE(files::has_record(fd->get(), "record"));
-    rlimit before{};
-    ::getrlimit(RLIMIT_FSIZE, &before);
-    const rlimit little{1000, before.rlim_max};
-    const auto handler = ::signal(SIGXFSZ, SIG_IGN);
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &little) == 0);
-    const Status refused = files::write_record(fd->get(), "record", bytes);
-    ::setrlimit(RLIMIT_FSIZE, &before);
-    ::signal(SIGXFSZ, handler);
-    REQUIRE_FALSE(refused);
-    REQUIRE_FALSE(files::has_record(fd->get(), "record"));
-    REQUIRE(files::write_record(fd->get(), "record", bytes));
-    REQUIRE(get_file(dir.path + "/record") == bytes);
-}
-
-TEST_CASE("the owner's rules are those that the file has now") {
-    ScratchDir dir;
-    const Result<Fd> fd = open_directory(AT_FDCWD, dir.path);
-    launcher::Prepared prepared;
-    REQUIRE_FALSE(prepared.rules(fd->get()));
-    for (const std::int64_t most : {5, 6, 7}) {
-        files::OwnerRules rules;
-        rules.limits.processes = most;
-        REQUIRE(replace_file(fd->get(), files::rules_name, files::pack(rules)));
-        for (int i = 0; i < 2; ++i) REQUIRE((*prepared.rules(fd->get()))->limits.processes == most);
-    }
-    REQUIRE(replace_file(fd->get(), files::rules_name, "nonsense"));
-    REQUIRE_FALSE(prepared.rules(fd->get()));
 }
