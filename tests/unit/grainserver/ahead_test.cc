@@ -61,6 +61,7 @@ TEST_CASE("while grains wait here, the ends of others are reported in groups") {
     b.pass(report_pause);
     REQUIRE(b.take<SendReport>().size() == 2);
     REQUIRE(b.state.grouped.empty());
+    b.wait(milliseconds(1));
     run(4);
     REQUIRE(b.none<SendReport>());
     b.in(LinkClosed{"killed"});
