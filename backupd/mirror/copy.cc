@@ -111,7 +111,6 @@ Status Copy::replace(const std::string &path, const std::string &bytes) {
 }
 
 Status Copy::take(const wire::MirrorPage &page) {
-    bytes_ += page.bytes.size();
     switch (page.step) {
     case wire::MirrorStep::begin: return begin(page);
     case wire::MirrorStep::file: return file(page);

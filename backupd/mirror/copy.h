@@ -37,7 +37,6 @@ public:
     const store::Identity &identity() const { return slot_.identity; }
     std::uint64_t turn() const { return slot_.store ? slot_.store->turn() : 0; }
     bool copying() const { return making_.has_value(); }
-    std::uint64_t bytes_taken() const { return bytes_; }  // since open()
     // Why the copy cannot continue and must be replaced; empty: it can continue.
     const std::string &spoilt() const { return spoilt_; }
     Result<std::vector<std::string>> contents();  // SHA-256s, 32 bytes each
@@ -88,7 +87,6 @@ private:
     std::string spoilt_;   // why it cannot continue
     std::optional<Making> making_;
     std::string turn_bytes_;  // of an incomplete turn
-    std::uint64_t bytes_ = 0;
 };
 
 }  // namespace dcs::backup

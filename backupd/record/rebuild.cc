@@ -1,5 +1,4 @@
 // Reads the state of the backup from its store, at the start.
-#include <algorithm>
 
 #include "backupd/record/format.h"
 #include "backupd/record/record.h"

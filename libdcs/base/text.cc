@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <algorithm>
+
 #include "base/require.h"
 
 namespace dcs {
@@ -13,6 +15,26 @@ bool is_plain(char c, std::string_view plain) {
 }
 
 }  // namespace
+
+std::string_view take_line(std::string_view &text) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    return line;
+}
+
+std::vector<std::string_view> words_of(std::string_view text, std::string_view separators) {
+    std::vector<std::string_view> words;
+    for (std::size_t at = 0; (at = text.find_first_not_of(separators, at)) != text.npos;) {
+        words.push_back(text.substr(at, text.find_first_of(separators, at) - at));
+        at += words.back().size();
+    }
+    return words;
+}
+
+bool is_name(std::string_view text, std::size_t most) {
+    return !text.empty() && text.size() <= most && text[0] != '.' && text[0] != '-' &&
+           std::all_of(text.begin(), text.end(), is_name_character);
+}
 
 std::size_t utf8_character(std::string_view text, char32_t *value) noexcept {
     if (text.empty()) return 0;

@@ -1,11 +1,37 @@
 #pragma once
-// Foreign bytes as text: UTF-8 (RFC 3629), and names in which only harmless characters stand for themselves.
+// Foreign bytes as text: lines, words and numbers, names, UTF-8 (RFC 3629), and names in which only harmless characters
+// stand for themselves.
+#include <charconv>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/limits.h"
 
 namespace dcs {
+
+// The first line of `text`, without its end; `text` goes on behind it.
+std::string_view take_line(std::string_view &text);
+// What stands between `separators`; nothing is no word.
+std::vector<std::string_view> words_of(std::string_view text, std::string_view separators = " \t\r");
+// Whether the whole text is a number that `value` can hold; otherwise `value` stays as it is.
+template <class Number> bool read_number(std::string_view text, Number &value, int base = 10) {
+    Number read{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read, base);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    if (whole) value = read;
+    return whole;
+}
+
+// ASCII letters and digits, '.', '_' and '-'.
+constexpr bool is_name_character(char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+}
+// Names of hosts, logins and control programs: of such characters, without a '.' or '-' at the front.
+bool is_name(std::string_view text, std::size_t most = limits::name_bytes);
 
 // Bytes of the well-formed character at the front of `text`, which is put into `value`; 0: there is none.
 std::size_t utf8_character(std::string_view text, char32_t *value = nullptr) noexcept;

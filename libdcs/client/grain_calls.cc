@@ -1,7 +1,6 @@
 // Submitting, killing and restarting a grain.
 #include <cstring>
 
-#include "base/limits.h"
 #include "base/sized.h"
 #include "client/grain_spec.h"
 #include "client/local_files.h"

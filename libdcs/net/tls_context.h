@@ -1,7 +1,6 @@
 #pragma once
 // Inside of net/tls.h, for tls_context.cc and tls_session.cc only: the one header that shows OpenSSL's TLS.
 #include <optional>
-#include <string>
 
 #include <openssl/ssl.h>
 

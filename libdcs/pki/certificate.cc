@@ -1,6 +1,5 @@
 #include "pki/certificate.h"
 
-#include <cstdio>
 #include <ctime>
 
 #include <openssl/pem.h>

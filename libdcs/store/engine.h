@@ -5,7 +5,6 @@
 // (syncing and dropping roots), reserve.cc (a full disk), recover.cc (open), damage.cc (how open
 // handles damage).
 #include <deque>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>

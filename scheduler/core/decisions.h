@@ -1,6 +1,5 @@
 #pragma once
 // One function per input; decide.cc only dispatches. Below them what several of them share.
-#include <optional>
 
 #include "scheduler/core/authorise.h"
 #include "scheduler/state/draft.h"
@@ -118,7 +117,6 @@ void raise_fences(Draft &d, const Session &session);
 // One more active session, so many more unfinished grains.
 Status check_session_quota(const State &state, const std::string &user);
 Status check_grain_quota(const State &state, const std::string &user, std::int64_t more = 1);
-using wire::good_name;  // of control idents and hosts
 inline bool in_replay(const SessionInfo &info) { return info.status == SessionStatus::terminated; }
 
 // "slots=0 drained": what was set, as people write it (set_host.cc).

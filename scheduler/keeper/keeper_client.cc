@@ -1,7 +1,5 @@
 #include "scheduler/keeper/keeper_client.h"
 
-#include <unistd.h>
-
 #include "base/fd.h"
 #include "scheduler/keeper/settings_file.h"
 

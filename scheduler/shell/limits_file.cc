@@ -2,7 +2,6 @@
 
 #include <set>
 
-#include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/settings_text.h"
 
 namespace dcs::shell {
@@ -26,7 +25,7 @@ std::string read_limit(const Words &words, turn::UserLimits &limits) {
     for (const Name &n : names) {
         if (words[0] != n.name) continue;
         std::size_t value = 0;
-        if (words.size() != 2 || !read_whole(words[1], value) || value < n.least || value > n.most)
+        if (words.size() != 2 || !read_number(words[1], value) || value < n.least || value > n.most)
             return std::string(n.name) + " must be a number from " + std::to_string(n.least) + " to " +
                    std::to_string(n.most);
         limits.*n.field = value;
@@ -47,16 +46,6 @@ Result<turn::UserLimits> parse_limits(std::string_view text, const std::string &
     });
     if (!read) return read;
     return limits;
-}
-
-Result<turn::UserLimits> read_limits(const std::string &file) {
-    return limits_of(keeper::read_settings(file, "the limits"), file);
-}
-
-Result<turn::UserLimits> limits_of(const Result<std::string> &text, const std::string &file) {
-    if (text) return parse_limits(*text, file);
-    if (text.status().code == Code::not_found) return turn::UserLimits{};
-    return text.status();
 }
 
 }  // namespace dcs::shell

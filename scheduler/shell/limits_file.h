@@ -11,8 +11,5 @@ namespace dcs::shell {
 
 // All of them, or the first error as "file:line: what is wrong" (invalid). `file` is for it.
 Result<turn::UserLimits> parse_limits(std::string_view text, const std::string &file);
-// A missing file is the defaults. io_error if it cannot be read.
-Result<turn::UserLimits> read_limits(const std::string &file);
-Result<turn::UserLimits> limits_of(const Result<std::string> &text, const std::string &file);  // of what was read
 
 }  // namespace dcs::shell

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "base/option_table.h"
-#include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/settings_text.h"
 
 namespace dcs::shell {
@@ -35,11 +34,11 @@ std::string read_rule(const Words &words, core::Policy &policy) {
         return *number >= least_age_s ? "" : rule + " must be a time, at least 1m, such as 24h or 7d";
     }
     if (rule == "stored_share")
-        return read_whole(words[1], *number) && *number >= 0 && *number <= 100
+        return read_number(words[1], *number) && *number >= 0 && *number <= 100
                    ? ""
                    : rule + " must be a percentage from 0 to 100; 0 means no limit";
     if (number != nullptr)
-        return read_whole(words[1], *number) && *number >= 0 ? "" : rule + " must be a number; 0 means no limit";
+        return read_number(words[1], *number) && *number >= 0 ? "" : rule + " must be a number; 0 means no limit";
     if (rule == "user") {
         if (!is_name(words[1])) return "user must be a login name";
         policy.users.emplace_back(words[1]);
@@ -62,16 +61,6 @@ Result<core::Policy> parse_policy(std::string_view text, const std::string &file
     });
     if (!read) return read;
     return policy;
-}
-
-Result<core::Policy> read_policy(const std::string &file) {
-    return policy_of(keeper::read_settings(file, "the policy"), file);
-}
-
-Result<core::Policy> policy_of(const Result<std::string> &text, const std::string &file) {
-    if (text) return parse_policy(*text, file);
-    if (text.status().code == Code::not_found) return core::Policy{};
-    return text.status();
 }
 
 }  // namespace dcs::shell

@@ -20,8 +20,5 @@ namespace dcs::shell {
 
 // The whole policy, or the first error as "file:line: what is wrong" (invalid). `file` is for it.
 Result<core::Policy> parse_policy(std::string_view text, const std::string &file);
-// A missing file is the default policy. io_error if it cannot be read.
-Result<core::Policy> read_policy(const std::string &file);
-Result<core::Policy> policy_of(const Result<std::string> &text, const std::string &file);  // of what was read
 
 }  // namespace dcs::shell

@@ -1,5 +1,6 @@
 #include "scheduler/turn/decode_join.h"
 
+#include "base/text.h"
 #include "pki/digest.h"
 #include "pki/key.h"
 #include "scheduler/core/authorise.h"
@@ -91,7 +92,7 @@ Decoded begin_frame(Outside &outside, const Arrival &arrival, const Connection &
     begin.key = *key;
     begin.fresh = outside.fresh_token();
     begin.fresh_hash = pki::sha256(bytes_of(begin.fresh));
-    begin.login = wire::good_name(begin.user) ? outside.check_login(begin.user) : Status::ok();
+    begin.login = is_name(begin.user) ? outside.check_login(begin.user) : Status::ok();
     begin.wall_s = outside.wall_s();
     Decoded d;
     d.input = std::move(begin);

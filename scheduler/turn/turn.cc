@@ -293,14 +293,12 @@ void Turn::refuse(const core::Input &input, const Status &why) {
         const wire::ReportAck later{r.key, r.incarnation, r.last_seq, r.ended, wire::Verdict::later};
         return outside_.send(report->conn, later, core::no_request);
     }
-    if (const auto *call = std::get_if<core::JoinCall>(&input)) {
-        outside_.send(call->conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, call->request);
-        return hang_up(call->conn);
-    }
-    if (const auto *call = std::get_if<core::BeginProgram>(&input)) {
-        outside_.send(call->conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, call->request);
-        return hang_up(call->conn);
-    }
+    const auto turn_away = [&](const auto &call) {
+        outside_.send(call.conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, call.request);
+        hang_up(call.conn);
+    };
+    if (const auto *call = std::get_if<core::JoinCall>(&input)) return turn_away(*call);
+    if (const auto *call = std::get_if<core::BeginProgram>(&input)) return turn_away(*call);
     if (const auto *call = std::get_if<core::ServerFirstCall>(&input)) return hang_up(call->conn);
     // The backup comes again, with all that was not answered.
     if (const auto *late = std::get_if<core::ReportHandedOver>(&input)) return hang_up(late->conn);

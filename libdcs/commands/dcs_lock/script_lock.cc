@@ -1,6 +1,5 @@
 // dcs_lock get and put: GetLock and ReleaseCurrentLock of the paper for shell scripts. The script's own process is the
 // holder; a keeper process has the kernel lock as long as the script lives.
-#include <cerrno>
 #include <csignal>
 #include <ctime>
 

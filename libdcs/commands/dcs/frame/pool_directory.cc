@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "pool_directory.h"
 
 #include <algorithm>
@@ -57,9 +58,7 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
     PoolNumbers numbers;
     int line_number = 0;
     while (!text.empty()) {
-        const std::size_t end = text.find('\n');
-        const std::string_view line = text.substr(0, end);
-        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+        const std::string_view line = take_line(text);
         ++line_number;
         if (line.empty() || line[0] == '#') continue;
         const std::size_t blank = line.find(' ');

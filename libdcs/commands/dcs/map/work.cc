@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <deque>
 #include <optional>
 #include <thread>
