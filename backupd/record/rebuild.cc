@@ -3,7 +3,6 @@
 #include "backupd/record/format.h"
 #include "backupd/record/record.h"
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "base/require.h"
 
 namespace dcs::backup::record {

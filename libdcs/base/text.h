@@ -42,4 +42,8 @@ std::string percent_encoded(std::string_view text, std::string_view plain);
 // Only what percent_encoded() writes: different texts never decode to the same one.
 std::optional<std::string> percent_decoded(std::string_view text, std::string_view plain);
 
+// Words as a shell takes them, quoted if need be, on one line.
+std::string shell_word(const std::string &word);
+std::string shell_line(const std::vector<std::string> &words);
+
 }  // namespace dcs

@@ -1,4 +1,4 @@
-#include "locks/become.h"
+#include "locks/supervision.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "locks/supervise.h"
+#include "locks/supervision.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,7 +14,6 @@
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/planted.h"
-#include "locks/become.h"
 #include "locks/leaf.h"
 #include "locks/life_limit.h"
 #include "locks/spawn.h"

@@ -1,6 +1,6 @@
 // How open() handles damage: small texts are repaired from their copies, a tree with lost bytes is set aside by a
 // marker in its directory, and the rest continues to work.
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/failpoint.h"
 #include "store/engine.h"
 #include "store/names.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/require.h"
 #include "store/engine.h"
 #include "store/names.h"

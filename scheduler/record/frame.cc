@@ -1,6 +1,6 @@
 #include "scheduler/record/frame.h"
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 
 namespace dcs::record {
 namespace {

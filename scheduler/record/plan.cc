@@ -5,7 +5,6 @@
 #include "scheduler/record/codec.h"
 #include "scheduler/record/events.h"
 #include "scheduler/record/paths.h"
-#include "scheduler/record/templates.h"
 
 namespace dcs::record {
 namespace {

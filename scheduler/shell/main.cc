@@ -18,7 +18,6 @@
 #include "daemon/signals.h"
 #include "pki/digest.h"
 #include "scheduler/record/paths.h"
-#include "scheduler/record/templates.h"
 #include "scheduler/shell/scheduler_options.h"
 #include "scheduler/shell/serve.h"
 #include "store/disk_posix.h"

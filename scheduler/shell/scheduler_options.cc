@@ -3,7 +3,6 @@
 #include "daemon/trusted_path.h"
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/host_table_file.h"
-#include "scheduler/shell/limits_file.h"
 #include "scheduler/shell/policy_file.h"
 #include "scheduler/shell/settings_text.h"
 

@@ -14,7 +14,7 @@
 #include "daemon/audit.h"
 #include "daemon/privileges.h"
 #include "daemon/log.h"
-#include "daemon/ready.h"
+#include "daemon/notify.h"
 #include "scheduler/core/authorise.h"
 
 namespace dcs::shell {

@@ -4,8 +4,7 @@
 #include "base/planted.h"
 #include "pki/digest.h"
 #include "scheduler/core/decisions.h"
-#include "scheduler/turn/decode_backup.h"
-#include "scheduler/turn/decode_join.h"
+#include "scheduler/turn/decoded.h"
 #include "scheduler/turn/payload.h"
 #include "wire/content_check.h"
 

@@ -1,4 +1,4 @@
-#include "scheduler/turn/decode_join.h"
+#include "scheduler/turn/decoded.h"
 
 #include "base/text.h"
 #include "pki/digest.h"

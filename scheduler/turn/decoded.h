@@ -1,5 +1,6 @@
 #pragma once
-// The outcome of decoding a frame, and what decoding needs.
+// The outcome of decoding a frame, what decoding needs, and its parts.
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,5 +34,37 @@ struct DecodeContext {
     Contents &contents;
     Live &live;
 };
+
+// ---- hosts that join, and their certificates (decode_join.cc) ----------------------------------
+
+core::CreateCode create_code(Outside &outside, wire::CreateToken call);
+core::ListCodes list_codes(Outside &outside);
+
+// Of a host without a certificate: it may ask for one, and nothing else.
+Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &who, wire::AnyMessage message);
+
+// Of dcs_begin on another host: the wish to begin a control program, and nothing else.
+Decoded begin_frame(Outside &outside, const Arrival &arrival, const Connection &who, wire::AnyMessage message);
+
+// Of a control program of another host, for its own key.
+Result<core::RenewProgram> program_renewal(Outside &outside, const wire::RenewCertificate &call);
+
+// Of a grain server over its link, for the key that it has shown.
+Decoded renewal(Outside &outside, const Connection &who, const wire::RenewCertificate &call);
+
+// ---- the passive backup (decode_backup.cc) -----------------------------------------------------
+
+// Said by the backup, or by a grain server about what the backup has of it.
+bool about_backup(const wire::AnyMessage &message);
+
+// Of a report that would end a grain with what it made, from whomever it comes: the first that is not `here`; or null.
+const wire::GrainFile *missing_output(const wire::GrainReport &report,
+                                      const std::function<bool(const wire::GrainFile &)> &here);
+
+// A frame of who came with the certificate of a backup.
+Decoded certified_backup_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
+                               wire::AnyMessage message);
+// A frame of the backup's link, or one that is about_backup(). `who` came through the grain servers' door.
+Decoded backup_frame(DecodeContext &context, const Arrival &arrival, Connection &who, wire::AnyMessage message);
 
 }  // namespace dcs::turn

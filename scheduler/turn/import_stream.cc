@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "pki/digest.h"
 #include "scheduler/core/decisions.h"
 #include "scheduler/turn/payload.h"

@@ -11,6 +11,8 @@
 
 #include <unistd.h>
 
+#include "process/identity.h"
+
 namespace dcs::locks {
 
 constexpr std::uint64_t little_endian(std::uint64_t v) {
@@ -105,5 +107,8 @@ template <std::size_t Bytes> struct Reading {
     void text(std::string &v, std::size_t most) { v = block.text(most); }
     void whole_text(std::string &v, std::size_t most) { text(v, most); }
 };
+
+// A process as stored in the blocks of a lock file: 20 bytes.
+template <class Io, class Process> void process_fields(Io &io, Process &p) { io(p.pid, p.start_ticks, p.pidfs_inode); }
 
 }  // namespace dcs::locks

@@ -7,7 +7,7 @@
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "locks/files/identity_block.h"
+#include "locks/files/block.h"
 #include "process/stat.h"
 
 namespace dcs::locks {

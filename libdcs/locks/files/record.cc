@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "locks/files/identity_block.h"
+#include "locks/files/block.h"
 
 namespace dcs::locks {
 

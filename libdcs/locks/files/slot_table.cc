@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "locks/files/identity_block.h"
+#include "locks/files/block.h"
 
 namespace dcs::locks {
 namespace {

@@ -1,6 +1,6 @@
 #include "crash/scheduler/enumerator.h"
 
-#include "scheduler/record/templates.h"
+#include "scheduler/record/paths.h"
 
 namespace dcs::test {
 

@@ -2,7 +2,6 @@
 #include "scheduler/record/codec.h"
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "fuzz.h"
 #include "scheduler/record/frame.h"
 #include "scheduler/record/paths.h"

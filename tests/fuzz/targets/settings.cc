@@ -7,7 +7,6 @@
 #include "grainserver/shell/identity.h"
 #include "scheduler/shell/address.h"
 #include "scheduler/shell/host_table_file.h"
-#include "scheduler/shell/limits_file.h"
 #include "scheduler/shell/policy_file.h"
 #include "scheduler/shell/settings_text.h"
 #include "scheduler/shell/suspect.h"

@@ -1,5 +1,5 @@
 // The file of the limits of each user.
-#include "scheduler/shell/limits_file.h"
+#include "scheduler/shell/policy_file.h"
 #include "support/catch.h"
 
 using namespace dcs;

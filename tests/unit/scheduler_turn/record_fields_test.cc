@@ -10,7 +10,6 @@
 #include "scheduler/record/codec.h"
 #include "scheduler/record/frame.h"
 #include "scheduler/record/paths.h"
-#include "scheduler/record/templates.h"
 #include "support/catch.h"
 
 using namespace dcs;

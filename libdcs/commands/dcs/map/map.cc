@@ -14,7 +14,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
-#include "base/shell_words.h"
+#include "base/text.h"
 #include "commands/dcs/query/why_waiting.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "wire/event_log.h"
