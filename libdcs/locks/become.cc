@@ -55,11 +55,7 @@ private:
 };
 
 RunTree LockKeeper::tree() const {
-    TreeMarks marks;
-    marks.leader = owner_.process;
-    marks.cookie = owner_.cookie;
-    marks.not_before = owner_.process.start_ticks;
-    return RunTree(std::move(marks));
+    return RunTree({.leader = owner_.process, .cookie = owner_.cookie, .not_before = owner_.process.start_ticks});
 }
 
 RunEnd LockKeeper::watch(const ProcessHandle &command, int requests) {

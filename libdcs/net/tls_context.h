@@ -21,7 +21,7 @@ public:
 // What the check of a peer's certificate leaves behind; SSL_set_app_data() of its SSL.
 struct TlsChecked {
     const TlsContext *context = nullptr;
-    pki::Verdict verdict;
+    pki::Verification verdict;
     TlsPeer peer;
 };
 

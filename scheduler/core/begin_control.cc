@@ -56,7 +56,7 @@ Status bad_ident() {
                 "'.' or '-'");
 }
 
-Status check_begin(const State &state, const BeginProgram &in) {
+Status check_begin(const State &state, const BeginControl &in) {
     const std::string &host = in.from.host;
     const auto key = state.trust.clients.find(host);
     if (key == state.trust.clients.end())
@@ -76,7 +76,7 @@ Status check_begin(const State &state, const BeginProgram &in) {
 
 }  // namespace
 
-void begin_program(Draft &d, const BeginProgram &in) {
+void begin_control(Draft &d, const BeginControl &in) {
     if (Status s = check_begin(d.state, in); !s) {
         d.effect(Reply{in.conn, in.request, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}});
         d.effect(CloseConnection{in.conn});
@@ -105,7 +105,7 @@ void renew_program(Draft &d, const Caller &caller, const RenewProgram &call) {
     d.effect(SendProgram{caller.conn, caller.request, caller.user, caller.host, entry.ident, call.public_key, ""});
 }
 
-void begin_control(Draft &d, const Caller &caller, const BeginControl &call) {
+void get_auth(Draft &d, const Caller &caller, const GetAuth &call) {
     if (!is_name(call.ident)) return d.refuse(caller, bad_ident());
     age_entries(d, caller.user, call.wall_s);
     d.change(SetAuth{call.fresh_hash, {caller.user, call.ident, call.wall_s, caller.host, caller.key}});

@@ -3,7 +3,7 @@
 
 #include "scheduler/core/authorise.h"
 #include "scheduler/state/draft.h"
-#include "scheduler/state/missing.h"
+#include "scheduler/state/state.h"
 #include "wire/session_check.h"
 
 namespace dcs::core {
@@ -13,8 +13,8 @@ namespace dcs::core {
 inline constexpr std::uint64_t shared_bytes = 32 * 1024;
 
 // ---- control programs ---------------------------------------------------------------------
-void begin_control(Draft &d, const Caller &caller, const BeginControl &call);
-void begin_program(Draft &d, const BeginProgram &in);
+void get_auth(Draft &d, const Caller &caller, const GetAuth &call);
+void begin_control(Draft &d, const BeginControl &in);
 void renew_program(Draft &d, const Caller &caller, const RenewProgram &call);
 void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call);
 void close_session(Draft &d, const Caller &caller, const wire::CloseSession &call);

@@ -139,6 +139,9 @@ std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) 
         state.ahead.pop_back();
         state.used.pop_back();
     }
+    const std::size_t hosts = state.hosts.size();
+    DCS_REQUIRE(state.running.size() == hosts && state.ahead.size() == hosts && state.used.size() == hosts,
+                "each host has its lists");
     return before;
 }
 

@@ -1,4 +1,4 @@
-#include "scheduler/turn/decoded.h"
+#include "scheduler/turn/decode.h"
 
 #include "scheduler/core/authorise.h"
 

@@ -1,4 +1,4 @@
-#include "scheduler/turn/decoded.h"
+#include "scheduler/turn/decode.h"
 
 #include "base/text.h"
 #include "pki/digest.h"
@@ -14,11 +14,9 @@ std::string_view bytes_of(const Token &token) {
 }
 
 Decoded refuse(const Connection &who, Code code, const std::string &text) {
-    Decoded d;
-    d.reply = wire::ErrorReply{static_cast<std::int32_t>(code), text};
-    d.close = true;
-    d.note = who.address + ": " + text;
-    return d;
+    return {.reply = wire::ErrorReply{static_cast<std::int32_t>(code), text},
+            .close = true,
+            .note = who.address + ": " + text};
 }
 
 }  // namespace
@@ -81,7 +79,7 @@ Decoded begin_frame(Outside &outside, const Arrival &arrival, const Connection &
                       std::string("dcs_begin of another host must not send ") + wire::kind_name(message));
     const auto key = pki::hash_of_public_key(call->public_key);
     if (!key) return refuse(who, Code::invalid, "the key of the control program: " + key.status().text);
-    core::BeginProgram begin;
+    core::BeginControl begin;
     begin.conn = arrival.conn;
     begin.request = core::RequestId{arrival.header.request};
     begin.from = who.certified;

@@ -1,13 +1,13 @@
 #include "locks/files/queue.h"
 
 #include <algorithm>
-#include <ctime>
 #include <unistd.h>
 
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "base/require.h"
 #include "locks/files/block.h"
+#include "locks/files/world.h"
 #include "process/stat.h"
 
 namespace dcs::locks {
@@ -41,11 +41,9 @@ void write_notes(const LockFile &file, std::int64_t ticket, bool shared) {
     Note counter, note;
     counter.put(static_cast<std::uint64_t>(ticket + 1), 8);
     (void)counter.write_sealed(file.fd(), counter_at);
-    timespec now = {};
-    ::clock_gettime(CLOCK_REALTIME, &now);
     Waiter waiter;
     waiter.process = own_identity();
-    waiter.since_wall = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+    waiter.since_wall = this_world().now().wall;
     waiter.shared = shared;
     note.put(static_cast<std::uint64_t>(ticket), 8);
     Writing<note_bytes> out{note};

@@ -3,7 +3,6 @@
 
 #include "base/bytes.h"
 #include "fuzz.h"
-#include "scheduler/record/frame.h"
 #include "scheduler/record/paths.h"
 #include "store/names.h"
 #include "store/stamp.h"

@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "fuzz.h"
-#include "scheduler/record/frame.h"
+#include "scheduler/record/codec.h"
 #include "scheduler/record/paths.h"
 #include "store/names.h"
 #include "store/stamp.h"

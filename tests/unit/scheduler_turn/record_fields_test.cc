@@ -8,7 +8,6 @@
 #include "places.h"
 #include "pool.h"
 #include "scheduler/record/codec.h"
-#include "scheduler/record/frame.h"
 #include "scheduler/record/paths.h"
 #include "support/catch.h"
 

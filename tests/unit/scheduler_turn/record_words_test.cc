@@ -4,7 +4,6 @@
 #include "base/bytes.h"
 #include "pool.h"
 #include "scheduler/record/codec.h"
-#include "scheduler/record/frame.h"
 #include "scheduler/record/paths.h"
 #include "support/catch.h"
 
