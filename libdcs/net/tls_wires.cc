@@ -182,7 +182,7 @@ bool AsioLoop::handshake_is_over(Wire &wire) {
         look_after(wire);
     }
     wire.told = true;
-    arrive({.what = What::opened, .conn = wire.id, .door = wire.door, .address = wire.address, .certified = peer});
+    arrive({.what = What::opened, .conn = wire.id, .door = wire.door, .certified = peer, .address = wire.address});
     return true;
 }
 
