@@ -9,6 +9,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/version.h"
 #include "call.h"
 #include "locks/files/lock_file.h"
