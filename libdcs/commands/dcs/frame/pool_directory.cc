@@ -183,7 +183,7 @@ Status write_file(const std::string &path, const std::string &text) {
     const std::string temporary = path + ".tmp";
     Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd) return fail_errno(Code::io_error, temporary, errno);
-    if (write_all(fd.get(), text) && ::fsync(fd.get()) == 0 && fd.close_checked() &&
+    if (dcs::write_all(fd.get(), text) && ::fsync(fd.get()) == 0 && fd.close_checked() &&
         ::rename(temporary.c_str(), path.c_str()) == 0)
         return Status::ok();
     const int error = errno;
