@@ -31,6 +31,13 @@ std::vector<std::string_view> words_of(std::string_view text, std::string_view s
     return words;
 }
 
+std::vector<char *> pointers_to(const std::vector<std::string> &words) {
+    std::vector<char *> pointers;
+    for (const std::string &word : words) pointers.push_back(const_cast<char *>(word.c_str()));
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
 bool is_name(std::string_view text, std::size_t most) {
     return !text.empty() && text.size() <= most && text[0] != '.' && text[0] != '-' &&
            std::all_of(text.begin(), text.end(), is_name_character);

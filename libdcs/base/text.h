@@ -16,6 +16,8 @@ namespace dcs {
 std::string_view take_line(std::string_view &text);
 // What stands between `separators`; nothing is no word.
 std::vector<std::string_view> words_of(std::string_view text, std::string_view separators = " \t\r");
+// As execve(2) takes them, with a null pointer at the end. They point into `words`.
+std::vector<char *> pointers_to(const std::vector<std::string> &words);
 // Whether the whole text is a number that `value` can hold; otherwise `value` stays as it is.
 template <class Number> bool read_number(std::string_view text, Number &value, int base = 10) {
     Number read{};

@@ -15,6 +15,7 @@
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/planted.h"
+#include "base/text.h"
 #include "locks/life_limit.h"
 #include "locks/spawn.h"
 #include "locks/files/world.h"
@@ -169,8 +170,7 @@ RunEnd become(const World &world, const Supervision &what, std::uint64_t cookie)
     std::vector<std::string> variables = what.environment;
     for (std::string &variable : cookie_variables(cookie)) variables.push_back(std::move(variable));
     Environment environment(variables);
-    std::vector<std::string> words = what.argv;
-    std::vector<char *> argv = pointers_to(words);
+    const std::vector<char *> argv = pointers_to(what.argv);
     if (!hand_on(what.lock_fds)) {
         end.text = "cannot keep the lock open: " + std::string(std::strerror(errno));
     } else {

@@ -73,6 +73,12 @@ TEST_CASE("lines, words and whole numbers of a text") {
     CHECK(take_line(text).empty());
     CHECK(words_of(",a,,b,", ",") == std::vector<std::string_view>{"a", "b"});
     CHECK(words_of(" \t").empty());
+    const std::vector<std::string> argv = {"a", ""};
+    const std::vector<char *> pointers = pointers_to(argv);
+    REQUIRE(pointers.size() == 3);
+    CHECK(pointers[0] == argv[0].c_str());
+    CHECK(pointers[1] == argv[1].c_str());
+    CHECK(pointers[2] == nullptr);
     std::int32_t number = 7;
     for (const char *wrong : {"", "x", "1x", " 1", "+1", "2147483648", "1.5"}) {
         CAPTURE(wrong);

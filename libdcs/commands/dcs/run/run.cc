@@ -287,7 +287,7 @@ int run(const Call &call) {
     if (!call.arguments.has("detach"))
         std::thread([&ending, session = opened.number] { tell_of_returns(session, ending); }).detach();
 
-    const WordArray argv(command.words), environment(command.environment);
+    const std::vector<char *> argv = pointers_to(command.words), environment = pointers_to(command.environment);
     d_grain grain;
     d_grain_init(&grain);
     grain.gargv = argv.data();
