@@ -15,6 +15,7 @@
 #include "commands/dcs/frame/this_pool.h"
 #include "commands/dcs/frame/unicode.h"
 #include "commands/dcs/run/placeholders.h"
+#include "commands/dcs/run/caller_environment.h"
 
 namespace dcs::commands {
 namespace {
