@@ -54,8 +54,8 @@ Result<Checked> check_file(const ConfiguredDaemon &daemon, const std::string &fi
     Checked checked;
     const auto record = ran->exit_code == 0 ? config_record_of(ran->output + "\n") : std::nullopt;
     if (record) checked.record = *record;
-    for (std::string_view rest = record ? "" : ran->output; !rest.empty();)
-        checked.errors.emplace_back(take_line(rest));
+    std::string_view rest = ran->output;
+    while (!record && !rest.empty()) checked.errors.emplace_back(take_line(rest));
     if (!record && checked.errors.empty())
         checked.errors.push_back(program + " said nothing and ended with exit code " + std::to_string(ran->exit_code));
     return checked;
