@@ -130,7 +130,7 @@ TEST_CASE("whatever a crash leaves, the copy has what it has acknowledged") {
     const std::uint64_t enough = wanted ? std::strtoull(wanted, nullptr, 10) / 10 : 40'000;
     std::uint64_t states = 0, copies = 0;
     for (std::uint64_t seed = 1; states < enough; ++seed) {
-        Enumerator run(seed, 0, 8);
+        Enumerator run(seed, {}, 8);
         run.run(60);
         INFO("seed " << seed << ": " << run.bad);
         REQUIRE(run.bad.empty());
@@ -143,8 +143,13 @@ TEST_CASE("whatever a crash leaves, the copy has what it has acknowledged") {
 }
 
 TEST_CASE("every planted bug of the copy is caught") {
-    for (const char *const plant :
-         {"early_current", "no_sync_current", "drop_old_first", "skip_turn", "content_unsynced"}) {
+    for (const char *const plant : {
+             "early_current",    // the new copy becomes current before it is durable
+             "no_sync_current",  // its name not synced
+             "drop_old_first",   // the old copy is removed before the new one is current
+             "skip_turn",        // a turn is acknowledged without a commit
+             "content_unsynced"  // a content is acknowledged that is not durable
+         }) {
         const std::string found = first_bad(plant, 200);
         std::printf("planted %s: %s\n", plant, found.c_str());
         CHECK(!found.empty());
