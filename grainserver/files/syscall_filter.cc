@@ -8,8 +8,6 @@
 
 #include <sched.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -159,20 +157,9 @@ Code without_flags(std::uint32_t flags) {
     return std::move(p.code);
 }
 
-// The families that programs use, and of netlink what lists interfaces; the others are seldom reviewed.
 Code sockets(bool network) {
     CallProgram p;
-    p.load_argument(0);
-    p.answer_if(AF_UNIX, SECCOMP_RET_ALLOW);
-    if (network) {
-        p.answer_if(AF_INET, SECCOMP_RET_ALLOW);
-        p.answer_if(AF_INET6, SECCOMP_RET_ALLOW);
-        const std::size_t netlink = p.begin_if(AF_NETLINK);
-        p.load_argument(2);
-        p.answer_if(0, SECCOMP_RET_ALLOW);
-        p.end(netlink);
-    }
-    p.answer(no_network);
+    p.answer_sockets(true, network, no_network);
     return std::move(p.code);
 }
 
