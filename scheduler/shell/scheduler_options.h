@@ -6,6 +6,7 @@
 #include "daemon/options.h"
 #include "scheduler/state/state.h"
 #include "scheduler/turn/user_limits.h"
+#include "wire/session_calls.h"
 
 namespace dcs::shell {
 
@@ -32,5 +33,8 @@ struct SettingsFiles {
 };
 // All of them, or what is wrong with them in `why`; a file that root must not believe (daemon/trusted_path.h) is wrong.
 SettingsFiles read_settings_files(const SchedulerOptions &options, std::vector<Status> &why);
+
+// `rows` of `dcs doctor`, and that the last reload failed for the reason `why`, if it did.
+std::vector<wire::ProblemRow> with_refused(const std::string &why, std::vector<wire::ProblemRow> rows);
 
 }  // namespace dcs::shell

@@ -67,8 +67,12 @@ TEST_CASE("in mode sync a commit waits for the copy, from the first time that it
     CHECK(!b.mirror->holds());
     CHECK(b.copied() == b.history[b.store->turn()]);
 
-    b.append("t/1", "z");
+    CHECK(b.mirror->problems().empty());
     b.disconnect();
+    REQUIRE(b.mirror->problems().size() == 1);  // before a commit waits: from then on nothing is answered
+    CHECK(b.mirror->problems()[0].problem.find("commits wait for it") != std::string::npos);
+    CHECK(b.mirror->problems()[0].advice.find("dcs backup detach") != std::string::npos);
+    b.append("t/1", "z");
     CHECK(b.mirror->holds());
     b.clock = b.clock + seconds(60);
     b.mirror->look(b.clock);
