@@ -150,9 +150,9 @@ struct State {
     Peer peer = Peer::scheduler;
     // down: time to connect; connecting, greeting: time to give up; ready, to the backup: time to try the scheduler
     Instant link_at{};
-    bool leaving = false;    // ready, to the backup: disconnect as soon as nothing is outstanding
-    int failures = 0;        // failed connections to the scheduler in a row
-    bool told_down = false;  // it is logged that the scheduler does not answer
+    bool leaving = false;   // ready, to the backup: disconnect as soon as nothing is outstanding
+    int failures = 0;       // failed connections to the scheduler in a row
+    std::string told_down;  // the reason last logged why the scheduler does not answer
     bool launcher_up = false;
     Instant slice_start{}, next_call_in{};
     std::uint64_t next_order = 1;

@@ -62,6 +62,24 @@ TEST_CASE("a connection that comes to nothing is given up, and tried again with 
     REQUIRE(b.state.failures == 0);
 }
 
+TEST_CASE("a reason why the scheduler does not answer is logged once, and another one too") {
+    Bench b;
+    b.connect(9);
+    const auto logged = [&](const char *why) {
+        b.clear();
+        b.in(LinkClosed{why});
+        const auto logs = b.take<Log>();
+        b.pass(seconds(40));
+        b.in(LinkOpened{});
+        return logs.size() == 1 && logs[0].text.find(why) != std::string::npos;
+    };
+    CHECK(logged("the peer closed the connection"));
+    CHECK(logged("the certificate of scheduler has expired"));
+    CHECK_FALSE(logged("the certificate of scheduler has expired"));
+    b.message(wire::Configure{9, 2, 1});
+    CHECK(logged("the certificate of scheduler has expired"));
+}
+
 TEST_CASE("a refusal is logged and asked again only after an interval") {
     Bench b;
     b.state.interval = seconds(8);
