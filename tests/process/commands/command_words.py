@@ -230,6 +230,34 @@ def pool_of_another_host(base):
         "file or directory\n"), result
 
 
+def packaged_hosts(base):
+    """What lies on hosts with the packages, seen by this one process: what is next there is a service or another host."""
+    own = os.path.join(base, "packaged")
+    os.mkdir(own)
+    shutil.copy(program("dcs"), own)
+
+    def seen(made, *words):
+        script = ("for d in /etc /run /usr/local/lib /var/lib; do mount -t tmpfs none $d; done; mkdir -p /run/systemd/system "
+                  f"/usr/local/lib/systemd/system /var/lib/dcs/scheduler /etc/dcs; {made}; exec env -i HOME=/ \"$0/dcs\" "
+                  + " ".join(words))
+        return subprocess.run(["unshare", "-m", "/bin/sh", "-c", script, own], cwd="/", text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=300)
+
+    unit = "touch /usr/local/lib/systemd/system/dcs-scheduler.service"
+    pool = "echo dir /var/lib/dcs >/etc/dcs/pool.conf; touch /var/lib/dcs/scheduler/lock"
+    for words in (["status"], ["doctor"], ["host", "ls"]):
+        result = seen(f"{unit}; {pool}", *words)
+        assert result.returncode == 5 and "hint: `systemctl start dcs-scheduler` starts it, `journalctl -u dcs-scheduler` " \
+               "says why it ended\n" in result.stderr, (words, result)
+        result = seen(pool, *words)
+        assert "restart `dcs_scheduler --dir /var/lib/dcs/scheduler`\n" in result.stderr, (words, result)
+    for role, part in (("server", "runs grains for"), ("backup", "has the backup of")):
+        result = seen(f"mkdir /var/lib/dcs/{role}; printf 'DCS_NAME=h1\\nDCS_SCHEDULER=sched:7001\\n' "
+                      f">/var/lib/dcs/{role}/service", "host", "ls")
+        assert result.returncode == 5 and f"this host {part} the pool at sched:7001: run dcs on the scheduler's host" \
+            in result.stderr, result
+
+
 def not_for_anybody():
     """A party who may call gives an order that is for the pool's owner."""
     with SpeakersPool() as pool:
@@ -263,6 +291,7 @@ def main():
         for part in (copy_of_the_store, not_for_anybody):
             part()
         pool_of_another_host(base)
+        packaged_hosts(base)
         nowhere_to_say_it(base)
     for process in started:
         process.terminate()

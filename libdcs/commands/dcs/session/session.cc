@@ -41,7 +41,7 @@ double took_s(const Session &s) {
     return until <= 0 ? -1 : std::max(0.0, until - s.submitted_s);
 }
 
-void print_table(const std::vector<Session> &sessions) {
+void print_table(const std::vector<Session> &sessions, bool own) {
     Table table{">SESSION", "*STATE", "SUBMITTED", ">TIME",   ">READY",
                 ">RUNNING", ">DONE",  ">FAILED",   ">KILLED", "COMMAND"};
     long long active = 0, ready = 0, running = 0, finished = 0, killed = 0, damaged = 0;
@@ -60,6 +60,7 @@ void print_table(const std::vector<Session> &sessions) {
     std::printf("%s, %lld active; grains: %lld ready, %lld running, %lld finished, %lld killed\n",
                 counted(static_cast<std::int64_t>(sessions.size()), "session").c_str(), active, ready, running,
                 finished, killed);
+    if (sessions.empty() && own) std::printf("`dcs session ls all` lists those of all users\n");
     if (damaged > 0) std::printf("%lld damaged: `dcs doctor` says more\n", damaged);
 }
 
@@ -73,7 +74,7 @@ int list_sessions(const Call &call) {
     } else if (call.format == Format::name) {
         print_names(answer.sessions);
     } else {
-        print_table(answer.sessions);
+        print_table(answer.sessions, call.arguments.words.empty());
     }
     return exits::ok;
 }
