@@ -4,7 +4,7 @@
 
 namespace dcs::commands {
 namespace {
-constexpr int patience_s = 2;  // the scheduler has been asked something else before
+constexpr int copy_patience_s = 2;  // the scheduler has been asked something else before
 }
 
 std::string copy_state_text(const wire::MirrorStatus &s) {
@@ -20,7 +20,8 @@ std::string copy_state_text(const wire::MirrorStatus &s) {
 }
 
 std::optional<Failure> waits_for_copy(const std::string &pool_directory) {
-    const auto copy = ask<wire::MirrorStatus>(pool_directory + "/scheduler/server.sock", wire::AskMirror{}, patience_s);
+    const auto copy =
+        ask<wire::MirrorStatus>(pool_directory + "/scheduler/server.sock", wire::AskMirror{}, copy_patience_s);
     if (!copy || copy->waiting_s <= 0) return {};
     return Failure{exits::unreachable, "unreachable",
                    "the scheduler does not answer: its commits have waited for the backup's copy of the store for " +
