@@ -68,7 +68,7 @@ TEST_CASE("a grain that always says it is not its fault rests longer each time, 
     CHECK(s.g().failures == 1);
     CHECK(s.g().moves->back().reason == MoveReason::given_up);
     CHECK(s.pool.explain("ann/1:0").summary ==
-          "it finished on h1, code 74: 10 times in a row: the grain could not write its output on this host");
+          "it failed on h1, code 74: 10 times in a row: the grain could not write its output on this host");
     CHECK(s.doctor().empty());
 }
 
