@@ -1,6 +1,6 @@
 #pragma once
-// Texts for people are compared by their key words: `text == about("h1 not permitted")` if each word is in the text, whole
-// and in this order.
+// Texts for people are compared by their key words: `text == about("h1 not permitted")` if each word is in the text,
+// whole and in this order.
 #include <cctype>
 #include <ostream>
 #include <sstream>

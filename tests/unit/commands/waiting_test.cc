@@ -40,7 +40,7 @@ TEST_CASE("why a grain waits, in one line") {
     CHECK(text_of({reason("running", "the grain runs", 1)}, true, "running").empty());
 }
 
-TEST_CASE("it is told after three seconds, and then seldom") {
+TEST_CASE("the reason is printed after three seconds, and then seldom") {
     const auto at = [](std::int64_t s) { return Instant{} + seconds(s); };
     WaitRhythm rhythm(at(0));
     CHECK_FALSE(rhythm.due("busy", at(2)));

@@ -173,11 +173,7 @@ TEST_CASE("each mistake in a file is named with its line") {
         {"slots", "1: "},
         {"a = \"\xff\"", "1: "},
     };
-    for (const auto &one : cases) {
-        const std::string wrong = one_error(one.text);
-        CHECK(wrong.rfind(file, 0) == 0);
-        CHECK(wrong.substr(file.size()) == about(one.error));
-    }
+    for (const auto &one : cases) { CHECK(one_error(one.text) == about(file + one.error)); }
     CHECK(one_error("slots = 2\nonce = true") == about("/etc/dcs/example.toml:1 /etc/dcs/example.toml:2 --slots"));
 }
 

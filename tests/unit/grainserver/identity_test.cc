@@ -46,7 +46,7 @@ IdentityOptions users(std::uint32_t first, std::uint32_t last) {
 }
 }  // namespace
 
-TEST_CASE("made-up uids: one user one uid, for ever, whoever hands them out") {
+TEST_CASE("made-up uids: one user one uid, permanently, from every server") {
     ScratchDir d;
     const IdentityOptions o = users(2'000'100'000, 2'000'100'002);
     Identities first, second;
@@ -70,7 +70,7 @@ TEST_CASE("made-up uids: one user one uid, for ever, whoever hands them out") {
     REQUIRE(uid_of(later, "new") == 2'000'200'000);
 }
 
-TEST_CASE("a table of made-up uids that cannot be understood is not made anew") {
+TEST_CASE("a damaged table of made-up uids is not replaced") {
     ScratchDir d;
     Identities who;
     for (const char *text : {"", "2000000000 ann\n", "5 ann\nend\n", "2000000000 ann\n2000000000 bob\nend\n",

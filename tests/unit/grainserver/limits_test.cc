@@ -80,7 +80,7 @@ TEST_CASE("time counts from the start, not while the grain waits for a slot") {
     b.one<KillGrain>();
 }
 
-TEST_CASE("no limit, and one that nobody reaches") {
+TEST_CASE("no limit, and one that is not reached") {
     Bench b;
     b.connect(9);
     const int wall = GENERATE(0, -1, INT32_MAX);
@@ -205,7 +205,7 @@ TEST_CASE("the first call says how long each grain has run, by what was seen las
     REQUIRE(held_after_reconnect(b).cpu_us == 0);
     b.in(Looked{id(), used(3'000'000, 500'000)});
     REQUIRE(held_after_reconnect(b).cpu_us == 3'500'000);
-    b.in(Looked{id(), used(0, 0)});  // its process is gone, nobody knows how it ended
+    b.in(Looked{id(), used(0, 0)});  // its process is gone, its end is not known
     REQUIRE(held_after_reconnect(b).cpu_us == 3'500'000);
     ExitFacts e;
     e.known = true;

@@ -98,11 +98,11 @@ TEST_CASE("accounts that he does not") {
     CHECK_FALSE(allowed(SomeLogins::account(1002, 1002, {})));  // bob is not listed
     CHECK_FALSE(allowed(SomeLogins::account(1001, 0, {})));
     CHECK_FALSE(allowed(SomeLogins::account(1001, 1001, {1001, 27})));
-    CHECK_FALSE(allowed(SomeLogins::account(2'000'000'003, 2'000'000'003, {})));  // nobody's login
+    CHECK_FALSE(allowed(SomeLogins::account(2'000'000'003, 2'000'000'003, {})));  // no user's login
     OwnerRules rules = strict();
     rules.first = 1000;
     rules.last = 2000;
-    CHECK_FALSE(permits(rules, made_up(1002), logins));  // somebody's, though in the range
+    CHECK_FALSE(permits(rules, made_up(1002), logins));  // a login's, though in the range
     CHECK(permits(rules, made_up(1003), logins));
     OwnerRules self;
     CHECK_FALSE(permits(self, made_up(2'000'000'003), logins));

@@ -119,7 +119,7 @@ TEST_CASE("a disk that does not give the input back is no fault of the checkpoin
 }
 #endif
 
-TEST_CASE("an exit status that cannot be read or believed is an end that nobody is blamed for") {
+TEST_CASE("an exit status that cannot be read or believed is an end without blame") {
     OneGrain g;
     REQUIRE(g.prepare());
     CHECK_FALSE(g.grains.exit_of(g.id));
@@ -136,7 +136,7 @@ TEST_CASE("an exit status that cannot be read or believed is an end that nobody 
     CHECK(exit->reason == about("cannot not regular"));
 }
 
-TEST_CASE("files are not placed beside an input that somebody has replaced") {
+TEST_CASE("files are not placed beside a replaced input") {
     OneGrain g;
     std::vector<Input> told;
     Contents contents{g.grains, [&](Input input) { told.push_back(std::move(input)); }, [](wire::AnyMessage) {}};

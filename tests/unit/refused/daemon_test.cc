@@ -65,7 +65,7 @@ std::string start(const char *call, int error, const char *of, bool session = fa
 }  // namespace
 
 TEST_CASE("a daemon that may not give up its rights") {
-    if (::geteuid() == 0)  // nobody else takes from that set
+    if (::geteuid() == 0)  // no other process takes from that set
         CHECK(told("prctl", EPERM, PR_CAPBSET_DROP, 0, capabilities) ==
               giving_up + "a capability of the bounding set" + not_permitted);
     CHECK(told("prctl", EPERM, PR_CAP_AMBIENT, 0, capabilities) == giving_up + "ambient capabilities" + not_permitted);

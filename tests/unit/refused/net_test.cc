@@ -18,7 +18,7 @@ using dcs::test::Refusing;
 
 namespace {
 
-// Somebody who listens on TCP, takes one connection, and does with it what the test says.
+// A listener on TCP that takes one connection, and does with it what the test says.
 class Listener {
 public:
     explicit Listener(std::function<void(int)> serve) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -237,7 +237,7 @@ TEST_CASE("keys and certificates in files that are not what their names say") {
     CHECK(read() == key + " is not a file");
     ::rmdir(key.c_str());
     REQUIRE(pki::write_identity(dir.path(), whole));
-    if (::geteuid() == 0) {  // nobody else can give a file away
+    if (::geteuid() == 0) {  // only root can give a file away
         REQUIRE(::chown(key.c_str(), 65534, 65534) == 0);
         CHECK(read() == key + " belongs to uid 65534, not to the user of this program");
         ::unlink(key.c_str());
