@@ -18,7 +18,7 @@ using namespace dcs;
 namespace {
 
 struct Fields {
-    std::string dir, level = "info", hosts, master, share;
+    std::string dir, level = "info", hosts, master;
     int ready_fd = -1, hold_mb = 4096, cpu_s = 0, slots = 1;
     Duration interval = seconds(10);
     bool once = false;
@@ -36,7 +36,6 @@ struct Fields {
                  {"hosts", &hosts, "FILE", "host table"},
                  {.name = "master", .into = &master, .value = "LOGIN[,..]", .help = "who", .where = Where::reload,
                   .list = true},
-                 {.name = "share", .into = &share, .value = "MASK", .help = "class", .takes = class_mask(1)},
                  {"ready-fd", &ready_fd, "N", "where", false, Where::line},
                  {.name = "hold-mb", .into = &hold_mb, .value = "N", .help = "held", .where = Where::reload,
                   .takes = megabytes_from(1)},
@@ -92,7 +91,6 @@ TEST_CASE("a file says what the command line says, in the forms of TOML") {
 log-level = "debug"
 hosts = '/a b/hosts'
 master = ["ann", "bob"]
-share = 0x3
 hold-mb = "2 GiB"
 max-cpu-s = "1:30:00"
 slots = 0x10
@@ -105,7 +103,6 @@ peer = ["a", "b,c"]
     CHECK(f.level == "debug");
     CHECK(f.hosts == "/a b/hosts");
     CHECK(f.master == "ann,bob");
-    CHECK(f.share == "3");
     CHECK(f.hold_mb == 2048);
     CHECK(f.cpu_s == 5400);
     CHECK(f.slots == 16);
@@ -163,8 +160,7 @@ TEST_CASE("each mistake in a file is named with its line") {
          "but this is a date"},
         {"once = 1", "1 false number"},
         {"once = \"yes\"", "1 false string"},
-        {"share = 0", "1 0 not classes"},
-        {"share = true", "1 classes 0x1"},
+        {"slots = true", "1 slots whole number false"},
         {"master = [\n\"ann\",\n\"b,c\"]", "3 \"b,c\" contains"},
         {"master = [\"ann\", 3]", "1 master string"},
         {"peer = [[]]", "1 peer string quotes array"},

@@ -2,7 +2,7 @@
 #include "support/about.h"
 #include "wire/form.h"
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "samples.h"
 #include "support/catch.h"
 #include "wire/message.h"
