@@ -66,6 +66,25 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     return row;
 }
 
+// Hosts that are well and still get nothing, all of them: what operators set, and may have forgotten.
+std::optional<wire::ProblemRow> closed_pool(const Draft &d) {
+    int drained = 0, without_slots = 0;
+    for (const Host &host : d.state.hosts) {
+        if (!host.configured || host.status != HostStatus::active || too_open(host)) continue;
+        if (host.setting.drained) ++drained;
+        else if (host.config->slots == 0) ++without_slots;
+        else return {};
+    }
+    if (drained + without_slots == 0) return {};
+    wire::ProblemRow row;
+    row.entity = "pool";
+    row.problem = "no host takes grains: " + std::to_string(drained) + " drained, " + std::to_string(without_slots) +
+                  " without slots";
+    row.affects = "every grain that waits";
+    row.advice = drained > 0 ? "dcs host undrain NAME" : "dcs host set NAME --slots N";
+    return row;
+}
+
 // How often it came back from hosts, why, and what becomes of it.
 wire::ProblemRow circling_grain(const Draft &d, const GrainKey &key) {
     const Grain &g = *d.state.grain(key);
@@ -88,33 +107,11 @@ wire::ProblemRow circling_grain(const Draft &d, const GrainKey &key) {
     return row;
 }
 
-// No host takes grains, and none of those that could has a problem of its own.
-std::optional<wire::ProblemRow> no_open_host(const Draft &d) {
-    std::int64_t waiting = 0;
-    for (const auto &[seniority, key] : d.state.by_seniority)
-        waiting += d.state.session(key)->counts[static_cast<int>(GrainStatus::ready)];
-    int configured = 0, drained = 0, shut = 0;
-    for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
-        const Host &host = d.state.hosts[i];
-        configured += host.configured;
-        if (d.state.takes_grains(static_cast<HostId>(i)) && host.config->slots > 0) return {};
-        drained += host.configured && host.setting.drained;
-        shut += host.configured && !host.setting.drained && !host.shut.empty();
-    }
-    wire::ProblemRow row;
-    row.entity = "host table";
-    row.affects = waiting == 0 ? "no grain can run" : std::to_string(waiting) + " grains wait";
-    if (configured == 0) {
-        row.problem = "it has no hosts that run grains";
-        row.advice = "add hosts to it and run `dcs reload`";
-        return row;
-    }
-    if (waiting == 0 || drained + shut == 0) return {};
-    row.problem = "no host accepts grains: " + std::to_string(drained) + " drained, " + std::to_string(shut) + " shut";
-    row.advice =
-        "`dcs host undrain NAME` opens a drained host; a host that is shut opens by itself, and `dcs host show NAME` "
-        "says why it is";
-    return row;
+std::optional<wire::ProblemRow> empty_table(const Draft &d) {
+    for (const Host &host : d.state.hosts)
+        if (host.configured) return {};
+    return wire::ProblemRow{"host table", "", "it has no hosts that run grains", "no grain can run",
+                            "add hosts to it and run `dcs reload`"};
 }
 
 }  // namespace
@@ -131,7 +128,8 @@ void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
     }
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i)
         if (auto row = host_problem(d, static_cast<HostId>(i))) problems.push_back(std::move(*row));
-    if (auto row = no_open_host(d)) problems.push_back(std::move(*row));
+    if (auto row = empty_table(d)) problems.push_back(std::move(*row));
+    if (auto row = closed_pool(d)) problems.push_back(std::move(*row));
     d.effect(ReplyDoctor{caller.conn, caller.request, std::move(problems)});
 }
 

@@ -10,6 +10,7 @@
 
 #include "dcs.h"
 #include "fake_scheduler.h"
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -233,7 +234,7 @@ TEST_CASE("garbage, foreign versions and wrong replies are protocol errors, at o
         return a;
     });
     CHECK(d_gkill(3, 1) == D_E_PROTOCOL);
-    CHECK(std::string(d_errortext()) == "the scheduler answered Gkill with Welcome");
+    CHECK(std::string(d_errortext()) == about("scheduler answered Welcome"));
     fake.script([](const wire::AnyMessage &m, int nth) {
         Act a = answer(m);
         if (nth >= 0) a.reply = wire::ErrorReply{4711, "from the future"};
