@@ -129,7 +129,7 @@ class TlsPool:
         self.start("scheduler", "dcs_scheduler", "--dir", self.directory, "--tls", f"127.0.0.1:{self.port_number}",
                    *self.options)
         def port():
-            found = re.search(r"hosts at 127.0.0.1:(\d+) with", self.text("scheduler.log")[before:])
+            found = re.search(r"(?:hosts|served) at 127.0.0.1:(\d+) with", self.text("scheduler.log")[before:])
             return found and "serving in" in self.text("scheduler.log")[before:] and found.group(1)
         self.port_number = int(wait_for("the scheduler", port))
 
