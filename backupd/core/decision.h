@@ -2,7 +2,6 @@
 // The backup's decisions, in the structure of the scheduler's: decide() is pure, apply() the only function that changes
 // the State, and effects are performed after the commit of the changes.
 #include <memory>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>

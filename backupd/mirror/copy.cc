@@ -26,7 +26,7 @@ Status nonsense(const std::string &what) { return fail(Code::protocol, "the sche
 
 }  // namespace
 
-Result<std::unique_ptr<Copy>> Copy::open(store::Disk &disk, store::StoreOptions options, std::uint32_t plant) {
+Result<std::unique_ptr<Copy>> Copy::open(store::Disk &disk, store::StoreOptions options, std::string_view plant) {
     std::unique_ptr<Copy> copy(new Copy(disk, std::move(options), plant));
     if (Status s = copy->find(); !s) return s;
     return copy;
@@ -105,13 +105,12 @@ Status Copy::replace(const std::string &path, const std::string &bytes) {
     if (s) s = disk_.sync_file(current_temporary);
     failpoint("mirror.current.before_rename");
     if (s) s = disk_.rename(current_temporary, path);
-    if (s && !planted(mirror_plant_no_sync_current)) s = disk_.sync_dir("");
+    if (s && !planted("no_sync_current")) s = disk_.sync_dir("");
     failpoint("mirror.current.after_rename");
     return s;
 }
 
 Status Copy::take(const wire::MirrorPage &page) {
-    bytes_ += page.bytes.size();
     switch (page.step) {
     case wire::MirrorStep::begin: return begin(page);
     case wire::MirrorStep::file: return file(page);
@@ -161,8 +160,8 @@ Status Copy::make_whole(const wire::MirrorPage &page) {
     const std::string old = current_;
     store::SubDisk place(disk_, made.slot);
     Status s;
-    if (planted(mirror_plant_drop_old_first) && !old.empty()) s = remove_tree(old);
-    if (s && planted(mirror_plant_early_current)) s = replace(current_file, made.slot + "\n");
+    if (planted("drop_old_first") && !old.empty()) s = remove_tree(old);
+    if (s && planted("early_current")) s = replace(current_file, made.slot + "\n");
     if (s) s = store::found_copy(place, page.turn);
     if (s) s = disk_.sync_dir("");  // for the slot's own name
     if (!s) return s;
@@ -189,7 +188,7 @@ Status Copy::turn_piece(const wire::MirrorPage &page) {
     if (turn_bytes_.size() < page.size) return Status::ok();
     const std::string root = std::exchange(turn_bytes_, {});
     if (!whole()) return nonsense("a turn without a complete copy");
-    if (planted(mirror_plant_skip_turn) && page.turn % 7 == 0) return Status::ok();
+    if (planted("skip_turn") && page.turn % 7 == 0) return Status::ok();
     DCS_REQUIRE(slot_.store != nullptr, "a complete copy has a store");
     failpoint("mirror.turn.before");
     const store::CommitResult done = slot_.store->commit_copied(page.turn, root);
@@ -227,7 +226,7 @@ Status Copy::content(const wire::MirrorPage &page) {
     if (!s || page.offset + page.bytes.size() < page.size) return s;
     const std::string path = content_path(page.key), directory = store::parent_of(path);
     s = make_directories(directory);
-    if (s && !planted(mirror_plant_content_unsynced)) s = disk_.sync_file(temporary);
+    if (s && !planted("content_unsynced")) s = disk_.sync_file(temporary);
     if (s) s = disk_.rename(temporary, path);
     if (s) s = disk_.sync_dir(directory);
     if (s) s = disk_.sync_dir(library_directory);

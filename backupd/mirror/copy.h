@@ -17,27 +17,16 @@
 
 namespace dcs::backup {
 
-// Bugs of the test build. 0 in production.
-enum MirrorPlant : std::uint32_t {
-    mirror_plant_none = 0,
-    mirror_plant_early_current = 1u << 0,    // the new copy becomes current before it is durable
-    mirror_plant_no_sync_current = 1u << 1,  // its name not synced
-    mirror_plant_drop_old_first = 1u << 2,   // the old copy is removed before the new one is current
-    mirror_plant_skip_turn = 1u << 3,        // a turn is acknowledged without a commit
-    mirror_plant_content_unsynced = 1u << 4  // a content is acknowledged that is not durable
-};
-
 class Copy {
 public:
-    // Recovers the existing copy. `disk` outlives it.
+    // Recovers the existing copy. `disk` outlives it. `plant`: a bug of the test build, by name.
     static Result<std::unique_ptr<Copy>> open(store::Disk &disk, store::StoreOptions options,
-                                              std::uint32_t plant = mirror_plant_none);
+                                              std::string_view plant = {});
 
     bool whole() const { return slot_.store != nullptr && spoilt_.empty(); }
     const store::Identity &identity() const { return slot_.identity; }
     std::uint64_t turn() const { return slot_.store ? slot_.store->turn() : 0; }
     bool copying() const { return making_.has_value(); }
-    std::uint64_t bytes_taken() const { return bytes_; }  // since open()
     // Why the copy cannot continue and must be replaced; empty: it can continue.
     const std::string &spoilt() const { return spoilt_; }
     Result<std::vector<std::string>> contents();  // SHA-256s, 32 bytes each
@@ -52,7 +41,7 @@ public:
     Result<std::string> promote(std::uint64_t epoch);
 
 private:
-    Copy(store::Disk &disk, store::StoreOptions options, std::uint32_t plant)
+    Copy(store::Disk &disk, store::StoreOptions options, std::string_view plant)
         : disk_(disk), options_(std::move(options)), plant_(plant) {}
     struct Making {
         std::string slot;
@@ -64,7 +53,7 @@ private:
         store::Identity identity;
         std::string spoilt;  // why it is incomplete
     };
-    bool planted(MirrorPlant bug) const { return (plant_ & bug) != 0; }
+    bool planted(std::string_view bug) const { return plant_ == bug; }
 
     Status find();
     Result<Slot> open_slot(const std::string &slot);
@@ -82,13 +71,12 @@ private:
 
     store::Disk &disk_;
     const store::StoreOptions options_;
-    const std::uint32_t plant_;
+    const std::string_view plant_;
     std::string current_;  // "", "a" or "b"
     Slot slot_;            // `current_`
     std::string spoilt_;   // why it cannot continue
     std::optional<Making> making_;
     std::string turn_bytes_;  // of an incomplete turn
-    std::uint64_t bytes_ = 0;
 };
 
 }  // namespace dcs::backup

@@ -1,7 +1,6 @@
 #include "backupd/record/format.h"
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "base/text.h"
 
 namespace dcs::backup::record {

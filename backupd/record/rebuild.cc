@@ -1,10 +1,8 @@
 // Reads the state of the backup from its store, at the start.
-#include <algorithm>
 
 #include "backupd/record/format.h"
 #include "backupd/record/record.h"
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "base/require.h"
 
 namespace dcs::backup::record {

@@ -2,7 +2,6 @@
 
 #include "backupd/record/format.h"
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "base/require.h"
 
 namespace dcs::backup::record {

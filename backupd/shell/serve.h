@@ -1,7 +1,6 @@
 #pragma once
 // The running passive backup: its listening sockets, its connection to the scheduler, turns driven by the event loop.
 #include <map>
-#include <memory>
 #include <string>
 
 #include "backupd/shell/mirror_link.h"

@@ -5,7 +5,6 @@
 //   nothing   everything is reverted; new reports are refused (`later`), reports may be forgotten with the reserve
 //   unknown   no reply is sent, and the process ends
 #include <deque>
-#include <map>
 #include <string>
 #include <vector>
 

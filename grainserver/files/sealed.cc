@@ -1,6 +1,6 @@
 #include "grainserver/files/sealed.h"
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 
 namespace dcs::files {
 

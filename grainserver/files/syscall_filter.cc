@@ -9,8 +9,6 @@
 
 #include <sched.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -82,23 +80,6 @@ void about_flags(CallProgram &p, int number, std::uint32_t flags) {
     p.end(begun);
 }
 
-// The families that programs use, and of netlink what lists interfaces; the others are seldom reviewed.
-void about_sockets(CallProgram &p, int number, bool network) {
-    const std::size_t begun = p.begin_if(static_cast<std::uint32_t>(number));
-    p.load_argument(0);
-    p.answer_if(AF_UNIX, SECCOMP_RET_ALLOW);
-    if (network) {
-        p.answer_if(AF_INET, SECCOMP_RET_ALLOW);
-        p.answer_if(AF_INET6, SECCOMP_RET_ALLOW);
-        const std::size_t netlink = p.begin_if(AF_NETLINK);
-        p.load_argument(2);
-        p.answer_if(0, SECCOMP_RET_ALLOW);
-        p.end(netlink);
-    }
-    p.answer(no_network);
-    p.end(begun);
-}
-
 // Two comparisons for each row of numbers, from the highest down.
 void about_lists(CallProgram &p, std::vector<int> numbers) {
     numbers.insert(numbers.end(), std::begin(common_calls), std::end(common_calls));
@@ -127,7 +108,7 @@ void block(CallProgram &p, const Numbers &n, const FilterWish &wish) {
     const std::uint32_t others = wish.may_trace ? SECCOMP_RET_ALLOW : denied;
     for (const int number : n.tracing) p.answer_if(static_cast<std::uint32_t>(number), others);
     p.about_call(n.ptrace, 0, {traceme}, SECCOMP_RET_ALLOW, others);
-    about_sockets(p, n.socket, wish.network);
+    p.about_sockets(n.socket, true, wish.network, no_network);
     if (n.socketcall >= 0) p.about_call(n.socketcall, 0, {call_socket}, no_network, SECCOMP_RET_ALLOW);
     about_lists(p, n.allowed);
     p.end(begun);

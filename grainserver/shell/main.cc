@@ -6,7 +6,6 @@
 #include "daemon/configuration.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
-#include "daemon/ready.h"
 #include "daemon/signals.h"
 #include "grainserver/shell/server.h"
 #include "grainserver/shell/server_options.h"

@@ -58,6 +58,17 @@ public:
         const std::uint64_t v = var();
         return static_cast<std::int64_t>((v >> 1) ^ (~(v & 1) + 1));
     }
+    // A number that is too large for `out` spoils the reader.
+    template <class Number> void get_var(Number &out) {
+        const std::uint64_t read = var();
+        out = static_cast<Number>(read);
+        if (static_cast<std::uint64_t>(out) != read) spoil();
+    }
+    template <class Number> void get_svar(Number &out) {
+        const std::int64_t read = svar();
+        out = static_cast<Number>(read);
+        if (out != read) spoil();
+    }
     std::string_view raw(std::size_t n) {
         if (n > left()) {
             good_ = false;
@@ -101,5 +112,9 @@ private:
     std::string_view in_;
     bool good_ = true;
 };
+
+// CRC-32C (Castagnoli): against rot and torn writes, not against malice. `before` is the sum of
+// the bytes in front of these: crc32c(b, crc32c(a)) is the sum of a and b joined.
+std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0);
 
 }  // namespace dcs

@@ -166,12 +166,6 @@ bool file_exists(int directory, const std::string &name) {
     return ::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-std::int64_t file_size(int directory, const std::string &name) {
-    struct stat st {};
-    if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) return -1;
-    return st.st_size;
-}
-
 void remove_file(int directory, const std::string &name) { ::unlinkat(directory, name.c_str(), 0); }
 
 // Without a stream of the library, which takes three system calls more for each directory.

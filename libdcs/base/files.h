@@ -44,8 +44,6 @@ Status replace_file(int directory, const std::string &name, std::string_view con
 Status replace_durably(int directory, const std::string &name, std::string_view content);
 
 bool file_exists(int directory, const std::string &name);
-// -1 unless it is a regular file.
-std::int64_t file_size(int directory, const std::string &name);
 void remove_file(int directory, const std::string &name);
 // Names without "." and "..", sorted.
 Result<std::vector<std::string>> list_directory(int directory);

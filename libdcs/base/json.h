@@ -1,6 +1,5 @@
 #pragma once
 // JSON on one line, written by hand: no library of it links into dcs_lock, which is static and starts at once.
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>

@@ -1,12 +1,11 @@
 #include "base/option_table.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/limits.h"
+#include "base/text.h"
 
 namespace dcs {
 namespace {
@@ -78,9 +77,6 @@ std::string complaint(const Takes &takes, const std::string &value) {
             if (number >= takes.least && number <= takes.most) return "";
         }
         return "a number of megabytes" + range + ", or such as 512 MiB, 4 GiB";
-    case Takes::Kind::mask:
-        if (const auto mask = class_of(value); mask && *mask >= takes.least) return "";
-        return "a mask of host classes, such as 0x1 or 3";
     case Takes::Kind::classes: {
         const auto parts = split(value, ',');
         const bool good = std::all_of(parts.begin(), parts.end(),
@@ -217,10 +213,7 @@ std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least,
         if (text[0] == '-') return std::nullopt;
     }
     std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    if (value < least || value > most) return std::nullopt;
-    return value;
+    return read_number(text, value, base) && value >= least && value <= most ? std::optional(value) : std::nullopt;
 }
 
 namespace {
@@ -284,10 +277,7 @@ std::optional<std::int64_t> megabytes_of_text(std::string_view text) {
 }
 
 bool is_class_name(std::string_view word) {
-    const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
-    if (word.empty() || word.size() > limits::name_bytes || !letter(word[0]) || word == "any") return false;
-    return std::all_of(word.begin(), word.end(),
-                       [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'; });
+    return is_name(word) && word[0] != '_' && (word[0] < '0' || word[0] > '9') && word != "any";
 }
 
 std::optional<std::uint32_t> class_of(std::string_view text) {

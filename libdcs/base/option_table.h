@@ -13,7 +13,7 @@ namespace dcs {
 
 // What a value has to be.
 struct Takes {
-    enum class Kind { text, whole, seconds, megabytes, mask, classes, word };
+    enum class Kind { text, whole, seconds, megabytes, classes, word };
     Kind kind = Kind::text;
     double least = 0, most = 0;  // whole, seconds, megabytes; of a text the least length
     const char *words = "";      // word: "server|client|backup"
@@ -27,7 +27,6 @@ constexpr Takes seconds_from(double least, double most = most_seconds) { return 
 constexpr Takes megabytes_from(std::int64_t least, std::int64_t most = INT32_MAX) {
     return {Takes::Kind::megabytes, static_cast<double>(least), static_cast<double>(most)};
 }
-constexpr Takes class_mask(std::int64_t least) { return {Takes::Kind::mask, static_cast<double>(least), 0xffffffff}; }
 constexpr Takes class_names_or_mask{Takes::Kind::classes};  // such as gpu,0x8; which names there are is the pool's
 constexpr Takes one_of(const char *words) { return {Takes::Kind::word, 0, 0, words}; }
 

@@ -44,7 +44,7 @@ template <class T> Result<T> known(const T *from, const char *what, T defaults =
 }
 
 // To the program's struct of `size` bytes: the fields that it has, and 0 in those that the library does not have.
-template <class T> void hand_out(T value, void *to, std::size_t size) {
+template <class T> void copy_out(T value, void *to, std::size_t size) {
     value.struct_size = size;
     std::memset(to, 0, size);
     std::memcpy(to, &value, std::min(size, sizeof(T)));
@@ -63,7 +63,7 @@ public:
     void add(const Row &row) {
         if (size_ == 0) return;
         bytes_.resize(bytes_.size() + size_);
-        hand_out(row, bytes_.data() + bytes_.size() - size_, size_);
+        copy_out(row, bytes_.data() + bytes_.size() - size_, size_);
     }
     std::size_t count() const { return size_ == 0 ? 0 : bytes_.size() / size_; }
     Row *data() { return bytes_.empty() ? nullptr : reinterpret_cast<Row *>(bytes_.data()); }

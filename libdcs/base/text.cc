@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <algorithm>
+
 #include "base/require.h"
 
 namespace dcs {
@@ -13,6 +15,33 @@ bool is_plain(char c, std::string_view plain) {
 }
 
 }  // namespace
+
+std::string_view take_line(std::string_view &text) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    return line;
+}
+
+std::vector<std::string_view> words_of(std::string_view text, std::string_view separators) {
+    std::vector<std::string_view> words;
+    for (std::size_t at = 0; (at = text.find_first_not_of(separators, at)) != text.npos;) {
+        words.push_back(text.substr(at, text.find_first_of(separators, at) - at));
+        at += words.back().size();
+    }
+    return words;
+}
+
+std::vector<char *> pointers_to(const std::vector<std::string> &words) {
+    std::vector<char *> pointers;
+    for (const std::string &word : words) pointers.push_back(const_cast<char *>(word.c_str()));
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+bool is_name(std::string_view text, std::size_t most) {
+    return !text.empty() && text.size() <= most && text[0] != '.' && text[0] != '-' &&
+           std::all_of(text.begin(), text.end(), is_name_character);
+}
 
 std::size_t utf8_character(std::string_view text, char32_t *value) noexcept {
     if (text.empty()) return 0;
@@ -72,6 +101,29 @@ std::optional<std::string> percent_decoded(std::string_view text, std::string_vi
         i += 2;
     }
     return decoded;
+}
+
+std::string shell_word(const std::string &word) {
+    if (word == "{}") return word;
+    const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+    if (word.find_first_of("\n\t\r") != std::string::npos) {  // a line of the log stays a line, and has its columns
+        std::string r = "$'";
+        for (const char c : word) {
+            if (c == '\'' || c == '\\') r += '\\';
+            r += c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : std::string(1, c);
+        }
+        return r + "'";
+    }
+    std::string r = "'";
+    for (const char c : word) r += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return r + "'";
+}
+
+std::string shell_line(const std::vector<std::string> &words) {
+    std::string line;
+    for (const std::string &word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+    return line;
 }
 
 }  // namespace dcs

@@ -1,11 +1,39 @@
 #pragma once
-// Foreign bytes as text: UTF-8 (RFC 3629), and names in which only harmless characters stand for themselves.
+// Foreign bytes as text: lines, words and numbers, names, UTF-8 (RFC 3629), and names in which only harmless characters
+// stand for themselves.
+#include <charconv>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/limits.h"
 
 namespace dcs {
+
+// The first line of `text`, without its end; `text` goes on behind it.
+std::string_view take_line(std::string_view &text);
+// What stands between `separators`; nothing is no word.
+std::vector<std::string_view> words_of(std::string_view text, std::string_view separators = " \t\r");
+// As execve(2) takes them, with a null pointer at the end. They point into `words`.
+std::vector<char *> pointers_to(const std::vector<std::string> &words);
+// Whether the whole text is a number that `value` can hold; otherwise `value` stays as it is.
+template <class Number> bool read_number(std::string_view text, Number &value, int base = 10) {
+    Number read{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read, base);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    if (whole) value = read;
+    return whole;
+}
+
+// ASCII letters and digits, '.', '_' and '-'.
+constexpr bool is_name_character(char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+}
+// Names of hosts, logins and control programs: of such characters, without a '.' or '-' at the front.
+bool is_name(std::string_view text, std::size_t most = limits::name_bytes);
 
 // Bytes of the well-formed character at the front of `text`, which is put into `value`; 0: there is none.
 std::size_t utf8_character(std::string_view text, char32_t *value = nullptr) noexcept;
@@ -15,5 +43,9 @@ bool valid_utf8(std::string_view text) noexcept;
 std::string percent_encoded(std::string_view text, std::string_view plain);
 // Only what percent_encoded() writes: different texts never decode to the same one.
 std::optional<std::string> percent_decoded(std::string_view text, std::string_view plain);
+
+// Words as a shell takes them, quoted if need be, on one line.
+std::string shell_word(const std::string &word);
+std::string shell_line(const std::vector<std::string> &words);
 
 }  // namespace dcs

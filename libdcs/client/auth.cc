@@ -1,6 +1,4 @@
 // d_get_auth, and what dcs_begin left for it.
-#include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
@@ -10,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "base/text.h"
 #include "client/call.h"
 #include "client/remote.h"
 
@@ -18,11 +16,6 @@ namespace dcs::client {
 namespace {
 
 constexpr const char *auth_variable = "DCS_AUTH_FD";
-
-bool ident_character(char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-';
-}
 
 // What dcs_begin leaves is a sealed memory file: 32 bytes, or the text of remote.h. Anything else under that number is
 // a descriptor of the program's and stays as it is.
@@ -72,11 +65,9 @@ Status take(Pool &pool, Inherited &in) {
 std::optional<Inherited> named(const Pool &pool) {
     const char *text = pool.by_environment() ? std::getenv(auth_variable) : nullptr;
     if (!text) return std::nullopt;
-    char *end = nullptr;
-    errno = 0;
-    const long fd = std::strtol(text, &end, 10);
-    const bool is_number = *text != '\0' && *end == '\0' && errno == 0 && fd >= 0 && fd <= INT_MAX;
-    return Inherited{is_number ? static_cast<int>(fd) : -1, std::string(auth_variable) + "=" + text, {}};
+    Inherited in{-1, std::string(auth_variable) + "=" + text, {}};
+    if (!read_number(text, in.fd)) in.fd = -1;
+    return in;
 }
 
 Status take_inherited(Pool &pool) {
@@ -96,7 +87,7 @@ Status check_ident(const char *ident) {
         return fail(Code::invalid, "control_ident has " + std::to_string(s.size()) + " bytes, at most 64 are allowed");
     if (s[0] == '.' || s[0] == '-') return fail(Code::invalid, "control_ident may not begin with . or -");
     for (const char c : s)
-        if (!ident_character(c)) return fail(Code::invalid, "control_ident may consist of A-Z a-z 0-9 . _ - only");
+        if (!is_name_character(c)) return fail(Code::invalid, "control_ident may consist of A-Z a-z 0-9 . _ - only");
     return Status::ok();
 }
 

@@ -1,8 +1,5 @@
 #include "client/call.h"
 
-#include <cerrno>
-#include <thread>
-
 #include <time.h>
 
 #include "base/clock.h"

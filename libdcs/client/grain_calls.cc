@@ -1,7 +1,6 @@
 // Submitting, killing and restarting a grain.
 #include <cstring>
 
-#include "base/limits.h"
 #include "base/sized.h"
 #include "client/grain_spec.h"
 #include "client/local_files.h"
@@ -30,7 +29,7 @@ using namespace dcs::client;
 
 extern "C" {
 
-void d_grain_init_sized(struct d_grain *grain, size_t struct_size) { hand_out(plain_grain(), grain, struct_size); }
+void d_grain_init_sized(struct d_grain *grain, size_t struct_size) { copy_out(plain_grain(), grain, struct_size); }
 
 int d_pool_gexec_grain(struct d_pool *pool, int session_num, int grain_num, const struct d_grain *grain) {
     return c_call(pool, [&](Pool &p) { return submit(p, session_num, grain_num, grain); });

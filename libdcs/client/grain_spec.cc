@@ -12,11 +12,11 @@ Status too_much(const std::string &what, std::size_t is, std::size_t most) {
 }
 
 // gargv and genvv share one limit for their number and one for their bytes.
-struct Room {
+struct Totals {
     std::size_t items = 0, bytes = 0;
 };
 
-Status copy_strings(char *const *from, Room &used, std::vector<std::string> &to) {
+Status copy_strings(char *const *from, Totals &used, std::vector<std::string> &to) {
     for (; from && *from; ++from) {
         if (++used.items > limits::argv_items)
             return too_much("the number of strings in gargv and genvv together", used.items, limits::argv_items);
@@ -57,7 +57,7 @@ Status fill_spec(const d_grain &g, wire::GrainSpec &spec) {
     spec.demands = wire::demands_in(g);
     if (std::string wrong = wire::out_of_range(spec.demands); !wrong.empty())
         return fail(Code::invalid, std::move(wrong));
-    Room used;
+    Totals used;
     if (Status s = copy_strings(g.gargv, used, spec.argv); !s) return s;
     if (Status s = copy_strings(g.genvv, used, spec.env); !s) return s;
     if (Status s = check_environment(spec.env); !s) return s;

@@ -96,7 +96,7 @@ using namespace dcs::client;
 extern "C" {
 
 void d_host_change_init_sized(struct d_host_change *change, size_t struct_size) {
-    hand_out(no_change(), change, struct_size);
+    copy_out(no_change(), change, struct_size);
 }
 
 int d_pool_sethost(struct d_pool *pool, const char *host, const struct d_host_change *change) {

@@ -49,6 +49,10 @@ Forks &process() {
 }
 
 using Held = std::lock_guard<std::mutex>;
+template <class Value> Value guarded(const Value &value) {
+    const Held held(process().mutex);
+    return value;
+}
 
 // Of one thread, to the pools that it has spoken to. The pool has a weak pointer to each, to close them.
 struct ThreadLine {
@@ -174,10 +178,12 @@ Duration d_pool::patience() const {
     return seconds(30);
 }
 
-Credentials d_pool::credentials() const {
-    const Held held(process().mutex);
-    return credentials_;
-}
+Credentials d_pool::credentials() const { return guarded(credentials_); }
+std::string d_pool::inherited_token() const { return guarded(inherited_); }
+bool d_pool::scheduler_met() const { return guarded(met_); }
+std::uint64_t d_pool::epoch_met() const { return guarded(epoch_); }
+RemotePtr d_pool::remote() const { return guarded(remote_); }
+Instant d_pool::renewal_not_before() const { return guarded(renewal_not_before_); }
 
 void d_pool::set_credentials(Credentials c) {
     const Held held(process().mutex);
@@ -191,29 +197,14 @@ void d_pool::forget_token(const std::string &token) {
     if (inherited_ == token) inherited_.clear();
 }
 
-std::string d_pool::inherited_token() const {
-    const Held held(process().mutex);
-    return inherited_;
-}
-
 void d_pool::set_inherited_token(std::string token) {
     const Held held(process().mutex);
     inherited_ = std::move(token);
 }
 
-bool d_pool::scheduler_met() const {
-    const Held held(process().mutex);
-    return met_;
-}
-
 void d_pool::note_scheduler_met() {
     const Held held(process().mutex);
     met_ = true;
-}
-
-std::uint64_t d_pool::epoch_met() const {
-    const Held held(process().mutex);
-    return epoch_;
 }
 
 void d_pool::note_epoch(std::uint64_t epoch) {
@@ -241,11 +232,6 @@ std::optional<std::int32_t> d_pool::session_next(int number) const {
     return it->second.next;
 }
 
-RemotePtr d_pool::remote() const {
-    const Held held(process().mutex);
-    return remote_;
-}
-
 void d_pool::set_remote(RemotePtr remote) {
     DCS_REQUIRE(remote != nullptr, "a pool whose scheduler is elsewhere stays so");
     const Held held(process().mutex);
@@ -257,11 +243,6 @@ bool d_pool::take_renewal(Instant now, Duration pause, bool (*due)(const Remote 
     if (!remote_ || now < renewal_not_before_ || !due(*remote_)) return false;
     renewal_not_before_ = now + pause;
     return true;
-}
-
-Instant d_pool::renewal_not_before() const {
-    const Held held(process().mutex);
-    return renewal_not_before_;
 }
 
 Line &d_pool::line() {

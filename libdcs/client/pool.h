@@ -3,18 +3,19 @@
 // their results were delivered, and a connection for each thread. Thread-safe, and sound in the child of a fork (which
 // goes on with the same tokens and sessions, but with request ids and connections of its own).
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/instant.h"
 #include "base/status.h"
-#include "client/line.h"
+#include "client/transport.h"
 #include "dcs.h"
+#include "wire/user_calls.h"
 
 namespace dcs::client {
 
@@ -35,6 +36,23 @@ struct OpenSession {
     std::uint64_t opening = 0;  // which d_open_ses this entry is from
     std::int32_t next = 0;
     bool taking = false, closed = false;
+};
+
+// The connection of one thread to one pool, and for which token and socket, or scheduler elsewhere, it was made.
+struct Remote;
+using RemotePtr = std::shared_ptr<const Remote>;
+class TakeResult;
+struct Forks;
+
+struct Line {
+    Transport transport;
+    std::atomic<bool> over{false};  // its pool is closed
+    std::string token, path, user;
+    RemotePtr remote;
+    bool greeted = false;
+    wire::PeerForm form;           // once greeted
+    std::size_t at = 0, next = 0;  // of the remote's addresses: the last that was connected to, the first to try now
+    std::vector<wire::GrainResult> handed_out;  // by this thread's last wait; the caller has their texts until its next
 };
 
 }  // namespace dcs::client

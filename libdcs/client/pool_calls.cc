@@ -52,7 +52,7 @@ void d_pool_options_init_sized(struct d_pool_options *options, size_t struct_siz
     d_pool_options defaults{};
     defaults.patience_s = -1;
     defaults.auth_fd = -1;
-    hand_out(defaults, options, struct_size);
+    copy_out(defaults, options, struct_size);
 }
 
 struct d_pool *d_pool_open(const struct d_pool_options *options) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/text.h"
 
 namespace dcs::client {
 namespace {
@@ -39,17 +40,6 @@ bool holds_pool(const std::string &directory) {
     return ::stat((directory + "/scheduler").c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-std::vector<std::string> words_of(std::string_view line) {
-    std::vector<std::string> words;
-    line = line.substr(0, line.find('#'));
-    for (std::size_t at = 0; (at = line.find_first_not_of(" \t\r", at)) != line.npos;) {
-        const std::size_t end = std::min(line.find_first_of(" \t\r", at), line.size());
-        words.emplace_back(line.substr(at, end - at));
-        at = end;
-    }
-    return words;
-}
-
 // A user who can write it could send programs to another scheduler.
 Status check_roots(const struct stat &st, const std::string &path) {
     if (st.st_uid == 0 && (st.st_mode & 022) == 0) return Status::ok();
@@ -68,9 +58,8 @@ Result<std::string> read_conf(int fd) {
 Result<HostConf> parse_host_conf(std::string_view text) {
     HostConf conf;
     for (int number = 1; !text.empty(); ++number) {
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        const std::vector<std::string> words = words_of(text.substr(0, end));
-        text.remove_prefix(std::min(end + 1, text.size()));
+        const std::string_view line = take_line(text);
+        const auto words = words_of(line.substr(0, line.find('#')));
         if (words.empty()) continue;
         std::string *to = words[0] == "scheduler" ? &conf.scheduler
                           : words[0] == "pki"     ? &conf.pki

@@ -155,27 +155,16 @@ Result<wire::Stream> stream_named(const char *name) {
                 "stream is \"" + text_or_empty(name) + "\": it must be out, err, checkpoint, message or input");
 }
 
-Status grain_stream(Pool &pool, const char *user, int session_num, int grain_num, const char *stream, FILE **file) {
+// `name` is for a file, which is one of the streams.
+Status grain_stream(Pool &pool, const char *user, int session_num, int grain_num, const Result<wire::Stream> &which,
+                    FILE **file, const std::string &name = {}) {
     if (!file) return fail(Code::invalid, "file is NULL");
     *file = nullptr;
     if (Status s = check_grain(session_num, grain_num); !s) return s;
     if (Status s = check_user(user); !s) return s;
-    auto which = stream_named(stream);
     if (!which) return which.status();
-    auto f = fetch_stream(pool, text_or_empty(user), session_num, grain_num, *which, {}, UINT64_MAX, With::any);
-    if (!f) return f.status();
-    *file = f->release();
-    return Status::ok();
-}
-
-Status grain_file(Pool &pool, const char *user, int session_num, int grain_num, const char *name, FILE **file) {
-    if (!file) return fail(Code::invalid, "file is NULL");
-    *file = nullptr;
-    if (!name || !*name) return fail(Code::invalid, "the name of the file is missing");
-    if (Status s = check_grain(session_num, grain_num); !s) return s;
-    if (Status s = check_user(user); !s) return s;
-    auto f = fetch_stream(pool, text_or_empty(user), session_num, grain_num, wire::Stream::file, {}, UINT64_MAX,
-                          With::any, name);
+    if (*which == wire::Stream::file && name.empty()) return fail(Code::invalid, "the name of the file is missing");
+    auto f = fetch_stream(pool, text_or_empty(user), session_num, grain_num, *which, {}, UINT64_MAX, With::any, name);
     if (!f) return f.status();
     *file = f->release();
     return Status::ok();
@@ -201,11 +190,14 @@ int d_pool_host_class(struct d_pool *pool, const char *names, unsigned *mask) {
 
 int d_pool_grain_file(struct d_pool *pool, const char *user, int session_num, int grain_num, const char *name,
                       FILE **file) {
-    return c_call(pool, [&](Pool &p) { return grain_file(p, user, session_num, grain_num, name, file); });
+    return c_call(pool, [&](Pool &p) {
+        return grain_stream(p, user, session_num, grain_num, wire::Stream::file, file, text_or_empty(name));
+    });
 }
 
 int d_pool_grain_stream(struct d_pool *pool, const char *user, int session_num, int grain_num, const char *stream,
                         FILE **file) {
-    return c_call(pool, [&](Pool &p) { return grain_stream(p, user, session_num, grain_num, stream, file); });
+    return c_call(pool,
+                  [&](Pool &p) { return grain_stream(p, user, session_num, grain_num, stream_named(stream), file); });
 }
 }

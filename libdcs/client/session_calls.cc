@@ -4,7 +4,7 @@
 #include "base/planted.h"
 #include "base/files.h"
 #include "base/limits.h"
-#include "base/shell_words.h"
+#include "base/text.h"
 #include "client/call.h"
 
 namespace dcs::client {

@@ -57,7 +57,7 @@ Status wait_many(Pool &pool, bool block, int session_num, int max, d_result *res
     h = std::move(reply->results);
     const std::size_t stride = results->struct_size;
     for (wire::GrainResult &r : h)
-        hand_out(result_of(r), at_stride(results, stride, static_cast<std::size_t>((*count)++)), stride);
+        copy_out(result_of(r), at_stride(results, stride, static_cast<std::size_t>((*count)++)), stride);
     turn.taken(h.back().sent);
     return Status::ok();
 }
@@ -140,7 +140,7 @@ int d_pool_gwait_result(struct d_pool *pool, int block, int session_num, struct 
         if (Status s = check_results(result); !s) return s;
         d_result taken{};
         const Status s = wait_one(p, block != 0, session_num, taken);
-        if (s) hand_out(taken, result, result->struct_size);
+        if (s) copy_out(taken, result, result->struct_size);
         return s;
     });
 }
@@ -157,7 +157,7 @@ int d_pool_gwait_streams(struct d_pool *pool, int block, int session_num, struct
             if (Status s = check_results(result); !s) return s;
         d_result taken{};
         const Status s = wait_streams(p, block != 0, session_num, taken, output, error);
-        if (s && result) hand_out(taken, result, result->struct_size);
+        if (s && result) copy_out(taken, result, result->struct_size);
         return s;
     });
 }

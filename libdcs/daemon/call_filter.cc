@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -138,21 +137,6 @@ void about_owners(CallProgram &p) {
 #endif
 }
 
-// Sockets of the network; of netlink only what lists interfaces.
-void about_sockets(CallProgram &p, KeptCalls kept) {
-    const std::size_t begun = p.begin_if(SYS_socket);
-    p.load_argument(0);
-    p.answer_if(AF_INET, allowed);
-    p.answer_if(AF_INET6, allowed);
-    if (kept.unix_sockets) p.answer_if(AF_UNIX, allowed);
-    const std::size_t netlink = p.begin_if(AF_NETLINK);
-    p.load_argument(2);
-    p.answer_if(0, allowed);
-    p.end(netlink);
-    p.answer(denied);
-    p.end(begun);
-}
-
 std::vector<sock_filter> call_filter(bool by_one_call, KeptCalls kept) {
     const auto own = static_cast<std::uint32_t>(::getpid());
     CallProgram p;
@@ -166,7 +150,7 @@ std::vector<sock_filter> call_filter(bool by_one_call, KeptCalls kept) {
     about_opening(p, SYS_openat, 2, allowed);
     if (by_one_call) p.answer_if(nr_openat2, allowed);
     about_threads(p, kept.children);
-    about_sockets(p, kept);
+    p.about_sockets(SYS_socket, kept.unix_sockets, true, denied);
     if (kept.children) about_children(p);
     if (kept.owners) about_owners(p);
     p.about_call(SYS_kill, 0, {own}, allowed, denied);

@@ -55,7 +55,6 @@ Form form_of(const Option &option, const Takes &takes) {
     case Takes::Kind::seconds:
         return {true, true, false, "seconds, or a time in quotes such as \"90m\" or \"1:30:00\""};
     case Takes::Kind::megabytes: return {true, true, false, "megabytes, or a size in quotes such as \"512 MiB\""};
-    case Takes::Kind::mask: return {true, true, false, "a mask of host classes, such as 0x1"};
     default: return {true, false, false, "a string, in quotes"};
     }
 }

@@ -1,13 +1,13 @@
 // Which configuration files there are, and how they are read: whatever lies there, it is not waited for.
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "daemon/config_file.h"
 #include "daemon/trusted_path.h"
 
@@ -91,12 +91,9 @@ std::optional<std::vector<ConfigText>> unpack_config(std::string_view bytes) {
     while (!bytes.empty()) {
         const std::size_t blank = bytes.find(' '), end = bytes.find('\n');
         std::size_t file = 0, text = 0;
-        const auto number = [&](std::size_t from, std::size_t to, std::size_t &into) {
-            if (to == bytes.npos || from > to) return false;
-            const auto [stop, error] = std::from_chars(bytes.data() + from, bytes.data() + to, into);
-            return from < to && error == std::errc() && stop == bytes.data() + to;
-        };
-        if (!number(0, blank, file) || !number(blank + 1, end, text)) return std::nullopt;
+        if (end == bytes.npos || blank > end || !read_number(bytes.substr(0, blank), file) ||
+            !read_number(bytes.substr(blank + 1, end - blank - 1), text))
+            return std::nullopt;
         bytes.remove_prefix(end + 1);
         if (file > bytes.size() || text > bytes.size() - file) return std::nullopt;
         texts.push_back({std::string(bytes.substr(0, file)), std::string(bytes.substr(file, text))});

@@ -64,8 +64,6 @@ Result<Level> level_of(const std::string &word) {
     return fail(Code::invalid, "unknown log level \"" + word + "\": off, error, warn, info or debug");
 }
 
-const char *level_name(Level level) { return names[static_cast<int>(level)]; }
-
 void log_open(const std::string &name, Level level) {
     auto logger = make_logger(name, level);
     std::lock_guard lock(logger_mutex);

@@ -12,7 +12,6 @@ enum class Level : int { off, error, warn, info, debug };
 
 // "off", "error", "warn", "info", "debug".
 Result<Level> level_of(const std::string &word);
-const char *level_name(Level level);
 
 // Once at start; before it, and in programs without it, errors and warnings are logged as "dcs".
 void log_open(const std::string &name, Level level);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/files.h"
 #include "daemon/log.h"
 
 namespace dcs {
@@ -42,6 +43,14 @@ void ServiceManager::tell(const std::string &state) const {
     ssize_t n;
     do { n = ::send(socket_.get(), state.data(), state.size(), MSG_NOSIGNAL); } while (n < 0 && errno == EINTR);
     if (n < 0) log_warn(fail_errno(Code::io_error, "cannot tell the service manager", errno).text);
+}
+
+Status tell_ready(int fd) {
+    if (fd < 0) return Status::ok();
+    const Fd own(fd);
+    const int error = write_all(fd, "ready\n") ? 0 : errno;
+    if (error == 0 || error == EPIPE) return Status::ok();
+    return fail_errno(Code::io_error, "cannot write to the descriptor of --ready-fd", error);
 }
 
 }  // namespace dcs

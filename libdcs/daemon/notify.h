@@ -1,6 +1,6 @@
 #pragma once
-// What a daemon tells the service manager that started it (sd_notify(3)). Its socket is connected once, before a daemon
-// gives up what it takes to reach one by name.
+// What a daemon tells who started it: a service manager (sd_notify(3)), or another process. The manager's socket is
+// connected once, before a daemon gives up what it takes to reach one by name.
 #include <string>
 
 #include "base/fd.h"
@@ -26,5 +26,9 @@ private:
     explicit ServiceManager(Fd socket) : socket_(std::move(socket)) {}
     Fd socket_;
 };
+
+// For the process that started this daemon with --ready-fd. Writes "ready\n" to fd and closes it; fd < 0: nothing to
+// do. A reader that has gone is no failure.
+Status tell_ready(int fd);
 
 }  // namespace dcs

@@ -1,7 +1,6 @@
 #pragma once
 // A daemon's options (base/option_table.h), which go into the fields of a struct: from its configuration file and from
 // its command line, which goes before it. daemon/configuration.h is what main() begins with.
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>

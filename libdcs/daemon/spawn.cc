@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "daemon/spawn.h"
 
 #include <algorithm>
@@ -95,13 +96,6 @@ DCS_CHILD_SIDE int child_side(void *plan) {
     ::_exit(127);
 }
 
-std::vector<char *> pointers(const std::vector<std::string> &texts) {
-    std::vector<char *> result;
-    for (const std::string &text : texts) result.push_back(const_cast<char *>(text.c_str()));
-    result.push_back(nullptr);
-    return result;
-}
-
 // The child's stack: not the caller's, which the child's calls would overwrite.
 pid_t clone_onto_stack(Plan *plan) {
     constexpr std::size_t stack_bytes = 256 * 1024;
@@ -132,7 +126,7 @@ Result<pid_t> spawn(const SpawnRequest &request) {
     inherit.erase(std::unique(inherit.begin(), inherit.end()), inherit.end());
     DCS_REQUIRE(inherit.empty() || inherit.front() > 2, "0, 1 and 2 are in, out and err");
     DCS_REQUIRE(!request.arguments.empty(), "a program has an argv[0]");
-    std::vector<char *> argv = pointers(request.arguments), envp = pointers(request.environment);
+    const std::vector<char *> argv = pointers_to(request.arguments), envp = pointers_to(request.environment);
     Plan plan;
     plan.program = request.program.c_str();
     plan.directory = request.directory.empty() ? nullptr : request.directory.c_str();

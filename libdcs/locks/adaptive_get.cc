@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -35,16 +34,6 @@ Moment start_of_pass(const LockRequest &request, const Moment &now) {
 }
 
 }  // namespace
-
-HeldAs held_as(const LockFile &file) {
-    struct flock range = {};
-    range.l_type = F_WRLCK;
-    range.l_whence = SEEK_SET;
-    range.l_start = holder_byte;
-    range.l_len = 1;
-    if (::fcntl(file.fd(), F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return HeldAs::none;
-    return range.l_type == F_RDLCK ? HeldAs::shared : HeldAs::exclusive;
-}
 
 Getting::Getting(const World &world, const LockRequest &request)
     : world_(world), request_(request), first_(world.now()), clock_(first_), pass_(start_of_pass(request, first_)) {}
@@ -252,7 +241,7 @@ Deadline Getting::at_most(std::int64_t nanoseconds) const {
 
 Getting::Next Getting::without_lock() {
     read();
-    if (record.outcome != Outcome::running || held_as(file) == HeldAs::shared) return wait_for_unknown();
+    if (record.outcome != Outcome::running || file.held() == HeldAs::shared) return wait_for_unknown();
     clock_ = world_.now();
     learn_limits();
     const Ruling ruling = rule(world_, record, true, asked(true));
@@ -268,7 +257,7 @@ Getting::Next Getting::without_lock() {
 // The record does not state a running holder: the holder is deciding at this moment, or shares the lock, or does not
 // write records.
 Getting::Next Getting::wait_for_unknown() {
-    const bool shared = held_as(file) == HeldAs::shared;
+    const bool shared = file.held() == HeldAs::shared;
     for (int i = 0; i < looks && !shared && file.keeps_records(); ++i) {
         timespec pause = {0, look_pause};
         if (i < quick_looks) ::sched_yield();

@@ -59,8 +59,4 @@ private:
     int opens_ = 0;
 };
 
-// How the lock is held at present. Does not take the lock.
-enum class HeldAs { none, shared, exclusive };
-HeldAs held_as(const LockFile &file);
-
 }  // namespace dcs::locks

@@ -1,6 +1,5 @@
 #include "locks/adaptive_lock.h"
 
-#include <algorithm>
 #include <memory>
 #include <unistd.h>
 #include <utility>
@@ -101,7 +100,7 @@ Result<AtomState> look_at(const World &, const Place &place) {
         return file.status();
     }
     state.exists = true;
-    const HeldAs held = held_as(*file);
+    const HeldAs held = file->held();
     state.shared = held == HeldAs::shared;
     state.held = held != HeldAs::none || is_held(place.path);  // is_held() covers flock(2) too
     state.foreign = file->kind() == FileKind::foreign;

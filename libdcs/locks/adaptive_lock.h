@@ -2,7 +2,6 @@
 // GetLock and ReleaseCurrentLock of the paper: busy -> denied; too soon -> denied; expired -> the owner is ended with
 // care and the atom taken over; else taken. The check is made under the kernel lock, so check and grant are atomic.
 #include <cstdint>
-#include <string>
 
 #include "locks/lock_request.h"
 #include "locks/files/run_log.h"

@@ -1,6 +1,5 @@
 // The holder has expired: one requester at a time ends it and takes over.
 #include <algorithm>
-#include <ctime>
 
 #include "base/clock.h"
 #include "base/failpoint.h"

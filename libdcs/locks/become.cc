@@ -1,4 +1,4 @@
-#include "locks/become.h"
+#include "locks/supervision.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +15,7 @@
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/planted.h"
+#include "base/text.h"
 #include "locks/life_limit.h"
 #include "locks/spawn.h"
 #include "locks/files/world.h"
@@ -55,11 +56,7 @@ private:
 };
 
 RunTree LockKeeper::tree() const {
-    TreeMarks marks;
-    marks.leader = owner_.process;
-    marks.cookie = owner_.cookie;
-    marks.not_before = owner_.process.start_ticks;
-    return RunTree(std::move(marks));
+    return RunTree({.leader = owner_.process, .cookie = owner_.cookie, .not_before = owner_.process.start_ticks});
 }
 
 RunEnd LockKeeper::watch(const ProcessHandle &command, int requests) {
@@ -173,8 +170,7 @@ RunEnd become(const World &world, const Supervision &what, std::uint64_t cookie)
     std::vector<std::string> variables = what.environment;
     for (std::string &variable : cookie_variables(cookie)) variables.push_back(std::move(variable));
     Environment environment(variables);
-    std::vector<std::string> words = what.argv;
-    std::vector<char *> argv = pointers_to(words);
+    const std::vector<char *> argv = pointers_to(what.argv);
     if (!hand_on(what.lock_fds)) {
         end.text = "cannot keep the lock open: " + std::string(std::strerror(errno));
     } else {

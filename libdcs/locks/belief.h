@@ -4,7 +4,6 @@
 // themselves, and no process that does not hold this lock; the kernel's account of processes and locks decides.
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include <sys/types.h>
 

@@ -199,7 +199,7 @@ int ReleaseCurrentLock(void) {
 }
 
 void d_lock_init_sized(d_lock_request *request, size_t struct_size) {
-    dcs::hand_out(c_api::plain_request(), request, struct_size);
+    dcs::copy_out(c_api::plain_request(), request, struct_size);
 }
 
 int d_lock_get(const d_lock_request *request, d_lock_answer *answer, d_lock **lock) {
@@ -207,7 +207,7 @@ int d_lock_get(const d_lock_request *request, d_lock_answer *answer, d_lock **lo
     if (answer != nullptr && !dcs::sound_size<d_lock_answer>(size)) return refuse(dcs::bad_struct_size("answer", size));
     d_lock_answer told{};
     told.reason = D_LOCK_FAILED;
-    if (answer != nullptr) dcs::hand_out(told, answer, size);
+    if (answer != nullptr) dcs::copy_out(told, answer, size);
     if (lock == nullptr || request == nullptr) return refuse(D_LOCK_FAILED, "d_lock_get needs a request and a lock");
     *lock = nullptr;
     return guarded([&] {
@@ -216,7 +216,7 @@ int d_lock_get(const d_lock_request *request, d_lock_answer *answer, d_lock **lo
         auto taken = std::make_unique<d_lock>();
         const int reason = c_api::get(*wish, &told, *taken);
         told.reason = reason;
-        if (answer != nullptr) dcs::hand_out(told, answer, size);
+        if (answer != nullptr) dcs::copy_out(told, answer, size);
         if (reason == D_LOCK_GRANTED) *lock = taken.release();
         return reason;
     });
@@ -258,7 +258,7 @@ int d_lock_look(const char *operator_, const char *operand, const char *host, d_
     if (!dcs::sound_size<d_lock_state>(size)) return refuse(dcs::bad_struct_size("state", size));
     return guarded([&] {
         d_lock_state to{};
-        dcs::hand_out(to, state, size);
+        dcs::copy_out(to, state, size);
         const auto place = place_of(Atom{operator_, c_api::text_of(operand), c_api::text_of(host)}, ".lock");
         if (!place) return refuse(place.status());
         const auto seen = look_at(this_world(), *place);
@@ -275,7 +275,7 @@ int d_lock_look(const char *operator_, const char *operand, const char *host, d_
         c_api::copy(to.outcome, outcome_name(seen->record.outcome));
         to.started = seen->record.started.wall;
         to.ended = seen->record.ended.wall;
-        dcs::hand_out(to, state, size);
+        dcs::copy_out(to, state, size);
         return static_cast<int>(D_LOCK_GRANTED);
     });
 }

@@ -70,7 +70,7 @@ int d_slot_list(const char *name, d_slot_holder *holders, std::size_t room, std:
                 to.since = holder.since_wall;
                 c_api::copy(to.command, holder.owner.command);
                 c_api::copy(to.note, holder.note);
-                dcs::hand_out(to, dcs::at_stride(holders, stride, i), stride);
+                dcs::copy_out(to, dcs::at_stride(holders, stride, i), stride);
             }
         }
         return static_cast<int>(D_LOCK_GRANTED);

@@ -3,7 +3,6 @@
 // freed by any death of its last holder. N belongs to the request; all present holders count, even if there are more
 // than a lowered N. Shards of 64 slots per file keep the kernel's lists of locks short: with 10,000 holders, taking a
 // slot costs about twice what it costs with 10.
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -127,16 +126,14 @@ KillReport kill_carefully(const World &world, const Owner &owner, const KillGrac
                                 supervisor = ProcessHandle::open(owner.supervisor);
     for (const auto *handle : {&leader, &supervisor})
         if (!*handle && handle->status().code != Code::not_found) return {Killed::unkillable, 0, handle->status().text};
-    TreeMarks marks;
-    marks.leader = owner.process;
-    marks.parent = owner.supervisor;
-    marks.group = owner.group;
-    marks.session = owner.session;
-    marks.cookie = owner.cookie;
-    marks.not_before = owner.process.start_ticks;
-    marks.leaf = owner.cgroup;
-    marks.only = only;
-    RunTree tree(std::move(marks));
+    RunTree tree({.leader = owner.process,
+                  .parent = owner.supervisor,
+                  .group = owner.group,
+                  .session = owner.session,
+                  .cookie = owner.cookie,
+                  .not_before = owner.process.start_ticks,
+                  .leaf = owner.cgroup,
+                  .only = only});
     tree.look();
     if (!planted("locks.kill_ancestors") && inside(tree, owner, line))
         return {Killed::own_ancestor, 0, "it is the requester itself or one of its ancestors"};

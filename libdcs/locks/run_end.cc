@@ -1,7 +1,6 @@
 #include "locks/run_end.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <ctime>
 #include <sys/random.h>

@@ -1,10 +1,8 @@
 #include "locks/run_tree.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <poll.h>
 #include <string_view>
 #include <unistd.h>
 

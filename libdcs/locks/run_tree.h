@@ -2,7 +2,6 @@
 // The processes of one run, found by every mark that distinguishes them from others. Each is held by a pidfd, so that
 // a signal reaches the process that was found, however late it is sent.
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/require.h"
+#include "base/text.h"
 
 namespace dcs::locks {
 namespace {
@@ -32,7 +33,8 @@ struct Word {
     ::_exit(127);
 }
 
-[[noreturn]] void become_command(const SpawnPlan &plan, pid_t parent, char **argv, char **envp, Word *word) {
+[[noreturn]] void become_command(const SpawnPlan &plan, pid_t parent, char *const *argv, char *const *envp,
+                                 Word *word) {
     if (plan.own_group && ::setpgid(0, 0) != 0) give_up(word, "setpgid");
     if (plan.die_with_us) {
         if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(word, "prctl");
@@ -72,13 +74,6 @@ bool hand_on(const std::vector<int> &fds) {
     return true;
 }
 
-std::vector<char *> pointers_to(std::vector<std::string> &texts) {
-    std::vector<char *> pointers;
-    for (std::string &text : texts) pointers.push_back(text.data());
-    pointers.push_back(nullptr);
-    return pointers;
-}
-
 Environment::Environment(const std::vector<std::string> &more) {
     const auto name_of = [](const std::string &text) { return text.substr(0, text.find('=') + 1); };
     for (char **variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
@@ -98,8 +93,7 @@ Spawned spawn(const SpawnPlan &plan) {
     void *shared = ::mmap(nullptr, sizeof(Word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) return {-1, errno, "mmap", false};
     Word *word = new (shared) Word;
-    std::vector<std::string> words = plan.what->argv;
-    std::vector<char *> argv = pointers_to(words);
+    const std::vector<char *> argv = pointers_to(plan.what->argv);
     Environment environment(plan.environment);
     const pid_t parent = ::getpid();
     spawned.pid = fork_and_stand_still(plan.leaf, &spawned.in_leaf);

@@ -29,7 +29,6 @@ struct Environment {
     std::vector<std::string> texts;
     std::vector<char *> pointers;
 };
-std::vector<char *> pointers_to(std::vector<std::string> &texts);
 // The exit status for an error of execvpe: 126 or 127.
 int status_of_exec(int error);
 

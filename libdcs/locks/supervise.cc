@@ -1,4 +1,4 @@
-#include "locks/supervise.h"
+#include "locks/supervision.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,7 +14,6 @@
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/planted.h"
-#include "locks/become.h"
 #include "locks/leaf.h"
 #include "locks/life_limit.h"
 #include "locks/spawn.h"
@@ -166,15 +165,13 @@ void Run::attend() {
 }
 
 RunTree Run::tree() const {
-    TreeMarks marks;
-    marks.leader = owner_.process;
-    marks.parent = owner_.supervisor;
-    marks.group = owner_.group;
-    marks.cookie = cookie_;
-    marks.not_before = owner_.process.start_ticks;
-    marks.leaf = plan_.leaf;
-    marks.strangers = strangers_;
-    return RunTree(std::move(marks));
+    return RunTree({.leader = owner_.process,
+                    .parent = owner_.supervisor,
+                    .group = owner_.group,
+                    .cookie = cookie_,
+                    .not_before = owner_.process.start_ticks,
+                    .leaf = plan_.leaf,
+                    .strangers = strangers_});
 }
 
 void Run::expire() {

@@ -45,4 +45,21 @@ struct Supervision {
     std::function<void(const RunEnd &)> ended;
 };
 
+// Runs in which the command replaces the calling process. With Keep::exec a separate process, the keeper, keeps the
+// lock whatever the command closes, enforces the limit, and records the end.
+
+// The owner that describes process `pid`.
+Owner owner_of(const World &world, const Supervision &what, pid_t pid, std::uint64_t cookie);
+
+// Returns only if the command could not be executed; no keeper is left then.
+RunEnd become(const World &world, const Supervision &what, std::uint64_t cookie);
+
+// Runs a command under locks that the caller holds, keeps the locks as `what.keep` states, ends the command's whole
+// tree at its limit, and reports the result. Implements `dcs_lock NAME CMD`.
+//
+// Passes INT, TERM, HUP, QUIT, USR1 and USR2 on to the command; expire_request ends it as its limit would. These
+// signals stay blocked on return, so that the caller can record the end. Returns only when no process that was to be
+// ended runs any more; with Keep::exec and Keep::fd only on failure. The caller has no other threads.
+RunEnd supervise(const World &world, const Supervision &what);
+
 }  // namespace dcs::locks

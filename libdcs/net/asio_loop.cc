@@ -35,12 +35,7 @@ Task AsioLoop::watch_descriptors() {
         auto [error] = co_await watch_fd_.async_wait(Descriptor::wait_read, awaiting);
         if (error) co_return;
         bool woken = false;
-        for (int fd : watches_.take(&woken)) {
-            Arrival arrival;
-            arrival.what = What::ready;
-            arrival.watch = fd;
-            arrive(std::move(arrival));
-        }
+        for (int fd : watches_.take(&woken)) { arrive({.what = What::ready, .watch = fd}); }
         if (woken && !woken_) {
             woken_ = true;
             arrive(Arrival());

@@ -4,7 +4,6 @@
 // Asio waits for readiness; the calls that move bytes are made here, without blocking. So a
 // connection that is silent owns no buffer, and one receive buffer serves them all.
 
-#include <atomic>
 #include <chrono>
 #include <deque>
 #include <map>

@@ -1,8 +1,6 @@
 #pragma once
 // One connection without its event loop: what is half read, half written, and when it is overdue.
 #include <cstddef>
-#include <cstdint>
-#include <string>
 
 #include "base/instant.h"
 #include "net/frame_reader.h"

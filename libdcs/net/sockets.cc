@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <new>
@@ -99,12 +98,7 @@ void AsioLoop::let_in(Listener &listener, int fd) {
     wires_[wire->id] = wire;
     if (wire->limits.hello.ns > 0) wire->hello_by = served_now() + wire->limits.hello;
     look_after(*wire);
-    Arrival arrival;
-    arrival.what = What::opened;
-    arrival.conn = wire->id;
-    arrival.door = wire->door;
-    arrival.peer = peer;
-    arrive(std::move(arrival));
+    arrive({.what = What::opened, .conn = wire->id, .door = wire->door, .peer = peer});
 }
 
 bool AsioLoop::attach(const WirePtr &wire, int fd) {
@@ -146,11 +140,7 @@ Task AsioLoop::connect_peer(WirePtr wire, std::string path) {
                 lose(*wire, "no memory to wait for " + path);
                 co_return;
             }
-            Arrival arrival;
-            arrival.what = What::opened;
-            arrival.conn = wire->id;
-            arrival.peer = wire->peer;
-            arrive(std::move(arrival));
+            arrive({.what = What::opened, .conn = wire->id, .peer = wire->peer});
             flush(wire);
             co_return;
         }
@@ -217,14 +207,12 @@ bool AsioLoop::receive(Wire &wire) {
         status = wire.receive(bytes, served_now(), &frames);
     } catch (const std::bad_alloc &) { status = fail(Code::limit, "no memory for the message"); }
     for (Frame &frame : frames) {
-        Arrival arrival;
-        arrival.what = What::frame;
-        arrival.conn = wire.id;
-        arrival.door = wire.door;
-        arrival.peer = wire.peer;
-        arrival.header = frame.header;
-        arrival.payload = std::move(frame.payload);
-        arrive(std::move(arrival));
+        arrive({.what = What::frame,
+                .conn = wire.id,
+                .door = wire.door,
+                .peer = wire.peer,
+                .header = frame.header,
+                .payload = std::move(frame.payload)});
     }
     if (!status) {
         answer_nonsense(wire, status);
@@ -359,14 +347,12 @@ void AsioLoop::lose(Wire &wire, std::string why) {
     if (wire.tls) stop_counting(wire);
     else if (wire.door >= 0 && --user->second.connections == 0) of_user_.erase(user);
     if (wire.muted) return forget(wire.id);  // the caller holds the wire
-    Arrival arrival;
-    arrival.what = wire.told ? What::closed : What::refused;
-    arrival.conn = wire.told ? wire.id : no_connection;
-    arrival.door = wire.door;
-    arrival.peer = wire.peer;
-    arrival.address = wire.address;
-    arrival.why = std::move(why);
-    arrive(std::move(arrival));
+    arrive({.what = wire.told ? What::closed : What::refused,
+            .conn = wire.told ? wire.id : no_connection,
+            .door = wire.door,
+            .peer = wire.peer,
+            .address = wire.address,
+            .why = std::move(why)});
     if (!wire.told) forget(wire.id);
 }
 

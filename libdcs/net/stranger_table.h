@@ -2,7 +2,6 @@
 // Peers of a TLS door that have not shown a certificate yet: how many there may be, of one network and in all, and who
 // makes room when there are more. Newcomers are let in: a host that has something to say is through its handshake in a
 // moment, so room is made by those who keep silent for longer than that, and then by those who have taken longest.
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

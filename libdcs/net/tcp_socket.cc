@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/text.h"
 
 namespace dcs::net {
 namespace {
@@ -36,9 +36,7 @@ Result<TcpAddress> parse_tcp_address(const std::string &text) {
     const auto wrong = fail(Code::invalid, "\"" + text + "\" is not an address: expected HOST:PORT or [IPV6]:PORT");
     if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) return wrong;
     address.host = text.substr(0, colon);
-    const char *end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
-    if (error != std::errc() || stop != end) return wrong;
+    if (!read_number(std::string_view(text).substr(colon + 1), address.port)) return wrong;
     const bool brackets = address.host.front() == '[' && address.host.back() == ']';
     if (brackets) address.host = address.host.substr(1, address.host.size() - 2);
     const bool v6 = address.host.find(':') != std::string::npos;

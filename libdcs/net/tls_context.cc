@@ -35,14 +35,14 @@ int alert_of(pki::Check check) {
     return X509_V_ERR_CERT_NOT_YET_VALID;
 }
 
-pki::Verdict check_peer(X509_STORE_CTX *store, const TlsContext &context, TlsPeer &peer) {
+pki::Verification check_peer(X509_STORE_CTX *store, const TlsContext &context, TlsPeer &peer) {
     const std::string der = der_of(X509_STORE_CTX_get0_cert(store));
     std::optional<pki::Certificate> authority = context.authority;
     if (!authority) authority = shown_authority(store, *context.authority_hash);
     if (!authority) return {pki::Check::unknown_authority, "its pool has another authority than the given hash"};
     const auto c = pki::read_certificate(der);
     const bool other = c && std::find(context.also.begin(), context.also.end(), c->role) != context.also.end();
-    pki::Verdict verdict = pki::verify(der, *authority, other ? c->role : context.role, "", wall_clock_s());
+    pki::Verification verdict = pki::verify(der, *authority, other ? c->role : context.role, "", wall_clock_s());
     if (!verdict) return verdict;
     peer = TlsPeer{c->role, c->name, c->serial, c->key, c->not_after_s};
     return verdict;

@@ -1,7 +1,6 @@
 #pragma once
 // Inside of net/tls.h, for tls_context.cc and tls_session.cc only: the one header that shows OpenSSL's TLS.
 #include <optional>
-#include <string>
 
 #include <openssl/ssl.h>
 
@@ -22,7 +21,7 @@ public:
 // What the check of a peer's certificate leaves behind; SSL_set_app_data() of its SSL.
 struct TlsChecked {
     const TlsContext *context = nullptr;
-    pki::Verdict verdict;
+    pki::Verification verdict;
     TlsPeer peer;
 };
 

@@ -1,6 +1,5 @@
 #include "net/tls_session.h"
 
-#include "base/limits.h"
 #include "net/tls_context.h"
 
 namespace dcs::net {

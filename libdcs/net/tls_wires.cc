@@ -182,13 +182,7 @@ bool AsioLoop::handshake_is_over(Wire &wire) {
         look_after(wire);
     }
     wire.told = true;
-    Arrival arrival;
-    arrival.what = What::opened;
-    arrival.conn = wire.id;
-    arrival.door = wire.door;
-    arrival.address = wire.address;
-    arrival.certified = peer;
-    arrive(std::move(arrival));
+    arrive({.what = What::opened, .conn = wire.id, .door = wire.door, .certified = peer, .address = wire.address});
     return true;
 }
 

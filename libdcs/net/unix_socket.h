@@ -1,7 +1,6 @@
 #pragma once
 // Unix stream sockets by directory and name, for directories of any length (sun_path holds 107 bytes).
 // Descriptors that come out of here are non-blocking, close-on-exec and belong to the caller.
-#include <cstdint>
 #include <string>
 
 #include "base/status.h"

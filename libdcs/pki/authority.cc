@@ -4,7 +4,7 @@
 
 #include <openssl/rand.h>
 
-#include "base/words.h"
+#include "base/hex.h"
 #include "pki/openssl_types.h"
 #include "pki/subject.h"
 

@@ -1,6 +1,5 @@
 #include "pki/certificate.h"
 
-#include <cstdio>
 #include <ctime>
 
 #include <openssl/pem.h>
@@ -119,8 +118,8 @@ Result<std::string> certificate_from_pem(std::string_view pem) {
     return to_der(x.get(), i2d_X509);
 }
 
-Verdict verify(const Certificate &certificate, const Certificate &authority, Role role, const std::string &name,
-               std::int64_t now_s) {
+Verification verify(const Certificate &certificate, const Certificate &authority, Role role, const std::string &name,
+                    std::int64_t now_s) {
     const std::string whose = "the certificate of " + certificate.name;
     if (!issued_by(certificate, authority))
         return {Check::unknown_authority, whose + " was issued by another authority than this pool's"};
@@ -138,8 +137,8 @@ Verdict verify(const Certificate &certificate, const Certificate &authority, Rol
     return {};
 }
 
-Verdict verify(std::string_view der, const Certificate &authority, Role role, const std::string &name,
-               std::int64_t now_s) {
+Verification verify(std::string_view der, const Certificate &authority, Role role, const std::string &name,
+                    std::int64_t now_s) {
     const auto certificate = read_certificate(der);
     if (!certificate) return {Check::malformed, "it is not a certificate of a pool: " + certificate.status().text};
     return verify(*certificate, authority, role, name, now_s);

@@ -37,16 +37,16 @@ enum class Check : std::uint8_t {
     wrong_role,
     wrong_name
 };
-struct Verdict {
+struct Verification {
     Check check = Check::passed;
     std::string text;  // the error: "the certificate of h1 expired on ..."
     explicit operator bool() const { return check == Check::passed; }
 };
 // Whether `authority` issued it, it is valid now, and it is for that role and that name (empty: for any).
-Verdict verify(const Certificate &certificate, const Certificate &authority, Role role, const std::string &name,
-               std::int64_t now_s);
+Verification verify(const Certificate &certificate, const Certificate &authority, Role role, const std::string &name,
+                    std::int64_t now_s);
 // The same for bytes from a peer.
-Verdict verify(std::string_view der, const Certificate &authority, Role role, const std::string &name,
-               std::int64_t now_s);
+Verification verify(std::string_view der, const Certificate &authority, Role role, const std::string &name,
+                    std::int64_t now_s);
 
 }  // namespace dcs::pki

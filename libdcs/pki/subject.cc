@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/limits.h"
+#include "base/text.h"
 
 namespace dcs::pki {
 namespace {
@@ -31,27 +31,18 @@ std::string subject_uri(Role role, const std::string &name) {
     return {};
 }
 
-bool good_subject(std::string_view name) {
-    return !name.empty() && name.size() <= limits::name_bytes && name[0] != '.' && name[0] != '-' &&
-           std::all_of(name.begin(), name.end(), [](char c) {
-               return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-                      c == '_' || c == '-';
-           });
-}
-
 std::optional<ProgramName> program_name(const std::string &name) {
     const std::size_t first = name.find('/'), second = name.find('/', first + 1);
     if (first == std::string::npos || second == std::string::npos) return std::nullopt;
     ProgramName parts{name.substr(0, first), name.substr(first + 1, second - first - 1), name.substr(second + 1)};
-    for (const std::string *part : {&parts.user, &parts.host, &parts.ident})
-        if (!good_subject(*part)) return std::nullopt;
-    return parts;
+    const bool good = is_name(parts.user) && is_name(parts.host) && is_name(parts.ident);
+    return good ? std::optional(parts) : std::nullopt;
 }
 
 std::string name_of(const ProgramName &program) { return program.user + "/" + program.host + "/" + program.ident; }
 
 bool good_subject(Role role, const std::string &name) {
-    return role == Role::program ? program_name(name).has_value() : good_subject(name);
+    return role == Role::program ? program_name(name).has_value() : is_name(name);
 }
 
 std::optional<Subject> subject_of(std::string_view uri) {

@@ -12,9 +12,7 @@ namespace dcs::pki {
 enum class Role : std::uint8_t { none, authority, scheduler, grain_server, client, program, backup };
 const char *name_of(Role role);  // "a grain server"
 
-// Letters, digits, '.', '_', '-', not a leading '.' or '-'; at most limits::name_bytes.
-bool good_subject(std::string_view name);
-// The same, or USER/HOST/IDENT of a program.
+// A name (base/text.h), or USER/HOST/IDENT of a program.
 bool good_subject(Role role, const std::string &name);
 std::string subject_uri(Role role, const std::string &name);
 // Nothing unless the URI is the result of subject_uri() for a valid subject.

@@ -9,6 +9,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/socket.h>
 
 namespace dcs {
 
@@ -58,6 +59,22 @@ public:
         const std::size_t begun = begin_if(static_cast<std::uint32_t>(number));
         load_argument(which);
         for (const std::uint32_t word : words) answer_if(word, hit);
+        answer(other);
+        end(begun);
+    }
+    // The families of sockets that programs use, and of netlink what lists interfaces; the others are seldom reviewed.
+    void about_sockets(int number, bool local, bool network, std::uint32_t other) {
+        const std::size_t begun = begin_if(static_cast<std::uint32_t>(number));
+        load_argument(0);
+        if (local) answer_if(AF_UNIX, SECCOMP_RET_ALLOW);
+        if (network) {
+            answer_if(AF_INET, SECCOMP_RET_ALLOW);
+            answer_if(AF_INET6, SECCOMP_RET_ALLOW);
+            const std::size_t netlink = begin_if(AF_NETLINK);
+            load_argument(2);
+            answer_if(0, SECCOMP_RET_ALLOW);
+            end(netlink);
+        }
         answer(other);
         end(begun);
     }

@@ -4,13 +4,14 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
+#include <ctime>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/text.h"
 
 namespace dcs {
 namespace {
@@ -148,10 +149,8 @@ std::vector<int> numbers_in(const std::string &directory) {
     std::vector<int> numbers;
     DIR *dir = ::opendir(directory.c_str());
     while (const dirent *entry = dir != nullptr ? ::readdir(dir) : nullptr) {
-        const std::string_view name = entry->d_name;
         int number = 0;
-        const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-        if (error == std::errc{} && stop == name.data() + name.size()) numbers.push_back(number);
+        if (read_number(entry->d_name, number)) numbers.push_back(number);
     }
     if (dir != nullptr) ::closedir(dir);
     return numbers;

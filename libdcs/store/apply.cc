@@ -22,7 +22,7 @@ Status Engine::make_directories(const std::string &directory, std::vector<std::s
         Result<bool> is_new = disk_.make_dir(part);
         // After a kill a directory may be visible that is not durable: in recovery all count as
         // new. After an error it may exist nevertheless.
-        const bool assume_new = recovering_ && !planted(plant_trust_visible_dirs);
+        const bool assume_new = recovering_ && !planted("trust_visible_dirs");
         if (is_new && !*is_new && !assume_new) continue;
         pending_.fresh.insert(part);
         pending_.directories.insert(parent_of(part));
@@ -52,7 +52,7 @@ Status Engine::apply_replace(const Step &step, std::uint64_t turn) {
         if (status) status = disk_.rename(fresh, path);
     } else {
         const std::string big = big_temporary(step.directory, step.file, turn);
-        if (planted(plant_move_big)) {
+        if (planted("move_big")) {
             status = disk_.rename(big, path);
             return status.code == Code::not_found ? Status::ok() : status;
         }
@@ -76,11 +76,11 @@ Status Engine::apply_append(const Step &step, std::uint64_t turn) {
     DCS_REQUIRE(step.action == Action::append, "only appends have an old length");
     bool existed = pending_.files.count(path) != 0;
     std::uint64_t length = step.old_length;
-    if (!existed || planted(plant_append_at_end)) {
+    if (!existed || planted("append_at_end")) {
         Result<std::uint64_t> size = disk_.size(path);
         if (!size && size.status().code != Code::not_found) return size.status();
         existed = bool(size);
-        if (planted(plant_append_at_end)) length = size ? *size : 0;
+        if (planted("append_at_end")) length = size ? *size : 0;
     }
     if (step.kind == StepKind::inside || step.bytes.data()) {
         if (Status s = disk_.truncate_append(path, length, step.bytes); !s) return s;

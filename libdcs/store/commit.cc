@@ -18,7 +18,7 @@ Status Engine::prepare_big(const Step &step) {
     failpoint("store.temporary_write.before");
     if (Status status = disk_.create(name, step.bytes); !status) return status;
     failpoint("store.temporary_write.after");
-    if (planted(plant_no_sync_temp)) return Status::ok();
+    if (planted("no_sync_temp")) return Status::ok();
     failpoint("store.temporary_sync.before");
     Status status = sync_file(name);
     failpoint("store.temporary_sync.after");
@@ -30,8 +30,8 @@ Status Engine::sync_big_directories(const TurnPlan &plan) {
     std::set<std::string> to_sync;
     for (const Step &step : plan.steps) {
         if (step.kind != StepKind::beside) continue;
-        if (!planted(plant_no_sync_temp_dir)) to_sync.emplace(step.directory);
-        if (planted(plant_no_sync_new_dirs)) continue;
+        if (!planted("no_sync_temp_dir")) to_sync.emplace(step.directory);
+        if (planted("no_sync_new_dirs")) continue;
         for (std::string d(step.directory); !d.empty(); d = parent_of(d))
             if (pending_.fresh.count(d)) to_sync.insert(parent_of(d));
     }
@@ -67,7 +67,7 @@ Status Engine::write_root_file(const TurnPlan &plan) {
     Status status = disk_.create(temporary, plan.root);
     failpoint("store.root_write.after");
     failpoint("store.root_sync.before");
-    if (status && !planted(plant_no_sync_root)) status = sync_file(temporary);
+    if (status && !planted("no_sync_root")) status = sync_file(temporary);
     failpoint("store.root_sync.after");
     if (!status) return status;
     failpoint("store.root_rename.before");
@@ -76,7 +76,7 @@ Status Engine::write_root_file(const TurnPlan &plan) {
     // No space or no descriptor: refused before any change. After any other error the rename may have happened.
     if (!status && status.code != Code::no_space && status.code != Code::limit) doubt_ = true;
     failpoint("store.commit_sync.before");
-    if (status && !planted(plant_no_sync_commit)) status = sync_dir(turns_directory);
+    if (status && !planted("no_sync_commit")) status = sync_dir(turns_directory);
     failpoint("store.commit_sync.after");
     if (!status) return status;
     pending_.roots[turn_ + 1] = plan.root.size();
@@ -173,7 +173,7 @@ CommitResult Engine::commit_planned(TurnPlan &planned, Room room) {
     // A flush that was postponed for lack of space or descriptors must not be postponed for ever.
     if (status && (planned.flush_first || over_limits(2))) status = flush_pending();
     if (status) status = choose_root(planned);
-    if (status) status = reach_commit(planned, planted(plant_reserve_for_all) ? Room::reserve : room);
+    if (status) status = reach_commit(planned, planted("reserve_for_all") ? Room::reserve : room);
     if (!status) return give_up(status);
 
     ++turn_;
@@ -197,7 +197,7 @@ CommitResult Engine::after_commit(const TurnPlan &planned) {
         broken_ = status;
         return {Answer::unknown, status};
     }
-    if (planted(plant_drop_temps_early)) {
+    if (planted("drop_temps_early")) {
         for (const std::string &name : pending_.temporaries) (void)disk_.remove(name);
         pending_.temporaries.clear();
     }

@@ -1,6 +1,6 @@
 // How open() handles damage: small texts are repaired from their copies, a tree with lost bytes is set aside by a
 // marker in its directory, and the rest continues to work.
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/failpoint.h"
 #include "store/engine.h"
 #include "store/names.h"
@@ -23,7 +23,7 @@ Status Engine::read_format_and_stamp(RecoveryReport &report) {
                                        "of DCS that wrote it");
     Result<std::string> text = disk_.read(applied_file, 0, most_text);
     if (!text && text.status().code != Code::not_found) return text.status();
-    const bool check_sums = !planted(plant_skip_stamp_checksum);
+    const bool check_sums = !planted("skip_stamp_checksum");
     Result<Stamp> stamp = text ? decode_stamp(*text, check_sums) : Result<Stamp>(text.status());
     if (kind == Format::damaged && !stamp)
         return fail(Code::io_error,
@@ -73,7 +73,7 @@ Status Engine::repair_format_and_stamp() {
 // Empty: no damage. An I/O error of the disk is an error of open, not damage: the next start may succeed.
 Result<std::string> Engine::what_is_wrong(const Step &step, std::uint64_t turn) {
     if (step.damaged) return "the bytes of " + std::string(step.file) + " in " + root_name(turn) + " are damaged";
-    if (step.kind == StepKind::beside && !planted(plant_move_big)) {
+    if (step.kind == StepKind::beside && !planted("move_big")) {
         const std::string name = big_temporary(step.directory, step.file, turn);
         Result<std::uint64_t> size = disk_.size(name);
         if (!size && size.status().code != Code::not_found) return size.status();
@@ -85,7 +85,7 @@ Result<std::string> Engine::what_is_wrong(const Step &step, std::uint64_t turn) 
             sum = crc32c(*chunk, sum);
         }
         const bool fits = *size == step.length && sum == step.checksum;
-        if (!fits && !planted(plant_skip_root_checksum)) return name + " is damaged";
+        if (!fits && !planted("skip_root_checksum")) return name + " is damaged";
     }
     if (step.action != Action::append) return std::string();
     Result<std::uint64_t> length = disk_.size(step.path());
@@ -113,7 +113,7 @@ Status Engine::set_aside(const std::string &directory, std::uint64_t turn, const
         });
     if (!status) return status;
     failpoint("store.marker.after");
-    if (!planted(plant_no_sync_marker)) {
+    if (!planted("no_sync_marker")) {
         pending_.files.insert(marker);
         pending_.directories.insert(directory);
     }
@@ -139,7 +139,7 @@ Status Engine::set_aside(const std::string &directory, const std::string &why) {
 // A marker of an interrupted recovery may be visible but not durable. Replay skips
 // these trees, so it would not find the damage again.
 Status Engine::resync_markers() {
-    if (turn_ == applied_ || planted(plant_trust_visible_marker)) return Status::ok();
+    if (turn_ == applied_ || planted("trust_visible_marker")) return Status::ok();
     for (const std::string &directory : set_aside_) {
         if (Status status = make_directories(directory, nullptr); !status) return status;
         pending_.files.insert(marker_of(directory));

@@ -5,7 +5,6 @@
 // (syncing and dropping roots), reserve.cc (a full disk), recover.cc (open), damage.cc (how open
 // handles damage).
 #include <deque>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -49,9 +48,9 @@ public:
     Status recover(RecoveryReport &report);
 
 private:
-    bool planted(Plant bug) const { return (options_.plant & bug) != 0; }
+    bool planted(std::string_view bug) const { return options_.plant == bug; }
     RootLayout layout() const {
-        return planted(plant_heads_in_one_block) ? RootLayout{1, options_.layout.twice_limit} : options_.layout;
+        return planted("heads_in_one_block") ? RootLayout{1, options_.layout.twice_limit} : options_.layout;
     }
 
     // plan.cc

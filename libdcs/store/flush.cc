@@ -7,7 +7,7 @@
 namespace dcs::store {
 
 Status Engine::note(Status status) {
-    if (status || planted(plant_ignore_failed_sync)) return Status::ok();
+    if (status || planted("ignore_failed_sync")) return Status::ok();
     doubt_ = true;
     return status;
 }
@@ -21,14 +21,13 @@ bool Engine::over_limits(std::uint64_t times) const {
 }
 
 Status Engine::sync_pending() {
-    if (planted(plant_no_sync_applied_trees)) return Status::ok();
+    if (planted("no_sync_applied_trees")) return Status::ok();
     const std::size_t count = pending_.files.size() + pending_.directories.size();
-    if (count > options_.sync_all_above && disk_.sync_all_reports() && !planted(plant_no_sync_new_dirs))
-        return sync_all();
+    if (count > options_.sync_all_above && disk_.sync_all_reports() && !planted("no_sync_new_dirs")) return sync_all();
     for (const std::string &path : pending_.files)
         if (Status status = sync_file(path); !status) return status;
     for (const std::string &path : pending_.directories) {
-        if (planted(plant_no_sync_new_dirs) && !pending_.touched.count(path)) continue;
+        if (planted("no_sync_new_dirs") && !pending_.touched.count(path)) continue;
         if (Status status = sync_dir(path); !status) return status;
     }
     return Status::ok();
@@ -52,7 +51,7 @@ Status Engine::replace_file(const char *temporary, const char *file, const std::
 Status Engine::write_stamp(std::uint64_t turn) {
     failpoint("store.stamp.before");
     Status status;
-    if (turn == 0 || !planted(plant_no_sync_applied_stamp)) {
+    if (turn == 0 || !planted("no_sync_applied_stamp")) {
         status = replace_file(applied_temporary, applied_file, encode_stamp(turn, layout().block));
         failpoint("store.stamp_sync.before");
         if (status) status = sync_dir(turns_directory);
@@ -70,7 +69,7 @@ Status Engine::write_stamp(std::uint64_t turn) {
 Status Engine::flush_pending() {
     DCS_REQUIRE(applied_ <= turn_, "only committed turns are applied");
     if (turn_ == applied_) return Status::ok();
-    if (planted(plant_forget_behind)) behind_ = Behind();
+    if (planted("forget_behind")) behind_ = Behind();
     Status status = catch_up();
     if (!status) return status;
     failpoint("store.flush_trees.before");

@@ -1,7 +1,6 @@
 #include "store/identity.h"
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 
 namespace dcs::store {
 namespace {

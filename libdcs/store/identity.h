@@ -3,8 +3,6 @@
 // from its creation, and the epoch, which is incremented each time a copy is promoted to the original. Copies of the
 // store contain it.
 #include <cstdint>
-#include <string>
-#include <string_view>
 
 #include "store/store.h"
 

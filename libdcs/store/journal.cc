@@ -1,7 +1,6 @@
 #include "store/journal.h"
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "base/require.h"
 
 namespace dcs::store {

@@ -35,7 +35,7 @@ Status Engine::place_in_journal(TurnPlan &plan) {
     if (!journal_made_)
         if (Status status = make_journal(); !status || !journal_made_) return status;
     if (journal_at_ + bytes > options_.journal_bytes) {
-        if (planted(plant_reuse_journal_early)) journal_at_ = 0;
+        if (planted("reuse_journal_early")) journal_at_ = 0;
         // What no flush makes room for, a file may still take.
         else if (Status status = flush_pending(); !status) return doubt_ ? status : Status::ok();
     }
@@ -60,7 +60,7 @@ Status Engine::write_into_journal(const TurnPlan &plan) {
     failpoint("store.journal_write.after");
     if (!status && status.code != Code::limit) doubt_ = true;
     failpoint("store.journal_sync.before");
-    if (status && !planted(plant_no_sync_journal)) status = sync_file(journal_file);
+    if (status && !planted("no_sync_journal")) status = sync_file(journal_file);
     failpoint("store.journal_sync.after");
     if (!status) return status;
     journal_at_ += record.size();
@@ -79,8 +79,8 @@ Status Engine::take_journal() {
     Result<std::string> file = read_whole(journal_file);
     if (!file && file.status().code == Code::not_found) return Status::ok();
     if (!file) return fail(file.status().code, std::string(journal_file) + ": " + file.status().text);
-    const bool old_ones = planted(plant_replay_old_turns);
-    const bool check_sums = !planted(plant_skip_root_checksum);
+    const bool old_ones = planted("replay_old_turns");
+    const bool check_sums = !planted("skip_root_checksum");
     JournalTurns found = read_journal(*file, old_ones ? 0 : applied_, layout().block, check_sums);
     if (stamp_lost_ && found.any)
         return fail(Code::io_error, std::string(applied_file) + " cannot be read while " + journal_file +
@@ -89,7 +89,7 @@ Status Engine::take_journal() {
     if (found.turns.empty()) return Status::ok();
     if (old_ones && found.turns.begin()->first <= applied_) applied_ = turn_ = found.turns.begin()->first - 1;
     journal_turns_ = std::move(found.turns);
-    if (planted(plant_trust_visible_journal)) return Status::ok();
+    if (planted("trust_visible_journal")) return Status::ok();
     failpoint("store.recover_journal.before");
     Status status = disk_.overwrite(journal_file, 0, std::string_view(*file).substr(0, found.used));
     if (status) status = sync_file(journal_file);

@@ -1,7 +1,8 @@
 #include "store/names.h"
 
-#include <charconv>
 #include <cstdio>
+
+#include "base/text.h"
 
 namespace dcs::store {
 namespace {
@@ -15,20 +16,12 @@ std::string number(std::uint64_t turn) {
     return text;
 }
 
-bool ends_with(std::string_view name, std::string_view tail) {
-    return name.size() >= tail.size() && name.substr(name.size() - tail.size()) == tail;
-}
-
 bool parse_number(std::string_view text, std::uint64_t &value) {
-    std::uint64_t parsed = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
-    if (text.size() != digits || error != std::errc() || end != text.data() + text.size()) return false;
-    value = parsed;
-    return true;
+    return text.size() == digits && read_number(text, value);
 }
 
 bool parse_name(std::string_view name, std::string_view tail, std::uint64_t &turn) {
-    return ends_with(name, tail) && parse_number(name.substr(0, name.size() - tail.size()), turn);
+    return name.ends_with(tail) && parse_number(name.substr(0, name.size() - tail.size()), turn);
 }
 
 }  // namespace
@@ -49,11 +42,11 @@ bool parse_lost_name(std::string_view name, std::uint64_t &turn) { return parse_
 std::uint64_t turn_of_temporary(std::string_view name) {
     constexpr std::string_view tail = ".tmp";
     std::uint64_t turn = 0;
-    if (!ends_with(name, tail) || name.size() < digits + tail.size()) return 0;
+    if (!name.ends_with(tail) || name.size() < digits + tail.size()) return 0;
     return parse_number(name.substr(name.size() - tail.size() - digits, digits), turn) ? turn : 0;
 }
 
-bool is_temporary(std::string_view name) { return ends_with(name, ".tmp") || ends_with(name, ".new"); }
+bool is_temporary(std::string_view name) { return name.ends_with(".tmp") || name.ends_with(".new"); }
 
 bool valid_component(std::string_view name) {
     return !name.empty() && name != "." && name != ".." && name.size() <= component_bytes &&

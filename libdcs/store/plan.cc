@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/require.h"
 #include "store/engine.h"
 #include "store/names.h"
@@ -188,7 +188,7 @@ Result<std::uint64_t> Engine::length_now(const std::string &path) const {
 }
 
 Status Engine::check_not_set_aside(const Step &step) const {
-    if (planted(plant_commit_to_damaged) || !set_aside_.count(step.directory)) return Status::ok();
+    if (planted("commit_to_damaged") || !set_aside_.count(step.directory)) return Status::ok();
     const std::string directory(step.directory);
     return fail(Code::io_error, directory + " is damaged and set aside; the file " + marker_of(directory) +
                                     " describes the loss: remove the tree and create it again, or restore the "
@@ -208,7 +208,7 @@ Status Engine::place(TurnPlan &plan) const {
     for (Step &step : plan.steps) {
         if (step.kind == StepKind::remove) {
             removed.emplace(step.directory);
-            if (!planted(plant_no_flush_before_remove) && pending_.touched_below(std::string(step.directory)))
+            if (!planted("no_flush_before_remove") && pending_.touched_below(std::string(step.directory)))
                 plan.flush_first = true;
             continue;
         }
@@ -226,13 +226,13 @@ Status Engine::place(TurnPlan &plan) const {
             if (!length) return length.status();
             if (*length < step.old_length) return bytes_missing(step, *length);
             const bool cut = step.old_length < *length && pending_.lengths.count(path) && !fresh;
-            if (cut && !planted(plant_no_flush_before_shrink)) plan.flush_first = true;
+            if (cut && !planted("no_flush_before_shrink")) plan.flush_first = true;
         }
         // The new bytes of a tree that an earlier step of this turn removes must not be in its directory beforehand.
         if (step.length <= limit || fresh) continue;
         step.kind = StepKind::beside;
         plan.big_bytes += step.length;
-        if (pending_.removed_above(std::string(step.directory)) && !planted(plant_no_flush_before_big))
+        if (pending_.removed_above(std::string(step.directory)) && !planted("no_flush_before_big"))
             plan.flush_first = true;
         if (pending_.big.count(path)) plan.flush_first = true;  // avoids a third version of it
     }

@@ -106,7 +106,7 @@ Status Engine::check_root(std::uint64_t turn, std::set<std::string> &temporaries
     Result<std::string> root = read_root(turn);
     if (!root && !in_journal) return about(name, root.status(), restore_it);
     Result<DecodedTurn> decoded =
-        root ? decode_turn(*root, turn, !planted(plant_skip_root_checksum)) : Result<DecodedTurn>(root.status());
+        root ? decode_turn(*root, turn, !planted("skip_root_checksum")) : Result<DecodedTurn>(root.status());
     if (!decoded && decoded.status().code == Code::io_error && options_.accept_lost_turn == turn) {
         lost_.insert(turn);
         report.damaged.push_back({name, decoded.status().text + "; given up, kept as " + lost_name(turn)});
@@ -158,7 +158,7 @@ Status Engine::discard(const std::vector<std::string> &stale, const std::set<std
     Status status;
     for (const std::string &path : stale)
         if (status) status = disk_.remove(path);
-    if (status && !planted(plant_keep_strays)) status = discard_strays("", keep, 0, report);
+    if (status && !planted("keep_strays")) status = discard_strays("", keep, 0, report);
     failpoint("store.recover_discard.after");
     return status;
 }
@@ -168,7 +168,7 @@ Status Engine::replay_step(const Step &step, std::uint64_t turn, RecoveryReport 
     const std::string directory(step.directory);
     if (step.kind == StepKind::remove) return apply(step, turn);
     if (step.kind == StepKind::beside) pending_.temporaries.push_back(big_temporary(directory, step.file, turn));
-    if (set_aside_.count(directory) && !planted(plant_apply_to_damaged)) return Status::ok();
+    if (set_aside_.count(directory) && !planted("apply_to_damaged")) return Status::ok();
     Result<std::string> wrong = what_is_wrong(step, turn);
     if (!wrong) return wrong.status();
     if (!wrong->empty()) return set_aside(directory, turn, *wrong, report);
@@ -181,7 +181,7 @@ Status Engine::replay(std::uint64_t turn, RecoveryReport &report) {
     const std::string name = where_is(turn);
     Result<std::string> root = read_root(turn);
     if (!root) return about(name, root.status(), restore_it);
-    Result<DecodedTurn> decoded = decode_turn(*root, turn, !planted(plant_skip_root_checksum));
+    Result<DecodedTurn> decoded = decode_turn(*root, turn, !planted("skip_root_checksum"));
     if (!decoded) return about(name, decoded.status(), restore_it);
     failpoint("store.recover_replay.before");
     for (const Step &step : decoded->steps)
@@ -193,7 +193,7 @@ Status Engine::replay(std::uint64_t turn, RecoveryReport &report) {
 
 Status Engine::replay_all(RecoveryReport &report) {
     Status status = resync_markers();
-    const bool reverse = planted(plant_reverse_replay);
+    const bool reverse = planted("reverse_replay");
     for (std::uint64_t i = applied_ + 1; status && i <= turn_; ++i)
         status = replay(reverse ? turn_ - (i - applied_ - 1) : i, report);
     return status ? report_markers(report) : status;
@@ -211,8 +211,8 @@ Status Engine::recover(RecoveryReport &report) {
         // After a kill without a power failure names may be visible that are not durable. The names
         // that recovery relies on below must not vanish afterwards.
         failpoint("store.recover_names.before");
-        if (status && !planted(plant_trust_visible_roots)) status = sync_dir("");
-        if (status && !planted(plant_trust_visible_roots)) status = sync_dir(turns_directory);
+        if (status && !planted("trust_visible_roots")) status = sync_dir("");
+        if (status && !planted("trust_visible_roots")) status = sync_dir(turns_directory);
         failpoint("store.recover_names.after");
     }
     if (status) status = take_journal();

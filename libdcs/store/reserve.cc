@@ -67,7 +67,7 @@ Status Engine::check_space(const TurnPlan &plan, Room room) {
 Status Engine::use_reserve(std::uint64_t free, std::uint64_t before, std::uint64_t after) {
     DCS_REQUIRE(free < before + after, "the reserve is used only if free space does not suffice");
     if (free + reserve_ < before + after) return no_room(free + reserve_, before + after);
-    if (planted(plant_reserve_all_at_once)) {
+    if (planted("reserve_all_at_once")) {
         (void)shrink_reserve(reserve_);
         return Status::ok();
     }
@@ -89,8 +89,8 @@ Status Engine::grow_reserve() {
     }
     // Otherwise a power failure could release it.
     Status status;
-    if (!planted(plant_no_sync_reserve)) status = sync_file(reserve_file);
-    if (status && !planted(plant_no_sync_reserve)) status = sync_dir("");
+    if (!planted("no_sync_reserve")) status = sync_file(reserve_file);
+    if (status && !planted("no_sync_reserve")) status = sync_dir("");
     failpoint("store.reserve_grow.after");
     return status;
 }

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cstdio>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/require.h"
 
 namespace dcs::store {

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "store/names.h"
 
 namespace dcs::store {

@@ -1,7 +1,6 @@
 #pragma once
 // What a grain has besides its words: files that go with it and files that come back. Their bytes lie in
 // the scheduler's library under their SHA-256; here are only their names.
-#include <cstddef>
 #include <cstdint>
 #include <string>
 

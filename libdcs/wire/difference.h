@@ -3,7 +3,6 @@
 // of the same struct, compared, name what differs.
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include <boost/archive/detail/interface_oarchive.hpp>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/limits.h"
 
 namespace dcs::wire {
@@ -13,8 +13,7 @@ constexpr std::uint8_t version = 1;
 constexpr std::uint64_t max_body = 64u << 20;
 constexpr std::size_t most_head = 10 + 4;  // the length and the checksum of a frame
 
-// What an event of a kind has, in this order.
-enum Has : unsigned { has_grain = 1, has_host = 2, has_number = 4, has_end = 8, has_text = 16, has_detail = 32 };
+}  // namespace
 
 unsigned parts_of(EventKind kind) {
     switch (kind) {
@@ -38,20 +37,11 @@ unsigned parts_of(EventKind kind) {
     return 0;
 }
 
+namespace {
+
 void put_text(ByteWriter &w, std::string_view text) {
     w.var(text.size());
     w.raw(text);
-}
-
-template <class Number> void get_var(ByteReader &r, Number &out) {
-    const std::uint64_t read = r.var();
-    out = static_cast<Number>(read);
-    if (static_cast<std::uint64_t>(out) != read) r.spoil();
-}
-void get_svar(ByteReader &r, std::int32_t &out) {
-    const std::int64_t read = r.svar();
-    out = static_cast<std::int32_t>(read);
-    if (out != read) r.spoil();
 }
 
 Status damaged(const char *what) { return fail(Code::io_error, std::string("the event log: ") + what); }
@@ -175,10 +165,10 @@ void EventCursor::decode(Event &e) {
     const unsigned parts = parts_of(e.kind);
     if (parts & has_grain) get_grain(e);
     if (parts & has_host) get_host(e);
-    if (parts & has_number) get_var(body_, e.number);
+    if (parts & has_number) body_.get_var(e.number);
     if (parts & has_end) {
-        get_svar(body_, e.code);
-        get_svar(body_, e.signal);
+        body_.get_svar(e.code);
+        body_.get_svar(e.signal);
     }
     if (parts & has_text) e.text = body_.raw(body_.var());
     if (parts & has_detail) e.detail = body_.raw(body_.var());

@@ -37,6 +37,9 @@ enum class EventKind : std::uint8_t {
     set_back     // `number`: only so many places still count as handed out
 };
 inline constexpr EventKind last_event_kind = EventKind::set_back;
+// What an event of a kind has, in this order.
+enum Has : unsigned { has_grain = 1, has_host = 2, has_number = 4, has_end = 8, has_text = 16, has_detail = 32 };
+unsigned parts_of(EventKind kind);
 const char *name_of(EventKind kind);
 
 struct Event {

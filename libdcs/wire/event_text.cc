@@ -28,23 +28,6 @@ const char *number_key(EventKind kind) {
     }
 }
 
-bool names_host(EventKind kind) { return kind == EventKind::started || kind == EventKind::left; }
-
-bool is_about_grain(EventKind kind) {
-    switch (kind) {
-    case EventKind::submitted:
-    case EventKind::started:
-    case EventKind::checkpoint:
-    case EventKind::left:
-    case EventKind::finished:
-    case EventKind::killed:
-    case EventKind::shown:
-    case EventKind::undone:
-    case EventKind::forgotten: return true;
-    default: return false;
-    }
-}
-
 // Takes the keys of one line, each once; the first that is wrong stays in `wrong`.
 struct EventKeys {
     const json::object &object;
@@ -83,8 +66,8 @@ struct EventKeys {
 };
 
 void take_parts(EventKeys &keys, Event &e) {
-    if (is_about_grain(e.kind)) keys.number("grain", e.grain, 0, INT32_MAX);
-    if (names_host(e.kind)) keys.text("host", e.host);
+    if (parts_of(e.kind) & has_grain) keys.number("grain", e.grain, 0, INT32_MAX);
+    if (parts_of(e.kind) & has_host) keys.text("host", e.host);
     if (e.host.size() > limits::name_bytes && keys.wrong.empty()) keys.wrong = "\"host\" is not the name of a host";
     if (const char *key = number_key(e.kind)) keys.number(key, e.number, 0, UINT32_MAX);
     if (e.kind == EventKind::finished) {
@@ -105,8 +88,8 @@ std::string to_line(const Event &e) {
     const auto seconds = static_cast<long long>(e.at_ms / 1000);
     std::snprintf(time, sizeof time, "%lld.%03d", seconds, static_cast<int>(e.at_ms % 1000));
     std::string r = std::string("{\"time_s\":") + time + ",\"event\":" + json_string(name_of(e.kind));
-    if (is_about_grain(e.kind)) r += ",\"grain\":" + std::to_string(e.grain);
-    if (names_host(e.kind)) r += ",\"host\":" + json_string(e.host);
+    if (parts_of(e.kind) & has_grain) r += ",\"grain\":" + std::to_string(e.grain);
+    if (parts_of(e.kind) & has_host) r += ",\"host\":" + json_string(e.host);
     if (const char *key = number_key(e.kind)) r += std::string(",\"") + key + "\":" + std::to_string(e.number);
     if (e.kind == EventKind::finished)
         r += ",\"exit_code\":" + std::to_string(e.code) + ",\"signal\":" + std::to_string(e.signal);

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/hex.h"
 #include "base/planted.h"
 #include "wire/needed.h"

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/limits.h"
+#include "base/text.h"
 #include "wire/content_check.h"
 
 namespace dcs::wire {
@@ -93,9 +94,9 @@ std::string wrong_grain(const ExportedGrain &g) {
     if (g.grain < 0) return "\"grain\" must not be negative";
     if (g.state != "ready" && g.state != "running" && g.state != "finished" && g.state != "killed")
         return "\"state\" must be ready, running, finished or killed";
-    if (!g.host.empty() && !good_name(g.host)) return "\"host\" is not the name of a host";
+    if (!g.host.empty() && !is_name(g.host)) return "\"host\" is not the name of a host";
     for (const std::string &name : g.nogo)
-        if (!good_name(name)) return "\"nogo\" has an entry that is not the name of a host";
+        if (!is_name(name)) return "\"nogo\" has an entry that is not the name of a host";
     if (std::set<std::string>(g.nogo.begin(), g.nogo.end()).size() != g.nogo.size())
         return "\"nogo\" names a host twice";
     std::string wrong = wrong_words(g.spec);
@@ -118,15 +119,6 @@ std::optional<Wrong> shared(std::vector<std::pair<std::int64_t, std::int32_t>> &
 
 }  // namespace
 
-bool good_name(const std::string &name) {
-    const auto good = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-               c == '-';
-    };
-    return !name.empty() && name.size() <= limits::name_bytes && name[0] != '.' && name[0] != '-' &&
-           std::all_of(name.begin(), name.end(), good);
-}
-
 std::optional<Wrong> SessionCheck::add(const ExportedGrain &g) {
     if (std::string why = wrong_grain(g); !why.empty()) return Wrong{g.grain, std::move(why)};
     if (!numbers_.empty() && g.grain <= numbers_.back()) {
@@ -144,7 +136,7 @@ std::optional<Wrong> SessionCheck::add(const ExportedGrain &g) {
 
 std::optional<Wrong> SessionCheck::finish(const ExportedSession &head) {
     const auto session = [](std::string why) { return Wrong{-1, std::move(why)}; };
-    if (!good_name(head.ident))
+    if (!is_name(head.ident))
         return session(
             "\"ident\" is not the name of a control program: 1 to 64 letters, digits, "
             "'.', '_' or '-', not beginning with '.' or '-'");

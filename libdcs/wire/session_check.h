@@ -30,7 +30,4 @@ private:
     std::vector<std::pair<std::int64_t, std::int32_t>> queue_;
 };
 
-// Control idents, host names: 1-64 bytes of letters, digits, . _ -, not beginning with . or -
-bool good_name(const std::string &name);
-
 }  // namespace dcs::wire

@@ -1,7 +1,7 @@
 // The file `session` of an export.
-#include <charconv>
 #include <map>
 
+#include "base/text.h"
 #include "wire/session_text.h"
 
 namespace dcs::wire {
@@ -25,19 +25,11 @@ bool known(std::string_view key) {
     return false;
 }
 
-// Takes the first line off.
-std::string_view next_line(std::string_view &text) {
-    const std::size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-    return line;
-}
-
 Status read_values(std::string_view text, Values &values, int &line) {
     line = 1;
-    if (next_line(text) != first_line) return at(1, "it does not begin with \"" + std::string(first_line) + "\"");
+    if (take_line(text) != first_line) return at(1, "it does not begin with \"" + std::string(first_line) + "\"");
     while (!text.empty()) {
-        const std::string_view whole = next_line(text);
+        const std::string_view whole = take_line(text);
         ++line;
         if (whole.empty()) continue;
         const std::size_t colon = whole.find(": ");
@@ -54,9 +46,7 @@ Status read_values(std::string_view text, Values &values, int &line) {
 
 template <class T> Status number(const Values &values, std::string_view key, T most, T &into) {
     const Value &v = values.at(key);
-    const char *end = v.text.data() + v.text.size();
-    const auto [stop, error] = std::from_chars(v.text.data(), end, into);
-    if (error == std::errc() && stop == end && into >= 0 && into <= most) return Status::ok();
+    if (read_number(v.text, into) && into >= 0 && into <= most) return Status::ok();
     return at(v.line, "\"" + std::string(key) + "\" must be a number from 0 to " + std::to_string(most));
 }
 

@@ -29,10 +29,10 @@ bool is_small(const Grain &g) {
 }
 
 // Whatever runs there now has ended when one of these starts.
-Room room_ahead(const State &state, HostId id) {
-    Room room;
-    room.freed = state.used[static_cast<std::size_t>(id)];
-    return room;
+Vacancy vacancy_ahead(const State &state, HostId id) {
+    Vacancy vacancy;
+    vacancy.freed = state.used[static_cast<std::size_t>(id)];
+    return vacancy;
 }
 
 template <class Wanted>
@@ -95,7 +95,7 @@ bool may_lead(const State &state, HostId id) {
 
 void fill_ahead(Draft &d, HostId id) {
     if (!may_lead(d.state, id)) return;
-    const std::optional<GrainKey> first = first_for_host(d.state, d.now, id, room_ahead(d.state, id));
+    const std::optional<GrainKey> first = first_for_host(d.state, d.now, id, vacancy_ahead(d.state, id));
     if (!first || !is_small(*d.state.grain(*first))) return;
     launch(d, *first, id, false);
     d.follow_up(FillHost{id});
@@ -105,7 +105,7 @@ void recall_for_older(Draft &d, const GrainKey &key, const Grain &grain) {
     if (d.state.policy.fair_share || planted("core.no_recall")) return;
     const std::uint64_t seniority = d.state.session(key.session)->info.seniority;
     each_crowded(d, [&](HostId id) {
-        if (!would_take(d.state, d.now, id, key, grain, room_ahead(d.state, id))) return false;
+        if (!would_take(d.state, d.now, id, key, grain, vacancy_ahead(d.state, id))) return false;
         return recall(d, id, most_handed_ahead, "grain " + to_text(key) + " comes first", [&](const GrainKey &there) {
                    return d.state.session(there.session)->info.seniority > seniority;
                }) > 0;

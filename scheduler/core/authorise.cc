@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "scheduler/state/missing.h"
+#include "scheduler/state/state.h"
 #include "wire/content_check.h"
 
 namespace dcs::core {
@@ -71,7 +71,7 @@ constexpr auto rules = in_order(std::make_index_sequence<std::variant_size_v<wir
 
 // The message that a request came by.
 template <class Request> struct Said { using by = Request; };
-template <> struct Said<BeginControl> { using by = wire::GetAuth; };
+template <> struct Said<GetAuth> { using by = wire::GetAuth; };
 template <> struct Said<SubmitGrain> { using by = wire::Gexec; };
 template <> struct Said<SubmitGrains> { using by = wire::GexecMany; };
 template <> struct Said<ImportSession> { using by = wire::ImportSession; };

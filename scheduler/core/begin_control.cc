@@ -1,7 +1,7 @@
 // d_get_auth and the ageing of the authorization table.
 #include <set>
 
-#include "base/limits.h"
+#include "base/text.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -56,7 +56,7 @@ Status bad_ident() {
                 "'.' or '-'");
 }
 
-Status check_begin(const State &state, const BeginProgram &in) {
+Status check_begin(const State &state, const BeginControl &in) {
     const std::string &host = in.from.host;
     const auto key = state.trust.clients.find(host);
     if (key == state.trust.clients.end())
@@ -65,18 +65,18 @@ Status check_begin(const State &state, const BeginProgram &in) {
         return fail(Code::refused, "the certificate of host " + host +
                                        " has been revoked: a machine with another "
                                        "key has since joined under that name");
-    if (!good_name(in.user)) return fail(Code::invalid, "the login name cannot be used");
+    if (!is_name(in.user)) return fail(Code::invalid, "the login name cannot be used");
     if (Status s = check_source(state, host, in.user); !s) return s;
     if (!in.login) return in.login;
     Caller caller;
     caller.user = in.user;
     if (Status s = check_user(state, caller); !s) return s;
-    return good_name(in.ident) ? Status::ok() : bad_ident();
+    return is_name(in.ident) ? Status::ok() : bad_ident();
 }
 
 }  // namespace
 
-void begin_program(Draft &d, const BeginProgram &in) {
+void begin_control(Draft &d, const BeginControl &in) {
     if (Status s = check_begin(d.state, in); !s) {
         d.effect(Reply{in.conn, in.request, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}});
         d.effect(CloseConnection{in.conn});
@@ -105,8 +105,8 @@ void renew_program(Draft &d, const Caller &caller, const RenewProgram &call) {
     d.effect(SendProgram{caller.conn, caller.request, caller.user, caller.host, entry.ident, call.public_key, ""});
 }
 
-void begin_control(Draft &d, const Caller &caller, const BeginControl &call) {
-    if (!good_name(call.ident)) return d.refuse(caller, bad_ident());
+void get_auth(Draft &d, const Caller &caller, const GetAuth &call) {
+    if (!is_name(call.ident)) return d.refuse(caller, bad_ident());
     age_entries(d, caller.user, call.wall_s);
     d.change(SetAuth{call.fresh_hash, {caller.user, call.ident, call.wall_s, caller.host, caller.key}});
     d.reply(caller, wire::AuthReply{std::string(call.fresh.begin(), call.fresh.end())});

@@ -6,7 +6,7 @@ namespace {
 struct UserDispatch {
     Draft &d;
     const Caller &caller;
-    void operator()(const BeginControl &call) { begin_control(d, caller, call); }
+    void operator()(const GetAuth &call) { get_auth(d, caller, call); }
     void operator()(const RenewProgram &call) { renew_program(d, caller, call); }
     void operator()(const wire::OpenSession &call) { open_session(d, caller, call); }
     void operator()(const wire::CloseSession &call) { close_session(d, caller, call); }
@@ -42,7 +42,7 @@ struct Dispatch {
         if (const std::string what = secure_command(in.caller, in.request); !what.empty()) d.audit(in.caller, what);
     }
     void operator()(const JoinCall &in) { join_host(d, in); }
-    void operator()(const BeginProgram &in) { begin_program(d, in); }
+    void operator()(const BeginControl &in) { begin_control(d, in); }
     void operator()(const ServerFirstCall &in) { first_call(d, in); }
     void operator()(const ServerCallIn &in) { call_in(d, in); }
     void operator()(const ServerReport &in) { take_report(d, in); }

@@ -1,10 +1,9 @@
 #pragma once
 // One function per input; decide.cc only dispatches. Below them what several of them share.
-#include <optional>
 
 #include "scheduler/core/authorise.h"
 #include "scheduler/state/draft.h"
-#include "scheduler/state/missing.h"
+#include "scheduler/state/state.h"
 #include "wire/session_check.h"
 
 namespace dcs::core {
@@ -14,8 +13,8 @@ namespace dcs::core {
 inline constexpr std::uint64_t shared_bytes = 32 * 1024;
 
 // ---- control programs ---------------------------------------------------------------------
-void begin_control(Draft &d, const Caller &caller, const BeginControl &call);
-void begin_program(Draft &d, const BeginProgram &in);
+void get_auth(Draft &d, const Caller &caller, const GetAuth &call);
+void begin_control(Draft &d, const BeginControl &in);
 void renew_program(Draft &d, const Caller &caller, const RenewProgram &call);
 void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call);
 void close_session(Draft &d, const Caller &caller, const wire::CloseSession &call);
@@ -118,7 +117,6 @@ void raise_fences(Draft &d, const Session &session);
 // One more active session, so many more unfinished grains.
 Status check_session_quota(const State &state, const std::string &user);
 Status check_grain_quota(const State &state, const std::string &user, std::int64_t more = 1);
-using wire::good_name;  // of control idents and hosts
 inline bool in_replay(const SessionInfo &info) { return info.status == SessionStatus::terminated; }
 
 // "slots=0 drained": what was set, as people write it (set_host.cc).

@@ -8,7 +8,7 @@
 // A host that dies, withdrawals, courtesy to a host's owner and the end of a launcher count for neither.
 #include <algorithm>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/limits.h"
 #include "scheduler/core/placement.h"
 

@@ -1,7 +1,6 @@
 // The passive backup: what it took while the scheduler was away is taken in before its servers are believed.
 // A server says at its first call up to which of its reports the backup has acknowledged; if they are not here, the
 // call waits. Late or repeated reports are judged like any other: leases and sequence numbers decide.
-#include <algorithm>
 
 #include "base/planted.h"
 #include "scheduler/core/decisions.h"

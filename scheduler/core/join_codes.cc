@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
-#include "base/words.h"
+#include "base/hex.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {

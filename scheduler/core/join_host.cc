@@ -1,7 +1,8 @@
 // A host without a certificate asks for one. With a code that counts it gets it; without one it waits for an operator.
 // The same call with the same key may come again: who did not hear the answer repeats it.
 #include "base/limits.h"
-#include "base/words.h"
+#include "base/text.h"
+#include "base/hex.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -127,7 +128,7 @@ void join_host(Draft &d, const JoinCall &in) {
     std::string name = in.host;
     if (name.empty() && code) name = code->host;
     if (name.empty()) name = in.own_name;
-    if (!good_name(name))
+    if (!is_name(name))
         return turn_away(d, in,
                          fail(Code::invalid,
                               "a host's name is 1 to 64 letters, digits, '.', '_' or '-', and "

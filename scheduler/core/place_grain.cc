@@ -27,18 +27,18 @@ std::int64_t memory_need_kb(const Grain &g) {
 
 // The grain of this session that comes first, whatever its shape.
 std::optional<GrainNumber> first_of_session(const State &state, Instant now, HostId id, const SessionKey &key,
-                                            const Room &room) {
+                                            const Vacancy &vacancy) {
     const Host &host = *state.host(id);
     const Session &session = *state.session(key);
     std::int64_t best = INT64_MAX;
     std::optional<GrainNumber> chosen;
     for (const auto &[shape, queue] : session.ready) {
-        if (!shape_fits(state, id, shape, room)) continue;
+        if (!shape_fits(state, id, shape, vacancy)) continue;
         const std::uint32_t program = queue.program();
         if (lacks_program(host, key.user, program, now)) continue;
         for (const auto &[position, number] : queue.grains) {
             if (position >= best) break;
-            if (!would_take(state, now, id, GrainKey{key, number}, session.grains.at(number), room)) continue;
+            if (!would_take(state, now, id, GrainKey{key, number}, session.grains.at(number), vacancy)) continue;
             best = position;
             chosen = number;
             break;
@@ -56,11 +56,11 @@ struct Cursor {
     }
 };
 
-std::vector<Cursor> cursors_for(const State &state, Instant now, HostId id, const Room &room) {
+std::vector<Cursor> cursors_for(const State &state, Instant now, HostId id, const Vacancy &vacancy) {
     const Host &host = *state.host(id);
     std::vector<Cursor> cursors;
     for (const auto &[shape, users] : state.waiting) {
-        if (!shape_fits(state, id, shape, room)) continue;
+        if (!shape_fits(state, id, shape, vacancy)) continue;
         for (const auto &[user, sessions] : users) {
             if (!permits(host.config, user) || over_quota(state, user) || in_trouble(host, user, now)) continue;
             const std::int64_t share = state.policy.fair_share ? state.users.at(user).running : 0;
@@ -94,18 +94,18 @@ bool over_quota(const State &state, const std::string &user) {
 
 std::int32_t cores_of(const HostConfig &config) { return config.cores > 0 ? config.cores : config.slots; }
 
-bool cores_fit(const State &state, HostId id, std::int32_t cores, const Room &room) {
-    const std::int64_t used = state.used[static_cast<std::size_t>(id)].cores - room.freed.cores;
+bool cores_fit(const State &state, HostId id, std::int32_t cores, const Vacancy &vacancy) {
+    const std::int64_t used = state.used[static_cast<std::size_t>(id)].cores - vacancy.freed.cores;
     return used + std::max(1, cores) <= cores_of(state.host(id)->config);
 }
 
-bool memory_fits(const State &state, HostId id, const Grain &grain, const Room &room) {
+bool memory_fits(const State &state, HostId id, const Grain &grain, const Vacancy &vacancy) {
     const Host &host = *state.host(id);
     const wire::Demands &demand = *grain.demands;
     if (demand.thrash > 0 && host.free_memory_kb < std::int64_t{demand.thrash} * 512) return false;
     if (demand.memory_mb == 0) return true;
     if (host.config->memory_mb == 0) return host.free_memory_kb >= std::int64_t{demand.memory_mb} * 1024;
-    const std::int64_t used = state.used[static_cast<std::size_t>(id)].memory_mb - room.freed.memory_mb;
+    const std::int64_t used = state.used[static_cast<std::size_t>(id)].memory_mb - vacancy.freed.memory_mb;
     return used + demand.memory_mb <= host.config->memory_mb;
 }
 
@@ -123,11 +123,11 @@ bool lacks_program(const Host &host, const std::string &user, std::uint32_t prog
     return it != host.missing.end() && it->second > now;
 }
 
-bool shape_fits(const State &state, HostId id, const Shape &shape, const Room &room) {
+bool shape_fits(const State &state, HostId id, const Shape &shape, const Vacancy &vacancy) {
     const Host &host = *state.host(id);
     if (!class_fits(shape.host_class, host.config->host_class)) return false;
     if (!binary_fits(host, shape.binary_classes) || !form_fits(host, shape.form)) return false;
-    if (!cores_fit(state, id, shape.cores, room)) return false;
+    if (!cores_fit(state, id, shape.cores, vacancy)) return false;
     const auto at_least = [](std::uint8_t bits) { return std::int64_t{1} << (bits - 1); };
     return shape.thrash_bits == 0 || host.free_memory_kb >= at_least(shape.thrash_bits) * 512;
 }
@@ -158,25 +158,26 @@ bool could_run(const Host &host, HostId id, const SessionKey &session, const Gra
     return may_be_there(host, id, session, grain) && ever_fits(host, grain);
 }
 
-bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain, const Room &room) {
+bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain,
+                const Vacancy &vacancy) {
     const Host &host = *state.host(id);
     return may_be_there(host, id, key.session, grain) && !rests(grain, now) &&
            !lacks_program(host, key.session.user, grain.program, now) &&
-           cores_fit(state, id, grain.demands->cores, room) && memory_fits(state, id, grain, room) &&
+           cores_fit(state, id, grain.demands->cores, vacancy) && memory_fits(state, id, grain, vacancy) &&
            !held_back(host, key, now);
 }
 
-std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Room &room) {
+std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Vacancy &vacancy) {
     if (!accepts_now(state, id)) return {};
-    std::vector<Cursor> cursors = cursors_for(state, now, id, room);
+    std::vector<Cursor> cursors = cursors_for(state, now, id, vacancy);
     for (;;) {
         const Cursor *first = nullptr;
         for (const Cursor &c : cursors)
             if (c.at != c.end && (!first || (planted("core.younger_first") ? first->before(c) : c.before(*first))))
                 first = &c;
-        if (!first || first->at->first >= room.senior_to) return {};
+        if (!first || first->at->first >= vacancy.senior_to) return {};
         const auto [seniority, key] = *first->at;
-        if (const auto number = first_of_session(state, now, id, key, room)) return GrainKey{key, *number};
+        if (const auto number = first_of_session(state, now, id, key, vacancy)) return GrainKey{key, *number};
         for (Cursor &c : cursors)
             if (c.at != c.end && c.at->first == seniority) ++c.at;
     }

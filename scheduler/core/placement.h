@@ -11,7 +11,7 @@ struct Needed;
 namespace dcs::core {
 
 // A slot that is to be filled.
-struct Room {
+struct Vacancy {
     std::uint64_t senior_to = ~std::uint64_t{0};  // by grains of sessions older than this one only
     Used freed;                                   // what goes with the grain that it is taken from
 };
@@ -41,10 +41,10 @@ bool could_run(const Host &host, HostId id, const SessionKey &session, const Gra
 
 // ---- now -----------------------------------------------------------------------------------
 bool over_quota(const State &state, const std::string &user);  // of running grains
-bool cores_fit(const State &state, HostId id, std::int32_t cores, const Room &room);
+bool cores_fit(const State &state, HostId id, std::int32_t cores, const Vacancy &vacancy);
 // `thrash` against what the host reported as free, less what was launched there since; memory_mb
 // against what other grains asked for, or against the same where the table does not say.
-bool memory_fits(const State &state, HostId id, const Grain &grain, const Room &room);
+bool memory_fits(const State &state, HostId id, const Grain &grain, const Vacancy &vacancy);
 bool lacks_program(const Host &host, const std::string &user, std::uint32_t program, Instant now);
 bool rests(const Grain &grain, Instant now);
 // The host has just returned so many grains of this user that the user gets nothing there for a while.
@@ -54,11 +54,12 @@ bool on_probation(const State &state, const Host &host);
 // Nothing is against the host as a whole.
 bool accepts_now(const State &state, HostId id);
 // Could a grain of this shape be taken? If not, none of its queue is considered.
-bool shape_fits(const State &state, HostId id, const Shape &shape, const Room &room);
+bool shape_fits(const State &state, HostId id, const Shape &shape, const Vacancy &vacancy);
 // Would it take the grain now, given a free slot?
-bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain, const Room &room);
+bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain,
+                const Vacancy &vacancy);
 // The ready grain that comes first for this room: by seniority (or share, then seniority), then by queue order.
-std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Room &room);
+std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Vacancy &vacancy);
 
 // The grain that would be tried there in the place of a younger session's, if a time slice ended now (usurp.cc).
 std::optional<GrainKey> would_usurp(const State &state, Instant now, HostId id);

@@ -64,7 +64,5 @@ const Reason &reason_of(Why why);
 
 // No grain of this kind will ever run there as things are configured.
 constexpr bool for_ever(Why why) { return why >= Why::other_class && why <= Why::too_little_memory; }
-// The host itself is out of reach, or gets nothing.
-constexpr bool host_away(Why why) { return why >= Why::drained && why <= Why::host_shut; }
 
 }  // namespace dcs::core

@@ -1,7 +1,7 @@
 // d_gexec and d_gexec_many: checks, idempotence, the record; placing them is the follow-up.
 #include <set>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/limits.h"
 #include "scheduler/core/decisions.h"
 

@@ -2,7 +2,7 @@
 // the grain advances to its new checkpoint, finishes, or goes back to a queue.
 #include <algorithm>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/limits.h"
 #include "base/planted.h"
 #include "scheduler/core/ahead.h"

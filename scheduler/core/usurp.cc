@@ -58,7 +58,7 @@ namespace {
 // Where the next grain of an older session could go.
 struct Place {
     GrainKey displaced;
-    Room room;
+    Vacancy vacancy;
     std::vector<Usurpation> under_way;
 };
 
@@ -74,12 +74,12 @@ std::optional<Place> next_place(const State &state, HostId id) {
     if (!victim) return {};
     const wire::Demands &demand = *state.grain(*victim)->demands;
     Place place{*victim, {}, {}};
-    place.room.senior_to = state.session(victim->session)->info.seniority;
-    place.room.freed = Used{std::max(1, demand.cores), demand.memory_mb};
+    place.vacancy.senior_to = state.session(victim->session)->info.seniority;
+    place.vacancy.freed = Used{std::max(1, demand.cores), demand.memory_mb};
     for (const Usurpation &u : under_way) {
         const wire::Demands &other = *state.grain(u.displaced)->demands;
-        place.room.freed.cores += std::max(1, other.cores);
-        place.room.freed.memory_mb += other.memory_mb;
+        place.vacancy.freed.cores += std::max(1, other.cores);
+        place.vacancy.freed.memory_mb += other.memory_mb;
     }
     place.under_way = std::move(under_way);
     return place;
@@ -89,16 +89,16 @@ std::optional<Place> next_place(const State &state, HostId id) {
 
 std::optional<GrainKey> would_usurp(const State &state, Instant now, HostId id) {
     const std::optional<Place> place = next_place(state, id);
-    return place ? first_for_host(state, now, id, place->room) : std::optional<GrainKey>();
+    return place ? first_for_host(state, now, id, place->vacancy) : std::optional<GrainKey>();
 }
 
 void usurp(Draft &d, const Usurp &in) {
     std::optional<Place> place = next_place(d.state, in.host);
     if (!place) return;
-    const std::optional<GrainKey> senior = first_for_host(d.state, d.now, in.host, place->room);
+    const std::optional<GrainKey> senior = first_for_host(d.state, d.now, in.host, place->vacancy);
     if (!senior) return;
     const Incarnation displaced_lease = d.state.grain(place->displaced)->lease;
-    DCS_REQUIRE(d.state.session(senior->session)->info.seniority < place->room.senior_to,
+    DCS_REQUIRE(d.state.session(senior->session)->info.seniority < place->vacancy.senior_to,
                 "only a grain of an older session displaces one");
     launch(d, *senior, in.host, true);
     place->under_way.push_back(Usurpation{*senior, place->displaced, d.grain(*senior).lease, displaced_lease});

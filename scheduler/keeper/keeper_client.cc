@@ -1,7 +1,5 @@
 #include "scheduler/keeper/keeper_client.h"
 
-#include <unistd.h>
-
 #include "base/fd.h"
 #include "scheduler/keeper/settings_file.h"
 
@@ -32,11 +30,7 @@ Result<std::string> KeeperClient::bytes(const Request &request) {
     return std::move(reply.bytes);
 }
 
-Result<std::string> KeeperClient::authority() {
-    Request request;
-    request.ask = Ask::authority;
-    return bytes(request);
-}
+Result<std::string> KeeperClient::authority() { return bytes({.ask = Ask::authority}); }
 
 Result<std::string> KeeperClient::own_certificate(std::string_view public_key) {
     return certificate(pki::Role::scheduler, "", public_key);
@@ -45,20 +39,16 @@ Result<std::string> KeeperClient::own_certificate(std::string_view public_key) {
 Result<std::string> KeeperClient::certificate(pki::Role role, const std::string &name, std::string_view public_key) {
     const std::optional<Point> point = point_of(public_key);
     if (!point) return fail(Code::invalid, "it is not a public key on the curve P-256");
-    Request request;
-    request.ask = role == pki::Role::scheduler ? Ask::own_certificate : Ask::certificate;
-    request.role = role == pki::Role::scheduler ? pki::Role::none : role;
-    request.name = name;
-    request.point = *point;
-    return bytes(request);
+    const bool own = role == pki::Role::scheduler;
+    return bytes({.ask = own ? Ask::own_certificate : Ask::certificate,
+                  .role = own ? pki::Role::none : role,
+                  .name = name,
+                  .point = *point});
 }
 
 Result<std::string> KeeperClient::settings(Settings which, const std::string &file, const std::string &what) {
-    Request request;
-    request.ask = Ask::settings;
-    request.which = which;
     int fd = -1;
-    const Reply reply = call(request, &fd);
+    const Reply reply = call({.ask = Ask::settings, .which = which}, &fd);
     if (!reply.status) return reply.status;
     if (fd < 0)
         return fail(Code::limit, "the keeper could not hand over " + file +
@@ -68,33 +58,21 @@ Result<std::string> KeeperClient::settings(Settings which, const std::string &fi
 }
 
 Status KeeperClient::remove_host(const std::string &host) {
-    Request request;
-    request.ask = Ask::remove_host;
-    request.name = host;
-    return bytes(request).status();
+    return bytes({.ask = Ask::remove_host, .name = host}).status();
 }
 
 std::string KeeperClient::user_name(std::uint32_t uid) {
-    Request request;
-    request.ask = Ask::user_name;
-    request.number = uid;
-    const Result<std::string> name = bytes(request);
+    const Result<std::string> name = bytes({.ask = Ask::user_name, .number = uid});
     return name ? *name : std::string();
 }
 
 Status KeeperClient::check_login(const std::string &user) {
-    Request request;
-    request.ask = Ask::check_login;
-    request.name = user;
-    return bytes(request).status();
+    return bytes({.ask = Ask::check_login, .name = user}).status();
 }
 
 int KeeperClient::echo_socket(bool v6) {
-    Request request;
-    request.ask = Ask::echo_socket;
-    request.number = v6 ? 6 : 4;
     int fd = -1;
-    const bool opened = static_cast<bool>(call(request, &fd).status);
+    const bool opened = static_cast<bool>(call({.ask = Ask::echo_socket, .number = v6 ? 6u : 4u}, &fd).status);
     Fd socket(fd);
     return opened ? socket.release() : -1;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "scheduler/record/tables.h"
 
@@ -46,5 +47,11 @@ Result<core::Trust> decode_trust(std::string_view file);
 
 std::string encode_handed_over(const HandedOver &table);
 Result<HandedOver> decode_handed_over(std::string_view file);
+
+// What all records on disk have in common.
+Status damaged(const std::string &what);
+std::string framed(const std::string &body);
+// Takes one record off the front of `in`, verified: its body.
+Result<std::string_view> next_body(std::string_view &in);
 
 }  // namespace dcs::record

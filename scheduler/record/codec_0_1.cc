@@ -8,17 +8,6 @@ template <std::size_t n> void get(ByteReader &r, std::array<std::uint8_t, n> &by
 }
 std::string get_text(ByteReader &r) { return std::string(r.raw(r.var())); }
 
-// A number that is too large for its field spoils the reader.
-template <class Number> void get_var(ByteReader &r, Number &out) {
-    const std::uint64_t read = r.var();
-    out = static_cast<Number>(read);
-    if (static_cast<std::uint64_t>(out) != read) r.spoil();
-}
-template <class Number> void get_svar(ByteReader &r, Number &out) {
-    const std::int64_t read = r.svar();
-    out = static_cast<Number>(read);
-    if (out != read) r.spoil();
-}
 template <class Enum> void get_enum(ByteReader &r, Enum &out, int last) {
     const std::uint8_t read = r.u8();
     if (read > last) r.spoil();
@@ -51,7 +40,7 @@ void get_files(ByteReader &r, core::GrainFiles &files) {
 }
 
 template <class Length> void get_content(ByteReader &r, Length &length, std::uint32_t &sum) {
-    get_var(r, length);
+    r.get_var(length);
     sum = r.u32();
 }
 
@@ -64,24 +53,24 @@ struct GrainParts {
     void wishes(wire::Demands &d) const {
         if (has(0)) {
             d.attempts = r.u8();
-            get_svar(r, d.thrash);
-            get_svar(r, d.notice);
-            get_var(r, d.host_class);
+            r.get_svar(d.thrash);
+            r.get_svar(d.notice);
+            r.get_var(d.host_class);
         }
     }
     void course(core::DurableGrain &g) const {
         if (has(1)) g.failures = r.u8();
         if (has(2)) {
-            get_var(r, g.incarnation);
-            get_var(r, g.sequence);
+            r.get_var(g.incarnation);
+            r.get_var(g.sequence);
         }
         // Fields of phases that a grain has left were written, too.
         core::Finished end;
         if (has(3)) {
-            get_svar(r, end.exit_code);
-            get_svar(r, end.signal);
+            r.get_svar(end.exit_code);
+            r.get_svar(end.signal);
         }
-        if (has(4)) get_svar(r, end.result_index);
+        if (has(4)) r.get_svar(end.result_index);
         if (auto *finished = std::get_if<core::Finished>(&g.phase)) *finished = end;
         const std::int64_t position = has(5) ? r.svar() : 0;
         if (auto *ready = std::get_if<core::Ready>(&g.phase)) ready->queue_position = position;
@@ -97,16 +86,16 @@ struct GrainParts {
     }
     void rest(core::DurableGrain &g) const {
         Incarnation behind = 0;
-        if (has(18)) get_var(r, behind);
+        if (has(18)) r.get_var(behind);
         if (behind > g.incarnation) r.spoil();
         g.lease = g.incarnation - behind;
         if (has(19)) get_usage(r, g.before.edit());
         if (has(22)) get_files(r, g.files.edit());
-        if (has(23)) get_var(r, g.known);
+        if (has(23)) r.get_var(g.known);
         core::Killed killed;
-        if (has(24)) get_var(r, killed.after);
+        if (has(24)) r.get_var(killed.after);
         if (g.status() == core::GrainStatus::killed) g.phase = killed;
-        if (has(25)) get_var(r, g.told);
+        if (has(25)) r.get_var(g.told);
         if (!has(26)) return;
         core::Kept &kept = g.kept.edit();
         for (std::int64_t *v : {&kept.held, &kept.start, &kept.before, &kept.saved})
@@ -124,14 +113,14 @@ struct GrainParts {
             });
         if (has(20)) {
             g.old_lease.host = host();
-            get_var(r, g.old_lease.lease);
+            r.get_var(g.old_lease.lease);
         }
         if (!has(21)) return;
         each(r, limits::moves_kept, [&] {
             core::Move &move = g.moves.edit().emplace_back();
             get_enum(r, move.reason, core::move_reasons - 1);
             move.host = host();
-            get_var(r, move.incarnation);
+            r.get_var(move.incarnation);
             move.detail = get_text(r);
         });
     }
@@ -141,7 +130,7 @@ struct GrainParts {
 
 void get_0_1(ByteReader &r, core::DurableGrain &g, const HostIds &ids) {
     std::uint32_t parts = 0;
-    get_var(r, parts);
+    r.get_var(parts);
     const std::uint8_t first = r.u8();
     if (parts >= 1u << 27 || first >= 32) r.spoil();
     const GrainParts there{r, parts};
@@ -153,13 +142,13 @@ void get_0_1(ByteReader &r, core::DurableGrain &g, const HostIds &ids) {
     get(r, g.fingerprint);
     g.request = core::RequestId{r.u64()};
     g.params_offset = r.var();
-    get_var(r, g.params_length);
+    r.get_var(g.params_length);
     g.params_sum = r.u32();
     g.input_length = r.var();
     there.wishes(demands);
     there.course(g);
     if (there.has(17))
-        for (std::int32_t *v : {&demands.cores, &demands.memory_mb, &demands.wall_s}) get_svar(r, *v);
+        for (std::int32_t *v : {&demands.cores, &demands.memory_mb, &demands.wall_s}) r.get_svar(*v);
     if (!Fields<wire::Demands>::valid(demands)) r.spoil();
     g.demands = demands;
     there.rest(g);
@@ -202,9 +191,9 @@ void get_0_1(ByteReader &r, HostsTable &table) {
         t.cpu_us = r.svar();
         if (r.u8() == 0) continue;
         core::HostSetting &s = host.setting;
-        get_svar(r, s.slots);
+        r.get_svar(s.slots);
         for (Duration *d : {&s.interval, &s.alert, &s.limit, &s.extended}) d->ns = r.svar();
-        get_var(r, s.host_class);
+        r.get_var(s.host_class);
         s.drained = r.u8() != 0;
     }
 }

@@ -1,57 +1,27 @@
 #include "scheduler/record/paths.h"
 
-#include <charconv>
+#include "base/text.h"
+#include "store/identity.h"
 
 namespace dcs::record {
 namespace {
 
-bool plain(char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-';
-}
-
-int hex_value(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
+constexpr std::string_view plain = "._-", front_dot = "%2E";  // a name that begins with '.' would be hidden
 
 }  // namespace
 
 std::string encode_login(std::string_view login) {
-    static const char digits[] = "0123456789ABCDEF";
     if (login.empty()) return "%";  // no other name ends in a bare percent sign
-    std::string name;
-    for (std::size_t i = 0; i < login.size(); ++i) {
-        const char c = login[i];
-        if (plain(c) && !(i == 0 && c == '.')) {
-            name += c;
-            continue;
-        }
-        const auto byte = static_cast<unsigned char>(c);
-        name += '%';
-        name += digits[byte >> 4];
-        name += digits[byte & 15];
-    }
-    return name;
+    if (login[0] != '.') return percent_encoded(login, plain);
+    return std::string(front_dot) + percent_encoded(login.substr(1), plain);
 }
 
 std::optional<std::string> decode_login(std::string_view name) {
     if (name == "%") return std::string();
-    std::string login;
-    for (std::size_t i = 0; i < name.size(); ++i) {
-        if (name[i] != '%') {
-            login += name[i];
-            continue;
-        }
-        if (i + 2 >= name.size()) return std::nullopt;
-        const int high = hex_value(name[i + 1]), low = hex_value(name[i + 2]);
-        if (high < 0 || low < 0) return std::nullopt;
-        login += static_cast<char>(high * 16 + low);
-        i += 2;
-    }
-    if (login.empty() || encode_login(login) != name) return std::nullopt;
-    return login;
+    const bool dot = name.starts_with(front_dot);
+    const auto rest = percent_decoded(dot ? name.substr(front_dot.size()) : name, plain);
+    if (!rest || name.empty() || name[0] == '.') return std::nullopt;
+    return dot ? "." + *rest : *rest;
 }
 
 std::string session_directory(const SessionKey &key) {
@@ -66,10 +36,49 @@ std::string grain_directory(const GrainKey &key) {
 
 std::optional<std::int32_t> number_of(std::string_view name) {
     std::int32_t value = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
-    if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-    if (std::to_string(value) != name) return std::nullopt;
-    return value;
+    return read_number(name, value) && std::to_string(value) == name ? std::optional(value) : std::nullopt;
+}
+
+namespace {
+
+using store::Action;
+using store::NodeTemplate;
+using store::Shape;
+
+NodeTemplate replaced(const char *name) { return {name, Shape::pair, Action::replace, ""}; }
+NodeTemplate appended(const char *name) { return {name, Shape::pair, Action::append, ""}; }
+// The roots of newer trees that recovery reads together with this one (lazy commitment).
+NodeTemplate roots_of(const char *tree, const char *name) {
+    return {name, Shape::singleton, Action::information, tree};
+}
+
+}  // namespace
+
+const store::Forest &forest() {
+    // Every node is a branch of its own: any subset of them may change in a turn, the root
+    // (which records their lengths) always does.
+    static const store::Forest all = {
+        {session_tree,
+         {{appended(grains_file)},
+          {appended(inputs_file)},
+          {appended(results_file)},
+          {appended(events_file)},
+          {roots_of(grain_tree, status_file)}},
+         replaced(status_file)},
+        {grain_tree,
+         {{replaced(params_file)},
+          {replaced(checkpoint_file)},
+          {replaced(message_file)},
+          {appended(out_file)},
+          {appended(err_file)}},
+         replaced(status_file)},
+        {auth_tree, {{roots_of(session_tree, status_file)}}, replaced(auth_file)},
+        {hosts_tree, {}, replaced(hosts_file)},
+        {trust_tree, {}, replaced(trust_file)},
+        {handed_over_tree, {}, replaced(handed_over_file)},
+        store::identity_tree(),
+    };
+    return all;
 }
 
 }  // namespace dcs::record

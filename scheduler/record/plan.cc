@@ -5,7 +5,6 @@
 #include "scheduler/record/codec.h"
 #include "scheduler/record/events.h"
 #include "scheduler/record/paths.h"
-#include "scheduler/record/templates.h"
 
 namespace dcs::record {
 namespace {
@@ -57,7 +56,6 @@ void TurnChanges::Append::add(std::uint64_t at, const core::Payload &payload) {
 
 void TurnChanges::write(const core::WriteFile &file) {
     SessionChanges &session = sessions_[file.key.session];
-    payload_bytes_ += file.bytes.size();
     if (file.file == core::File::session_inputs) return session.inputs.add(file.old_length, file.bytes);
     if (file.file == core::File::session_results) return session.results.add(file.old_length, file.bytes);
     if (file.file == core::File::session_events) {

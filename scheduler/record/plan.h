@@ -42,7 +42,6 @@ public:
     bool host_settings() const { return settings_; }
     // Nothing of it has to be on disk before effects may leave.
     bool empty() const { return sessions_.empty() && !auth_ && !settings_ && !trust_ && !handed_over_; }
-    std::uint64_t payload_bytes() const { return payload_bytes_; }
     // What was gathered goes into the plan; nothing may be added afterwards. `wall_ms`: of the events.
     Plan plan(const core::State &after, bool with_hosts, std::int64_t wall_ms);
 
@@ -92,7 +91,6 @@ private:
     std::map<SessionKey, SessionChanges> sessions_;
     bool auth_ = false, trust_ = false, handed_over_ = false;
     bool hosts_ = false, settings_ = false;
-    std::uint64_t payload_bytes_ = 0;
 };
 
 }  // namespace dcs::record

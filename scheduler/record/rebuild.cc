@@ -7,7 +7,6 @@
 #include "scheduler/state/decision.h"
 #include "scheduler/record/codec.h"
 #include "scheduler/record/paths.h"
-#include "scheduler/record/templates.h"
 #include "store/names.h"
 
 namespace dcs::record {

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "scheduler/record/paths.h"
 #include "scheduler/record/read_blob.h"
-#include "scheduler/record/templates.h"
 #include "wire/event_log.h"
 
 namespace dcs::record {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "scheduler/state/state.h"
-#include "scheduler/record/read_ahead.h"
+#include "scheduler/record/read_blob.h"
 #include "store/store.h"
 
 namespace dcs::record {

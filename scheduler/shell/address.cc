@@ -34,7 +34,7 @@ std::optional<Address> parse_address(std::string_view text) {
         if (!is_name(address.name, max_host_name)) return {};
     }
     if (colon == std::string_view::npos) return address;
-    if (!read_whole(text.substr(colon + 1), address.port) || address.port == 0) return {};
+    if (!read_number(text.substr(colon + 1), address.port) || address.port == 0) return {};
     return address;
 }
 

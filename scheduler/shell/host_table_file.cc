@@ -9,7 +9,6 @@
 #include "base/host_classes.h"
 #include "base/limits.h"
 #include "base/option_table.h"
-#include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/address.h"
 #include "scheduler/shell/settings_text.h"
 #include "wire/backup_calls.h"
@@ -44,7 +43,7 @@ std::string read_seconds(std::string_view key, std::string_view text, Duration &
 }
 
 std::string read_users(std::string_view key, std::string_view text, std::vector<std::string> &users) {
-    for (const std::string_view user : split_at_commas(text)) {
+    for (const std::string_view user : words_of(text, ",")) {
         if (!is_name(user)) return std::string(key) + " must be login names separated by commas";
         users.emplace_back(user);
     }
@@ -53,13 +52,13 @@ std::string read_users(std::string_view key, std::string_view text, std::vector<
            (key == "users" ? "to permit all users" : "to have none");
 }
 
-std::string read_number(std::string_view key, std::string_view text, std::int32_t most, std::int32_t &value) {
-    if (read_whole(text, value) && value >= 0 && value <= most) return "";
+std::string read_amount(std::string_view key, std::string_view text, std::int32_t most, std::int32_t &value) {
+    if (read_number(text, value) && value >= 0 && value <= most) return "";
     return std::string(key) + " must be a number from 0 to " + std::to_string(most);
 }
 
 std::string read_addresses(std::string_view key, std::string_view text, std::vector<std::string> &addresses) {
-    for (const std::string_view address : split_at_commas(text)) {
+    for (const std::string_view address : words_of(text, ",")) {
         if (!parse_address(address))
             return std::string(key) + " must be addresses separated by commas: NAME, NAME:PORT, [IPV6] or [IPV6]:PORT";
         addresses.emplace_back(address);
@@ -76,13 +75,13 @@ std::optional<std::string> read_field(std::string_view key, std::string_view val
         host.binary_class = std::string(value);
         return is_name(value) ? "" : "binary must be a name such as x86_64-linux-gnu";
     }
-    if (key == "slots") return read_number(key, value, max_slots, host.slots);
-    if (key == "cores") return read_number(key, value, max_cores, host.cores);
-    if (key == "memory") return read_number(key, value, max_memory_mb, host.memory_mb);
+    if (key == "slots") return read_amount(key, value, max_slots, host.slots);
+    if (key == "cores") return read_amount(key, value, max_cores, host.cores);
+    if (key == "memory") return read_amount(key, value, max_memory_mb, host.memory_mb);
     if (key == "time_zone_offset") {
         const std::string_view digits = value.substr(value.starts_with('+') && !value.starts_with("+-"));
         std::int32_t &minutes = host.time_zone_offset;
-        const bool good = read_whole(digits, minutes) && minutes >= -most_offset && minutes <= most_offset;
+        const bool good = read_number(digits, minutes) && minutes >= -most_offset && minutes <= most_offset;
         return good ? "" : "time_zone_offset must be minutes from the scheduler's local time, from -1560 to 1560";
     }
     if (key == "check") return read_addresses(key, value, host.check);
@@ -186,15 +185,6 @@ Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text, co
         hosts.push_back(std::move(name));
     }
     return hosts;
-}
-
-Result<std::vector<core::HostConfig>> host_table_of(const Result<std::string> &text, const std::string &file) {
-    if (!text) return text.status();
-    return parse_host_table(*text, file);
-}
-
-Result<std::vector<core::HostConfig>> read_host_table(const std::string &file) {
-    return host_table_of(keeper::read_settings(file, "the host table"), file);
 }
 
 }  // namespace dcs::shell

@@ -21,9 +21,5 @@ namespace dcs::shell {
 
 // The whole table, or the first error as "file:line: what is wrong" (invalid). `file` is for it.
 Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text, const std::string &file);
-// Of what was read, or why it was not.
-Result<std::vector<core::HostConfig>> host_table_of(const Result<std::string> &text, const std::string &file);
-// not_found or io_error if it cannot be read.
-Result<std::vector<core::HostConfig>> read_host_table(const std::string &file);
 
 }  // namespace dcs::shell

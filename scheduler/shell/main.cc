@@ -18,7 +18,6 @@
 #include "daemon/signals.h"
 #include "pki/digest.h"
 #include "scheduler/record/paths.h"
-#include "scheduler/record/templates.h"
 #include "scheduler/shell/scheduler_options.h"
 #include "scheduler/shell/serve.h"
 #include "store/disk_posix.h"
@@ -86,13 +85,11 @@ turn::Turn::Setup setup_of(record::Rebuilt &rebuilt, std::uint64_t epoch, const 
 // What the options say, and the files that they name.
 Result<ServeSettings> settings_of(const SchedulerOptions &options) {
     std::vector<Status> why;
-    SettingsFiles files = read_settings_files(options, why);
+    SettingsFiles files = read_settings_files(options.settings(), why);
     if (!why.empty()) return why[0];
     ServeSettings settings;
     settings.directory = options.directory;
-    settings.hosts_file = options.hosts();
-    settings.policy_file = options.policy();
-    settings.limits_file = options.limits();
+    settings.files = options.settings();
     settings.ready_fd = options.ready_fd;
     settings.members_only = !options.group.empty() && options.group != "none";
     settings.masters = options.master_names();
@@ -104,7 +101,7 @@ Result<ServeSettings> settings_of(const SchedulerOptions &options) {
 
 keeper::Place keeper_place(const SchedulerOptions &line, const ServeSettings &settings) {
     const std::string members = line.group.empty() ? "dcs" : line.group == "none" ? "" : line.group;
-    return {line.directory + "/pki", settings.hosts_file, settings.policy_file, settings.limits_file, members};
+    return {line.directory + "/pki", settings.files.hosts, settings.files.policy, settings.files.limits, members};
 }
 
 // A store that has no name yet gets one. Who promotes a copy of it raises the epoch.

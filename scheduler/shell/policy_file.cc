@@ -3,7 +3,6 @@
 #include <set>
 
 #include "base/option_table.h"
-#include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/settings_text.h"
 
 namespace dcs::shell {
@@ -35,11 +34,11 @@ std::string read_rule(const Words &words, core::Policy &policy) {
         return *number >= least_age_s ? "" : rule + " must be a time, at least 1m, such as 24h or 7d";
     }
     if (rule == "stored_share")
-        return read_whole(words[1], *number) && *number >= 0 && *number <= 100
+        return read_number(words[1], *number) && *number >= 0 && *number <= 100
                    ? ""
                    : rule + " must be a percentage from 0 to 100; 0 means no limit";
     if (number != nullptr)
-        return read_whole(words[1], *number) && *number >= 0 ? "" : rule + " must be a number; 0 means no limit";
+        return read_number(words[1], *number) && *number >= 0 ? "" : rule + " must be a number; 0 means no limit";
     if (rule == "user") {
         if (!is_name(words[1])) return "user must be a login name";
         policy.users.emplace_back(words[1]);
@@ -64,14 +63,47 @@ Result<core::Policy> parse_policy(std::string_view text, const std::string &file
     return policy;
 }
 
-Result<core::Policy> read_policy(const std::string &file) {
-    return policy_of(keeper::read_settings(file, "the policy"), file);
+namespace {
+
+// Too little of any of them and the largest call of a user could never be made.
+struct Name {
+    std::string_view name;
+    std::size_t turn::UserLimits::*field;
+    std::size_t least, most;
+};
+constexpr Name names[] = {
+    {"connections", &turn::UserLimits::connections, 1, limits::connections_per_user},
+    {"queued_requests", &turn::UserLimits::queued_requests, 1, limits::queued_requests},
+    {"queued_bytes", &turn::UserLimits::queued_bytes, limits::user_frame_bytes, limits::bytes_per_turn},
+    {"requests_per_turn", &turn::UserLimits::requests_per_turn, 1, limits::inputs_per_turn},
+    {"bytes_per_turn", &turn::UserLimits::bytes_per_turn, 1, limits::bytes_per_turn},
+};
+
+std::string read_limit(const Words &words, turn::UserLimits &limits) {
+    for (const Name &n : names) {
+        if (words[0] != n.name) continue;
+        std::size_t value = 0;
+        if (words.size() != 2 || !read_number(words[1], value) || value < n.least || value > n.most)
+            return std::string(n.name) + " must be a number from " + std::to_string(n.least) + " to " +
+                   std::to_string(n.most);
+        limits.*n.field = value;
+        return "";
+    }
+    return "unknown limit `" + std::string(words[0]) + "`";
 }
 
-Result<core::Policy> policy_of(const Result<std::string> &text, const std::string &file) {
-    if (text) return parse_policy(*text, file);
-    if (text.status().code == Code::not_found) return core::Policy{};
-    return text.status();
+}  // namespace
+
+Result<turn::UserLimits> parse_limits(std::string_view text, const std::string &file) {
+    turn::UserLimits limits;
+    std::set<std::string> seen;
+    const Status read = each_line(text, file, [&](const Words &words) -> std::string {
+        std::string wrong = read_limit(words, limits);
+        if (!wrong.empty()) return wrong;
+        return seen.insert(std::string(words[0])).second ? "" : "`" + std::string(words[0]) + "` occurs twice";
+    });
+    if (!read) return read;
+    return limits;
 }
 
 }  // namespace dcs::shell

@@ -15,13 +15,15 @@
 
 #include "base/status.h"
 #include "scheduler/state/state.h"
+#include "scheduler/turn/user_limits.h"
 
 namespace dcs::shell {
 
 // The whole policy, or the first error as "file:line: what is wrong" (invalid). `file` is for it.
 Result<core::Policy> parse_policy(std::string_view text, const std::string &file);
-// A missing file is the default policy. io_error if it cannot be read.
-Result<core::Policy> read_policy(const std::string &file);
-Result<core::Policy> policy_of(const Result<std::string> &text, const std::string &file);  // of what was read
+
+// What each user may load the scheduler with (turn::UserLimits) as a text file: `NAME NUMBER`, one limit a line, `#`
+// begins a comment. docs/SECURITY.md lists the names.
+Result<turn::UserLimits> parse_limits(std::string_view text, const std::string &file);
 
 }  // namespace dcs::shell

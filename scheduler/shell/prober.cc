@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include <netdb.h>
 #include <poll.h>
 
 #include "base/instant.h"

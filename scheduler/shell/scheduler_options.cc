@@ -1,8 +1,8 @@
 #include "scheduler/shell/scheduler_options.h"
 
 #include "daemon/trusted_path.h"
+#include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/host_table_file.h"
-#include "scheduler/shell/limits_file.h"
 #include "scheduler/shell/policy_file.h"
 #include "scheduler/shell/settings_text.h"
 
@@ -10,9 +10,9 @@ namespace dcs::shell {
 namespace {
 
 template <class T>
-void take(const std::string &file, Result<T> (*read)(const std::string &), T &into, std::vector<Status> &why) {
-    if (Status s = trusted_path(file); !s) return why.push_back(std::move(s));
-    Result<T> found = read(file);
+void take(const Result<std::string> &text, const std::string &file,
+          Result<T> (*parse)(std::string_view, const std::string &), T &into, std::vector<Status> &why) {
+    Result<T> found = text ? parse(*text, file) : text.status();
     if (found) into = std::move(*found);
     else why.push_back(found.status());
 }
@@ -27,7 +27,7 @@ Status check_options(const SchedulerOptions &options) {
 
 std::vector<std::string> wrong_files(const SchedulerOptions &options) {
     std::vector<Status> why;
-    (void)read_settings_files(options, why);
+    (void)read_settings_files(options.settings(), why);
     std::vector<std::string> texts;
     for (const Status &s : why) texts.push_back(s.text);
     return texts;
@@ -37,7 +37,7 @@ std::vector<std::string> wrong_files(const SchedulerOptions &options) {
 
 std::vector<std::string> SchedulerOptions::master_names() const {
     std::vector<std::string> names;
-    for (const std::string_view name : split_at_commas(masters)) names.emplace_back(name);
+    for (const std::string_view name : words_of(masters, ",")) names.emplace_back(name);
     return names;
 }
 
@@ -77,12 +77,26 @@ CommandLine command_line(SchedulerOptions &into) {
         .check_files = [&into] { return wrong_files(into); }};
 }
 
-SettingsFiles read_settings_files(const SchedulerOptions &options, std::vector<Status> &why) {
+SettingsFiles read_settings_files(const SettingsPaths &paths, const ReadSettings &read, std::vector<Status> &why) {
     SettingsFiles files;
-    take(options.hosts(), read_host_table, files.hosts, why);
-    take(options.policy(), read_policy, files.policy, why);
-    take(options.limits(), read_limits, files.limits, why);
+    const auto text = [&](keeper::Settings which, const std::string &file, const char *what) {
+        Result<std::string> said = read(which, file, what);
+        const bool missing = !said && said.status().code == Code::not_found;
+        return missing && which != keeper::Settings::hosts ? Result<std::string>("") : said;
+    };
+    using keeper::Settings;
+    take(text(Settings::hosts, paths.hosts, "the host table"), paths.hosts, parse_host_table, files.hosts, why);
+    take(text(Settings::policy, paths.policy, "the policy"), paths.policy, parse_policy, files.policy, why);
+    take(text(Settings::limits, paths.limits, "the limits"), paths.limits, parse_limits, files.limits, why);
     return files;
+}
+
+SettingsFiles read_settings_files(const SettingsPaths &paths, std::vector<Status> &why) {
+    const auto read = [](keeper::Settings, const std::string &file, const char *what) -> Result<std::string> {
+        if (Status s = trusted_path(file); !s) return s;
+        return keeper::read_settings(file, what);
+    };
+    return read_settings_files(paths, read, why);
 }
 
 }  // namespace dcs::shell

@@ -1,13 +1,19 @@
 #pragma once
 // The options of dcs_scheduler: of its command line and of its configuration file.
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "daemon/options.h"
+#include "scheduler/keeper/keeper_calls.h"
 #include "scheduler/state/state.h"
 #include "scheduler/turn/user_limits.h"
 
 namespace dcs::shell {
+
+struct SettingsPaths {
+    std::string hosts, policy, limits;
+};
 
 struct SchedulerOptions {
     std::string directory, hosts_file, policy_file, limits_file, log_level = "info", tls, tls_users, group, masters;
@@ -15,9 +21,11 @@ struct SchedulerOptions {
     int ready_fd = -1;
     int accept_lost_turn = 0;
 
-    std::string hosts() const { return hosts_file.empty() ? directory + "/hosts" : hosts_file; }
-    std::string policy() const { return policy_file.empty() ? directory + "/policy" : policy_file; }
-    std::string limits() const { return limits_file.empty() ? directory + "/limits" : limits_file; }
+    SettingsPaths settings() const {
+        return {hosts_file.empty() ? directory + "/hosts" : hosts_file,
+                policy_file.empty() ? directory + "/policy" : policy_file,
+                limits_file.empty() ? directory + "/limits" : limits_file};
+    }
     std::vector<std::string> master_names() const;
 };
 
@@ -30,7 +38,10 @@ struct SettingsFiles {
     core::Policy policy;
     turn::UserLimits limits;
 };
-// All of them, or what is wrong with them in `why`; a file that root must not believe (daemon/trusted_path.h) is wrong.
-SettingsFiles read_settings_files(const SchedulerOptions &options, std::vector<Status> &why);
+using ReadSettings = std::function<Result<std::string>(keeper::Settings, const std::string &file, const char *what)>;
+// All of them, or what is wrong with them in `why`. A missing policy is the default one, and so are missing limits.
+SettingsFiles read_settings_files(const SettingsPaths &paths, const ReadSettings &read, std::vector<Status> &why);
+// Read by this process; a file that root must not believe (daemon/trusted_path.h) is wrong.
+SettingsFiles read_settings_files(const SettingsPaths &paths, std::vector<Status> &why);
 
 }  // namespace dcs::shell

@@ -1,7 +1,6 @@
 #include "scheduler/shell/serve.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <utility>
 
@@ -15,11 +14,8 @@
 #include "daemon/audit.h"
 #include "daemon/privileges.h"
 #include "daemon/log.h"
-#include "daemon/ready.h"
+#include "daemon/notify.h"
 #include "scheduler/core/authorise.h"
-#include "scheduler/shell/host_table_file.h"
-#include "scheduler/shell/limits_file.h"
-#include "scheduler/shell/policy_file.h"
 
 namespace dcs::shell {
 namespace {
@@ -325,21 +321,17 @@ void Service::handle_signals() {
 }
 
 Result<SettingsFiles> Service::read_tables() {
-    using keeper::Settings;
-    const auto text = [this](Settings which, const std::string &file, const char *what) {
+    const auto read = [this](keeper::Settings which, const std::string &file, const char *what) {
         return keeper_.settings(which, file, what);
     };
-    auto hosts = host_table_of(text(Settings::hosts, settings_.hosts_file, "the host table"), settings_.hosts_file);
-    auto policy = policy_of(text(Settings::policy, settings_.policy_file, "the policy"), settings_.policy_file);
-    const auto limits = limits_of(text(Settings::limits, settings_.limits_file, "the limits"), settings_.limits_file);
-    if (!hosts) return hosts.status();
-    if (!policy) return policy.status();
-    if (!limits) return limits.status();
-    return SettingsFiles{std::move(*hosts), std::move(*policy), *limits};
+    std::vector<Status> why;
+    SettingsFiles files = read_settings_files(settings_.files, read, why);
+    if (!why.empty()) return why.front();
+    return files;
 }
 
 void Service::take_tables(SettingsFiles tables) {
-    log_info("host table " + settings_.hosts_file + " and policy " + settings_.policy_file + " reread");
+    log_info("host table " + settings_.files.hosts + " and policy " + settings_.files.policy + " reread");
     turn_.take_limits(tables.limits);
     turn_.take_policy(std::move(tables.policy));
     turn_.take_host_table(std::move(tables.hosts));

@@ -24,10 +24,9 @@
 namespace dcs::shell {
 
 struct ServeSettings {
-    std::string directory;                 // where the sockets are made
-    std::string hosts_file;                // reread on SIGHUP
-    std::string policy_file, limits_file;  // the same
-    std::vector<core::HostConfig> hosts;   // their contents at the start
+    std::string directory;                // where the sockets are made
+    SettingsPaths files;                  // reread on SIGHUP
+    std::vector<core::HostConfig> hosts;  // their contents at the start
     core::Policy policy;
     turn::UserLimits limits;
     int ready_fd = -1;

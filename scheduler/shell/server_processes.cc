@@ -1,6 +1,5 @@
 #include "scheduler/shell/server_processes.h"
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/limits.h"

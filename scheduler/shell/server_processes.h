@@ -1,7 +1,6 @@
 #pragma once
 // The processes behind the links of grain servers on this host: a link that closes says nothing, since a server may
 // come back by another; that its process has ended the kernel says.
-#include <cstdint>
 #include <map>
 #include <optional>
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/words.h"
+#include "base/hex.h"
 #include "daemon/audit.h"
 #include "daemon/log.h"
 #include "net/tcp_socket.h"

@@ -2,6 +2,7 @@
 // everything derived in step; apply and roll_back both go through it, so a roll-back cannot forget a consequence.
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -138,6 +139,9 @@ std::optional<Host> put_host(State &state, HostId id, std::optional<Host> next) 
         state.ahead.pop_back();
         state.used.pop_back();
     }
+    const std::size_t hosts = state.hosts.size();
+    DCS_REQUIRE(state.running.size() == hosts && state.ahead.size() == hosts && state.used.size() == hosts,
+                "each host has its lists");
     return before;
 }
 
@@ -168,184 +172,107 @@ std::string take_damaged(State &state, const GrainKey &key) {
     return text;
 }
 
-// Before-images. What is large is boxed: most steps are of new entities, which had no image.
-template <class T> std::unique_ptr<T> boxed(std::optional<T> value) {
-    return value ? std::make_unique<T>(std::move(*value)) : nullptr;
-}
-template <class T> std::optional<T> unboxed(std::unique_ptr<T> value) {
-    return value ? std::optional<T>(std::move(*value)) : std::nullopt;
-}
-
-struct WasAuth {
-    TokenHash hash;
-    std::optional<AuthEntry> entry;
-};
-struct WasSession {
-    SessionKey key;
-    std::unique_ptr<SessionInfo> info;
-    std::uint64_t next_seniority;
-};
-struct WasErased {
-    SessionKey key;
-    std::unique_ptr<Session> session;
-};
-struct WasDamaged {
-    SessionKey key;
-    std::string why;
-};
-struct WasEmpty {
-    SessionKey key;
-};
-struct WasGrain {
-    GrainKey key;
-    std::unique_ptr<Grain> grain;
-    std::string damaged;  // it took the place of a damaged one
-};
-struct WasHost {
-    HostId id;
-    std::unique_ptr<Host> host;
-};
-struct WasWaiters {
-    SessionKey key;
-    std::vector<Waiter> waiters;
-};
-struct WasPolicy {
-    std::unique_ptr<Policy> policy;
-};
-struct WasTrust {
-    std::unique_ptr<Trust> trust;
-};
-struct WasSources {
-    std::unique_ptr<Sources> sources;
-};
-struct WasClasses {
-    HostClasses classes;
-};
-struct WasBackupHost {
-    BackupHost host;
-};
-struct WasPending {
-    std::unique_ptr<PendingHosts> pending;
-};
-struct WasHandedOver {
-    std::string host;
-    std::optional<HandedOver> up_to;
-};
-struct WasBackup {
-    BackupLink link;
-};
-struct WasWaitingCall {
-    std::string host;
-    WaitingCall call;
-};
-using Step =
-    std::variant<WasAuth, WasSession, WasErased, WasDamaged, WasEmpty, WasGrain, WasHost, WasWaiters, WasPolicy,
-                 WasTrust, WasPending, WasSources, WasHandedOver, WasBackup, WasWaitingCall, WasBackupHost, WasClasses>;
-
 WaitingCall put_waiting_call(State &state, const std::string &host, WaitingCall call) {
     WaitingCall before = std::exchange(state.waiting_calls[host], std::move(call));
     if (!state.waiting_calls[host]) state.waiting_calls.erase(host);
     return before;
 }
 
+// Takes a change back. What is large is boxed: most changes are of new entities, of which there was nothing before.
+using Step = std::function<void(State &)>;
+template <class T> std::shared_ptr<T> boxed(std::optional<T> value) {
+    return value ? std::make_shared<T>(std::move(*value)) : nullptr;
+}
+template <class T> std::optional<T> unboxed(const std::shared_ptr<T> &value) {
+    return value ? std::optional<T>(std::move(*value)) : std::nullopt;
+}
+
+// Each change beside the step that takes it back.
 struct Applier {
     State &state;
     std::deque<Step> &steps;
 
-    void operator()(const SetAuth &c) { steps.push_back(WasAuth{c.hash, put_auth(state, c.hash, c.entry)}); }
-    void operator()(const EraseAuth &c) { steps.push_back(WasAuth{c.hash, put_auth(state, c.hash, {})}); }
+    template <class Field> void replace(Field State::*field, const Field &next) {
+        steps.push_back(
+            [field, before = std::exchange(state.*field, next)](State &s) mutable { s.*field = std::move(before); });
+    }
+    void auth(const TokenHash &hash, std::optional<AuthEntry> next) {
+        steps.push_back([hash, before = put_auth(state, hash, std::move(next))](State &s) mutable {
+            put_auth(s, hash, std::move(before));
+        });
+    }
+
+    void operator()(const SetAuth &c) { auth(c.hash, c.entry); }
+    void operator()(const EraseAuth &c) { auth(c.hash, {}); }
     void operator()(const SetSession &c) {
         require_sound(c.info);
         const std::uint64_t next = state.next_seniority;
-        steps.push_back(WasSession{c.key, boxed(put_session(state, c.key, c.info)), next});
+        steps.push_back([key = c.key, before = boxed(put_session(state, c.key, c.info)), next](State &s) {
+            put_session(s, key, unboxed(before));
+            s.next_seniority = next;
+        });
         if (age_in(c.info.seniority) >= next) state.next_seniority = age_in(c.info.seniority) + 1;
     }
     void operator()(const EraseSession &c) {
-        steps.push_back(WasErased{c.key, std::make_unique<Session>(take_out(state, c.key))});
+        steps.push_back([key = c.key, before = std::make_shared<Session>(take_out(state, c.key))](State &s) {
+            put_back(s, key, std::move(*before));
+        });
     }
     void operator()(const EraseDamaged &c) {
         auto node = state.set_aside.extract(c.key);
         DCS_REQUIRE(!node.empty(), "only a session that was set aside can be erased as one");
-        steps.push_back(WasDamaged{c.key, std::move(node.mapped())});
+        steps.push_back([key = c.key, why = std::move(node.mapped())](State &s) { s.set_aside.emplace(key, why); });
     }
     void operator()(const AddGrains &c) {
         add_grains(state, c.key, *c.grains);
-        steps.push_back(WasEmpty{c.key});
+        steps.push_back([key = c.key](State &s) { put_session(s, key, std::move(take_out(s, key).info)); });
     }
     void operator()(const SetGrain &c) {
         require_sound(c.grain);
         if (c.volatile_only) require_as_recorded(state.grain(c.key), c.grain);
-        steps.push_back(WasGrain{c.key, boxed(put_grain(state, c.key, c.grain)), take_damaged(state, c.key)});
+        auto before = boxed(put_grain(state, c.key, c.grain));
+        steps.push_back([key = c.key, before, damaged = take_damaged(state, c.key)](State &s) {
+            put_grain(s, key, unboxed(before));
+            if (!damaged.empty()) s.sessions.at(key.session).damaged[key.grain] = damaged;
+        });
     }
-    void operator()(const EraseGrain &c) { steps.push_back(WasGrain{c.key, boxed(put_grain(state, c.key, {})), {}}); }
+    void operator()(const EraseGrain &c) {
+        steps.push_back([key = c.key, before = boxed(put_grain(state, c.key, {}))](State &s) {
+            put_grain(s, key, unboxed(before));
+        });
+    }
     void operator()(const SetHost &c) {
         require_sound(c.host);
-        steps.push_back(WasHost{c.id, boxed(put_host(state, c.id, c.host))});
+        steps.push_back(
+            [id = c.id, before = boxed(put_host(state, c.id, c.host))](State &s) { put_host(s, id, unboxed(before)); });
     }
-    void operator()(const SetWaiters &c) { steps.push_back(WasWaiters{c.key, put_waiters(state, c.key, c.waiters)}); }
-    void operator()(const SetPolicy &c) {
-        steps.push_back(WasPolicy{std::make_unique<Policy>(std::exchange(state.policy, c.policy))});
-    }
-    void operator()(const SetTrust &c) {
-        steps.push_back(WasTrust{std::make_unique<Trust>(std::exchange(state.trust, c.trust))});
-    }
-    void operator()(const SetClasses &c) { steps.push_back(WasClasses{std::exchange(state.classes, c.classes)}); }
-    void operator()(const SetSources &c) {
-        steps.push_back(WasSources{std::make_unique<Sources>(std::exchange(state.sources, c.sources))});
-    }
-    void operator()(const SetBackupHost &c) {
-        steps.push_back(WasBackupHost{std::exchange(state.backup_host, c.host)});
-    }
-    void operator()(const SetPending &c) {
-        auto before = std::make_unique<PendingHosts>(std::exchange(state.pending, c.pending));
-        steps.push_back(WasPending{std::move(before)});
+    void operator()(const SetWaiters &c) {
+        steps.push_back(
+            [key = c.key, before = put_waiters(state, c.key, c.waiters)](State &s) { put_waiters(s, key, before); });
     }
     void operator()(const SetHandedOver &c) {
         const auto it = state.handed_over.find(c.host);
         DCS_REQUIRE(it == state.handed_over.end() || !it->second.covers(c.up_to), "reports are taken in once");
-        steps.push_back(WasHandedOver{
-            c.host, it == state.handed_over.end() ? std::nullopt : std::optional<HandedOver>(it->second)});
+        const bool known = it != state.handed_over.end();
+        steps.push_back([host = c.host, known, before = known ? it->second : HandedOver{}](State &s) {
+            if (known) s.handed_over[host] = before;
+            else s.handed_over.erase(host);
+        });
         state.handed_over[c.host] = c.up_to;
     }
-    void operator()(const SetBackup &c) { steps.push_back(WasBackup{std::exchange(state.backup, c.link)}); }
     void operator()(const SetWaitingCall &c) {
-        steps.push_back(WasWaitingCall{c.host, put_waiting_call(state, c.host, c.call)});
+        steps.push_back([host = c.host, before = put_waiting_call(state, c.host, c.call)](State &s) {
+            put_waiting_call(s, host, before);
+        });
     }
+    void operator()(const SetPolicy &c) { replace(&State::policy, c.policy); }
+    void operator()(const SetTrust &c) { replace(&State::trust, c.trust); }
+    void operator()(const SetClasses &c) { replace(&State::classes, c.classes); }
+    void operator()(const SetSources &c) { replace(&State::sources, c.sources); }
+    void operator()(const SetBackupHost &c) { replace(&State::backup_host, c.host); }
+    void operator()(const SetPending &c) { replace(&State::pending, c.pending); }
+    void operator()(const SetBackup &c) { replace(&State::backup, c.link); }
     void operator()(const WriteFile &) {}
-};
-
-struct Restorer {
-    State &state;
-
-    void operator()(WasAuth &s) { put_auth(state, s.hash, std::move(s.entry)); }
-    void operator()(WasSession &s) {
-        put_session(state, s.key, unboxed(std::move(s.info)));
-        state.next_seniority = s.next_seniority;
-    }
-    void operator()(WasErased &s) { put_back(state, s.key, std::move(*s.session)); }
-    void operator()(WasGrain &s) {
-        put_grain(state, s.key, unboxed(std::move(s.grain)));
-        if (!s.damaged.empty()) state.sessions.at(s.key.session).damaged[s.key.grain] = std::move(s.damaged);
-    }
-    void operator()(WasDamaged &s) { state.set_aside.emplace(s.key, std::move(s.why)); }
-    void operator()(WasEmpty &s) {
-        SessionInfo info = take_out(state, s.key).info;
-        put_session(state, s.key, std::move(info));
-    }
-    void operator()(WasHost &s) { put_host(state, s.id, unboxed(std::move(s.host))); }
-    void operator()(WasWaiters &s) { put_waiters(state, s.key, std::move(s.waiters)); }
-    void operator()(WasPolicy &s) { state.policy = std::move(*s.policy); }
-    void operator()(WasTrust &s) { state.trust = std::move(*s.trust); }
-    void operator()(WasSources &s) { state.sources = std::move(*s.sources); }
-    void operator()(WasClasses &s) { state.classes = std::move(s.classes); }
-    void operator()(WasBackupHost &s) { state.backup_host = std::move(s.host); }
-    void operator()(WasHandedOver &s) {
-        if (s.up_to) state.handed_over[s.host] = *s.up_to;
-        else state.handed_over.erase(s.host);
-    }
-    void operator()(WasBackup &s) { state.backup = s.link; }
-    void operator()(WasWaitingCall &s) { put_waiting_call(state, s.host, std::move(s.call)); }
-    void operator()(WasPending &s) { state.pending = std::move(*s.pending); }
 };
 
 }  // namespace
@@ -366,7 +293,7 @@ void apply(State &state, const Change &change, Undo &undo) {
 void roll_back(State &state, Undo &undo) {
     if (!undo.steps) return;
     auto &list = undo.steps->list;
-    for (auto it = list.rbegin(); it != list.rend(); ++it) std::visit(Restorer{state}, *it);
+    for (auto step = list.rbegin(); step != list.rend(); ++step) (*step)(state);
     list.clear();
 }
 

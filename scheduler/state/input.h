@@ -44,7 +44,7 @@ struct SubmitGrain {
 // All or none of them; each names the same session.
 struct SubmitGrains { std::int32_t session = 0; std::shared_ptr<const std::vector<SubmitGrain>> grains; };
 // A d_get_auth; the shell drew the token at random.
-struct BeginControl { std::string ident; Token fresh{}; TokenHash fresh_hash{}; std::int64_t wall_s = 0; };
+struct GetAuth { std::string ident; Token fresh{}; TokenHash fresh_hash{}; std::int64_t wall_s = 0; };
 
 // Renews the same connection's certificate: for the key that `request` was signed with.
 struct RenewProgram { std::string public_key; TokenHash key{}; std::int64_t wall_s = 0; };
@@ -74,7 +74,7 @@ struct CreateCode {
 struct ListCodes { std::int64_t wall_s = 0; std::string address, authority; };
 struct ApproveHost { std::string host, words; bool replace = false; std::int64_t wall_s = 0; };
 
-using UserRequestOf = std::variant<BeginControl, wire::OpenSession, wire::CloseSession, wire::CleanSession,
+using UserRequestOf = std::variant<GetAuth, wire::OpenSession, wire::CloseSession, wire::CleanSession,
     SubmitGrain, wire::Gkill, wire::Gwait, wire::Fetch, wire::Query, wire::ExportPage, ImportSession, wire::Doctor,
     wire::Explain, wire::SetHost, wire::RestartGrain, wire::Reload, wire::SetLogLevel, SubmitGrains, wire::GwaitMany,
     CreateCode, ListCodes, wire::RevokeToken, ApproveHost, wire::RemoveHost, RenewProgram,
@@ -117,7 +117,7 @@ struct JoinCall {
 };
 // What dcs_begin of another host asks for: a token and a certificate for a program of this user. The shell drew the
 // token, read the key, and looked the user up.
-struct BeginProgram {
+struct BeginControl {
     ConnId conn{};
     RequestId request{};
     Certified from;              // the host that vouches for the user
@@ -163,7 +163,7 @@ struct PlaceGrain { GrainKey key; };              // a host for a grain that bec
 struct TellOfBackup { bool place = false; };      // the backup whose certificates count; servers too: where it is
 struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that can be answered now
 
-using InputOf = std::variant<UserCall, JoinCall, BeginProgram, ServerFirstCall, ServerCallIn, ServerReport,
+using InputOf = std::variant<UserCall, JoinCall, BeginControl, ServerFirstCall, ServerCallIn, ServerReport,
     ServerLaunchResult, ConnectionClosed, ServerEnded, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, RemoveOld,
     FillHost, Usurp, PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver, TellOfBackup>;
 class Input : public InputOf {

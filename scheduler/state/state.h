@@ -13,6 +13,7 @@
 #include "base/host_classes.h"
 #include "base/instant.h"
 #include "base/limits.h"
+#include "base/status.h"
 #include "scheduler/state/grain.h"
 #include "scheduler/state/stored.h"
 #include "wire/server_calls.h"
@@ -317,5 +318,10 @@ struct State {
 Instant deadline_of(const Host &host), lapse_of(const Host &host);
 // It came back from hosts so often that `dcs doctor` names it.
 bool circles(const Grain &g);
+
+// What is said of what is not there: session_unknown; or io_error when it is there but set aside as damaged.
+Status missing_session(const State &state, const SessionKey &key);
+// grain_unknown; or io_error when it is there but set aside as damaged.
+Status missing_grain(const State &state, const GrainKey &key);
 
 }  // namespace dcs::core

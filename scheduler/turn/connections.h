@@ -1,6 +1,5 @@
 #pragma once
 // Who is behind each connection: known from the kernel when it opens, and from its first frame.
-#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>

@@ -4,8 +4,6 @@
 #include "base/planted.h"
 #include "pki/digest.h"
 #include "scheduler/core/decisions.h"
-#include "scheduler/turn/decode_backup.h"
-#include "scheduler/turn/decode_join.h"
 #include "scheduler/turn/payload.h"
 #include "wire/content_check.h"
 
@@ -45,8 +43,8 @@ Decoded greet(DecodeContext &context, Connection &who, const wire::Hello &hello)
     return d;
 }
 
-core::BeginControl begin_control(Outside &outside, wire::GetAuth call) {
-    core::BeginControl begin;
+core::GetAuth get_auth(Outside &outside, wire::GetAuth call) {
+    core::GetAuth begin;
     begin.ident = std::move(call.ident);
     begin.fresh = outside.fresh_token();
     begin.fresh_hash =
@@ -82,7 +80,7 @@ struct ToRequest {
     core::UserRequest *request;
 
     bool operator()(wire::GetAuth &m) {
-        *request = begin_control(context.outside, std::move(m));
+        *request = get_auth(context.outside, std::move(m));
         return true;
     }
     bool operator()(wire::Gexec &m) {

@@ -1,7 +1,6 @@
-#include "scheduler/turn/decode_backup.h"
+#include "scheduler/turn/decode.h"
 
 #include "scheduler/core/authorise.h"
-#include "scheduler/turn/decode_join.h"
 
 namespace dcs::turn {
 namespace {

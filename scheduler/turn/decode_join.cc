@@ -1,5 +1,6 @@
-#include "scheduler/turn/decode_join.h"
+#include "scheduler/turn/decode.h"
 
+#include "base/text.h"
 #include "pki/digest.h"
 #include "pki/key.h"
 #include "scheduler/core/authorise.h"
@@ -13,11 +14,9 @@ std::string_view bytes_of(const Token &token) {
 }
 
 Decoded refuse(const Connection &who, Code code, const std::string &text) {
-    Decoded d;
-    d.reply = wire::ErrorReply{static_cast<std::int32_t>(code), text};
-    d.close = true;
-    d.note = who.address + ": " + text;
-    return d;
+    return {.reply = wire::ErrorReply{static_cast<std::int32_t>(code), text},
+            .close = true,
+            .note = who.address + ": " + text};
 }
 
 }  // namespace
@@ -80,7 +79,7 @@ Decoded begin_frame(Outside &outside, const Arrival &arrival, const Connection &
                       std::string("dcs_begin of another host must not send ") + wire::kind_name(message));
     const auto key = pki::hash_of_public_key(call->public_key);
     if (!key) return refuse(who, Code::invalid, "the key of the control program: " + key.status().text);
-    core::BeginProgram begin;
+    core::BeginControl begin;
     begin.conn = arrival.conn;
     begin.request = core::RequestId{arrival.header.request};
     begin.from = who.certified;
@@ -91,7 +90,7 @@ Decoded begin_frame(Outside &outside, const Arrival &arrival, const Connection &
     begin.key = *key;
     begin.fresh = outside.fresh_token();
     begin.fresh_hash = pki::sha256(bytes_of(begin.fresh));
-    begin.login = wire::good_name(begin.user) ? outside.check_login(begin.user) : Status::ok();
+    begin.login = is_name(begin.user) ? outside.check_login(begin.user) : Status::ok();
     begin.wall_s = outside.wall_s();
     Decoded d;
     d.input = std::move(begin);

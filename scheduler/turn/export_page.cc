@@ -4,7 +4,7 @@
 
 #include "base/limits.h"
 #include "scheduler/core/decisions.h"
-#include "scheduler/record/read_ahead.h"
+#include "scheduler/record/read_blob.h"
 #include "wire/message.h"
 
 namespace dcs::turn {

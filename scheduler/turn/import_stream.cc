@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 
-#include "base/checksum.h"
-#include "base/limits.h"
+#include "base/bytes.h"
 #include "pki/digest.h"
 #include "scheduler/core/decisions.h"
 #include "scheduler/turn/payload.h"

@@ -6,7 +6,6 @@
 // of steps for each of its bytes (sorting aside), and hold at most eight times its bytes and 512 for each grain.
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "base/status.h"
 #include "scheduler/state/input.h"

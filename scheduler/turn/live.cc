@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/limits.h"
-
 namespace dcs::turn {
 namespace {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "scheduler/state/input.h"
 
 namespace dcs::turn {

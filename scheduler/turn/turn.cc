@@ -181,6 +181,7 @@ void Turn::start_commit(store::Room room) {
     const bool hosts_are_due = now_ >= hosts_not_before_ && room == store::Room::ordinary;
     DCS_REQUIRE(phase_ == Phase::open, "one commit is under way at a time");
     with_hosts_ = (hosts_stale_ && hosts_are_due) || changes_.host_settings();
+    DCS_REQUIRE(with_hosts_ || !changes_.empty(), "a commit has something to save");
     record::Plan plan = changes_.plan(state_, with_hosts_, outside_.wall_ms());
     for (const core::SetSession &length : plan.lengths) core::apply(state_, length, undo_);
     if (planted("turn.effects_before_commit"))
@@ -237,6 +238,7 @@ void Turn::finish() {
 
 // The commit left the store as it was before: so does this the State.
 void Turn::decide_again(const Status &why) {
+    DCS_REQUIRE(phase_ == Phase::open && !why, "a turn is decided again after a commit that failed");
     outside_.log(Level::error, "a turn could not be saved and is rolled back: " + why.text);
     if (with_hosts_) hosts_not_before_ = now_ + hosts_pause;
     if (!planted("turn.forget_roll_back")) core::roll_back(state_, undo_);
@@ -293,14 +295,12 @@ void Turn::refuse(const core::Input &input, const Status &why) {
         const wire::ReportAck later{r.key, r.incarnation, r.last_seq, r.ended, wire::Verdict::later};
         return outside_.send(report->conn, later, core::no_request);
     }
-    if (const auto *call = std::get_if<core::JoinCall>(&input)) {
-        outside_.send(call->conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, call->request);
-        return hang_up(call->conn);
-    }
-    if (const auto *call = std::get_if<core::BeginProgram>(&input)) {
-        outside_.send(call->conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, call->request);
-        return hang_up(call->conn);
-    }
+    const auto turn_away = [&](const auto &call) {
+        outside_.send(call.conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, call.request);
+        hang_up(call.conn);
+    };
+    if (const auto *call = std::get_if<core::JoinCall>(&input)) return turn_away(*call);
+    if (const auto *call = std::get_if<core::BeginControl>(&input)) return turn_away(*call);
     if (const auto *call = std::get_if<core::ServerFirstCall>(&input)) return hang_up(call->conn);
     // The backup comes again, with all that was not answered.
     if (const auto *late = std::get_if<core::ReportHandedOver>(&input)) return hang_up(late->conn);

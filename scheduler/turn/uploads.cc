@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/limits.h"
 
 namespace dcs::turn {

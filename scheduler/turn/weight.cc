@@ -30,7 +30,7 @@ struct WeightOf {
     std::size_t operator()(const wire::ExportPage &r) const { return at_most(r.most, limits::batch_grains); }
     std::size_t operator()(const wire::Fetch &) const { return one_piece; }
     std::size_t operator()(const wire::OpenSession &) const { return new_session; }
-    std::size_t operator()(const core::BeginControl &) const { return new_token; }
+    std::size_t operator()(const core::GetAuth &) const { return new_token; }
     std::size_t operator()(const wire::Query &) const { return long_look; }
     std::size_t operator()(const wire::Doctor &) const { return long_look; }
     std::size_t operator()(const wire::Explain &) const { return long_look; }

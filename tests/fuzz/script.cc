@@ -1,6 +1,6 @@
 #include "script.h"
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "unit/wire/samples.h"
 
 namespace dcs::fuzz {

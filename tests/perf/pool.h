@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "pki/digest.h"
 #include "scheduler/record/rebuild.h"
-#include "scheduler/record/templates.h"
+#include "scheduler/record/paths.h"
 #include "scheduler/turn/turn.h"
 #include "store/disk_posix.h"
 

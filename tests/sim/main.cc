@@ -111,7 +111,7 @@ int run_jobs() {
 
 int run(int argc, char **argv) {
     options = read_options(argc, argv);
-    if (!options.plant.empty() && store_plant(options.plant) == 0) plant(options.plant.c_str());
+    if (!options.plant.empty() && store_plant(options.plant).empty()) plant(options.plant.c_str());
     std::signal(SIGABRT, on_abort);
     if (options.scale_table) return scale_table(options);
     if (is_scale_run(options)) return scale_run(options);

@@ -50,41 +50,42 @@ constexpr FaultKind kinds[] = {
 };
 static_assert(std::size(kinds) == fault_count);
 
-// Bits by name, in the order of the enum in store.h.
-constexpr const char *plants[] = {"no_sync_temp",
-                                  "no_sync_temp_dir",
-                                  "no_sync_root",
-                                  "no_sync_commit",
-                                  "no_sync_applied_trees",
-                                  "no_sync_applied_stamp",
-                                  "append_at_end",
-                                  "no_flush_before_big",
-                                  "skip_root_checksum",
-                                  "reverse_replay",
-                                  "no_sync_new_dirs",
-                                  "no_flush_before_remove",
-                                  "no_flush_before_shrink",
-                                  "drop_temps_early",
-                                  "move_big",
-                                  "trust_visible_roots",
-                                  "trust_visible_dirs",
-                                  "ignore_failed_sync",
-                                  "keep_strays",
-                                  "no_sync_marker",
-                                  "trust_visible_marker",
-                                  "heads_in_one_block",
-                                  "skip_stamp_checksum",
-                                  "apply_to_damaged",
-                                  "commit_to_damaged",
-                                  "reserve_for_all",
-                                  "reserve_all_at_once",
-                                  "no_sync_reserve",
-                                  "no_sync_journal",
-                                  "reuse_journal_early",
-                                  "trust_visible_journal",
-                                  "replay_old_turns",
-                                  "forget_behind"};
-static_assert(store::plant_forget_behind == 1ull << (std::size(plants) - 1));
+// The bugs of store::StoreOptions::plant.
+constexpr const char *plants[] = {
+    "no_sync_temp",            // big temporaries not synced before the root
+    "no_sync_temp_dir",        // their directories not synced
+    "no_sync_root",            // turn root not synced before the rename
+    "no_sync_commit",          // directory not synced after the rename
+    "no_sync_applied_trees",   // roots dropped before trees are synced
+    "no_sync_applied_stamp",   // roots dropped before the stamp is durable
+    "append_at_end",           // append without truncating to the recorded length
+    "no_flush_before_big",     // big node prepared below a pending removal
+    "skip_root_checksum",      // the copies in a root accepted without a check
+    "reverse_replay",          // turns are applied again in the wrong order
+    "no_sync_new_dirs",        // a new directory's own name never synced
+    "no_flush_before_remove",  // a tree removed while updates of it are pending
+    "no_flush_before_shrink",  // a file cut below the start of a pending append
+    "drop_temps_early",        // big temporaries removed once applied, not once synced
+    "move_big",                // a big temporary renamed instead of linked into place
+    "trust_visible_roots",     // recovery acts on names before it has synced them
+    "trust_visible_dirs",      // recovery takes a visible directory as durable
+    "ignore_failed_sync",      // a failed sync taken for a good one
+    "keep_strays",             // recovery leaves discarded temporaries where they are
+    "no_sync_marker",          // roots dropped before the marker of a damaged tree is durable
+    "trust_visible_marker",    // recovery takes a visible marker as durable
+    "heads_in_one_block",      // the copies in a root and in a stamp share a block
+    "skip_stamp_checksum",     // the copies of the stamp accepted without a check
+    "apply_to_damaged",        // replay continues in a tree that is set aside
+    "commit_to_damaged",       // commit accepts updates of such a tree
+    "reserve_for_all",         // ordinary commits may use the reserve
+    "reserve_all_at_once",     // no part of the reserve is kept to complete the turn
+    "no_sync_reserve",         // a power failure may release the reserve
+    "no_sync_journal",         // a turn acknowledged before the journal is synced
+    "reuse_journal_early",     // the journal restarts before its turns are in the trees
+    "trust_visible_journal",   // recovery acts on turns in the journal before it has synced them
+    "replay_old_turns",        // recovery applies turns that are older than the stamp
+    "forget_behind",           // what is not applied yet is left out by the flush
+};
 
 Status choose_faults(const std::string &list, std::array<bool, fault_count> &allowed) {
     allowed.fill(list == "all");
@@ -139,10 +140,10 @@ void draw_work(Plan &p, Random &r, const Options &o) {
 
 const char *name_of(Fault fault) { return kinds[static_cast<std::size_t>(fault)].name; }
 
-std::uint64_t store_plant(const std::string &name) {
-    for (std::size_t i = 0; i < std::size(plants); ++i)
-        if (name == std::string("store.") + plants[i]) return 1ull << i;
-    return 0;
+std::string_view store_plant(const std::string &name) {
+    for (const char *plant : plants)
+        if (name == std::string("store.") + plant) return plant;
+    return {};
 }
 
 std::vector<std::string> store_plants() {

@@ -102,7 +102,7 @@ Result<Plan> make_plan(const Options &options, std::uint64_t seed);
 Plan scale_plan(const Options &options);
 
 // Bit of StoreOptions::plant by its name; 0 if it is none of them.
-std::uint64_t store_plant(const std::string &name);
+std::string_view store_plant(const std::string &name);
 std::vector<std::string> store_plants();
 
 }  // namespace dcs::sim

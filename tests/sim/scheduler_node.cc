@@ -1,6 +1,6 @@
 #include "sim/scheduler_node.h"
 
-#include "scheduler/record/templates.h"
+#include "scheduler/record/paths.h"
 
 namespace dcs::sim {
 namespace {

@@ -24,7 +24,7 @@ def constants():
 
 
 def settable():
-    names = re.findall(r'^\s+\{"(\w+)", &turn::UserLimits::', text_of("scheduler/shell/limits_file.cc"), re.M)
+    names = re.findall(r'^\s+\{"(\w+)", &turn::UserLimits::', text_of("scheduler/shell/policy_file.cc"), re.M)
     rules = re.findall(r'rule == "(\w+)"\) return &policy', text_of("scheduler/shell/policy_file.cc"))
     assert len(names) >= 5 and len(rules) >= 4, (names, rules)
     return {f"limits: {name}" for name in names} | {f"policy: {rule}" for rule in rules}

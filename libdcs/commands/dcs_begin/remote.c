@@ -1,7 +1,6 @@
 /* A scheduler on another host. It trusts this host's certificate to identify the host, and the host to name the user.
  * Nothing in this file has privileges (see hygiene.c). */
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <netdb.h>
 #include <poll.h>
@@ -10,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <openssl/err.h>

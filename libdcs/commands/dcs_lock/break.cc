@@ -1,10 +1,10 @@
 // dcs_lock break: ends a holder at an operator's request, as its limit would; no lock is taken from a living process.
 // --head ends the first waiter of the queue, for example when it is stopped and blocks all others.
 #include <csignal>
-#include <ctime>
 #include <unistd.h>
 
 #include "call.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "locks/belief.h"
 #include "locks/files/run_log.h"
@@ -17,12 +17,7 @@ namespace dcs::lock_command {
 namespace {
 
 Outcome said(const std::string &name, const char *result, int exit, const std::string &message) {
-    Outcome outcome;
-    outcome.name = name;
-    outcome.result = result;
-    outcome.exit = exit;
-    outcome.message = name + ": " + message;
-    return outcome;
+    return {.name = name, .result = result, .exit = exit, .message = name + ": " + message};
 }
 
 void log_break(const locks::World &world, const locks::Place &place, const locks::Owner &owner,
@@ -82,9 +77,7 @@ Outcome send_head_home(const Options &options, const Seen &seen) {
         if (const Status status = process->signal(signal); !status && status.code == Code::refused)
             return said(name, "not-permitted", exits::not_permitted,
                         who + " belongs to another user; ask that user or root");
-    timespec now = {};
-    ::clock_gettime(CLOCK_BOOTTIME, &now);
-    if (!process->ended(std::int64_t{now.tv_sec} * second_ns + now.tv_nsec + options.grace.after_term))
+    if (!process->ended(boot_clock().ns + options.grace.after_term))
         return said(name, "unkillable", exits::busy, who + " received TERM and has not ended");
     return said(name, "broken", exits::ok, who + " has left the queue");
 }

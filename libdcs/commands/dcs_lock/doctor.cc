@@ -1,6 +1,5 @@
 // dcs_lock doctor: diagnoses problems of this user's locks and proposes remedies.
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 
 #include <dirent.h>

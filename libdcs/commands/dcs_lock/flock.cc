@@ -9,6 +9,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/files.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "call.h"
 #include "locks/files/lock_file.h"
@@ -119,9 +121,7 @@ int run_locked(const locks::World &world, const FlockOptions &found, int fd) {
 int run_flock(const locks::World &world, const std::vector<std::string> &line) {
     std::vector<std::string> words = {"flock"};
     words.insert(words.end(), line.begin(), line.end());
-    std::vector<char *> argv;
-    for (std::string &word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
+    std::vector<char *> argv = pointers_to(words);
     FlockOptions found = flock_options(argv);
     if (found.done) return EX_OK;
     if (!found.error.empty()) return complain_as_flock(EX_USAGE, found.error);

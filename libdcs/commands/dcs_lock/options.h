@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "exits.h"
 #include "locks/adaptive_lock.h"
-#include "locks/supervise.h"
+#include "locks/supervision.h"
 
 namespace dcs::lock_command {
 

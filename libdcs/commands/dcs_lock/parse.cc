@@ -1,7 +1,5 @@
 #include "parse.h"
 
-#include <string_view>
-
 #include "option_table.h"
 #include "quantity.h"
 

@@ -8,6 +8,7 @@
 
 #include "call.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "request.h"
 #include "say.h"
 
@@ -21,9 +22,7 @@ int begin_pass(const locks::World &world, const Options &options) {
         return exits::ok;
     }
     ::setenv("DCS_LOCK_NOW", text.c_str(), 1);
-    std::vector<char *> argv;
-    for (const std::string &word : options.words) argv.push_back(const_cast<char *>(word.c_str()));
-    argv.push_back(nullptr);
+    const std::vector<char *> argv = pointers_to(options.words);
     ::execvp(argv[0], argv.data());
     const int error = errno;
     Outcome outcome = failed("", options.words[0] + ": " + std::strerror(error));

@@ -3,9 +3,9 @@
 #include <charconv>
 #include <cstdlib>
 
-#include <ctime>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/planted.h"
 #include "quantity.h"
 
@@ -81,11 +81,7 @@ Result<std::vector<locks::SlotWish>> slot_wishes(const Options &options) {
 locks::Deadline deadline_of(const Options &options) {
     if (!options.waits()) return locks::Deadline::none();
     if (!options.wait) return locks::Deadline::never();
-    timespec now = {};
-    ::clock_gettime(CLOCK_BOOTTIME, &now);  // the kernel's own, independent of `world`
-    locks::Deadline deadline;
-    deadline.boot = std::int64_t{now.tv_sec} * second_ns + now.tv_nsec + *options.wait;
-    return deadline;
+    return locks::Deadline{boot_clock().ns + *options.wait};  // by the kernel's clock, independent of `world`
 }
 
 Result<locks::LockRequest> lock_request(const locks::World &world, const Options &options,

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/json.h"
 #include "quantity.h"
 
@@ -38,15 +39,6 @@ int exit_of(const Options &options, locks::Denied denied) {
 }
 
 }  // namespace
-
-void write_all(int fd, const std::string &text) {
-    for (std::size_t at = 0; at < text.size();) {
-        const ssize_t wrote = ::write(fd, text.data() + at, text.size() - at);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote <= 0) return;
-        at += static_cast<std::size_t>(wrote);
-    }
-}
 
 void complain(const std::string &line) { write_without_signal(2, "dcs_lock: " + one_line(line) + "\n"); }
 

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "base/status.h"
 #include "locks/adaptive_lock.h"
 #include "options.h"
 
 namespace dcs::lock_command {
 
-void write_all(int fd, const std::string &text);
 inline void print(const std::string &text) { write_all(1, text); }
 void complain(const std::string &line);  // "dcs_lock: LINE"
 

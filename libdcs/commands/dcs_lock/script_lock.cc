@@ -1,12 +1,11 @@
 // dcs_lock get and put: GetLock and ReleaseCurrentLock of the paper for shell scripts. The script's own process is the
 // holder; a keeper process has the kernel lock as long as the script lives.
-#include <cerrno>
 #include <csignal>
-#include <ctime>
 
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "call.h"
 #include "keeper.h"
 #include "quantity.h"
@@ -106,9 +105,7 @@ int put_lock(const locks::World &world, const Options &options) {
     if (!keeper) return tell(options, outcome);  // it ended just now, and the kernel released the lock
     if (const Status sent = keeper->signal(options.ended_badly ? keeper_failed : keeper_done); !sent)
         return tell(options, sent.code == Code::not_found ? outcome : failed(name, sent));
-    timespec now = {};
-    ::clock_gettime(CLOCK_BOOTTIME, &now);
-    if (!keeper->ended(std::int64_t{now.tv_sec} * second_ns + now.tv_nsec + 60 * second_ns))
+    if (!keeper->ended(boot_clock().ns + 60 * second_ns))
         return tell(options, failed(name, "the keeper, pid " + std::to_string(owner.supervisor.pid) +
                                               ", does not end; if it is stopped, kill -CONT it"));
     return tell(options, outcome);

@@ -189,6 +189,12 @@ std::int64_t LockFile::first_locked(std::int64_t byte, std::int64_t length, std:
     return range.l_start;
 }
 
+HeldAs LockFile::held() const {
+    struct flock range = range_of(holder_byte, 1, F_WRLCK);
+    if (::fcntl(fd(), F_OFD_GETLK, &range) != 0 || range.l_type == F_UNLCK) return HeldAs::none;
+    return range.l_type == F_RDLCK ? HeldAs::shared : HeldAs::exclusive;
+}
+
 Result<bool> LockFile::hold(bool shared, const Deadline &until) {
     DCS_REQUIRE(is_open(), "the file is open");
     if (planted("locks.hold_anyway")) return true;

@@ -20,6 +20,8 @@ struct Deadline {
     static Deadline never() { return {}; }
 };
 
+enum class HeldAs { none, shared, exclusive };
+
 class LockFile {
 public:
     LockFile() = default;
@@ -41,7 +43,6 @@ public:
     static LockFile around(int fd);
 
     int fd() const { return fd_.get(); }
-    int release_fd() { return fd_.release(); }
     bool is_open() const { return static_cast<bool>(fd_); }
     FileKind kind() const { return kind_; }
     bool keeps_records() const { return kind_ == FileKind::atom || kind_ == FileKind::slots; }
@@ -61,6 +62,8 @@ public:
     // Locks holder_byte and flock(2), both or none. A read-only descriptor takes flock alone.
     Result<bool> hold(bool shared, const Deadline &until);
     void let_go() const;
+    // How others hold holder_byte at present.
+    HeldAs held() const;
     // For use after a lock is acquired: whether the file still has its name. A file that was replaced guards nothing.
     // Checks the link count only, unless a lock was waited for: then the name too.
     bool still_named() const;

@@ -1,13 +1,13 @@
 #include "locks/files/queue.h"
 
 #include <algorithm>
-#include <ctime>
 #include <unistd.h>
 
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "locks/files/identity_block.h"
+#include "locks/files/block.h"
+#include "locks/files/world.h"
 #include "process/stat.h"
 
 namespace dcs::locks {
@@ -17,14 +17,21 @@ constexpr std::size_t note_bytes = 64, notes_kept = 256;
 constexpr std::size_t places_max = 100'000;  // more than there can be processes
 constexpr std::int64_t tickets_max = last_byte - ticket_byte - 1;
 using Note = Block<note_bytes>;
-constexpr auto note_size = static_cast<ssize_t>(note_bytes);
+
+template <class Io, class Fields> void waiter_fields(Io &io, Fields &waiter) {
+    process_fields(io, waiter.process);
+    io(waiter.since_wall, waiter.shared);
+}
+
+std::int64_t note_at(std::int64_t ticket) {
+    return waiters_at + static_cast<std::int64_t>(static_cast<std::size_t>(ticket) % notes_kept * note_bytes);
+}
 
 // A hint where to begin the search; 0 is always valid.
 std::int64_t read_counter(const LockFile &file) {
     Note block;
-    if (!file.keeps_records() || ::pread(file.fd(), block.data(), block.size(), counter_at) != note_size) return 0;
-    if (!block.sealed()) return 0;
-    const std::int64_t next = block.i64();
+    if (!file.keeps_records() || !block.read_sealed(file.fd(), counter_at)) return 0;
+    const auto next = static_cast<std::int64_t>(block.get(8));
     return next >= 0 && next < tickets_max ? next : 0;
 }
 
@@ -32,35 +39,30 @@ std::int64_t read_counter(const LockFile &file) {
 void write_notes(const LockFile &file, std::int64_t ticket, bool shared) {
     if (!file.keeps_records()) return;
     Note counter, note;
-    counter.i64(ticket + 1);
-    counter.seal();
-    (void)!::pwrite(file.fd(), counter.data(), counter.size(), counter_at);
-    timespec now = {};
-    ::clock_gettime(CLOCK_REALTIME, &now);
-    note.i64(ticket);
-    put(note, own_identity());
-    note.i64(std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec);
-    note.u8(shared ? 1 : 0);
-    note.seal();
-    const auto place = static_cast<std::int64_t>(static_cast<std::size_t>(ticket) % notes_kept * note_bytes);
-    (void)!::pwrite(file.fd(), note.data(), note.size(), waiters_at + place);
+    counter.put(static_cast<std::uint64_t>(ticket + 1), 8);
+    (void)counter.write_sealed(file.fd(), counter_at);
+    Waiter waiter;
+    waiter.process = own_identity();
+    waiter.since_wall = this_world().now().wall;
+    waiter.shared = shared;
+    note.put(static_cast<std::uint64_t>(ticket), 8);
+    Writing<note_bytes> out{note};
+    waiter_fields(out, waiter);
+    (void)note.write_sealed(file.fd(), note_at(ticket));
 }
 
 Waiter read_note(const LockFile &file, std::int64_t ticket) {
     Waiter waiter;
     waiter.ticket = ticket;
     Note note;
-    const auto place = static_cast<std::int64_t>(static_cast<std::size_t>(ticket) % notes_kept * note_bytes);
-    if (!file.keeps_records() || ::pread(file.fd(), note.data(), note.size(), waiters_at + place) != note_size ||
-        !note.sealed() || note.i64() != ticket)
+    if (!file.keeps_records() || !note.read_sealed(file.fd(), note_at(ticket)) ||
+        note.get(8) != static_cast<std::uint64_t>(ticket))
         return waiter;
-    const ProcessIdentity process = get_process(note);
-    waiter.since_wall = note.i64();
-    waiter.shared = note.u8() != 0;
+    Reading<note_bytes> in{note};
+    waiter_fields(in, waiter);
     ProcessStat stat;
-    if (!ProcessHandle::open(process) || !read_stat(process.pid, stat)) return waiter;
-    waiter.process = process;
-    waiter.state = stat.state;
+    if (ProcessHandle::open(waiter.process) && read_stat(waiter.process.pid, stat)) waiter.state = stat.state;
+    else waiter.process = {};
     return waiter;
 }
 

@@ -3,7 +3,6 @@
 // free at once. A waiter waits for the byte of its predecessor: one wake-up per hand-over, no polling, no starvation.
 // Adjacent shared places have their turn together; a later exclusive one waits for them, and its successors for it.
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "locks/files/lock_file.h"

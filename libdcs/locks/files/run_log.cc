@@ -1,6 +1,7 @@
 #include "locks/files/run_log.h"
 #include "base/fd.h"
 #include "base/hex.h"
+#include "base/text.h"
 #include "locks/files/world.h"
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utility>
 
 namespace dcs::locks {
 namespace {
@@ -117,11 +117,6 @@ private:
     std::string_view rest_;
 };
 
-template <class Number> bool number(std::string_view text, Number &value) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size();
-}
-
 bool parse_time(std::string_view text, std::int64_t &wall) {
     if (text.size() != 30) return false;
     std::string_view form = "0000-00-00T00:00:00.000000000Z";
@@ -129,7 +124,7 @@ bool parse_time(std::string_view text, std::int64_t &wall) {
         if (form[i] == '0' ? text[i] < '0' || text[i] > '9' : text[i] != form[i]) return false;
     const auto part = [&](std::size_t at, std::size_t length) {
         std::int64_t value = 0;
-        number(text.substr(at, length), value);
+        read_number(text.substr(at, length), value);
         return value;
     };
     const Date date{part(0, 4), static_cast<unsigned>(part(5, 2)), static_cast<unsigned>(part(8, 2))};
@@ -144,12 +139,12 @@ bool parse_seconds(std::string_view text, std::int64_t &nanoseconds) {
     if (text == "never") return true;
     const std::size_t point = std::min(text.find('.'), text.size());
     std::int64_t whole = 0, part = 0;
-    if (!number(text.substr(0, point), whole) || whole < 0) return false;
+    if (!read_number(text.substr(0, point), whole) || whole < 0) return false;
     if (point < text.size()) {
         std::string digits(text.substr(point + 1));
         if (digits.empty() || digits.size() > 9) return false;
         digits.append(9 - digits.size(), '0');
-        if (digits.find('-') != std::string::npos || !number(std::string_view(digits), part)) return false;
+        if (digits.find('-') != std::string::npos || !read_number(std::string_view(digits), part)) return false;
     }
     return !__builtin_mul_overflow(whole, second, &whole) && !__builtin_add_overflow(whole, part, &nanoseconds);
 }
@@ -199,12 +194,12 @@ bool parse_log_line(const std::string &text, LogLine &line) {
     line.event = words.next();
     std::string_view value;
     if (line.name.empty() || line.event.empty()) return false;
-    if (!words.next("pid=", value) || !number(value, line.pid)) return false;
-    if (!words.next("uid=", value) || !number(value, line.uid)) return false;
-    if (!words.next("gen=", value) || !number(value, line.generation)) return false;
+    if (!words.next("pid=", value) || !read_number(value, line.pid)) return false;
+    if (!words.next("uid=", value) || !read_number(value, line.uid)) return false;
+    if (!words.next("gen=", value) || !read_number(value, line.generation)) return false;
     if (words.next("run=", value) && !parse_seconds(value, line.runtime)) return false;
     if (words.next("cpu=", value) && !parse_seconds(value, line.cpu)) return false;
-    if (words.next("io=", value) && !number(value, line.io)) return false;
+    if (words.next("io=", value) && !read_number(value, line.io)) return false;
     if (words.next("wait=", value) && !parse_seconds(value, line.waited)) return false;
     if (words.next("limit=", value) && !parse_seconds(value, line.limit)) return false;
     if (words.rest().empty()) return true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <concepts>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -27,53 +28,52 @@ std::vector<Numbered> read_ring(const LockFile &file, std::int64_t at, std::size
         Entry entry;
         std::memcpy(entry.data(), bytes.data() + i * entry_bytes, entry_bytes);
         if (!entry.sealed()) continue;
-        const std::uint64_t number = entry.u32();
+        const std::uint64_t number = entry.get(4);
         found.push_back({number, entry});
     }
     std::sort(found.begin(), found.end(), [](const Numbered &a, const Numbered &b) { return a.number < b.number; });
     return found;
 }
 
-Status write_entry(const LockFile &file, std::int64_t at, std::size_t kept, std::uint64_t number, Entry &entry) {
-    entry.seal();
-    const auto place = static_cast<std::int64_t>(number % kept * entry_bytes);
-    if (::pwrite(file.fd(), entry.data(), entry.size(), at + place) == static_cast<ssize_t>(entry.size()))
-        return Status::ok();
+template <class Io, class Fields>
+void fields_of(Io &io, Fields &s) requires std::same_as<std::remove_const_t<Fields>, Sample> {
+    io(s.outcome, s.progressing, s.wall, s.runtime, s.cpu, s.io, s.waited, s.limit);
+}
+
+template <class Io, class Fields>
+void fields_of(Io &io, Fields &d) requires std::same_as<std::remove_const_t<Fields>, Denial> {
+    io(d.too_soon, d.wall, d.uid, d.pid, d.parent);
+    io.text(d.command, asker_max);
+}
+
+template <class Row>
+Status write_row(const LockFile &file, std::int64_t at, std::size_t kept, std::uint64_t number, const Row &row) {
+    Entry entry;
+    entry.put(number, 4);
+    Writing<entry_bytes> out{entry};
+    fields_of(out, row);
+    if (entry.write_sealed(file.fd(), at + static_cast<std::int64_t>(number % kept * entry_bytes))) return Status::ok();
     return file_error("cannot write to lock " + file.path(), errno);
+}
+
+template <class Row> std::vector<Row> read_rows(const LockFile &file, std::int64_t at, std::size_t kept) {
+    std::vector<Row> rows;
+    for (Numbered &n : read_ring(file, at, kept)) {
+        Reading<entry_bytes> in{n.entry};
+        fields_of(in, rows.emplace_back());
+    }
+    return rows;
 }
 
 }  // namespace
 
 Status write_sample(const LockFile &file, std::uint64_t number, const Sample &sample) {
-    Entry e;
-    e.u32(static_cast<std::uint32_t>(number));
-    e.u8(static_cast<std::uint8_t>(sample.outcome));
-    e.u8(sample.progressing ? 1 : 0);
-    e.i64(sample.wall);
-    e.i64(sample.runtime);
-    e.i64(sample.cpu);
-    e.i64(sample.io);
-    e.i64(sample.waited);
-    e.i64(sample.limit);
-    return write_entry(file, samples_at, samples_kept, number, e);
+    return write_row(file, samples_at, samples_kept, number, sample);
 }
 
 std::vector<Sample> read_samples(const LockFile &file) {
-    std::vector<Sample> samples;
-    for (Numbered &n : read_ring(file, samples_at, samples_kept)) {
-        Sample s;
-        const std::uint8_t outcome = n.entry.u8();
-        if (outcome > static_cast<std::uint8_t>(Outcome::lost)) continue;
-        s.outcome = static_cast<Outcome>(outcome);
-        s.progressing = n.entry.u8() != 0;
-        s.wall = n.entry.i64();
-        s.runtime = n.entry.i64();
-        s.cpu = n.entry.i64();
-        s.io = n.entry.i64();
-        s.waited = n.entry.i64();
-        s.limit = n.entry.i64();
-        samples.push_back(s);
-    }
+    std::vector<Sample> samples = read_rows<Sample>(file, samples_at, samples_kept);
+    std::erase_if(samples, [](const Sample &s) { return s.outcome > Outcome::lost; });
     return samples;
 }
 
@@ -83,30 +83,9 @@ void note_denial(const LockFile &file, const Denial &denial) {
     if (!guard) return;
     const std::vector<Numbered> ring = read_ring(file, refusals_at, refusals_kept);
     const std::uint64_t number = ring.empty() ? 0 : ring.back().number + 1;
-    Entry e;
-    e.u32(static_cast<std::uint32_t>(number));
-    e.u8(denial.too_soon ? 1 : 0);
-    e.i64(denial.wall);
-    e.u32(denial.uid);
-    e.u32(static_cast<std::uint32_t>(denial.pid));
-    e.u32(static_cast<std::uint32_t>(denial.parent));
-    e.text(denial.command, asker_max);
-    (void)write_entry(file, refusals_at, refusals_kept, number, e);  // a hint: the refusal is valid without it
+    (void)write_row(file, refusals_at, refusals_kept, number, denial);  // a hint: the refusal is valid without it
 }
 
-std::vector<Denial> read_denials(const LockFile &file) {
-    std::vector<Denial> denials;
-    for (Numbered &n : read_ring(file, refusals_at, refusals_kept)) {
-        Denial d;
-        d.too_soon = n.entry.u8() != 0;
-        d.wall = n.entry.i64();
-        d.uid = n.entry.u32();
-        d.pid = static_cast<pid_t>(n.entry.u32());
-        d.parent = static_cast<pid_t>(n.entry.u32());
-        d.command = n.entry.text(asker_max);
-        denials.push_back(d);
-    }
-    return denials;
-}
+std::vector<Denial> read_denials(const LockFile &file) { return read_rows<Denial>(file, refusals_at, refusals_kept); }
 
 }  // namespace dcs::locks

@@ -4,14 +4,13 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/failpoint.h"
 #include "base/files.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "locks/files/identity_block.h"
+#include "locks/files/block.h"
 
 namespace dcs::locks {
 namespace {
@@ -37,10 +36,9 @@ bool write_all(const LockFile &file, const void *bytes, std::size_t size, std::i
 
 bool write_hint_header(const LockFile &head, std::size_t slots) {
     HintHeader block;
-    block.u32(hint_version);
-    block.u32(static_cast<std::uint32_t>(slots));
-    block.seal();
-    return write_all(head, block.data(), block.size(), hints_at);
+    block.put(hint_version, 4);
+    block.put(slots, 4);
+    return block.write_sealed(head.fd(), hints_at);
 }
 
 // False: damaged, or never written.
@@ -51,8 +49,8 @@ bool read_hints(const LockFile &head, std::string &states) {
     if (n < static_cast<ssize_t>(HintHeader::size())) return false;
     HintHeader block;
     std::memcpy(block.data(), bytes, block.size());
-    if (!block.sealed() || block.u32() != hint_version) return false;
-    const std::size_t slots = block.u32();
+    if (!block.sealed() || block.get(4) != hint_version) return false;
+    const std::size_t slots = block.get(4);
     if (slots > slots_max) return false;
     const std::size_t have = std::min(slots, static_cast<std::size_t>(n) - block.size());
     states.assign(bytes + block.size(), have);
@@ -79,6 +77,18 @@ int count_held(const std::string &states) {
     return strange != 0 ? -1 : static_cast<int>(held);
 }
 
+template <class Io, class Fields> void slot_fields(Io &io, Fields &holder) {
+    auto &owner = holder.owner;
+    process_fields(io, owner.process);
+    process_fields(io, owner.supervisor);
+    io(holder.left, owner.uid);
+    io.raw(owner.boot);
+    io(owner.pid_namespace, holder.since_wall, holder.since_mono);
+    io.text(owner.host, slot_host_max);
+    io.text(owner.command, slot_command_max);
+    io.text(holder.note, note_max);
+}
+
 std::int64_t entry_at(int number) {
     DCS_REQUIRE(number >= 0 && number < slots_max, "slots are numbered from 0 on");
     return slots_at + number % slots_per_file * std::int64_t{slot_bytes};
@@ -98,43 +108,19 @@ Place shard_place(const Place &head, int shard) {
 
 Status write_holder(const LockFile &file, const SlotHolder &holder) {
     if (!file.keeps_records()) return Status::ok();
-    SlotEntry e;
-    const Owner &o = holder.owner;
-    put(e, o.process);
-    put(e, o.supervisor);
-    e.u8(holder.left ? 1 : 0);
-    e.u32(o.uid);
-    e.raw(o.boot.data(), o.boot.size());
-    e.u64(o.pid_namespace);
-    e.i64(holder.since_wall);
-    e.i64(holder.since_mono);
-    e.text(o.host, slot_host_max);
-    e.text(o.command, slot_command_max);
-    e.text(holder.note, note_max);
-    e.seal();
-    if (write_all(file, e.data(), e.size(), entry_at(holder.number))) return Status::ok();
-    return cannot_write(file, errno);
+    SlotEntry entry;
+    Writing<slot_bytes> out{entry};
+    slot_fields(out, holder);
+    return entry.write_sealed(file.fd(), entry_at(holder.number)) ? Status::ok() : cannot_write(file, errno);
 }
 
 SlotHolder read_holder(const LockFile &file, int number) {
     SlotHolder holder;
     holder.number = number;
-    SlotEntry e;
-    const auto size = static_cast<ssize_t>(SlotEntry::size());
-    if (!file.keeps_records() || ::pread(file.fd(), e.data(), e.size(), entry_at(number)) != size || !e.sealed())
-        return holder;
-    Owner &o = holder.owner;
-    o.process = get_process(e);
-    o.supervisor = get_process(e);
-    holder.left = e.u8() != 0;
-    o.uid = e.u32();
-    e.raw(o.boot.data(), o.boot.size());
-    o.pid_namespace = e.u64();
-    holder.since_wall = e.i64();
-    holder.since_mono = e.i64();
-    o.host = e.text(slot_host_max);
-    o.command = e.text(slot_command_max);
-    holder.note = e.text(note_max);
+    SlotEntry entry;
+    if (!file.keeps_records() || !entry.read_sealed(file.fd(), entry_at(number))) return holder;
+    Reading<slot_bytes> in{entry};
+    slot_fields(in, holder);
     return holder;
 }
 

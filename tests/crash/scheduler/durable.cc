@@ -4,7 +4,6 @@
 
 #include "scheduler/record/paths.h"
 #include "scheduler/record/read_blob.h"
-#include "scheduler/record/templates.h"
 #include "unit/scheduler_core/dump.h"
 #include "wire/history.h"
 

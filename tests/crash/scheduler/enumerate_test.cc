@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "crash/scheduler/enumerator.h"
-#include "scheduler/record/templates.h"
+#include "scheduler/record/paths.h"
 #include "store/identity.h"
 #include "support/catch.h"
 

@@ -1,6 +1,6 @@
 #include "crash/scheduler/enumerator.h"
 
-#include "scheduler/record/templates.h"
+#include "scheduler/record/paths.h"
 
 namespace dcs::test {
 
@@ -28,7 +28,7 @@ store::StoreOptions small_limits(std::uint64_t seed, bool long_log) {
     return options;
 }
 
-Enumerator::Enumerator(std::uint64_t seed, Effort effort, std::uint64_t plant)
+Enumerator::Enumerator(std::uint64_t seed, Effort effort, std::string_view plant)
     : long_log_(seed % 3 == 1), options_(small_limits(seed, long_log_)), effort_(effort), random_(seed), seed_(seed) {
     options_.plant = plant;
     if (effort_.root_files) options_.journal_bytes = options_.journal_turn_bytes = 0;

@@ -27,7 +27,7 @@ struct Effort {
 class Enumerator {
 public:
     // Every third seed begins with a session whose log is about to be renewed.
-    Enumerator(std::uint64_t seed, Effort effort, std::uint64_t plant = store::plant_none);
+    Enumerator(std::uint64_t seed, Effort effort, std::string_view plant = {});
     void run();
 
     std::uint64_t states = 0;  // distinct ones, recovered and compared

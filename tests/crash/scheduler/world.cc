@@ -1,6 +1,6 @@
 #include "crash/scheduler/world.h"
 
-#include "scheduler/record/templates.h"
+#include "scheduler/record/paths.h"
 
 namespace dcs::test {
 namespace {

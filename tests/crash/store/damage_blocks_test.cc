@@ -26,7 +26,7 @@ StoreOptions real_sizes() {
 // Turns with roots of all sizes, and the model of what they do.
 class Ward {
 public:
-    explicit Ward(std::uint64_t plant) : disk_(512), random_(7) {
+    explicit Ward(std::string_view plant) : disk_(512), random_(7) {
         patient_.options = real_sizes();
         patient_.options.plant = plant;
         open();
@@ -79,7 +79,7 @@ private:
 
 const std::string ann = "sessions/ann/1", bob = "sessions/bob/1", cyd = "sessions/cyd/1", dan = "sessions/dan/1";
 
-Patient populated(std::uint64_t plant) {
+Patient populated(std::string_view plant) {
     Ward w(plant);
     // A tree that is set aside already, and durable ones.
     w.update(cyd, "session", {{"grains", w.text(20'000), 0}, {"status", w.text(60), 0}});
@@ -126,17 +126,17 @@ Patient populated(std::uint64_t plant) {
     return w.patient();
 }
 
-Verdict every_block(std::uint64_t plant) {
-    Patient patient = populated(plant & plant_heads_in_one_block);
+Verdict every_block(std::string_view plant) {
+    Patient patient = populated(plant == "heads_in_one_block" ? plant : "");
     patient.options.plant = plant;
     Verdict verdict;
     Random random(11);
     for (const auto &[path, bytes] : patient.disk.files()) {
         // Of the trees' own files nothing depends on how they are damaged.
         const bool own = path.compare(0, 6, "turns/") == 0 || !valid_tree_directory(path) || is_temporary(path);
-        if (plant != plant_none && !own) continue;
+        if (!plant.empty() && !own) continue;
         for (std::size_t at = 0; at < bytes.size(); at += block) {
-            if (plant != plant_none && verdict.wrong > 0) return verdict;
+            if (!plant.empty() && verdict.wrong > 0) return verdict;
             examine(
                 patient, path, at, block, [](char) { return '\0'; }, verdict);
             if (own)
@@ -175,7 +175,7 @@ void print(const char *what, const Verdict &v) {
 }  // namespace
 
 TEST_CASE("any block of the state directory may be damaged") {
-    const Verdict verdict = every_block(plant_none);
+    const Verdict verdict = every_block({});
     print("damaged blocks", verdict);
     INFO(verdict.first_wrong);
     CHECK(verdict.wrong == 0);
@@ -185,11 +185,9 @@ TEST_CASE("any block of the state directory may be damaged") {
 }
 
 TEST_CASE("planted bugs of the damage checks are caught") {
-    for (const auto &[plant, name] : {std::pair{plant_skip_root_checksum, "skip_root_checksum"},
-                                      {plant_skip_stamp_checksum, "skip_stamp_checksum"},
-                                      {plant_heads_in_one_block, "heads_in_one_block"}}) {
+    for (const char *const plant : {"skip_root_checksum", "skip_stamp_checksum", "heads_in_one_block"}) {
         const Verdict verdict = every_block(plant);
-        print(name, verdict);
+        print(plant, verdict);
         CHECK(verdict.wrong > 0);
     }
 }

@@ -205,7 +205,7 @@ TEST_CASE("the planted bug commit_to_damaged is caught") {
     SimDisk disk = pending_store(unflushed(), workload, 2);
     spoil_bytes(disk, 2, workload.states[2].at(ann + "/g/4/params"));
     StoreOptions options = unflushed();
-    options.plant = plant_commit_to_damaged;
+    options.plant = "commit_to_damaged";
     auto opened = Store::open(disk, test_forest(), options, nullptr);
     REQUIRE(opened);
     CHECK((*opened)->commit({{ann + "/g/4", "grain", {{"status", "x", 0}}, false}}).answer == Answer::done);
@@ -224,7 +224,7 @@ TEST_CASE("replay leaves a damaged tree as it was found, and the planted bug app
             REQUIRE((*opened)->commit(updates).answer == Answer::done);
         disk = disk.crashed();
         spoil_bytes(disk, 2, "second");
-        if (planted) options.plant = plant_apply_to_damaged;
+        if (planted) options.plant = "apply_to_damaged";
         REQUIRE(Store::open(disk, test_forest(), options, nullptr));
         const Files files = disk.files(ann);
         CHECK(files.at(ann + "/g/4/params") == "first");

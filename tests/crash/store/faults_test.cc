@@ -254,7 +254,7 @@ TEST_CASE("every call of a recovery of a damaged disk may fail") {
 TEST_CASE("the planted bug ignore_failed_sync is caught") {
     Tally tally;
     StoreOptions options = small_options(0);
-    options.plant = plant_ignore_failed_sync;
+    options.plant = "ignore_failed_sync";
     all_calls(written_workload(), options, tally);
     std::printf("planted ignore_failed_sync: %llu bad, first %s\n", static_cast<unsigned long long>(tally.bad),
                 tally.first_bad.c_str());

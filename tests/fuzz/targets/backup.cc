@@ -4,7 +4,7 @@
 #include "unit/backupd/bench.h"
 
 #include "backupd/record/format.h"
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "script.h"
 
 namespace dcs::fuzz {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "client/remote.h"
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "fuzz.h"
 #include "base/hex.h"
 #include "pki/authority.h"

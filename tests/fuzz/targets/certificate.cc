@@ -47,7 +47,7 @@ void read_der(std::string_view der) {
         expect(read->der == der, "it is what was shown");
         (void)wants_renewal(*read, World::now);
         for (const Role role : {Role::grain_server, Role::scheduler, Role::client}) {
-            const Verdict verdict = verify(*read, world.ours.certificate, role, "h1", World::now);
+            const Verification verdict = verify(*read, world.ours.certificate, role, "h1", World::now);
             if (verdict)
                 expect(der == world.certificates[0] && role == Role::grain_server, "only what was issued counts");
             else expect(!verdict.text.empty(), "who is refused is told why");

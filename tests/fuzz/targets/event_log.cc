@@ -3,7 +3,6 @@
 #include "wire/event_log.h"
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "meter.h"
 #include "wire/history.h"
 #include "wire/results_known.h"

@@ -2,7 +2,7 @@
 // the grain's room, which is foreign anyhow.
 #include "grainserver/shell/grain_files.h"
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "fuzz.h"
 #include "scratch.h"
 

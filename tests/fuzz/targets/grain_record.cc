@@ -2,7 +2,7 @@
 // right checksums.
 #include "grainserver/files/grain_record.h"
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "fuzz.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/owner_rules.h"

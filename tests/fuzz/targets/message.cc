@@ -1,6 +1,6 @@
 // Every message: what is decoded has one encoding, the bytes that it came from; and what is made of messages for
 // people and programs holds for it too.
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/limits.h"
 #include "crowd.h"
 #include "meter.h"

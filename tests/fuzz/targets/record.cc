@@ -2,9 +2,7 @@
 #include "scheduler/record/codec.h"
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "fuzz.h"
-#include "scheduler/record/frame.h"
 #include "scheduler/record/paths.h"
 #include "store/names.h"
 #include "store/stamp.h"

@@ -7,7 +7,6 @@
 #include "grainserver/shell/identity.h"
 #include "scheduler/shell/address.h"
 #include "scheduler/shell/host_table_file.h"
-#include "scheduler/shell/limits_file.h"
 #include "scheduler/shell/policy_file.h"
 #include "scheduler/shell/settings_text.h"
 #include "scheduler/shell/suspect.h"
@@ -22,7 +21,7 @@ void read_table(std::string_view text) {
     const auto hosts = shell::parse_host_table(text, "hosts");
     if (!hosts) return expect(hosts.status().text.starts_with("hosts:"), "an error names its line");
     for (const core::HostConfig &host : *hosts) {
-        expect(shell::is_name(host.name), "hosts have names");
+        expect(is_name(host.name), "hosts have names");
         expect(host.slots >= 0 && host.cores >= 0 && host.memory_mb >= 0 && host.host_class != 0,
                "figures are sensible");
         expect(host.interval.ns > 0 && host.interval <= host.alert && host.alert <= host.limit &&

@@ -2,10 +2,10 @@
 // rebuilds a state whose cross references hold and works on it; once more, it finds nothing new.
 #include <memory>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "fuzz.h"
-#include "scheduler/record/frame.h"
-#include "scheduler/record/templates.h"
+#include "scheduler/record/codec.h"
+#include "scheduler/record/paths.h"
 #include "store/names.h"
 #include "store/stamp.h"
 #include "store/turn_root.h"

@@ -2,7 +2,7 @@
 // encoded and read back as it was.
 #include "store/turn_root.h"
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "fuzz.h"
 #include "store/names.h"
 

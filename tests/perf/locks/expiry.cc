@@ -8,7 +8,7 @@
 #include "bench.h"
 #include "locks/adaptive_lock.h"
 #include "process/stat.h"
-#include "locks/supervise.h"
+#include "locks/supervision.h"
 #include "paper.h"
 
 namespace dcs::locks::perf {

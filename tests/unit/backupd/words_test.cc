@@ -5,7 +5,6 @@
 
 #include "backupd/record/format.h"
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "support/catch.h"
 #include "unit/backupd/bench.h"
 

@@ -8,7 +8,7 @@ namespace {
 
 const OptionTable table = {{"slots", 's', "N", whole_number(1, 8), "so many", "Numbers"},
                            {"interval", 0, "S", seconds_from(0.5, 3600), "how long"},
-                           {"class", 0, "MASK", class_mask(1), "which"},
+                           {"class", 0, "MASK", class_names_or_mask, "which"},
                            {"role", 0, "ROLE", one_of("server|client|backup"), "what it is\nand is not", "Words"},
                            {"dir", 'd', "DIR", some_text, "where", "", Given::always},
                            {"file", 0, "[NAME=]PATH-OF-IT", {}, "which go along", "", Given::many},
@@ -49,7 +49,7 @@ TEST_CASE("an error names the option, its value and what it may be") {
          "--interval 2h: a number of seconds from 0.5 to 3600, or such as 90s, 5m, 2h, 7d, 1:30:00"},
         {{"--interval", "0.4"},
          "--interval 0.4: a number of seconds from 0.5 to 3600, or such as 90s, 5m, 2h, 7d, 1:30:00"},
-        {{"--class", "0"}, "--class 0: a mask of host classes, such as 0x1 or 3"},
+        {{"--class", "1a"}, "--class 1a: names of host classes, or a mask such as 0x3"},
         {{"--role", "chef"}, "--role chef: server, client or backup"},
         {{"--dir="}, "--dir '': it is empty"},
         {{"--slots"}, "--slots needs a value: N"},

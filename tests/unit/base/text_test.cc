@@ -62,3 +62,39 @@ TEST_CASE("names: what is not plain is %XX, and only one text decodes to a name"
         CHECK(percent_decoded(percent_encoded(name, "_-"), "_-") == name);
     }
 }
+
+TEST_CASE("lines, words and whole numbers of a text") {
+    std::string_view text = "one\n\ntwo three\t four\r";
+    CHECK(take_line(text) == "one");
+    CHECK(take_line(text).empty());
+    CHECK(words_of(text) == std::vector<std::string_view>{"two", "three", "four"});
+    CHECK(take_line(text) == "two three\t four\r");
+    CHECK(text.empty());
+    CHECK(take_line(text).empty());
+    CHECK(words_of(",a,,b,", ",") == std::vector<std::string_view>{"a", "b"});
+    CHECK(words_of(" \t").empty());
+    const std::vector<std::string> argv = {"a", ""};
+    const std::vector<char *> pointers = pointers_to(argv);
+    REQUIRE(pointers.size() == 3);
+    CHECK(pointers[0] == argv[0].c_str());
+    CHECK(pointers[1] == argv[1].c_str());
+    CHECK(pointers[2] == nullptr);
+    std::int32_t number = 7;
+    for (const char *wrong : {"", "x", "1x", " 1", "+1", "2147483648", "1.5"}) {
+        CAPTURE(wrong);
+        CHECK_FALSE(read_number(wrong, number));
+        CHECK(number == 7);
+    }
+    CHECK(read_number("-2147483648", number));
+    CHECK(number == INT32_MIN);
+    CHECK(read_number("ff", number, 16));
+    CHECK(number == 255);
+}
+
+TEST_CASE("names are of harmless characters and do not begin like an option or a hidden file") {
+    for (const char *name : {"a", "A-9", "_x", "0", "a.b_c-d"}) CHECK(is_name(name));
+    for (const char *name : {"", ".a", "-a", "a b", "a/b", "\xc3\xa4", "a\n"}) CHECK_FALSE(is_name(name));
+    CHECK(is_name(std::string(64, 'n')));
+    CHECK_FALSE(is_name(std::string(65, 'n')));
+    CHECK_FALSE(is_name("abc", 2));
+}

@@ -96,11 +96,3 @@ TEST_CASE("labels are short and printable") {
     CHECK(label_of({"echo", "a\nb"}, 60) == "echo a?b");
     CHECK(label_of({"echo", std::string(1000, 'y')}, 10) == "echo yyy..");
 }
-
-TEST_CASE("word arrays end in a null pointer") {
-    const Words words = {"a", "b"};
-    const WordArray array(words);
-    CHECK(std::string(array.data()[0]) == "a");
-    CHECK(std::string(array.data()[1]) == "b");
-    CHECK(array.data()[2] == nullptr);
-}

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "commands/dcs/session/export_writer.h"
 #include "support/scratch.h"
 #include "wire/message.h"

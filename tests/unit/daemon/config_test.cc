@@ -17,7 +17,7 @@ using namespace dcs;
 namespace {
 
 struct Fields {
-    std::string dir, level = "info", hosts, master, share;
+    std::string dir, level = "info", hosts, master;
     int ready_fd = -1, hold_mb = 4096, cpu_s = 0, slots = 1;
     Duration interval = seconds(10);
     bool once = false;
@@ -35,7 +35,6 @@ struct Fields {
                  {"hosts", &hosts, "FILE", "host table"},
                  {.name = "master", .into = &master, .value = "LOGIN[,..]", .help = "who", .where = Where::reload,
                   .list = true},
-                 {.name = "share", .into = &share, .value = "MASK", .help = "class", .takes = class_mask(1)},
                  {"ready-fd", &ready_fd, "N", "where", false, Where::line},
                  {.name = "hold-mb", .into = &hold_mb, .value = "N", .help = "held", .where = Where::reload,
                   .takes = megabytes_from(1)},
@@ -91,7 +90,6 @@ TEST_CASE("a file says what the command line says, in the forms of TOML") {
 log-level = "debug"
 hosts = '/a b/hosts'
 master = ["ann", "bob"]
-share = 0x3
 hold-mb = "2 GiB"
 max-cpu-s = "1:30:00"
 slots = 0x10
@@ -104,7 +102,6 @@ peer = ["a", "b,c"]
     CHECK(f.level == "debug");
     CHECK(f.hosts == "/a b/hosts");
     CHECK(f.master == "ann,bob");
-    CHECK(f.share == "3");
     CHECK(f.hold_mb == 2048);
     CHECK(f.cpu_s == 5400);
     CHECK(f.slots == 16);
@@ -162,8 +159,7 @@ TEST_CASE("each mistake in a file is named with its line") {
          "but this is a date"},
         {"once = 1", "1: once: it must be true or false, but this is a whole number"},
         {"once = \"yes\"", "1: once: it must be true or false, but this is a string"},
-        {"share = 0", "1: share: 0 is not a mask of host classes"},
-        {"share = true", "1: share: it must be a mask of host classes, such as 0x1, but this is true or false"},
+        {"slots = true", "1: slots: it must be a whole number, without quotes, but this is true or false"},
         {"master = [\n\"ann\",\n\"b,c\"]", "3: master: \"b,c\" is empty or contains a comma"},
         {"master = [\"ann\", 3]", "1: master: it must be a string, in quotes, but this is a whole number"},
         {"peer = [[]]", "1: peer: it must be a string, in quotes, but this is an array"},

@@ -16,7 +16,6 @@
 #include "daemon/peer_name.h"
 #include "daemon/trusted_path.h"
 #include "daemon/notify.h"
-#include "daemon/ready.h"
 #include "daemon/signals.h"
 #include "support/catch.h"
 

@@ -230,9 +230,8 @@ TEST_CASE("C8 a wait ends at its deadline, and the lock can be had at once when 
     scratch::Directory dir;
     const std::string path = dir / "l";
     const pid_t holder = scratch::sleeper([&] {
-        Result<LockFile> file = LockFile::open(at_path(path), FileKind::atom);
-        if (!file || !*file->hold(false, Deadline::none())) return false;
-        return file->release_fd() >= 0;
+        static Result<LockFile> file = LockFile::open(at_path(path), FileKind::atom);  // held until the process ends
+        return file && *file->hold(false, Deadline::none());
     });
     LockFile file = opened(at_path(path));
     const std::int64_t start = this_world().now().boot;

@@ -1,4 +1,4 @@
-#include "locks/supervise.h"
+#include "locks/supervision.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

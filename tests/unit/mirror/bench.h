@@ -191,7 +191,7 @@ private:
 public:
     turn::Attachment attachment;
     std::uint64_t window_bytes = 8u << 20, backlog_bytes = 64u << 20;
-    std::uint32_t plant = 0;
+    std::string_view plant;
     store::Identity seen{0, 0};
     test::SimDisk disk, copy_disk{16};
     Instant clock{};

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "base/clock.h"
 #include "net/loop.h"
 #include "support/catch.h"

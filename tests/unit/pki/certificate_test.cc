@@ -2,7 +2,7 @@
 #include <string>
 
 #include "base/limits.h"
-#include "base/words.h"
+#include "base/hex.h"
 #include "pki/authority.h"
 #include "support/catch.h"
 
@@ -24,7 +24,7 @@ struct Pool {
         REQUIRE(issued);
         return *issued;
     }
-    Verdict check(const std::string &bytes, std::int64_t at = now) const {
+    Verification check(const std::string &bytes, std::int64_t at = now) const {
         return verify(bytes, authority.certificate, Role::grain_server, "h1", at);
     }
 };
@@ -52,7 +52,7 @@ TEST_CASE("a certificate says for whom it is, and passes") {
 TEST_CASE("each check that fails is named") {
     Pool pool;
     const Pool other;
-    const auto says = [&](const Verdict &v, Check check, const std::string &word) {
+    const auto says = [&](const Verification &v, Check check, const std::string &word) {
         CHECK(v.check == check);
         CHECK(v.text.find(word) != std::string::npos);
     };

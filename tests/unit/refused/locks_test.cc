@@ -17,7 +17,7 @@
 #include "locks/files/queue.h"
 #include "locks/run_end.h"
 #include "locks/files/sample.h"
-#include "locks/supervise.h"
+#include "locks/supervision.h"
 #include "locks/files/world.h"
 #include "support/catch.h"
 #include "support/refuse.h"

@@ -16,7 +16,7 @@ const char *name_of(wire::QueryType t) {
 
 struct CallText {
     std::string user;
-    std::string operator()(const BeginControl &c) const { return "get_auth " + user + " " + c.ident; }
+    std::string operator()(const GetAuth &c) const { return "get_auth " + user + " " + c.ident; }
     std::string operator()(const RenewProgram &) const { return "renew certificate of " + user; }
     std::string operator()(const wire::OpenSession &c) const {
         return Line(std::string(name_of(c.mode)) + " " + user + "/" + std::to_string(c.number))
@@ -93,7 +93,7 @@ struct InputText {
     std::string operator()(const JoinCall &in) const {
         return Line("join " + (in.host.empty() ? in.own_name : in.host)).flag("code", in.has_code);
     }
-    std::string operator()(const BeginProgram &in) const {
+    std::string operator()(const BeginControl &in) const {
         return "begin program " + in.user + " " + in.ident + " on " + in.from.host;
     }
     std::string operator()(const ServerFirstCall &in) const {

@@ -98,7 +98,8 @@ struct RandomPool {
         REQUIRE(could_run(host, id, key.session, g) == !for_ever(why));
         const bool takes = free && launched_there(id, FillHost{id}) == key;
         REQUIRE((why == Why::takes_it) == takes);
-        if (!host_away(why) && !for_ever(why)) {
+        const bool host_away = why >= Why::drained && why <= Why::host_shut;
+        if (!host_away && !for_ever(why)) {
             const bool suits = would_take(pool.state, pool.now, id, key, g, {});
             if (why == Why::takes_it || why == Why::others_first) REQUIRE(suits);
             if (why == Why::thrash || why == Why::memory_in_use || why == Why::cores_in_use || why == Why::held_back ||

@@ -1,5 +1,5 @@
 // Hosts that join: who gets a certificate, whose certificate counts, and for how long.
-#include "base/words.h"
+#include "base/hex.h"
 #include "pool.h"
 #include "scheduler/core/decisions.h"
 

@@ -23,7 +23,7 @@ TEST_CASE("with a list of users only these call, and those with privilege") {
     CHECK_FALSE(pool.touched_disk());
     CHECK(code_of(pool.open(bob, 1)) == "REFUSED");
     CHECK(code_of(pool.call(bob, wire::Query{})) == "REFUSED");
-    CHECK(code_of(pool.call(pool.stranger("bob"), BeginControl{"x", {}, {}, 0})) == "REFUSED");
+    CHECK(code_of(pool.call(pool.stranger("bob"), GetAuth{"x", {}, {}, 0})) == "REFUSED");
     CHECK(pool.changes.empty());
     CHECK(pool.gexec(ann, 1, 0).front() == "ann: done");
     CHECK(code_of(pool.call(pool.stranger("root", true), wire::Query{})) == "");

@@ -194,7 +194,7 @@ public:
         p.token[1] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(p.conn) >> 8);
         p.token[31] = 1;
         names_[p.conn] = user;
-        call(p, BeginControl{ident, {}, p.token, wall_s});
+        call(p, GetAuth{ident, {}, p.token, wall_s});
         return p;
     }
     Program stranger(const std::string &user, bool privileged = false) {  // without a token

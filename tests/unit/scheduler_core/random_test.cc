@@ -149,7 +149,7 @@ private:
         case 5: return call(p, wire::Query{static_cast<wire::QueryType>(dice.below(5)), user, session, grain, -1, ""});
         case 6: return call(p, wire::Fetch{user, session, grain, wire::Stream::out, 0, 0});
         case 7:
-            if (dice.once_in(30)) return call(p, BeginControl{"find", {}, p.token, 1000});
+            if (dice.once_in(30)) return call(p, GetAuth{"find", {}, p.token, 1000});
             [[fallthrough]];
         case 8:
         case 9: return call(p, wire::Gwait{session, next_of(p.user, session), dice.once_in(2)});

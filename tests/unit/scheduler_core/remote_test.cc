@@ -55,8 +55,8 @@ struct Desks : Pool {
         if (code == 0) create(100 + key, host, role);
         return feed(c);
     }
-    static BeginProgram asking(const Remote &r, int host_key, const std::string &ident = "find") {
-        BeginProgram b;
+    static BeginControl asking(const Remote &r, int host_key, const std::string &ident = "find") {
+        BeginControl b;
         b.conn = asker;
         b.request = RequestId{1};
         b.from = Certified{r.host, numbered_hash(host_key)};
@@ -104,7 +104,7 @@ TEST_CASE("who may begin a control program on another host") {
     CHECK(Desks::says(pool.begin({"ben", "desk2"}, 12), "ben may not call from host desk2"));
     CHECK(Desks::says(pool.begin({"a/b"}), "login name"));
     CHECK(Desks::says(pool.begin(ann, 11, "-x"), "a control ident is"));
-    BeginProgram unknown = Desks::asking(ann, 11);
+    BeginControl unknown = Desks::asking(ann, 11);
     unknown.login = fail(Code::refused, "not of the group");
     CHECK(Desks::says(pool.feed(unknown), "not of the group"));
     CHECK(pool.effects.size() == 2);  // and the connection ends
@@ -145,10 +145,10 @@ TEST_CASE("a token counts for its user, on its host, with its key, and nowhere e
     CHECK(Desks::says(pool.feed(UserCall{c, wire::Query{}}), "is for a control program on the scheduler's host"));
     // Without a token a program of another host is no party, also where others need none.
     CHECK(Desks::says(pool.from({"ann", "desk1", 0, 31}, wire::Query{}), "carries no authorization token"));
-    CHECK(Desks::says(pool.from({"ann", "desk1", 0, 31}, BeginControl{"x", {}, numbered_hash(40), remote_wall}),
+    CHECK(Desks::says(pool.from({"ann", "desk1", 0, 31}, GetAuth{"x", {}, numbered_hash(40), remote_wall}),
                       "no authorization"));
     // A token that it asks for is bound as its first one is.
-    pool.from(ann, BeginControl{"other", {}, numbered_hash(41), remote_wall});
+    pool.from(ann, GetAuth{"other", {}, numbered_hash(41), remote_wall});
     CHECK(pool.state.auth.at(numbered_hash(41)) == AuthEntry{"ann", "other", remote_wall, "desk1", numbered_hash(31)});
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("a program renews its certificate, and its token stays young with it")
     CHECK(pool.from(ann, RenewProgram{"public key", numbered_hash(31), remote_wall + day}) ==
           Lines{"7001: certificate for program ann/desk1/find"});
     // Another one begins a little later, and the old ones are looked through.
-    BeginProgram later = Desks::asking({"ann", "desk1", 22, 32}, 11);
+    BeginControl later = Desks::asking({"ann", "desk1", 22, 32}, 11);
     later.wall_s = remote_wall + day + 100;
     pool.feed(later);
     CHECK(pool.state.auth.count(numbered_hash(21)) == 1);

@@ -282,7 +282,7 @@ TEST_CASE("authorization entries age out a day after they were seen without sess
     CHECK(pool.state.auth.count(busy.token) == 1);
     pool.begin("bob", "x", 5001 + 2 * day);
     CHECK(pool.state.auth.count(busy.token) == 0);
-    CHECK(pool.call(pool.stranger("ann"), BeginControl{"-x", {}, {}, 0}).at(0).find("INVALID") != std::string::npos);
+    CHECK(pool.call(pool.stranger("ann"), GetAuth{"-x", {}, {}, 0}).at(0).find("INVALID") != std::string::npos);
 }
 
 TEST_CASE("the policy says how long a token stays without sessions") {

@@ -1,5 +1,5 @@
 // The file of the limits of each user.
-#include "scheduler/shell/limits_file.h"
+#include "scheduler/shell/policy_file.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -14,7 +14,6 @@ TEST_CASE("limits say what they say, and what they do not say stays") {
     expected.bytes_per_turn = 5000;
     CHECK(*limits == expected);
     CHECK(*shell::parse_limits("", "limits") == turn::UserLimits{});
-    CHECK(*shell::read_limits("/nonexistent/limits") == turn::UserLimits{});
 }
 
 TEST_CASE("a wrong limit names file, line and what is allowed") {

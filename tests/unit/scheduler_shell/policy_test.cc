@@ -1,5 +1,6 @@
 // The policy's file, and both files read again together.
 #include "scheduler/shell/policy_file.h"
+#include "scheduler/shell/scheduler_options.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -67,8 +68,18 @@ TEST_CASE("an error in the policy names file and line; a missing file is the def
         INFO(policy.status().text);
         CHECK(policy.status().text.substr(0, expected.size()) == expected);
     }
-    const auto missing = shell::read_policy("/nonexistent/policy");
-    REQUIRE(missing);
-    CHECK(*missing == core::Policy{});
-    CHECK(shell::read_policy("/").status().code == Code::io_error);
+}
+
+TEST_CASE("of missing files only the host table is needed, and what is no file is wrong") {
+    std::vector<Status> why;
+    const std::string none = "/nonexistent/file";
+    const shell::SettingsFiles files = shell::read_settings_files({none, none, none}, why);
+    REQUIRE(why.size() == 1);
+    CHECK(why[0].code == Code::not_found);
+    CHECK(files.policy == core::Policy{});
+    CHECK(files.limits == turn::UserLimits{});
+    (void)shell::read_settings_files({none, "/", "/"}, why);
+    REQUIRE(why.size() == 4);
+    CHECK(why[2].code == Code::io_error);
+    CHECK(why[3].code == Code::io_error);
 }

@@ -5,7 +5,7 @@
 
 #include "pool.h"
 #include "scheduler/record/read_blob.h"
-#include "scheduler/record/templates.h"
+#include "scheduler/record/paths.h"
 #include "support/catch.h"
 
 using namespace dcs;

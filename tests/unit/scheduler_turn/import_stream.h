@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "pool.h"
 #include "support/catch.h"
 #include "wire/message.h"

@@ -2,7 +2,7 @@
 // every kill in the middle, and streams that a party wrote who means harm.
 #include "import_stream.h"
 
-#include "scheduler/record/templates.h"
+#include "scheduler/record/paths.h"
 #include "support/catch.h"
 
 using namespace dcs;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/record/codec.h"
-#include "scheduler/record/templates.h"
+#include "scheduler/record/paths.h"
 #include "support/catch.h"
 
 namespace dcs::test {

@@ -8,9 +8,7 @@
 #include "places.h"
 #include "pool.h"
 #include "scheduler/record/codec.h"
-#include "scheduler/record/frame.h"
 #include "scheduler/record/paths.h"
-#include "scheduler/record/templates.h"
 #include "support/catch.h"
 
 using namespace dcs;

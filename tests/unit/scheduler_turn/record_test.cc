@@ -2,7 +2,6 @@
 #include "pool.h"
 #include "scheduler/record/codec.h"
 #include "scheduler/record/paths.h"
-#include "scheduler/record/templates.h"
 #include "store/tree_template.h"
 #include "support/catch.h"
 

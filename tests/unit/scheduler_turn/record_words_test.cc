@@ -1,12 +1,10 @@
 // What is said of records on disk that are damaged in ways that checksums do not show, word for word.
 #include <functional>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "pool.h"
 #include "scheduler/record/codec.h"
-#include "scheduler/record/frame.h"
 #include "scheduler/record/paths.h"
-#include "scheduler/record/templates.h"
 #include "support/catch.h"
 
 using namespace dcs;

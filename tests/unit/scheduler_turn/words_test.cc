@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "import_stream.h"
 #include "pki/digest.h"
 #include "pki/key.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "store/stamp.h"
 #include "support/catch.h"
 

@@ -1,5 +1,5 @@
 // What the store says of what it cannot believe, word for word, and what lies there afterwards.
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "store/copy.h"
 #include "store/disk_posix.h"
 #include "store/identity.h"

@@ -1,7 +1,7 @@
 // Programs of two releases: what each writes for the other, and what it makes of what came.
 #include "wire/form.h"
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "samples.h"
 #include "support/catch.h"
 #include "wire/message.h"

@@ -1,9 +1,8 @@
 // What is said about event logs that cannot be true, and about bytes and lines that are none.
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "support/catch.h"
 #include "wire/content_check.h"
 #include "base/limits.h"
-#include "base/bytes.h"
 #include "wire/history.h"
 
 using namespace dcs;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "samples.h"
 #include "support/catch.h"
 #include "wire/reader.h"

@@ -6,7 +6,6 @@
 #include <boost/core/demangle.hpp>
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "base/limits.h"
 #include "samples.h"
 #include "support/catch.h"

@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "daemons.h"
 
 #include <cerrno>
@@ -14,16 +15,6 @@ const ConfiguredDaemon *daemon_in(const std::string &name) {
     for (const ConfiguredDaemon &d : configured_daemons())
         if (name.find(d.name) != name.npos) return &d;
     return nullptr;
-}
-
-std::vector<std::string> lines_of(const std::string &text) {
-    std::vector<std::string> lines;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find('\n', at), text.size());
-        lines.push_back(text.substr(at, end - at));
-        at = end + 1;
-    }
-    return lines;
 }
 
 }  // namespace
@@ -63,7 +54,8 @@ Result<Checked> check_file(const ConfiguredDaemon &daemon, const std::string &fi
     Checked checked;
     const auto record = ran->exit_code == 0 ? config_record_of(ran->output + "\n") : std::nullopt;
     if (record) checked.record = *record;
-    else checked.errors = lines_of(ran->output);
+    std::string_view rest = ran->output;
+    while (!record && !rest.empty()) checked.errors.emplace_back(take_line(rest));
     if (!record && checked.errors.empty())
         checked.errors.push_back(program + " said nothing and ended with exit code " + std::to_string(ran->exit_code));
     return checked;

@@ -1,7 +1,6 @@
 #pragma once
 // What a verb is, and one invocation of it.
 #include <string>
-#include <vector>
 
 #include "arguments.h"
 #include "failure.h"

@@ -3,7 +3,6 @@
 // stderr.
 #include <cstdint>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <string_view>

@@ -1,3 +1,5 @@
+#include "base/files.h"
+#include "base/text.h"
 #include "pool_directory.h"
 
 #include <algorithm>
@@ -57,9 +59,7 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
     PoolNumbers numbers;
     int line_number = 0;
     while (!text.empty()) {
-        const std::size_t end = text.find('\n');
-        const std::string_view line = text.substr(0, end);
-        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+        const std::string_view line = take_line(text);
         ++line_number;
         if (line.empty() || line[0] == '#') continue;
         const std::size_t blank = line.find(' ');
@@ -171,40 +171,22 @@ std::vector<Daemon> Pool::daemons() const {
 }
 
 Result<std::string> read_file(const std::string &path, std::size_t most) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, path, errno);
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, path, errno);
     std::string text;
-    char buffer[8192];
-    ssize_t n = 0;
-    while (text.size() <= most && (n = ::read(fd, buffer, sizeof buffer)) > 0)
-        text.append(buffer, static_cast<std::size_t>(n));
-    const int error = errno;
-    ::close(fd);
-    if (n < 0) return fail_errno(Code::io_error, path, error);
+    if (!read_to_end(fd.get(), most, text)) return fail_errno(Code::io_error, path, errno);
     if (text.size() > most) return fail(Code::limit, path + " is larger than " + std::to_string(most) + " bytes");
     return text;
 }
 
 Status write_file(const std::string &path, const std::string &text) {
     const std::string temporary = path + ".tmp";
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) return fail_errno(Code::io_error, temporary, errno);
-    std::size_t written = 0;
-    bool good = true;
-    while (good && written < text.size()) {
-        const ssize_t n = ::write(fd, text.data() + written, text.size() - written);
-        if (n < 0 && errno == EINTR) continue;
-        good = n > 0;
-        if (good) written += static_cast<std::size_t>(n);
-    }
-    good = good && ::fsync(fd) == 0;
-    int error = errno;
-    if (::close(fd) != 0 && good) {
-        good = false;
-        error = errno;
-    }
-    if (good && ::rename(temporary.c_str(), path.c_str()) == 0) return Status::ok();
-    if (good) error = errno;
+    Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd) return fail_errno(Code::io_error, temporary, errno);
+    if (dcs::write_all(fd.get(), text) && ::fsync(fd.get()) == 0 && fd.close_checked() &&
+        ::rename(temporary.c_str(), path.c_str()) == 0)
+        return Status::ok();
+    const int error = errno;
     ::unlink(temporary.c_str());
     return fail_errno(Code::io_error, path, error);
 }

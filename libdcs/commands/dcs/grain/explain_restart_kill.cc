@@ -1,6 +1,5 @@
 // dcs grain explain, restart, kill.
 #include <cstdio>
-#include <optional>
 
 #include "commands/dcs/frame/this_pool.h"
 #include "commands/dcs/frame/call.h"

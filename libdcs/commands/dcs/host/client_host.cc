@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "client_host.h"
 
 #include <cerrno>
@@ -34,9 +35,8 @@ std::string scheduler_of(const std::string &directory) { return value_of(directo
 Status run_by_begin(const std::vector<std::string> &words, const std::string &scheduler) {
     std::string own = own_path();
     const std::string begin = own_folder() + "/dcs_begin";
-    std::vector<char *> argv = {const_cast<char *>("dcs_begin"), own.data()};
-    for (const std::string &word : words) argv.push_back(const_cast<char *>(word.c_str()));
-    argv.push_back(nullptr);
+    std::vector<char *> argv = pointers_to(words);
+    argv.insert(argv.begin(), {const_cast<char *>("dcs_begin"), own.data()});
     ::execv(begin.c_str(), argv.data());
     return fail_errno(
         errno == ENOENT ? Code::not_found : Code::refused,

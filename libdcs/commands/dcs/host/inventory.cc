@@ -9,6 +9,7 @@
 #include <boost/json.hpp>
 
 #include "base/option_table.h"
+#include "base/text.h"
 
 namespace dcs::commands {
 namespace {
@@ -141,9 +142,7 @@ struct IniReader {
 Status read_ini(std::string_view text, const std::string &file, Inventory &inventory) {
     IniReader reader{inventory, file};
     for (std::size_t number = 1; !text.empty(); ++number) {
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        const std::string_view line = trimmed(text.substr(0, end));
-        text.remove_prefix(std::min(end + 1, text.size()));
+        const std::string_view line = trimmed(take_line(text));
         if (line.empty() || line[0] == '#' || line[0] == ';') continue;
         const std::string origin = file + ":" + std::to_string(number);
         if (const std::string wrong = reader.take(line, origin); !wrong.empty())

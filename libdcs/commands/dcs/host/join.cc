@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/limits.h"
-#include "base/words.h"
 #include "commands/dcs/frame/call.h"
 #include "client_host.h"
 #include "commands/dcs/frame/json.h"

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/option_table.h"
+#include "base/text.h"
 #include "inventory.h"
 
 namespace dcs::commands {
@@ -78,9 +79,7 @@ Result<std::vector<ListedHost>> hosts_of_logins(std::string_view text, const std
     std::vector<ListedHost> hosts;
     std::set<std::string> names;
     for (std::size_t number = 1; !text.empty(); ++number) {
-        const std::size_t end = std::min(text.find('\n'), text.size());
-        std::string_view line = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
+        std::string_view line = take_line(text);
         line = line.substr(0, line.find('#'));
         while (!(line = trimmed(line)).empty()) {
             const std::size_t comma = std::min(line.find(','), line.size());
@@ -102,9 +101,7 @@ std::string merged_table(std::string_view table, const std::vector<ListedHost> &
     std::string merged;
     std::set<std::string> seen;
     while (!table.empty()) {
-        const std::size_t end = std::min(table.find('\n'), table.size());
-        const std::string line(table.substr(0, end));
-        table.remove_prefix(std::min(end + 1, table.size()));
+        const std::string line(take_line(table));
         const std::string name(name_on(line));
         // A host of control programs, or the backup, may have the name of a grain host on a line of its own.
         const bool grain_host = line.find("role=client") == line.npos && line.find("role=backup") == line.npos;

@@ -2,7 +2,6 @@
 #include <cstdio>
 
 #include "base/hex.h"
-#include "base/words.h"
 #include "any_call.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/json.h"

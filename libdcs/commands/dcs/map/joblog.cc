@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/shell_words.h"
+#include "base/text.h"
 
 namespace dcs::commands {
 

@@ -14,7 +14,8 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
-#include "base/shell_words.h"
+#include "base/files.h"
+#include "base/text.h"
 #include "commands/dcs/query/why_waiting.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
@@ -42,18 +43,11 @@ constexpr double look_at_bar_s = 2, look_s = 10;  // between questions about the
 
 Result<std::string> read_all(int fd, const std::string &name) {
     std::string text;
-    char buffer[65536];
     struct stat about = {};
     if (::fstat(fd, &about) != 0) return fail_errno(Code::io_error, name, errno);
-    bool too_large = S_ISREG(about.st_mode) && about.st_size > static_cast<off_t>(most_input_bytes);
-    while (!too_large) {
-        const ssize_t n = ::read(fd, buffer, sizeof buffer);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail_errno(Code::io_error, name, errno);
-        if (n == 0) return text;
-        text.append(buffer, static_cast<std::size_t>(n));
-        too_large = text.size() > most_input_bytes;
-    }
+    const bool too_large = S_ISREG(about.st_mode) && about.st_size > static_cast<off_t>(most_input_bytes);
+    if (!too_large && !read_to_end(fd, most_input_bytes, text)) return fail_errno(Code::io_error, name, errno);
+    if (!too_large && text.size() <= most_input_bytes) return text;
     return fail(Code::limit, name + " is larger than 1 GiB: give its lines to several runs of dcs map");
 }
 

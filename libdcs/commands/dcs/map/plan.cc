@@ -1,9 +1,9 @@
 #include "plan.h"
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "base/bytes.h"
+#include "base/text.h"
 #include "commands/dcs/frame/failure.h"
 #include "pki/digest.h"
 #include "wire/demands.h"
@@ -76,9 +76,7 @@ bool only_environment_differs(const std::string &difference, const std::vector<s
     std::string_view rest = difference;
     bool environment_differs = false;
     while (!rest.empty()) {
-        const std::size_t end = rest.find('\n');
-        const std::string_view line = rest.substr(0, end);
-        rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+        const std::string_view line = take_line(rest);
         // The field's name precedes the first quoted value.
         const std::string head(line.substr(0, line.find('"')));
         for (const char *other : {"argv:", "argv[", "input:", "directory:"})

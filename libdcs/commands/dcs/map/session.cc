@@ -1,6 +1,5 @@
 #include "session.h"
 
-#include <climits>
 #include <ctime>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -2,22 +2,20 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <deque>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "dcs.h"
-#include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/frame/this_pool.h"
 #include "commands/dcs/frame/unicode.h"
 #include "commands/dcs/run/placeholders.h"
+#include "commands/dcs/run/caller_environment.h"
 
 namespace dcs::commands {
 namespace {
@@ -90,7 +88,7 @@ const Result<std::string> &MapWork::program_path(const std::string &name) {
 struct MapWork::Batch {
     struct Texts {
         std::vector<std::string> words;
-        std::optional<WordArray> argv;
+        std::vector<char *> argv;
         std::string label;
         FileWords files;
     };
@@ -98,7 +96,7 @@ struct MapWork::Batch {
     std::vector<d_grain_order> orders;
 };
 
-void MapWork::add(Batch &batch, std::int32_t number, const WordArray &environment) {
+void MapWork::add(Batch &batch, std::int32_t number, const std::vector<char *> &environment) {
     const std::string &input = plan_.inputs[static_cast<std::size_t>(number - 1)];
     std::vector<std::string> words = words_of(plan_.command, input, number);
     const Result<std::string> &program = program_path(words[0]);
@@ -110,12 +108,12 @@ void MapWork::add(Batch &batch, std::int32_t number, const WordArray &environmen
     Batch::Texts &texts = batch.texts.emplace_back();
     texts.words = std::move(words);
     texts.words[0] = *program;
-    texts.argv.emplace(texts.words);
+    texts.argv = pointers_to(texts.words);
     texts.label = label_of({input}, 60);
     texts.files = options_.files;  // its pointers are of this call
     d_grain_order &order = batch.orders.emplace_back();
     d_grain_order_init(&order, number);
-    order.grain.gargv = texts.argv->data();
+    order.grain.gargv = texts.argv.data();
     order.grain.genvv = environment.data();
     wire::put_demands(options_.demands, order.grain);
     order.grain.directory = plan_.directory.c_str();
@@ -173,7 +171,7 @@ void MapWork::submit(const Batch &batch) {
 
 // The first grains begin soon; then the scheduler has so many to give out that larger batches are in time.
 void MapWork::submit_all() {
-    const WordArray environment(options_.environment);
+    const std::vector<char *> environment = pointers_to(options_.environment);
     std::int64_t next = 1;
     for (std::int64_t size = first_batch; next <= total_; size = std::min(2 * size, largest_batch)) {
         const std::int64_t before = next, most = room_for(size);

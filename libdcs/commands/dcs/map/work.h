@@ -14,7 +14,6 @@
 #include "dcs.h"
 #include "commands/dcs/run/demand_options.h"
 #include "commands/dcs/run/file_options.h"
-#include "commands/dcs/run/caller_environment.h"
 #include "joblog.h"
 #include "plan.h"
 #include "session.h"
@@ -59,7 +58,7 @@ private:
     struct Batch;
     void submit_all();                           // body of the submitting thread
     std::int64_t room_for(std::int64_t wanted);  // waits until there is some, for --jobs
-    void add(Batch &batch, std::int32_t grain, const WordArray &environment);
+    void add(Batch &batch, std::int32_t grain, const std::vector<char *> &environment);
     void submit(const Batch &batch);
     void submit_one(const d_grain_order &order);
     void wait_for_room();

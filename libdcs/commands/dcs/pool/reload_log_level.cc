@@ -1,5 +1,4 @@
 // dcs reload, dcs log-level: for operators.
-#include <cstdio>
 
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/this_pool.h"

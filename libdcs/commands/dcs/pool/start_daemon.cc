@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "processes.h"
 
@@ -53,9 +54,7 @@ std::string log_since(const std::string &path, long long from) {
 // descriptors, signal dispositions or blocked signals; a session of its own; "/" as directory.
 int spawn(const std::string &path, const std::vector<std::string> &arguments, const std::string &log, int pipe_end,
           pid_t &child) {
-    std::vector<char *> argv;
-    for (const std::string &word : arguments) argv.push_back(const_cast<char *>(word.c_str()));
-    argv.push_back(nullptr);
+    const std::vector<char *> argv = pointers_to(arguments);
     std::vector<char *> env;
     for (char **e = environ; *e != nullptr; ++e)
         if (std::strncmp(*e, "DCS_AUTH_FD=", 12) != 0 && std::strncmp(*e, "DCS_GRAIN_", 10) != 0) env.push_back(*e);
@@ -176,9 +175,8 @@ Result<Ran> run_to_end(const std::string &program, const std::vector<std::string
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Code::io_error, "a pipe for " + program, errno);
     Fd read_end{ends[0]}, write_end{ends[1]};
-    std::vector<char *> argv = {const_cast<char *>(path.c_str())};
-    for (const std::string &word : arguments) argv.push_back(const_cast<char *>(word.c_str()));
-    argv.push_back(nullptr);
+    std::vector<char *> argv = pointers_to(arguments);
+    argv.insert(argv.begin(), const_cast<char *>(path.c_str()));
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);

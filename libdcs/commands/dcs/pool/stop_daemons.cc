@@ -1,8 +1,6 @@
 #include "stop_daemons.h"
 
 #include <csignal>
-#include <cstdlib>
-#include <ctime>
 #include <set>
 
 #include "commands/dcs/query/scheduler.h"

@@ -9,6 +9,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/option_table.h"
+#include "base/text.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/console.h"
 #include "commands/dcs/frame/ending_signals.h"
@@ -153,12 +154,9 @@ public:
         winsize size = {};
         if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row < 3) size.ws_row = 24, size.ws_col = 80;
         std::string out = "\033[H";
-        std::size_t begin = 0;
-        for (unsigned row = 0; row + 1 < size.ws_row && begin < text.size(); ++row) {
-            const std::size_t end = std::min(text.find('\n', begin), text.size());
-            out += text.substr(begin, std::min<std::size_t>(end - begin, size.ws_col)) + "\033[K\r\n";
-            begin = end + 1;
-        }
+        std::string_view rest = text;
+        for (unsigned row = 0; row + 1 < size.ws_row && !rest.empty(); ++row)
+            out += std::string(take_line(rest).substr(0, size.ws_col)) + "\033[K\r\n";
         out += "\033[J\033[" + std::to_string(size.ws_row) + ";1Hq ends this; the pool goes on\033[K";
         std::fputs(out.c_str(), stdout);
         std::fflush(stdout);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/hex.h"
-#include "base/shell_words.h"
+#include "base/text.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/unicode.h"
 

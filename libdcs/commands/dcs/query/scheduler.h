@@ -1,6 +1,5 @@
 #pragma once
 // Questions to the scheduler.
-#include <cstdint>
 #include <string>
 #include <vector>
 

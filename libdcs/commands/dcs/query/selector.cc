@@ -1,7 +1,6 @@
 #include "selector.h"
 
 #include <algorithm>
-#include <climits>
 
 #include "base/option_table.h"
 #include "base/limits.h"

@@ -2,7 +2,6 @@
 // Why a grain that is waited for does not run, told now and then on standard error: a person who sees nothing for long
 // cannot tell a busy pool from a dead one.
 #include <atomic>
-#include <cstdint>
 #include <mutex>
 #include <string>
 #include <vector>

@@ -139,9 +139,4 @@ void add_umask(std::vector<std::string> &environment) {
     environment.insert(std::lower_bound(environment.begin(), environment.end(), text), text);
 }
 
-WordArray::WordArray(const std::vector<std::string> &words) {
-    for (const std::string &word : words) pointers_.push_back(const_cast<char *>(word.c_str()));
-    pointers_.push_back(nullptr);
-}
-
 }  // namespace dcs::commands

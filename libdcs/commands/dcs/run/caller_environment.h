@@ -26,14 +26,4 @@ std::vector<std::string> steady_environment(char **environment, const std::strin
 void add_umask(std::vector<std::string> &environment);
 bool is_volatile(std::string_view name);
 
-// argv-like array over strings that outlive it; ends in a null pointer.
-class WordArray {
-public:
-    explicit WordArray(const std::vector<std::string> &words);
-    char *const *data() const { return pointers_.data(); }
-
-private:
-    std::vector<char *> pointers_;
-};
-
 }  // namespace dcs::commands

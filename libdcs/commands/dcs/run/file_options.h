@@ -1,6 +1,5 @@
 #pragma once
 // --file and --output of `dcs run` and `dcs map`.
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,7 +1,5 @@
 #include "fresh_session.h"
 
-#include <algorithm>
-#include <climits>
 #include <cstdio>
 #include <set>
 

@@ -13,7 +13,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
-#include "base/shell_words.h"
+#include "base/text.h"
 #include "commands/dcs/frame/call.h"
 #include "demand_options.h"
 #include "commands/dcs/frame/ending_signals.h"
@@ -287,7 +287,7 @@ int run(const Call &call) {
     if (!call.arguments.has("detach"))
         std::thread([&ending, session = opened.number] { tell_of_returns(session, ending); }).detach();
 
-    const WordArray argv(command.words), environment(command.environment);
+    const std::vector<char *> argv = pointers_to(command.words), environment = pointers_to(command.environment);
     d_grain grain;
     d_grain_init(&grain);
     grain.gargv = argv.data();

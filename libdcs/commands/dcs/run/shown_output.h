@@ -2,7 +2,6 @@
 // `dcs run` while its grain runs: what the grain writes goes to the standard streams as it writes it, and at the end
 // what is missing.
 #include <atomic>
-#include <mutex>
 #include <thread>
 
 #include "commands/dcs/query/live_output.h"

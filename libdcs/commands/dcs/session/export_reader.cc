@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/checksum.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "wire/event_log.h"
 #include "wire/message.h"
 #include "wire/session_check.h"
@@ -80,12 +80,8 @@ std::string plain_name(const std::string &path) {
     const std::string front = "files/";
     if (path.rfind(front, 0) != 0) return {};
     const std::string name = path.substr(front.size());
-    const auto good = [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-               c == '-';
-    };
-    const bool plain =
-        !name.empty() && name.size() <= 255 && name[0] != '.' && std::all_of(name.begin(), name.end(), good);
+    const bool plain = !name.empty() && name.size() <= 255 && name[0] != '.' &&
+                       std::all_of(name.begin(), name.end(), is_name_character);
     return plain ? name : std::string();
 }
 

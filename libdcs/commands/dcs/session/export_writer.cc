@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/checksum.h"
+#include "base/bytes.h"
 #include "base/hex.h"
 
 namespace dcs::commands {

@@ -12,12 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/frame/call.h"
 #include "export_reader.h"
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/frame/json.h"
-#include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "replay_proxy.h"
 #include "commands/dcs/pool/start_daemon.h"
@@ -72,7 +72,7 @@ private:
 // Another run of this very command, which tells on standard error what was wrong. Its exit code.
 int run_dcs(std::vector<std::string> words) {
     words.insert(words.begin(), own_folder() + "/dcs");
-    const WordArray argv(words);
+    const std::vector<char *> argv = pointers_to(words);
     const pid_t child = ::fork();
     if (child == 0) {
         const int silent = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -123,7 +123,7 @@ std::optional<Failure> read_records(std::map<std::int32_t, Recorded> &records) {
 // Ctrl-C is for the program; the report covers its calls until then.
 pid_t start(const Call &call, const Stage &stage, const std::vector<std::string> &command) {
     std::fflush(stdout);
-    const WordArray argv(command);
+    const std::vector<char *> argv = pointers_to(command);
     const pid_t child = ::fork();
     if (child != 0) return child;
     if (call.format != Format::table) ::dup2(2, 1);  // standard output is for our own document

@@ -1,7 +1,6 @@
 // dcs session wait, watch: until the grains of sessions are done.
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <optional>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 #pragma once
 // The few shapes that our pictures are made of. Coordinates are pixels; classes are those of the style at the top.
-#include <cstdint>
 #include <string>
 #include <string_view>
 

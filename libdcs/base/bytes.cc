@@ -1,4 +1,4 @@
-#include "base/checksum.h"
+#include "base/bytes.h"
 
 #include <algorithm>
 #include <climits>
