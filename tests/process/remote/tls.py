@@ -156,8 +156,8 @@ class TlsPool:
     def logged(self, name, words):
         wait_for(f"{words!r} in {name}", lambda: words in self.text(name))
 
-    def dcs(self, *arguments, check=True, data=None):
-        result = subprocess.run([program("dcs"), *arguments], input=data, env=self.env, timeout=120,
+    def dcs(self, *arguments, check=True, data=None, path=None):
+        result = subprocess.run([path or program("dcs"), *arguments], input=data, env=self.env, timeout=120,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
         if check:
             assert result.returncode == 0, f"dcs {arguments}: {result.returncode}\n{result.stdout}{result.stderr}"
