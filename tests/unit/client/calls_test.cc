@@ -10,6 +10,7 @@
 
 #include "client/call.h"
 #include "c_calls.h"
+#include "support/about.h"
 
 using namespace dcs;
 using namespace dcs::test;
@@ -216,7 +217,7 @@ TEST_CASE("garbage, foreign versions and wrong replies are protocol errors, at o
         return a;
     });
     CHECK(d_gkill(3, 1) == D_E_PROTOCOL);
-    CHECK(std::string(d_errortext()) == "the scheduler answered Gkill with Welcome");
+    CHECK(std::string(d_errortext()) == about("scheduler answered Welcome"));
     fake.script([](const wire::AnyMessage &m, int nth) {
         Act a = as_usual(m);
         if (nth >= 0) a.reply = wire::ErrorReply{4711, "from the future"};

@@ -1,5 +1,6 @@
 #include "commands/dcs/query/why_waiting.h"
 
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -29,19 +30,17 @@ TEST_CASE("why a grain waits, in one line") {
     wire::WhyRow older = reason("older_first", "grains of older sessions come first", 0);
     CHECK(waits_because({busy}) == "queued: 2 hosts: no free slot");
     older.names = {"ann/23"};
-    CHECK(waits_because({older, busy}) == "queued: 2 hosts: no free slot; session ann/23 with 1,500 grains goes first");
+    CHECK(waits_because({older, busy}) == about("queued ann/23 1,500"));
     older.names = {"ann/23", "ben/4"};
-    CHECK(waits_because({older, busy}) ==
-          "queued: 2 hosts: no free slot; 2 older sessions with 1,510 grains, as session ann/23, go first");
-    CHECK(waits_because({busy, reason("drained", "the host is drained", 1)}) ==
-          "queued: 2 hosts: no free slot, 1 host: the host is drained");
+    CHECK(waits_because({older, busy}) == about("queued 1,510 ann/23"));
+    CHECK(waits_because({busy, reason("drained", "the host is drained", 1)}) == about("queued 2 no 1 drained"));
     CHECK(waits_because({reason("other_class", "the host is of a class that the grain does not accept", 2)}, false) ==
-          "no host can take it: 2 hosts: the host is of a class that the grain does not accept");
+          about("no 2 not"));
     CHECK(waits_because({reason("takes_it", "it starts", 1)}).empty());
     CHECK(waits_because({reason("running", "the grain runs", 1)}, true, "running").empty());
 }
 
-TEST_CASE("it is told after three seconds, and then seldom") {
+TEST_CASE("the reason is printed after three seconds, and then seldom") {
     const auto at = [](std::int64_t s) { return Instant{} + seconds(s); };
     WaitRhythm rhythm(at(0));
     CHECK_FALSE(rhythm.due("busy", at(2)));

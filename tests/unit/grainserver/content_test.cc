@@ -200,7 +200,7 @@ TEST_CASE("a piece that does not fit is not written") {
     ContentBench b;
     b.launch_with(id(), {data('a', 10)});
     b.in(FilesMissing{id(), {data('a', 10)}});
-    b.message(wire::ContentPiece{digest('b'), 10, 0, "0123456789", 0, ""});  // nobody wants it
+    b.message(wire::ContentPiece{digest('b'), 10, 0, "0123456789", 0, ""});  // not requested
     b.message(wire::ContentPiece{digest('a'), 10, 0, "0123456789x", 0, ""});
     REQUIRE(b.none<KeepPiece>());
 }
@@ -370,7 +370,7 @@ TEST_CASE("outputs that were kept and cannot be read are kept again, but not for
         if (!b.state.grains.empty()) b.pass(seconds(10));
     }
     REQUIRE(tries > 1);
-    REQUIRE(log.find("is given up: its output files cannot be kept: a bad block") != std::string::npos);
+    REQUIRE(log.find("output files cannot be kept: a bad block") != std::string::npos);
     REQUIRE(b.one<RemoveDir>().id == id());  // the scheduler starts it elsewhere
     REQUIRE(b.state.puts.empty());
     REQUIRE(b.none<SendReport>());

@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "core_bench.h"
+#include "support/about.h"
 
 using namespace bench;
 
@@ -103,7 +104,7 @@ TEST_CASE("courtesy: the owner's work shuts grains out, and the host stays shut 
                          {30, 1.0, 0.5, 0.5, ""},  // one core each is left to share
                          {12, 2.0, 0.01, 0.98, "10:shut ask1(shut out) ask2(shut out)"},  // both, with a checkpoint
                      }) == "");
-    CHECK(desk.b.state.courtesy.shut == "other work keeps the processors busy: 100 % of 2");
+    CHECK(desk.b.state.courtesy.shut == about("processors 100 %"));
     desk.b.exit(id(1), dir({{1, 1}}), {});
     desk.b.exit(id(2), dir({{1, 1}}), {});
     desk.b.clear();
@@ -185,7 +186,7 @@ TEST_CASE("courtesy: short of memory: a warning, then the largest with a checkpo
     CHECK(desk.done() == "warn2");  // the other one has not announced itself
     desk.second(0.2, 1, 0);
     CHECK(desk.done() == "shut ask1(thrashing)");
-    CHECK(desk.b.state.courtesy.shut == "memory is short: 60 MB of 1000 MB of this host left");
+    CHECK(desk.b.state.courtesy.shut == about("60 MB 1000"));
     for (int i = 0; i < 5; ++i) desk.second(0.2, 1, 0);
     CHECK(desk.done() == "");  // it is looked again without it first
     desk.b.exit(id(1), dir({{1, 1}}), {});
@@ -255,7 +256,7 @@ TEST_CASE("courtesy: a host that pages; where the kernel tells no stalls, by wha
         for (int i = 0; i < 3; ++i) desk.second(0.2, 1, 0, 0.1);
         CHECK(desk.done() == "");
         for (int i = 0; i < 3; ++i) desk.second(0.2, 1, 0, 0.3);
-        CHECK(desk.b.state.courtesy.shut == "the host pages: processes waited for memory 30 % of the time");
+        CHECK(desk.b.state.courtesy.shut == about("processes 30 %"));
     }
     SECTION("swapped pages") {
         desk.host.stalled_us = -1;
@@ -268,7 +269,7 @@ TEST_CASE("courtesy: a host that pages; where the kernel tells no stalls, by wha
         for (int i = 0; i < 3; ++i) second(100);
         CHECK(desk.done() == "");
         for (int i = 0; i < 3; ++i) second(1000);
-        CHECK(desk.b.state.courtesy.shut == "the host pages: 1000 pages swapped per second");
+        CHECK(desk.b.state.courtesy.shut == about("1000 swapped second"));
     }
     CHECK(desk.done() == "warn2 shut ask1(thrashing)");
 }
@@ -287,7 +288,7 @@ TEST_CASE("courtesy: a shut host starts nothing, also what the scheduler sent be
     desk.b.launch(id(4));
     results = desk.b.sent<wire::LaunchResult>();
     REQUIRE(results.size() == 1);
-    CHECK(results[0].text.find("accepts no grains now: other work") != std::string::npos);
+    CHECK(results[0].text == about("accepts no grains"));
     desk.b.in(Gauged{1.0, 5000, false});
     const auto calls = desk.b.sent<wire::CallIn>();
     REQUIRE(calls.size() == 1);
@@ -311,7 +312,7 @@ TEST_CASE("courtesy: an idle host is looked at with its call-ins, a host with gr
         host.busy_us += 9'900'000;
         b.in(Watched{host, {}});
     }
-    CHECK(b.state.courtesy.shut == "other work keeps the processors busy: 99 % of 2");
+    CHECK(b.state.courtesy.shut == about("processors 99 %"));
     CHECK(b.state.courtesy.look_at == b.now + seconds(5));
     b.state.courtesy.shut.clear();
     b.run_grain(id(1));

@@ -287,7 +287,7 @@ TEST_CASE("output just at the limit is fine") {
     REQUIRE(r.signal == 0);
 }
 
-TEST_CASE("many checkpoints that nobody took and that exceed a report: the grain is lost, not blamed") {
+TEST_CASE("many untaken checkpoints that exceed a report: the grain is lost, not blamed") {
     Bench b;
     b.connect();
     b.run_grain(id());

@@ -110,7 +110,7 @@ wire::Launch a_launch(Incarnation incarnation, bool tentative) {
     m.demands.wall_s = 5;
     return m;
 }
-// The grain is incarnation 2 of its key; there is one slot, and nobody else unless `busy`.
+// The grain is incarnation 2 of its key; there is one slot, and no other grain unless `busy`.
 struct Start {
     const char *name;
     void (*bring)(Bench &b);

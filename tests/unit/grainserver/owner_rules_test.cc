@@ -1,4 +1,5 @@
 // What the owner of a host allows, as the launcher and the warden hold the grain server to it.
+#include "support/about.h"
 #include "support/catch.h"
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,11 +98,11 @@ TEST_CASE("accounts that he does not") {
     CHECK_FALSE(allowed(SomeLogins::account(1002, 1002, {})));  // bob is not listed
     CHECK_FALSE(allowed(SomeLogins::account(1001, 0, {})));
     CHECK_FALSE(allowed(SomeLogins::account(1001, 1001, {1001, 27})));
-    CHECK_FALSE(allowed(SomeLogins::account(2'000'000'003, 2'000'000'003, {})));  // nobody's login
+    CHECK_FALSE(allowed(SomeLogins::account(2'000'000'003, 2'000'000'003, {})));  // no user's login
     OwnerRules rules = strict();
     rules.first = 1000;
     rules.last = 2000;
-    CHECK_FALSE(permits(rules, made_up_account(1002), logins));  // somebody's, though in the range
+    CHECK_FALSE(permits(rules, made_up_account(1002), logins));  // a login's, though in the range
     CHECK(permits(rules, made_up_account(1003), logins));
     OwnerRules self;
     CHECK_FALSE(permits(self, made_up_account(2'000'000'003), logins));
@@ -207,7 +208,7 @@ TEST_CASE("the warden opens programs for accounts that are allowed, and nothing 
         CHECK(open(d.path + "/program", made_up_account(0)) == Code::refused);
     }
     int fd = -1;
-    CHECK(warden.answer("", &fd).status.text == "the warden does not accept this request");
+    CHECK(warden.answer("", &fd).status.text == about("warden not request"));
     CHECK(warden.answer(to_packet(warden::Request{}), &fd).status.code == Code::not_found);  // no such launcher
 }
 
@@ -225,14 +226,14 @@ TEST_CASE("the launcher starts nothing beyond the rules, whatever the record say
     ::unlink((p.dir.path + "/rules").c_str());
     answer = p.start(grain);
     CHECK(answer.verb == files::Verb::failed);
-    CHECK(answer.text.find("the rules of this host's owner cannot be read") == 0);
+    CHECK(answer.text == about("rules host's cannot"));
     bench::put_file(p.dir.path + "/rules", "rubbish", 0600);
     CHECK(p.start(grain).verb == files::Verb::failed);
     rules.rungs = 0;
     rules.users = ::geteuid() == 0;
     if (rules.users) {
         bench::put_file(p.dir.path + "/rules", pack(rules), 0600);
-        CHECK(p.start(grain).text.find("it asks for the account of the grain server itself") == 0);
+        CHECK(p.start(grain).text == about("account server itself"));
     }
     rules.users = false;
     bench::put_file(p.dir.path + "/rules", pack(rules), 0600);

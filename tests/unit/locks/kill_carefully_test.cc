@@ -290,7 +290,7 @@ TEST_CASE("P12 one who ends on the first signal gets no other, and is not waited
 
 TEST_CASE("P37 another process's holder is not signalled, and that is said") {
     if (::getuid() != 0) {
-        WARN("SKIPPED: only root can become somebody else");
+        WARN("SKIPPED: only root can become another user");
         return;
     }
     Counter victim;
@@ -310,7 +310,7 @@ TEST_CASE("P37 another process's holder is not signalled, and that is said") {
 
 TEST_CASE("P37 another process's process in a tree of one's own is told, and gets no signal") {
     if (::getuid() != 0) {
-        WARN("SKIPPED: only root can become somebody else");
+        WARN("SKIPPED: only root can become another user");
         return;
     }
     const scratch::Directory dir;

@@ -1,5 +1,6 @@
 // What starts by itself again: it rests, more and more, people hear of it, and what ran has an end.
 #include "base/limits.h"
+#include "support/about.h"
 #include "unit/scheduler_core/pool.h"
 
 using namespace dcs;
@@ -67,8 +68,7 @@ TEST_CASE("a grain that always says it is not its fault rests longer each time, 
     CHECK(s.g().as<core::Finished>().exit_code == 74);
     CHECK(s.g().failures == 1);
     CHECK(s.g().moves->back().reason == MoveReason::given_up);
-    CHECK(s.pool.explain("ann/1:0").summary ==
-          "it finished on h1, code 74: 10 times in a row: the grain could not write its output on this host");
+    CHECK(s.pool.explain("ann/1:0").summary == about("h1 74 10"));
     CHECK(s.doctor().empty());
 }
 

@@ -3,6 +3,7 @@
 
 #include "pool.h"
 #include "scheduler/core/decisions.h"
+#include "support/about.h"
 
 using namespace dcs;
 using namespace dcs::core;
@@ -199,7 +200,7 @@ TEST_CASE("a nogo place is cleared for one grain, or for all with everything els
     c.clear_nogo = true;
     s.pool.events.clear();
     s.pool.set(s.root, c);
-    CHECK(s.pool.events.front() == "host h1 is allowed again for 2 grains that were to avoid it");
+    CHECK(s.pool.events.front() == about("host h1 2"));
     CHECK(s.pool.status("ann/1:0") == "running");
     CHECK(s.pool.status("ann/1:1") == "running");
     CHECK(s.h1().missing.empty());

@@ -1,4 +1,5 @@
 // What the keeper and the scheduler's side of it say when something is wrong, word for word.
+#include "support/about.h"
 #include "support/refuse.h"
 
 #include <cstdlib>
@@ -36,19 +37,19 @@ TEST_CASE("the keeper says why it does not do something") {
     const auto answer = [&](const Request &request) {
         return wrong(keeper.answer(to_packet(request), 1'800'000'000, &fd).status);
     };
-    CHECK(wrong(keeper.answer("odd", 0, &fd).status) == "the keeper does not know this request");
+    CHECK(wrong(keeper.answer("odd", 0, &fd).status) == about("keeper not request"));
     Request own;
     own.ask = Ask::own_certificate;
     own.point = *point_of(*pki::public_key_of(pki::new_key()));
     CHECK(answer(own).empty());
     own.point = *point_of(*pki::public_key_of(pki::new_key()));
-    CHECK(answer(own) == "another key has the scheduler's certificate: there is one key for each start");
+    CHECK(answer(own) == about("scheduler's certificate start"));
 #if DCS_CAN_REFUSE
     Request echo;
     echo.ask = Ask::echo_socket;
     echo.number = 4;
     const test::Refusing refusing("socket::EPERM");
-    CHECK(answer(echo) == "a socket for echo requests: Operation not permitted");
+    CHECK(answer(echo) == about("socket requests not permitted"));
     CHECK(refusing.happened());
 #endif
 }
@@ -59,7 +60,7 @@ TEST_CASE("the scheduler's side says what it cannot ask, and what did not come")
     const auto client = KeeperClient::start(d.place());
     REQUIRE(client);
     CHECK(wrong((*client)->remove_host(std::string(name_max, 'n'))) == "the name is too long");
-    CHECK(wrong((*client)->own_certificate("no key")) == "it is not a public key on the curve P-256");
+    CHECK(wrong((*client)->own_certificate("no key")) == about("not public P-256"));
     // Of this process: the descriptor that comes with the answer finds no place.
     rlimit before{}, none{};
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -85,8 +86,7 @@ TEST_CASE("who may not call from another host is told why") {
     CHECK(wrong(check_login("root", "no-such-group")) ==
           "the scheduler's host has no group no-such-group, whose members may use DCS (--group of dcs_scheduler names "
           "another)");
-    CHECK(wrong(check_login("nobody", "root")) ==
-          "nobody is not a member of the group root on the scheduler's host, which the use of DCS requires");
+    CHECK(wrong(check_login("nobody", "root")) == about("nobody not DCS"));
 }
 
 TEST_CASE("a file of settings that cannot be read or written is named with the reason") {
