@@ -10,21 +10,17 @@
 
 #include "base/limits.h"
 #include "base/version.h"
-#include "dcs.h"
-#include "fake_scheduler.h"
+#include "c_calls.h"
 #include "support/about.h"
-#include "support/catch.h"
 
 using namespace dcs;
-using dcs::test::Act;
-using dcs::test::FakeScheduler;
-using dcs::test::plausible;
+using namespace dcs::test;
 
 namespace {
 
 char *argv[] = {const_cast<char *>("/bin/true"), nullptr};
 
-d_grain grain() {
+d_grain good_grain() {
     d_grain g;
     d_grain_init(&g);
     g.gargv = argv;
@@ -48,13 +44,11 @@ void check(const std::vector<Case> &cases) {
 // One field of a grain is wrong.
 Case field(const char *text, int error, std::function<void(d_grain &)> spoil) {
     return {text, error, [spoil] {
-                d_grain g = grain();
+                d_grain g = good_grain();
                 spoil(g);
                 return d_gexec_grain(1, 1, &g);
             }};
 }
-
-d_file file_of(const char *name, const char *path) { return {sizeof(d_file), name, path, nullptr, 0, 0}; }
 
 Case change(const char *text, std::function<void(d_host_change &)> spoil) {
     return {text, D_E_INVALID, [spoil] {
@@ -75,7 +69,7 @@ Case orders(const char *text, std::vector<int> numbers) {
                 std::vector<d_grain_order> all;
                 for (int n : numbers) {
                     d_grain_order_init(&all.emplace_back(), n);
-                    all.back().grain = grain();
+                    all.back().grain = good_grain();
                 }
                 return d_gexec_many(1, all.data(), all.size(), nullptr, nullptr);
             }};
@@ -246,8 +240,6 @@ Case answered(const char *text, int error, std::function<bool(const wire::AnyMes
             }};
 }
 
-template <class M> bool is(const wire::AnyMessage &m) { return std::holds_alternative<M>(m); }
-
 }  // namespace
 
 TEST_CASE("wrong arguments: each error says which one, and what it may be") {
@@ -323,7 +315,7 @@ TEST_CASE("a scheduler that talks nonsense is not believed, and what it said is 
         return a;
     });
     const d_file file = file_of("name", "/etc/passwd");
-    d_grain g = grain();
+    d_grain g = good_grain();
     g.files = &file;
     g.file_count = 1;
     CHECK(d_gexec_grain(2, 1, &g) == D_E_PROTOCOL);

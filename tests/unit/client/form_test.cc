@@ -1,20 +1,10 @@
 // The C calls and a scheduler that may be of another release.
 #include "client/call.h"
-#include "dcs.h"
-#include "fake_scheduler.h"
+#include "c_calls.h"
 #include "support/about.h"
-#include "support/catch.h"
 
 using namespace dcs;
-using dcs::test::FakeScheduler;
-
-namespace {
-
-char *words[] = {const_cast<char *>("bin/ecm"), const_cast<char *>("12"), nullptr};
-
-void get_auth() { REQUIRE(d_get_auth("tester") == NO_ERROR); }
-
-}  // namespace
+using namespace dcs::test;
 
 TEST_CASE("a scheduler of release 0.1 is spoken to in its form, and what it does not know is an error") {
     FakeScheduler fake;

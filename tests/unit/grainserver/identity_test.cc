@@ -12,12 +12,12 @@ using server::Identities;
 using server::IdentityOptions;
 
 namespace {
-bool root() {
+bool is_root() {
     if (::geteuid() == 0) return true;
     WARN("SKIPPED: needs root");
     return false;
 }
-files::Account made_up(std::uint32_t uid) {
+files::Account account_of(std::uint32_t uid) {
     files::Account a;
     a.change = a.made_up = true;
     a.uid = a.gid = uid;
@@ -130,16 +130,16 @@ TEST_CASE("options: accounts and uids") {
 }
 
 TEST_CASE("a grain under an account of its own has nothing of ours") {
-    if (!root()) return;
+    if (!is_root()) return;
     Place p;
-    p.account = made_up(2'000'100'007);
+    p.account = account_of(2'000'100'007);
     const std::string d = p.dir.path;
     put_file(d + "/secret", "of root", 0600);
     const std::string other = [&] {
         Place &q = p;
-        q.account = made_up(2'000'100'009);
+        q.account = account_of(2'000'100'009);
         const std::string g = q.make({"/bin/sleep", "60"});
-        q.account = made_up(2'000'100'007);
+        q.account = account_of(2'000'100'007);
         return g;
     }();
     REQUIRE(p.start(other).verb == files::Verb::started);
@@ -168,10 +168,10 @@ TEST_CASE("a grain under an account of its own has nothing of ours") {
 }
 
 TEST_CASE("signals and ends reach grains of other uids; what they may not run is told") {
-    if (!root()) return;
+    if (!is_root()) return;
     for (const bool groups : {true, false}) {
         Place p(groups);
-        p.account = made_up(2'000'100'007);
+        p.account = account_of(2'000'100'007);
         p.limits.processes = 40;
         const std::string d = p.dir.path;
         const std::string g = p.shell(
@@ -197,7 +197,7 @@ TEST_CASE("signals and ends reach grains of other uids; what they may not run is
 }
 
 TEST_CASE("a server that is root gives each user a uid, and keeps it over a restart") {
-    if (!root()) return;
+    if (!is_root()) return;
     Pool p(false);
     REQUIRE(::chmod(p.dir.path.c_str(), 0711) == 0);
     p.slots = 4;
@@ -271,7 +271,7 @@ TEST_CASE("who may say --run-as users, and where") {
     REQUIRE(run(server + "--run-as somebody") == about("2 dcs_grainserver --run-as somebody"));
     REQUIRE(run(server + "--run-as self --accounts ,").find("2 ") == 0);
     REQUIRE(run(server + "--run-as self --anonymous-uids 5-6").find("2 ") == 0);
-    if (!root()) {
+    if (!is_root()) {
         REQUIRE(run(server + "--run-as users") == about("2 dcs_grainserver --run-as users needs"));
         return;
     }
@@ -288,7 +288,7 @@ TEST_CASE("who may say --run-as users, and where") {
 }
 
 TEST_CASE("the launcher's tests hold for an ordinary user too") {
-    if (!root()) return;
+    if (!is_root()) return;
     const std::string as_nobody = "cd /; setpriv --reuid=65534 --regid=65534 --clear-groups ";
     const std::string program = DCS_BINARY_DIR "/bin/unit_grainserver";
     if (std::system((as_nobody + "test -x " + program + " 2>/dev/null").c_str()) != 0) {

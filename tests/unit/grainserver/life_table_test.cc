@@ -19,13 +19,13 @@ const char *name_of(Phase phase) {
     }
     return "?";
 }
-const char *name_of(Ending ending) {
+const char *name_of(server::Ending ending) {
     switch (ending) {
-    case Ending::none: return "";
-    case Ending::asked: return "+asked";
-    case Ending::terminated: return "+terminated";
-    case Ending::overrun: return "+overrun";
-    case Ending::discard: return "+discard";
+    case server::Ending::none: return "";
+    case server::Ending::asked: return "+asked";
+    case server::Ending::terminated: return "+terminated";
+    case server::Ending::overrun: return "+overrun";
+    case server::Ending::discard: return "+discard";
     }
     return "?";
 }
@@ -133,7 +133,7 @@ void ended(Bench &b) {
     e.known = true;
     b.in(GrainExited{it, e});
 }
-const Start starts[] = {
+const Start starting_points[] = {
     {"unknown", [](Bench &) {}},
     {"unwritten", [](Bench &b) { b.message(a_launch(2, false)); }},
     {"queued", [](Bench &b) { queued_behind(b, false); }},
@@ -252,7 +252,7 @@ const Event events[] = {
 TEST_CASE("what becomes of a grain in every state, whatever happens: life_table.txt") {
     std::ifstream file(DCS_SOURCE_DIR "/tests/unit/grainserver/life_table.txt");
     int cells = 0;
-    for (const Start &start : starts)
+    for (const Start &start : starting_points)
         for (const Event &event : events) {
             Bench b;
             b.connect(9, 1);
@@ -268,7 +268,7 @@ TEST_CASE("what becomes of a grain in every state, whatever happens: life_table.
             CHECK(head + state_of(b.state) + ":" + done(b) == expected);
             ++cells;
         }
-    REQUIRE(cells == static_cast<int>(std::size(starts) * std::size(events)));
+    REQUIRE(cells == static_cast<int>(std::size(starting_points) * std::size(events)));
     std::string rest;
     REQUIRE_FALSE(std::getline(file, rest));
 }

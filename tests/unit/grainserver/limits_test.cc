@@ -48,7 +48,7 @@ TEST_CASE("a grain that runs longer than it may is killed, and that is its resul
     b.clear();
     b.pass(seconds_of(0.2));
     const WriteEnding ending = b.one<WriteEnding>();
-    REQUIRE(ending.ending == Ending::overrun);
+    REQUIRE(ending.ending == server::Ending::overrun);
     REQUIRE(ending.limit_signal == 24);
     b.one<KillGrain>();
     b.pass(seconds(10));
@@ -140,7 +140,7 @@ TEST_CASE("a restarted server knows which limit it was that ended the grain") {
     Adopted a;
     a.id = id();
     a.started = true;
-    a.ending = Ending::overrun;
+    a.ending = server::Ending::overrun;
     a.limit_signal = 24;
     a.reason = "the grain ran longer than its 7 s";
     a.exit = ExitFacts{true, 0, 9, false, "", {}};

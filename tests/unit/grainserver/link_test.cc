@@ -16,7 +16,7 @@ TEST_CASE("the back-off is quick at first, doubles, and is bounded by the interv
 
 TEST_CASE("nothing is reported before the first call was answered") {
     Bench b;
-    b.in(Adopted{id(), 0, 1, 0, true, Ending::none, "", ExitFacts{true, 0, 0, false, "", {}}});
+    b.in(Adopted{id(), 0, 1, 0, true, server::Ending::none, "", ExitFacts{true, 0, 0, false, "", {}}});
     b.look(id(), dir({{1, 5}}));
     b.in(Began{});
     b.one<Connect>();

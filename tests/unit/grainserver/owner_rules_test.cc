@@ -30,7 +30,7 @@ struct SomeLogins final : files::Logins {
         return Account{true, uid, gid, std::move(groups), false};
     }
 };
-Account made_up(std::uint32_t uid) { return Account{true, uid, uid, {}, true}; }
+Account made_up_account(std::uint32_t uid) { return Account{true, uid, uid, {}, true}; }
 
 OwnerRules strict() {
     OwnerRules rules;
@@ -46,7 +46,7 @@ OwnerRules strict() {
 }
 LaunchRecord good() {
     LaunchRecord record;
-    record.account = made_up(2'000'000'003);
+    record.account = made_up_account(2'000'000'003);
     record.limits = {100, 5, 7, 50, 20};
     record.rungs = rung_filter | rung_scope | rung_files;
     record.writable = {"/scratch", "/var/lib/dcs/h1/home/bob"};
@@ -79,8 +79,8 @@ TEST_CASE("the owner's rules on disk: what is written comes back, and nothing el
 }
 
 TEST_CASE("accounts that the owner allows") {
-    CHECK(allowed(made_up(2'000'000'000)));
-    CHECK(allowed(made_up(2'000'000'009)));
+    CHECK(allowed(made_up_account(2'000'000'000)));
+    CHECK(allowed(made_up_account(2'000'000'009)));
     CHECK(allowed(SomeLogins::account(1001, 1001, {1001, 50})));
     CHECK(allowed(SomeLogins::account(1001, 1001, {})));
     OwnerRules self;
@@ -89,9 +89,9 @@ TEST_CASE("accounts that the owner allows") {
 
 TEST_CASE("accounts that he does not") {
     CHECK_FALSE(allowed(Account{}));  // the server's own, root's
-    CHECK_FALSE(allowed(made_up(1'999'999'999)));
-    CHECK_FALSE(allowed(made_up(2'000'000'010)));
-    CHECK_FALSE(allowed(made_up(0)));
+    CHECK_FALSE(allowed(made_up_account(1'999'999'999)));
+    CHECK_FALSE(allowed(made_up_account(2'000'000'010)));
+    CHECK_FALSE(allowed(made_up_account(0)));
     CHECK_FALSE(allowed(Account{true, 2'000'000'003, 0, {}, true}));
     CHECK_FALSE(allowed(Account{true, 2'000'000'003, 2'000'000'003, {0}, true}));
     CHECK_FALSE(allowed(Account{true, 0, 0, {}, false}));
@@ -102,10 +102,10 @@ TEST_CASE("accounts that he does not") {
     OwnerRules rules = strict();
     rules.first = 1000;
     rules.last = 2000;
-    CHECK_FALSE(permits(rules, made_up(1002), logins));  // a login's, though in the range
-    CHECK(permits(rules, made_up(1003), logins));
+    CHECK_FALSE(permits(rules, made_up_account(1002), logins));  // a login's, though in the range
+    CHECK(permits(rules, made_up_account(1003), logins));
     OwnerRules self;
-    CHECK_FALSE(permits(self, made_up(2'000'000'003), logins));
+    CHECK_FALSE(permits(self, made_up_account(2'000'000'003), logins));
 }
 
 TEST_CASE("limits, confinement and directories beyond the owner's") {
@@ -174,7 +174,7 @@ TEST_CASE("the warden opens programs for accounts that are allowed, and nothing 
     bench::ScratchDir d;
     OwnerRules rules = strict();
     rules.users = ::geteuid() == 0;
-    const Account account = rules.users ? made_up(2'000'000'003) : Account{};
+    const Account account = rules.users ? made_up_account(2'000'000'003) : Account{};
     warden::Warden warden(rules, {"/nowhere/dcs_launcher", d.path, "h1", "", false}, logins);
     const auto open = [&](const std::string &path, const Account &who) {
         warden::Request request;
@@ -202,10 +202,10 @@ TEST_CASE("the warden opens programs for accounts that are allowed, and nothing 
     CHECK(open(d.path + "/nothing", account) == Code::not_found);
     CHECK(open(d.path, account) == Code::io_error);
     CHECK(open("/dev/null", account) == Code::io_error);
-    CHECK(open(d.path + "/program", rules.users ? Account{} : made_up(2'000'000'003)) == Code::refused);
+    CHECK(open(d.path + "/program", rules.users ? Account{} : made_up_account(2'000'000'003)) == Code::refused);
     if (rules.users) {
         CHECK(open(d.path + "/secret", account) == Code::io_error);
-        CHECK(open(d.path + "/program", made_up(0)) == Code::refused);
+        CHECK(open(d.path + "/program", made_up_account(0)) == Code::refused);
     }
     int fd = -1;
     CHECK(warden.answer("", &fd).status.text == about("warden not request"));

@@ -9,16 +9,18 @@
 
 #include "locks/leaf.h"
 #include "scratch.h"
+#include "stepped_world.h"
 #include "victims.h"
 
 using namespace dcs;
 using namespace dcs::locks;
+using scratch::hour;
+using scratch::ms;
 using victims::Counter;
 using victims::owner;
 
 namespace {
 
-constexpr std::int64_t ms = 1'000'000, hour = 3600'000 * ms;
 constexpr KillGrace short_grace{50 * ms, 50 * ms, hour};  // who may be killed is waited for
 const std::uint64_t cookie = 0x1234567800000000 + static_cast<std::uint64_t>(::getpid());
 

@@ -19,27 +19,27 @@ std::string refusal(const Lines &lines) {
     const auto at = lines[0].find("error LIMIT: ");
     return at == std::string::npos ? "" : lines[0].substr(at + 13);
 }
-std::uint64_t has(const Pool &pool, const std::string &user) { return pool.state.stored.of(user).all(); }
+std::uint64_t bytes_of(const Pool &pool, const std::string &user) { return pool.state.stored.of(user).all(); }
 
 }  // namespace
 
 TEST_CASE("a session counts by the blocks of its files, a large grain by its own, and cleaning frees both") {
     Pool pool(0);
     const Program ann = pool.begin("ann", "find"), ben = pool.begin("ben", "find");
-    CHECK(has(pool, "ann") == 0);
+    CHECK(bytes_of(pool, "ann") == 0);
     pool.open(ann, 1);
-    CHECK(has(pool, "ann") == block);
+    CHECK(bytes_of(pool, "ann") == block);
     submit(pool, ann, 1, 0, 100);
     submit(pool, ann, 1, 1, 200);
-    CHECK(has(pool, "ann") == 2 * block);
+    CHECK(bytes_of(pool, "ann") == 2 * block);
     submit(pool, ann, 1, 2, 50'000);
-    CHECK(has(pool, "ann") == 2 * block + block + 13 * block);
-    CHECK(has(pool, "ben") == 0);
+    CHECK(bytes_of(pool, "ann") == 2 * block + block + 13 * block);
+    CHECK(bytes_of(pool, "ben") == 0);
     pool.open(ben, 1);
     pool.close(ann, 1);
-    CHECK(has(pool, "ann") == 16 * block);
+    CHECK(bytes_of(pool, "ann") == 16 * block);
     pool.call(ann, wire::CleanSession{"", 1});
-    CHECK(has(pool, "ann") == 0);
+    CHECK(bytes_of(pool, "ann") == 0);
     CHECK(pool.state.stored.users().size() == 1);
 }
 
@@ -49,7 +49,7 @@ TEST_CASE("what grains report counts, and a turn that is taken back counts no mo
     pool.open(ann, 1);
     pool.gexec(ann, 1, 0);
     pool.checkpoint("h1", "ann/1:0", std::string(9000, 'o'), std::string(5000, 'c'));
-    const std::uint64_t before = has(pool, "ann");
+    const std::uint64_t before = bytes_of(pool, "ann");
     CHECK(before == 2 * block + block + 3 * block + 2 * block + block);  // and its message
     Undo undo;
     wire::GrainReport r = pool.report("ann/1:0");
@@ -57,9 +57,9 @@ TEST_CASE("what grains report counts, and a turn that is taken back counts no mo
     r.out = std::string(100'000, 'o');
     r.has_checkpoint = true;
     pool.feed(ServerReport{pool.conn("h1"), pool.id("h1"), std::make_shared<const wire::GrainReport>(r)}, &undo);
-    CHECK(has(pool, "ann") > before + 80'000);
+    CHECK(bytes_of(pool, "ann") > before + 80'000);
     roll_back(pool.state, undo);
-    CHECK(has(pool, "ann") == before);
+    CHECK(bytes_of(pool, "ann") == before);
     CHECK(check(pool.state).empty());
 }
 

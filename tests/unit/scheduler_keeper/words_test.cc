@@ -17,28 +17,13 @@
 #include "scheduler/keeper/keeper_client.h"
 #include "scheduler/keeper/login.h"
 #include "scheduler/keeper/settings_file.h"
+#include "directory.h"
 #include "support/catch.h"
 
 using namespace dcs;
 using namespace dcs::keeper;
 
 namespace {
-
-struct Directory {
-    std::string path;
-    Directory() {
-        char name[] = "/tmp/dcs_keeper_XXXXXX";
-        REQUIRE(::mkdtemp(name) != nullptr);
-        path = name;
-    }
-    ~Directory() {
-        for (const char *file : {"/pki/authority-key.pem", "/pki/authority.pem", "/hosts", "/hosts.new"})
-            ::unlink((path + file).c_str());
-        ::rmdir((path + "/pki").c_str());
-        ::rmdir(path.c_str());
-    }
-    Place place() const { return {path + "/pki", path + "/hosts", path + "/policy", path + "/limits", ""}; }
-};
 
 std::string wrong(const Status &status) { return status ? "" : status.text; }
 template <class T> std::string wrong(const Result<T> &result) { return wrong(result.status()); }
