@@ -65,6 +65,7 @@ if(DCS_PYTHON)
       ${manual}/man1
     COMMAND ${CMAKE_COMMAND} -E touch ${manual}/made COMMENT "Making manual pages" VERBATIM)
   add_custom_target(manual ALL DEPENDS ${manual}/made)
+  add_dependencies(programs manual)  # man(1) finds bin/../man by PATH
   install(DIRECTORY ${manual}/ DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT development FILES_MATCHING PATTERN "*.[1-8]"
     PATTERN "dcs_begin.1" EXCLUDE PATTERN "dcs_lock.1" EXCLUDE)  # with their programs
 endif()

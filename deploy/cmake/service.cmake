@@ -20,6 +20,7 @@ foreach(shell bash zsh fish)
   list(APPEND completion_scripts ${completion}/${shell})
 endforeach()
 add_custom_target(completion_scripts ALL DEPENDS ${completion_scripts})
+add_dependencies(programs completion_scripts)  # which are installed
 install(FILES ${completion}/bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME dcs
   COMPONENT runtime)
 install(FILES ${completion}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _dcs COMPONENT runtime)

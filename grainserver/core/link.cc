@@ -70,8 +70,8 @@ void link_opened(Turn &t) {
 void link_closed(Turn &t, const std::string &why) {
     if (t.state.link == Link::down) return;
     if (t.state.peer == Peer::backup) return backup_failed(t, why);
-    if (!t.state.told_down) t.log(Level::warning, "no connection to the scheduler: " + why + "; trying again");
-    t.state.told_down = true;
+    if (t.state.told_down != why) t.log(Level::warning, "no connection to the scheduler: " + why + "; trying again");
+    t.state.told_down = why;
     scheduler_away(t);
 }
 
@@ -116,7 +116,7 @@ void configured(Turn &t, const wire::Configure &c) {
     s.link = Link::ready;
     s.link_at = Instant::never();
     s.failures = 0;
-    s.told_down = false;
+    s.told_down.clear();
     call_in(t, false);  // not at the end of a slice
     tell_staged(t);
     if (slots_changed && t.state.launcher_queues) hand_again(t);

@@ -157,9 +157,9 @@ struct State {
     Peer peer = Peer::scheduler;
     // down: time to connect; connecting, greeting: time to give up; ready, to the backup: time to try the scheduler
     Instant link_at{};
-    bool leaving = false;    // ready, to the backup: disconnect as soon as nothing is outstanding
-    int failures = 0;        // failed connections to the scheduler in a row
-    bool told_down = false;  // it is logged that the scheduler does not answer
+    bool leaving = false;   // ready, to the backup: disconnect as soon as nothing is outstanding
+    int failures = 0;       // failed connections to the scheduler in a row
+    std::string told_down;  // the reason last logged why the scheduler does not answer
     bool launcher_up = false;
     bool launcher_queues = false;  // it takes more grains than there are slots, and gives them back
     Instant slice_start{}, next_call_in{};

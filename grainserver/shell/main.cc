@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
     if (!signals) return fail_with(signals.status().text, 1);
     const ServiceManager manager = ServiceManager::find();
     manager.tell("STATUS=finding the grains in " + words.server.directory);
-    server::Server server(log_line, configuration);
+    server::Server server(log_line, configuration, manager);
     if (const Status s = server.open(words.server); !s) {
         const bool taken = s.code == Code::refused;
         return fail_with(taken ? "another grain server uses this directory: " + s.text : s.text, taken ? 4 : 1);

@@ -12,6 +12,7 @@
 #include "base/failpoint.h"
 #include "base/limits.h"
 #include "base/require.h"
+#include "daemon/escape.h"
 #include "daemon/log.h"
 #include "daemon/privileges.h"
 #include "grainserver/shell/configured.h"
@@ -273,10 +274,19 @@ void Server::take_frame(const net::Arrival &arrival) {
     if (message)
         if (const auto *renewed = std::get_if<wire::Renewed>(&*message)) return take_certificate(*renewed);
     if (message && std::holds_alternative<wire::ErrorReply>(*message))
-        return put(FromScheduler{wire::Refused{*wire::refusal(*message)}});
+        *message = wire::Refused{*wire::refusal(*message)};
+    if (message) tell_service_manager(*message);
     if (message) return put(FromScheduler{std::move(*message)});
     drop_link();
     put(LinkClosed{"the scheduler sent an invalid message: " + message.status().text});
+}
+
+// Whether the scheduler wants this server; a refused one runs on, and asks again.
+void Server::tell_service_manager(const wire::AnyMessage &message) const {
+    if (state_.peer != Peer::scheduler) return;
+    const auto *refused = std::get_if<wire::Refused>(&message);
+    if (refused) manager_.tell("STATUS=refused by the scheduler: " + escape_text(refused->text));
+    if (std::holds_alternative<wire::Configure>(message)) manager_.tell("STATUS=serving");
 }
 
 void Server::handle_signals() {

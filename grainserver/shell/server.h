@@ -6,6 +6,7 @@
 #include <string>
 
 #include "daemon/configuration.h"
+#include "daemon/notify.h"
 #include "daemon/signals.h"
 #include "grainserver/core/step.h"
 #include "grainserver/shell/contents.h"
@@ -26,7 +27,8 @@ std::uint64_t random_number();
 
 class Server {
 public:
-    Server(LogLine log, Configuration &configuration) : log_(log), configuration_(configuration) {}
+    Server(LogLine log, Configuration &configuration, const ServiceManager &manager)
+        : log_(log), configuration_(configuration), manager_(manager) {}
     ~Server();
     // Takes DIR/lock (Code::refused: another server has the directory) and finds the grains of an earlier server.
     Status open(const ServerOptions &options);
@@ -45,6 +47,7 @@ private:
     void handle_pending();
     void take(net::Arrival &arrival);
     void take_frame(const net::Arrival &arrival);
+    void tell_service_manager(const wire::AnyMessage &message) const;
     void keep_launcher();
     void read_launcher();
     void launcher_answers();
@@ -63,6 +66,7 @@ private:
 
     LogLine log_;
     Configuration &configuration_;
+    const ServiceManager &manager_;
     ServerOptions options_;
     State state_;
     GrainFiles files_;

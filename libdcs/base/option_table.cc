@@ -263,8 +263,10 @@ std::optional<std::int64_t> megabytes_of_text(std::string_view text) {
         double bytes;
     };
     constexpr double k = 1024, mega = k * k;
-    static constexpr Unit units[] = {{"KiB", k},  {"MiB", mega}, {"GiB", mega * k}, {"TiB", mega * mega}, {"kB", 1e3},
-                                     {"KB", 1e3}, {"MB", 1e6},   {"GB", 1e9},       {"TB", 1e12},         {"", mega}};
+    static constexpr Unit units[] = {{"KiB", k},   {"MiB", mega}, {"GiB", mega * k}, {"TiB", mega * mega},
+                                     {"K", k},     {"M", mega},   {"G", mega * k},   {"T", mega * mega},
+                                     {"kB", 1e3},  {"KB", 1e3},   {"MB", 1e6},       {"GB", 1e9},
+                                     {"TB", 1e12}, {"", mega}};
     const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
     const auto number = plain_number(text.substr(0, end));
     std::string_view name = text.substr(end);

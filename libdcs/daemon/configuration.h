@@ -40,6 +40,7 @@ public:
     // Nothing has changed, and `stays` ("the old configuration stays") for that reason: noted in the record, and in
     // the log.
     void refuse(const std::string &stays, const Status &why);
+    const std::string &refused() const { return record_.refused; }  // why the last reading does not count, or empty
 
 private:
     void note();

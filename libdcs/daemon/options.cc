@@ -105,9 +105,10 @@ OptionTable table_of(const CommandLine &line) {
         if (std::holds_alternative<std::vector<std::string> *>(option.into)) row.given = Given::many;
         table.push_back(row);
     }
-    table.push_back({"config", 0, "FILE", some_text,
-                     "configuration file, with FILE.d/*.toml after it; none: no file (default: none with --dir, else "
-                     "that of /etc/dcs)"});
+    table.push_back(
+        {"config", 0, "FILE", some_text,
+         "configuration file, with FILE.d/*.toml after it; usual: that of /etc/dcs, if there is one; none: no "
+         "file (default: none with --dir, else usual)"});
     table.push_back({"check-config",
                      0,
                      nullptr,
@@ -132,7 +133,8 @@ ConfigWords config_words(const CommandLine &line, const std::vector<std::string>
         words.check = words.check || name == "check-config";
         words.asks = words.asks || name == "help" || name == "version";
     }
-    if (!words.file && directory) words.file = no_config;
+    if (words.file == usual_config) words.file.reset();
+    else if (!words.file && directory) words.file = no_config;
     return words;
 }
 

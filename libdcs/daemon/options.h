@@ -62,9 +62,9 @@ struct ParsedOptions {
 };
 
 // Words of the command line that are about the configuration file; known to every daemon, as --help is.
-inline constexpr const char *no_config = "none";
+inline constexpr const char *no_config = "none", *usual_config = "usual";
 struct ConfigWords {
-    std::optional<std::string> file;  // --config; no_config where --dir is given and --config is not
+    std::optional<std::string> file;  // --config; no_config where --dir is given and --config is not; nothing: usual
     bool check = false;               // --check-config
     bool asks = false;                // --help, --version: nothing is read
 };

@@ -128,7 +128,9 @@ Verification verify(const Certificate &certificate, const Certificate &authority
         if (now_s < c->not_before_s)
             return {Check::not_yet_valid, which + " is not valid before " + day(c->not_before_s) +
                                               ": is the clock of this host, or of its issuer, wrong?"};
-        if (now_s > c->not_after_s) return {Check::expired, which + " expired on " + day(c->not_after_s)};
+        if (now_s > c->not_after_s)
+            return {Check::expired,
+                    which + " expired on " + day(c->not_after_s) + " (the clock of this host says " + day(now_s) + ")"};
     }
     if (certificate.role != role)
         return {Check::wrong_role, whose + " is for " + name_of(certificate.role) + ", not for " + name_of(role)};

@@ -66,6 +66,25 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     return row;
 }
 
+// Hosts that are well and still get nothing, all of them: what operators set, and may have forgotten.
+std::optional<wire::ProblemRow> closed_pool(const Draft &d) {
+    int drained = 0, without_slots = 0;
+    for (const Host &host : d.state.hosts) {
+        if (!host.configured || host.status != HostStatus::active || too_open(host)) continue;
+        if (host.setting.drained) ++drained;
+        else if (host.config->slots == 0) ++without_slots;
+        else return {};
+    }
+    if (drained + without_slots == 0) return {};
+    wire::ProblemRow row;
+    row.entity = "pool";
+    row.problem = "no host takes grains: " + std::to_string(drained) + " drained, " + std::to_string(without_slots) +
+                  " without slots";
+    row.affects = "every grain that waits";
+    row.advice = drained > 0 ? "dcs host undrain NAME" : "dcs host set NAME --slots N";
+    return row;
+}
+
 // How often it came back from hosts, why, and what becomes of it.
 wire::ProblemRow circling_grain(const Draft &d, const GrainKey &key) {
     const Grain &g = *d.state.grain(key);
@@ -88,6 +107,13 @@ wire::ProblemRow circling_grain(const Draft &d, const GrainKey &key) {
     return row;
 }
 
+std::optional<wire::ProblemRow> empty_table(const Draft &d) {
+    for (const Host &host : d.state.hosts)
+        if (host.configured) return {};
+    return wire::ProblemRow{"host table", "", "it has no hosts that run grains", "no grain can run",
+                            "add hosts to it and run `dcs reload`"};
+}
+
 }  // namespace
 
 void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
@@ -102,6 +128,8 @@ void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
     }
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i)
         if (auto row = host_problem(d, static_cast<HostId>(i))) problems.push_back(std::move(*row));
+    if (auto row = empty_table(d)) problems.push_back(std::move(*row));
+    if (auto row = closed_pool(d)) problems.push_back(std::move(*row));
     d.effect(ReplyDoctor{caller.conn, caller.request, std::move(problems)});
 }
 

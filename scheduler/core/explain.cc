@@ -79,7 +79,8 @@ void Report::settled_or_running(const Grain &g) {
     if (const auto *end = std::get_if<Finished>(&g.phase)) {
         about_grain(Why::finished);
         const bool signalled = end->signal != 0;
-        out.summary = "it finished" + where + (signalled ? " by signal " : ", code ") +
+        const bool failed = signalled || end->exit_code != 0;
+        out.summary = (failed ? "it failed" : "it finished") + where + (signalled ? " by signal " : ", code ") +
                       std::to_string(signalled ? end->signal : end->exit_code) + why_ended(g);
         return;
     }

@@ -6,8 +6,7 @@
 namespace dcs::core {
 
 void reload(Draft &d, const Caller &caller, const wire::Reload &) {
-    d.effect(Reread{caller.conn, caller.request});
-    d.event("rereading settings for " + caller.user);
+    d.effect(Reread{caller.conn, caller.request, caller.user});
 }
 
 void set_log_level(Draft &d, const Caller &caller, const wire::SetLogLevel &call) {

@@ -99,4 +99,12 @@ SettingsFiles read_settings_files(const SettingsPaths &paths, std::vector<Status
     return read_settings_files(paths, read, why);
 }
 
+std::vector<wire::ProblemRow> with_refused(const std::string &why, std::vector<wire::ProblemRow> rows) {
+    if (!why.empty())
+        rows.push_back({"the scheduler's settings", "", "the last reload failed: " + why,
+                        "the old settings remain in effect, and with this error the scheduler does not start again",
+                        "correct it, then `dcs reload`"});
+    return rows;
+}
+
 }  // namespace dcs::shell

@@ -8,6 +8,7 @@
 #include "scheduler/keeper/keeper_calls.h"
 #include "scheduler/state/state.h"
 #include "scheduler/turn/user_limits.h"
+#include "wire/session_calls.h"
 
 namespace dcs::shell {
 
@@ -43,5 +44,8 @@ using ReadSettings = std::function<Result<std::string>(keeper::Settings, const s
 SettingsFiles read_settings_files(const SettingsPaths &paths, const ReadSettings &read, std::vector<Status> &why);
 // Read by this process; a file that root must not believe (daemon/trusted_path.h) is wrong.
 SettingsFiles read_settings_files(const SettingsPaths &paths, std::vector<Status> &why);
+
+// `rows` of `dcs doctor`, and that the last reload failed for the reason `why`, if it did.
+std::vector<wire::ProblemRow> with_refused(const std::string &why, std::vector<wire::ProblemRow> rows);
 
 }  // namespace dcs::shell

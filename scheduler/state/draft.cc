@@ -81,6 +81,7 @@ void Draft::call_back(HostId host, const GrainKey &key, Incarnation incarnation,
 void Draft::audit(const Caller &caller, const std::string &what) {
     std::string result = "done";
     for (const Effect &e : out_.effects) {
+        if (std::holds_alternative<Reread>(e)) return;  // its outcome is not known yet: turn/effects.cc
         const auto *reply = std::get_if<Reply>(&e);
         if (!reply || reply->conn != caller.conn) continue;
         if (const auto *error = std::get_if<wire::ErrorReply>(&reply->message))

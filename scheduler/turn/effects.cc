@@ -297,6 +297,8 @@ void Effects::act(const core::SendLaunch &e) {
 
 void Effects::act(const core::Reread &e) {
     const Status s = outside_.reread_settings();
+    outside_.log(Level::info, "audit: " + e.user + " asked to have the settings read again: " +
+                                  (s ? "done" : std::string(code_name(s.code)) + ", " + s.text));
     if (s) return outside_.send(e.conn, wire::Done{}, e.request);
     outside_.send(e.conn,
                   wire::ErrorReply{static_cast<std::int32_t>(s.code), "the old settings remain in effect: " + s.text},

@@ -17,6 +17,10 @@ constexpr Duration patience = seconds(5);
 // So long, at most, turns wait while a new copy takes the last changes. Less than the above, when
 // the Service looks again.
 constexpr Duration settle_patience = seconds(4);
+constexpr const char *start_backup = "start the backup (`dcs up` in a private pool, otherwise its service)";
+// A scheduler whose copy was promoted waits too, and must not acknowledge anything.
+constexpr const char *detach_advice =
+    "`dcs backup detach` continues without it; if it was promoted elsewhere, stop this scheduler instead";
 
 }  // namespace
 
@@ -70,9 +74,8 @@ void Mirror::gone(ConnId conn) {
     whole_ = false;
     trouble_ = "the backup is not connected";
     if (attachment_ == Attachment::attached)
-        outside_.log(Level::warning,
-                     "the backup's copy of the store is disconnected: commits wait for it; `dcs "
-                     "backup detach` continues without it");
+        outside_.log(Level::warning, "the backup's copy of the store is disconnected: commits wait for it; " +
+                                         std::string(detach_advice));
 }
 
 void Mirror::refuse(ConnId conn, const std::string &why) {
@@ -192,17 +195,28 @@ wire::MirrorStatus Mirror::status() const {
 }
 
 std::vector<wire::ProblemRow> Mirror::problems() const {
-    if (setup_.mode == MirrorMode::off || attachment_ == Attachment::attached || (conn_ != no_connection && whole_))
-        return {};
-    const std::string affects =
-        "if this disk is lost, so is all work acknowledged since turn " + std::to_string(copied_);
-    if (attachment_ == Attachment::detached)
-        return {{"the backup's copy of the store", "", "it is detached: commits do not wait for it", affects,
-                 "start the backup (`dcs up`); the copy is attached again when it is up to date"}};
-    if (conn_ != no_connection)
-        return {{"the backup's copy of the store", "", "it is incomplete", affects, "wait until it is complete"}};
-    return {{"the backup's copy of the store", "", "there is none: " + trouble_, affects,
-             "start the backup (`dcs up`), or do what `dcs backup status` says"}};
+    const bool linked = conn_ != no_connection, attached = attachment_ == Attachment::attached;
+    if (setup_.mode == MirrorMode::off || (linked && (whole_ || attached))) return {};
+    wire::ProblemRow row{"the backup's copy of the store", "", "", "", start_backup};
+    row.affects = "if this disk is lost, so is all work acknowledged " +
+                  (copied_ == 0 ? "that the copy lacks" : "since turn " + std::to_string(copied_));
+    if (attachment_ == Attachment::detached) {
+        row.problem = "it is detached: commits do not wait for it";
+        row.advice += "; the copy is attached again when it is up to date";
+    } else if (linked) {
+        row.problem = "it is incomplete";
+        row.advice = "wait until it is complete";
+    } else if (attached && setup_.mode == MirrorMode::sync) {
+        row.problem = "commits wait for it: " + trouble_;
+        row.affects = "calls are not answered until it is back";
+        row.advice += std::string("; ") + detach_advice;
+    } else if (attached) {
+        row.problem = "it is behind: " + trouble_;
+    } else {
+        row.problem = "there is none: " + trouble_;
+        row.advice += ", or do what `dcs backup status` says";
+    }
+    return {row};
 }
 
 // ---- what is committed --------------------------------------------------------------------
@@ -229,8 +243,7 @@ void Mirror::look(Instant now) {
     holding_logged_ = true;
     outside_.log(Level::warning, "commits wait for the backup's copy of the store" +
                                      (trouble_.empty() ? "" : " (" + trouble_ + ")") +
-                                     ": calls are not answered in the meantime; `dcs backup detach` continues without "
-                                     "it");
+                                     ": calls are not answered in the meantime; " + detach_advice);
 }
 
 Instant Mirror::next_look() const {

@@ -114,7 +114,7 @@ class Directed:
             self.cluster.kill(name)
         while any(role in until for role, _ in self.wanted()):
             if time.monotonic() > end:
-                raise Wrong(f"nobody came to these points within {self.limit:g} s: " + ", ".join(
+                raise Wrong(f"no daemon came to these points within {self.limit:g} s: " + ", ".join(
                     f"{role} {point} ({self.points.tries[role, point]} lives)" for role, point in self.wanted()))
             self.cluster.supervise(self.arm)
             for name in HOSTS:

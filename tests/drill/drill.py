@@ -275,7 +275,7 @@ def run(a, network):
         if a.points:
             points.print_table()
             if points.left() or len(points.hit()) < LEAST_POINTS:
-                raise Wrong(f"{len(points.hit())} points were somebody's end, {LEAST_POINTS} are the least; nobody's end: "
+                raise Wrong(f"{len(points.hit())} points ended a daemon, {LEAST_POINTS} are the least; the others: "
                             f"{sorted(points.left())}")
             if points.contradictions():
                 raise Wrong(f"said to be beyond a drill, but passed: {points.contradictions()}")
@@ -314,7 +314,7 @@ def main():
     parser.add_argument("--pause", type=float, default=0.7, help="seconds from fault to fault, on the average")
     parser.add_argument("--settle", type=float, default=600, help="seconds that everything may take to end after the faults")
     parser.add_argument("--directed", type=float, default=1800, help="seconds that driving daemons to their points may take")
-    parser.add_argument("--points", action="store_true", default=FULL, help="see to it that somebody dies at each named point; print the table")
+    parser.add_argument("--points", action="store_true", default=FULL, help="kill a daemon at each named point; print the table")
     parser.add_argument("--plant", default="", help="bugs to be planted in the daemons")
     a = parser.parse_args()
     a.seed = a.seed or random.SystemRandom().randrange(1, 1 << 31)

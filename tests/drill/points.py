@@ -122,5 +122,5 @@ class Points:
         print("in no daemon's program:", " ".join(nobody))
         pairs = sum(len(points) for points in self.linked.values())
         beyond = sum(why_not(role, point) is not None for role, points in self.linked.items() for point in points)
-        print(f"{len(self.hit())} points were somebody's end; of {pairs} pairs of a kind of daemon and a point in its program "
+        print(f"{len(self.hit())} points ended a daemon; of {pairs} pairs of a kind of daemon and a point in its program "
               f"{sum(map(len, self.killed.values()))} were, {beyond} are beyond it, {len(self.left())} were missed")

@@ -93,7 +93,7 @@ class Workload:
             raise Wrong(f"{self.name}, round {self.round}: its sessions are {sessions}")
         rows = self.cluster.json("grain", "ls", str(sessions[0]["session"]))["grains"]
         if sorted(row["grain"] for row in rows) != self.numbers():
-            raise Wrong(f"{self.name}, round {self.round}: grains lost, or nobody's: {[row['grain'] for row in rows]}")
+            raise Wrong(f"{self.name}, round {self.round}: grains lost, or of no program: {[row['grain'] for row in rows]}")
         for row in rows:
             if row["state"] != "finished" or row["exit_code"] != 0:
                 raise Wrong(f"{self.name}, round {self.round}: {row}")

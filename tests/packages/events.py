@@ -12,7 +12,7 @@ def one_process(printed, steps):
     """The grain's steps in order, all of one process: it was never begun again."""
     rows = [line.split() for line in printed.splitlines()]
     assert [row[0] for row in rows] == [str(i) for i in range(1, steps + 1)], printed
-    assert len({row[1] for row in rows}) == 1, f"begun anew:\n{printed}"
+    assert len({row[1] for row in rows}) == 1, f"started again:\n{printed}"
 
 
 class Events:

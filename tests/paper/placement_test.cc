@@ -256,7 +256,7 @@ TEST_CASE("5.4: free slots are filled first, then higher seniority usurps what e
     t.pool.now = t.pool.now + seconds(6);
     t.pool.hosts[0].slots = 2;
     const Lines lines = t.pool.boundary("h1");
-    CHECK(lines == Lines{"h1: launch ann/1:0 inc 2 next 1"});  // not tentative: nobody has to go
+    CHECK(lines == Lines{"h1: launch ann/1:0 inc 2 next 1"});  // not tentative: no grain has to leave
     t.pool.gexec(t.ann, 1, 1);
     CHECK(t.pool.boundary("h1") == Lines{"h1: launch ann/1:1 inc 1 next 1 tentative"});
 }

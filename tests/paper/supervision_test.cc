@@ -217,7 +217,7 @@ TEST_CASE("6: if it could be active it may be delinquent for the extended time b
     }
 }
 
-TEST_CASE("6: nobody answers the scheduler's check: the host is not waited for") {
+TEST_CASE("6: the scheduler's check is not answered: the host is not waited for") {
     Watch w(true);
     w.silence(seconds(61));
     w.silence(seconds(11));

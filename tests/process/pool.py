@@ -38,6 +38,13 @@ def frame_in(data):
     return re.search(rb"DCS1.\x00[" + oldest + b"-" + newest + rb"]\x00", data, re.DOTALL)
 
 
+def about(text, words):
+    """Whether each word of `words` is in the text, whole and in this order: texts for people are compared by their key words."""
+    whole = [("(?<![A-Za-z0-9])" if w[0].isalnum() else "") + re.escape(w) + ("(?![A-Za-z0-9])" if w[-1].isalnum() else "")
+             for w in words.split()]
+    return re.search(".*?".join(whole), text, re.S) is not None
+
+
 def wait_for(what, condition, timeout=60.0, step=0.05):
     """Waits until condition() is true and returns its value; the limit only ends a hung test."""
     end = time.monotonic() + timeout

@@ -15,6 +15,7 @@
 #include "commands/dcs/host/client_host.h"
 #include "commands/dcs/query/scheduler.h"
 #include "completion.h"
+#include "habits.h"
 #include "verbs.h"
 
 namespace dcs::commands {
@@ -105,27 +106,11 @@ int print_help(const std::string &noun, const Verb *verb) {
     return std::fflush(stdout) == 0 ? exits::ok : exits::error;
 }
 
-// Words of other tools for what has another name here.
-struct Habit {
-    const char *words, *hint;
-};
-constexpr Habit habits[] = {
-    {" kill cancel abort ", "`dcs grain kill SES:G` ends grains, `dcs session close SES` a session"},
-    {" ls ps jobs job list queue ", "`dcs session ls` lists sessions, `dcs grain ls SES` their grains"},
-    {" log logs cat output tail ", "`dcs session cat SES` prints outputs, `dcs grain tail -f SES:G` follows one"},
-    {" submit batch ", "`dcs map --detach -- CMD ::: ARG...` submits and does not wait"},
-    {" nodes node worker workers ", "`dcs host ls` lists hosts"},
-    {" start init ", "`dcs up` starts a pool of your own"},
-    {" version ", "`dcs --version` prints it"},
-    {" stop shutdown ", "`dcs down` stops your own pool"},
-};
-
 Failure unknown_word(const std::string &noun, const std::string &word) {
     const std::vector<std::string> known = noun.empty() ? first_words() : verbs_of(noun);
-    for (const Habit &habit : habits)
-        if (noun.empty() && std::string(habit.words).find(" " + word + " ") != std::string::npos)
-            return usage_failure("there is no command `dcs " + word + "`", habit.hint);
     const std::string meant = nearest(word, known), before = noun.empty() ? "" : noun + " ";
+    if (const char *hint = habit_of_command(noun, word))
+        return usage_failure("there is no command `dcs " + before + word + "`", hint);
     std::string list;
     for (const std::string &name : known) list += (list.empty() ? "" : ", ") + name;
     return usage_failure("there is no command `dcs " + before + word + "`",
@@ -189,8 +174,11 @@ int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call
     if (call.arguments.has("help")) return print_help(verb.noun, &verb);
     // An error is reported in the format that was asked for.
     take_common(call.arguments, call, has_option(verb.options, "output") ? "format" : "output");
-    if (!parsed)
-        return call.fail(usage_failure(name + ": " + parsed.text, "`" + name + " --help` shows how it is used"));
+    if (!parsed) {
+        const std::string usage = "`" + name + " --help` shows how it is used";
+        return call.fail(verb.command_follows ? with_habit(name, parsed.text, usage)
+                                              : usage_failure(name + ": " + parsed.text, usage));
+    }
     if (!verb.command_follows) parsed = check_word_count(verb.words, call.arguments.words);
     if (!parsed) return call.fail(usage_failure(name + ": " + parsed.text, example_of(verb)));
     if (call.directory.empty())

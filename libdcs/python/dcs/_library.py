@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import glob
 import os
+import sys
 import threading
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint, c_void_p
 from typing import Any, BinaryIO, List, Optional
@@ -77,6 +78,10 @@ def _declare(library: Any) -> Any:
 
 def library() -> Any:
     global _loaded
+    program = getattr(sys.modules["__main__"], "dcs_loads", None)  # in a grain of an executor, before its function is called
+    if program is not None:
+        raise RuntimeError(f"{program} calls DCS while a host loads it to call one of its functions: put what only the control "
+                           'program does below `if __name__ == "__main__":`')
     if _loaded is None:
         with _lock:
             if _loaded is None:

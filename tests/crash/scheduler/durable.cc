@@ -79,7 +79,7 @@ struct Step {
         const auto spec = reported.params.find({grain.request, key.grain});
         if (spec == reported.params.end()) {
             now.params = no_bytes;
-            return complain("nobody submitted it");
+            return complain("it was never submitted");
         }
         now.params = spec->second;
     }

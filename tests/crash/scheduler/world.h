@@ -103,7 +103,7 @@ private:
         job_ = std::move(updates);
         room_ = room;
     }
-    void start_library_job(library::Job) override { complain("a job of the library, though nobody has contents"); }
+    void start_library_job(library::Job) override { complain("a job of the library, though there are no contents"); }
     void fatal(const std::string &) override { died_ = true; }
 
     void complain(const std::string &what);

@@ -26,7 +26,7 @@ template <class Record> void round_trip(const Result<Record> &read, Result<Recor
 void read_pid(const std::string &text) {
     const auto record = files::parse_pid(text);
     if (!record) return;
-    expect(record->pid > 1, "nobody signals init, or everybody");
+    expect(record->pid > 1, "signals never go to init or to all processes");
     char again[256];
     const std::size_t n =
         files::format_pid(again, sizeof again, record->pid, record->start_time, record->boot_id.c_str());

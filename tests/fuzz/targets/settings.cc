@@ -75,7 +75,7 @@ void run(std::string_view bytes) {
         if (const auto limits = shell::parse_limits(text, "limits"))
             expect(limits->connections > 0 && limits->connections <= limits::connections_per_user &&
                        limits->queued_bytes >= limits::user_frame_bytes,
-                   "nobody is shut out, or let in without end");
+                   "no user is locked out or without a limit");
         return;
     case address: (void)shell::parse_address(text); return;
     case session:

@@ -64,7 +64,7 @@ Entry hold_open_fd(const std::string &directory) {
     auto file = std::make_shared<LockFile>(must(LockFile::open(place_at(directory, "hold"), FileKind::atom), "open"));
     return {"LockFile::hold, open descriptor",
             [file] {
-                if (!must(file->hold(false, Deadline::none()), "hold")) die("nobody else wants it");
+                if (!must(file->hold(false, Deadline::none()), "hold")) die("no other requester");
                 file->let_go();
             },
             {}};
@@ -89,7 +89,7 @@ Entry hold_open_close(const std::string &directory) {
     return {"LockFile open, hold, close",
             [place] {
                 LockFile file = must(LockFile::open(place, FileKind::atom), "open");
-                if (!must(file.hold(false, Deadline::none()), "hold")) die("nobody else wants it");
+                if (!must(file.hold(false, Deadline::none()), "hold")) die("no other requester");
             },
             {}};
 }
@@ -98,7 +98,7 @@ Entry paper(const std::string &directory) {
     auto lock = std::make_shared<PaperLock>(directory, "paper");
     return {"adaptive: the protocol of 1997",
             [lock] {
-                if (!lock->get(0, 90)) die("nobody else wants it");
+                if (!lock->get(0, 90)) die("no other requester");
                 lock->release();
             },
             {}};
@@ -112,7 +112,7 @@ Entry adaptive(const std::string &directory, bool log) {
             [request] {
                 AdaptiveLock lock;
                 const Answer answer = AdaptiveLock::get(this_world(), request, lock);
-                if (answer.denied != Denied::no) die("nobody else wants it: " + answer.text);
+                if (answer.denied != Denied::no) die("no other requester: " + answer.text);
                 lock.release({});
             },
             {}};
@@ -162,7 +162,7 @@ void cost(Bench &bench) {
     entries.push_back(adaptive(directory, false));
     entries.push_back(adaptive(directory, true));
     measure(entries, bench.times(600), 50);  // so short that most of them are not interrupted
-    std::printf("\nOne acquisition and release, nobody else wants it (median of the rounds)\n");
+    std::printf("\nOne acquisition and release, no other requester (median of the rounds)\n");
     for (const Entry &entry : entries) std::printf("  %-40s %8.2f us\n", entry.name.c_str(), median(entry.figures));
     const double ours = of(entries, "adaptive: record, sample and log");
     bench.goal({"adaptive get and release with record and log", "<= 2.5 us",

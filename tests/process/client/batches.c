@@ -82,7 +82,7 @@ static void errors(int session) {
     expect(session, 3, NO_ERROR, 3, 3, "");
     expect(session, 10, D_E_GRAIN_EXISTS, 0, 0, "exists");
     orders[5].grain.host_class = 1u << 31; /* no host is of this class */
-    need(d_gexec_many(session, orders + 5, 1, NULL, NULL), NO_ERROR, "a grain for nobody");
+    need(d_gexec_many(session, orders + 5, 1, NULL, NULL), NO_ERROR, "a grain without a waiter");
     need(d_resume_ses(session, TRUE), NO_ERROR, "d_resume_ses");
     expect(session, 4, NO_ERROR, 4, 4, "");
     argvs[2][2] = "another";

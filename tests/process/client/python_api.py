@@ -259,6 +259,16 @@ def edited(env):
     assert len([s for s in dcs.sessions() if s.ident == "edited"]) == 1
 
 
+def unguarded(env):
+    """A control program without `if __name__ == "__main__"`: the error says so."""
+    with open("unguarded.py", "w") as file:
+        file.write("import dcs\ndef cube(n): return n ** 3\nwith dcs.Executor('unguarded', attempts=1) as run: print(run.submit(cube, 3).result())\n")
+    done = subprocess.run([PYTHON, "unguarded.py"], env=env, capture_output=True, text=True, timeout=300)
+    said = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and "unguarded.py calls DCS while a host loads it" in said, done
+    assert 'if __name__ == "__main__":' in said, done
+
+
 def virtual_environment(env):
     """In a pool of `dcs up` functions run by the program's own interpreter, with what is installed there."""
     subprocess.run([PYTHON, "-m", "venv", "--without-pip", "--symlinks", "venv"], check=True, timeout=300)
@@ -379,11 +389,11 @@ def main():
         sys.path.insert(0, os.getcwd())
         layout()
         for what in (lambda: page(env), lambda: failures(successes()), threads, wrong_programs, lambda: edited(env),
-                     lambda: virtual_environment(env), executor, lambda: interrupted(pool, env),
+                     lambda: unguarded(env), lambda: virtual_environment(env), executor, lambda: interrupted(pool, env),
                      lambda: killed(pool, env, rng)):
             what()
         os.chdir("/")
-    print("9 passed, 0 failed")
+    print("10 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def written(directory):
     return {n: open(os.path.join(directory, n)).read() for n in os.listdir(directory) if n.startswith("result-")}
 
 
-def anew(pool, name):
+def start_over(pool, name):
     pool.dcs("session", "close", SESSIONS[name], check=False)
     pool.dcs("session", "clean", SESSIONS[name])
 
@@ -97,7 +97,7 @@ def killed_everywhere(pool, directory, name):
     assert code == 0 and not err, (name, code, out, err)
     undisturbed, files = meaning(name, out), written(directory)
     assert run(pool, directory, name) == (0, out, ""), f"{name}: a replay prints the same"
-    anew(pool, name)
+    start_over(pool, name)
     kills = 0
     while True:
         code, out, err = run(pool, directory, name, kills)

@@ -13,7 +13,7 @@ import tempfile
 import threading
 
 from daemon_words import NOBODY, REFUSE, Case, as_nobody, chosen, complaints
-from pool import Pool, program, wait_for
+from pool import Pool, about, program, wait_for
 from remote_peer import frame
 from speakers import OTHER, SpeakersPool
 
@@ -95,48 +95,46 @@ SERVER = serving("d/p/servers/local2/launcher.lock", program("dcs_grainserver"),
                  "@/p/servers/local2", "--scheduler", "@/none.sock", "--run-as", "self")
 UP = ("up", "--local", "1")
 PROMOTE = ("backup", "promote", "--yes")
-NOTHING_PROMOTED = "hint: nothing was promoted; `dcs up` starts the pool unchanged"
+NOTHING_PROMOTED = "hint nothing `dcs"
 
 
 def up_cases():
     did_not = "dcs: the scheduler did not start: "
     return [
-        Command("mirror", (*UP, "--mirror", "never"), ["dcs up: --mirror never: off, lagging or sync\n"], code=2),
-        Command("mkdir", UP, "dcs: cannot make the directory @/p: Permission denied\n", refuse="mkdir:/p:EACCES"),
-        Command("mkdir_above", ("--dir", "@/q/b", *UP), "dcs: cannot make the directory @/q/b: Permission denied\n",
+        Command("mirror", (*UP, "--mirror", "never"), ["dcs --mirror never"], code=2),
+        Command("mkdir", UP, "dcs @/p Permission denied", refuse="mkdir:/p:EACCES"),
+        Command("mkdir_above", ("--dir", "@/q/b", *UP), "dcs @/q/b Permission denied",
                 refuse="mkdir:/q/b:EACCES:1"),
-        Command("owner", UP, ["dcs: @/p belongs to another user\n", "hint: name another directory by --dir DIR"], code=4,
+        Command("owner", UP, ["dcs @/p belongs", "hint directory --dir DIR"], code=4,
                 files={"d/p": None}, prepare=owner("d/p", NOBODY)),
-        Command("private", UP, "dcs: cannot make @/p private: Operation not permitted\n", files={"d/p": None},
+        Command("private", UP, "dcs @/p not permitted", files={"d/p": None},
                 refuse="chmod:/p:EPERM"),
         Command("up_lock", UP, "dcs up: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),
-        Command("surplus", UP, "dcs: could not stop: grainserver local2 launcher local2\n", refuse=NO_SIGNALS, slow=True,
+        Command("surplus", UP, "dcs local2 local2", refuse=NO_SIGNALS, slow=True,
                 files={**NUMBERS, "d/p/servers/local2": None}, prepare=SERVER),
-        Command("other_mirror", ("up", "--mirror", "sync"), "dcs: could not stop the scheduler, to restart it with --mirror sync"
-                "\n", refuse=NO_SIGNALS, slow=True, files={**NUMBERS, **HOSTS}, prepare=SCHEDULER),
-        Command("no_program", UP, did_not + "the program @/own/dcs_scheduler cannot be started: No such file or directory\n",
+        Command("other_mirror", ("up", "--mirror", "sync"), "dcs not --mirror", refuse=NO_SIGNALS, slow=True, files={**NUMBERS, **HOSTS}, prepare=SCHEDULER),
+        Command("no_program", UP, did_not + "program @/own/dcs_scheduler cannot such file",
                 code=3, own={}),
-        Command("no_pipe", UP, did_not + "a pipe for dcs_scheduler: Too many open files\n", refuse="pipe2::EMFILE"),
+        Command("no_pipe", UP, did_not + "dcs_scheduler many open files", refuse="pipe2::EMFILE"),
         Command("no_shell", UP, did_not + "@/own/dcs_scheduler cannot be started: No such file or directory\n",
                 own={"dcs_scheduler": "#!/no/such/shell\n"}),
-        Command("killed", UP, did_not + "it was ended by signal 9\n", own={"dcs_scheduler": "#!/bin/sh\nkill -9 $$\n"}),
+        Command("killed", UP, did_not + "ended signal 9", own={"dcs_scheduler": "#!/bin/sh\nkill -9 $$\n"}),
         Command("exits", UP, did_not + "it ended with exit code 3; the end of its log:\nwhy not\n", own={
             "dcs_scheduler": "#!/bin/sh\necho why not >&2\nexit 3\n"}),
         Command("children", UP, did_not + "it ended with exit code 3\n", own={"dcs_scheduler": "#!/bin/sh\nexit 3\n"},
                 preexec=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)),
-        Command("late", UP, did_not + "it was not ready after 20 s\n", slow=True,
+        Command("late", UP, did_not + "not ready 20", slow=True,
                 own={"dcs_scheduler": "#!/bin/sh\nexec sleep 600\n"}),
     ]
 
 
 def down_cases():
     return [
-        Command("down_owner", ("down",), ["dcs: @/p is the pool of another user\n",
-                                          "hint: name your own by --dir DIR or DCS_DIR"], code=4, files={"d/p": None},
+        Command("down_owner", ("down",), ["dcs @/p pool",
+                                          "--dir DIR DCS_DIR"], code=4, files={"d/p": None},
                 preexec=as_nobody),
-        Command("down_lock", ("down",), "dcs down: @/p/up.lock is a symbolic link, not a lock file\n", files=HOSTS, code=2, prepare=no_lock),
-        Command("down_held", ("down",), ["dcs: could not stop: scheduler scheduler\n", "hint: run `dcs down` again; a process "
-                                         "that waits for a disk ends when the disk answers"],
+        Command("down_lock", ("down",), "dcs down @/p/up.lock symbolic not", files=HOSTS, code=2, prepare=no_lock),
+        Command("down_held", ("down",), ["dcs not stop scheduler scheduler", "hint `dcs down` process answers"],
                 refuse=NO_SIGNALS, slow=True, files={**NUMBERS, **HOSTS}, prepare=SCHEDULER),
     ]
 
@@ -144,45 +142,43 @@ def down_cases():
 def backup_cases():
     status = ("backup", "status")
     return [
-        Command("no_loop", status, "dcs: the backup of @/p: no descriptors left: raise ulimit -n\n",
+        Command("no_loop", status, "dcs @/p no",
                 refuse="epoll_create1::EMFILE"),
         Command("dead", status, ["dcs: the backup of @/p: ", "hint: `dcs up` starts it again"], code=5,
                 files={**NUMBERS, "d/p/backup": None}),
         Command("dead_elsewhere", status, ["dcs: the backup of @/p: ", "hint: this host has none"], code=5, files=BY_HAND),
-        Command("dead_by_hand", status, ["dcs: the backup of @/p: ", "hint: start it as before: dcs_backupd --dir @/p/backup"],
+        Command("dead_by_hand", status, ["dcs: the backup of @/p: ", "dcs_backupd --dir @/p/backup"],
                 code=5, files={**BY_HAND, "d/p/backup": None}),
-        Command("silent", status, "dcs: the backup of @/p: it does not answer\n", code=5, slow=True,
+        Command("silent", status, "dcs backup @/p not answer", code=5, slow=True,
                 prepare=peer("d/p/backup/backup.sock", None)),
-        Command("other_answer", status, "dcs: the backup of @/p: it sent an unexpected kind of answer\n",
+        Command("other_answer", status, "dcs @/p unexpected",
                 prepare=peer("d/p/backup/backup.sock", frame(LIST_TOKENS, b""))),
-        Command("detach_words", ("backup", "detach", "now"), ["dcs backup detach: it takes no arguments, but got `now`\n"], code=2),
-        Command("detach_nobody", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: `dcs up` starts it again; then detach"],
+        Command("detach_words", ("backup", "detach", "now"), ["dcs backup detach no arguments"], code=2),
+        Command("detach_nobody", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint `dcs up` starts detach"],
                 code=5, files=NUMBERS),
-        Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "hint: ask an administrator of this pool to restart `dcs_scheduler --dir @/p/scheduler`; then detach"],
+        Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "`dcs_scheduler --dir @/p/scheduler`"],
                 code=5, files=BY_HAND),
-        Command("promote_words", ("backup", "promote", "now"), ["dcs backup promote: it takes no arguments, but got `now`\n"], code=2),
-        Command("promote_lock", PROMOTE, "dcs backup promote: @/p/up.lock is a symbolic link, not a lock file\n", files=NUMBERS, code=2, prepare=no_lock),
-        Command("promote_scheduler", PROMOTE, ["dcs backup promote: the scheduler (pid ", ") could not be stopped\n",
-                                               "hint: run `dcs down`, then try again"],
+        Command("promote_words", ("backup", "promote", "now"), ["dcs promote no arguments"], code=2),
+        Command("promote_lock", PROMOTE, "dcs promote @/p/up.lock symbolic not", files=NUMBERS, code=2, prepare=no_lock),
+        Command("promote_scheduler", PROMOTE, ["dcs backup promote scheduler pid", ") could not be stopped\n",
+                                               "hint run `dcs down` try"],
                 refuse=NO_SIGNALS, slow=True, files={**NUMBERS, **HOSTS}, prepare=SCHEDULER),
-        Command("promote_backup", PROMOTE, ["dcs backup promote: the backup (pid ", ") could not be stopped\n",
-                                            "hint: run `dcs down`, then try again"],
+        Command("promote_backup", PROMOTE, ["dcs backup promote backup", ") could not be stopped\n",
+                                            "hint run `dcs down` try"],
                 refuse=NO_SIGNALS, slow=True, files={**NUMBERS, "d/p/backup": None}, prepare=BACKUP),
-        Command("no_copy", PROMOTE, ["dcs backup promote: dcs_backupd: there is no complete copy here", NOTHING_PROMOTED],
+        Command("no_copy", PROMOTE, ["dcs dcs_backupd no", NOTHING_PROMOTED],
                 code=4, files={**NUMBERS, "d/p/backup": None}),
-        Command("no_copy_here", PROMOTE, ["dcs backup promote: dcs_backupd: there is no complete copy here",
+        Command("no_copy_here", PROMOTE, ["dcs dcs_backupd no",
                                           "hint: nothing was promoted\n"], code=4, files={"d/p/backup": None}),
         # A caller that ignores SIGCHLD gets the same messages.
-        Command("no_copy_ignored", PROMOTE, ["dcs backup promote: dcs_backupd: there is no complete copy here",
+        Command("no_copy_ignored", PROMOTE, ["dcs dcs_backupd no",
                                              NOTHING_PROMOTED], code=4, files={**NUMBERS, "d/p/backup": None},
                 preexec=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)),
-        Command("promote_pipe", PROMOTE, ["dcs backup promote: a pipe for dcs_backupd: Too many open files\n",
+        Command("promote_pipe", PROMOTE, ["dcs_backupd many open files",
                                           NOTHING_PROMOTED], files=NUMBERS, refuse="pipe2::EMFILE"),
-        Command("promote_no_program", PROMOTE, ["dcs backup promote: @/own/dcs_backupd cannot be started: No such file",
+        Command("promote_no_program", PROMOTE, ["promote @/own/dcs_backupd cannot started",
                                                 NOTHING_PROMOTED], files=NUMBERS, own={}),
-        Command("promote_no_up", PROMOTE, ["dcs backup promote: the copy was promoted, but the pool did not start: "
-                                           "dcs: the scheduler did not start: the program @/own/dcs_scheduler cannot be "
-                                           "started", "hint: `dcs up`\n"], files=NUMBERS,
+        Command("promote_no_up", PROMOTE, ["promoted not start @/own/dcs_scheduler cannot", "hint: `dcs up`\n"], files=NUMBERS,
                 own={"dcs_backupd": "#!/bin/sh\necho promoted\n"}),
     ]
 
@@ -192,7 +188,7 @@ def copy_of_the_store():
     def copy():
         return pool.dcs("backup", "status").stdout.decode().partition("\ncopy ")[2].strip()
     with Pool(1) as pool:
-        assert copy() == "no whole copy of the store (--mirror off)", copy()
+        assert about(copy(), "no whole --mirror"), copy()
         pool.dcs("up", "--mirror", "lagging")
         wait_for("a copy of the store", lambda: pool.json("backup", "status")["copy"]["whole"], timeout=120)
         pool.stop_scheduler()
@@ -230,13 +226,41 @@ def pool_of_another_host(base):
         "file or directory\n"), result
 
 
+def packaged_hosts(base):
+    """What lies on hosts with the packages, seen by this one process: what is next there is a service or another host."""
+    own = os.path.join(base, "packaged")
+    os.mkdir(own)
+    shutil.copy(program("dcs"), own)
+
+    def seen(made, *words):
+        script = ("for d in /etc /run /usr/local/lib /var/lib; do mount -t tmpfs none $d; done; mkdir -p /run/systemd/system "
+                  f"/usr/local/lib/systemd/system /var/lib/dcs/scheduler /etc/dcs; {made}; exec env -i HOME=/ \"$0/dcs\" "
+                  + " ".join(words))
+        return subprocess.run(["unshare", "-m", "/bin/sh", "-c", script, own], cwd="/", text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=300)
+
+    unit = "touch /usr/local/lib/systemd/system/dcs-scheduler.service"
+    pool = "echo dir /var/lib/dcs >/etc/dcs/pool.conf; touch /var/lib/dcs/scheduler/lock"
+    for words in (["status"], ["doctor"], ["host", "ls"]):
+        result = seen(f"{unit}; {pool}", *words)
+        assert result.returncode == 5 and "hint: `systemctl start dcs-scheduler` starts it, `journalctl -u dcs-scheduler` " \
+               "says why it ended\n" in result.stderr, (words, result)
+        result = seen(pool, *words)
+        assert "restart `dcs_scheduler --dir /var/lib/dcs/scheduler`\n" in result.stderr, (words, result)
+    for role, part in (("server", "runs grains for"), ("backup", "has the backup of")):
+        result = seen(f"mkdir /var/lib/dcs/{role}; printf 'DCS_NAME=h1\\nDCS_SCHEDULER=sched:7001\\n' "
+                      f">/var/lib/dcs/{role}/service", "host", "ls")
+        assert result.returncode == 5 and f"this host {part} the pool at sched:7001: run dcs on the scheduler's host" \
+            in result.stderr, result
+
+
 def not_for_anybody():
     """A party who may call gives an order that is for the pool's owner."""
     with SpeakersPool() as pool:
         result = subprocess.run([program("dcs"), "host", "set", "h1", "--clear-nogo"], env=dict(os.environ, DCS_DIR=pool.base),
                                 user=OTHER, group=OTHER, extra_groups=[pool.gid], cwd="/", text=True, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, timeout=300)
-        assert result.returncode == 4 and "dcs: host h1 is still avoided: " in result.stderr, result
+        assert result.returncode == 4 and about(result.stderr, "host h1 still avoided"), result
 
 
 def main():
@@ -263,6 +287,7 @@ def main():
         for part in (copy_of_the_store, not_for_anybody):
             part()
         pool_of_another_host(base)
+        packaged_hosts(base)
         nowhere_to_say_it(base)
     for process in started:
         process.terminate()

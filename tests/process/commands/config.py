@@ -185,6 +185,10 @@ def reads_again(world):
     world.hosts("h1 slots=many\n")
     assert ":1: slots must be a number" in world.dcs("reload", code=1).stderr
     assert ":1: slots must be a number" in world.status("scheduler")["configuration_refused"]
+    problems = json.loads(world.dcs("doctor", "-o", "json", code=1).stdout)["problems"]
+    assert [p for p in problems if p["entity"] == "the scheduler's settings" and ":1: slots must be" in p["problem"]], problems
+    line = next(line for line in reversed(world.log("scheduler").splitlines()) if "have the settings read again" in line)
+    assert "read again: INVALID, " in line and ":1: slots must be a number" in line, line
     world.hosts("h1 class=0x1 slots=4 interval=1 alert=10 limit=20 extended=40\n")
     world.dcs("reload")
 
@@ -313,6 +317,18 @@ def checks(world):
     assert "add --daemon scheduler, --daemon grainserver or --daemon backupd" in world.dcs("config", "check", named, code=2).stderr
     world.dcs("config", "check", "--daemon", "backupd", named)
     assert "unknown option `hold-mb`" in world.dcs("config", "check", "--daemon", "grainserver", named, code=1).stderr
+    # The tables beside them, which the packages' scheduler reads.
+    os.mkdir(nowhere)
+    for name, text in (("hosts", "h1 slots=x\n"), ("policy", "fair_shares on\n"), ("limits", "connections 12\n")):
+        with open(os.path.join(nowhere, name), "w") as out:
+            out.write(text)
+    said = world.dcs("config", "check", "--from", nowhere, code=1).stderr
+    assert f"{nowhere}/hosts:1: slots must be" in said and f"{nowhere}/policy:1: unknown rule `fair_shares`" in said, said
+    with open(os.path.join(nowhere, "hosts"), "w") as out:
+        out.write("h1 slots=1\n")
+    os.unlink(os.path.join(nowhere, "policy"))
+    assert world.dcs("config", "check", "--from", nowhere).stdout == f"{nowhere}/hosts: good\n"
+    shutil.rmtree(nowhere)
     empty = dict(world.env, DCS_DIR=nowhere)
     done = subprocess.run([program("dcs"), "config", "show", "--from", nowhere], env=empty, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=60)

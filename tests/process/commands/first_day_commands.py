@@ -79,8 +79,46 @@ def habits(shell):
     out, err = shell.run("dcs map -- echo {2} {} x{2} ::: a")
     assert out == "{2} a x{2}\n" and "{2} is passed on as it is" in err, (out, err)
     assert "passed on" not in shell.run("dcs map -- echo a{2} {} ::: a")[1]
+    options(shell)
     out = shell.run("printf '1\\n2\\n3\\n' | while read x; do dcs run -n -- echo got $x; done")[0]
     assert out == "got 1\ngot 2\ngot 3\n", out
+
+
+def options(shell):
+    """GNU parallel's and Slurm's: what is typed here instead, and no other option that only looks like it."""
+    for verb, code in (("map", 255), ("run", 125)):
+        for typed, hint in (("-0", "--null"), ("-k", "in the order of the inputs"), ("--retries 3", "--attempts N"),
+                            ("--resume", "the same command again"), ("--chdir=/", "--cwd DIR"), ("-c 2", "--cores N"),
+                            ("--mem=4G", "--memory MB"), ("--dependency=afterok:1", "dcs session wait"), ("-p long", "--class CLASS")):
+            err = shell.run(f"dcs {verb} {typed} -- true", code)[1]
+            assert "unknown option" in err and hint in err and "did you mean" not in err, (verb, typed, err)
+    for typed, hint in (("session cancel 1", "dcs session close SES"), ("grain log 1:1", "dcs grain cat SES:G"), ("close 1", "dcs session close SES")):
+        err = shell.run(f"dcs {typed}", code=2)[1]
+        assert hint in err, (typed, err)
+    assert "-n is --no-input" in shell.run("dcs run -n 4 -- true", 127)[1]
+    assert shell.run("dcs run --memory 1G -- echo fits")[0] == "fits\n"
+
+
+def ended_by_a_signal(shell):
+    """As a shell says it; of a reader that went away there is nothing to say."""
+    err = shell.run("dcs run -- sh -c 'kill -SEGV $$'", 128 + signal.SIGSEGV)[1]
+    assert err == "dcs run: the command was ended by signal 11 (Segmentation fault)\n", err
+    assert shell.run("dcs run -- sh -c 'kill -PIPE $$'", 128 + signal.SIGPIPE)[1] == ""
+
+
+def drained(shell):
+    """A pool whose hosts all are drained is not well; a closed session has nothing that waits."""
+    shell.run("dcs host drain local1 local2")
+    out = shell.run("dcs doctor", 1)[0]
+    assert out.startswith("pool: no host takes grains: 2 drained, 0 without slots\n") and "dcs host undrain NAME" in out, out
+    number = shell.run("dcs map --detach -- echo ::: never run")[0].strip()
+    shell.run(f"dcs session close {number}")
+    row = next(line.split() for line in shell.run("dcs session ls")[0].splitlines() if line.split()[:1] == [number])
+    assert row[1] == "terminated" and row[row.index("dcs") - 5] == "0", row
+    assert "2 did not run" in shell.run(f"dcs session show {number}")[0]
+    shell.run("dcs host undrain local1; dcs host set local2 --slots 0")
+    assert shell.run("dcs doctor")[0] == "all is well\n"
+    shell.run("dcs host undrain local2; dcs host set local2 --reset")
 
 
 def not_there(shell):
@@ -240,12 +278,13 @@ def main():
         directory = os.path.join(pool.base, "work")
         os.mkdir(directory)
         shell = Shell(pool, directory)
-        for part in (again_means_anew, shell_lines, habits, not_there, mended, only_what_failed, interrupted, terminal, waiting):
+        for part in (again_means_anew, shell_lines, habits, not_there, mended, only_what_failed, ended_by_a_signal, drained,
+                     interrupted, terminal, waiting):
             began = time.monotonic()
             part(shell)
             print(f"{part.__name__}: {time.monotonic() - began:.1f} s", flush=True)
         administrators(pool)
-    print("nine first mistakes end as one would wish")
+    print("eleven first mistakes end as one would wish")
 
 
 if __name__ == "__main__":

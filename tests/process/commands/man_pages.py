@@ -46,6 +46,12 @@ def check_page(name, path):
         raise AssertionError(f"{path} still has {left!r} in it")
 
 
+def check_programs():
+    """What the target of users makes is what an installation takes, also from a tree that was built for nothing else."""
+    made = subprocess.run(["ninja", "-C", BUILD, "-t", "query", "programs"], capture_output=True, text=True, check=True).stdout
+    assert {"completion_scripts", "manual"} <= set(made.split()), made
+
+
 def check_installation():
     with tempfile.TemporaryDirectory(prefix="dcs-test-") as prefix:
         subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
@@ -64,6 +70,7 @@ def main():
     assert not missing, f"without a page: {sorted(missing)}"
     for name, path in made:
         check_page(name, path)
+    check_programs()
     check_installation()
     print(f"1 passed, 0 failed; {len(made)} pages")
 

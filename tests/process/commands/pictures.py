@@ -60,7 +60,7 @@ def compare(path):
     always = {"title", "text", "small", "legend"} | ({"flow", "start", "box grains"} if "flow" in name else {"box stay", "mark"})
     assert always <= set(old) and always <= set(new), (name, old, new)
     style = [re.search(r"<style>.*</style>", open(p).read()).group() for p in (path, os.path.join(PICTURES, name))]
-    assert style[0] == style[1], f"{name} was drawn by an older version: DCS_REWRITE=1 draws it anew"
+    assert style[0] == style[1], f"{name} was drawn by an older version: DCS_REWRITE=1 draws it again"
 
 
 def find_factor(pool):

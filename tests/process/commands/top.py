@@ -39,7 +39,7 @@ class Terminal:
 
 def once(pool):
     text = pool.dcs("top", "--once").stdout.decode()
-    for pattern in (r"^1 of 1 host active, 2 of 2 slots busy, 1 grain waiting; scheduler up ", r"^ +1 +map-\S+ .*0/3 +2 +1 +0 +-$",
+    for pattern in (r"^1 of 1 host active, 2 of 2 slots busy, 1 grain waiting; scheduler up ", r"^ +1 .*0/3 +2 +1 +0 +- +dcs map ",
                     r"^local1 +active +2/2 ", r"^ +1:1 +local1 ", r"^ +1:2 +local1 "):
         assert re.search(pattern, text, re.M), (pattern, text)
     top = pool.json("top")

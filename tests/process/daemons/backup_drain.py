@@ -192,7 +192,7 @@ def main():
         points = [line for line in open(test.log) if " kill " in line] if os.path.exists(test.log) else []
         print(f"{count} grains, {dict(test.done)}, killed at points: {sorted({p.split()[0] for p in points})}")
         assert test.done["rounds with reports held"] > 0, "the backup was never needed: nothing was tested"
-        assert points, "nobody died at a point: nothing was interrupted"
+        assert points, "no daemon died at a point: nothing was interrupted"
         # What the backup has is not done again. A server that was away for its limit has lost its grains, though.
         servers_killed = test.done["kill grainserver"] + sum(p.split()[0].startswith("server.") for p in points)
         assert again <= servers_killed * SLOTS, f"{again} grains ran twice"

@@ -201,7 +201,7 @@ def shut_out(w):
     while not w.query("grain", 20, 1)["state"] == "running" and time.monotonic() < until:
         time.sleep(0.2)
     if w.query("grain", 20, 1)["state"] != "running" and idle_cores(5) < 1.0:
-        skip("the return of a shut out grain", "somebody else keeps this machine busy")
+        skip("the return of a shut out grain", "other work keeps this machine busy")
         w.pool.dcs("grain", "kill", "20:1")
         return
     open(gate, "w").close()

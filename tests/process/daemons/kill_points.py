@@ -190,8 +190,8 @@ def judge(pool, clients):
         in_doubt += checker.in_doubt
         for op, n in checker.counts.items():
             calls[op] = calls.get(op, 0) + n
-    wrong += [f"session {n} exists and nobody made it" for n in sessions]
-    wrong += [f"grain {key} exists and nobody submitted it" for key in grains]
+    wrong += [f"session {n} exists and was never opened" for n in sessions]
+    wrong += [f"grain {key} exists and was never submitted" for key in grains]
     print("calls:", ", ".join(f"{n} {op}" for op, n in sorted(calls.items())), f"; in doubt {in_doubt}")
     print(f"at the end {counted[0]} sessions, {counted[1]} grains, {counted[2]} finished")
     assert not wrong, f"{len(wrong)} things are wrong:\n" + "\n".join(wrong[:30])

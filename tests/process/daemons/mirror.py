@@ -152,6 +152,13 @@ def blocking(test):
     caller = pool.start([program("dcs"), "run", "--", "/bin/true"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_for("commits that wait", lambda: "commits wait for the backup's copy of the store" in test.log(), timeout=120)
     assert caller.poll() is None
+    caller.kill()
+    caller.wait()
+    for command in ("doctor", "status"):
+        said = pool.dcs(command, check=False)
+        assert said.returncode == 5 and b"commits have waited for the backup's copy of the store" in said.stderr, said
+        assert b"dcs backup detach" in said.stderr and b"promoted elsewhere" in said.stderr, said
+    caller = pool.start([program("dcs"), "run", "--", "/bin/true"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     result = pool.dcs("backup", "detach")
     assert b"do not wait" in result.stdout
     assert caller.wait(timeout=120) == 0, caller.stderr.read()

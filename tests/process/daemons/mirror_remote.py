@@ -105,7 +105,7 @@ def the_scheduler_loses_its_state(pool):
     after = pool.finished()
     missing = [s for s, finished in before.items() if after.get(s, -1) < finished]
     assert not missing, f"acknowledged and missing: {missing}"
-    assert {(pid, start) for _, _, pid, start in pool.grain_processes()} <= grains, "a grain began anew"
+    assert {(pid, start) for _, _, pid, start in pool.grain_processes()} <= grains, "a grain started again"
     for process, count in runs:
         out, err = process.communicate(timeout=600)
         assert process.returncode == 0, err

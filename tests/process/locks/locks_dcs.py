@@ -120,7 +120,7 @@ def pool_work_is_alone(pool):
                         f"touch {marks[0]}; sleep 1; touch {marks[1]}"])
     wait_for("the work to begin", lambda: os.path.exists(marks[0]))
     pool.up()
-    assert os.path.exists(marks[1]), "`dcs up` did not wait for somebody else's work on the pool"
+    assert os.path.exists(marks[1]), "`dcs up` did not wait for another process's work on the pool"
     assert other.wait(timeout=60) == 0
 
 

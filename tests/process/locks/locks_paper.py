@@ -132,7 +132,7 @@ def circle(place, unit, if_elapsed, expire_after, separate, expected):
             process.wait(timeout=60)
     else:
         assert not os.path.exists(x) and not os.path.exists(y)
-        assert any(process.poll() is None for process in place.started), "nobody waits, and nothing was made"
+        assert any(process.poll() is None for process in place.started), "no process waits, and nothing was made"
     return broken
 
 

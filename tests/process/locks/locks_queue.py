@@ -49,7 +49,7 @@ def planted():
 
 
 class Ours:
-    """A process that takes our lock of a file, as locks_storm's `hold` does, and keeps it until it is told to go."""
+    """A process that takes our lock of a file, as locks_storm's `hold` does, and keeps it until it is ended."""
 
     def __init__(self, path, wait=False):
         self.process = subprocess.Popen([STORM, "wait" if wait else "try", path], stdin=subprocess.PIPE,

@@ -30,7 +30,7 @@ constexpr int processes_max = 128, children_each = 4, limit = 3, wide_limit = 66
 std::int64_t stall = 10'000'000'000;  // a wake-up that is lost is lost for ever
 
 // `doomed` is set before the kill: the kernel frees the locks of a dying process before it is seen to be dead.
-enum : int { nobody = 0, exclusive = 1, reader = 2, doomed = 8 };
+enum : int { no_holder = 0, exclusive = 1, reader = 2, doomed = 8 };
 struct Process {
     std::atomic<pid_t> pid;
     std::atomic<int> inside;
@@ -79,7 +79,7 @@ struct Stay {
 
 bool counts(const Process &p, const Process *me, int kind) {
     const int inside = p.inside;
-    return &p != me && inside != nobody && inside < doomed && (kind == exclusive || inside == exclusive);
+    return &p != me && inside != no_holder && inside < doomed && (kind == exclusive || inside == exclusive);
 }
 
 // Inside with us now, whom `kind` excludes or counts. A look takes time, in which one may leave and another come: so
@@ -229,7 +229,7 @@ void start(int number) {
 void reap(pid_t pid) {
     for (Process &p : shared->processes) {
         if (p.pid != pid) continue;
-        p.inside = nobody;
+        p.inside = no_holder;
         p.pid = 0;
         if (!shared->stop && &p < shared->processes + count) start(static_cast<int>(&p - shared->processes));
     }

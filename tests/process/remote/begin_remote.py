@@ -65,7 +65,10 @@ def maps_outlive_everything(desk):
 
 def others_do_not_get_in(desk):
     result = desk.run("eve", "dcs", "session", "ls", check=False)
-    assert result.returncode == 125 and "eve is not a member of the group dcs" in result.stderr, result
+    code, why = 125, "eve is not a member of the group dcs"
+    if desk.world.old:  # release 0.1, whose program is for the members of the group alone
+        code, why = 4, "dcs_begin is needed to get there: Permission denied"
+    assert result.returncode == code and why in result.stderr, result
     desk.world.users(members=("ben", "od+d"))  # ann is taken out of the group, here and there
     result = desk.run("ann", "dcs", "session", "ls", check=False)
     assert result.returncode == 125 and "ann is not a member of the group dcs" in result.stderr, result

@@ -54,7 +54,7 @@ class Desk:
 
     def join(self):
         """This host, by root, as the line of `dcs token create` says."""
-        return self.pool.dcs(*self.pool.client_code("--host", "desk1"))
+        return self.pool.dcs(*self.pool.client_code("--host", "desk1"), path=os.path.join(self.bin, "dcs"))
 
     def popen(self, user, *words, env=None, **more):
         uid = USERS[user]

@@ -129,7 +129,7 @@ class TlsPool:
         self.start("scheduler", "dcs_scheduler", "--dir", self.directory, "--tls", f"127.0.0.1:{self.port_number}",
                    *self.options)
         def port():
-            found = re.search(r"hosts at 127.0.0.1:(\d+) with", self.text("scheduler.log")[before:])
+            found = re.search(r"(?:hosts|served) at 127.0.0.1:(\d+) with", self.text("scheduler.log")[before:])
             return found and "serving in" in self.text("scheduler.log")[before:] and found.group(1)
         self.port_number = int(wait_for("the scheduler", port))
 
@@ -156,8 +156,8 @@ class TlsPool:
     def logged(self, name, words):
         wait_for(f"{words!r} in {name}", lambda: words in self.text(name))
 
-    def dcs(self, *arguments, check=True, data=None):
-        result = subprocess.run([program("dcs"), *arguments], input=data, env=self.env, timeout=120,
+    def dcs(self, *arguments, check=True, data=None, path=None):
+        result = subprocess.run([path or program("dcs"), *arguments], input=data, env=self.env, timeout=120,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/")
         if check:
             assert result.returncode == 0, f"dcs {arguments}: {result.returncode}\n{result.stdout}{result.stderr}"

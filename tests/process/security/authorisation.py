@@ -292,7 +292,7 @@ def main():
         assert not wrong
         tokens_are_bound(pool, matrix)
         nobody_else_comes_in(pool)
-        print("tokens are bound; nobody else comes in")
+        print("tokens are bound; no other sender is accepted")
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def cve_2010_3380_2021_31215(host, names):
 
 def cve_2018_10995(host, names):
     """Slurm: names of users and groups mishandled. Whatever a user is called, his grains have an account of their own and
-    nothing of him lies where it should not; and a login whose uid changes meanwhile makes nobody root."""
+    no file of that user lies where it should not; and a login whose uid changes meanwhile makes no user root."""
     seen = {}
     for uid in (ANN, 61011, 61012, 61013, 61014, 61015, 61099):
         result = host.run("/usr/bin/id", "-u", uid=uid, check=False)

@@ -215,7 +215,7 @@ def bulk(w):
 
 def deaf(w):
     """Asks for everything and reads nothing of it."""
-    push(w, lambda: w.export * 64, False, "times 64 questions whose answers nobody reads")
+    push(w, lambda: w.export * 64, False, "times 64 questions whose answers are not read")
 
 
 def under_attack(w):

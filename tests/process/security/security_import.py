@@ -172,7 +172,7 @@ def stream_of(events):
 
 
 def claims():
-    yield "places of results that nobody has", b"".join(
+    yield "places of results that no grain has", b"".join(
         bytes([FINISHED]) + svar(1 if i == 0 else 0) + var((i + 1) * 100_000_000) + b"\0\0" for i in range(5))
     yield "a million events of a byte", bytes([RESUMED]) * 1_000_000
     yield "grains shown one after the other", (bytes([SHOWN]) + svar(1) + b"\1") * 120_000
@@ -258,7 +258,7 @@ def test_who_is_blamed(scheduler):
     assert "aborted twice while reading messages of games" in said, said[-3000:]
     assert Caller(scheduler.path, NEWS, token).ask(OPEN, struct.pack("<iBB", 5, 1, 0))[0] == OPEN_REPLY
     scheduler.stop()
-    print("who has the scheduler abort over a refused order loses nobody's session")
+    print("a refused order over which the scheduler aborts loses no session")
     abort_twice(scheduler, point, NEWS, theirs)  # its owner's own order
     assert "session news/5 is set aside" in scheduler.log(), scheduler.log()[-3000:]
     scheduler.stop()

@@ -57,7 +57,7 @@ def a_grain_does_not_answer_for_processes_of_others():
             room = wait_for("the victim's room", lambda: [f"{grains}/{d}/room" for d in os.listdir(grains)
                                                           if os.path.exists(f"{grains}/{d}/pid")])[0]
             start("attacker", PYTHON, "-c", FRAMER, room, gate, uid=ATTACKER)
-            wait_for("somebody to be ended", lambda: said, 240)
+            wait_for("a process to be ended", lambda: said, 240)
             assert "victim" not in said, said
         finally:
             open(gate, "w").close()

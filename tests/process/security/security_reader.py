@@ -113,7 +113,7 @@ def test_nobody_waits(scheduler, stream):
     again.order_import(904, stream)
     assert again.hear()[0] == DONE
     scheduler.stop()
-    print("nobody waits for a decoder that stands still")
+    print("no other user waits for a stopped decoder")
 
 
 def garbage(stream):

@@ -23,7 +23,7 @@ void Promises::opened(const SessionKey &key, const wire::OpenSession &call, cons
         return;
     }
     Book &book = books_[key];
-    if (reply.as == wire::OpenedAs::replay && !book.closing) return wrong(key, "is closed, nobody closed it");
+    if (reply.as == wire::OpenedAs::replay && !book.closing) return wrong(key, "is closed, but was never closed");
     if (call.mode == wire::OpenMode::reopen) book.closing = book.closed = false;
 }
 
@@ -76,7 +76,7 @@ void Promises::result(const SessionKey &key, Book &book, const Script &script, c
     }
     auto grain = book.grains.find(r.grain);
     if (grain == book.grains.end()) {  // its program may never have heard that it was taken
-        if (book.asked.count(r.grain) == 0) return wrong(key, name + "which nobody submitted");
+        if (book.asked.count(r.grain) == 0) return wrong(key, name + "which was never submitted");
         grain = book.grains.emplace(r.grain, false).first;
     }
     if (grain->second && !book.batches) return wrong(key, name + "which was killed");
@@ -129,7 +129,7 @@ void Promises::forgotten(const SessionKey &key, Book &book, const core::State *s
         const bool ended = g.status() == core::GrainStatus::killed || (end && end->result_index < what.stand);
         if (anew && ended)
             return wrong(key,
-                         "grain " + std::to_string(number) + " was to run anew, and is " + core::name_of(g.status()));
+                         "grain " + std::to_string(number) + " was to run again, and is " + core::name_of(g.status()));
     }
 }
 
@@ -156,7 +156,7 @@ void Promises::compare_book(const SessionKey &key, Book &book, const core::State
     if (book.seniority != session->info.seniority) return wrong(key, "is another one of the same number");
     const bool terminated = session->info.status == core::SessionStatus::terminated;
     if (book.closed && !terminated) return wrong(key, "was closed and is active");
-    if (!book.closing && terminated) return wrong(key, "is closed, nobody closed it");
+    if (!book.closing && terminated) return wrong(key, "is closed, but was never closed");
     for (const auto &[number, killed] : book.grains) {
         const auto grain = session->grains.find(number);
         if (grain == session->grains.end()) return wrong(key, "grain " + std::to_string(number) + " is lost");

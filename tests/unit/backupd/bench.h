@@ -125,7 +125,7 @@ private:
     }
     void close(ConnId conn) override { closed.push_back(conn); }
     Result<ConnId> connect() override {
-        if (!scheduler_there) return fail(Code::unreachable, "nobody is there");
+        if (!scheduler_there) return fail(Code::unreachable, "no scheduler is there");
         return ConnId{scheduler_conn};
     }
     void save(const Members &members) override { saved.push_back(members); }

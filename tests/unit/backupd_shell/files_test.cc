@@ -1,5 +1,6 @@
 // What lies beside the backup's store (whose certificates count, to which epoch its copy was promoted), and the
 // promotion of the copy: what is told when a file is damaged, or the host refuses something on the way.
+#include "support/about.h"
 #include "support/refuse.h"
 
 #include <cstdlib>
@@ -114,7 +115,7 @@ TEST_CASE("a copy that is not there or not whole is not promoted") {
     const Directory empty;
     CHECK(promote(empty.path, empty.path + "/state").status().text == "there is no complete copy here");
     c.put("mirror/current", "x\n");
-    CHECK(c.promotion(c.state()).find("the file `current` of the copy is damaged: write `a` or `b` into it") == 0);
+    CHECK(c.promotion(c.state()) == about("`current` damaged `b`"));
     c.write();
     const std::string slot = c.bench.copy_disk.read("current", 0, 1)->substr(0, 1);
     for (const auto &[name, bytes] : c.bench.copy_disk.files(""))

@@ -141,10 +141,13 @@ TEST_CASE("megabytes") {
     CHECK(megabytes_of_text("1.5GiB") == 1536);
     CHECK(megabytes_of_text("2048 KiB") == 2);
     CHECK(megabytes_of_text("1 TiB") == 1 << 20);
+    CHECK(megabytes_of_text("4G") == 4096);
+    CHECK(megabytes_of_text("2048K") == 2);
+    CHECK(megabytes_of_text("1.5 T") == 3 << 19);
     CHECK(megabytes_of_text("1 GB") == 953);
     CHECK(megabytes_of_text("1100 kB") == 1);
-    for (const char *text : {"", " ", "MiB", "-1", "1.5", "1 ", "1  MiB", "1 mib", "1 M", "1000 kB", "1 KiB", "1e3",
-                             "1.2.3", "99999999999999999999 TiB", "nan", "0x10", "1 MiB "}) {
+    for (const char *text : {"", " ", "MiB", "-1", "1.5", "1 ", "1  MiB", "1 mib", "1 m", "1 g", "1000 kB", "1 KiB",
+                             "1e3", "1.2.3", "99999999999999999999 TiB", "nan", "0x10", "1 MiB "}) {
         CAPTURE(text);
         CHECK_FALSE(megabytes_of_text(text));
     }

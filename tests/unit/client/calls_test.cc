@@ -8,38 +8,22 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "dcs.h"
-#include "fake_scheduler.h"
-#include "support/catch.h"
+#include "client/call.h"
+#include "c_calls.h"
+#include "support/about.h"
 
 using namespace dcs;
-using dcs::test::Act;
-using dcs::test::FakeScheduler;
-using dcs::test::plausible;
+using namespace dcs::test;
 using Clock = std::chrono::steady_clock;
 
 namespace {
 
-char *words[] = {const_cast<char *>("bin/ecm"), const_cast<char *>("12"), nullptr};
-
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
-
-int wait_for(int block, int session, int *grain) {
-    return d_gwait(block, session, grain, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                   nullptr);
-}
-
-void get_auth() { REQUIRE(d_get_auth("tester") == NO_ERROR); }
-
-Act answer(const wire::AnyMessage &m) {
-    Act a;
-    a.reply = plausible(m);
-    return a;
-}
 
 }  // namespace
 
 TEST_CASE("a session from open to close, on one connection") {
+    client::default_pool().forget_token(std::string(32, 't'));  // of a test before
     FakeScheduler fake;
     get_auth();
     REQUIRE(d_open_ses(3) == NO_ERROR);
@@ -117,7 +101,7 @@ TEST_CASE("resume goes on where the record says, sent_reset from the first resul
     FakeScheduler fake;
     get_auth();
     fake.script([](const wire::AnyMessage &m, int) {
-        Act a = answer(m);
+        Act a = as_usual(m);
         if (std::holds_alternative<wire::OpenSession>(m)) a.reply = wire::OpenReply{wire::OpenedAs::resumed, 6, 8};
         return a;
     });
@@ -141,7 +125,7 @@ TEST_CASE("a connection cut before, inside or after the reply: the same request 
         FakeScheduler fake;
         get_auth();
         fake.script([how](const wire::AnyMessage &m, int nth) {
-            Act a = answer(m);
+            Act a = as_usual(m);
             if (nth == 0) a.cut_before = how == 0, a.cut_inside = how == 1, a.cut_after = how == 2;
             return a;
         });
@@ -192,7 +176,7 @@ TEST_CASE("a scheduler that dies on the request: broken, with errno") {
     get_auth();
     ::setenv("DCS_PATIENCE_S", "0.3", 1);
     fake.script([](const wire::AnyMessage &m, int nth) {
-        Act a = answer(m);
+        Act a = as_usual(m);
         a.cut_before = nth >= 0;
         return a;
     });
@@ -221,21 +205,21 @@ TEST_CASE("garbage, foreign versions and wrong replies are protocol errors, at o
     damaged.back() = 'x';
     for (const std::string &raw : {std::string(100, 'x'), foreign, damaged, wire::encode(wire::Done{}, 12345)}) {
         fake.script([raw](const wire::AnyMessage &m, int nth) {
-            Act a = answer(m);
+            Act a = as_usual(m);
             if (nth >= 0) a.raw = raw;
             return a;
         });
         CHECK(d_gkill(3, 1) == D_E_PROTOCOL);
     }
     fake.script([](const wire::AnyMessage &m, int nth) {
-        Act a = answer(m);
+        Act a = as_usual(m);
         if (nth >= 0) a.reply = wire::Welcome{};
         return a;
     });
     CHECK(d_gkill(3, 1) == D_E_PROTOCOL);
-    CHECK(std::string(d_errortext()) == "the scheduler answered Gkill with Welcome");
+    CHECK(std::string(d_errortext()) == about("scheduler answered Welcome"));
     fake.script([](const wire::AnyMessage &m, int nth) {
-        Act a = answer(m);
+        Act a = as_usual(m);
         if (nth >= 0) a.reply = wire::ErrorReply{4711, "from the future"};
         return a;
     });
@@ -250,7 +234,7 @@ TEST_CASE("a blocking wait outlasts a restart of the scheduler and patience") {
     REQUIRE(d_open_ses(3) == NO_ERROR);
     ::setenv("DCS_PATIENCE_S", "0.1", 1);
     fake.script([](const wire::AnyMessage &m, int) {
-        Act a = answer(m);
+        Act a = as_usual(m);
         a.park = std::holds_alternative<wire::Gwait>(m);
         return a;
     });
@@ -276,7 +260,7 @@ TEST_CASE("signals do not interrupt a call") {
     FakeScheduler fake;
     get_auth();
     fake.script([](const wire::AnyMessage &m, int) {
-        Act a = answer(m);
+        Act a = as_usual(m);
         a.delay_ms = 300;
         return a;
     });

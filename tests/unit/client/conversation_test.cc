@@ -2,10 +2,11 @@
 #include <vector>
 
 #include "base/limits.h"
-#include "support/catch.h"
+#include "c_calls.h"
 
 using namespace dcs;
 using namespace dcs::client;
+using namespace dcs::test;
 
 namespace {
 struct Sent {
@@ -54,8 +55,6 @@ struct Bench {
         receive(wire::Welcome{1, "ann"});
     }
 };
-
-template <class M> bool is(const wire::AnyMessage &m) { return std::holds_alternative<M>(m); }
 
 }  // namespace
 

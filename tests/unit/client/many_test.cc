@@ -4,21 +4,13 @@
 #include <fstream>
 
 #include "base/limits.h"
-#include "dcs.h"
-#include "fake_scheduler.h"
 #include "pki/digest.h"
-#include "support/catch.h"
+#include "c_calls.h"
 
 using namespace dcs;
-using dcs::test::Act;
-using dcs::test::FakeScheduler;
-using dcs::test::plausible;
+using namespace dcs::test;
 
 namespace {
-
-char *words[] = {const_cast<char *>("bin/ecm"), const_cast<char *>("12"), nullptr};
-
-d_file file_of(const char *name, const char *path) { return {sizeof(d_file), name, path, nullptr, 0, 0}; }
 
 std::vector<d_grain_order> orders_of(std::size_t count, int first = 0) {
     std::vector<d_grain_order> orders(count);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/pool_path.h"
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -59,7 +60,7 @@ TEST_CASE("DCS_DIR goes before all, and a user's own pool before that of the hos
     ::setenv("DCS_DIR", "/pools/mine", 1);
     CHECK((find_pool()->kind == PoolPlace::Kind::named && find_pool()->directory == "/pools/mine"));
     ::setenv("DCS_DIR", "mine", 1);
-    CHECK(find_pool().status().text == "DCS_DIR is \"mine\": give it as an absolute path");
+    CHECK(find_pool().status().text == about("DCS_DIR \"mine\" absolute"));
     ::unsetenv("DCS_DIR");
 }
 

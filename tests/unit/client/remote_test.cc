@@ -142,7 +142,7 @@ TEST_CASE("whom the scheduler does not know any more is told to begin again") { 
 
 TEST_CASE("who has neither a home nor a name must say where the pool is") {
     if (::getuid() != 0) {
-        WARN("SKIPPED: only root can become somebody without a name");
+        WARN("SKIPPED: only root can become a uid without a name");
         return;
     }
     in_a_child(has_no_home);

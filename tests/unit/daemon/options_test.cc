@@ -6,7 +6,7 @@
 using namespace dcs;
 
 namespace {
-struct Fields {
+struct OptionFields {
     std::string dir, level = "info";
     int ready_fd = -1;
     Duration interval = seconds(10);
@@ -26,7 +26,7 @@ struct Fields {
 }  // namespace
 
 TEST_CASE("options go into their fields, in both forms") {
-    Fields f;
+    OptionFields f;
     ParsedOptions parsed = parse_options(f.line(), {"--dir", "/a b", "--ready-fd=7", "--interval", "2.5", "--once",
                                                     "--host", "h1", "--host=h2", "--log-level=a=b"});
     CHECK(parsed.proceed);
@@ -40,13 +40,13 @@ TEST_CASE("options go into their fields, in both forms") {
 }
 
 TEST_CASE("fields of options that were not given keep their values") {
-    Fields f;
+    OptionFields f;
     REQUIRE(parse_options(f.line(), {"--dir=x"}).proceed);
     CHECK(f.ready_fd == -1);
     CHECK(f.interval == seconds(10));
     CHECK_FALSE(f.once);
     CHECK(f.level == "info");
-    Fields g;
+    OptionFields g;
     REQUIRE(parse_options(g.line(), {"--dir=x", "--dir", "--once"}).proceed);
     CHECK(g.dir == "--once");  // a value is a value, and the last one counts
 }
@@ -76,7 +76,7 @@ TEST_CASE("mistakes are named and end with 2") {
         {{"--dir=x", "\x1b[2J"}, "\\x1b[2J"},
     };
     for (const auto &mistake : mistakes) {
-        Fields f;
+        OptionFields f;
         ParsedOptions parsed = parse_options(f.line(), mistake.arguments);
         INFO(parsed.error);
         CHECK_FALSE(parsed.proceed);
@@ -89,7 +89,7 @@ TEST_CASE("mistakes are named and end with 2") {
 }
 
 TEST_CASE("help and version need nothing else") {
-    Fields f;
+    OptionFields f;
     ParsedOptions help = parse_options(f.line(), {"--help"});
     CHECK_FALSE(help.proceed);
     CHECK(help.exit_code == 0);

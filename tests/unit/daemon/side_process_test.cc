@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "support/about.h"
 #include "support/catch.h"
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -82,7 +83,7 @@ TEST_CASE("a side process that is gone, silent or mad is lost permanently") {
         const auto helper = beside([](std::string_view, int *) -> std::string { ::_exit(7); });
         const Status s = helper->ask("x", &fd).status();
         CHECK(s.code == Code::unreachable);
-        CHECK(s.text == "the test's helper is gone: the test must be restarted");
+        CHECK(s.text == about("test's helper gone restarted"));
         CHECK(helper->lost());
         CHECK(helper->gone());
         CHECK(helper->how_it_ended() == "ended with exit code 7");
@@ -101,7 +102,7 @@ TEST_CASE("a side process that is gone, silent or mad is lost permanently") {
                 return say("late");
             },
             1);
-        CHECK(helper->ask("x", &fd).status().text == "the test's helper is gone: the test must be restarted");
+        CHECK(helper->ask("x", &fd).status().text == about("test's helper gone restarted"));
         CHECK(helper->how_it_ended() == "was killed by signal 14");
     }
     SECTION("signals to the group are for the daemon") {
@@ -113,7 +114,7 @@ TEST_CASE("a side process that is gone, silent or mad is lost permanently") {
     SECTION("distrusted") {
         const auto helper = beside([](std::string_view, int *) { return std::string("?"); });
         REQUIRE_FALSE(read_side_answer(*helper->ask("x", &fd)));
-        CHECK(helper->distrust().text == "the test's helper sent an invalid answer: the test must be restarted");
+        CHECK(helper->distrust().text == about("test's invalid restarted"));
         CHECK(helper->ask("x", &fd).status().code == Code::unreachable);
     }
 }

@@ -291,7 +291,7 @@ TEST_CASE("Python: wrong use is told, and an exception leaves no checkpoint") {
     }
 }
 
-TEST_CASE("dcs_checkpoint serves the grain itself and nobody else") {
+TEST_CASE("dcs_checkpoint serves the grain itself only") {
     set_path();
     const std::string before = "test \"$(cat /proc/$$/stat | cut -d' ' -f6)\" = $$ || exit 9\n";
     const auto shell = [&](const std::string &script) { return Words{"/bin/sh", "-c", before + script}; };

@@ -26,7 +26,7 @@ std::string block(const std::string &name) {
     return page.substr(begin + fence.size(), end + 1 - begin - fence.size());
 }
 
-Words python(const std::string &text) {
+Words python_of_page(const std::string &text) {
     return {"/usr/bin/python3", "-B", "-c",
             "import sys\nsys.path.insert(0, '" + std::string(DCS_SOURCE_DIR) +
                 "/libdcs/python')\nimport dcs_grain as g\ng.handler()\n" + text};
@@ -77,7 +77,7 @@ TEST_CASE("the checkpoint file is the one of the protocol page") {
     CHECK(parse_checkpoint(example).state == "hello");
     const std::string checkpoint = "with g.checkpoint('half way through.') as f: f.write('hello')\n";
     const Words programs[] = {{grain_program("misuse_grain"), "example"},
-                              python("sys.stdin.buffer.read(1234)\n" + checkpoint),
+                              python_of_page("sys.stdin.buffer.read(1234)\n" + checkpoint),
                               shell("printf hello | dcs_checkpoint -m 'half way through.' -o 1234\n")};
     for (const Words &program : programs) {
         INFO(program.back());
@@ -93,7 +93,7 @@ TEST_CASE("the checkpoint file is the one of the protocol page") {
 TEST_CASE("the file operations of a checkpoint are those of the protocol page") {
     const std::string expected = block("order");
     const Words programs[] = {{grain_program("misuse_grain"), "three"},
-                              python("for i in range(3):\n  with g.checkpoint('m') as f: f.write('s')\n"),
+                              python_of_page("for i in range(3):\n  with g.checkpoint('m') as f: f.write('s')\n"),
                               shell("for i in 1 2 3; do dcs_grain_checkpoint m s; done\n")};
     for (const Words &program : programs) {
         INFO(program.back());

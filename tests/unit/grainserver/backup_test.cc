@@ -118,7 +118,7 @@ TEST_CASE("it leaves the backup when its answer came, and returns to it when the
     REQUIRE_FALSE(b.state.leaving);
 }
 
-TEST_CASE("an answer that does not come keeps nobody with the backup") {
+TEST_CASE("a missing answer does not keep a server with the backup") {
     WithBackup b;
     b.end_grain();
     b.reach_backup();

@@ -9,7 +9,7 @@ namespace {
 std::string digest(char c) { return std::string(32, c); }
 wire::GrainFile data(char c, std::uint64_t size) { return {FileRole::data, std::string("f") + c, digest(c), size, ""}; }
 wire::GrainFile output(const std::string &name) { return {FileRole::output, name, "", 0, ""}; }
-wire::GrainFile made(const std::string &name, char c, std::uint64_t size) {
+wire::GrainFile made_file(const std::string &name, char c, std::uint64_t size) {
     return {FileRole::output, name, digest(c), size, ""};
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("a piece that does not fit is not written") {
     ContentBench b;
     b.launch_with(id(), {data('a', 10)});
     b.in(FilesMissing{id(), {data('a', 10)}});
-    b.message(wire::ContentPiece{digest('b'), 10, 0, "0123456789", 0, ""});  // nobody wants it
+    b.message(wire::ContentPiece{digest('b'), 10, 0, "0123456789", 0, ""});  // not requested
     b.message(wire::ContentPiece{digest('a'), 10, 0, "0123456789x", 0, ""});
     REQUIRE(b.none<KeepPiece>());
 }
@@ -263,7 +263,7 @@ TEST_CASE("outputs are kept, then put, then reported") {
     b.end(id());
     REQUIRE(b.one<KeepOutputs>().id == id());
     REQUIRE(b.none<SendReport>());
-    b.in(OutputsKept{id(), {made("o", 'o', 600), output("p")}, "p is a symbolic link"});
+    b.in(OutputsKept{id(), {made_file("o", 'o', 600), output("p")}, "p is a symbolic link"});
     REQUIRE(b.one<SendPiece>().offset == 0);
     b.taken('o', 400);
     REQUIRE(b.one<SendPiece>().offset == 400);
@@ -272,7 +272,7 @@ TEST_CASE("outputs are kept, then put, then reported") {
     const auto report = b.one<SendReport>();
     REQUIRE(report.ended);
     REQUIRE_FALSE(report.innocent);
-    REQUIRE(report.files == std::vector<wire::GrainFile>{made("o", 'o', 600), output("p")});
+    REQUIRE(report.files == std::vector<wire::GrainFile>{made_file("o", 'o', 600), output("p")});
     REQUIRE(report.reason == "p is a symbolic link");
 }
 
@@ -282,7 +282,7 @@ TEST_CASE("a failure brings back what there is, an innocent end nothing") {
     SECTION("failure") {
         b.end(id(), 3);
         REQUIRE(b.one<KeepOutputs>().id == id());
-        b.in(OutputsKept{id(), {made("o", 'o', 0)}, ""});
+        b.in(OutputsKept{id(), {made_file("o", 'o', 0)}, ""});
         REQUIRE(b.one<SendPiece>().total == 0);
         b.taken('o', 0);
         REQUIRE(b.one<SendReport>().files.size() == 1);
@@ -300,7 +300,7 @@ TEST_CASE("a put begins again on another connection") {
     ContentBench b;
     b.run_with_outputs(id(), {output("o")});
     b.end(id());
-    b.in(OutputsKept{id(), {made("o", 'o', 600)}, ""});
+    b.in(OutputsKept{id(), {made_file("o", 'o', 600)}, ""});
     b.taken('o', 400);
     b.clear();
     b.in(LinkClosed{"gone"});
@@ -316,7 +316,7 @@ TEST_CASE("a report that is to wait puts its contents again") {
     ContentBench b;
     b.run_with_outputs(id(), {output("o")});
     b.end(id());
-    b.in(OutputsKept{id(), {made("o", 'o', 600)}, ""});
+    b.in(OutputsKept{id(), {made_file("o", 'o', 600)}, ""});
     b.taken('o', 600);
     b.clear();
     b.ack(id(), 0, false, Verdict::later);
@@ -331,7 +331,7 @@ TEST_CASE("a scheduler without room for an output is asked again later") {
     ContentBench b;
     b.run_with_outputs(id(), {output("o")});
     b.end(id());
-    b.in(OutputsKept{id(), {made("o", 'o', 600)}, ""});
+    b.in(OutputsKept{id(), {made_file("o", 'o', 600)}, ""});
     b.clear();
     b.taken('o', 0, Code::no_space);
     REQUIRE(b.none<SendPiece>());
@@ -363,14 +363,14 @@ TEST_CASE("outputs that were kept and cannot be read are kept again, but not for
     while (!b.state.grains.empty()) {
         REQUIRE(++tries < 20);
         REQUIRE(b.one<KeepOutputs>().id == id());
-        b.in(OutputsKept{id(), {made("o", 'o', 600)}, ""});
+        b.in(OutputsKept{id(), {made_file("o", 'o', 600)}, ""});
         REQUIRE(b.one<SendPiece>().offset == 0);
         b.in(PieceUnreadable{digest('o'), "a bad block"});
         for (const Log &line : b.take<Log>()) log += line.text + "\n";
         if (!b.state.grains.empty()) b.pass(seconds(10));
     }
     REQUIRE(tries > 1);
-    REQUIRE(log.find("is given up: its output files cannot be kept: a bad block") != std::string::npos);
+    REQUIRE(log.find("output files cannot be kept: a bad block") != std::string::npos);
     REQUIRE(b.one<RemoveDir>().id == id());  // the scheduler starts it elsewhere
     REQUIRE(b.state.puts.empty());
     REQUIRE(b.none<SendReport>());
@@ -384,7 +384,7 @@ TEST_CASE("outputs that an earlier server kept go as they were kept") {
     a.files = {output("o")};
     a.exit = ExitFacts{true, 0, 0, false, "", {}};
     const bool damaged = GENERATE(false, true);
-    a.outputs = std::vector<wire::GrainFile>{made("o", 'o', 600)};
+    a.outputs = std::vector<wire::GrainFile>{made_file("o", 'o', 600)};
     b.in(a);
     b.look(id(), dir({{1, 5}}));
     REQUIRE(b.none<KeepOutputs>());

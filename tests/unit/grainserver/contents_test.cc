@@ -152,7 +152,7 @@ TEST_CASE("a restarted server has what was whole, and must see it again before i
     REQUIRE(list_directory(open_directory(AT_FDCWD, dir.path + "/library/incoming")->get())->empty());
 }
 
-TEST_CASE("the sweep takes what nobody needs: the oldest first, and what is stale") {
+TEST_CASE("the sweep takes unused contents: the oldest first, and what is stale") {
     ScratchDir dir;
     Cache c(dir.path, 4 * 4096);
     const std::string a = c.keep("a", 1000), b = c.keep("b", 2000), d = c.keep("d", 3000);
@@ -172,7 +172,7 @@ TEST_CASE("the sweep takes what nobody needs: the oldest first, and what is stal
     REQUIRE(::stat(folder_of(dir.path, e).c_str(), &st) != 0);
 }
 
-TEST_CASE("a full disk: what nobody needs makes room; else nothing is left of what came") {
+TEST_CASE("a full disk: unused contents are removed; else nothing is left of what came") {
     ScratchDir dir;
     const std::string disk = dir.path + "/disk";
     REQUIRE(::mkdir(disk.c_str(), 0700) == 0);

@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "core_bench.h"
+#include "support/about.h"
 
 using namespace bench;
 
@@ -9,13 +10,13 @@ namespace {
 constexpr std::int64_t mb = 1024;
 
 // A host of two cores and 1000 MB. Grain 1 has more memory than grain 2, which announces itself.
-struct Desk {
+struct CourtesyDesk {
     Bench b;
     HostSample host;
     std::map<GrainId, GrainSample> grains;
     std::int64_t step_ms = 1000;
 
-    explicit Desk(double interval = 5, bool two = true) {
+    explicit CourtesyDesk(double interval = 5, bool two = true) {
         b.state.courtesy.on = true;
         host.cores = 2;
         host.stalled_us = 0;
@@ -64,7 +65,7 @@ struct Desk {
             if (const auto *x = std::get_if<ThrashSignal>(&e)) text << " warn" << x->id.key.grain;
             if (const auto *x = std::get_if<KillGrain>(&e)) text << " kill" << x->id.key.grain;
             if (const auto *x = std::get_if<WriteEnding>(&e))
-                text << (x->ending == Ending::asked ? " ask" : " end") << x->id.key.grain
+                text << (x->ending == server::Ending::asked ? " ask" : " end") << x->id.key.grain
                      << (x->given_back == wire::GivenBack::shut_out    ? "(shut out)"
                          : x->given_back == wire::GivenBack::thrashing ? "(thrashing)"
                                                                        : "");
@@ -80,7 +81,7 @@ struct Row {
     double others, got, waited;
     const char *done;
 };
-std::string play(Desk &desk, const std::vector<Row> &rows) {
+std::string play(CourtesyDesk &desk, const std::vector<Row> &rows) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
         std::string all;
         for (int s = 0; s < rows[i].seconds; ++s) {
@@ -95,7 +96,7 @@ std::string play(Desk &desk, const std::vector<Row> &rows) {
 }  // namespace
 
 TEST_CASE("courtesy: the owner's work shuts grains out, and the host stays shut until it was calm for a while") {
-    Desk desk;  // interval 5 s: patience and calm are 10 s
+    CourtesyDesk desk;  // interval 5 s: patience and calm are 10 s
     CHECK(play(desk, {
                          {20, 0.3, 1.0, 0.0, ""},   // room for everybody
                          {9, 2.0, 0.01, 0.98, ""},  // a burst
@@ -103,7 +104,7 @@ TEST_CASE("courtesy: the owner's work shuts grains out, and the host stays shut 
                          {30, 1.0, 0.5, 0.5, ""},  // one core each is left to share
                          {12, 2.0, 0.01, 0.98, "10:shut ask1(shut out) ask2(shut out)"},  // both, with a checkpoint
                      }) == "");
-    CHECK(desk.b.state.courtesy.shut == "other work keeps the processors busy: 100 % of 2");
+    CHECK(desk.b.state.courtesy.shut == about("processors 100 %"));
     desk.b.exit(id(1), dir({{1, 1}}), {});
     desk.b.exit(id(2), dir({{1, 1}}), {});
     desk.b.clear();
@@ -117,33 +118,33 @@ TEST_CASE("courtesy: the owner's work shuts grains out, and the host stays shut 
 }
 
 TEST_CASE("courtesy: a grain that sleeps or waits for a disk is not shut out, however busy the host is") {
-    Desk desk;
+    CourtesyDesk desk;
     CHECK(play(desk, {{9, 2.0, 0.0, 0.0, ""}, {9, 1.7, 0.0, 0.0, ""}, {30, 1.7, 0.02, 0.3, ""}}) == "");
 }
 
 TEST_CASE("courtesy: grains that are in each other's way are not shut out by anybody") {
-    Desk desk;
+    CourtesyDesk desk;
     CHECK(play(desk, {{60, 0.2, 0.05, 0.95, ""}}) == "");
 }
 
 TEST_CASE("courtesy: a kernel that tells no waiting times is asked whether they are ready") {
-    Desk desk;
+    CourtesyDesk desk;
     for (auto &[g, sample] : desk.grains) sample.waited_us = -1;
     for (int i = 0; i < 9; ++i) {
         desk.second(2.0, 0.01, 0);
         for (auto &[g, sample] : desk.grains) sample.waited_us = -1;
     }
-    CHECK(desk.b.state.grains.at(id(1)).ending == Ending::none);
+    CHECK(desk.b.state.grains.at(id(1)).ending == server::Ending::none);
     for (int i = 0; i < 12; ++i) {
         desk.second(2.0, 0.01, 0);
         for (auto &[g, sample] : desk.grains) sample.waited_us = -1, sample.ready = g == id(1);
     }
     CHECK(desk.b.state.grains.at(id(1)).given_back == wire::GivenBack::shut_out);
-    CHECK(desk.b.state.grains.at(id(2)).ending == Ending::none);
+    CHECK(desk.b.state.grains.at(id(2)).ending == server::Ending::none);
 }
 
 TEST_CASE("courtesy: a starved grain has time for its checkpoint, and its end is innocent with the reason") {
-    Desk desk(5, false);
+    CourtesyDesk desk(5, false);
     desk.b.in(Looked{id(1), dir({{1, 1}})});
     desk.b.clear();
     for (int i = 0; i < 10; ++i) desk.second(2.0, 0.01, 0.98);
@@ -168,7 +169,7 @@ TEST_CASE("courtesy: a starved grain has time for its checkpoint, and its end is
 }
 
 TEST_CASE("courtesy: what ends by itself before it is terminated was not given back") {
-    Desk desk(5, false);
+    CourtesyDesk desk(5, false);
     for (int i = 0; i < 10; ++i) desk.second(2.0, 0.01, 0.98);
     desk.b.clear();
     desk.b.exit(id(1), dir({{1, 1}}), {});
@@ -178,14 +179,14 @@ TEST_CASE("courtesy: what ends by itself before it is terminated was not given b
 }
 
 TEST_CASE("courtesy: short of memory: a warning, then the largest with a checkpoint, one at a time") {
-    Desk desk;
+    CourtesyDesk desk;
     desk.host.free_kb = 60 * mb;
     desk.second(0.2, 1, 0);
     desk.second(0.2, 1, 0);
     CHECK(desk.done() == "warn2");  // the other one has not announced itself
     desk.second(0.2, 1, 0);
     CHECK(desk.done() == "shut ask1(thrashing)");
-    CHECK(desk.b.state.courtesy.shut == "memory is short: 60 MB of 1000 MB of this host left");
+    CHECK(desk.b.state.courtesy.shut == about("60 MB 1000"));
     for (int i = 0; i < 5; ++i) desk.second(0.2, 1, 0);
     CHECK(desk.done() == "");  // it is looked again without it first
     desk.b.exit(id(1), dir({{1, 1}}), {});
@@ -198,7 +199,7 @@ TEST_CASE("courtesy: short of memory: a warning, then the largest with a checkpo
 }
 
 TEST_CASE("courtesy: a grain that shrinks when it is warned stays") {
-    Desk desk;
+    CourtesyDesk desk;
     desk.host.free_kb = 60 * mb;
     desk.second(0.2, 1, 0);
     desk.second(0.2, 1, 0);
@@ -212,7 +213,7 @@ TEST_CASE("courtesy: a grain that shrinks when it is warned stays") {
 }
 
 TEST_CASE("courtesy: of grains with equal memory the one that came last goes") {
-    Desk desk;
+    CourtesyDesk desk;
     desk.grains[id(2)].memory_kb = desk.grains[id(1)].memory_kb + 100;  // a trifle
     desk.grains[id(1)].memory_kb += 300;
     desk.host.free_kb = 60 * mb;
@@ -221,7 +222,7 @@ TEST_CASE("courtesy: of grains with equal memory the one that came last goes") {
 }
 
 TEST_CASE("courtesy: memory nearly gone, or going within the second: the largest is killed at once") {
-    Desk desk;
+    CourtesyDesk desk;
     SECTION("nearly gone") { desk.host.free_kb = 20 * mb; }
     SECTION("going") {
         desk.second(0.2, 1, 0);
@@ -240,7 +241,7 @@ TEST_CASE("courtesy: memory nearly gone, or going within the second: the largest
 }
 
 TEST_CASE("courtesy: the one that is asked already is killed when there is no time left") {
-    Desk desk;
+    CourtesyDesk desk;
     desk.host.free_kb = 60 * mb;
     for (int i = 0; i < 3; ++i) desk.second(0.2, 1, 0);
     CHECK(desk.done() == "warn2 shut ask1(thrashing)");
@@ -250,12 +251,12 @@ TEST_CASE("courtesy: the one that is asked already is killed when there is no ti
 }
 
 TEST_CASE("courtesy: a host that pages; where the kernel tells no stalls, by what it swaps") {
-    Desk desk;
+    CourtesyDesk desk;
     SECTION("stalls") {
         for (int i = 0; i < 3; ++i) desk.second(0.2, 1, 0, 0.1);
         CHECK(desk.done() == "");
         for (int i = 0; i < 3; ++i) desk.second(0.2, 1, 0, 0.3);
-        CHECK(desk.b.state.courtesy.shut == "the host pages: processes waited for memory 30 % of the time");
+        CHECK(desk.b.state.courtesy.shut == about("processes 30 %"));
     }
     SECTION("swapped pages") {
         desk.host.stalled_us = -1;
@@ -268,13 +269,13 @@ TEST_CASE("courtesy: a host that pages; where the kernel tells no stalls, by wha
         for (int i = 0; i < 3; ++i) second(100);
         CHECK(desk.done() == "");
         for (int i = 0; i < 3; ++i) second(1000);
-        CHECK(desk.b.state.courtesy.shut == "the host pages: 1000 pages swapped per second");
+        CHECK(desk.b.state.courtesy.shut == about("1000 swapped second"));
     }
     CHECK(desk.done() == "warn2 shut ask1(thrashing)");
 }
 
 TEST_CASE("courtesy: a shut host starts nothing, also what the scheduler sent before it knew") {
-    Desk desk(5, false);
+    CourtesyDesk desk(5, false);
     desk.b.message(wire::Configure{5, 1, 1});
     desk.b.launch(id(3));
     desk.b.in(LaunchWritten{id(3)});  // waits for the slot
@@ -287,7 +288,7 @@ TEST_CASE("courtesy: a shut host starts nothing, also what the scheduler sent be
     desk.b.launch(id(4));
     results = desk.b.sent<wire::LaunchResult>();
     REQUIRE(results.size() == 1);
-    CHECK(results[0].text.find("accepts no grains now: other work") != std::string::npos);
+    CHECK(results[0].text == about("accepts no grains"));
     desk.b.in(Gauged{1.0, 5000, false});
     const auto calls = desk.b.sent<wire::CallIn>();
     REQUIRE(calls.size() == 1);
@@ -311,7 +312,7 @@ TEST_CASE("courtesy: an idle host is looked at with its call-ins, a host with gr
         host.busy_us += 9'900'000;
         b.in(Watched{host, {}});
     }
-    CHECK(b.state.courtesy.shut == "other work keeps the processors busy: 99 % of 2");
+    CHECK(b.state.courtesy.shut == about("processors 99 %"));
     CHECK(b.state.courtesy.look_at == b.now + seconds(5));
     b.state.courtesy.shut.clear();
     b.run_grain(id(1));
@@ -326,7 +327,7 @@ TEST_CASE("courtesy: an idle host is looked at with its call-ins, a host with gr
 }
 
 TEST_CASE("courtesy: a look after a long pause is only a beginning; without the option nothing is looked at") {
-    Desk desk;
+    CourtesyDesk desk;
     desk.step_ms = 3600'000;
     desk.second(2.0, 0.0, 1.0);
     CHECK(desk.done() == "");
@@ -343,7 +344,7 @@ TEST_CASE("courtesy: why a grain is given back outlives the server") {
     Adopted a;
     a.id = id();
     a.started = true;
-    a.ending = Ending::terminated;
+    a.ending = server::Ending::terminated;
     a.reason = "memory runs out";
     a.given_back = wire::GivenBack::thrashing;
     a.exit = ExitFacts{true, 0, 15, false, "", {}};

@@ -1,5 +1,6 @@
 // Withdrawal and adoption after a restart of the server.
 #include "core_bench.h"
+#include "support/about.h"
 
 using namespace bench;
 using wire::Verdict;
@@ -9,7 +10,7 @@ TEST_CASE("withdrawal: checkpoint signal, TERM as soon as the checkpoint is ther
     b.connect(9);
     b.run_grain(id());
     b.withdraw(id(), false, "an older session needs the host");
-    REQUIRE(b.one<WriteEnding>().ending == Ending::asked);
+    REQUIRE(b.one<WriteEnding>().ending == server::Ending::asked);
     b.look(id(), dir({{1, 1}}));
     b.one<CheckpointSignal>();
     REQUIRE(b.none<TerminateGrain>());
@@ -21,7 +22,7 @@ TEST_CASE("withdrawal: checkpoint signal, TERM as soon as the checkpoint is ther
     b.look(id(), dir({{1, 1}, {2, 0}}, {{1, 3}}));
     const auto endings = b.take<WriteEnding>();  // on disk before the signal
     REQUIRE(endings.size() == 1);
-    REQUIRE(endings[0].ending == Ending::terminated);
+    REQUIRE(endings[0].ending == server::Ending::terminated);
     b.one<TerminateGrain>();
     REQUIRE(b.one<SendReport>().checkpoint == 1);
     b.exit(id(), dir({{1, 1}, {2, 5}}, {{1, 3}}), {true, 0, 15, false, "", {}});
@@ -30,7 +31,7 @@ TEST_CASE("withdrawal: checkpoint signal, TERM as soon as the checkpoint is ther
     const SendReport r = b.one<SendReport>();
     REQUIRE(r.ended);
     REQUIRE(r.innocent);
-    REQUIRE(r.reason == "an older session needs the host");
+    REQUIRE(r.reason == about("older session needs"));
     REQUIRE(r.first == 2);
 }
 
@@ -110,7 +111,7 @@ TEST_CASE("status 85 is innocent only together with a checkpoint of this very ru
         const SendReport r = b.one<SendReport>();
         REQUIRE(r.ended);
         REQUIRE(r.innocent);
-        REQUIRE(r.reason == "the grain asked to be restarted from its checkpoint");
+        REQUIRE(r.reason == about("grain restarted checkpoint"));
     }
     SECTION("one that was taken long before the end counts too") {
         b.in(Looked{id(), dir({{5, 1}, {6, 2}}, {{5, 3}})});
@@ -213,11 +214,11 @@ TEST_CASE("adoption: everything goes on from where the dead server left it") {
     Bench b;
     b.state.slots = 5;
     const std::optional<ExitFacts> none;
-    b.in(Adopted{id(1), 0, 1, 3, true, Ending::none, "", none});
-    b.in(Adopted{id(2), 0, 1, 0, true, Ending::terminated, "busy", none});
-    b.in(Adopted{id(3), 0, 1, 0, true, Ending::discard, "gone", none});
-    b.in(Adopted{id(4), 0, 1, 0, false, Ending::none, "", none});
-    b.in(Adopted{id(5), 0, 1, 0, true, Ending::discard, "gone", ExitFacts{}});
+    b.in(Adopted{id(1), 0, 1, 3, true, server::Ending::none, "", none});
+    b.in(Adopted{id(2), 0, 1, 0, true, server::Ending::terminated, "busy", none});
+    b.in(Adopted{id(3), 0, 1, 0, true, server::Ending::discard, "gone", none});
+    b.in(Adopted{id(4), 0, 1, 0, false, server::Ending::none, "", none});
+    b.in(Adopted{id(5), 0, 1, 0, true, server::Ending::discard, "gone", ExitFacts{}});
     REQUIRE(b.one<RemoveDir>().id == id(5));
     b.in(Began{});
     b.in(LauncherUp{});
@@ -236,7 +237,7 @@ TEST_CASE("adoption: everything goes on from where the dead server left it") {
 
 TEST_CASE("adoption: an end that was caused by a withdrawal stays innocent") {
     Bench b;
-    b.in(Adopted{id(), 0, 1, 0, true, Ending::terminated, "busy", ExitFacts{true, 0, 15, false, "", {}}});
+    b.in(Adopted{id(), 0, 1, 0, true, server::Ending::terminated, "busy", ExitFacts{true, 0, 15, false, "", {}}});
     b.look(id(), dir({{1, 1}}));
     b.connect();
     b.in(LinkClosed{"x"});

@@ -46,7 +46,8 @@ TEST_CASE("records of release 0.1 are read, and written to the same bytes") {
             CHECK((x.major_faults == 5 && x.in_blocks == 6 && x.out_blocks == 7));
         } else if (b.what == "EndingRecord") {
             const EndingRecord x = same<EndingRecord>(b, unpack_ending);
-            CHECK((x.kind == Ending::overrun && x.reason == "long" && x.limit_signal == 24 && x.given_back == 2));
+            CHECK(
+                (x.kind == files::Ending::overrun && x.reason == "long" && x.limit_signal == 24 && x.given_back == 2));
         } else if (b.what == "OutputsRecord") {
             const OutputsRecord x = same<OutputsRecord>(b, unpack_outputs);
             CHECK((x.files.size() == 2 && x.files[1].name == "out" && x.words == "words"));

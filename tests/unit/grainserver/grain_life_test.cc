@@ -58,7 +58,7 @@ TEST_CASE("a grain that was withdrawn keeps its slot until it is gone; the next 
     b.run_grain(id(1));
     b.withdraw(id(1), true, "another lease");
     b.one<KillGrain>();
-    REQUIRE(b.one<WriteEnding>().ending == Ending::discard);
+    REQUIRE(b.one<WriteEnding>().ending == server::Ending::discard);
     b.launch(id(2));
     b.in(LaunchWritten{id(2)});
     REQUIRE(b.none<StartGrain>());
@@ -263,7 +263,7 @@ TEST_CASE("too much output between two checkpoints ends the grain with that resu
     SECTION("found while it runs") {
         b.in(Looked{id(), dir({{1, much}})});
         b.one<KillGrain>();
-        REQUIRE(b.one<WriteEnding>().ending == Ending::overrun);
+        REQUIRE(b.one<WriteEnding>().ending == server::Ending::overrun);
         b.exit(id(), dir({{1, much}}), {true, 0, 9, false, "", {}});
     }
     SECTION("found after it ended by itself") { b.exit(id(), dir({{1, much}}), {}); }
@@ -287,7 +287,7 @@ TEST_CASE("output just at the limit is fine") {
     REQUIRE(r.signal == 0);
 }
 
-TEST_CASE("many checkpoints that nobody took and that exceed a report: the grain is lost, not blamed") {
+TEST_CASE("many untaken checkpoints that exceed a report: the grain is lost, not blamed") {
     Bench b;
     b.connect();
     b.run_grain(id());
@@ -295,7 +295,7 @@ TEST_CASE("many checkpoints that nobody took and that exceed a report: the grain
     const std::uint64_t half = limits::report_bytes / 2 + 1;
     b.in(Looked{id(), dir({{1, half}, {2, half}, {3, 0}}, {{2, 5}})});
     b.one<KillGrain>();
-    REQUIRE(b.one<WriteEnding>().ending == Ending::discard);
+    REQUIRE(b.one<WriteEnding>().ending == server::Ending::discard);
     b.pass(seconds(1));
     b.in(LinkOpened{});
     REQUIRE(b.sent<wire::FirstCall>().at(0).held.empty());
@@ -315,10 +315,10 @@ TEST_CASE("a checkpoint that is too big for a report: the grain is lost if other
     const std::string most = "the grain wrote more than " + std::to_string(limits::report_bytes >> 20) + " MiB ";
     const WriteEnding ending = b.one<WriteEnding>();
     if (alone) {
-        REQUIRE(ending.ending == Ending::overrun);
+        REQUIRE(ending.ending == server::Ending::overrun);
         REQUIRE(ending.reason == most + "between two checkpoints");
     } else {
-        REQUIRE(ending.ending == Ending::discard);
+        REQUIRE(ending.ending == server::Ending::discard);
         REQUIRE(log.find("is given up: " + most + "while the scheduler accepted no reports") != std::string::npos);
     }
 }

@@ -5,18 +5,19 @@
 #include "launcher_bench.h"
 #include "places.h"
 #include "server_bench.h"
+#include "support/about.h"
 
 using namespace bench;
 using server::Identities;
 using server::IdentityOptions;
 
 namespace {
-bool root() {
+bool is_root() {
     if (::geteuid() == 0) return true;
     WARN("SKIPPED: needs root");
     return false;
 }
-files::Account made_up(std::uint32_t uid) {
+files::Account account_of(std::uint32_t uid) {
     files::Account a;
     a.change = a.made_up = true;
     a.uid = a.gid = uid;
@@ -45,7 +46,7 @@ IdentityOptions users(std::uint32_t first, std::uint32_t last) {
 }
 }  // namespace
 
-TEST_CASE("made-up uids: one user one uid, for ever, whoever hands them out") {
+TEST_CASE("made-up uids: one user one uid, permanently, from every server") {
     ScratchDir d;
     const IdentityOptions o = users(2'000'100'000, 2'000'100'002);
     Identities first, second;
@@ -69,7 +70,7 @@ TEST_CASE("made-up uids: one user one uid, for ever, whoever hands them out") {
     REQUIRE(uid_of(later, "new") == 2'000'200'000);
 }
 
-TEST_CASE("a table of made-up uids that cannot be understood is not made anew") {
+TEST_CASE("a damaged table of made-up uids is not replaced") {
     ScratchDir d;
     Identities who;
     for (const char *text : {"", "2000000000 ann\n", "5 ann\nend\n", "2000000000 ann\n2000000000 bob\nend\n",
@@ -129,16 +130,16 @@ TEST_CASE("options: accounts and uids") {
 }
 
 TEST_CASE("a grain under an account of its own has nothing of ours") {
-    if (!root()) return;
+    if (!is_root()) return;
     Place p;
-    p.account = made_up(2'000'100'007);
+    p.account = account_of(2'000'100'007);
     const std::string d = p.dir.path;
     put_file(d + "/secret", "of root", 0600);
     const std::string other = [&] {
         Place &q = p;
-        q.account = made_up(2'000'100'009);
+        q.account = account_of(2'000'100'009);
         const std::string g = q.make({"/bin/sleep", "60"});
-        q.account = made_up(2'000'100'007);
+        q.account = account_of(2'000'100'007);
         return g;
     }();
     REQUIRE(p.start(other).verb == files::Verb::started);
@@ -167,10 +168,10 @@ TEST_CASE("a grain under an account of its own has nothing of ours") {
 }
 
 TEST_CASE("signals and ends reach grains of other uids; what they may not run is told") {
-    if (!root()) return;
+    if (!is_root()) return;
     for (const bool groups : {true, false}) {
         Place p(groups);
-        p.account = made_up(2'000'100'007);
+        p.account = account_of(2'000'100'007);
         p.limits.processes = 40;
         const std::string d = p.dir.path;
         const std::string g = p.shell(
@@ -196,7 +197,7 @@ TEST_CASE("signals and ends reach grains of other uids; what they may not run is
 }
 
 TEST_CASE("a server that is root gives each user a uid, and keeps it over a restart") {
-    if (!root()) return;
+    if (!is_root()) return;
     Pool p(false);
     REQUIRE(::chmod(p.dir.path.c_str(), 0711) == 0);
     p.slots = 4;
@@ -252,7 +253,7 @@ TEST_CASE("a limit is the grain's result: signal, words, and that it would meet 
     REQUIRE_FALSE(r.innocent);
     REQUIRE(r.signal == SIGKILL);
     REQUIRE(r.exit_code == 0);
-    REQUIRE(r.reason == "the grain used more than its 64 MB of memory");
+    REQUIRE(r.reason == about("64 MB memory"));
     REQUIRE(r.out == "before\n");
 }
 
@@ -267,27 +268,27 @@ TEST_CASE("who may say --run-as users, and where") {
     };
     ScratchDir d;
     const std::string server = DCS_BINARY_DIR "/bin/dcs_grainserver --name h --scheduler /x --dir " + d.path + "/s ";
-    REQUIRE(run(server + "--run-as somebody").find("2 dcs_grainserver: --run-as somebody: self or users") == 0);
+    REQUIRE(run(server + "--run-as somebody") == about("2 dcs_grainserver --run-as somebody"));
     REQUIRE(run(server + "--run-as self --accounts ,").find("2 ") == 0);
     REQUIRE(run(server + "--run-as self --anonymous-uids 5-6").find("2 ") == 0);
-    if (!root()) {
-        REQUIRE(run(server + "--run-as users").find("2 dcs_grainserver: --run-as users needs root") == 0);
+    if (!is_root()) {
+        REQUIRE(run(server + "--run-as users") == about("2 dcs_grainserver --run-as users needs"));
         return;
     }
     const std::string closed = run(server + "--run-as users");
     INFO(closed);
-    REQUIRE(closed.find("1 dcs_grainserver: grains under accounts of their own cannot reach") == 0);
+    REQUIRE(closed == about("1 dcs_grainserver cannot"));
     REQUIRE(closed.find("because " + d.path + " is closed") != std::string::npos);
     const std::string as_nobody = "cd /; setpriv --reuid=65534 --regid=65534 --clear-groups ";
     if (run(as_nobody + "true") != "0 " || run(as_nobody + "test -x " DCS_BINARY_DIR "/bin/dcs_grainserver") != "0 ") {
         WARN("SKIPPED: nobody cannot run the program here");
         return;
     }
-    REQUIRE(run(as_nobody + server + "--run-as users").find("2 dcs_grainserver: --run-as users needs root") == 0);
+    REQUIRE(run(as_nobody + server + "--run-as users") == about("2 dcs_grainserver --run-as users needs"));
 }
 
 TEST_CASE("the launcher's tests hold for an ordinary user too") {
-    if (!root()) return;
+    if (!is_root()) return;
     const std::string as_nobody = "cd /; setpriv --reuid=65534 --regid=65534 --clear-groups ";
     const std::string program = DCS_BINARY_DIR "/bin/unit_grainserver";
     if (std::system((as_nobody + "test -x " + program + " 2>/dev/null").c_str()) != 0) {

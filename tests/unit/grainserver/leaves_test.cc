@@ -50,7 +50,7 @@ TEST_CASE("a leaf with a process in it goes to no other grain") {
     REQUIRE(b.name == "b");
     REQUIRE(leaves.give_back(b));
     REQUIRE((!b.there && leaves.any_spare()));
-    p.file(p.group + "/b/cgroup.procs", "18\n");  // in the meantime, by somebody with the right to
+    p.file(p.group + "/b/cgroup.procs", "18\n");  // in the meantime, by a process with the right to
     p.leaf("c");
     REQUIRE(leaves.take("c", limits).name == "c");
 }

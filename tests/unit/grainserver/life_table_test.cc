@@ -19,13 +19,13 @@ const char *name_of(Phase phase) {
     }
     return "?";
 }
-const char *name_of(Ending ending) {
+const char *name_of(server::Ending ending) {
     switch (ending) {
-    case Ending::none: return "";
-    case Ending::asked: return "+asked";
-    case Ending::terminated: return "+terminated";
-    case Ending::overrun: return "+overrun";
-    case Ending::discard: return "+discard";
+    case server::Ending::none: return "";
+    case server::Ending::asked: return "+asked";
+    case server::Ending::terminated: return "+terminated";
+    case server::Ending::overrun: return "+overrun";
+    case server::Ending::discard: return "+discard";
     }
     return "?";
 }
@@ -111,7 +111,7 @@ wire::Launch a_launch(Incarnation incarnation, bool tentative) {
     m.demands.wall_s = 5;
     return m;
 }
-// The grain is incarnation 2 of its key; there is one slot, and nobody else unless `busy`.
+// The grain is incarnation 2 of its key; there is one slot, and no other grain unless `busy`.
 struct Start {
     const char *name;
     void (*bring)(Bench &b);
@@ -134,7 +134,7 @@ void ended(Bench &b) {
     e.known = true;
     b.in(GrainExited{it, e});
 }
-const Start starts[] = {
+const Start starting_points[] = {
     {"unknown", [](Bench &) {}},
     {"unwritten", [](Bench &b) { b.message(a_launch(2, false)); }},
     {"queued", [](Bench &b) { queued_behind(b, false); }},
@@ -253,7 +253,7 @@ const Event events[] = {
 TEST_CASE("what becomes of a grain in every state, whatever happens: life_table.txt") {
     std::ifstream file(DCS_SOURCE_DIR "/tests/unit/grainserver/life_table.txt");
     int cells = 0;
-    for (const Start &start : starts)
+    for (const Start &start : starting_points)
         for (const Event &event : events) {
             Bench b;
             b.connect(9, 1);
@@ -269,7 +269,7 @@ TEST_CASE("what becomes of a grain in every state, whatever happens: life_table.
             CHECK(head + state_of(b.state) + ":" + done(b) == expected);
             ++cells;
         }
-    REQUIRE(cells == static_cast<int>(std::size(starts) * std::size(events)));
+    REQUIRE(cells == static_cast<int>(std::size(starting_points) * std::size(events)));
     std::string rest;
     REQUIRE_FALSE(std::getline(file, rest));
 }

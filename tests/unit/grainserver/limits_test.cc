@@ -1,6 +1,7 @@
 // What a grain may use: its time, its output; and how the scheduler is told of both.
 #include "base/limits.h"
 #include "core_bench.h"
+#include "support/about.h"
 
 using namespace bench;
 
@@ -47,7 +48,7 @@ TEST_CASE("a grain that runs longer than it may is killed, and that is its resul
     b.clear();
     b.pass(seconds_of(0.2));
     const WriteEnding ending = b.one<WriteEnding>();
-    REQUIRE(ending.ending == Ending::overrun);
+    REQUIRE(ending.ending == server::Ending::overrun);
     REQUIRE(ending.limit_signal == 24);
     b.one<KillGrain>();
     b.pass(seconds(10));
@@ -61,7 +62,7 @@ TEST_CASE("a grain that runs longer than it may is killed, and that is its resul
     REQUIRE(r.exit_code == 0);
     REQUIRE(r.limit);
     REQUIRE_FALSE(r.innocent);
-    REQUIRE(r.reason == "the grain ran longer than its 100 s");
+    REQUIRE(r.reason == about("grain longer 100"));
     REQUIRE(r.last == 1);
 }
 
@@ -79,7 +80,7 @@ TEST_CASE("time counts from the start, not while the grain waits for a slot") {
     b.one<KillGrain>();
 }
 
-TEST_CASE("no limit, and one that nobody reaches") {
+TEST_CASE("no limit, and one that is not reached") {
     Bench b;
     b.connect(9);
     const int wall = GENERATE(0, -1, INT32_MAX);
@@ -114,7 +115,7 @@ TEST_CASE("a grain that got its TERM in a withdrawal ends innocently, whatever i
     b.exit(id(), dir({{1, 1}}), {true, 0, 15, false, "", {}});
     const SendReport r = b.one<SendReport>();
     REQUIRE(r.innocent);
-    REQUIRE(r.reason == "an older session needs the host");
+    REQUIRE(r.reason == about("older session needs"));
 }
 
 TEST_CASE("a restarted server goes on counting from the grain's start") {
@@ -139,7 +140,7 @@ TEST_CASE("a restarted server knows which limit it was that ended the grain") {
     Adopted a;
     a.id = id();
     a.started = true;
-    a.ending = Ending::overrun;
+    a.ending = server::Ending::overrun;
     a.limit_signal = 24;
     a.reason = "the grain ran longer than its 7 s";
     a.exit = ExitFacts{true, 0, 9, false, "", {}};
@@ -151,7 +152,7 @@ TEST_CASE("a restarted server knows which limit it was that ended the grain") {
     const SendReport r = b.one<SendReport>();
     REQUIRE(r.signal == 24);
     REQUIRE(r.limit);
-    REQUIRE(r.reason == "the grain ran longer than its 7 s");
+    REQUIRE(r.reason == about("grain longer 7"));
 }
 
 TEST_CASE("the output limit is one that the grain would meet again") {
@@ -204,7 +205,7 @@ TEST_CASE("the first call says how long each grain has run, by what was seen las
     REQUIRE(held_after_reconnect(b).cpu_us == 0);
     b.in(Looked{id(), used(3'000'000, 500'000)});
     REQUIRE(held_after_reconnect(b).cpu_us == 3'500'000);
-    b.in(Looked{id(), used(0, 0)});  // its process is gone, nobody knows how it ended
+    b.in(Looked{id(), used(0, 0)});  // its process is gone, its end is not known
     REQUIRE(held_after_reconnect(b).cpu_us == 3'500'000);
     ExitFacts e;
     e.known = true;

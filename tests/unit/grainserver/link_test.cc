@@ -16,7 +16,7 @@ TEST_CASE("the back-off is quick at first, doubles, and is bounded by the interv
 
 TEST_CASE("nothing is reported before the first call was answered") {
     Bench b;
-    b.in(Adopted{id(), 0, 1, 0, true, Ending::none, "", ExitFacts{true, 0, 0, false, "", {}}});
+    b.in(Adopted{id(), 0, 1, 0, true, server::Ending::none, "", ExitFacts{true, 0, 0, false, "", {}}});
     b.look(id(), dir({{1, 5}}));
     b.in(Began{});
     b.one<Connect>();
@@ -60,6 +60,24 @@ TEST_CASE("a connection that comes to nothing is given up, and tried again with 
     b.in(LinkOpened{});
     b.message(wire::Configure{9, 2, 1});
     REQUIRE(b.state.failures == 0);
+}
+
+TEST_CASE("a reason why the scheduler does not answer is logged once, and another one too") {
+    Bench b;
+    b.connect(9);
+    const auto logged = [&](const char *why) {
+        b.clear();
+        b.in(LinkClosed{why});
+        const auto logs = b.take<Log>();
+        b.pass(seconds(40));
+        b.in(LinkOpened{});
+        return logs.size() == 1 && logs[0].text.find(why) != std::string::npos;
+    };
+    CHECK(logged("the peer closed the connection"));
+    CHECK(logged("the certificate of scheduler has expired"));
+    CHECK_FALSE(logged("the certificate of scheduler has expired"));
+    b.message(wire::Configure{9, 2, 1});
+    CHECK(logged("the certificate of scheduler has expired"));
 }
 
 TEST_CASE("a refusal is logged and asked again only after an interval") {

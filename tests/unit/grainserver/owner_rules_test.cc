@@ -1,4 +1,5 @@
 // What the owner of a host allows, as the launcher and the warden hold the grain server to it.
+#include "support/about.h"
 #include "support/catch.h"
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,7 +30,7 @@ struct SomeLogins final : files::Logins {
         return Account{true, uid, gid, std::move(groups), false};
     }
 };
-Account made_up(std::uint32_t uid) { return Account{true, uid, uid, {}, true}; }
+Account made_up_account(std::uint32_t uid) { return Account{true, uid, uid, {}, true}; }
 
 OwnerRules strict() {
     OwnerRules rules;
@@ -45,7 +46,7 @@ OwnerRules strict() {
 }
 LaunchRecord good() {
     LaunchRecord record;
-    record.account = made_up(2'000'000'003);
+    record.account = made_up_account(2'000'000'003);
     record.limits = {100, 5, 7, 50, 20};
     record.rungs = rung_filter | rung_scope | rung_files;
     record.writable = {"/scratch", "/var/lib/dcs/h1/home/bob"};
@@ -78,8 +79,8 @@ TEST_CASE("the owner's rules on disk: what is written comes back, and nothing el
 }
 
 TEST_CASE("accounts that the owner allows") {
-    CHECK(allowed(made_up(2'000'000'000)));
-    CHECK(allowed(made_up(2'000'000'009)));
+    CHECK(allowed(made_up_account(2'000'000'000)));
+    CHECK(allowed(made_up_account(2'000'000'009)));
     CHECK(allowed(SomeLogins::account(1001, 1001, {1001, 50})));
     CHECK(allowed(SomeLogins::account(1001, 1001, {})));
     OwnerRules self;
@@ -88,23 +89,23 @@ TEST_CASE("accounts that the owner allows") {
 
 TEST_CASE("accounts that he does not") {
     CHECK_FALSE(allowed(Account{}));  // the server's own, root's
-    CHECK_FALSE(allowed(made_up(1'999'999'999)));
-    CHECK_FALSE(allowed(made_up(2'000'000'010)));
-    CHECK_FALSE(allowed(made_up(0)));
+    CHECK_FALSE(allowed(made_up_account(1'999'999'999)));
+    CHECK_FALSE(allowed(made_up_account(2'000'000'010)));
+    CHECK_FALSE(allowed(made_up_account(0)));
     CHECK_FALSE(allowed(Account{true, 2'000'000'003, 0, {}, true}));
     CHECK_FALSE(allowed(Account{true, 2'000'000'003, 2'000'000'003, {0}, true}));
     CHECK_FALSE(allowed(Account{true, 0, 0, {}, false}));
     CHECK_FALSE(allowed(SomeLogins::account(1002, 1002, {})));  // bob is not listed
     CHECK_FALSE(allowed(SomeLogins::account(1001, 0, {})));
     CHECK_FALSE(allowed(SomeLogins::account(1001, 1001, {1001, 27})));
-    CHECK_FALSE(allowed(SomeLogins::account(2'000'000'003, 2'000'000'003, {})));  // nobody's login
+    CHECK_FALSE(allowed(SomeLogins::account(2'000'000'003, 2'000'000'003, {})));  // no user's login
     OwnerRules rules = strict();
     rules.first = 1000;
     rules.last = 2000;
-    CHECK_FALSE(permits(rules, made_up(1002), logins));  // somebody's, though in the range
-    CHECK(permits(rules, made_up(1003), logins));
+    CHECK_FALSE(permits(rules, made_up_account(1002), logins));  // a login's, though in the range
+    CHECK(permits(rules, made_up_account(1003), logins));
     OwnerRules self;
-    CHECK_FALSE(permits(self, made_up(2'000'000'003), logins));
+    CHECK_FALSE(permits(self, made_up_account(2'000'000'003), logins));
 }
 
 TEST_CASE("limits, confinement and directories beyond the owner's") {
@@ -173,7 +174,7 @@ TEST_CASE("the warden opens programs for accounts that are allowed, and nothing 
     bench::ScratchDir d;
     OwnerRules rules = strict();
     rules.users = ::geteuid() == 0;
-    const Account account = rules.users ? made_up(2'000'000'003) : Account{};
+    const Account account = rules.users ? made_up_account(2'000'000'003) : Account{};
     warden::Warden warden(rules, {"/nowhere/dcs_launcher", d.path, "h1", "", false}, logins);
     const auto open = [&](const std::string &path, const Account &who) {
         warden::Request request;
@@ -201,13 +202,13 @@ TEST_CASE("the warden opens programs for accounts that are allowed, and nothing 
     CHECK(open(d.path + "/nothing", account) == Code::not_found);
     CHECK(open(d.path, account) == Code::io_error);
     CHECK(open("/dev/null", account) == Code::io_error);
-    CHECK(open(d.path + "/program", rules.users ? Account{} : made_up(2'000'000'003)) == Code::refused);
+    CHECK(open(d.path + "/program", rules.users ? Account{} : made_up_account(2'000'000'003)) == Code::refused);
     if (rules.users) {
         CHECK(open(d.path + "/secret", account) == Code::io_error);
-        CHECK(open(d.path + "/program", made_up(0)) == Code::refused);
+        CHECK(open(d.path + "/program", made_up_account(0)) == Code::refused);
     }
     int fd = -1;
-    CHECK(warden.answer("", &fd).status.text == "the warden does not accept this request");
+    CHECK(warden.answer("", &fd).status.text == about("warden not request"));
     CHECK(warden.answer(to_packet(warden::Request{}), &fd).status.code == Code::not_found);  // no such launcher
 }
 
@@ -225,14 +226,14 @@ TEST_CASE("the launcher starts nothing beyond the rules, whatever the record say
     ::unlink((p.dir.path + "/rules").c_str());
     answer = p.start(grain);
     CHECK(answer.verb == files::Verb::failed);
-    CHECK(answer.text.find("the rules of this host's owner cannot be read") == 0);
+    CHECK(answer.text == about("rules host's cannot"));
     bench::put_file(p.dir.path + "/rules", "rubbish", 0600);
     CHECK(p.start(grain).verb == files::Verb::failed);
     rules.rungs = 0;
     rules.users = ::geteuid() == 0;
     if (rules.users) {
         bench::put_file(p.dir.path + "/rules", pack(rules), 0600);
-        CHECK(p.start(grain).text.find("it asks for the account of the grain server itself") == 0);
+        CHECK(p.start(grain).text == about("account server itself"));
     }
     rules.users = false;
     bench::put_file(p.dir.path + "/rules", pack(rules), 0600);

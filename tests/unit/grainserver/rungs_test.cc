@@ -29,7 +29,7 @@ TEST_CASE("what the owner says about confinement, against what there is") {
     files::Available nothing;
     nothing.lacks = {{rung_filter | rung_no_network, "none"}};
     CHECK(rungs({"auto", false}, nothing).find("by no_network: none") != std::string::npos);
-    CHECK(server::check({"auto"}));
-    CHECK_FALSE(server::check({"moat"}));
-    CHECK_FALSE(server::check({"files", true, {"relative"}}));
+    CHECK(server::check(RungOptions{"auto"}));
+    CHECK_FALSE(server::check(RungOptions{"moat"}));
+    CHECK_FALSE(server::check(RungOptions{"files", true, {"relative"}}));
 }

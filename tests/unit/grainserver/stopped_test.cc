@@ -1,6 +1,7 @@
 // A launcher that is being stopped, and a grain server whose warden was killed: what they say, and what runs on.
 #include "launcher_bench.h"
 #include "server_bench.h"
+#include "support/about.h"
 
 using namespace bench;
 
@@ -33,7 +34,7 @@ TEST_CASE("a launcher that is being stopped starts nothing any more") {
         return !refused.dir.empty();
     }));
     CHECK(refused.number == static_cast<int>(Code::refused));
-    CHECK(refused.text == "the launcher of this host is being stopped");
+    CHECK(refused.text == about("launcher host being stopped"));
     REQUIRE(soon([&] { return !locks::is_held(p.dir.path + "/launcher.lock"); }));
     CHECK_FALSE(file_exists(AT_FDCWD, p.path(refused.dir) + "/pid"));
     CHECK(files::unpack_exit(get_file(p.path(stubborn) + "/exit"))->innocent);

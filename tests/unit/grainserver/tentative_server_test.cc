@@ -4,12 +4,13 @@
 #include "grainserver/files/grain_record.h"
 #include "places.h"
 #include "server_bench.h"
+#include "support/about.h"
 
 using namespace bench;
 using wire::Verdict;
 
 namespace {
-const wire::WireGrain sleeper{"ann", 3, 1}, other{"ann", 3, 2};
+const wire::WireGrain sleeper{"ann", 3, 1}, rival{"ann", 3, 2};
 
 wire::Launch launch_of(const wire::WireGrain &key, std::vector<std::string> argv, bool tentative) {
     wire::Launch m;
@@ -43,7 +44,7 @@ TEST_CASE("a tentative grain is verified while another has the slot, and runs on
     p.scheduler.send(launch_of(sleeper, {"/bin/sleep", "60"}, false));
     REQUIRE(p.scheduler.wait_for<wire::LaunchResult>().ok);
     const std::string trace = p.dir.path + "/trace";
-    p.scheduler.send(launch_of(other, {"/bin/sh", "-c", "echo ran | tee -a " + trace}, true));
+    p.scheduler.send(launch_of(rival, {"/bin/sh", "-c", "echo ran | tee -a " + trace}, true));
     const auto staged = p.scheduler.wait_for<wire::LaunchResult>();
     REQUIRE(staged.staged);
     REQUIRE_FALSE(staged.ok);
@@ -58,7 +59,7 @@ TEST_CASE("a tentative grain is verified while another has the slot, and runs on
     auto report = p.scheduler.wait_for<wire::GrainReport>();
     while (!report.ended) report = p.scheduler.wait_for<wire::GrainReport>();
     REQUIRE(report.innocent);
-    REQUIRE(report.reason == "an older session needs the host");
+    REQUIRE(report.reason == about("older session needs"));
     p.scheduler.send(wire::ReportAck{sleeper, 1, report.last_seq, true, Verdict::taken});
     const auto started = p.scheduler.wait_for<wire::LaunchResult>();
     REQUIRE(started.ok);
@@ -75,7 +76,7 @@ TEST_CASE("a tentative grain that cannot run here is told at once and leaves not
     p.greet();
     p.scheduler.send(launch_of(sleeper, {"/bin/sleep", "60"}, false));
     REQUIRE(p.scheduler.wait_for<wire::LaunchResult>().ok);
-    wire::Launch m = launch_of(other, {"/no/such/program"}, true);
+    wire::Launch m = launch_of(rival, {"/no/such/program"}, true);
     std::string words = "/no/such/program";
     SECTION("no program") {}
     SECTION("no working directory") {
@@ -101,7 +102,7 @@ TEST_CASE("a tentative grain that cannot run here is told at once and leaves not
 TEST_CASE("a grain runs no longer than it may, also when its server was away meanwhile") {
     Pool p;
     p.greet();
-    wire::Launch m = launch_of(other, {"/bin/sh", "-c", "echo begun; exec sleep 60"}, false);
+    wire::Launch m = launch_of(rival, {"/bin/sh", "-c", "echo begun; exec sleep 60"}, false);
     m.demands.wall_s = 4;
     const Instant sent = boot_clock();
     p.scheduler.send(m);
@@ -121,14 +122,14 @@ TEST_CASE("a grain runs no longer than it may, also when its server was away mea
     REQUIRE(report.signal == SIGXCPU);
     REQUIRE(report.limit);
     REQUIRE_FALSE(report.innocent);
-    REQUIRE(report.reason == "the grain ran longer than its 4 s");
+    REQUIRE(report.reason == about("grain longer 4"));
     REQUIRE(report.out == "begun\n");
 }
 
 TEST_CASE("a restarted server's first call says how long a grain has run") {
     Pool p;
     p.greet();
-    p.scheduler.send(launch_of(other, {"/bin/sh", "-c", "while :; do :; done"}, false));
+    p.scheduler.send(launch_of(rival, {"/bin/sh", "-c", "while :; do :; done"}, false));
     REQUIRE(p.scheduler.wait_for<wire::LaunchResult>().ok);
     const auto pid = files::parse_pid(get_file(p.server_dir + "/grains/local1,ann,3,2,1/pid"));
     REQUIRE(pid);
@@ -165,7 +166,7 @@ struct KilledPool : Pool {
         sleeper_lives = true;
     }
     wire::Launch tentative() const {
-        return launch_of(other, {"/bin/sh", "-c", "echo ran >> " + trace + "; echo done"}, true);
+        return launch_of(rival, {"/bin/sh", "-c", "echo ran >> " + trace + "; echo done"}, true);
     }
     void take(const wire::AnyMessage &m) {
         if (const auto *r = std::get_if<wire::LaunchResult>(&m); r && r->key.grain == 2) answer = *r;

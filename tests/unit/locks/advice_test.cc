@@ -1,13 +1,15 @@
 #include "locks/advice.h"
 
+#include "stepped_world.h"
 #include "support/catch.h"
 
 using namespace dcs::locks;
+using scratch::hour;
+using scratch::minute;
+using scratch::s;
 using Catch::Matchers::Contains;
 
 namespace {
-
-constexpr std::int64_t s = 1'000'000'000, minute = 60 * s, hour = 60 * minute;
 
 // Hourly runs of a minute, each `every`-th of half an hour.
 std::vector<Sample> peaked(std::size_t n, std::size_t every) {

@@ -9,16 +9,18 @@
 
 #include "locks/leaf.h"
 #include "scratch.h"
+#include "stepped_world.h"
 #include "victims.h"
 
 using namespace dcs;
 using namespace dcs::locks;
+using scratch::hour;
+using scratch::ms;
 using victims::Counter;
 using victims::owner;
 
 namespace {
 
-constexpr std::int64_t ms = 1'000'000, hour = 3600'000 * ms;
 constexpr KillGrace short_grace{50 * ms, 50 * ms, hour};  // who may be killed is waited for
 const std::uint64_t cookie = 0x1234567800000000 + static_cast<std::uint64_t>(::getpid());
 
@@ -288,7 +290,7 @@ TEST_CASE("P12 one who ends on the first signal gets no other, and is not waited
 
 TEST_CASE("P37 another process's holder is not signalled, and that is said") {
     if (::getuid() != 0) {
-        WARN("SKIPPED: only root can become somebody else");
+        WARN("SKIPPED: only root can become another user");
         return;
     }
     Counter victim;
@@ -308,7 +310,7 @@ TEST_CASE("P37 another process's holder is not signalled, and that is said") {
 
 TEST_CASE("P37 another process's process in a tree of one's own is told, and gets no signal") {
     if (::getuid() != 0) {
-        WARN("SKIPPED: only root can become somebody else");
+        WARN("SKIPPED: only root can become another user");
         return;
     }
     const scratch::Directory dir;

@@ -1,13 +1,17 @@
 #include "locks/learn.h"
 
 #include "locks/advice.h"
+#include "stepped_world.h"
 #include "support/catch.h"
 
 using namespace dcs::locks;
+using scratch::day;
+using scratch::hour;
+using scratch::minute;
+using scratch::s;
 
 namespace {
 
-constexpr std::int64_t s = 1'000'000'000, minute = 60 * s, hour = 60 * minute, day = 24 * hour;
 constexpr std::int64_t epoch = 1'000'000'000 * s;
 
 // Hourly runs, the last one at `epoch`.
@@ -51,7 +55,7 @@ std::vector<Denial> refusals(std::size_t n, std::int64_t after, std::int64_t apa
     return denials;
 }
 
-Learned limits(const std::vector<Sample> &samples, std::int64_t if_elapsed = 0) {
+Learned learned(const std::vector<Sample> &samples, std::int64_t if_elapsed = 0) {
     return learn(samples, {}, LearnBounds(), 0, if_elapsed, -1);
 }
 
@@ -65,32 +69,32 @@ TEST_CASE("P13 the first limit is ten minutes or one and a half intervals") {
 }
 
 TEST_CASE("the limit is the longest run and a margin that shrinks with evidence") {
-    CHECK(limits(runs(1, minute)).soft == 195 * s);
-    CHECK(limits(runs(4, minute)).soft == 135 * s);
-    CHECK(limits(runs(100, minute)).soft == 87 * s);
-    CHECK(limits(runs(100, minute)).hard == 4 * 87 * s);
+    CHECK(learned(runs(1, minute)).soft == 195 * s);
+    CHECK(learned(runs(4, minute)).soft == 135 * s);
+    CHECK(learned(runs(100, minute)).soft == 87 * s);
+    CHECK(learned(runs(100, minute)).hard == 4 * 87 * s);
     auto one_long = runs(100, minute);
     one_long[50].runtime = 5 * minute;
-    CHECK(limits(one_long).soft == 5 * 87 * s);
-    CHECK(limits(one_long).longest == 5 * minute);
+    CHECK(learned(one_long).soft == 5 * 87 * s);
+    CHECK(learned(one_long).longest == 5 * minute);
 }
 
 TEST_CASE("only the last hundred runs count") {
     auto samples = with(runs(1, hour), runs(100, minute));
-    CHECK(limits(samples).longest == minute);
-    CHECK(limits(samples).runs == 100);
+    CHECK(learned(samples).longest == minute);
+    CHECK(learned(samples).runs == 100);
     samples.pop_back();
-    CHECK(limits(samples).longest == hour);
+    CHECK(learned(samples).longest == hour);
 }
 
 TEST_CASE("a run that got on when it was ended counts as one that long, a silent one doubles the limit") {
     const auto base = runs(100, minute);
-    CHECK(limits(with(base, {ended(4 * minute, true)})).soft == 4 * 87 * s);
-    CHECK(limits(with(base, {ended(4 * minute, false)})).soft / s == 2 * 87);
-    CHECK(limits(with(base, {ended(minute, false), ended(minute, false)})).soft / s >= 4 * 87);
-    CHECK(limits(with(base, {ended(minute, false)})).killed == 1);
+    CHECK(learned(with(base, {ended(4 * minute, true)})).soft == 4 * 87 * s);
+    CHECK(learned(with(base, {ended(4 * minute, false)})).soft / s == 2 * 87);
+    CHECK(learned(with(base, {ended(minute, false), ended(minute, false)})).soft / s >= 4 * 87);
+    CHECK(learned(with(base, {ended(minute, false)})).killed == 1);
     const auto after_success = with(with(base, {ended(minute, false), ended(minute, false)}), runs(1, minute));
-    CHECK(limits(after_success).soft / s < 89);
+    CHECK(learned(after_success).soft / s < 89);
 }
 
 TEST_CASE("P13 a limit below every runtime grows until the job completes") {
@@ -110,40 +114,40 @@ TEST_CASE("P13 a limit below every runtime grows until the job completes") {
 }
 
 TEST_CASE("P13 a job that never completed is starving, also when it fails at once in between") {
-    CHECK_FALSE(limits(with({}, {ended(minute, false)})).starving);
-    CHECK(limits(with({}, {ended(minute, false), ended(minute, true)})).starving);
-    CHECK(limits(with(runs(3, s, Outcome::failed), {ended(minute, false), ended(minute, false)})).starving);
-    CHECK_FALSE(limits(with(runs(1, minute), {ended(minute, false), ended(minute, false)})).starving);
-    CHECK(limits(with({}, {ended(minute, false), ended(minute, true)})).soft >= 10 * minute);
+    CHECK_FALSE(learned(with({}, {ended(minute, false)})).starving);
+    CHECK(learned(with({}, {ended(minute, false), ended(minute, true)})).starving);
+    CHECK(learned(with(runs(3, s, Outcome::failed), {ended(minute, false), ended(minute, false)})).starving);
+    CHECK_FALSE(learned(with(runs(1, minute), {ended(minute, false), ended(minute, false)})).starving);
+    CHECK(learned(with({}, {ended(minute, false), ended(minute, true)})).soft >= 10 * minute);
 }
 
 TEST_CASE("runs that failed at once, crashed or were lost are no evidence") {
-    CHECK(limits(runs(50, s, Outcome::failed)).soft == 90 * minute);
-    CHECK(limits(runs(50, 100 * hour, Outcome::crashed)).longest == 0);
-    CHECK(limits(runs(50, 100 * hour, Outcome::lost)).longest == 0);
-    CHECK(limits(with(runs(100, minute), runs(1, 3 * minute, Outcome::failed))).longest == 3 * minute);
-    CHECK(limits(with(runs(1, minute), runs(99, s, Outcome::failed))).soft == 195 * s);  // as after one run
+    CHECK(learned(runs(50, s, Outcome::failed)).soft == 90 * minute);
+    CHECK(learned(runs(50, 100 * hour, Outcome::crashed)).longest == 0);
+    CHECK(learned(runs(50, 100 * hour, Outcome::lost)).longest == 0);
+    CHECK(learned(with(runs(100, minute), runs(1, 3 * minute, Outcome::failed))).longest == 3 * minute);
+    CHECK(learned(with(runs(1, minute), runs(99, s, Outcome::failed))).soft == 195 * s);  // as after one run
 }
 
 TEST_CASE("P32 what is learned keeps to the bounds of the user") {
     LearnBounds bounds;
-    CHECK(limits(runs(100, s / 10)).soft == 10 * s);
-    CHECK(limits(runs(100, 40 * hour)).soft == 24 * hour);
-    CHECK(limits(runs(100, 40 * hour)).hard == 24 * hour);
+    CHECK(learned(runs(100, s / 10)).soft == 10 * s);
+    CHECK(learned(runs(100, 40 * hour)).soft == 24 * hour);
+    CHECK(learned(runs(100, 40 * hour)).hard == 24 * hour);
     bounds.expire_max = 2 * minute;
     CHECK(learn(runs(100, minute), {}, bounds, 0, 0, -1).hard == 2 * minute);
     bounds.expire_min = 5 * minute;  // above the maximum: the maximum is the stronger
     CHECK(learn(runs(100, minute), {}, bounds, 0, 0, -1).soft == 2 * minute);
     std::vector<Sample> many(64, ended(minute, false));
-    CHECK(limits(many).soft == 24 * hour);
+    CHECK(learned(many).soft == 24 * hour);
     auto endless = runs(3, INT64_MAX);
-    CHECK(limits(endless).soft == 24 * hour);
+    CHECK(learned(endless).soft == 24 * hour);
 }
 
 TEST_CASE("ExpireAfter is above IfElapsed, whichever of them is given") {
-    CHECK(limits(runs(100, minute), 15 * minute).soft == 15 * minute + s);
-    CHECK(limits(runs(100, minute), 48 * hour).soft == 24 * hour);  // the bound is stronger
-    const Learned both = limits(runs(100, minute), -1);
+    CHECK(learned(runs(100, minute), 15 * minute).soft == 15 * minute + s);
+    CHECK(learned(runs(100, minute), 48 * hour).soft == 24 * hour);  // the bound is stronger
+    const Learned both = learned(runs(100, minute), -1);
     CHECK(both.if_elapsed == 15 * minute);
     CHECK(both.soft > both.if_elapsed);
     const Learned given = learn(runs(100, minute), {}, LearnBounds(), 0, -1, 5 * minute);
@@ -154,10 +158,10 @@ TEST_CASE("ExpireAfter is above IfElapsed, whichever of them is given") {
 }
 
 TEST_CASE("IfElapsed is a quarter of the interval, or more for a job that would use too much of the time") {
-    CHECK(limits(runs(100, minute), -1).interval == hour);
-    CHECK(limits(runs(100, minute), -1).if_elapsed == 15 * minute);
-    CHECK(limits(runs(100, 40 * minute), -1).if_elapsed == 40 * minute);
-    CHECK(limits(runs(100, 55 * minute), -1).if_elapsed == 48 * minute);  // at most 0.8 of the interval
+    CHECK(learned(runs(100, minute), -1).interval == hour);
+    CHECK(learned(runs(100, minute), -1).if_elapsed == 15 * minute);
+    CHECK(learned(runs(100, 40 * minute), -1).if_elapsed == 40 * minute);
+    CHECK(learned(runs(100, 55 * minute), -1).if_elapsed == 48 * minute);  // at most 0.8 of the interval
     LearnBounds bounds;
     bounds.duty = 0.1;
     CHECK(learn(runs(100, 2 * minute), {}, bounds, 0, -1, -1).if_elapsed == 18 * minute);
@@ -173,7 +177,7 @@ TEST_CASE("the interval is of requests, not of runs, counts a burst as one and f
     auto samples = runs(100, minute);
     for (Sample &sample : samples) sample.waited = 10 * minute;  // granted late, asked every hour
     samples.back().waited = 0;
-    CHECK(limits(samples, -1).interval == hour);
+    CHECK(learned(samples, -1).interval == hour);
     CHECK(learn(runs(100, minute), refusals(64, minute, 5 * s), LearnBounds(), 0, -1, -1).interval == hour);
     const auto every_ten = refusals(20, 10 * minute, 10 * minute);
     CHECK(learn(runs(100, minute), every_ten, LearnBounds(), 0, -1, -1).interval == 10 * minute);
@@ -217,23 +221,23 @@ TEST_CASE("P18 stamps that stepped back or far ahead leave sane limits") {
     auto samples = runs(100, minute);
     samples[40].wall += 365 * day;
     samples[70].wall = 0;
-    const Learned stepped = limits(samples, -1);
+    const Learned stepped = learned(samples, -1);
     CHECK(stepped.interval == hour);
     CHECK(stepped.if_elapsed == 15 * minute);
 }
 
 TEST_CASE("more evidence and shorter tails predict fewer false kills") {
-    CHECK(limits({}).false_kills == Approx(1000));
-    CHECK(limits(runs(1, minute)).false_kills > limits(runs(10, minute)).false_kills);
+    CHECK(learned({}).false_kills == Approx(1000));
+    CHECK(learned(runs(1, minute)).false_kills > learned(runs(10, minute)).false_kills);
     auto steady = runs(100, minute), wild = steady;
     for (std::size_t i = 0; i < 100; ++i) {
         steady[i].runtime += static_cast<std::int64_t>(i) * s / 10;
         wild[i].runtime = minute * 100 / static_cast<std::int64_t>(100 - i);
     }
-    CHECK(limits(steady).false_kills < 0.001);
-    CHECK(limits(wild).false_kills > 1);
-    CHECK(limits(wild).false_kills < 20);
+    CHECK(learned(steady).false_kills < 0.001);
+    CHECK(learned(wild).false_kills > 1);
+    CHECK(learned(wild).false_kills < 20);
     auto silent = wild;
     for (Sample &sample : silent) sample.cpu = 0;
-    CHECK(limits(silent).false_kills > limits(wild).false_kills);  // the soft limit is all they get
+    CHECK(learned(silent).false_kills > learned(wild).false_kills);  // the soft limit is all they get
 }

@@ -5,7 +5,7 @@
 namespace scratch {
 
 using dcs::locks::second;
-constexpr std::int64_t minute = 60 * second, hour = 60 * minute;
+constexpr std::int64_t ms = second / 1000, s = second, minute = 60 * s, hour = 60 * minute, day = 24 * hour;
 
 class SteppedWorld : public dcs::locks::World {
 public:

@@ -5,14 +5,15 @@
 
 #include "locks/files/lock_file.h"
 #include "scratch.h"
+#include "stepped_world.h"
 #include "victims.h"
 
 using namespace dcs;
 using namespace dcs::locks;
+using scratch::hour;
+using scratch::ms;
 
 namespace {
-
-constexpr std::int64_t ms = 1'000'000, hour = 3600'000 * ms;
 
 // What a supervisor in a process of its own tells: its record when the command runs, and the end.
 struct Told {

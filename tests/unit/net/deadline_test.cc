@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "peers.h"
+#include "support/about.h"
 
 using namespace peers;
 
@@ -49,7 +50,7 @@ TEST_CASE("a peer that says nothing, or very slowly, is cut off") {
         });
         Arrival closed = server.inbox.next();
         CHECK(closed.what == What::closed);
-        CHECK(closed.why == "a message was incomplete after the time limit");
+        CHECK(closed.why == about("message incomplete limit"));
         slow.join();
         ::close(fd);
     }
@@ -137,7 +138,7 @@ TEST_CASE("a peer that does not read is cut off by time") {
     Arrival closed = server.inbox.next();
     CHECK(closed.what == What::closed);
     CHECK(closed.conn == conn);
-    CHECK(closed.why == "the peer does not read its messages");
+    CHECK(closed.why == about("peer not messages"));
     ::close(fd);
 }
 

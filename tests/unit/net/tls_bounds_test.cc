@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 
 #include "net/stranger_table.h"
+#include "support/about.h"
 #include "tls_peers.h"
 
 using namespace tls_peers;
@@ -11,7 +12,7 @@ TEST_CASE("TLS: a handshake that is not over in time ends") {
     Two two;
     two.open_door(false, limits_of(1000, 150, 5000));
     const int silent = raw_tcp(two.there->port_of(two.door));
-    CHECK(two.wait_door(What::refused).why == "the TLS handshake was not complete in time");
+    CHECK(two.wait_door(What::refused).why == about("TLS handshake not complete"));
     bool ended = false;
     raw_drain(silent, &ended);
     CHECK(ended);
@@ -24,7 +25,7 @@ TEST_CASE("TLS: a handshake that is not over in time ends") {
         ::send(slow, &byte, 1, MSG_NOSIGNAL);
         for (int i = 0; i < 10; ++i) two.turn();
     }
-    CHECK(two.wait_door(What::refused).why == "the TLS handshake was not complete in time");
+    CHECK(two.wait_door(What::refused).why == about("TLS handshake not complete"));
     ::close(slow);
 }
 
@@ -50,7 +51,7 @@ TEST_CASE("TLS: a handshake has its bound in bytes") {
         bytes = record + std::string(16384, 'x');
         two.turn();
     }
-    CHECK(two.wait_door(What::refused).why == "the TLS handshake exceeds its limit");
+    CHECK(two.wait_door(What::refused).why == about("TLS handshake exceeds"));
     ::close(fd);
 }
 

@@ -58,6 +58,7 @@ TEST_CASE("each check that fails is named") {
     };
     const std::string good = pool.der();
     says(pool.check(good, now + certificate_life_s + 1), Check::expired, "h1 expired on 2027-");
+    says(pool.check(good, now + certificate_life_s + 1), Check::expired, "(the clock of this host says 2027-");
     says(pool.check(good, now - backdated_s - 1), Check::not_yet_valid, "not valid before");
     says(pool.check(pool.der(Role::client)), Check::wrong_role,
          "for a host of control programs, not for a grain server");

@@ -16,6 +16,7 @@
 #include "daemon/side_process.h"
 #include "daemon/signals.h"
 #include "daemon/spawn.h"
+#include "support/about.h"
 #include "support/catch.h"
 #include "support/refuse.h"
 
@@ -64,7 +65,7 @@ std::string start(const char *call, int error, const char *of, bool session = fa
 }  // namespace
 
 TEST_CASE("a daemon that may not give up its rights") {
-    if (::geteuid() == 0)  // nobody else takes from that set
+    if (::geteuid() == 0)  // no other process takes from that set
         CHECK(told("prctl", EPERM, PR_CAPBSET_DROP, 0, capabilities) ==
               giving_up + "a capability of the bounding set" + not_permitted);
     CHECK(told("prctl", EPERM, PR_CAP_AMBIENT, 0, capabilities) == giving_up + "ambient capabilities" + not_permitted);
@@ -88,10 +89,10 @@ TEST_CASE("a daemon that may not give up its rights") {
 }
 
 TEST_CASE("programs that cannot be started") {
-    CHECK(start("clone", EAGAIN, "") == "cannot start /bin/true: Resource temporarily unavailable");
-    CHECK(start("setsid", EPERM, "", true) == "/bin/true: cannot start a session: Operation not permitted");
-    CHECK(start("open", EMFILE, "/dev/null") == "/bin/true: cannot pass the standard streams: Too many open files");
-    CHECK(start("dup2", EIO, "1") == "/bin/true: cannot pass the standard streams: Input/output error");
+    CHECK(start("clone", EAGAIN, "") == about("cannot /bin/true temporarily unavailable"));
+    CHECK(start("setsid", EPERM, "", true) == about("/bin/true cannot not permitted"));
+    CHECK(start("open", EMFILE, "/dev/null") == about("/bin/true many open files"));
+    CHECK(start("dup2", EIO, "1") == about("/bin/true cannot standard Input/output"));
 }
 
 TEST_CASE("signals that cannot be blocked or received") {
@@ -104,7 +105,7 @@ TEST_CASE("signals that cannot be blocked or received") {
     const auto pipes = std::signal(SIGPIPE, SIG_DFL);
     {
         const Refusing descriptor("signalfd", EMFILE);
-        CHECK(Signals::open().status().text == "cannot receive signals: Too many open files");
+        CHECK(Signals::open().status().text == about("cannot receive many open files"));
     }
     std::signal(SIGPIPE, pipes);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -113,13 +114,12 @@ TEST_CASE("signals that cannot be blocked or received") {
 TEST_CASE("a group that cannot be looked up, a service manager that cannot be told") {
     {
         const Refusing group("getgrnam_r", EIO);
-        CHECK(group_number("dcs").status().text == "looking up the group dcs: Input/output error");
+        CHECK(group_number("dcs").status().text == about("looking group dcs Input/output"));
     }
     ::setenv("NOTIFY_SOCKET", "@dcs-refused", 1);
     {
         const Refusing socket("socket", EMFILE);
-        CHECK(ServiceManager::from_environment().status().text ==
-              "cannot reach the service manager: Too many open files");
+        CHECK(ServiceManager::from_environment().status().text == about("cannot service many open files"));
     }
 }
 
@@ -132,25 +132,23 @@ TEST_CASE("a side process that cannot be started, or asked") {
     };
     {
         const Refusing pair("socketpair", EMFILE);
-        CHECK(SideProcess::start(words, 1, run).status().text == "a socket to the test's helper: Too many open files");
+        CHECK(SideProcess::start(words, 1, run).status().text == about("socket many open files"));
     }
     {
         const Refusing process("fork", EAGAIN);
-        CHECK(SideProcess::start(words, 1, run).status().text ==
-              "the test's helper cannot be started: Resource temporarily unavailable");
+        CHECK(SideProcess::start(words, 1, run).status().text == about("cannot started temporarily unavailable"));
     }
     int fd = -1;
     {
         const auto helper = SideProcess::start(words, 1, run);
         const Refusing silent("recvmsg", EAGAIN);
-        CHECK((*helper)->ask("x", &fd).status().text ==
-              "the test's helper does not answer: the test must be restarted");
+        CHECK((*helper)->ask("x", &fd).status().text == about("test's not restarted"));
         CHECK((*helper)->how_it_ended() == "does not answer");
     }
     {
         const auto helper = SideProcess::start(words, 1, run);
         const Refusing gone("send", EPIPE);
-        CHECK((*helper)->ask("x", &fd).status().text == "the test's helper is gone: the test must be restarted");
+        CHECK((*helper)->ask("x", &fd).status().text == about("test's helper gone restarted"));
     }
     int said[2];
     REQUIRE(::pipe(said) == 0);

@@ -9,11 +9,11 @@ namespace {
 std::string name(const std::string &session, int grain) { return session + ":" + std::to_string(grain); }
 
 // Two slots on each host, and a queue of ann's.
-struct Stage {
+struct AheadStage {
     Pool pool;
     Program ann;
     int ended = 0;
-    explicit Stage(int hosts, int grains = 200, wire::Form form = wire::newest_form) : pool(0) {
+    explicit AheadStage(int hosts, int grains = 200, wire::Form form = wire::newest_form) : pool(0) {
         for (int i = 1; i <= hosts; ++i) {
             pool.add_host("h" + std::to_string(i), 1, 2);
             pool.forms["h" + std::to_string(i)] = form;
@@ -66,7 +66,7 @@ struct Stage {
 }  // namespace
 
 TEST_CASE("a host is given as many grains ahead as end there in a second") {
-    Stage s(1);
+    AheadStage s(1);
     CHECK(s.leased(0) == 2);
     s.learn("h1", 10);
     CHECK(s.leased(0) >= 11);  // two in its slots; which ones have started its server has not said yet
@@ -78,19 +78,19 @@ TEST_CASE("a host is given as many grains ahead as end there in a second") {
 }
 
 TEST_CASE("a host with long grains is given none ahead, nor is a server of release 0.1") {
-    Stage slow(1);
+    AheadStage slow(1);
     for (int i = 0; i < 20; ++i) {
         slow.pool.now = slow.pool.now + seconds(2);
         slow.end_one("h1");
     }
     CHECK(slow.leased(0) == 2);
-    Stage old(1, 200, wire::positional_form);
+    AheadStage old(1, 200, wire::positional_form);
     old.learn("h1", 20);
     CHECK(old.leased(0) == 2);
 }
 
 TEST_CASE("only grains of one core that ask for nothing else go ahead") {
-    Stage s(1, 60);
+    AheadStage s(1, 60);
     SubmitGrain wide = Pool::grain(1, 500);
     wide.demands.cores = 2;
     s.pool.call(s.ann, wide);
@@ -106,7 +106,7 @@ TEST_CASE("only grains of one core that ask for nothing else go ahead") {
 }
 
 TEST_CASE("what waits ahead comes back for an older session") {
-    Stage s(1);
+    AheadStage s(1);
     Program bob = s.pool.begin("bob", "late");
     s.pool.open(bob, 7);  // younger than ann's
     for (int i = 0; i < 60; ++i) s.pool.gexec(bob, 7, i);
@@ -124,7 +124,7 @@ TEST_CASE("what waits ahead comes back for an older session") {
 }
 
 TEST_CASE("what waits ahead comes back for a slot that has nothing to do") {
-    Stage s(2, 60);
+    AheadStage s(2, 60);
     s.learn("h1", 20);
     REQUIRE(s.ahead(0) > 4);
     while (!s.pool.queue("ann/1").empty()) s.end_one("h1");
@@ -138,7 +138,7 @@ TEST_CASE("what waits ahead comes back for a slot that has nothing to do") {
 }
 
 TEST_CASE("a host that is drained gives back what waits there") {
-    Stage s(1);
+    AheadStage s(1);
     s.learn("h1", 10);
     const std::size_t before = s.ahead(0);
     REQUIRE(before > 2);
@@ -152,7 +152,7 @@ TEST_CASE("a host that is drained gives back what waits there") {
 }
 
 TEST_CASE("what waits ahead takes its session's new place") {
-    Stage s(1);
+    AheadStage s(1);
     Program bob = s.pool.begin("bob", "late");
     s.pool.open(bob, 7);  // younger than ann's
     s.learn("h1", 10);

@@ -15,10 +15,10 @@ SubmitGrains batch_of(std::initializer_list<int> numbers, const std::string &spe
     return batch(std::move(grains));
 }
 
-struct Stage {
+struct BatchStage {
     Pool pool{2};
     Program find = pool.begin("ann", "find");
-    Stage() { pool.open(find, 1); }
+    BatchStage() { pool.open(find, 1); }
     std::size_t grains() const { return pool.session("ann/1").grains.size(); }
     // Nothing of the batch is there, and the reply names the grain.
     void refused(SubmitGrains call, const char *error, std::int32_t grain) {
@@ -37,7 +37,7 @@ struct Stage {
 }  // namespace
 
 TEST_CASE("a batch is recorded as a whole, answered once, and placed in its order") {
-    Stage s;
+    BatchStage s;
     CHECK(s.pool.call(s.find, batch_of({5, 3, 9, 4})) ==
           Lines{"ann: done", "h1: launch ann/1:5 inc 1 next 1", "h2: launch ann/1:3 inc 1 next 1"});
     CHECK(s.pool.queue("ann/1") == std::vector<GrainNumber>{9, 4});
@@ -61,7 +61,7 @@ TEST_CASE("a batch among older sessions' grains overtakes no party") {
 }
 
 TEST_CASE("one bad grain refuses the whole batch, and is named") {
-    Stage s;
+    BatchStage s;
     s.pool.gexec(s.find, 1, 7);
     std::vector<SubmitGrain> bad = *batch_of({0, 1, 2}).grains;
     bad[1].demands.attempts = 0;
@@ -78,7 +78,7 @@ TEST_CASE("one bad grain refuses the whole batch, and is named") {
 }
 
 TEST_CASE("a batch repeated, whole or cut otherwise, is the same run") {
-    Stage s;
+    BatchStage s;
     CHECK(s.pool.call(s.find, batch_of({0, 1, 2})).at(0) == "ann: done");
     // The same request, also in a plainly opened session.
     CHECK(s.pool.repeat(s.find, batch_of({0, 1, 2})) == Lines{"ann: done"});
@@ -99,7 +99,7 @@ TEST_CASE("a batch repeated, whole or cut otherwise, is the same run") {
 }
 
 TEST_CASE("a closed session replays batches, and takes no new grain by them") {
-    Stage s;
+    BatchStage s;
     s.pool.call(s.find, batch_of({0, 1}));
     s.pool.end("h1", "ann/1:0");
     s.pool.end("h2", "ann/1:1");
@@ -115,7 +115,7 @@ TEST_CASE("a closed session replays batches, and takes no new grain by them") {
 }
 
 TEST_CASE("quotas and shapes count the whole batch") {
-    Stage s;
+    BatchStage s;
     Policy policy;
     policy.grains_per_user = 4;
     s.pool.rules(policy);
@@ -175,7 +175,7 @@ TEST_CASE("long outputs come in smaller numbers, and always one") {
 }
 
 TEST_CASE("a parked wait for many is answered by the first result") {
-    Stage s;
+    BatchStage s;
     s.pool.call(s.find, batch_of({0, 1}));
     CHECK(s.pool.call(s.find, wire::GwaitMany{1, 0, 9, true}).empty());
     CHECK(s.pool.end("h2", "ann/1:1").at(1) == "ann: results of ann/1: 1 sent 1");
@@ -183,7 +183,7 @@ TEST_CASE("a parked wait for many is answered by the first result") {
 }
 
 TEST_CASE("a parked wait acknowledges when it is over, and needs no commit before") {
-    Stage s;
+    BatchStage s;
     s.pool.call(s.find, batch_of({0, 1, 2, 3}));
     s.pool.end("h1", "ann/1:0");
     s.pool.call(s.find, wire::GwaitMany{1, 0, 9, true});

@@ -6,6 +6,7 @@
 #include "places.h"
 #include "pool.h"
 #include "scheduler/core/explain.h"
+#include "support/about.h"
 
 using namespace dcs;
 using namespace dcs::core;
@@ -13,10 +14,10 @@ using namespace dcs::core;
 namespace {
 
 // Host h1 of one slot, and a session ann/1 with a grain 0 that runs there or waits for it.
-struct Stage {
+struct ExplainStage {
     Pool pool{1};
     Program ann = pool.begin("ann", "find"), root = pool.stranger("root", true);
-    Stage() { pool.open(ann, 1, wire::OpenMode::resume); }
+    ExplainStage() { pool.open(ann, 1, wire::OpenMode::resume); }
 
     SubmitGrain grain(int number) { return Pool::grain(1, number); }
     void submit(SubmitGrain g) { pool.call(ann, std::move(g)); }
@@ -26,18 +27,18 @@ struct Stage {
     void settle() { pool.table(); }
 };
 
-using Scene = std::function<void(Stage &)>;
+using Scene = std::function<void(ExplainStage &)>;
 
 // Brings ann/1:0 into the situation that the reason names.
 const std::map<Why, Scene> &scenes() {
     // clang-format off
     static const std::map<Why, Scene> all = {
-        {Why::finished, [](Stage &s) { s.submit(0); s.pool.end("h1", "ann/1:0"); }},
-        {Why::killed, [](Stage &s) { s.submit(0); s.pool.gkill(s.ann, 1, 0); }},
-        {Why::running, [](Stage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0"); }},
-        {Why::starting, [](Stage &s) { s.submit(0); }},
+        {Why::finished, [](ExplainStage &s) { s.submit(0); s.pool.end("h1", "ann/1:0"); }},
+        {Why::killed, [](ExplainStage &s) { s.submit(0); s.pool.gkill(s.ann, 1, 0); }},
+        {Why::running, [](ExplainStage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0"); }},
+        {Why::starting, [](ExplainStage &s) { s.submit(0); }},
         {Why::staged,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              const Program bob = s.pool.begin("bob", "b");
              s.pool.open(bob, 1);
              s.pool.gexec(bob, 1, 0);
@@ -46,7 +47,7 @@ const std::map<Why, Scene> &scenes() {
              s.pool.staged("h1", "ann/1:0");
          }},
         {Why::displaced,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              const Program eve = s.pool.begin("eve", "e");
              s.pool.open(eve, 1);
              s.pool.close(s.ann, 1);
@@ -56,17 +57,17 @@ const std::map<Why, Scene> &scenes() {
              s.pool.gexec(eve, 1, 0);
              s.pool.boundary("h1");
          }},
-        {Why::session_closed, [](Stage &s) { s.occupy(); s.submit(0); s.pool.close(s.ann, 1); }},
+        {Why::session_closed, [](ExplainStage &s) { s.occupy(); s.submit(0); s.pool.close(s.ann, 1); }},
         {Why::damaged,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              const SessionKey key{"ann", 2};
              SessionInfo info = s.pool.session("ann/1").info;
              info.seniority += 1;
              load_session(s.pool.state, key, info, {}, {{0, "grains/0: its checksum differs"}});
          }},
-        {Why::no_hosts, [](Stage &s) { s.pool.hosts.clear(); s.settle(); s.submit(0); }},
+        {Why::no_hosts, [](ExplainStage &s) { s.pool.hosts.clear(); s.settle(); s.submit(0); }},
         {Why::user_quota,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              Policy p;
              p.running_per_user = 1;
              s.pool.rules(p);
@@ -77,7 +78,7 @@ const std::map<Why, Scene> &scenes() {
              s.submit(0);
          }},
         {Why::older_first,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.occupy();
              s.submit(98);
              const Program bob = s.pool.begin("bob", "b");
@@ -85,7 +86,7 @@ const std::map<Why, Scene> &scenes() {
              s.pool.gexec(bob, 1, 0);
          }},
         {Why::fewer_first,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              Policy p;
              p.fair_share = true;
              s.pool.rules(p);
@@ -95,29 +96,29 @@ const std::map<Why, Scene> &scenes() {
              s.pool.open(bob, 1);
              s.pool.gexec(bob, 1, 0);
          }},
-        {Why::earlier_first, [](Stage &s) { s.occupy(); s.submit(98); s.submit(0); }},
-        {Why::other_class, [](Stage &s) { s.pool.gexec(s.ann, 1, 0, 2); }},
+        {Why::earlier_first, [](ExplainStage &s) { s.occupy(); s.submit(98); s.submit(0); }},
+        {Why::other_class, [](ExplainStage &s) { s.pool.gexec(s.ann, 1, 0, 2); }},
         {Why::no_binary,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.h1().binary_class = "x";
              s.settle();
              SubmitGrain g = s.grain(0);
              g.files.binary_classes = {"none-such"};
              s.submit(g);
          }},
-        {Why::too_old, [](Stage &s) { s.pool.forms["h1"] = 7; s.pool.first_call("h1"); s.submit(0); }},
-        {Why::not_permitted, [](Stage &s) { s.h1().users = {"bob"}; s.settle(); s.submit(0); }},
-        {Why::no_slots, [](Stage &s) { s.h1().slots = 0; s.settle(); s.submit(0); }},
-        {Why::no_program, [](Stage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0", Code::not_found); }},
+        {Why::too_old, [](ExplainStage &s) { s.pool.forms["h1"] = 7; s.pool.first_call("h1"); s.submit(0); }},
+        {Why::not_permitted, [](ExplainStage &s) { s.h1().users = {"bob"}; s.settle(); s.submit(0); }},
+        {Why::no_slots, [](ExplainStage &s) { s.h1().slots = 0; s.settle(); s.submit(0); }},
+        {Why::no_program, [](ExplainStage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0", Code::not_found); }},
         {Why::cannot_start,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.submit(0);
              s.pool.add_host("h2");  // that it waits for
              s.settle();
              s.pool.launched("h1", "ann/1:0", Code::invalid);
          }},
         {Why::resting,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.submit(0);
              for (int i = 0; i < 3; ++i) {
                  s.pool.launched("h1", "ann/1:0", Code::io_error);
@@ -126,7 +127,7 @@ const std::map<Why, Scene> &scenes() {
              }
          }},
         {Why::failed_there,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.submit(0);
              s.pool.add_host("h2");
              s.settle();
@@ -134,7 +135,7 @@ const std::map<Why, Scene> &scenes() {
              s.pool.end("h1", "ann/1:0", 1);
          }},
         {Why::nogo,
-         [](Stage &s) {  // as an import brings it: without what happened there
+         [](ExplainStage &s) {  // as an import brings it: without what happened there
              s.occupy();
              s.submit(0);
              Grain g = s.pool.at("ann/1:0");
@@ -142,9 +143,9 @@ const std::map<Why, Scene> &scenes() {
              Undo undo;
              apply(s.pool.state, SetGrain{Pool::key("ann/1:0"), g}, undo);
          }},
-        {Why::too_few_cores, [](Stage &s) { SubmitGrain g = s.grain(0); g.demands.cores = 2; s.submit(g); }},
+        {Why::too_few_cores, [](ExplainStage &s) { SubmitGrain g = s.grain(0); g.demands.cores = 2; s.submit(g); }},
         {Why::too_little_memory,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.h1().memory_mb = 100;
              s.settle();
              SubmitGrain g = s.grain(0);
@@ -152,18 +153,18 @@ const std::map<Why, Scene> &scenes() {
              s.submit(g);
          }},
         {Why::drained,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              wire::SetHost drain;
              drain.host = "h1";
              drain.drained = 1;
              s.pool.set(s.root, drain);
              s.submit(0);
          }},
-        {Why::never_called, [](Stage &s) { s.occupy(); s.pool.add_host("h2"); s.settle(); s.submit(0); }},
-        {Why::not_connected, [](Stage &s) { s.pool.hang_up("h1"); s.submit(0); }},
-        {Why::delinquent, [](Stage &s) { s.occupy(); s.submit(0); s.pool.wait(seconds(31)); }},
+        {Why::never_called, [](ExplainStage &s) { s.occupy(); s.pool.add_host("h2"); s.settle(); s.submit(0); }},
+        {Why::not_connected, [](ExplainStage &s) { s.pool.hang_up("h1"); s.submit(0); }},
+        {Why::delinquent, [](ExplainStage &s) { s.occupy(); s.submit(0); s.pool.wait(seconds(31)); }},
         {Why::being_checked,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.h1().check = {"h1"};
              s.settle();
              s.occupy();
@@ -171,17 +172,17 @@ const std::map<Why, Scene> &scenes() {
              s.pool.wait(seconds(61));
              s.pool.probed("h1", true);
          }},
-        {Why::dead, [](Stage &s) { s.submit(0); s.pool.wait(seconds(61)); }},
+        {Why::dead, [](ExplainStage &s) { s.submit(0); s.pool.wait(seconds(61)); }},
         {Why::too_open,
-         [](Stage &s) { s.h1().require_confinement = rung_filter; s.settle(); s.submit(0); }},
+         [](ExplainStage &s) { s.h1().require_confinement = rung_filter; s.settle(); s.submit(0); }},
         {Why::host_shut,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.pool.feed(ServerCallIn{s.pool.conn("h1"), HostId{0},
                                       wire::CallIn{9.0, 1000, false, "the owner is back"}});
              s.submit(0);
          }},
         {Why::program_missing,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              SubmitGrain g = s.grain(98);
              g.program = 77;
              s.pool.add_host("h2");  // which may have it
@@ -191,23 +192,23 @@ const std::map<Why, Scene> &scenes() {
              s.submit(g);
              s.pool.launched("h1", "ann/1:98", Code::not_found);
          }},
-        {Why::held_back, [](Stage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0", Code::limit); }},
-        {Why::busy, [](Stage &s) { s.occupy(); s.submit(0); }},
+        {Why::held_back, [](ExplainStage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0", Code::limit); }},
+        {Why::busy, [](ExplainStage &s) { s.occupy(); s.submit(0); }},
         {Why::usurps,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              const Program bob = s.pool.begin("bob", "b");
              s.pool.open(bob, 1);
              s.pool.gexec(bob, 1, 0);
              s.submit(0);
          }},
         {Why::trouble,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              for (int i = 1; i <= 17; ++i) s.submit(i);
              for (int i = 1; i <= 16; ++i) s.pool.launched("h1", "ann/1:" + std::to_string(i), Code::io_error);
              s.submit(0);
          }},
         {Why::probation,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              Policy p;
              p.probation = 1;
              s.pool.rules(p);
@@ -225,7 +226,7 @@ const std::map<Why, Scene> &scenes() {
              s.submit(0);
          }},
         {Why::cores_in_use,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.h1().slots = 2;
              s.h1().cores = 2;
              s.settle();
@@ -235,14 +236,14 @@ const std::map<Why, Scene> &scenes() {
              s.submit(g);
          }},
         {Why::thrash,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.pool.call_in("h1", 1000);
              SubmitGrain g = s.grain(0);
              g.demands.thrash = 2;
              s.submit(g);
          }},
         {Why::memory_in_use,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.h1().slots = 2;
              s.h1().memory_mb = 100;
              s.settle();
@@ -253,7 +254,7 @@ const std::map<Why, Scene> &scenes() {
              s.submit(g);
          }},
         {Why::others_first,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.submit(98);
              s.pool.launched("h1", "ann/1:98", Code::limit);  // held back, then not any more
              SubmitGrain g = s.grain(0);
@@ -266,7 +267,7 @@ const std::map<Why, Scene> &scenes() {
              apply(s.pool.state, SetHost{HostId{0}, host}, undo);
          }},
         {Why::takes_it,
-         [](Stage &s) {
+         [](ExplainStage &s) {
              s.submit(0);
              s.pool.launched("h1", "ann/1:0", Code::limit);
              s.pool.now = s.pool.now + seconds(6);
@@ -304,7 +305,7 @@ TEST_CASE("every reason has words of its own and is produced") {
         CHECK(words.insert(reason.word).second);
         CHECK(std::string(reason.sentence).size() > 10);
         REQUIRE(scenes().count(why) == 1);
-        Stage stage;
+        ExplainStage stage;
         scenes().at(why)(stage);
         const wire::Explanation e = stage.pool.explain(subject(why));
         const wire::WhyRow *row = row_of(e, why);
@@ -347,7 +348,7 @@ TEST_CASE("hosts are counted by reason, and what cannot run at all is said with 
     pool.gexec(ann, 1, 0, 1);
     wire::Explanation e = pool.explain("ann/1:0");
     CHECK_FALSE(e.can_run);
-    CHECK(e.summary == "no configured host can run it. Hosts by reason: 2 other_class, 1 not_permitted, 1 no_slots");
+    CHECK(e.summary == about("other_class not_permitted no_slots"));
     REQUIRE(row_of(e, Why::other_class));
     CHECK(row_of(e, Why::other_class)->hosts == 2);
     CHECK(row_of(e, Why::other_class)->names == std::vector<std::string>{"a", "d"});
@@ -373,7 +374,7 @@ TEST_CASE("names are few, counts are whole, and what is ahead is counted") {
     const Program bob = pool.begin("bob", "b");
     pool.open(bob, 1);
     pool.gexec(bob, 1, 0, 1);
-    CHECK(pool.explain("bob/1:0").summary == "it waits for a host: 20 busy; older sessions, such as ann/1, go first");
+    CHECK(pool.explain("bob/1:0").summary == about("20 sessions ann/1"));
     // those that need another kind of host are not in its way
     pool.add_host("other", 2);
     pool.table();
@@ -382,12 +383,12 @@ TEST_CASE("names are few, counts are whole, and what is ahead is counted") {
 }
 
 TEST_CASE("who may ask: the owner and those with privilege; and what there is to ask about") {
-    Stage s;
+    ExplainStage s;
     s.submit(0);
     const auto ask = [&](const Program &p, int session, int grain) {
         return s.pool.call(p, wire::Explain{"ann", session, grain}).at(0);
     };
-    CHECK(ask(s.pool.stranger("eve"), 1, 0) == "eve: error REFUSED: eve may not do this with a session of ann");
+    CHECK(ask(s.pool.stranger("eve"), 1, 0) == about("eve REFUSED not"));
     CHECK(ask(s.root, 2, 0).find("SESSION_UNKNOWN") != std::string::npos);
     CHECK(ask(s.root, 1, 7).find("GRAIN_UNKNOWN") != std::string::npos);
     CHECK(ask(s.root, 1, 0).find("error") == std::string::npos);

@@ -7,11 +7,11 @@ using namespace dcs::core;
 namespace {
 
 // Host h1 of one slot, and a grain ann/1:0 brought into the named status. h2 is another class.
-struct Stage {
+struct OneGrainStage {
     Pool pool;
     Program find;
 
-    explicit Stage(const std::string &status) {
+    explicit OneGrainStage(const std::string &status) {
         pool.add_host("h1");
         pool.add_host("h2", 2);
         pool.table();
@@ -40,7 +40,7 @@ std::string joined(const Lines &lines) {
 }
 
 std::string run(const std::string &status, const std::string &event) {
-    Stage s(status);
+    OneGrainStage s(status);
     Pool &p = s.pool;
     // In status "ready" h1 is dead; what it sends comes over a new connection.
     const bool calls = event != "gexec same" && event != "gexec differs" && event != "gkill" && event != "gwait" &&

@@ -10,12 +10,6 @@ namespace {
 
 constexpr std::int64_t wall = 1'000'000;
 
-TokenHash hash(int n) {
-    TokenHash h{};
-    h[0] = static_cast<std::uint8_t>(n);
-    return h;
-}
-
 struct Joining : Pool {
     Program root = stranger("root", true);
     Joining() {
@@ -25,7 +19,7 @@ struct Joining : Pool {
         events.clear();
     }
     Lines create(int code, const std::string &host = "", std::int64_t ttl_s = 60, std::int64_t at = wall) {
-        return call(root, CreateCode{host, HostRole::server, ttl_s, at, {}, hash(code), "pool:7001", "hash"});
+        return call(root, CreateCode{host, HostRole::server, ttl_s, at, {}, numbered_hash(code), "pool:7001", "hash"});
     }
     static JoinCall asking(int code, int key, const std::string &host = "", const std::string &own_name = "box") {
         JoinCall c;
@@ -35,8 +29,8 @@ struct Joining : Pool {
         c.own_name = own_name;
         c.address = "192.0.2.1";
         c.has_code = code != 0;
-        c.code = hash(code);
-        c.key = hash(key);
+        c.code = numbered_hash(code);
+        c.key = numbered_hash(key);
         c.public_key = "public key";
         c.wall_s = wall;
         return c;
@@ -49,7 +43,7 @@ struct Joining : Pool {
     Lines certified_call(const std::string &as, const std::string &host, int key) {
         auto call = std::make_shared<wire::FirstCall>();
         call->host = as;
-        return feed(ServerFirstCall{ConnId{++server_}, call, Certified{host, hash(key)}});
+        return feed(ServerFirstCall{ConnId{++server_}, call, Certified{host, numbered_hash(key)}});
     }
     bool lets_in(const Lines &lines, const std::string &host) const {
         return lines == Lines{"7000: certificate of " + host, "close 7000"} ||
@@ -70,11 +64,11 @@ TEST_CASE("a code lets one key in, which may repeat it") {
     CHECK(pool.lets_in(pool.join(1, 11), "h1"));
     CHECK(pool.touched_disk());
     CHECK(pool.events.back() ==
-          "audit: host h1 joined from 192.0.2.1 with the code 0100000000 of root, key " + in_words(hash(11)));
+          "audit: host h1 joined from 192.0.2.1 with the code 0100000000 of root, key " + in_words(numbered_hash(11)));
     CHECK(pool.lets_in(pool.join(1, 11), "h1"));
     CHECK_FALSE(pool.touched_disk());
     CHECK(Joining::refuses(pool.join(1, 12), "already been used by host h1"));
-    CHECK(pool.state.trust.keys == std::map<std::string, TokenHash>{{"h1", hash(11)}});
+    CHECK(pool.state.trust.keys == std::map<std::string, TokenHash>{{"h1", numbered_hash(11)}});
 }
 
 TEST_CASE("codes that do not count") {
@@ -90,7 +84,7 @@ TEST_CASE("codes that do not count") {
     CHECK(Joining::refuses(pool.join(2, 11, "../h1"), "a host's name is"));
     CHECK(pool.state.trust == before);
     CHECK_FALSE(pool.touched_disk());
-    pool.call(pool.root, wire::RevokeToken{id_of_code(hash(1))});
+    pool.call(pool.root, wire::RevokeToken{id_of_code(numbered_hash(1))});
     CHECK(Joining::refuses(pool.join(1, 11), "is unknown"));
     CHECK(pool.lets_in(pool.join(2, 11, "h1", wall + 59), "h1"));
 }
@@ -107,7 +101,7 @@ TEST_CASE("a code for any host takes no party's place, one that names the host d
     pool.create(3, "h1");
     const Lines lines = pool.join(3, 13);
     CHECK(lines[0] == "close " + to_text(link));
-    CHECK(pool.state.trust.keys.at("h1") == hash(13));
+    CHECK(pool.state.trust.keys.at("h1") == numbered_hash(13));
     CHECK(pool.events.back().find("its former certificate is revoked") != std::string::npos);
     // The machine whose place was taken may repeat its code as often as it likes.
     CHECK(Joining::refuses(pool.join(1, 11), "another machine has joined"));
@@ -167,25 +161,26 @@ TEST_CASE("a host without a code waits until a party lets it in") {
     CHECK(list.pending[0].host == "h1");
     CHECK(list.pending[0].address == "192.0.2.1");
     CHECK(list.pending[0].key.substr(0, 1) == "\x0b");
-    CHECK(approve("h2", in_words(hash(11))).find("error NOT_FOUND") != std::string::npos);
-    CHECK(approve("h1", in_words(hash(12))).find("error NOT_FOUND") != std::string::npos);
+    CHECK(approve("h2", in_words(numbered_hash(11))).find("error NOT_FOUND") != std::string::npos);
+    CHECK(approve("h1", in_words(numbered_hash(12))).find("error NOT_FOUND") != std::string::npos);
     pool.join(0, 12, "h1");  // another party under the same name
     CHECK(approve("h1").find("error INVALID") != std::string::npos);
     CHECK(approve("").find("error INVALID") != std::string::npos);
-    CHECK(approve("h1", in_words(hash(12))) == "root: done");
+    CHECK(approve("h1", in_words(numbered_hash(12))) == "root: done");
     CHECK(pool.touched_disk());
     CHECK(pool.join(0, 11, "h1")[0] == "7000: JoinPending");
     CHECK(pool.lets_in(pool.join(0, 12, "h1"), "h1"));
     CHECK(pool.lets_in(pool.join(0, 12), "h1"));
     CHECK(pool.state.pending.size() == 1);
-    CHECK(pool.join(0, 12, "h1", wall + 24 * 3600)[0] == "7000: JoinPending");            // that consent is over
-    CHECK(approve("h1", in_words(hash(11))).find("error REFUSED") != std::string::npos);  // another has that name
-    CHECK(pool.state.trust.keys.at("h1") == hash(12));
-    CHECK(approve("h1", in_words(hash(11)), true) == "root: done");
+    CHECK(pool.join(0, 12, "h1", wall + 24 * 3600)[0] == "7000: JoinPending");  // that consent is over
+    CHECK(approve("h1", in_words(numbered_hash(11))).find("error REFUSED") !=
+          std::string::npos);  // another has that name
+    CHECK(pool.state.trust.keys.at("h1") == numbered_hash(12));
+    CHECK(approve("h1", in_words(numbered_hash(11)), true) == "root: done");
     CHECK(pool.lets_in(pool.join(0, 11, "h1"), "h1"));
-    CHECK(pool.state.trust.keys.at("h1") == hash(11));
+    CHECK(pool.state.trust.keys.at("h1") == numbered_hash(11));
     pool.join(0, 13, "h9");
-    CHECK(approve("h9", in_words(hash(13))).find("not in the scheduler's host table") != std::string::npos);
+    CHECK(approve("h9", in_words(numbered_hash(13))).find("not in the scheduler's host table") != std::string::npos);
 }
 
 TEST_CASE("those who wait are few, and give up") {
@@ -213,7 +208,7 @@ TEST_CASE("orders about joining are for operators, and have bounds") {
     const Program ann = pool.stranger("ann");
     pool.join(0, 11, "h1");
     const Trust before = pool.state.trust;
-    const CreateCode create{"h1", HostRole::server, 60, wall, {}, hash(1), "pool:7001", "hash"};
+    const CreateCode create{"h1", HostRole::server, 60, wall, {}, numbered_hash(1), "pool:7001", "hash"};
     const std::vector<UserRequest> orders = {create, ListCodes{wall, "", ""}, wire::RevokeToken{"0100000000"},
                                              core::ApproveHost{"h1", "", false, wall}, wire::RemoveHost{"h1"}};
     for (const UserRequest &order : orders) {
@@ -225,10 +220,11 @@ TEST_CASE("orders about joining are for operators, and have bounds") {
     const auto refused = [&](const CreateCode &call, const char *what) {
         return pool.call(pool.root, call)[0].find(what) != std::string::npos;
     };
-    CHECK(refused({"h1", HostRole::server, 60, wall, {}, hash(1), "", ""}, "has no door for other hosts"));
-    CHECK(refused({"h9", HostRole::server, 60, wall, {}, hash(1), "pool:7001", ""}, "error NOT_FOUND"));
+    CHECK(refused({"h1", HostRole::server, 60, wall, {}, numbered_hash(1), "", ""}, "has no door for other hosts"));
+    CHECK(refused({"h9", HostRole::server, 60, wall, {}, numbered_hash(1), "pool:7001", ""}, "error NOT_FOUND"));
     for (const std::int64_t ttl : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{30} * 24 * 3600 + 1, INT64_MAX})
-        CHECK(refused({"h1", HostRole::server, ttl, wall, {}, hash(1), "pool:7001", ""}, "1 second to 30 days"));
+        CHECK(
+            refused({"h1", HostRole::server, ttl, wall, {}, numbered_hash(1), "pool:7001", ""}, "1 second to 30 days"));
     CHECK(pool.state.trust == before);
 }
 
@@ -236,7 +232,7 @@ TEST_CASE("codes are bounded, and the expired ones make room") {
     Joining pool;
     Trust full;
     for (std::size_t i = 0; i < limits::join_codes; ++i) {
-        TokenHash h = hash(200);
+        TokenHash h = numbered_hash(200);
         h[1] = static_cast<std::uint8_t>(i), h[2] = static_cast<std::uint8_t>(i >> 8);
         full.codes[h] = JoinCode{"h1", "root", wall + 10, false, {}};
     }

@@ -1,5 +1,6 @@
 // The pool's rules: who may call, quotas, shares; demands of grains; and whole answers to queries.
 #include "pool.h"
+#include "support/about.h"
 
 using namespace dcs;
 using namespace dcs::core;
@@ -220,9 +221,9 @@ TEST_CASE("hosts by status, with all that is known of them") {
     CHECK(row.users == Lines{"ann", "bob"});
     pool.now = pool.now + seconds(45);
     pool.feed(Tick{});
-    CHECK(h1().note == "probing whether it is still alive");
+    CHECK(h1().note == about("probing whether alive"));
     pool.probed("h1", true);
-    CHECK(h1().note == "may be alive: its grains stay for another 55 s");
+    CHECK(h1().note == about("alive grains 55"));
     pool.hang_up("h1");
     CHECK_FALSE(h1().connected);
 }

@@ -21,6 +21,12 @@ namespace dcs::core {
 
 using Lines = std::vector<std::string>;
 
+inline TokenHash numbered_hash(int n) {
+    TokenHash h{};
+    h[0] = static_cast<std::uint8_t>(n);
+    return h;
+}
+
 struct Program {  // a control program, as the scheduler sees it
     std::string user, ident;
     ConnId conn{};

@@ -293,7 +293,7 @@ private:
     std::uint64_t last_conn_ = 5000;
 };
 
-void run(std::uint64_t seed, int steps) {
+void random_life(std::uint64_t seed, int steps) {
     World w(seed);
     for (int step = 0; step < steps;) {
         const bool take_back = w.dice.once_in(3);
@@ -326,7 +326,7 @@ void run(std::uint64_t seed, int steps) {
 }  // namespace
 
 TEST_CASE("20,000 random steps keep every invariant, and any turn can be taken back") {
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) run(seed, 5000);
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) random_life(seed, 5000);
 }
 
 TEST_CASE("the same history twice is the same history") {

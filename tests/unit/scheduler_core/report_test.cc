@@ -5,10 +5,10 @@ using namespace dcs;
 using namespace dcs::core;
 
 namespace {
-struct Stage {
+struct ReportStage {
     Pool pool{2};
     Program find = pool.begin("ann", "find");
-    Stage() {
+    ReportStage() {
         pool.open(find, 1);
         pool.gexec(find, 1, 0);
     }
@@ -31,7 +31,7 @@ struct Stage {
 }  // namespace
 
 TEST_CASE("increments follow each other without gap and without repetition") {
-    Stage s;
+    ReportStage s;
     CHECK(s.pool.send("h1", s.part(1, 2)) == Lines{"h1: ack ann/1:0 inc 1 last 2 taken"});
     CHECK(s.pool.at("ann/1:0").out_length == 3);
     SECTION("the next one") {
@@ -71,7 +71,7 @@ TEST_CASE("increments follow each other without gap and without repetition") {
 }
 
 TEST_CASE("reports that cannot be true lead to a restart, never to wrong output") {
-    Stage s;
+    ReportStage s;
     wire::GrainReport r = s.part(1, 1);
     std::string why;
     SECTION("input position beyond the input") {
@@ -98,7 +98,7 @@ TEST_CASE("reports that cannot be true lead to a restart, never to wrong output"
 }
 
 TEST_CASE("an input position never moves back") {
-    Stage s;
+    ReportStage s;
     wire::GrainReport r = s.part(1, 1);
     r.input_position = 60;
     s.pool.send("h1", r);
@@ -108,7 +108,7 @@ TEST_CASE("an input position never moves back") {
 }
 
 TEST_CASE("nothing new writes nothing, but usage and contact are known") {
-    Stage s;
+    ReportStage s;
     wire::GrainReport r = s.pool.report("ann/1:0");
     r.usage.user_us = 5000;
     r.usage.system_us = -7;
@@ -137,7 +137,7 @@ TEST_CASE("what the backup has of a forgiven lease is recorded, also where it br
 }
 
 TEST_CASE("a checkpoint replaces, increments append, at their recorded lengths") {
-    Stage s;
+    ReportStage s;
     wire::GrainReport r = s.part(1, 1);
     r.message = "one";
     s.pool.send("h1", r);
@@ -158,7 +158,7 @@ TEST_CASE("a checkpoint replaces, increments append, at their recorded lengths")
 }
 
 TEST_CASE("a message is cut at its limit") {
-    Stage s;
+    ReportStage s;
     wire::GrainReport r = s.part(1, 1);
     r.message = std::string(limits::message_bytes + 1, 'm');
     s.pool.send("h1", r);
@@ -166,7 +166,7 @@ TEST_CASE("a message is cut at its limit") {
 }
 
 TEST_CASE("results of small grains share the session's file, out then err") {
-    Stage s;
+    ReportStage s;
     s.pool.gexec(s.find, 1, 1);
     wire::GrainReport r = s.pool.end_report("ann/1:1");
     r.err = "no";
@@ -181,7 +181,7 @@ TEST_CASE("results of small grains share the session's file, out then err") {
 }
 
 TEST_CASE("a big result has files of its own") {
-    Stage s;
+    ReportStage s;
     wire::GrainReport r = s.pool.end_report("ann/1:0");
     r.out = std::string(32 * 1024, 'o');
     r.err = "e";
@@ -191,7 +191,7 @@ TEST_CASE("a big result has files of its own") {
 }
 
 TEST_CASE("payloads are the report's own bytes") {
-    Stage s;
+    ReportStage s;
     wire::GrainReport r = s.pool.end_report("ann/1:0");
     s.pool.send("h1", r);
     for (const Change &c : s.pool.changes)
@@ -199,7 +199,7 @@ TEST_CASE("payloads are the report's own bytes") {
 }
 
 TEST_CASE("what an incarnation used never becomes less") {
-    Stage s;
+    ReportStage s;
     wire::GrainReport r = s.part(1, 1);
     r.usage.user_us = 5000;
     s.pool.send("h1", r);
@@ -211,7 +211,7 @@ TEST_CASE("what an incarnation used never becomes less") {
 }
 
 TEST_CASE("usage adds up over incarnations") {
-    Stage s;
+    ReportStage s;
     wire::GrainReport r = s.part(1, 1);
     r.usage = {1000, 10, 700, 1, 2, 3, 4};
     s.pool.send("h1", r);
@@ -227,7 +227,7 @@ TEST_CASE("usage adds up over incarnations") {
 }
 
 TEST_CASE("a last report may end without any increment") {
-    Stage s;
+    ReportStage s;
     s.pool.send("h1", s.part(1, 1));
     wire::GrainReport r = s.pool.report("ann/1:0");
     r.ended = true;

@@ -6,10 +6,10 @@ using namespace dcs::core;
 
 namespace {
 
-struct Stage {
+struct SavedStage {
     Pool pool{2};
     Program find = pool.begin("ann", "find");
-    Stage() {
+    SavedStage() {
         pool.open(find, 1);
         pool.gexec(find, 1, 0);
     }
@@ -54,7 +54,7 @@ struct Stage {
 }  // namespace
 
 TEST_CASE("what the newest checkpoint holds is saved at each new beginning") {
-    Stage s;
+    SavedStage s;
     s.checkpoint("h1", 300, 20);
     CHECK(s.held() == 320);
     CHECK(s.saved() == 0);  // it has not begun again
@@ -73,7 +73,7 @@ TEST_CASE("what the newest checkpoint holds is saved at each new beginning") {
 }
 
 TEST_CASE("without a checkpoint nothing is saved") {
-    Stage s;
+    SavedStage s;
     s.given_back("h1", 500);
     REQUIRE(s.where() == "h2");
     s.given_back("h2", 500);
@@ -82,7 +82,7 @@ TEST_CASE("without a checkpoint nothing is saved") {
 }
 
 TEST_CASE("a launch that came to nothing saves nothing a second time") {
-    Stage s;
+    SavedStage s;
     s.checkpoint("h1", 300);
     s.given_back("h1", 300);
     REQUIRE(s.where() == "h2");
@@ -98,7 +98,7 @@ TEST_CASE("a launch that came to nothing saves nothing a second time") {
 }
 
 TEST_CASE("an older lease that counts again takes back what its successor had saved") {
-    Stage s;
+    SavedStage s;
     s.checkpoint("h1", 300);
     s.pool.wait(seconds(40));
     s.pool.call_in("h2");
@@ -114,7 +114,7 @@ TEST_CASE("an older lease that counts again takes back what its successor had sa
 }
 
 TEST_CASE("two hosts that are lost by turns get their own lease back each time") {
-    Stage s;
+    SavedStage s;
     s.pool.wait(seconds(40));
     s.pool.call_in("h2");
     s.pool.wait(seconds(21));
@@ -132,7 +132,7 @@ TEST_CASE("two hosts that are lost by turns get their own lease back each time")
 }
 
 TEST_CASE("a grain whose end is forgotten has saved nothing") {
-    Stage s;
+    SavedStage s;
     s.checkpoint("h1", 300);
     s.given_back("h1", 300);
     s.pool.end(s.where(), "ann/1:0");

@@ -8,11 +8,11 @@ using wire::OpenMode;
 namespace {
 
 // A pool with one session of program `find` of ann, in the named state.
-struct Stage {
+struct OneSessionStage {
     Pool pool{1};
     Program find, again, other, bob;
 
-    explicit Stage(const std::string &where) {
+    explicit OneSessionStage(const std::string &where) {
         find = pool.begin("ann", "find");
         again = pool.begin("ann", "find");
         other = pool.begin("ann", "other");
@@ -30,12 +30,12 @@ struct Stage {
     }
 };
 
-struct Cell {
+struct CallCell {
     const char *state, *call, *expected;
 };
 
-std::string run(const std::string &where, const std::string &call) {
-    Stage s(where);
+std::string answer_to(const std::string &where, const std::string &call) {
+    OneSessionStage s(where);
     Pool &p = s.pool;
     Lines lines;
     if (call == "open") lines = p.open(s.find, 1);
@@ -64,7 +64,7 @@ std::string run(const std::string &where, const std::string &call) {
 }  // namespace
 
 TEST_CASE("a session's life cycle, cell by cell") {
-    const Cell cells[] = {
+    const CallCell cells[] = {
         {"none", "open", "ann: opened fresh"},
         {"none", "resume", "ann: opened fresh"},
         {"none", "resume sent_reset", "ann: opened fresh"},
@@ -125,21 +125,21 @@ TEST_CASE("a session's life cycle, cell by cell") {
         {"replay", "gkill ready", "ann: error REPLAY_END"},
         {"replay", "gkill finished", "ann: done"},
     };
-    for (const Cell &cell : cells) {
+    for (const CallCell &cell : cells) {
         CAPTURE(cell.state, cell.call);
-        CHECK(run(cell.state, cell.call) == cell.expected);
+        CHECK(answer_to(cell.state, cell.call) == cell.expected);
     }
 }
 
 TEST_CASE("a session of another user is another session") {
-    Stage s("active");
+    OneSessionStage s("active");
     CHECK(s.pool.gexec(s.bob, 1, 5) == Lines{"bob: error SESSION_UNKNOWN: bob has no session 1"});
     CHECK(s.pool.open(s.bob, 1) == Lines{"bob: opened fresh"});
     CHECK(s.pool.state.sessions.size() == 2);
 }
 
 TEST_CASE("a takeover names the program, answers the old one's waits and keeps the results") {
-    Stage s("active");
+    OneSessionStage s("active");
     s.pool.gwait(s.find, 1, 1, true);
     REQUIRE(s.pool.silent());
     CHECK(s.pool.open(s.again, 1, OpenMode::resume, true) ==
@@ -216,7 +216,7 @@ TEST_CASE("waits end when the session is closed, and closing acknowledges") {
 }
 
 TEST_CASE("a replay leaves the record as it is, and ends with its close") {
-    Stage s("closed");
+    OneSessionStage s("closed");
     const SessionInfo before = s.pool.session("ann/1").info;
     s.pool.open(s.again, 1, OpenMode::resume, true);
     s.pool.gwait(s.again, 1, 0);
@@ -231,7 +231,7 @@ TEST_CASE("a replay leaves the record as it is, and ends with its close") {
 }
 
 TEST_CASE("secure commands: the owner, or one with privilege, without a token") {
-    Stage s("active");
+    OneSessionStage s("active");
     Pool &pool = s.pool;
     const Program eve = pool.stranger("eve"), ann = pool.stranger("ann"), root = pool.stranger("root", true);
     const std::string refused = "eve: error REFUSED: eve may not do this with a session of ann";

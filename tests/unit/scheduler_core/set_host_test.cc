@@ -3,16 +3,17 @@
 
 #include "pool.h"
 #include "scheduler/core/decisions.h"
+#include "support/about.h"
 
 using namespace dcs;
 using namespace dcs::core;
 
 namespace {
 
-struct Stage {
+struct SetHostStage {
     Pool pool;
     Program ann, root;
-    explicit Stage(int hosts = 1, int slots = 1) : pool(hosts, slots) {
+    explicit SetHostStage(int hosts = 1, int slots = 1) : pool(hosts, slots) {
         ann = pool.begin("ann", "find");
         root = pool.stranger("root", true);
         pool.open(ann, 1);
@@ -36,26 +37,26 @@ struct Stage {
 }  // namespace
 
 TEST_CASE("only those with privilege set hosts, and what they say is checked") {
-    Stage s;
-    wire::SetHost c = Stage::change();
+    SetHostStage s;
+    wire::SetHost c = SetHostStage::change();
     c.slots = 2;
     CHECK(s.refusal(s.ann, c) == "REFUSED");
     c.host = "h7";
     CHECK(s.refusal(s.root, c) == "NOT_FOUND");
     CHECK(s.pool.set(s.root, c)[0].find("add a host") != std::string::npos);
-    c = Stage::change();
+    c = SetHostStage::change();
     c.slots = 65537;
     CHECK(s.refusal(s.root, c) == "INVALID");
     for (const double bad :
          {0.0, 1e10, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
-        c = Stage::change();
+        c = SetHostStage::change();
         c.limit_s = bad;
         CHECK(s.refusal(s.root, c) == "INVALID");
     }
-    c = Stage::change();
+    c = SetHostStage::change();
     c.drained = 2;
     CHECK(s.refusal(s.root, c) == "INVALID");
-    c = Stage::change();
+    c = SetHostStage::change();
     c.session = 1;  // without clear_nogo, and without a grain
     CHECK(s.refusal(s.root, c) == "INVALID");
     c.clear_nogo = true;
@@ -68,18 +69,18 @@ TEST_CASE("only those with privilege set hosts, and what they say is checked") {
 }
 
 TEST_CASE("times must grow in the result, not in the request") {
-    Stage s;
-    wire::SetHost c = Stage::change();
+    SetHostStage s;
+    wire::SetHost c = SetHostStage::change();
     c.interval_s = 31;  // alert is 30
     CHECK(s.refusal(s.root, c) == "INVALID");
     c.alert_s = 31;
     CHECK(s.pool.set(s.root, c) == Lines{"h1: configure interval 31000ms slots 1", "root: done"});
-    c = Stage::change();
+    c = SetHostStage::change();
     c.limit_s = 30;
     CHECK(s.refusal(s.root, c) == "INVALID");
     c.extended_s = 20;
     CHECK(s.refusal(s.root, c) == "INVALID");
-    c = Stage::change();
+    c = SetHostStage::change();
     c.limit_s = 500;
     CHECK(s.refusal(s.root, c) == "INVALID");  // beyond extended, 120
     c.extended_s = 500.5;
@@ -92,8 +93,8 @@ TEST_CASE("times must grow in the result, not in the request") {
 }
 
 TEST_CASE("what is set is durable, is told to the log with its author, and outlives the table") {
-    Stage s;
-    wire::SetHost c = Stage::change();
+    SetHostStage s;
+    wire::SetHost c = SetHostStage::change();
     c.slots = 3;
     c.host_class = 4;
     s.pool.events.clear();
@@ -112,7 +113,7 @@ TEST_CASE("what is set is durable, is told to the log with its author, and outli
     CHECK(s.h1().config->slots == 3);
     s.pool.set(s.root, c);  // nothing new
     CHECK_FALSE(s.pool.touched_disk());
-    c = Stage::change();
+    c = SetHostStage::change();
     c.reset = true;
     CHECK(s.pool.set(s.root, c) == Lines{"h1: configure interval 10000ms slots 5", "root: done"});
     CHECK(s.h1().setting == HostSetting());
@@ -120,10 +121,10 @@ TEST_CASE("what is set is durable, is told to the log with its author, and outli
 }
 
 TEST_CASE("slots 0 evicts at once with a checkpoint, and later slots bring the grains back") {
-    Stage s(1, 2);
+    SetHostStage s(1, 2);
     s.pool.gexec(s.ann, 1, 0);
     s.pool.gexec(s.ann, 1, 1);
-    wire::SetHost c = Stage::change();
+    wire::SetHost c = SetHostStage::change();
     c.slots = 0;
     CHECK(s.pool.set(s.root, c) == Lines{"h1: configure interval 10000ms slots 0",
                                          "h1: withdraw ann/1:0 inc 1 because the host was taken out of service",
@@ -136,7 +137,7 @@ TEST_CASE("slots 0 evicts at once with a checkpoint, and later slots bring the g
     CHECK(s.pool.at("ann/1:0").moves->back().reason == MoveReason::host_closed);
     CHECK(s.pool.at("ann/1:0").failures == 0);
     CHECK(s.pool.gwait(s.ann, 1, 0, true).at(0).find("CANNOT_RUN") != std::string::npos);
-    c = Stage::change();
+    c = SetHostStage::change();
     c.reset = true;
     s.pool.now = s.pool.now + seconds(6);
     const Lines back = s.pool.set(s.root, c);
@@ -145,20 +146,20 @@ TEST_CASE("slots 0 evicts at once with a checkpoint, and later slots bring the g
 }
 
 TEST_CASE("a parked wait learns that nothing can run any more") {
-    Stage s;
+    SetHostStage s;
     s.pool.gexec(s.ann, 1, 0, 2);
     s.pool.add_host("h2", 2);
     s.pool.table();
     CHECK(s.pool.gwait(s.ann, 1, 0, true).empty());
-    wire::SetHost c = Stage::change("h2");
+    wire::SetHost c = SetHostStage::change("h2");
     c.host_class = 1;
     CHECK(s.pool.set(s.root, c).back().find("CANNOT_RUN") != std::string::npos);
 }
 
 TEST_CASE("a drained host gets nothing new and keeps what it has") {
-    Stage s(1, 2);
+    SetHostStage s(1, 2);
     s.pool.gexec(s.ann, 1, 0);
-    wire::SetHost c = Stage::change();
+    wire::SetHost c = SetHostStage::change();
     c.drained = 1;
     CHECK(s.pool.set(s.root, c) == Lines{"root: done"});
     CHECK(s.pool.gexec(s.ann, 1, 1) == Lines{"ann: done"});
@@ -171,7 +172,7 @@ TEST_CASE("a drained host gets nothing new and keeps what it has") {
 }
 
 TEST_CASE("a nogo place is cleared for one grain, or for all with everything else against the host") {
-    Stage s(1, 2);
+    SetHostStage s(1, 2);
     for (int i = 0; i < 2; ++i) {
         SubmitGrain g = Pool::grain(1, i);
         g.program = 5;
@@ -180,7 +181,7 @@ TEST_CASE("a nogo place is cleared for one grain, or for all with everything els
             s.pool.launched("h1", "ann/1:" + std::to_string(i), Code::not_found);
     }
     CHECK(s.h1().missing.count(ProgramOf{"ann", 5}) == 1);
-    wire::SetHost c = Stage::change();
+    wire::SetHost c = SetHostStage::change();
     c.clear_nogo = true;
     c.user = "ann";
     c.session = 1;
@@ -195,11 +196,11 @@ TEST_CASE("a nogo place is cleared for one grain, or for all with everything els
     blamed.blamed_lately = 3;
     Undo undo;
     apply(s.pool.state, SetHost{HostId{0}, blamed}, undo);
-    c = Stage::change();
+    c = SetHostStage::change();
     c.clear_nogo = true;
     s.pool.events.clear();
     s.pool.set(s.root, c);
-    CHECK(s.pool.events.front() == "host h1 is allowed again for 2 grains that were to avoid it");
+    CHECK(s.pool.events.front() == about("host h1 2"));
     CHECK(s.pool.status("ann/1:0") == "running");
     CHECK(s.pool.status("ann/1:1") == "running");
     CHECK(s.h1().missing.empty());
@@ -208,7 +209,7 @@ TEST_CASE("a nogo place is cleared for one grain, or for all with everything els
 }
 
 TEST_CASE("a grain is restarted: running ones are withdrawn and come back with their checkpoint") {
-    Stage s(2);
+    SetHostStage s(2);
     s.pool.gexec(s.ann, 1, 0);
     s.pool.gexec(s.ann, 1, 1);
     s.pool.gexec(s.ann, 1, 2);
@@ -229,7 +230,7 @@ TEST_CASE("a grain is restarted: running ones are withdrawn and come back with t
 }
 
 TEST_CASE("a running grain whose host cannot be told moves at once, and its copy there is fenced") {
-    Stage s(1);
+    SetHostStage s(1);
     s.pool.gexec(s.ann, 1, 0);
     s.pool.hang_up("h1");
     s.pool.add_host("h2");
@@ -241,7 +242,7 @@ TEST_CASE("a running grain whose host cannot be told moves at once, and its copy
 }
 
 TEST_CASE("a restarted ready grain forgets its failures, its nogo hosts and what holds it back") {
-    Stage s(1);
+    SetHostStage s(1);
     SubmitGrain g = Pool::grain(1, 0);
     g.program = 9;
     s.pool.call(s.ann, g);
@@ -254,7 +255,7 @@ TEST_CASE("a restarted ready grain forgets its failures, its nogo hosts and what
 }
 
 TEST_CASE("what is over is not restarted, nor what is another's") {
-    Stage s;
+    SetHostStage s;
     const auto code = [&](const Program &p, const std::string &grain) {
         const std::string line = s.pool.restart(p, grain).at(0);
         CHECK(s.pool.changes.empty());

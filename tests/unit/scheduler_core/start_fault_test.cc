@@ -1,5 +1,6 @@
 // Starts that fail: what is the grain's fault counts against the grain, what is the program's against the program of
 // this user, and a mark that lapses is never "never".
+#include "support/about.h"
 #include "unit/scheduler_core/pool.h"
 
 using namespace dcs;
@@ -14,10 +15,10 @@ SubmitGrain of_program(int session, int number, std::uint32_t program) {
     return g;
 }
 
-struct Stage {
+struct StartFaultStage {
     Pool pool;
     Program ann, bob;
-    explicit Stage(int hosts) : pool(hosts) {
+    explicit StartFaultStage(int hosts) : pool(hosts) {
         ann = pool.begin("ann", "find");
         bob = pool.begin("bob", "find");
         pool.open(ann, 1);
@@ -34,7 +35,7 @@ struct Stage {
 }  // namespace
 
 TEST_CASE("a grain that asks for what no host has is a result that says so; others of its program go on") {
-    Stage s(2);
+    StartFaultStage s(2);
     s.pool.call(s.ann, of_program(1, 0, 7));
     CHECK(s.pool.launched("h1", "ann/1:0", Code::invalid) == Lines{"h2: launch ann/1:0 inc 2 next 1"});
     CHECK(s.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}});
@@ -46,7 +47,7 @@ TEST_CASE("a grain that asks for what no host has is a result that says so; othe
     CHECK(s.pool.status("ann/1:0") == "finished");
     CHECK(g.as<core::Finished>().exit_code == 126);
     CHECK(g.moves->back().reason == MoveReason::given_up);
-    CHECK(g.moves->back().detail == "it could not be started on h1: because; on h2: because");
+    CHECK(g.moves->back().detail == about("not h1 h2"));
     CHECK(g.err_length == 30 + g.moves->back().detail.size());  // "dcs: the grain was given up: ", and the line's end
     CHECK(s.pool.gwait(s.ann, 1, 0).at(0).find("result ann/1:0") != std::string::npos);
     CHECK(s.row(s.ann, 1).starts == 0);
@@ -55,17 +56,17 @@ TEST_CASE("a grain that asks for what no host has is a result that says so; othe
 }
 
 TEST_CASE("a directory that one host lacks sends the grain elsewhere") {
-    Stage s(2);
+    StartFaultStage s(2);
     s.pool.call(s.ann, of_program(1, 0, 7));
     s.pool.launched("h1", "ann/1:0", Code::invalid);
     s.pool.launched("h2", "ann/1:0");
     s.pool.end("h2", "ann/1:0");
     CHECK(s.pool.at("ann/1:0").as<core::Finished>().exit_code == 0);
-    CHECK(s.pool.explain("ann/1:0").summary == "it finished on h2, code 0");
+    CHECK(s.pool.explain("ann/1:0").summary == about("finished h2 0"));
 }
 
 TEST_CASE("a program that is missing is so for its user only, and no party hears `never` for a mark that lapses") {
-    Stage s(1);
+    StartFaultStage s(1);
     s.pool.call(s.ann, of_program(1, 0, 7));
     s.pool.launched("h1", "ann/1:0", Code::not_found);
     CHECK(s.cannot_run(s.ann, 1));  // it was tried itself wherever it could run
@@ -81,7 +82,7 @@ TEST_CASE("a program that is missing is so for its user only, and no party hears
 }
 
 TEST_CASE("where other hosts have the program, the mark keeps its grains from the one that lacks it") {
-    Stage s(2);
+    StartFaultStage s(2);
     for (int i = 0; i < 4; ++i) s.pool.call(s.ann, of_program(1, i, 7));
     CHECK(s.pool.launched("h1", "ann/1:0", Code::not_found).empty());  // h2 is busy, and the others do not try
     CHECK(s.pool.explain("ann/1:2").summary.find("1 program_missing") != std::string::npos);
@@ -91,7 +92,7 @@ TEST_CASE("where other hosts have the program, the mark keeps its grains from th
 }
 
 TEST_CASE("a program that no host has: each grain is tried itself, without long rests, then the wait ends") {
-    Stage s(2);
+    StartFaultStage s(2);
     constexpr int grains = 40;
     for (int i = 0; i < grains; ++i) s.pool.call(s.ann, of_program(1, i, 7));
     int tried = 0;
@@ -110,13 +111,13 @@ TEST_CASE("a program that no host has: each grain is tried itself, without long 
     CHECK(tried == 2 * grains);
     CHECK(s.pool.now - Instant{} < seconds(1000 + 10));
     const std::string said = s.pool.gwait(s.ann, 1, 0).at(0);
-    CHECK(said.find("CANNOT_RUN: no host can run the remaining grains of session ann/1") != std::string::npos);
-    CHECK(said.find("2 could not start it; on h") != std::string::npos);
+    CHECK(said == about("CANNOT_RUN no ann/1"));
+    CHECK(said == about("2 not start"));
     CHECK(said.find("because; on h") != std::string::npos);
 }
 
 TEST_CASE("a grain that is submitted again is tried again: what was in its way may have been put right") {
-    Stage s(2);
+    StartFaultStage s(2);
     s.pool.open(s.ann, 2, wire::OpenMode::resume);
     s.pool.call(s.ann, of_program(2, 0, 7));
     s.pool.launched("h1", "ann/2:0", Code::not_found);
@@ -131,7 +132,7 @@ TEST_CASE("a grain that is submitted again is tried again: what was in its way m
 }
 
 TEST_CASE("a session that is resumed has its grains tried again, also those that are not submitted again") {
-    Stage s(2);
+    StartFaultStage s(2);
     s.pool.open(s.ann, 2, wire::OpenMode::resume);
     for (int i = 0; i < 3; ++i) s.pool.call(s.ann, of_program(2, i, 7));
     for (int i = 0; i < 3 * 2 * 10 && !s.cannot_run(s.ann, 2); ++i) {
@@ -150,7 +151,7 @@ TEST_CASE("a session that is resumed has its grains tried again, also those that
 }
 
 TEST_CASE("a repeated submission does not forgive a host where the grain itself failed twice") {
-    Stage s(2);
+    StartFaultStage s(2);
     s.pool.open(s.ann, 2, wire::OpenMode::resume);
     SubmitGrain g = of_program(2, 0, 7);
     g.demands.attempts = 5;
@@ -164,7 +165,7 @@ TEST_CASE("a repeated submission does not forgive a host where the grain itself 
 }
 
 TEST_CASE("starts count what ran: neither starts that failed nor numbers of earlier grains") {
-    Stage s(2);
+    StartFaultStage s(2);
     s.pool.call(s.ann, of_program(1, 0, 7));
     s.pool.launched("h1", "ann/1:0", Code::not_found);
     s.pool.launched("h2", "ann/1:0");

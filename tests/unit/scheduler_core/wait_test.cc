@@ -5,10 +5,10 @@ using namespace dcs;
 using namespace dcs::core;
 
 namespace {
-struct Stage {
+struct WaitStage {
     Pool pool{4};
     Program find = pool.begin("ann", "find");
-    Stage() {
+    WaitStage() {
         pool.open(find, 1);
         for (int i = 0; i < 4; ++i) pool.gexec(find, 1, i);
     }
@@ -17,7 +17,7 @@ struct Stage {
 }  // namespace
 
 TEST_CASE("results come in the order in which the grains finished, and again if asked again") {
-    Stage s;
+    WaitStage s;
     s.finish(2);
     s.finish(0);
     CHECK(s.pool.gwait(s.find, 1, 0) == Lines{"ann: result ann/1:2 completed 2 sent 1 out 6"});
@@ -34,7 +34,7 @@ TEST_CASE("results come in the order in which the grains finished, and again if 
 }
 
 TEST_CASE("a parked call is answered when a grain finishes, once") {
-    Stage s;
+    WaitStage s;
     CHECK(s.pool.gwait(s.find, 1, 0, true).empty());
     CHECK_FALSE(s.pool.touched_disk());
     CHECK(s.pool.repeat(s.find, wire::Gwait{1, 0, true}).empty());  // the same call: one waiter
@@ -46,7 +46,7 @@ TEST_CASE("a parked call is answered when a grain finishes, once") {
 }
 
 TEST_CASE("a broken connection takes its parked calls along and nothing else") {
-    Stage s;
+    WaitStage s;
     Program second = s.find;
     second.conn = ConnId{77};
     s.pool.gwait(s.find, 1, 0, true);
@@ -59,7 +59,7 @@ TEST_CASE("a broken connection takes its parked calls along and nothing else") {
 }
 
 TEST_CASE("sent_reset shows the same results in the same order") {
-    Stage s;
+    WaitStage s;
     for (const int i : {2, 0, 3, 1}) s.finish(i);
     Lines first, second;
     for (int i = 0; i < 4; ++i) first.push_back(s.pool.gwait(s.find, 1, i).at(0));
@@ -74,7 +74,7 @@ TEST_CASE("sent_reset shows the same results in the same order") {
 }
 
 TEST_CASE("a grain killed before it was reported leaves the order as a hole") {
-    Stage s;
+    WaitStage s;
     s.finish(0);
     s.finish(1);
     s.finish(2);
@@ -94,7 +94,7 @@ TEST_CASE("a grain killed before it was reported leaves the order as a hole") {
 }
 
 TEST_CASE("killing the last grain tells parked calls that nothing is left") {
-    Stage s;
+    WaitStage s;
     for (int i = 0; i < 3; ++i) s.pool.gkill(s.find, 1, i);
     s.pool.gwait(s.find, 1, 0, true);
     CHECK(s.pool.silent());
@@ -106,7 +106,7 @@ TEST_CASE("killing the last grain tells parked calls that nothing is left") {
 }
 
 TEST_CASE("a killed grain makes room for the next") {
-    Stage s;
+    WaitStage s;
     s.pool.gexec(s.find, 1, 4);
     CHECK(s.pool.gkill(s.find, 1, 1) ==
           Lines{"h2: withdraw ann/1:1 inc 1 discard because killed by its control program", "ann: done",

@@ -13,6 +13,7 @@
 
 #include "process/landlock.h"
 #include "scheduler/keeper/settings_file.h"
+#include "directory.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -37,22 +38,6 @@ Request certificate_for(pki::Role role, const std::string &name, const Point &po
     request.point = point;
     return request;
 }
-
-struct Directory {
-    std::string path;
-    Directory() {
-        char name[] = "/tmp/dcs_keeper_XXXXXX";
-        REQUIRE(::mkdtemp(name) != nullptr);
-        path = name;
-    }
-    ~Directory() {
-        for (const char *file : {"/pki/authority-key.pem", "/pki/authority.pem", "/hosts"})
-            ::unlink((path + file).c_str());
-        ::rmdir((path + "/pki").c_str());
-        ::rmdir(path.c_str());
-    }
-    Place place() const { return {path + "/pki", path + "/hosts", path + "/policy", path + "/limits", ""}; }
-};
 
 Reply ask(Keeper &keeper, const Request &request, int *fd = nullptr) {
     int given = -1;

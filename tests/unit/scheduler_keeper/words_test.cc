@@ -1,4 +1,5 @@
 // What the keeper and the scheduler's side of it say when something is wrong, word for word.
+#include "support/about.h"
 #include "support/refuse.h"
 
 #include <cstdlib>
@@ -16,28 +17,13 @@
 #include "scheduler/keeper/keeper_client.h"
 #include "scheduler/keeper/login.h"
 #include "scheduler/keeper/settings_file.h"
+#include "directory.h"
 #include "support/catch.h"
 
 using namespace dcs;
 using namespace dcs::keeper;
 
 namespace {
-
-struct Directory {
-    std::string path;
-    Directory() {
-        char name[] = "/tmp/dcs_keeper_XXXXXX";
-        REQUIRE(::mkdtemp(name) != nullptr);
-        path = name;
-    }
-    ~Directory() {
-        for (const char *file : {"/pki/authority-key.pem", "/pki/authority.pem", "/hosts", "/hosts.new"})
-            ::unlink((path + file).c_str());
-        ::rmdir((path + "/pki").c_str());
-        ::rmdir(path.c_str());
-    }
-    Place place() const { return {path + "/pki", path + "/hosts", path + "/policy", path + "/limits", ""}; }
-};
 
 std::string wrong(const Status &status) { return status ? "" : status.text; }
 template <class T> std::string wrong(const Result<T> &result) { return wrong(result.status()); }
@@ -51,19 +37,19 @@ TEST_CASE("the keeper says why it does not do something") {
     const auto answer = [&](const Request &request) {
         return wrong(keeper.answer(to_packet(request), 1'800'000'000, &fd).status);
     };
-    CHECK(wrong(keeper.answer("odd", 0, &fd).status) == "the keeper does not know this request");
+    CHECK(wrong(keeper.answer("odd", 0, &fd).status) == about("keeper not request"));
     Request own;
     own.ask = Ask::own_certificate;
     own.point = *point_of(*pki::public_key_of(pki::new_key()));
     CHECK(answer(own).empty());
     own.point = *point_of(*pki::public_key_of(pki::new_key()));
-    CHECK(answer(own) == "another key has the scheduler's certificate: there is one key for each start");
+    CHECK(answer(own) == about("scheduler's certificate start"));
 #if DCS_CAN_REFUSE
     Request echo;
     echo.ask = Ask::echo_socket;
     echo.number = 4;
     const test::Refusing refusing("socket::EPERM");
-    CHECK(answer(echo) == "a socket for echo requests: Operation not permitted");
+    CHECK(answer(echo) == about("socket requests not permitted"));
     CHECK(refusing.happened());
 #endif
 }
@@ -74,7 +60,7 @@ TEST_CASE("the scheduler's side says what it cannot ask, and what did not come")
     const auto client = KeeperClient::start(d.place());
     REQUIRE(client);
     CHECK(wrong((*client)->remove_host(std::string(name_max, 'n'))) == "the name is too long");
-    CHECK(wrong((*client)->own_certificate("no key")) == "it is not a public key on the curve P-256");
+    CHECK(wrong((*client)->own_certificate("no key")) == about("not public P-256"));
     // Of this process: the descriptor that comes with the answer finds no place.
     rlimit before{}, none{};
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -100,8 +86,7 @@ TEST_CASE("who may not call from another host is told why") {
     CHECK(wrong(check_login("root", "no-such-group")) ==
           "the scheduler's host has no group no-such-group, whose members may use DCS (--group of dcs_scheduler names "
           "another)");
-    CHECK(wrong(check_login("nobody", "root")) ==
-          "nobody is not a member of the group root on the scheduler's host, which the use of DCS requires");
+    CHECK(wrong(check_login("nobody", "root")) == about("nobody not DCS"));
 }
 
 TEST_CASE("a file of settings that cannot be read or written is named with the reason") {

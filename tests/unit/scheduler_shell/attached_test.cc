@@ -6,6 +6,7 @@
 
 #include "scheduler/shell/mirror_host.h"
 #include "scheduler/shell/suspect.h"
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -15,11 +16,9 @@ TEST_CASE("whether commits wait for the copy cannot be written: the reason is to
     CHECK(AttachedFile::open("/").status().text == "opening /: Is a directory");
     const auto full = AttachedFile::open("/dev/full");
     REQUIRE(full);
-    CHECK((*full)->write(turn::Attachment::attached).text ==
-          "writing whether commits wait for the backup's copy: No space left on device");
+    CHECK((*full)->write(turn::Attachment::attached).text == about("writing backup's space left"));
     CHECK((*full)->read() == turn::Attachment::attached);  // what cannot be read counts as that
-    CHECK(AttachedFile::open("/dev/null").status().text ==
-          "syncing whether commits wait for the backup's copy: Invalid argument");
+    CHECK(AttachedFile::open("/dev/null").status().text == about("syncing backup's Invalid argument"));
 }
 
 TEST_CASE("the page that names a culprit cannot be made: the reason is told") {

@@ -7,6 +7,7 @@
 
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/host_table_file.h"
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -109,19 +110,19 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h slots=-1", "hosts:1: slots"},
         {"h slots=1x", "hosts:1: slots"},
         {"h slots=70000", "hosts:1: slots"},
-        {"h slots", "hosts:1: `slots` must have the form name=value"},
+        {"h slots", "hosts:1 `slots` name=value"},
         {"h slots=1 slots=2", "hosts:1: `slots` occurs twice"},
-        {"class gpu=4\nh class=gpuu", "hosts:2: class: there is no host class gpuu; did you mean gpu? A line `class"},
-        {"h class=gpu\nclass gpu=4", "hosts:1: class: there is no host class gpu"},
-        {"class gpu=1\nh class=gpu,", "hosts:2: class must be a mask"},
-        {"class", "hosts:1: a line `class` declares names"},
-        {"class gpu", "hosts:1: `gpu` does not name a mask"},
-        {"class gpu=", "hosts:1: class must be a mask"},
-        {"class gpu=0", "hosts:1: class must be a mask"},
-        {"class 4=0x4", "hosts:1: `4=0x4` does not name a mask"},
-        {"class any=0x4", "hosts:1: `any=0x4` does not name a mask"},
-        {"class gpu=1 gpu=2", "hosts:1: class gpu is declared twice"},
-        {"class slots=2", "hosts:1: `slots` is a setting of hosts"},
+        {"class gpu=4\nh class=gpuu", "hosts:2 no `class"},
+        {"h class=gpu\nclass gpu=4", "hosts:1 class no"},
+        {"class gpu=1\nh class=gpu,", "hosts:2 class mask"},
+        {"class", "hosts:1 `class` declares"},
+        {"class gpu", "hosts:1 `gpu` not"},
+        {"class gpu=", "hosts:1 class mask"},
+        {"class gpu=0", "hosts:1 class mask"},
+        {"class 4=0x4", "hosts:1 `4=0x4` not"},
+        {"class any=0x4", "hosts:1 `any=0x4` not"},
+        {"class gpu=1 gpu=2", "hosts:1 declared twice"},
+        {"class slots=2", "hosts:1 `slots` setting"},
         {"h time_zone_offset=", "hosts:1: time_zone_offset must be minutes"},
         {"h time_zone_offset=1561", "hosts:1: time_zone_offset must be minutes"},
         {"h time_zone_offset=+-5", "hosts:1: time_zone_offset must be minutes"},
@@ -133,16 +134,16 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h interval=1000", "hosts:1: the times must grow"},
         {"h users=", "hosts:1: users"},
         {"h users=a:b", "hosts:1: users"},
-        {"h accounts=", "hosts:1: accounts must name at least one user; omit it to have none"},
-        {"h require_confinement=", "hosts:1: require_confinement: `` is not a kind of confinement; the kinds are"},
-        {"h require_confinement=filter,moat", "hosts:1: require_confinement: `moat` is not a kind"},
+        {"h accounts=", "hosts:1 least none"},
+        {"h require_confinement=", "hosts:1 require_confinement not confinement"},
+        {"h require_confinement=filter,moat", "hosts:1 require_confinement `moat`"},
         {"h accounts=a b", "hosts:1: `b` must have"},
         {"h binary=", "hosts:1: binary"},
         {"h cores=-1", "hosts:1: cores"},
         {"h cores=65537", "hosts:1: cores"},
         {"h memory=1g", "hosts:1: memory"},
         {"h memory=9999999999", "hosts:1: memory"},
-        {"h check=", "hosts:1: check must name an address"},
+        {"h check=", "hosts:1 check address"},
         {"h check=a,b:", "hosts:1: check must be addresses"},
         {"h check=a:0", "hosts:1: check"},
         {"h check=a:65536", "hosts:1: check"},
@@ -157,7 +158,7 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h check=a/b", "hosts:1: check"},
         {"h fileserver=a b=c", "hosts:1: unknown setting `b`"},
         {"h gateway=a!", "hosts:1: gateway must be addresses"},
-        {"h check=1,2,3,4,5,6,7,8,9", "hosts:1: check has more than 8 addresses"},
+        {"h check=1,2,3,4,5,6,7,8,9", "hosts:1 8 addresses"},
     };
     for (const auto &[text, expected] : wrong) {
         const auto hosts = shell::parse_host_table(text, "hosts");
@@ -165,7 +166,7 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         REQUIRE_FALSE(hosts);
         CHECK(hosts.status().code == Code::invalid);
         INFO(hosts.status().text);
-        CHECK(hosts.status().text.substr(0, expected.size()) == expected);
+        CHECK(hosts.status().text == about(expected));
     }
 }
 

@@ -173,7 +173,7 @@ TEST_CASE("a report that is handed over twice, also to the next process, changes
     a.pool.verify();
 }
 
-TEST_CASE("a last report counts though the host was given up, as long as nobody else has the grain") {
+TEST_CASE("a last report counts though the host was given up, as long as no other host has the grain") {
     Away a;
     a.restart();
     // No party is heard of until h1 is dead; a second at a time, or it would be our own pause.

@@ -15,7 +15,7 @@ std::size_t library_problems(Pool &pool, ConnId conn) {
     return n;
 }
 
-core::HostConfig host_of_class(const std::string &name, const std::string &binary_class) {
+core::HostConfig host_of_binaries(const std::string &name, const std::string &binary_class) {
     core::HostConfig config = host(name, 2);
     config.binary_class = binary_class;
     return config;
@@ -181,7 +181,7 @@ TEST_CASE("outputs are here before the report that names them is taken") {
 }
 
 TEST_CASE("programs decide where a grain runs, and each host is told of its own") {
-    Pool pool({host_of_class("arm", "aarch64"), host_of_class("mips", "mips"), host_of_class("pc", "x86_64")});
+    Pool pool({host_of_binaries("arm", "aarch64"), host_of_binaries("mips", "mips"), host_of_binaries("pc", "x86_64")});
     Program program(pool);
     program.put("for arm");
     program.put("for pc");

@@ -95,3 +95,14 @@ TEST_CASE("the doctor names hosts that are late or dead, and a disk that is near
     REQUIRE(problems().size() == 1);
     CHECK(problems()[0].problem.find("3 MiB free") != std::string::npos);
 }
+
+TEST_CASE("the doctor names a host table without hosts") {
+    Worked a(false);
+    const auto problems = [&] { return a.pool.ask<wire::DoctorReply>(a.control, wire::Doctor{}).problems; };
+    CHECK(problems().empty());
+    a.pool.hosts.clear();
+    a.pool.turn->take_host_table({});
+    a.pool.pump();
+    REQUIRE(problems().size() == 1);
+    CHECK(problems()[0].problem == "it has no hosts that run grains");
+}

@@ -7,13 +7,13 @@ using namespace dcs::test;
 
 namespace {
 
-const GrainKey key{{"ann", 1}, 0};
+const GrainKey the_grain{{"ann", 1}, 0};
 
-struct Working {
+struct FullDisk {
     Pool pool{{host("h1", 1), host("h2", 1)}};
     ModelServer server{pool, "h1"};
     ConnId control{};
-    Working() {
+    FullDisk() {
         control = pool.control("ann", "prog");
         pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::resume, false});
         server.connect();
@@ -30,7 +30,7 @@ struct Working {
 }  // namespace
 
 TEST_CASE("a full disk: the call fails, nothing is changed, service goes on by itself") {
-    Working w;
+    FullDisk w;
     const std::string before = Pool::durable_text(w.pool.turn->state());
     w.fill_disk();
     CHECK(w.pool.refusal(w.control, wire::Gexec{1, 1, copying_grain("more")}) == Code::no_space);
@@ -48,26 +48,26 @@ TEST_CASE("a full disk: the call fails, nothing is changed, service goes on by i
 }
 
 TEST_CASE("a full disk: a grain with a file of its own is not there either") {
-    Working w;
+    FullDisk w;
     const std::string before = Pool::durable_text(w.pool.turn->state());
     w.fill_disk();
     wire::GrainSpec big = copying_grain("big");
     big.input.assign(200000, 'x');
     CHECK(w.pool.refusal(w.control, wire::Gexec{1, 1, big}) == Code::no_space);
     CHECK(Pool::durable_text(w.pool.turn->state()) == before);
-    CHECK(w.pool.turn->state().grain({key.session, 1}) == nullptr);
+    CHECK(w.pool.turn->state().grain({the_grain.session, 1}) == nullptr);
     w.pool.verify();
 }
 
 TEST_CASE("a full disk: the server keeps its report and brings it again") {
-    Working w;
+    FullDisk w;
     w.fill_disk();
-    w.server.checkpoint(key, 4);
-    REQUIRE(w.server.held[key].unacknowledged);
+    w.server.checkpoint(the_grain, 4);
+    REQUIRE(w.server.held[the_grain].unacknowledged);
     auto sent = w.pool.take_sent(w.server.conn());
     REQUIRE(sent.size() == 1);
     CHECK(std::get<wire::ReportAck>(sent[0]).verdict == wire::Verdict::later);
-    CHECK(w.pool.turn->state().grain(key)->sequence == 0);
+    CHECK(w.pool.turn->state().grain(the_grain)->sequence == 0);
     // A call-in is a sign of life even if no slot can be filled.
     w.pool.outside->clock = w.pool.outside->clock + seconds(1);
     w.server.call_in();
@@ -77,12 +77,12 @@ TEST_CASE("a full disk: the server keeps its report and brings it again") {
     sent = w.pool.take_sent(w.server.conn());
     REQUIRE(!sent.empty());
     CHECK(std::get<wire::ReportAck>(sent[0]).verdict == wire::Verdict::taken);
-    CHECK(w.pool.turn->state().grain(key)->sequence == 1);
+    CHECK(w.pool.turn->state().grain(the_grain)->sequence == 1);
     w.pool.verify();
 }
 
 TEST_CASE("a full disk: a free slot stays free until there is room") {
-    Working w;
+    FullDisk w;
     w.pool.ask<wire::Done>(w.control, wire::Gexec{1, 1, copying_grain("waits")});
     w.fill_disk();
     ModelServer second(w.pool, "h2");
@@ -99,24 +99,24 @@ TEST_CASE("a full disk: a free slot stays free until there is room") {
 }
 
 TEST_CASE("a full disk: a server that lost grains must call again") {
-    Working w;
+    FullDisk w;
     w.fill_disk();
     w.server.disconnect();
     w.server.held.clear();
     w.server.connect();
     w.server.read();
     CHECK_FALSE(w.server.connected());
-    CHECK(w.pool.turn->state().grain(key)->status() == core::GrainStatus::running);
+    CHECK(w.pool.turn->state().grain(the_grain)->status() == core::GrainStatus::running);
     w.free_disk();
     w.server.connect();
     w.server.read();
     CHECK(w.server.connected());
     CHECK(w.server.held.size() == 1);
-    CHECK(w.server.held[key].incarnation == 2);
+    CHECK(w.server.held[the_grain].incarnation == 2);
 }
 
 TEST_CASE("a full disk: dead hosts and failed launches are not forgotten") {
-    Working w;
+    FullDisk w;
     const std::size_t commits = w.pool.commits;
     SECTION("a dead host") {
         w.fill_disk();
@@ -125,7 +125,7 @@ TEST_CASE("a full disk: dead hosts and failed launches are not forgotten") {
             w.pool.pump();
         }
         CHECK(w.pool.commits < commits + 6);  // tried at a measured pace
-        CHECK(w.pool.turn->state().grain(key)->status() == core::GrainStatus::running);
+        CHECK(w.pool.turn->state().grain(the_grain)->status() == core::GrainStatus::running);
         w.free_disk();
         w.pool.outside->clock = w.pool.turn->next_wakeup();
         w.pool.pump();
@@ -133,24 +133,24 @@ TEST_CASE("a full disk: dead hosts and failed launches are not forgotten") {
     }
     SECTION("a failed launch") {
         w.fill_disk();
-        const wire::LaunchResult no{wire::wire_of(key), 1, false, false, static_cast<int>(Code::not_found),
+        const wire::LaunchResult no{wire::wire_of(the_grain), 1, false, false, static_cast<int>(Code::not_found),
                                     "no such program"};
         w.pool.post(w.server.conn(), no);
         w.pool.pump();
-        CHECK(w.pool.turn->state().grain(key)->status() == core::GrainStatus::running);
+        CHECK(w.pool.turn->state().grain(the_grain)->status() == core::GrainStatus::running);
         w.free_disk();
         w.pool.outside->clock = w.pool.turn->next_wakeup();
         w.pool.pump();
-        CHECK(w.pool.turn->state().grain(key)->nogo.get() == std::vector<core::HostId>{core::HostId{0}});
+        CHECK(w.pool.turn->state().grain(the_grain)->nogo.get() == std::vector<core::HostId>{core::HostId{0}});
     }
-    CHECK(w.pool.turn->state().grain(key)->status() == core::GrainStatus::ready);
+    CHECK(w.pool.turn->state().grain(the_grain)->status() == core::GrainStatus::ready);
     w.pool.verify();
 }
 
 TEST_CASE("a turn that fails is taken back as a whole, its read-only calls are answered") {
-    Working w;
+    FullDisk w;
     ConnId other = w.pool.control("bob", "prog");
-    w.server.finish(key);
+    w.server.finish(the_grain);
     w.server.read();
     w.pool.take_sent(w.server.conn());
     w.fill_disk();
@@ -176,7 +176,7 @@ TEST_CASE("a turn that fails is taken back as a whole, its read-only calls are a
 
 TEST_CASE("a failing call of the disk at any place: all or nothing, and said so") {
     for (std::uint64_t n = 1; n < 40; ++n) {
-        Working w;
+        FullDisk w;
         const std::string before = Pool::durable_text(w.pool.turn->state());
         w.pool.disk.fail_at(n, Fault::io_error, false);
         const std::uint64_t request =
@@ -203,7 +203,7 @@ TEST_CASE("a failing call of the disk at any place: all or nothing, and said so"
 }
 
 TEST_CASE("a failed sync ends the process without a word") {
-    Working w;
+    FullDisk w;
     w.pool.disk.fail_syncs(true);
     w.pool.post(w.control, wire::Gexec{1, 1, copying_grain("x")});
     w.pool.pump();

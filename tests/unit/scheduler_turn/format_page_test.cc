@@ -144,11 +144,11 @@ void compare_or_rewrite(const std::string &begin, const std::string &end, const 
 }  // namespace
 
 TEST_CASE("the page about the state's format lists the fields that are written") {
-    compare_or_rewrite("<!-- fields: made by format_page_test, DCS_REWRITE=1 writes them anew -->\n",
+    compare_or_rewrite("<!-- fields: made by format_page_test, DCS_REWRITE=1 rewrites them -->\n",
                        "<!-- end of the fields -->\n", "\n" + tables());
 }
 
 TEST_CASE("the page about the state's format shows what is written") {
-    compare_or_rewrite("<!-- listing: made by format_page_test, DCS_REWRITE=1 writes it anew -->\n",
+    compare_or_rewrite("<!-- listing: made by format_page_test, DCS_REWRITE=1 rewrites it -->\n",
                        "<!-- end of the listing -->\n", "\n" + listing() + "\n");
 }

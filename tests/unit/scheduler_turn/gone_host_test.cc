@@ -19,7 +19,7 @@ wire::GrainSpec grain_of_class(std::uint32_t host_class) {
     return spec;
 }
 
-GrainKey key(GrainNumber number) { return {{"ann", 1}, number}; }
+GrainKey grain_key(GrainNumber number) { return {{"ann", 1}, number}; }
 
 // Of class 2 is h1, of class 1 h2. Grain 0 finished on h2, grain 1 runs there and wrote a
 // checkpoint, grain 2 waits for that class, grain 3 could not be started on h2 and waits for h1.
@@ -40,15 +40,15 @@ struct Remembered {
         for (const GrainNumber number : {0, 1, 2})
             pool.ask<wire::Done>(control, wire::Gexec{1, number, grain_of_class(1)});
         h2.read();
-        h2.finish(key(0));
+        h2.finish(grain_key(0));
         h2.read();
-        h2.checkpoint(key(1), 4);
+        h2.checkpoint(grain_key(1), 4);
         h2.read();
         CHECK(grain(0).status() == core::GrainStatus::finished);
         CHECK(grain(1).status() == core::GrainStatus::running);
         pool.verify();
     }
-    const core::Grain &grain(GrainNumber number) const { return *pool.turn->state().grain(key(number)); }
+    const core::Grain &grain(GrainNumber number) const { return *pool.turn->state().grain(grain_key(number)); }
     void start_with(std::vector<core::HostConfig> hosts) {
         for (ModelServer *server : {&h1, &h2}) server->disconnect();
         pool.hosts = std::move(hosts);
@@ -91,7 +91,7 @@ TEST_CASE("a server of a host that is not configured is turned away, its grains 
     w.h2.connect();
     w.h2.read();
     CHECK_FALSE(w.h2.connected());
-    CHECK(w.h2.held.count(key(1)) == 1);
+    CHECK(w.h2.held.count(grain_key(1)) == 1);
     // Into the table again before any other party took it over: the grain goes on where it is.
     const Incarnation before = w.grain(1).incarnation;
     w.pool.turn->take_host_table({host_of_class("h1", 2), host_of_class("h2", 1)});
@@ -101,7 +101,7 @@ TEST_CASE("a server of a host that is not configured is turned away, its grains 
     REQUIRE(w.h2.connected());
     CHECK(w.grain(1).status() == core::GrainStatus::running);
     CHECK(w.grain(1).incarnation == before);
-    w.h2.finish(key(1));
+    w.h2.finish(grain_key(1));
     w.h2.read();
     CHECK(w.grain(1).status() == core::GrainStatus::finished);
     w.pool.verify();
@@ -113,8 +113,8 @@ TEST_CASE("state that asks for a host class that is not configured loads and run
     // The others of the session run.
     w.h1.connect();
     w.h1.read();
-    REQUIRE(w.h1.held.count(key(3)) == 1);
-    w.h1.finish(key(3));
+    REQUIRE(w.h1.held.count(grain_key(3)) == 1);
+    w.h1.finish(grain_key(3));
     w.h1.read();
     CHECK(w.h1.held.empty());
     CHECK(w.wait(0).grain == 0);
@@ -132,8 +132,8 @@ TEST_CASE("state that asks for a host class that is not configured loads and run
     ModelServer h9(w.pool, "h9");
     h9.connect();
     h9.read();
-    REQUIRE(h9.held.count(key(1)) == 1);
-    h9.finish(key(1));
+    REQUIRE(h9.held.count(grain_key(1)) == 1);
+    h9.finish(grain_key(1));
     h9.read();
     CHECK(w.wait(2).out == "some input");
     w.pool.verify();
@@ -151,5 +151,5 @@ TEST_CASE("without any host everything is remembered") {
     CHECK(w.grain(3).nogo->empty());  // its session was resumed: it is tried everywhere again
     w.h2.connect();
     w.h2.read();
-    CHECK(w.h2.held.count(key(1)) == 1);
+    CHECK(w.h2.held.count(grain_key(1)) == 1);
 }

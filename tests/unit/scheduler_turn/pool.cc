@@ -169,7 +169,8 @@ wire::AnyMessage Pool::reply(ConnId conn, std::uint64_t request) {
     return answer;
 }
 
-void Pool::unexpected(const wire::AnyMessage &message, [[maybe_unused]] const wire::ErrorReply &error) {
+void Pool::unexpected([[maybe_unused]] const wire::AnyMessage &message,
+                      [[maybe_unused]] const wire::ErrorReply &error) {
     INFO(wire::kind_name(message) << ": " << code_name(static_cast<Code>(error.code)) << " " << error.text);
     REQUIRE(false);
     std::abort();

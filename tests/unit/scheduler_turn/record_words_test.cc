@@ -5,6 +5,7 @@
 #include "pool.h"
 #include "scheduler/record/codec.h"
 #include "scheduler/record/paths.h"
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -63,7 +64,7 @@ struct OnDisk {
     }
 };
 
-bool has(const std::string &text, const std::string &words) { return text.find(words) != std::string::npos; }
+bool has(const std::string &text, const std::string &words) { return text == about(words); }
 
 }  // namespace
 
@@ -100,19 +101,19 @@ TEST_CASE("a session that contradicts itself is set aside with the contradiction
     OnDisk d;
     SECTION("a log without end") {
         d.session([](core::SessionInfo &i) { i.grains_length = std::uint64_t{1} << 60; });
-        CHECK(has(d.told(), "sessions/ann/1/grains: its recorded length is impossible"));
+        CHECK(has(d.told(), "sessions/ann/1/grains recorded impossible"));
     }
     SECTION("a log that is longer than it is") {
         d.session([](core::SessionInfo &i) { i.grains_length += 1; });
-        CHECK(has(d.told(), "sessions/ann/1/grains: it is shorter than recorded"));
+        CHECK(has(d.told(), "sessions/ann/1/grains shorter recorded"));
     }
     SECTION("a result without a place") {
         d.grain(0, [](core::Grain &g) { g.as<core::Finished>().result_index = 99; });
-        CHECK(has(d.told(), "grain ann/1:0 has no place of its own in the order of results"));
+        CHECK(has(d.told(), "grain ann/1:0 no place"));
     }
     SECTION("a grain that runs nowhere") {
         d.grain(2, [](core::Grain &g) { g.lessee = core::no_host; });
-        CHECK(has(d.told(), "grain ann/1:2 runs on no host"));
+        CHECK(has(d.told(), "grain ann/1:2 no host"));
     }
     SECTION("two grains at one place of the queue") {
         for (const GrainNumber number : {0, 2})
@@ -120,7 +121,7 @@ TEST_CASE("a session that contradicts itself is set aside with the contradiction
                 g.phase = core::Ready{5};
                 g.lessee = core::no_host;
             });
-        CHECK(has(d.told(), "has the same place in the queue as another"));
+        CHECK(has(d.told(), "same place queue"));
     }
 }
 
@@ -130,7 +131,7 @@ TEST_CASE("the status of another grain is not taken for a grain's own") {
     d.replace("sessions/ann/1/g/1/status", record::encode_grain(state, 7, *state.grain({{"ann", 1}, 1})));
     d.pool.restart();
     REQUIRE(d.pool.reports.size() == 1);
-    CHECK(has(d.pool.reports[0], "sessions/ann/1/g/1/status: it is the status of another grain"));
+    CHECK(has(d.pool.reports[0], "sessions/ann/1/g/1/status status grain"));
 }
 
 TEST_CASE("two sessions of one seniority cannot both be right") {
@@ -143,7 +144,7 @@ TEST_CASE("two sessions of one seniority cannot both be right") {
     d.replace("sessions/ann/2/status", record::encode_session(second));
     d.pool.restart();
     REQUIRE(d.pool.reports.size() == 1);
-    CHECK(has(d.pool.reports[0], "sessions/ann/2: another session has the same seniority"));
+    CHECK(has(d.pool.reports[0], "sessions/ann/2 session seniority"));
 }
 
 TEST_CASE("the record of which of the backup's reports are recorded is lost: it is said, and nothing else happens") {
@@ -212,7 +213,6 @@ TEST_CASE("a grain that has read more than it was given is not started") {
     next.read();
     CHECK(next.held.count({{"ann", 1}, 2}) == 0);
     bool told = false;
-    for (const std::string &line : d.pool.outside->lines)
-        told = told || has(line, "its recorded input is shorter than the part that it has read");
+    for (const std::string &line : d.pool.outside->lines) told = told || has(line, "recorded input shorter");
     CHECK(told);
 }

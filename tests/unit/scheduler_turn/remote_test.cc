@@ -150,7 +150,7 @@ TEST_CASE("dcs_begin of another host may say one thing") {
     refused(call, Code::invalid);
     refused(desk.asking("root"), Code::refused);
     refused(desk.asking("../x"), Code::invalid);
-    pool.outside->login = fail(Code::refused, "nobody knows him");
+    pool.outside->login = fail(Code::refused, "unknown login");
     refused(desk.asking(), Code::refused);
     pool.outside->login = Status::ok();
     pool.disk.set_capacity(0);

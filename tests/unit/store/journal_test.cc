@@ -81,7 +81,7 @@ TEST_CASE("a turn in the journal survives any one of its blocks") {
 }
 
 TEST_CASE("what is stored cannot pose as a turn") {
-    const std::string forged = encode_for_journal(9, "a root that nobody wrote", block);
+    const std::string forged = encode_for_journal(9, "a root that was never written", block);
     for (std::size_t shift = 0; shift < block; ++shift) {
         const std::string file = encode_for_journal(8, std::string(shift, ' ') + forged + forged, block);
         const JournalTurns read = read_journal(file, 7, block, true);

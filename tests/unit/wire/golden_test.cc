@@ -16,7 +16,7 @@ namespace {
 template <class T> using OurField = FieldOf<T>;
 using Told = golden::Told<OurField>;
 
-template <class T> std::vector<std::string> told(const T &value) {
+template <class T> std::vector<std::string> fields_of(const T &value) {
     Told all;
     all << value;
     std::sort(all.lines.begin(), all.lines.end());
@@ -47,7 +47,7 @@ template <class T> void same_packed(const golden::Block &b, Result<T> (*unpack)(
     INFO(b.what << " " << b.how);
     const auto value = unpack(b.bytes);
     REQUIRE(value);
-    CHECK(told(*value) == sorted(b.lines));
+    CHECK(fields_of(*value) == sorted(b.lines));
     CHECK(pack(*value) == b.bytes);
 }
 
@@ -65,14 +65,14 @@ TEST_CASE("frames of release 0.1, of every kind") {
         const auto message = decode_payload(*header, bytes.substr(header_bytes));
         REQUIRE(message);
         CHECK(kind_name(*message) == b.what);
-        CHECK(has_told(b, std::visit([](const auto &m) { return told(m); }, *message)));
+        CHECK(has_told(b, std::visit([](const auto &m) { return fields_of(m); }, *message)));
         CHECK(frame_of(*message, header->kind) == b.bytes);
         // And by numbered fields to the same.
         const std::string tagged = encode(*message, request);
         const auto again = decode_payload(*decode_header(tagged.substr(0, header_bytes), limits::server_frame_bytes),
                                           tagged.substr(header_bytes));
         REQUIRE(again);
-        CHECK(has_told(b, std::visit([](const auto &m) { return told(m); }, *again)));
+        CHECK(has_told(b, std::visit([](const auto &m) { return fields_of(m); }, *again)));
         seen.insert(b.what);
     }
     CHECK(seen.size() == 80);  // the kinds that it has

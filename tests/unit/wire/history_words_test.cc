@@ -1,5 +1,6 @@
 // What is said about event logs that cannot be true, and about bytes and lines that are none.
 #include "base/bytes.h"
+#include "support/about.h"
 #include "support/catch.h"
 #include "wire/content_check.h"
 #include "base/limits.h"
@@ -11,7 +12,7 @@ using Kind = EventKind;
 
 namespace {
 
-Event event(Kind kind, std::int32_t grain = -1, std::uint32_t number = 0, std::string host = "") {
+Event made_event(Kind kind, std::int32_t grain = -1, std::uint32_t number = 0, std::string host = "") {
     Event e;
     e.kind = kind;
     e.at_ms = 1'700'000'000'000;
@@ -34,7 +35,7 @@ std::string frame(const std::string &body, std::size_t length, std::uint32_t fli
     return w.bytes();
 }
 
-std::string why(std::string_view log) {
+std::string why_no_log(std::string_view log) {
     std::vector<Event> events;
     const Status s = take_events(log, events);
     CHECK(s.code == Code::io_error);
@@ -44,29 +45,30 @@ std::string why(std::string_view log) {
 }  // namespace
 
 TEST_CASE("a history says of each event that cannot be true why not") {
-    const Event opened = event(Kind::opened), closed = event(Kind::closed), one = event(Kind::submitted, 1),
-                started = event(Kind::started, 1, 1, "h");
+    const Event opened = made_event(Kind::opened), closed = made_event(Kind::closed),
+                one = made_event(Kind::submitted, 1), started = made_event(Kind::started, 1, 1, "h");
     const std::vector<Lie> lies = {
         {"it is opened twice", {opened, one, opened}},
-        {"it is resumed although it is closed", {opened, closed, event(Kind::resumed)}},
+        {"it is resumed although it is closed", {opened, closed, made_event(Kind::resumed)}},
         {"fewer results are handed out than before",
-         {opened, one, started, event(Kind::finished, 1), event(Kind::handed_out, -1, 1), event(Kind::handed_out)}},
-        {"more results are handed out than there are", {opened, event(Kind::handed_out, -1, 1)}},
-        {"an event without its grain", {opened, event(Kind::submitted)}},
-        {"grain 1 has an event that is not a grain's", {opened, one, event(Kind::closed, 1)}},
+         {opened, one, started, made_event(Kind::finished, 1), made_event(Kind::handed_out, -1, 1),
+          made_event(Kind::handed_out)}},
+        {"more results are handed out than there are", {opened, made_event(Kind::handed_out, -1, 1)}},
+        {"an event without its grain", {opened, made_event(Kind::submitted)}},
+        {"grain 1 has an event that is not a grain's", {opened, one, made_event(Kind::closed, 1)}},
         {"grain 1 is submitted twice", {opened, one, one}},
         {"grain 1 is submitted to a closed session", {opened, closed, one}},
         {"grain 1 was never submitted", {opened, started}},
         {"grain 1 starts in a closed session", {opened, one, closed, started}},
         {"grain 1 starts although it is not ready", {opened, one, started, started}},
-        {"grain 1 has a checkpoint although it does not run", {opened, one, event(Kind::checkpoint, 1, 1)}},
+        {"grain 1 has a checkpoint although it does not run", {opened, one, made_event(Kind::checkpoint, 1, 1)}},
         {"grain 1 has a checkpoint that is older than the one before",
-         {opened, one, started, event(Kind::checkpoint, 1, 2), event(Kind::checkpoint, 1, 1)}},
-        {"grain 1 leaves a host on which it does not run", {opened, one, event(Kind::left, 1, 0, "h")}},
-        {"grain 1 finishes without running", {opened, one, event(Kind::finished, 1)}},
-        {"grain 1 finishes out of order", {opened, one, started, event(Kind::finished, 1, 5)}},
-        {"grain 1 is killed twice", {opened, one, event(Kind::killed, 1), event(Kind::killed, 1)}},
-        {"grain 1 is undone although it has not ended", {opened, one, event(Kind::undone, 1)}},
+         {opened, one, started, made_event(Kind::checkpoint, 1, 2), made_event(Kind::checkpoint, 1, 1)}},
+        {"grain 1 leaves a host on which it does not run", {opened, one, made_event(Kind::left, 1, 0, "h")}},
+        {"grain 1 finishes without running", {opened, one, made_event(Kind::finished, 1)}},
+        {"grain 1 finishes out of order", {opened, one, started, made_event(Kind::finished, 1, 5)}},
+        {"grain 1 is killed twice", {opened, one, made_event(Kind::killed, 1), made_event(Kind::killed, 1)}},
+        {"grain 1 is undone although it has not ended", {opened, one, made_event(Kind::undone, 1)}},
     };
     for (const Lie &lie : lies) {
         INFO(lie.text);
@@ -78,14 +80,14 @@ TEST_CASE("a history says of each event that cannot be true why not") {
 
 TEST_CASE("bytes that are no event log: each error says why") {
     const std::string body("\x01\x00", 2);
-    CHECK(why(frame(body, body.size(), 1)) == "the event log: a checksum does not match");
-    CHECK(why(frame(body, std::size_t{1} << 40)) == "the event log: a frame is impossibly long");
-    CHECK(why(frame("\x63", 1)) == "the event log: this version cannot read its format");
-    CHECK(why(frame(body + "\xff", 3)) == "the event log: a frame cannot be decoded");
+    CHECK(why_no_log(frame(body, body.size(), 1)) == about("event checksum not"));
+    CHECK(why_no_log(frame(body, std::size_t{1} << 40)) == about("event frame impossibly"));
+    CHECK(why_no_log(frame("\x63", 1)) == about("version cannot format"));
+    CHECK(why_no_log(frame(body + "\xff", 3)) == about("event cannot decoded"));
     // What no more bytes can make a length of is damage as soon as it is seen, and not the beginning of a frame.
     const std::string endless(14, '\xff');
-    CHECK(why(endless) == "the event log: a frame has no length");
-    CHECK(why(frame(body, body.size()) + endless) == "the event log: a frame has no length");
+    CHECK(why_no_log(endless) == about("event no length"));
+    CHECK(why_no_log(frame(body, body.size()) + endless) == about("event no length"));
     std::vector<Event> none;
     std::string_view shorter = std::string_view(endless).substr(1);
     CHECK(take_events(shorter, none));
@@ -93,16 +95,16 @@ TEST_CASE("bytes that are no event log: each error says why") {
 
 TEST_CASE("lines that are no event: each error says why") {
     const auto said = [](const char *line) { return event_of_line(line).status().text; };
-    CHECK(said("[]") == "it is not a JSON object");
-    CHECK(said("{") == "it is not JSON: incomplete JSON");
+    CHECK(said("[]") == about("not JSON object"));
+    CHECK(said("{") == about("not JSON JSON"));
     CHECK(said(("{\"time_s\":1,\"event\":\"started\",\"grain\":1,\"incarnation\":1,\"host\":\"" + std::string(65, 'h') +
                 "\"}")
-                   .c_str()) == "\"host\" is not the name of a host");
+                   .c_str()) == about("\"host\" not name"));
     CHECK(said("{\"event\":\"closed\"}") == "the key \"time_s\" is missing");
-    CHECK(said("{\"time_s\":-1,\"event\":\"closed\"}") == "\"time_s\" must be a number of seconds since 1970");
+    CHECK(said("{\"time_s\":-1,\"event\":\"closed\"}") == about("\"time_s\" seconds 1970"));
     CHECK(said("{\"time_s\":1,\"event\":5}") == "\"event\" must be a string");
     CHECK(said("{\"time_s\":1,\"event\":\"danced\"}") == "unknown event \"danced\"");
-    CHECK(said("{\"time_s\":1,\"event\":\"submitted\",\"grain\":-1}") == "\"grain\" must be 0 to 2147483647");
+    CHECK(said("{\"time_s\":1,\"event\":\"submitted\",\"grain\":-1}") == about("\"grain\" 0 2147483647"));
     CHECK(said("{\"time_s\":1,\"event\":\"closed\",\"grain\":1}") ==
           "it has a key that this kind of event does not "
           "have");

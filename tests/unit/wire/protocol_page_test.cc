@@ -213,7 +213,7 @@ std::string listing() {
 TEST_CASE("the page about the protocol has every message as the programs have it") {
     const std::string path = std::string(DCS_SOURCE_DIR) + "/docs/PROTOCOL.md";
     const std::string page = text_of("docs/PROTOCOL.md");
-    const std::string begin = "<!-- listing: made by protocol_page_test, DCS_REWRITE=1 writes it anew -->\n";
+    const std::string begin = "<!-- listing: made by protocol_page_test, DCS_REWRITE=1 rewrites it -->\n";
     const std::string end = "<!-- end of the listing -->\n";
     const std::size_t from = page.find(begin), to = page.find(end);
     REQUIRE(from != std::string::npos);

@@ -31,7 +31,7 @@ void fill(ExportedStream &s, std::size_t length) { s = {length, true, std::strin
 GrainFile content(FileRole role, const std::string &name) { return {role, name, std::string(32, 'd'), 7, ""}; }
 
 using Change = std::function<void(ExportedGrain &)>;
-std::string why(ExportedGrain g, const Change &change) {
+std::string why_no_session(ExportedGrain g, const Change &change) {
     change(g);
     SessionCheck check;
     const auto wrong = check.add(g);
@@ -118,7 +118,7 @@ std::string changed(std::string text, const std::string &from, const std::string
 TEST_CASE("one thing wrong with a grain") {
     for (const auto &[list, base] : {std::pair{&of_finished, finished()}, std::pair{&of_ready, ready()}})
         for (const Wrongly &w : *list) {
-            const std::string said = why(base, w.change);
+            const std::string said = why_no_session(base, w.change);
             INFO(w.expected << " / " << said);
             CHECK(said.empty() == (*w.expected == '\0'));
             CHECK(said.find(w.expected) != std::string::npos);

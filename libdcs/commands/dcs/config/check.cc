@@ -14,6 +14,7 @@ namespace {
 struct File {
     const ConfiguredDaemon *daemon;
     std::string path;
+    std::vector<std::string> arguments;  // with which its program checks it
 };
 
 Failure unknown_file(const std::string &path) {
@@ -28,16 +29,19 @@ std::optional<Failure> choose_files(const Call &call, std::vector<File> &files) 
     for (const std::string &word : call.arguments.words) {
         const ConfiguredDaemon *daemon = only != nullptr ? only : daemon_of_file(word);
         if (daemon == nullptr) return unknown_file(word);
-        files.push_back({daemon, absolute_path(word)});
+        files.push_back({daemon, absolute_path(word), {"--config", absolute_path(word)}});
     }
     if (!call.arguments.words.empty()) return std::nullopt;
     const std::string folder = absolute_path(call.arguments.value("from").value_or(configuration_folder));
     for (const ConfiguredDaemon &daemon : configured_daemons()) {
         const std::string path = config_file_in(folder, daemon);
-        if (!path.empty() && (only == nullptr || only == &daemon)) files.push_back({&daemon, path});
+        if (!path.empty() && (only == nullptr || only == &daemon)) files.push_back({&daemon, path, {"--config", path}});
     }
+    const ConfiguredDaemon *scheduler = daemon_called("scheduler");
+    if (const std::string table = host_table_in(folder); !table.empty() && (only == nullptr || only == scheduler))
+        files.push_back({scheduler, table, {"--config", "none", "--dir", folder}});
     if (files.empty() && call.format == Format::table)
-        std::printf("there are no configuration files in %s: scheduler.toml, grainserver.toml, backupd.toml\n",
+        std::printf("there are no configuration files in %s: scheduler.toml, grainserver.toml, backupd.toml, hosts\n",
                     printable(folder).c_str());
     return std::nullopt;
 }
@@ -59,7 +63,7 @@ int check(const Call &call) {
     std::vector<std::string> rows;
     std::int64_t errors = 0;
     for (const File &file : files) {
-        const auto checked = check_file(*file.daemon, file.path);
+        const auto checked = check_with(*file.daemon, file.arguments);
         if (!checked) return call.fail(failure_of(file.path + " was not checked", checked.status()));
         errors += static_cast<std::int64_t>(checked->errors.size());
         rows.push_back(row_of(file, *checked));
@@ -83,7 +87,8 @@ extern const Verb config_check_verb = {
     .words = "[FILE...]",
     .summary = "check configuration files",
     .about = R"(Checks configuration files as the daemons would read them: all errors at once, with file and line. The
-files that they name, such as the host table, are checked too. Needs no daemon.
+files that they name, such as the host table, are checked too, and `hosts`, `policy` and `limits` beside them, which
+the packages' scheduler reads. Needs no daemon.
 
 Examples:
   dcs config check

@@ -45,11 +45,21 @@ std::string config_file_in(const std::string &folder, const ConfiguredDaemon &da
     return there(file) || there(file + ".d") ? file : "";
 }
 
+std::string host_table_in(const std::string &folder) {
+    const std::string file = folder + "/hosts";
+    return there(file) ? file : "";
+}
+
 Result<Checked> check_file(const ConfiguredDaemon &daemon, const std::string &file) {
+    return check_with(daemon, {"--config", file});
+}
+
+Result<Checked> check_with(const ConfiguredDaemon &daemon, std::vector<std::string> arguments) {
     const std::string program = own_folder() + "/" + daemon.program;
     if (::access(program.c_str(), X_OK) != 0)
         return fail_errno(Code::not_found, program + ", which knows the options of " + daemon.name + ".toml", errno);
-    const auto ran = run_to_end(daemon.program, {"--config", file, "--check-config"});
+    arguments.push_back("--check-config");
+    const auto ran = run_to_end(daemon.program, arguments);
     if (!ran) return ran.status();
     Checked checked;
     const auto record = ran->exit_code == 0 ? config_record_of(ran->output + "\n") : std::nullopt;

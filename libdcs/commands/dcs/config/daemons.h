@@ -30,5 +30,10 @@ struct Checked {
 };
 // not_found: the program is not here.
 Result<Checked> check_file(const ConfiguredDaemon &daemon, const std::string &file);
+// The same of any arguments.
+Result<Checked> check_with(const ConfiguredDaemon &daemon, std::vector<std::string> arguments);
+
+// FOLDER/hosts if it is there, with `policy` and `limits` beside it; else empty. The packages' scheduler reads these.
+std::string host_table_in(const std::string &folder);
 
 }  // namespace dcs::commands

@@ -77,8 +77,10 @@ std::optional<Failure> find_configured(const Call &call, std::vector<Shown> &all
         shown.errors = checked->errors;
         shown.directory = value_in(shown.record, "dir");
         const std::string lock = shown.directory + "/lock";
+        // Without `dir` they are those of a daemon that was started with --dir.
         const auto same = [&](const Shown &other) {
-            return shown.errors.empty() ? other.directory == shown.directory : is_set_by(other, file);
+            if (!shown.errors.empty()) return is_set_by(other, file);
+            return shown.directory.empty() ? other.daemon == shown.daemon : other.directory == shown.directory;
         };
         if (std::any_of(all.begin(), all.end(), same)) continue;
         shown.running = !shown.directory.empty() && locks::is_held(lock);

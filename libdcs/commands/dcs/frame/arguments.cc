@@ -25,6 +25,11 @@ std::optional<double> Arguments::seconds(std::string_view name) const {
     return text ? seconds_of_text(*text) : std::nullopt;
 }
 
+std::optional<std::int64_t> Arguments::megabytes(std::string_view name) const {
+    const auto text = value(name);
+    return text ? megabytes_of_text(*text) : std::nullopt;
+}
+
 Status parse_arguments(const std::vector<std::string> &line, const OptionTable &known, bool command_follows,
                        Arguments &found) {
     OptionReader reader{line, known};

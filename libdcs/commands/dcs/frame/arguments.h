@@ -19,6 +19,7 @@ struct Arguments {
     bool has(std::string_view name) const;
     std::optional<std::string> value(std::string_view name) const;  // the last one counts
     std::optional<std::int64_t> number(std::string_view name) const;
+    std::optional<std::int64_t> megabytes(std::string_view name) const;
     std::optional<double> seconds(std::string_view name) const;
 };
 

@@ -2,11 +2,15 @@
 
 #include <cerrno>
 #include <grp.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "client/pool_path.h"
 #include "pool_directory.h"
+#include "service.h"
 
 namespace dcs::commands {
 namespace {
@@ -24,13 +28,42 @@ std::string other_pool(const std::string &directory) {
     return "; DCS_DIR=" + host->dir + " means the pool of this host";
 }
 
+// A process listens there, which for some reason does not answer. Never waits.
+bool listens(const std::string &socket) {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    if (socket.size() >= sizeof address.sun_path) return false;
+    socket.copy(address.sun_path, socket.size());
+    const Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    return fd &&
+           (::connect(fd.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) == 0 || errno == EAGAIN);
+}
+
+// Of a pool that `dcs up` did not make.
+std::string start_by_hand(const std::string &directory) {
+    if (listens(directory + "/scheduler/user.sock"))
+        return "the scheduler runs, but does not answer: `dcs doctor` of root on this host says why";
+    if (directory != services_place || !has_service("dcs-scheduler"))
+        return "ask an administrator of this pool to restart `dcs_scheduler --dir " + directory + "/scheduler`";
+    if (::geteuid() != 0) return "ask an administrator of this host to start its service dcs-scheduler";
+    return "`systemctl start dcs-scheduler` starts it, `journalctl -u dcs-scheduler` says why it ended";
+}
+
+std::string no_pool() {
+    const std::string part = part_in_far_pool();
+    if (part.empty()) return "`dcs up` starts a private pool; for one in another directory set DCS_DIR";
+    return part +
+           ": run dcs on the scheduler's host, or let this host join with --role client too; `dcs up` starts a "
+           "private pool";
+}
+
 }  // namespace
 
 std::string start_hint(const std::string &directory) {
     const std::string socket = directory + "/scheduler/user.sock";
     const Pool::Maker maker = Pool(directory).maker();
     struct stat st = {};
-    if (maker == Pool::Maker::none) return "`dcs up` starts a private pool; for one in another directory set DCS_DIR";
+    if (maker == Pool::Maker::none) return no_pool();
     if (::stat(socket.c_str(), &st) != 0 && errno == EACCES)
         return "the pool belongs to another account: without --dir and DCS_DIR, commands use your own pool or this "
                "host's";
@@ -39,8 +72,7 @@ std::string start_hint(const std::string &directory) {
         return "you are not a member of the group " + group_name(st.st_gid) +
                ": ask an administrator of this host to add you, then log in again";
     if (maker == Pool::Maker::dcs_up) return "`dcs up` starts it again" + other_pool(directory);
-    return "ask an administrator of this pool to restart `dcs_scheduler --dir " + directory + "/scheduler`" +
-           other_pool(directory);
+    return start_by_hand(directory) + other_pool(directory);
 }
 
 }  // namespace dcs::commands

@@ -17,6 +17,7 @@
 #include "net/tcp_socket.h"
 #include "pki/authority.h"
 #include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/service.h"
 #include "roles.h"
 #include "commands/dcs/frame/table.h"
 #include "wire/message.h"
@@ -26,7 +27,6 @@ namespace {
 
 constexpr Duration answer_patience = seconds(30), ask_again = seconds(3);
 constexpr double usual_wait_s = 600;
-constexpr const char *usual_place = "/var/lib/dcs";
 
 struct JoinOrder {
     std::string address, token, directory;  // address: as it was said
@@ -48,7 +48,7 @@ std::string own_name() {
 std::string usual_directory(const JoinOrder &order) {
     if (order.client()) return client_directory;
     const std::string name = order.backup() ? "backup" : "server";
-    if (::geteuid() == 0) return std::string(usual_place) + "/" + name;
+    if (::geteuid() == 0) return std::string(services_place) + "/" + name;
     const char *home = std::getenv("HOME");
     return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state/dcs-" + name : "";
 }
@@ -61,7 +61,7 @@ Status make_place(const std::string &directory, bool last = true) {
         if (Status s = make_place(above, false); !s) return s;
     const bool made = ::mkdir(directory.c_str(), 0700) == 0;
     if (!made && errno != EEXIST) return fail_errno(Code::io_error, "making the directory " + directory, errno);
-    const bool ours = !last && ::geteuid() == 0 && (made || directory == usual_place);
+    const bool ours = !last && ::geteuid() == 0 && (made || directory == services_place);
     if (ours && ::chmod(directory.c_str(), 0711) != 0) return fail_errno(Code::io_error, directory, errno);
     return Status::ok();
 }
@@ -166,26 +166,48 @@ Status write_service(const JoinOrder &order, const std::string &name) {
     return write_file(order.directory + "/service", "DCS_NAME=" + name + "\nDCS_SCHEDULER=" + order.address + "\n");
 }
 
+std::string start_command(const JoinOrder &order, const std::string &name) {
+    if (order.client()) return "dcs_begin PROGRAM";
+    const std::string where = " --dir " + order.directory + " --scheduler " + order.address;
+    return order.backup() ? "dcs_backupd" + where + " --tls ADDRESS:PORT" : "dcs_grainserver --name " + name + where;
+}
+
+// What is next on this host: where there is a service, a command by hand would be a second daemon.
+std::string next_step(const JoinOrder &order, const std::string &name) {
+    const std::string start = start_command(order, name);
+    if (order.client())
+        return "members of the group dcs start programs by (installed root:dcs-key, mode 2755): " + start;
+    const std::string unit = order.backup() ? "dcs-backupd" : "dcs-grainserver";
+    const std::string place = std::string(services_place) + (order.backup() ? "/backup" : "/server");
+    const bool runs = daemon_runs_in(order.directory);
+    if (!has_service(unit))
+        return runs ? "a daemon with the former settings runs in its directory: restart it as " + start
+                    : "start its server: " + start;
+    if (order.directory != place)
+        return "the service " + unit + " does not use this directory, but " + place +
+               " (join as root); start its server: " + start;
+    return runs ? "its service runs with the former settings: systemctl restart " + unit
+                : "its service " + unit + " starts now";
+}
+
 int tell(const Call &call, const JoinOrder &order, const pki::Identity &who) {
     const std::string words = in_words(who.certificate.key), &name = who.certificate.name;
-    const std::string start =
-        order.client() ? "dcs_begin PROGRAM"
-        : order.backup()
-            ? "dcs_backupd --dir " + order.directory + " --scheduler " + order.address + " --tls ADDRESS:PORT"
-            : "dcs_grainserver --name " + name + " --dir " + order.directory + " --scheduler " + order.address;
     if (call.format == Format::json) {
         JsonObject json;
         json.add("name", name).add("directory", order.directory).add("scheduler", order.address);
         json.add("key_words", words).add("serial", who.certificate.serial);
-        json.add("expires", who.certificate.not_after_s).add("command", start);
+        json.add("expires", who.certificate.not_after_s).add("command", start_command(order, name));
         print_document("dcs.host.join/1", "host", json.text());
     } else if (call.format == Format::name) {
         std::printf("%s\n", name.c_str());
     } else {
-        std::printf("host %s has joined the pool, key %s\n%s: %s\n", name.c_str(), words.c_str(),
-                    order.client() ? "members of the group dcs start programs by (installed root:dcs-key, mode 2755)"
-                                   : "start its server",
-                    start.c_str());
+        std::printf("host %s has joined the pool, key %s\n", name.c_str(), words.c_str());
+        if (const std::string own = own_name(); own != name.substr(0, name.find('.')))
+            std::printf(
+                "This machine's own name is %s. If %s is another machine, join there with a new code, and here "
+                "with one for %s.\n",
+                own.c_str(), name.c_str(), own.c_str());
+        std::printf("%s\n", next_step(order, name).c_str());
     }
     return exits::ok;
 }

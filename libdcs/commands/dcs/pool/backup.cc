@@ -3,7 +3,7 @@
 #include <optional>
 #include <unistd.h>
 
-#include "commands/dcs/query/daemon.h"
+#include "commands/dcs/pool/copy_state.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -13,14 +13,7 @@
 namespace dcs::commands {
 namespace {
 
-template <class Reply> Result<Reply> ask(const std::string &socket, const wire::AnyMessage &question) {
-    auto answer = ask_daemon(socket, question);
-    if (!answer) return answer.status();
-    if (const auto *reply = std::get_if<Reply>(&*answer)) return *reply;
-    return fail(Code::protocol, "it sent an unexpected kind of answer");
-}
-
-// What both sides say of the copy of the store. The scheduler may be away.
+// What both sides say of the copy of the store. The scheduler may be away, or on another host.
 struct CopyStatus {
     wire::MirrorStatus at_backup;
     std::optional<wire::MirrorStatus> at_scheduler;
@@ -35,24 +28,14 @@ CopyStatus ask_copy(const Pool &pool) {
     return copy;
 }
 
-// What the scheduler says. One that was started while the backup is away does not know how far the copy is.
-std::string copy_state_text(const wire::MirrorStatus &s) {
-    std::string text = s.mode + ", " + s.state;
-    if (s.copied == 0 && s.state == "away") text += ", not connected since the scheduler was started";
-    else if (s.lag_turns > 0)
-        text += ": " + counted(static_cast<std::int64_t>(s.lag_turns), "turn") + ", " + bytes_text(s.lag_bytes) + ", " +
-                seconds_text(s.lag_s) + " behind";
-    if (s.waiting_s > 0) text += "; commits have waited for it for " + seconds_text(s.waiting_s);
-    if (s.detached) text += "; detached, commits do not wait for it";
-    if (!s.text.empty()) text += " (" + s.text + ")";
-    return text;
-}
-
-std::string copy_text(const CopyStatus &copy) {
+std::string copy_text(const CopyStatus &copy, bool far) {
     const wire::MirrorStatus &there = copy.at_backup;
     const std::string whole =
         there.name == 0 ? "no whole copy of the store" : "copy of the store as of turn " + std::to_string(there.copied);
-    if (!copy.at_scheduler) return whole + (there.name == 0 ? "" : "; the scheduler does not answer");
+    if (!copy.at_scheduler)
+        return whole + (there.name == 0 ? ""
+                        : far           ? ", on the scheduler's host `dcs backup status` says whether it is current"
+                                        : "; the scheduler does not answer");
     const wire::MirrorStatus &s = *copy.at_scheduler;
     if (s.mode == "off") return whole + " (--mirror off)";
     std::string text = whole + ", " + copy_state_text(s);
@@ -82,7 +65,9 @@ void print_table(const Daemon &daemon, const wire::BackupStatus &s, const CopySt
                 counted(s.hosts, "host").c_str(), bytes_text(s.bytes).c_str(), bytes_text(s.most_bytes).c_str());
     std::printf("since then %s taken, %s handed over, %s refused\n", number(s.taken).c_str(),
                 number(s.handed_over).c_str(), number(s.refused).c_str());
-    std::printf("copy       %s\n", copy_text(copy).c_str());
+    // One that is connected, and not on this host.
+    const bool far = s.scheduler && !copy.at_scheduler;
+    std::printf("copy       %s\n", copy_text(copy, far).c_str());
 }
 
 // The backup is on another host, or dead; what the scheduler here knows of its copy.

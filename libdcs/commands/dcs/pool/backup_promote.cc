@@ -4,6 +4,7 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/service.h"
 #include "start_daemon.h"
 #include "stop_daemons.h"
 #include "up_lock.h"
@@ -58,9 +59,12 @@ int promote_of_hosts(const Call &call, const Pool &pool) {
     const auto said = run_promotion(pool);
     if (!said) return call.fail(with_hint(said.status(), "nothing was promoted"));
     const std::string scheduler = pool.path("scheduler");
+    const bool service = pool.directory() == services_place && has_service("dcs-scheduler");
+    const std::string files = "Next: put the pool's authority into " + scheduler + "/pki and its host table into ";
     return tell(call, pool, *said,
-                "Next: the pool's authority and host table as " + scheduler + "/pki and " + scheduler +
-                    "/hosts, then start `dcs_scheduler --dir " + scheduler + " --tls ADDRESS:PORT`, and the backup.");
+                service ? files + "/etc/dcs/hosts, then `systemctl start dcs-scheduler dcs-backupd`."
+                        : files + scheduler + "/hosts, then start `dcs_scheduler --dir " + scheduler +
+                              " --tls ADDRESS:PORT`, and the backup.");
 }
 
 int promote(const Call &call) {

@@ -1,13 +1,14 @@
 // dcs doctor: what is damaged, set aside, missing or nearly full, and what to do about it.
 #include <cstdio>
+#include <unistd.h>
 
 #include "commands/dcs/frame/call.h"
 #include "client/call.h"
 #include "commands/dcs/frame/json.h"
-#include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/pool/copy_state.h"
 #include "wire/message.h"
 
 namespace dcs::commands {
@@ -28,11 +29,12 @@ int doctor(const Call &call) {
     if (!reply) {
         Failure failure = failure_of("the scheduler does not answer", reply.status());
         if (failure.exit == exits::unreachable) {
-            const std::string start = start_hint(call.directory);
-            const bool none = Pool(call.directory).maker() == Pool::Maker::none;
-            failure.hint = none ? start
-                                : "`dcs status` shows which daemons run" + (start.empty() ? "" : ", " + start) +
-                                      "; the reason why the scheduler ended is in " + call.directory + "/scheduler/log";
+            if (const auto waits = waits_for_copy(call.directory)) return call.fail(*waits);
+            const std::string log = call.directory + "/scheduler/log";  // not where it goes to the journal
+            failure.hint = start_hint(call.directory);
+            if (::access(log.c_str(), R_OK) == 0)
+                failure.hint = "`dcs status` shows which daemons run, " + failure.hint +
+                               "; the reason why the scheduler ended is in " + log;
         }
         return call.fail(failure);
     }

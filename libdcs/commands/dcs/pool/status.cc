@@ -9,6 +9,7 @@
 #include "commands/dcs/frame/daemon_record.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
+#include "copy_state.h"
 #include "processes.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
@@ -95,7 +96,7 @@ int show_status(const Call &call) {
     if (down)
         failure = {exits::unreachable, "unreachable", "the scheduler of " + pool.directory() + " is down",
                    start_hint(pool.directory())};
-    else if (!asked) failure = call_failure("the scheduler's status", asked);
+    else if (!asked) failure = waits_for_copy(pool.directory()).value_or(call_failure("the scheduler's status", asked));
     if (call.format == Format::json) {
         JsonObject json;
         json.add("schema", "dcs.status/1")

@@ -88,14 +88,14 @@ std::string summary_line(const View &view) {
 
 // Sessions in the order in which they get hosts: the screen's upper rows matter most.
 std::string sessions_text(const View &view) {
-    Table table{">SESSION", "IDENT", "DONE", ">RUNNING", ">READY", ">KILLED", ">CPU SAVED"};
+    Table table{">SESSION", "DONE", ">RUNNING", ">READY", ">KILLED", ">CPU SAVED", "COMMAND"};
     for (const Session &s : view.sessions.sessions) {
         Progress progress;
         progress.total = s.ready + s.running + s.finished;
         progress.done = progress.done_before = s.finished;
-        table.add({s.name(), s.ident, progress_text(progress, bar_columns), std::to_string(s.running),
-                   std::to_string(s.ready), std::to_string(s.killed),
-                   s.saved_cpu_s > 0 ? seconds_text(s.saved_cpu_s) : "-"});
+        table.add({s.name(), progress_text(progress, bar_columns), std::to_string(s.running), std::to_string(s.ready),
+                   std::to_string(s.killed), s.saved_cpu_s > 0 ? seconds_text(s.saved_cpu_s) : "-",
+                   s.what(bar_columns)});
     }
     return view.sessions.sessions.empty() ? "" : "\n" + table.text();
 }

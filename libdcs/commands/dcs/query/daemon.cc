@@ -4,18 +4,15 @@
 #include "net/loop.h"
 
 namespace dcs::commands {
-namespace {
-constexpr int answer_patience_s = 10;
-}
 
-Result<wire::AnyMessage> ask_daemon(const std::string &socket, const wire::AnyMessage &question) {
+Result<wire::AnyMessage> ask_daemon(const std::string &socket, const wire::AnyMessage &question, int patience_s) {
     const auto loop = net::Loop::create();
     if (!loop) return fail(Code::limit, "no descriptors left: raise ulimit -n");
     net::Limits limits;
     limits.max_payload = limits::hello_frame_bytes;
     limits.hello = Duration{0};  // the deadline below counts
     const ConnId conn = loop->connect_unix(socket, limits);
-    const Instant deadline = boot_clock() + seconds(answer_patience_s);
+    const Instant deadline = boot_clock() + seconds(patience_s);
     while (boot_clock() < deadline)
         for (const net::Arrival &arrival : loop->wait(deadline, 1)) {
             if (arrival.what == net::What::opened) (void)loop->send(conn, question);

@@ -7,7 +7,7 @@
 
 namespace dcs::commands {
 
-// Fails if the daemon does not answer, or with its error.
-Result<wire::AnyMessage> ask_daemon(const std::string &socket, const wire::AnyMessage &question);
+// Fails if the daemon does not answer within `patience_s`, or with its error.
+Result<wire::AnyMessage> ask_daemon(const std::string &socket, const wire::AnyMessage &question, int patience_s = 10);
 
 }  // namespace dcs::commands

@@ -10,6 +10,7 @@
 #include "client/remote.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/unicode.h"
 
 namespace dcs::commands {
 namespace {
@@ -74,6 +75,11 @@ void set_patience(int seconds) {
 }
 
 std::string Session::name() const { return (own() ? "" : user + "/") + std::to_string(number); }
+
+std::string Session::what(std::size_t columns) const {
+    const std::string typed = (label.empty() ? "" : "[" + label + "] ") + (command.empty() ? ident : command);
+    return shortened(printable(typed), columns);
+}
 
 namespace {
 

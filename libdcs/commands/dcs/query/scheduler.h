@@ -40,6 +40,8 @@ struct Session {  // owned copy of a row
     double submitted_s = 0, settled_s = 0;
     bool own() const { return user == own_user(); }
     std::string name() const;  // "7", or "ann/7" if it is not the caller's
+    // What tells it from others: the user's label, what was typed; else the name that its control program has.
+    std::string what(std::size_t columns) const;
     bool terminated() const { return state == "terminated"; }
     bool damaged() const { return state == "damaged"; }
 };

@@ -23,7 +23,7 @@ UnitWords words_of(Unit unit) {
     switch (unit) {
     case Unit::flag: return {nullptr, ""};
     case Unit::mask: return {"CLASS[,..]", " (names of the host table, or a mask such as 0x3)"};
-    case Unit::megabytes: return {"MB", ""};
+    case Unit::megabytes: return {"MB", " (also 4G)"};
     case Unit::seconds: return {"S", " (also 90m, 1:30:00)"};
     case Unit::minutes: return {"M", ""};
     case Unit::number:
@@ -35,6 +35,7 @@ UnitWords words_of(Unit unit) {
 Takes takes(const DemandRow &row) {
     if (row.unit == Unit::mask) return class_names_or_mask;
     if (row.unit == Unit::seconds) return seconds_from(static_cast<double>(row.least));
+    if (row.unit == Unit::megabytes) return megabytes_from(row.least, row.greatest);
     return row.unit == Unit::flag ? Takes{} : whole_number(row.least, row.greatest);
 }
 
@@ -67,6 +68,7 @@ std::optional<Failure> take_demands(const Arguments &arguments, wire::Demands &s
         if (!arguments.has(row.option) || row.unit == Unit::mask) return;
         if constexpr (std::is_same_v<T, bool>) value = true;
         else if (row.unit == Unit::seconds) value = static_cast<T>(std::ceil(*arguments.seconds(row.option)));
+        else if (row.unit == Unit::megabytes) value = static_cast<T>(*arguments.megabytes(row.option));
         else value = static_cast<T>(*arguments.number(row.option));
     });
     if (arguments.has("time")) said.wall_s = static_cast<std::int32_t>(std::ceil(*arguments.seconds("time")));

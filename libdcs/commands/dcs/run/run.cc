@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <optional>
 #include <thread>
@@ -79,6 +80,9 @@ std::optional<Failure> understand(const Call &call, Command &command) {
         Failure failure = failure_of("dcs run", program.status());
         if (is_shell_text(command.words[0]))
             failure.hint = "dcs run starts programs without a shell: dcs run -- " + through_a_shell(command.words[0]);
+        else if (!command.reads_input && number_of(command.words[0], 0, INT32_MAX))  // as of srun
+            failure.hint =
+                "-n is --no-input and takes no number; `dcs map -- CMD ::: ARG...` runs a command several times";
         return own_failure(failure, program.status().code == Code::refused ? exits::not_executable : exits::no_program);
     }
     command.words[0] = *program;
@@ -180,16 +184,23 @@ void tell_of_returns(int session, const std::atomic<bool> &ending) {
 }
 
 // A grain that broke a limit, or came back too often, ended with a number that says little. The scheduler knows the
-// words.
-void tell_why_ended(int session, int code) {
+// words. As in a shell, the signals of Ctrl-C and of a closed pipe need no words.
+void tell_why_ended(int session, const d_result &end) {
     Info info;
-    if (!info.ask(wire::QueryType::grain, "", session, grain_number) || info.grains.size() != 1) return;
-    if (info.grains[0].moves.empty()) return;
-    const wire::MoveRow &last = info.grains[0].moves.back();
-    const std::string &reason = last.reason;
-    if (reason == "over_limit" || (reason == "given_up" && code != given_up && code != exits::not_executable))
-        std::fprintf(stderr, "dcs run: the grain was ended on %s: %s\n", printable(last.host).c_str(),
-                     printable(last.detail).c_str());
+    const bool known = info.ask(wire::QueryType::grain, "", session, grain_number) && info.grains.size() == 1;
+    if (known && !info.grains[0].moves.empty()) {
+        const wire::MoveRow &last = info.grains[0].moves.back();
+        const bool gave_up =
+            last.reason == "given_up" && end.retcode != given_up && end.retcode != exits::not_executable;
+        if (last.reason == "over_limit" || gave_up) {
+            std::fprintf(stderr, "dcs run: the grain was ended on %s: %s\n", printable(last.host).c_str(),
+                         printable(last.detail).c_str());
+            return;
+        }
+    }
+    if (end.termsig != 0 && end.termsig != SIGINT && end.termsig != SIGPIPE)
+        std::fprintf(stderr, "dcs run: the command was ended by signal %d (%s)\n", end.termsig,
+                     ::strsignal(end.termsig));
 }
 
 // There is no result, and none will come. What other commands did to the grain or its session is said in their words.
@@ -244,7 +255,7 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
             if (lost) report(*lost, call.format);
             lost = failure;
         }
-    if (result.termsig != 0 || result.retcode != 0) tell_why_ended(session, result.retcode);
+    if (result.termsig != 0 || result.retcode != 0) tell_why_ended(session, result);
     if (ending.exchange(true)) ::pause();
     end_session(session);
     if (lost) report(*lost, call.format);

@@ -27,12 +27,6 @@ void print_names(const std::vector<Session> &sessions) {
 
 constexpr std::size_t command_columns = 60;
 
-// What tells it from others: the user's label, what was typed; else the name that its control program has.
-std::string what_it_is(const Session &s, std::size_t columns) {
-    const std::string &command = s.command.empty() ? s.ident : s.command;
-    return shortened(printable((s.label.empty() ? "" : "[" + s.label + "] ") + command), columns);
-}
-
 // From its beginning to the last end of a grain, or until now.
 double took_s(const Session &s) {
     if (s.submitted_s <= 0) return -1;
@@ -41,17 +35,20 @@ double took_s(const Session &s) {
     return until <= 0 ? -1 : std::max(0.0, until - s.submitted_s);
 }
 
-void print_table(const std::vector<Session> &sessions) {
+// In a closed session grains that did not run wait for nothing.
+int ready_in(const Session &s) { return s.terminated() ? 0 : s.ready; }
+
+void print_table(const std::vector<Session> &sessions, bool own) {
     Table table{">SESSION", "*STATE", "SUBMITTED", ">TIME",   ">READY",
                 ">RUNNING", ">DONE",  ">FAILED",   ">KILLED", "COMMAND"};
     long long active = 0, ready = 0, running = 0, finished = 0, killed = 0, damaged = 0;
     for (const Session &s : sessions) {
         table.add({s.name(), s.state + (s.nice > 0 ? ", nice" : ""), time_text(s.submitted_s), seconds_text(took_s(s)),
-                   std::to_string(s.ready), std::to_string(s.running), std::to_string(s.finished),
-                   std::to_string(s.failed), std::to_string(s.killed), what_it_is(s, command_columns)});
+                   std::to_string(ready_in(s)), std::to_string(s.running), std::to_string(s.finished),
+                   std::to_string(s.failed), std::to_string(s.killed), s.what(command_columns)});
         active += !s.terminated() && !s.damaged();
         damaged += s.damaged();
-        ready += s.ready;
+        ready += ready_in(s);
         running += s.running;
         finished += s.finished;
         killed += s.killed;
@@ -60,6 +57,7 @@ void print_table(const std::vector<Session> &sessions) {
     std::printf("%s, %lld active; grains: %lld ready, %lld running, %lld finished, %lld killed\n",
                 counted(static_cast<std::int64_t>(sessions.size()), "session").c_str(), active, ready, running,
                 finished, killed);
+    if (sessions.empty() && own) std::printf("`dcs session ls all` lists those of all users\n");
     if (damaged > 0) std::printf("%lld damaged: `dcs doctor` says more\n", damaged);
 }
 
@@ -73,7 +71,7 @@ int list_sessions(const Call &call) {
     } else if (call.format == Format::name) {
         print_names(answer.sessions);
     } else {
-        print_table(answer.sessions);
+        print_table(answer.sessions, call.arguments.words.empty());
     }
     return exits::ok;
 }
@@ -86,9 +84,9 @@ void print_one(const Session &s) {
     if (s.nice > 0) std::printf("nice      %d\n", s.nice);
     if (s.submitted_s > 0)
         std::printf("submitted %s, time %s\n", time_text(s.submitted_s).c_str(), seconds_text(took_s(s)).c_str());
-    std::printf("grains    %d ready, %d running, %d finished (%d failed), %d killed\n", s.ready, s.running, s.finished,
-                s.failed, s.killed);
-    std::printf("sent      %d of %d results were delivered\n", s.sent, s.finished);
+    std::printf("grains    %d %s, %d running, %d finished (%d failed), %d killed\n", s.ready,
+                s.terminated() ? "did not run" : "ready", s.running, s.finished, s.failed, s.killed);
+    std::printf("sent      %s\n", counted(s.sent, "result").c_str());
     if (s.saved_cpu_s > 0)
         std::printf("saved     %s of CPU time, which grains did not spend again thanks to checkpoints\n",
                     seconds_text(s.saved_cpu_s).c_str());

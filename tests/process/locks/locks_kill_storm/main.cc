@@ -102,7 +102,7 @@ bool bugs_are_found(const Options &options, const std::string &base, int &number
         const bool command = std::strcmp(family, "commands") == 0;
         if ((!options.family.empty() && options.family != family) || (command && options.mutant.empty())) continue;
         if (std::strcmp(bug, "locks.identity_is_a_pid") == 0 && !storm::Witnesses::may_choose_pids()) {
-            std::printf("not tried, as nobody here may choose pids: planted %s\n", bug);
+            std::printf("not tried, because pids cannot be chosen here: planted %s\n", bug);
             continue;
         }
         plant = bug;

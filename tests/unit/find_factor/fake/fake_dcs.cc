@@ -194,7 +194,7 @@ const char *d_errorname(int code) {
 int d_get_auth(const char *ident) {
     Call call;
     my_ident = ident;
-    // What the pool did while nobody looked.
+    // What the pool did between the calls.
     for (auto &[number, x] : sessions)
         for (int i = static_cast<int>(chance()() % 3); i > 0 && !x.closed; i--) finish_one(x);
     return NO_ERROR;

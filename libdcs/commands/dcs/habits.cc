@@ -1,0 +1,80 @@
+#include "habits.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace dcs::commands {
+namespace {
+
+struct Habit {
+    const char *words, *hint;
+};
+
+constexpr Habit of_commands[] = {
+    {" kill cancel abort scancel close ", "`dcs grain kill SES:G` ends grains, `dcs session close SES` a session"},
+    {" ls ps jobs job list queue squeue sacct ", "`dcs session ls` lists sessions, `dcs grain ls SES` their grains"},
+    {" log logs cat output tail ", "`dcs session cat SES` prints outputs, `dcs grain tail -f SES:G` follows one"},
+    {" submit batch sbatch ", "`dcs map --detach -- CMD ::: ARG...` submits and does not wait"},
+    {" nodes node worker workers sinfo ", "`dcs host ls` lists hosts"},
+    {" start init ", "`dcs up` starts a pool of your own"},
+    {" version ", "`dcs --version` prints it"},
+    {" stop shutdown ", "`dcs down` stops your own pool"},
+};
+constexpr Habit of_sessions[] = {
+    {" cancel stop kill end abort ", "`dcs session close SES` ends a session"},
+    {" rm remove delete ", "`dcs session clean SES` removes the data of a closed session"},
+};
+constexpr Habit of_grains[] = {
+    {" log logs output follow ", "`dcs grain cat SES:G` prints its output, `dcs grain tail -f SES:G` follows it"},
+    {" cancel stop end rm ", "`dcs grain kill SES:G` ends a grain"},
+};
+
+// Options of GNU parallel, xargs and Slurm.
+constexpr Habit of_options[] = {
+    {" -0 ", "--null reads inputs that end in NUL bytes"},
+    {" -k --keep-order --keeporder --group ", "outputs are always whole and in the order of the inputs"},
+    {" -P --max-procs ", "-j N runs at most N grains of this map at a time"},
+    {" --bar --eta ", "--progress bar shows a bar, which is the default on a terminal"},
+    {" --resume --retry-failed ", "the same command again continues after an interruption, and else runs what failed"},
+    {" --retries ", "--attempts N runs a grain that fails up to N times"},
+    {" --timeout -t ", "--time LIMIT ends a grain that runs longer (seconds, 90m, 1:30:00)"},
+    {" --halt ", "all grains run; `dcs session close SES` ends the rest"},
+    {" --pipe --colsep -X ", "each grain gets one input, as an argument"},
+    {" -S --sshlogin -w --nodelist ", "the hosts are the pool's (`dcs host ls`); --class CLASS takes some of them"},
+    {" -p --partition ", "there are no partitions; --class CLASS takes hosts of that class"},
+    {" --array ", "a grain for each input: seq 10 | dcs map -- CMD {}"},
+    {" -d --dependency ",
+     "there are no dependencies: `dcs session wait SES && ...` waits for grains, or a control program decides"},
+    {" -c --cpus-per-task ", "--cores N is the number of cores that a grain uses"},
+    {" --mem --mem-per-cpu ", "--memory MB, or such as 4G, is the memory that a grain uses"},
+    {" -J --job-name --name ", "--label TEXT names the session"},
+    {" -D --chdir --wd --workdir ", "--cwd DIR is the directory in which the command runs"},
+    {" -N --nodes --ntasks ", "a grain runs on one host; `dcs map` runs a command for each input"},
+};
+
+template <std::size_t N> const char *hint_of(const Habit (&habits)[N], const std::string &word) {
+    const auto known = std::find_if(std::begin(habits), std::end(habits), [&](const Habit &habit) {
+        return std::string(habit.words).find(" " + word + " ") != std::string::npos;
+    });
+    return known == std::end(habits) ? nullptr : known->hint;
+}
+
+}  // namespace
+
+const char *habit_of_command(const std::string &noun, const std::string &word) {
+    if (noun == "session") return hint_of(of_sessions, word);
+    if (noun == "grain") return hint_of(of_grains, word);
+    return noun.empty() ? hint_of(of_commands, word) : nullptr;
+}
+
+Failure with_habit(const std::string &name, const std::string &text, const std::string &otherwise) {
+    const std::string unknown = "unknown option ";
+    const std::string word =
+        text.rfind(unknown, 0) == 0 ? text.substr(unknown.size(), text.find(';') - unknown.size()) : "";
+    const char *hint = word.empty() ? nullptr : hint_of(of_options, word);
+    // What the tool means is known, so the nearest name of an option here is not: --chdir is not --dir.
+    if (hint != nullptr) return usage_failure(name + ": " + unknown + word, hint);
+    return usage_failure(name + ": " + text, otherwise);
+}
+
+}  // namespace dcs::commands

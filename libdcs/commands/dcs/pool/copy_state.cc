@@ -1,0 +1,33 @@
+#include "copy_state.h"
+
+#include "commands/dcs/frame/table.h"
+
+namespace dcs::commands {
+namespace {
+constexpr int copy_patience_s = 2;  // the scheduler has been asked something else before
+}
+
+std::string copy_state_text(const wire::MirrorStatus &s) {
+    std::string text = s.mode + ", " + s.state;
+    if (s.copied == 0 && s.state == "away") text += ", not connected since the scheduler was started";
+    else if (s.lag_turns > 0)
+        text += ": " + counted(static_cast<std::int64_t>(s.lag_turns), "turn") + ", " + bytes_text(s.lag_bytes) + ", " +
+                seconds_text(s.lag_s) + " behind";
+    if (s.waiting_s > 0) text += "; commits have waited for it for " + seconds_text(s.waiting_s);
+    if (s.detached) text += "; detached, commits do not wait for it";
+    if (!s.text.empty()) text += " (" + s.text + ")";
+    return text;
+}
+
+std::optional<Failure> waits_for_copy(const std::string &pool_directory) {
+    const auto copy =
+        ask<wire::MirrorStatus>(pool_directory + "/scheduler/server.sock", wire::AskMirror{}, copy_patience_s);
+    if (!copy || copy->waiting_s <= 0) return {};
+    return Failure{exits::unreachable, "unreachable",
+                   "the scheduler does not answer: its commits have waited for the backup's copy of the store for " +
+                       seconds_text(copy->waiting_s) + (copy->text.empty() ? "" : " (" + copy->text + ")"),
+                   "start the backup; if it is lost, `dcs backup detach` continues without it; if it was promoted "
+                   "elsewhere, stop this scheduler instead"};
+}
+
+}  // namespace dcs::commands
