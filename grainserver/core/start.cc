@@ -149,7 +149,7 @@ void started(Turn &t, const GrainId &id) {
     courtesy_begins(t);
     DCS_REQUIRE(g->phase == Phase::running && g->wall_at >= t.now, "the time limit starts with the run");
     // While others wait here, most grains are short: the report of one that has ended states as much.
-    g->answer_at = others_wait(t) ? t.now + answer_later : t.now;
+    g->answer_at = !g->tentative && others_wait(t) ? t.now + answer_later : t.now;
     answer_started(t, id, *g);
     t.touched.push_back(id);
     repeat_ending(t, id, *g);
