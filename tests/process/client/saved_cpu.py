@@ -99,7 +99,7 @@ def main():
         assert pool.json("session", "show", "1")["session"]["saved_cpu_s"] == saved
         assert re.search(r"^saved +[0-9.]+ s of CPU time", pool.dcs("session", "show", "1").stdout.decode(), re.M)
         assert re.search(r"^cpu .*; checkpoints saved another [0-9.]+ s$", pool.dcs("grain", "show", "1:1").stdout.decode(), re.M)
-        assert re.search(r" 0 +[0-9.]+ s$", pool.dcs("top", "--once").stdout.decode(), re.M)
+        assert re.search(r" 0 +[0-9.]+ s  ", pool.dcs("top", "--once").stdout.decode(), re.M)
         pool.kill("scheduler", "scheduler")
         pool.up()
         assert row(pool)["saved_cpu_s"] == saved, (row(pool), saved)
