@@ -70,6 +70,7 @@ TEST_CASE("while grains wait here, the ends of others are reported in groups") {
     b.connect(9, 1);
     b.pass(report_pause);
     REQUIRE(b.state.grains.at(id(4)).outstanding);
+    b.clear();
     b.wait(milliseconds(1));
     run(5);
     REQUIRE(b.one<SendReport>().id == id(5));  // nothing waits any more: one slot, one grain
