@@ -19,8 +19,8 @@
 
 namespace dcs::server {
 namespace {
-constexpr std::size_t spares_max = 64;
-constexpr int names_at_once = 2000;  // removed without a look at anything else
+constexpr std::size_t spares_max = 1024;  // as many as a host has ahead
+constexpr int names_at_once = 2000;       // removed without a look at anything else
 
 // Makes the room with the grain's input. Written in place: the directory is incomplete until its record exists.
 Status furnish(int grain, const std::string &bytes) {
