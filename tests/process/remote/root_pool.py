@@ -250,7 +250,7 @@ def nobody_else_reads_them(hour):
 
 
 def full_disk_is_told(hour):
-    """Results that the scheduler's disk has no room for: waiting programs are told, and get them when there is room."""
+    """Results that the scheduler's disk has no room for: waiting programs say so, and get them when there is room."""
     gate, size = os.path.join(hour.base, "gate-disk"), 20_000_000
     script = f"while ! test -e {gate}; do sleep 0.1; done; head -c {size} /dev/zero"
     left = hour.type("sched", "ann", f"dcs map --detach -- sh -c '{script}' ::: 1").stdout.strip()
