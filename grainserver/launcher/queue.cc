@@ -1,5 +1,5 @@
 // The grains that wait for a slot. The launcher starts the next one in the slot of a grain that has ended, and reports
-// the end to the server afterwards, so no slot is idle for a round trip. The kernel lock of the slot is held throughout.
+// the end to the server afterwards, so no slot waits for a round trip. Its kernel lock is held throughout.
 #include <algorithm>
 #include <cstdio>
 
