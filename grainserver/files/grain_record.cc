@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/limits.h"
 #include "base/planted.h"
+#include "base/require.h"
 #include "grainserver/files/sealed.h"
 #include "wire/reader.h"
 #include "wire/writer.h"
@@ -141,23 +142,44 @@ Result<std::uint32_t> unpack_acked(std::string_view bytes) {
     return sequence;
 }
 
+bool is_record(std::string_view bytes) { return !bytes.empty() && bytes.front() != 0; }
+
 bool has_record(int directory, const std::string &name) {
     struct stat st {};
     if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
-    return !S_ISREG(st.st_mode) || st.st_size > 0;
+    if (!S_ISREG(st.st_mode)) return true;
+    const Fd fd(st.st_size == 0 ? -1 : ::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    char first = 0;
+    if (fd && ::pread(fd.get(), &first, 1, 0) != 1) return true;
+    return st.st_size != 0 && (!fd || first != 0);
 }
 
-// In one call: the kernel lets a reader see the new length after all bytes are there.
+// Cut first, the first byte last: until that one is there, nothing is.
+int put_record(int fd, const char *bytes, std::size_t size) noexcept {
+    struct stat st {};
+    if (::fstat(fd, &st) != 0) return errno;
+    if (st.st_size > static_cast<off_t>(size) && ::ftruncate(fd, static_cast<off_t>(size)) != 0) return errno;
+    const std::size_t from = planted("files.record_in_parts") ? 0 : 1;
+    errno = ENOSPC;  // a short write
+    if (::pwrite(fd, bytes + from, size - from, static_cast<off_t>(from)) != static_cast<ssize_t>(size - from) ||
+        ::pwrite(fd, bytes, 1, 0) != 1) {
+        const int error = errno;
+        return ::ftruncate(fd, 0) != 0 ? errno : error;
+    }
+    return 0;
+}
+
 Status write_record(int directory, const std::string &name, std::string_view bytes) {
+    DCS_REQUIRE(is_record(bytes), "a record begins with its kind");
     const Fd fd(::openat(directory, name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd) return file_error(name, errno);
-    const std::string_view torn = bytes.substr(0, bytes.size() / 2);
-    const std::string_view whole = planted("files.record_in_parts") ? torn : bytes;
-    errno = ENOSPC;  // a short write
-    if (::write(fd.get(), whole.data(), whole.size()) == static_cast<ssize_t>(whole.size())) return Status::ok();
-    const Status s = file_error(name, errno);
-    if (::ftruncate(fd.get(), 0) != 0) return file_error(name, errno);
-    return s;
+    const int error = put_record(fd.get(), bytes.data(), bytes.size());
+    return error == 0 ? Status::ok() : file_error(name, error);
+}
+
+bool void_record(int directory, const std::string &name) {
+    const Fd fd(::openat(directory, name.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+    return fd && ::pwrite(fd.get(), "", 1, 0) == 1;
 }
 
 }  // namespace dcs::files

@@ -14,8 +14,8 @@
 
 namespace dcs::files {
 
-// File names inside a grain's directory, which only the server writes. An empty file is no record: a directory that is
-// used again has `pid` and `exit` so.
+// File names inside a grain's directory, which only the server writes. A file that is empty or
+// begins with a zero byte is no record: a directory that is used again has `pid` and `exit` so.
 inline constexpr const char *launch_name = "launch";    // LaunchRecord; exists before the process
 inline constexpr const char *pid_name = "pid";          // PidRecord; written by the grain just before its exec
 inline constexpr const char *exit_name = "exit";        // ExitRecord; written after the whole process tree has ended
@@ -128,10 +128,17 @@ Result<OutputsRecord> unpack_outputs(std::string_view bytes);
 std::string pack_acked(std::uint32_t sequence);
 Result<std::uint32_t> unpack_acked(std::string_view bytes);
 
-bool has_record(int directory, const std::string &name);  // `name`: also a path below it
-// Into a file that is empty or missing: a reader, also one after kill -9, finds the whole record or none. On failure
-// none.
+// Names here may be paths below the directory.
+bool is_record(std::string_view bytes);  // of a file
+bool has_record(int directory, const std::string &name);
+// Into a file that has no record or is missing: a reader, also one after kill -9, finds the whole record or none. On
+// failure none. Written over the bytes that are there: a file that is emptied first costs ten times as much, because
+// the kernel gives its block back and looks for another one at once.
 Status write_record(int directory, const std::string &name, std::string_view bytes);
+// The same between vfork and exec, into an open file; gives an errno, or 0.
+int put_record(int fd, const char *bytes, std::size_t size) noexcept;
+// The file has no record from now on. False if there is no such file.
+bool void_record(int directory, const std::string &name);
 
 inline constexpr std::size_t record_bytes_max = 4u << 20;  // of any of these files
 

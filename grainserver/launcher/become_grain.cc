@@ -41,8 +41,7 @@ void write_pid_file(const Plan &plan) noexcept {
     // As files::write_record(). After a failure the launcher removes the file.
     const int fd = ::openat(plan.grain, files::pid_name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);
-    errno = ENOSPC;  // a short write
-    if (::write(fd, text, length) != static_cast<ssize_t>(length)) give_up(plan, Step::pid_file, errno);
+    if (const int error = files::put_record(fd, text, length); error != 0) give_up(plan, Step::pid_file, error);
     ::close(fd);
 }
 

@@ -58,16 +58,11 @@ bool room_is_clean(int grain, const files::Account &account) {
            (work.st_mode & 07777) == 0700;
 }
 
-bool empty_record(int grain, const char *name) {
-    const Fd fd(::openat(grain, name, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW));
-    return static_cast<bool>(fd);
-}
-
 // `pid` first: one without `exit` would be a grain whose launcher has died.
 bool clean(int grain, const files::Account &account) {
     if (!room_is_clean(grain, account) && !planted("server.untidy_spare")) return false;
-    return empty_record(grain, files::pid_name) &&
-           (planted("server.old_exit_in_spare") || empty_record(grain, files::exit_name));
+    return files::void_record(grain, files::pid_name) &&
+           (planted("server.old_exit_in_spare") || files::void_record(grain, files::exit_name));
 }
 }  // namespace
 
@@ -136,9 +131,7 @@ bool GrainFiles::use_spare(const GrainId &id, const files::LaunchRecord &record)
     if (spare == spares_.rend()) return false;
     const std::string from = spare->name;
     spares_.erase(std::next(spare).base());
-    const Fd launch(::openat(grains_.get(), (from + "/" + files::launch_name).c_str(),
-                             O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW));
-    const bool written = launch && write_all(launch.get(), files::pack(record));
+    const Status written = files::write_record(grains_.get(), from + "/" + files::launch_name, files::pack(record));
     failpoint("server.spare.before_use");
     const bool good = written && ::renameat(grains_.get(), from.c_str(), grains_.get(), name_of(id).c_str()) == 0;
     failpoint("server.spare.after_use");

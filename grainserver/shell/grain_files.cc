@@ -289,7 +289,7 @@ pid_t GrainFiles::process_of(const GrainId &id) const {
 std::optional<ExitFacts> GrainFiles::exit_of(const GrainId &id) const {
     const std::string path = name_of(id) + "/" + files::exit_name;
     const Result<std::string> bytes = read_file(grains_.get(), path, files::record_bytes_max);
-    if (bytes && bytes->empty()) return std::nullopt;
+    if (bytes && !files::is_record(*bytes)) return std::nullopt;
     if (!bytes) {
         if (bytes.status().code == Code::not_found) return std::nullopt;
         ExitFacts lost;

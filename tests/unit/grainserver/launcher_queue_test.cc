@@ -51,7 +51,7 @@ TEST_CASE("the slot of a grain that has ended goes to the next one in the queue"
     p.client.send({Verb::first, c, 1});
     REQUIRE(p.start(p.make({"/bin/true"}), 1).again);
     REQUIRE_FALSE(started(p, c));
-    for (const std::string &name : {"a", "c"}) open_gate(p, name);
+    for (const std::string name : {"a", "c"}) open_gate(p, name);
     heard.wait(Verb::started, b);
     REQUIRE(heard.ended(a));
     REQUIRE(heard.has(Verb::started, c));
@@ -76,7 +76,7 @@ TEST_CASE("a queue gets more slots at once, and fewer as grains end") {
     Place p;
     Heard heard{p, {}};
     std::vector<std::string> grains;
-    for (const std::string &name : {"a", "b", "c", "d"}) grains.push_back(gated(p, name));
+    for (const std::string name : {"a", "b", "c", "d"}) grains.push_back(gated(p, name));
     for (const std::string &grain : grains) p.client.send({Verb::queue, grain, 1});
     heard.wait(Verb::started, grains[0]);
     p.client.send({Verb::queue, grains[1], 3});
@@ -90,7 +90,7 @@ TEST_CASE("a queue gets more slots at once, and fewer as grains end") {
     REQUIRE_FALSE(started(p, grains[3]));  // two others run
     open_gate(p, "b");
     heard.wait(Verb::started, grains[3]);
-    for (const std::string &name : {"c", "d"}) open_gate(p, name);
+    for (const std::string name : {"c", "d"}) open_gate(p, name);
     heard.wait_end(grains[3]);
 }
 

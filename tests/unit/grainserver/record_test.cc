@@ -3,6 +3,7 @@
 
 #include "grainserver/launcher/prepared.h"
 #include "launcher_bench.h"
+#include "support/refuse.h"
 
 using namespace bench;
 
@@ -25,6 +26,21 @@ TEST_CASE("a record is whole or not there") {
     REQUIRE_FALSE(files::has_record(fd->get(), "record"));
     REQUIRE(files::write_record(fd->get(), "record", bytes));
     REQUIRE(get_file(dir.path + "/record") == bytes);
+    REQUIRE(files::has_record(fd->get(), "record"));
+    REQUIRE(files::void_record(fd->get(), "record"));
+    REQUIRE_FALSE(files::has_record(fd->get(), "record"));
+    REQUIRE_FALSE(files::void_record(fd->get(), "none"));
+#if DCS_CAN_REFUSE
+    {  // as if the writer were killed before its last call
+        const test::Refusing all(
+            (test::order("pwrite", EIO, "record", 1) + " " + test::order("ftruncate", EIO, "record", 1)).c_str());
+        REQUIRE_FALSE(files::write_record(fd->get(), "record", "shorter"));
+        REQUIRE(dcs_refused() == 2);
+    }
+    REQUIRE_FALSE(files::has_record(fd->get(), "record"));
+#endif
+    REQUIRE(files::write_record(fd->get(), "record", "shorter"));
+    REQUIRE(get_file(dir.path + "/record") == "shorter");
 }
 
 TEST_CASE("the owner's rules are those that the file has now") {
