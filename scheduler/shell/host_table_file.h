@@ -19,7 +19,7 @@
 
 namespace dcs::shell {
 
-// The whole table, or the first error as "file:line: what is wrong" (invalid). `file` is for it.
+// The whole table, or its errors (settings_text.h). `file` is named in them.
 Result<std::vector<core::HostConfig>> parse_host_table(std::string_view text, const std::string &file);
 
 }  // namespace dcs::shell

@@ -19,7 +19,7 @@
 
 namespace dcs::shell {
 
-// The whole policy, or the first error as "file:line: what is wrong" (invalid). `file` is for it.
+// The whole policy, or its errors (settings_text.h). `file` is named in them.
 Result<core::Policy> parse_policy(std::string_view text, const std::string &file);
 
 // What each user may load the scheduler with (turn::UserLimits) as a text file: `NAME NUMBER`, one limit a line, `#`

@@ -11,7 +11,7 @@
 namespace dcs::shell {
 
 using Words = std::vector<std::string_view>;
-// Calls `take` with the words of each line that has any; it says what is wrong, or "". The first that is wrong
-// ends it as "file:line: what" (invalid).
+// Calls `take` with the words of each line that has any; it says what is wrong, or "". All lines are read; the
+// first wrong ones are told as "file:line: what; line N: what" (invalid).
 Status each_line(std::string_view text, const std::string &file, const std::function<std::string(const Words &)> &take);
 }  // namespace dcs::shell

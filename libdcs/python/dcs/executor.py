@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import sys
 import sysconfig
 import threading
@@ -113,7 +114,11 @@ class Executor(concurrent.futures.Executor):
         return self._submit([(self._call_grain(fn, [(args, kwargs)]), lambda result: self._values(result)[0])])[0]
 
     def submit_command(self, argv: Sequence[Path], **fields: Any) -> Future:
-        """Runs a program. The future's result is a Result; GrainFailed if it did not end with status 0."""
+        """Runs a program. A name without a slash is looked up in PATH here, as subprocess does; one that is not found
+        there, and a relative path, are looked up in the user's DCS home on the host. The future's result is a Result;
+        GrainFailed if it did not end with status 0."""
+        if argv and not isinstance(argv, (str, bytes)) and not os.path.dirname(argv[0]):
+            argv = [shutil.which(argv[0]) or argv[0], *argv[1:]]
         return self._submit([(Grain(argv, **{**self._fields, **fields}), Result.check)])[0]
 
     def map(self, fn: Union[Callable[..., Any], str], *iterables: Iterable[Any], timeout: Optional[float] = None,

@@ -44,7 +44,7 @@ def square(n):
 if __name__ == "__main__":
     with dcs.Executor("sums") as executor:
         print(sum(executor.map(square, range(COUNT), chunksize=3)), flush=True)
-        a, b = executor.submit(square, 7), executor.submit_command(["/bin/echo", "hello"])
+        a, b = executor.submit(square, 7), executor.submit_command(["echo", "hello"])
         print(a.result(), b.result().output)
 """
 

@@ -101,6 +101,8 @@ TEST_CASE("the host table names classes, and hosts belong to them") {
 TEST_CASE("an error in the host table names file and line, and nothing is taken") {
     const std::vector<std::pair<std::string, std::string>> wrong = {
         {"ok\nok", "hosts:2: host ok occurs twice"},
+        {"ok\nok\n\nok slots=x", "hosts:2: host ok occurs twice; line 4: "},
+        {"h\nh\nh\nh\nh\nh\nh\nh", "; line 6: host h occurs twice; and 2 more lines"},
         {"\n\n.hidden", "hosts:3:"},
         {"a/b", "hosts:1:"},
         {"h class=0", "hosts:1: class"},

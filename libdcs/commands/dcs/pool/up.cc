@@ -233,7 +233,9 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
     }
     std::printf("The pool in %s serves: a scheduler, a backup, and %s of %s.\n", pool.directory().c_str(),
                 counted(numbers.servers, "grain server").c_str(), counted(numbers.slots, "slot").c_str());
-    if (outcome.started.empty()) std::printf("Everything was running already.\n");
+    if (outcome.started.empty())
+        std::printf(outcome.told_to_reread ? "All daemons were running already; the new numbers apply from now on.\n"
+                                           : "Everything was running already.\n");
     else std::printf("Started: %s.\n", joined(outcome.started).c_str());
     if (!outcome.stopped.empty())
         std::printf("Stopped, because the pool has fewer servers now: %s. Their grains move to the others.\n",
