@@ -99,11 +99,11 @@ def grains_of_server(name, directory):
         return found
     for entry in entries:
         try:
-            pid, start = open(os.path.join(grains, entry, "pid")).read().split()[:2]
-        except (OSError, ValueError):
+            pid, start = map(int, open(os.path.join(grains, entry, "pid")).read().split()[:2])
+        except (OSError, ValueError):  # also of a directory that waits for its next grain
             continue
-        if process_cpu(int(pid), int(start)) is not None:
-            found.append((name, entry, int(pid), int(start)))
+        if process_cpu(pid, start) is not None:
+            found.append((name, entry, pid, start))
     return found
 
 

@@ -146,9 +146,9 @@ class UsersHost:
         top = os.path.join(self.server_dir, "grains")
         for entry in os.listdir(top) if os.path.isdir(top) else []:
             try:
-                pid, start = open(os.path.join(top, entry, "pid")).read().split()[:2]
+                pid, start = map(int, open(os.path.join(top, entry, "pid")).read().split()[:2])
             except (OSError, ValueError):
                 continue
-            if process_cpu(int(pid), int(start)) is not None:
-                found.append(("h1", entry, int(pid), int(start)))
+            if process_cpu(pid, start) is not None:
+                found.append(("h1", entry, pid, start))
         return found
