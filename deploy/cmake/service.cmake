@@ -1,10 +1,10 @@
 # Units of the daemons, and what the commands bring for shells. CMAKE_INSTALL_PREFIX is where the units find the programs.
 set(services ${CMAKE_SOURCE_DIR}/deploy/systemd)
-foreach(name dcs-scheduler dcs-grainserver dcs-launcher dcs-backupd)
+foreach(name dcs-scheduler dcs-grainserver dcs-launcher dcs-backupd dcs-renew)
   configure_file(${services}/${name}.service.in ${CMAKE_BINARY_DIR}/systemd/${name}.service @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/systemd/${name}.service DESTINATION lib/systemd/system COMPONENT service)
 endforeach()
-install(FILES ${services}/dcs-grainserver.path ${services}/dcs-backupd.path DESTINATION lib/systemd/system
+install(FILES ${services}/dcs-grainserver.path ${services}/dcs-backupd.path ${services}/dcs-renew.timer DESTINATION lib/systemd/system
   COMPONENT service)
 install(FILES ${services}/dcs-client.sysusers DESTINATION lib/sysusers.d RENAME dcs-client.conf COMPONENT service)
 foreach(name dcs-scheduler dcs-grainserver dcs-backup)

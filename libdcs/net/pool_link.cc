@@ -79,16 +79,10 @@ std::optional<wire::AnyMessage> PoolLink::wish(Instant now) {
 }
 
 Status PoolLink::renewed(const wire::Renewed &answer) {
-    auto who = identity();
+    const auto who = identity();
     if (!who) return who.status();
-    auto fresh = pki::read_certificate(answer.certificate);
-    if (!fresh) return fail(Code::protocol, "the new certificate from the scheduler: " + fresh.status().text);
-    const auto verdict = pki::verify(*fresh, who->authority, role_, name_, wall_clock_s());
-    if (!verdict) return fail(Code::protocol, "the new certificate from the scheduler: " + verdict.text);
-    if (fresh->name != who->certificate.name || fresh->key != who->certificate.key)
-        return fail(Code::protocol, "the new certificate from the scheduler is for another name or key");
-    who->certificate = std::move(*fresh);
-    return pki::write_identity(directory_, *who);
+    const auto next = pki::with_next(*who, answer.certificate, role_, wall_clock_s());
+    return next ? pki::replace_certificate(directory_, next->certificate) : next.status();
 }
 
 }  // namespace dcs::net

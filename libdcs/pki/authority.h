@@ -35,7 +35,11 @@ struct Identity {
 };
 // Code::not_found if there is none; the text names the file with the error.
 Result<Identity> read_identity(const std::string &directory);
+// The same with the next certificate (DER) for its key. Code::protocol: it is not that.
+Result<Identity> with_next(Identity who, std::string_view certificate, Role role, std::int64_t now_s);
 Status write_identity(const std::string &directory, const Identity &identity);
+// Only its certificate, in the place of the present one, which any time can be read: with its group and mode.
+Status replace_certificate(const std::string &directory, const Certificate &certificate);
 // Lets this group read them, and nothing else.
 Status share_identity(const std::string &directory, std::uint32_t readers);
 // The key in `directory`; creates it (and the directory) if there is none. It may be shared with this group.

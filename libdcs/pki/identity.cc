@@ -85,6 +85,18 @@ Result<Identity> read_identity(const std::string &directory) {
     return Identity{std::move(*key), std::move(*certificate), std::move(*authority)};
 }
 
+Result<Identity> with_next(Identity who, std::string_view certificate, Role role, std::int64_t now_s) {
+    const std::string what = "the new certificate from the scheduler";
+    auto fresh = read_certificate(certificate);
+    if (!fresh) return fail(Code::protocol, what + ": " + fresh.status().text);
+    const auto verdict = verify(*fresh, who.authority, role, who.certificate.name, now_s);
+    if (!verdict) return fail(Code::protocol, what + ": " + verdict.text);
+    if (fresh->name != who.certificate.name || fresh->key != who.certificate.key)
+        return fail(Code::protocol, what + " is for another name or key");
+    who.certificate = std::move(*fresh);
+    return who;
+}
+
 Status write_identity(const std::string &directory, const Identity &identity) {
     if (Status s = make_directories(directory); !s) return s;
     if (Status s = write_private(directory, authority_name, certificate_to_pem(identity.authority.der)); !s) return s;
@@ -92,6 +104,18 @@ Status write_identity(const std::string &directory, const Identity &identity) {
     return write_private(directory, certificate_name, certificate_to_pem(identity.certificate.der));
 }
 
+Status replace_certificate(const std::string &directory, const Certificate &certificate) {
+    constexpr const char *next_name = "next.pem";
+    const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    struct stat old {};
+    if (!dir || ::fstatat(dir.get(), certificate_name, &old, AT_SYMLINK_NOFOLLOW) != 0)
+        return fail_errno(Code::io_error, "looking at " + directory + "/" + certificate_name, errno);
+    if (Status s = write_private(directory, next_name, certificate_to_pem(certificate.der)); !s) return s;
+    const bool good = ::fchownat(dir.get(), next_name, static_cast<uid_t>(-1), old.st_gid, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      ::fchmodat(dir.get(), next_name, old.st_mode & 0777, 0) == 0 &&
+                      ::renameat(dir.get(), next_name, dir.get(), certificate_name) == 0 && ::fsync(dir.get()) == 0;
+    return good ? Status::ok() : fail_errno(Code::io_error, "writing " + directory + "/" + certificate_name, errno);
+}
 Status share_identity(const std::string &directory, std::uint32_t readers) {
     const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     constexpr auto same = static_cast<uid_t>(-1);

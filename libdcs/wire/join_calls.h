@@ -72,7 +72,8 @@ struct JoinPending {
     std::string host;
 };
 
-// From a grain server or the backup on its connection, before its certificate expires; for the same key.
+// From a grain server or the backup on its connection, from a host of control programs or one of these programs, before
+// its certificate expires; for the same key.
 struct RenewCertificate {
     std::string request;
 };

@@ -50,7 +50,7 @@ template <> constexpr Rule rule<wire::FirstCall> = of_server(Right::any);
 template <> constexpr Rule rule<wire::CallIn> = of_server(Right::link);
 template <>
 constexpr Rule rule<wire::RenewCertificate>{Right::none,   Right::link, Right::none, nullptr,
-                                            Right::holder, Right::none, Right::link};
+                                            Right::holder, Right::any,  Right::link};
 template <>
 constexpr Rule rule<wire::BeginControl>{Right::none, Right::none, Right::none, nullptr, Right::none, Right::any};
 template <> constexpr Rule rule<wire::GrainReport> = of_server(Right::lease);
@@ -118,6 +118,14 @@ Status check_operator(const Caller &caller, const char *what) {
     return fail(Code::refused, caller.user + " may not " + what +
                                    ": that is for root, for the scheduler's account "
                                    "or a private pool's owner, and for the scheduler_masters");
+}
+
+template <class Keys> Status check_key(const Keys &joined, const Certified &certified) {
+    const std::string revoked = "the certificate of host " + certified.host + " has been revoked: ";
+    const auto key = joined.find(certified.host);
+    if (key == joined.end()) return fail(Code::refused, revoked + "the host must join again");
+    if (key->second == certified.key) return Status::ok();
+    return fail(Code::refused, revoked + "a machine with another key has since joined under that name");
 }
 
 Status check_owner(const Caller &caller, const std::string &user) {
@@ -245,14 +253,11 @@ Status check_certified(const State &state, const Certified &certified, const std
     if (certified.host != host)
         return fail(Code::refused, "the certificate of this server names host " + certified.host +
                                        ", but the server reports as " + host);
-    const auto key = state.trust.keys.find(host);
-    if (key == state.trust.keys.end())
-        return fail(Code::refused, "the certificate of host " + host + " has been revoked: the host must join again");
-    if (key->second != certified.key)
-        return fail(Code::refused, "the certificate of host " + host +
-                                       " has been revoked: a machine with another "
-                                       "key has since joined under that name");
-    return Status::ok();
+    return check_key(state.trust.keys, certified);
+}
+
+Status check_client(const State &state, const Certified &certified) {
+    return check_key(state.trust.clients, certified);
 }
 
 Status check_backup(const State &state, const Certified &certified) {

@@ -53,6 +53,8 @@ Status check_user(const State &state, const Caller &caller);
 // A caller on another host: may programs call from there, does its token count with its key? Ok for others.
 Status check_program(const State &state, const Caller &caller);
 // May this user's control programs call from that host?
+// Of a host of control programs: whether its key is the one that joined.
+Status check_client(const State &state, const Certified &certified);
 Status check_source(const State &state, const std::string &host, const std::string &user);
 // The caller's token is known and the caller's own; otherwise no_auth.
 Status check_token(const State &state, const Caller &caller);

@@ -58,13 +58,7 @@ Status bad_ident() {
 
 Status check_begin(const State &state, const BeginControl &in) {
     const std::string &host = in.from.host;
-    const auto key = state.trust.clients.find(host);
-    if (key == state.trust.clients.end())
-        return fail(Code::refused, "the certificate of host " + host + " has been revoked: the host must join again");
-    if (key->second != in.from.key)
-        return fail(Code::refused, "the certificate of host " + host +
-                                       " has been revoked: a machine with another "
-                                       "key has since joined under that name");
+    if (Status s = check_client(state, in.from); !s) return s;
     if (!is_name(in.user)) return fail(Code::invalid, "the login name cannot be used");
     if (Status s = check_source(state, host, in.user); !s) return s;
     if (!in.login) return in.login;

@@ -376,7 +376,8 @@ Decoded decode(DecodeContext &context, const Arrival &arrival) {
     auto message = wire::decode_payload(arrival.header, arrival.payload);
     if (!message) return user ? nonsense(message.status().text) : hang_up(message.status().text);
     if (who->door == Door::join) return join_frame(context.outside, arrival, *who, std::move(*message));
-    if (who->door == Door::begin) return begin_frame(context.outside, arrival, *who, std::move(*message));
+    if (who->door == Door::begin)
+        return begin_frame(context.state, context.outside, arrival, *who, std::move(*message));
     if (who->door == Door::backup) return certified_backup_frame(context, arrival, *who, std::move(*message));
     return user ? user_frame(context, arrival, *who, std::move(*message))
                 : server_frame(context, arrival, *who, std::move(*message));

@@ -51,8 +51,9 @@ core::ListCodes list_codes(Outside &outside);
 // Of a host without a certificate: it may ask for one, and nothing else.
 Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &who, wire::AnyMessage message);
 
-// Of dcs_begin on another host: the wish to begin a control program, and nothing else.
-Decoded begin_frame(Outside &outside, const Arrival &arrival, const Connection &who, wire::AnyMessage message);
+// Of another host itself, by dcs_begin: the wish to begin a control program; or for a new certificate of its key.
+Decoded begin_frame(const core::State &state, Outside &outside, const Arrival &arrival, const Connection &who,
+                    wire::AnyMessage message);
 
 // Of a control program of another host, for its own key.
 Result<core::RenewProgram> program_renewal(Outside &outside, const wire::RenewCertificate &call);

@@ -19,6 +19,17 @@ Decoded refuse(const Connection &who, Code code, const std::string &text) {
             .note = who.address + ": " + text};
 }
 
+Result<wire::Renewed> renewed_for(Outside &outside, const Connection &who, const wire::RenewCertificate &call,
+                                  core::HostRole role) {
+    const auto request = pki::read_request(call.request);
+    if (!request) return request.status();
+    if (request->hash != who.certified.key)
+        return fail(Code::refused, "the requested key is not the key of its present certificate");
+    auto issued = outside.issue_certificate(who.certified.host, request->public_key, role);
+    if (!issued) return issued.status();
+    return wire::Renewed{std::move(issued->certificate)};
+}
+
 }  // namespace
 
 core::CreateCode create_code(Outside &outside, wire::CreateToken call) {
@@ -72,11 +83,18 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
     return d;
 }
 
-Decoded begin_frame(Outside &outside, const Arrival &arrival, const Connection &who, wire::AnyMessage message) {
-    auto *call = std::get_if<wire::BeginControl>(&message);
-    if (!core::may_say(core::Party::begin, message) || !call)
+Decoded begin_frame(const core::State &state, Outside &outside, const Arrival &arrival, const Connection &who,
+                    wire::AnyMessage message) {
+    if (!core::may_say(core::Party::begin, message))
         return refuse(who, Code::refused,
                       std::string("dcs_begin of another host must not send ") + wire::kind_name(message));
+    if (const auto *renew = std::get_if<wire::RenewCertificate>(&message)) {
+        if (Status s = core::check_client(state, who.certified); !s) return refuse(who, s.code, s.text);
+        auto renewed = renewed_for(outside, who, *renew, core::HostRole::client);
+        if (!renewed) return refuse(who, renewed.status().code, renewed.status().text);
+        return {.reply = std::move(*renewed), .close = true};
+    }
+    auto *call = std::get_if<wire::BeginControl>(&message);
     const auto key = pki::hash_of_public_key(call->public_key);
     if (!key) return refuse(who, Code::invalid, "the key of the control program: " + key.status().text);
     core::BeginControl begin;
@@ -104,21 +122,12 @@ Result<core::RenewProgram> program_renewal(Outside &outside, const wire::RenewCe
 }
 
 Decoded renewal(Outside &outside, const Connection &who, const wire::RenewCertificate &call) {
-    const auto no = [&](const std::string &why) {
-        Decoded d;
-        d.note = "host " + who.certified.host + " gets no new certificate: " + why;
-        return d;
-    };
-    if (who.certified.host.empty()) return no("its link is not a TLS connection");
-    const auto request = pki::read_request(call.request);
-    if (!request) return no(request.status().text);
-    if (request->hash != who.certified.key) return no("the requested key is not the key of its present certificate");
-    auto issued = outside.issue_certificate(who.certified.host, request->public_key,
-                                            who.door == Door::backup ? core::HostRole::backup : core::HostRole::server);
-    if (!issued) return no(issued.status().text);
-    Decoded d;
-    d.reply = wire::Renewed{std::move(issued->certificate)};
-    return d;
+    const bool backup = who.door == Door::backup;
+    auto renewed = who.certified.host.empty()
+                       ? fail(Code::refused, "its link is not a TLS connection")
+                       : renewed_for(outside, who, call, backup ? core::HostRole::backup : core::HostRole::server);
+    if (!renewed) return {.note = "host " + who.certified.host + " gets no new certificate: " + renewed.status().text};
+    return {.reply = std::move(*renewed)};
 }
 
 }  // namespace dcs::turn

@@ -135,7 +135,7 @@ bool is_one_of(const Verb &verb, std::initializer_list<const Verb *> verbs) {
 Status find_directory(const Verb &verb, const std::vector<std::string> &whole, Call &call) {
     using Kind = client::PoolPlace::Kind;
     // These make and end the user's own pool, or have to do with none.
-    const bool own = is_one_of(verb, {&up_verb, &down_verb, &host_join_verb, &completion_verb});
+    const bool own = is_one_of(verb, {&up_verb, &down_verb, &host_join_verb, &host_renew_verb, &completion_verb});
     const bool named = std::getenv("DCS_DIR") != nullptr && *std::getenv("DCS_DIR") != '\0';
     auto directory = client::own_pool_directory();
     if (!own || named) {
@@ -146,7 +146,9 @@ Status find_directory(const Verb &verb, const std::vector<std::string> &whole, C
             return run_by_begin(whole, place->scheduler);
         if (place->kind != Kind::elsewhere) directory = place->directory;
     }
-    if (!directory) return is_one_of(verb, {&host_join_verb, &completion_verb}) ? Status::ok() : directory.status();
+    if (!directory)
+        return is_one_of(verb, {&host_join_verb, &host_renew_verb, &completion_verb}) ? Status::ok()
+                                                                                      : directory.status();
     call.directory = absolute_path(*directory);
     return Status::ok();
 }

@@ -26,7 +26,7 @@ const std::vector<const Verb *> &all_verbs() {
         &session_import_verb, &grain_ls_verb,      &grain_show_verb,    &grain_cat_verb,
         &grain_tail_verb,     &grain_explain_verb,  &grain_restart_verb, &grain_kill_verb,    &host_ls_verb,
         &host_show_verb,      &host_drain_verb,    &host_undrain_verb,  &host_set_verb,
-        &host_join_verb,      &host_approve_verb,  &host_rm_verb,       &host_import_verb,
+        &host_join_verb,      &host_renew_verb,    &host_approve_verb,  &host_rm_verb,       &host_import_verb,
         &backup_status_verb,  &backup_promote_verb, &backup_detach_verb,
         &token_create_verb,   &token_ls_verb,       &token_revoke_verb,
         &config_check_verb,   &config_show_verb,

@@ -40,6 +40,21 @@ def hosts_join(pool):
     assert result.returncode == 4 and "names another scheduler" in result.stderr, result
 
 
+def hosts_renew(pool):
+    folder = os.path.join(pool.base, "desk1")
+    path = os.path.join(folder, "pki", "certificate.pem")
+    before, key = open(path).read(), open(os.path.join(folder, "pki", "key.pem")).read()
+    os.chmod(path, 0o640)
+    renew = lambda *more, **options: pool.dcs("host", "renew", "--dir", folder, *more, **options)
+    assert "is valid until" in renew().stdout and open(path).read() == before
+    assert "host desk1 has a new certificate" in renew("--now").stdout and open(path).read() != before
+    assert os.stat(path).st_mode & 0o777 == 0o640 and open(os.path.join(folder, "pki", "key.pem")).read() == key
+    assert sorted(os.listdir(os.path.dirname(path))) == ["authority.pem", "certificate.pem", "key.pem"]
+    pool.logged("scheduler.log", "for dcs:client/desk1 issued to host desk1")
+    told = pool.dcs("host", "renew", "--dir", os.path.join(pool.base, "nowhere"), check=False)
+    assert told.returncode != 0 and "names no scheduler of another host" in told.stderr, told
+
+
 def programs_work(pool):
     for name in ("h1", "h2"):
         pool.join(name)
@@ -266,6 +281,8 @@ def hosts_are_revoked(pool):
     with ann.line() as line:
         refused(line.session(7003), "was removed from the pool")
     refused(pool.ask_begin("desk1", "ann", "x", pool.new_key()[1]), "has been revoked: the host must join again")
+    told = pool.dcs("host", "renew", "--now", "--dir", os.path.join(pool.base, "desk1"), check=False)
+    assert told.returncode == 4 and "has been revoked: the host must join again" in told.stderr, told
     pool.stop("scheduler", signal.SIGKILL)
     pool.start_scheduler()
     with ann.line() as line:
@@ -280,7 +297,7 @@ def hosts_are_revoked(pool):
 
 def main():
     with RemotePool() as pool, Hurry(pool):
-        for part in (hosts_join, programs_work, nothing_in_the_clear, killed_and_rerun, waits_for_ever, others_are_refused,
+        for part in (hosts_join, hosts_renew, programs_work, nothing_in_the_clear, killed_and_rerun, waits_for_ever, others_are_refused,
                      hosts_are_judged, certificates_are_judged, connections_are_judged, hosts_are_revoked):
             part(pool)
             print(part.__name__.replace("_", " "), flush=True)

@@ -133,7 +133,7 @@ TEST_CASE("a wall clock that is set ends no connection that stands, and a certif
     CHECK(pool.outside->closed.back() == conn);
 }
 
-TEST_CASE("dcs_begin of another host may say one thing") {
+TEST_CASE("the host of a program may say two things") {
     Pool pool({host("h1", 1), source("desk1")});
     const Desk desk;
     desk.join(pool);
@@ -174,6 +174,25 @@ TEST_CASE("a renewed certificate is for the same key") {
     CHECK(pool.refusal(conn, wire::RenewCertificate{"x"}) == Code::invalid);
     const ConnId local = pool.control("ann", "here");
     CHECK(pool.refusal(local, wire::RenewCertificate{*pki::make_request(desk.program_key)}) == Code::protocol);
+}
+
+TEST_CASE("a host of control programs gets a new certificate for its key as long as it belongs to the pool") {
+    Pool pool({host("h1", 1), source("desk1")});
+    const Desk desk, other;
+    const auto renewal = [](const std::string &key) { return wire::RenewCertificate{*pki::make_request(key)}; };
+    const auto door = [&](const Desk &who) {
+        return pool.open(turn::Door::begin, "host desk1", false, who.certified());
+    };
+    CHECK(pool.refusal(door(desk), renewal(desk.key)) == Code::refused);  // it has not joined
+    desk.join(pool);
+    const ConnId conn = door(desk);
+    CHECK(pool.ask<wire::Renewed>(conn, renewal(desk.key)).certificate == "certificate of client desk1");
+    CHECK(pool.outside->closed.back() == conn);
+    CHECK(pool.refusal(door(desk), renewal(other.key)) == Code::refused);
+    CHECK(pool.refusal(door(desk), wire::RenewCertificate{"x"}) == Code::invalid);
+    other.join(pool);
+    CHECK(pool.refusal(door(desk), renewal(desk.key)) == Code::refused);  // another machine has its name
+    CHECK(pool.ask<wire::Renewed>(door(other), renewal(other.key)).certificate == "certificate of client desk1");
 }
 
 TEST_CASE("the connections of a host that may not call any more end") {

@@ -13,8 +13,8 @@
 #include "commands/dcs/frame/call.h"
 #include "client_host.h"
 #include "commands/dcs/frame/json.h"
-#include "net/loop.h"
 #include "net/tcp_socket.h"
+#include "one_question.h"
 #include "pki/authority.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/service.h"
@@ -25,7 +25,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr Duration answer_patience = seconds(30), ask_again = seconds(3);
+constexpr Duration ask_again = seconds(3);
 constexpr double usual_wait_s = 600;
 
 struct JoinOrder {
@@ -95,35 +95,10 @@ Result<JoinOrder> take_order(const Call &call) {
     return order;
 }
 
-// One connection, one question, its answer.
-Result<wire::AnyMessage> ask_at(const JoinOrder &order, const std::string &address) {
-    const std::unique_ptr<net::Loop> loop = net::Loop::create();
-    if (!loop) return fail(Code::limit, "no descriptors left: raise ulimit -n");
+Result<wire::AnyMessage> ask_once(const JoinOrder &order) {
     net::TlsTrust trust;
     trust.authority_hash = order.authority;
-    trust.role = pki::Role::scheduler;
-    auto context = net::tls_context({}, trust);
-    if (!context) return context.status();
-    net::Limits limits;
-    limits.max_payload = 4 * limits::certificate_bytes;
-    limits.hello = answer_patience;
-    const ConnId conn = loop->connect_tls(address, limits, std::move(*context));
-    (void)loop->send(conn, order.call);
-    for (;;)
-        for (const net::Arrival &a : loop->wait(Instant::never(), 1)) {
-            if (a.what == net::What::closed) return fail(Code::unreachable, address + ": " + a.why);
-            if (a.what == net::What::frame) return wire::decode_payload(a.header, a.payload);
-        }
-}
-
-Result<wire::AnyMessage> ask_once(const JoinOrder &order) {
-    Status why = Status::ok();
-    for (const std::string &address : order.addresses) {
-        auto answer = ask_at(order, address);
-        if (answer || answer.status().code != Code::unreachable) return answer;
-        why = fail(Code::unreachable, (why.text.empty() ? "" : why.text + "; ") + answer.status().text);
-    }
-    return why;
+    return ask_scheduler(order.addresses, {}, trust, order.call);
 }
 
 // Asks until there is an answer that is one, or the time is over.

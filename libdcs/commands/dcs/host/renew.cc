@@ -1,0 +1,106 @@
+// dcs host renew: a host of control programs gets its next certificate. Daemons renew their own.
+#include <cerrno>
+#include <cstdio>
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "client_host.h"
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/table.h"
+#include "net/tcp_socket.h"
+#include "one_question.h"
+#include "pki/authority.h"
+#include "pki/key.h"
+
+namespace dcs::commands {
+namespace {
+
+int tell(const Call &call, const pki::Certificate &certificate, bool renewed) {
+    const std::string until = time_text(static_cast<double>(certificate.not_after_s));
+    if (call.format == Format::json) {
+        JsonObject json;
+        json.add("name", certificate.name).add("serial", certificate.serial).add("renewed", renewed);
+        print_document("dcs.host.renew/1", "host", json.add("expires", certificate.not_after_s).text());
+    } else if (call.format == Format::name) {
+        std::printf("%s\n", certificate.name.c_str());
+    } else if (renewed) {
+        std::printf("host %s has a new certificate, valid until %s\n", certificate.name.c_str(), until.c_str());
+    } else {
+        std::printf("the certificate of host %s is valid until %s; it is renewed when a third of its time is left\n",
+                    certificate.name.c_str(), until.c_str());
+    }
+    return exits::ok;
+}
+
+Result<pki::Identity> ask_for_next(const std::string &scheduler, const pki::Identity &who) {
+    const auto addresses = net::parse_tcp_addresses(scheduler);
+    if (!addresses) return addresses.status();
+    auto request = pki::make_request(who.key);
+    if (!request) return request.status();
+    net::TlsTrust trust;
+    trust.authority = who.authority.der;
+    const auto answer = ask_scheduler(*addresses, {who.key, who.certificate.der, who.authority.der}, trust,
+                                      wire::RenewCertificate{std::move(*request)});
+    if (!answer) return answer.status();
+    if (const auto *error = std::get_if<wire::ErrorReply>(&*answer))
+        return fail(static_cast<Code>(error->code), error->text);
+    const auto *renewed = std::get_if<wire::Renewed>(&*answer);
+    if (renewed == nullptr) return fail(Code::protocol, "the scheduler sent an unexpected kind of answer");
+    return pki::with_next(who, renewed->certificate, pki::Role::client, wall_clock_s());
+}
+
+int renew(const Call &call) {
+    const auto said = call.arguments.value("dir");
+    const std::string directory = said ? absolute_path(*said) : client_directory, place = directory + "/pki";
+    const auto failed = [&](const std::string &what, const Status &why, const char *hint) {
+        Failure failure = failure_of(what, why);
+        failure.hint = hint;
+        return call.fail(failure);
+    };
+    const std::string scheduler = scheduler_of(directory);
+    if (scheduler.empty())
+        return failed("", fail(Code::not_found, directory + "/pool.conf names no scheduler of another host"),
+                      "this command is for hosts that joined with --role client; daemons renew their own certificates");
+    const auto who = pki::read_identity(place);
+    if (!who) return failed("this host's certificate", who.status(), "run it as root; or join the pool again");
+    if (!call.arguments.has("now") && !pki::wants_renewal(who->certificate, wall_clock_s()))
+        return tell(call, who->certificate, false);
+    if (::access(place.c_str(), W_OK) != 0)
+        return failed("", fail_errno(Code::refused, place, errno), "run it as root, who wrote that directory");
+    const auto next = ask_for_next(scheduler, *who);
+    if (!next)
+        return failed("the certificate was not renewed", next.status(),
+                      next.status().code == Code::unreachable ? "the certificate stays; repeat the command later"
+                                                              : "`dcs token create` on the scheduler's host prints the "
+                                                                "command by which this host joins again");
+    if (Status saved = pki::replace_certificate(place, next->certificate); !saved)
+        return failed("the new certificate was not saved", saved, "repeat the command");
+    return tell(call, next->certificate, true);
+}
+
+}  // namespace
+
+extern const Verb host_renew_verb = {
+    .noun = "host",
+    .name = "renew",
+    .summary = "renew the certificate of this host of control programs",
+    .about =
+        R"(For a host that joined with --role client: gets a new certificate for the same key from the scheduler, when a
+third or less of the present one's 90 days is left. The timer dcs-renew.timer of the packages runs it once a day; where
+there is no systemd, a daily cron job does the same. Grain servers and backups renew their own.
+
+Examples:
+  dcs host renew
+  dcs host renew --now     without a look at how long the present one is valid
+)",
+    .options = {{"now", 0, "", {}, "renew it, however long it is valid"},
+                {"dir", 0, "DIR", some_text, "with pool.conf and pki (default: /etc/dcs, where dcs_begin looks)"}},
+    .notes = R"(A host that was away for so long that its certificate has expired joins again.
+)",
+    .run = renew};
+
+}  // namespace dcs::commands
