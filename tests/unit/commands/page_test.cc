@@ -9,6 +9,7 @@
 #include "commands/dcs/page/panels.h"
 #include "commands/dcs/page/series.h"
 #include "commands/dcs/page/target.h"
+#include "commands/dcs/session/report.h"
 
 namespace {
 
@@ -91,11 +92,11 @@ TEST_CASE("foreign text is escaped in every panel") {
     session.user = "<u>";
     session.state = "active";
     session.command = "<script>\"x\"";
-    session.label = "&<b>";
+    session.label = "&<i>";
     s.sessions = {session};
     const Journal journal(0);
     const std::string all = hosts_panel(s) + sessions_panel(s, journal) + head_panel(s);
-    for (const char *raw : {"<script", "<h>", "<u>", "<b>", "\"x\""}) REQUIRE(all.find(raw) == std::string::npos);
+    for (const char *raw : {"<script", "<h>", "<u>", "<i>", "\"x\""}) REQUIRE(all.find(raw) == std::string::npos);
     REQUIRE(all.find("&lt;script&gt;") != std::string::npos);
     REQUIRE(commands::page::count(1234567) == "1 234 567");
     REQUIRE(commands::page::count(-123) == "-123");
@@ -116,7 +117,7 @@ TEST_CASE("the panels of a thousand hosts and ten thousand sessions stay small")
     }
     const Journal journal(0);
     const std::string hosts = hosts_panel(s);
-    REQUIRE(hosts.size() < 40'000);
+    REQUIRE(hosts.size() < 60'000);
     REQUIRE(hosts.find("host950") != std::string::npos);  // dead
     REQUIRE(hosts.find("host951") == std::string::npos);
     REQUIRE(sessions_panel(s, journal).size() < 40'000);
@@ -171,4 +172,42 @@ TEST_CASE("a browser gets the panels that have changed since what it has") {
         REQUIRE(p.update_since(id)->find("\"a\":\"old\"") != std::string::npos);
     }
     REQUIRE(p.update_since("")->find("id: 17-9\n") == 0);
+}
+
+TEST_CASE("a report has the session's figures, what was lost, and nothing of others' markup") {
+    wire::History history;
+    const auto happens = [&](wire::EventKind kind, std::int64_t at_ms, std::int32_t grain, std::uint32_t number,
+                             const char *host = "", const char *text = "") {
+        wire::Event e;
+        e.kind = kind;
+        e.at_ms = at_ms;
+        e.grain = grain;
+        e.number = number;
+        e.host = host;
+        e.text = text;
+        INFO(at_ms);
+        REQUIRE(history.take(e) == "");
+    };
+    using Kind = wire::EventKind;
+    happens(Kind::opened, 1000, -1, 0, "", "<prog>");
+    happens(Kind::submitted, 1000, 1, 0);
+    happens(Kind::started, 2000, 1, 1, "<h1>");
+    happens(Kind::checkpoint, 12'000, 1, 1);
+    happens(Kind::left, 15'000, 1, 0, "<h1>", "host_dead");
+    happens(Kind::started, 16'000, 1, 2, "h2");
+    happens(Kind::finished, 20'000, 1, 0);
+    commands::Session session;
+    session.user = "ann";
+    session.number = 7;
+    session.ident = "<prog>";
+    session.state = "terminated";
+    session.finished = 1;
+    const std::string html = commands::report_of(session, history);
+    for (const char *part : {"session ann/7", "host_dead: 1.", "<td>3.00 s</td>",
+                             "<td>2 on 2 hosts, together 17 s</td>", "&lt;h1&gt;", "<svg ", "Dataflow of"}) {
+        INFO(part);
+        REQUIRE(html.find(part) != std::string::npos);
+    }
+    for (const char *part : {"<h1>\n", "<prog>", "<script", "src=", "href="})
+        REQUIRE(html.find(part) == std::string::npos);
 }

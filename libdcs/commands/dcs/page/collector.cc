@@ -15,10 +15,10 @@ constexpr double share_of_time = 0.05;  // that a look may take of the time unti
 constexpr std::int64_t kept_s = 2;
 
 std::vector<Panel> draw(const Snapshot &s, const Journal &journal, const Series &series, std::int64_t now_ms) {
-    return {{"head", "Scheduler", head_panel(s), 0},
+    return {{"head", "Pool", head_panel(s), 0},
             {"hosts", "Hosts", hosts_panel(s), 0},
             {"sessions", "Sessions", sessions_panel(s, journal), 0},
-            {"time", "What ran in the last hour", time_panel(journal, now_ms), 0},
+            {"time", "What ran in the last hour", time_panel(s, journal, now_ms), 0},
             {"moves", "Grains that left a host", moves_panel(journal), 0},
             {"load", "Throughput and queue", load_panel(series), 0},
             {"events", "Events", events_panel(journal), 0}};

@@ -27,6 +27,11 @@ bool is_recent(const wire::SessionRow &row, std::int64_t now_ms) {
     return row.state == "active" || last_s * 1000 > static_cast<double>(now_ms - Journal::window_ms);
 }
 
+// A grain that was sent to a host ahead of its slots may leave without having run; without a reason it was called back.
+bool has_run(const std::string &reason) {
+    return !reason.empty() && reason != "start_failed" && reason != "no_program" && reason != "cannot_start";
+}
+
 }  // namespace
 
 void Spread::take(double s) {
@@ -46,7 +51,7 @@ void Journal::end_run(Followed &session, const wire::Event &e, const std::string
     run.reason = reason;
     if (e.at_ms >= begun_ms_ && reason == "finished")
         runtimes_.take(static_cast<double>(run.to_ms - run.from_ms) / 1000);
-    ended_.push_back(std::move(run));
+    if (has_run(reason)) ended_.push_back(std::move(run));
 }
 
 void Journal::take(const SessionName &name, Followed &session, const wire::Event &e) {
@@ -68,15 +73,16 @@ void Journal::take(const SessionName &name, Followed &session, const wire::Event
     case wire::EventKind::checkpoint: {
         checkpoints_ += counts;
         const auto it = session.running.find(e.grain);
-        if (it == session.running.end()) break;
+        if (it == session.running.end()) return;
         std::vector<std::int64_t> &all = it->second.checkpoints_ms;
         if (all.size() >= most_checkpoints) all.erase(all.begin());
         all.push_back(e.at_ms);
-        break;
+        return;  // the time line shows them; here they would hide the rest
     }
     case wire::EventKind::left:
-        if (counts) ++departures_[e.text];
         end_run(session, e, e.text);
+        if (e.text.empty()) return;
+        if (counts) ++departures_[e.text];
         moves_.push_back({e.at_ms, name, e.grain, e.host, e.text, e.detail});
         break;
     case wire::EventKind::finished: end_run(session, e, "finished"); break;

@@ -153,8 +153,8 @@ void put_journal(Writer &w, const Journal &journal) {
     w.counter("dcs_checkpoints", "Checkpoints recorded in these sessions since the page's start.");
     w.add({}, static_cast<double>(journal.checkpoints()));
     w.histogram("dcs_grain_wait_seconds", "From submission to the first start, in these sessions.", journal.waits());
-    w.histogram("dcs_grain_runtime_seconds", "Last run of grains that finished, in these sessions.",
-                journal.runtimes());
+    w.histogram("dcs_grain_runtime_seconds",
+                "From launch to end of the last run of grains that finished, in these sessions.", journal.runtimes());
 }
 
 void put_page(Writer &w, const Snapshot &s, const PageFigures &page) {

@@ -19,6 +19,7 @@
 #include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/this_pool.h"
 #include "commands/dcs/query/scheduler.h"
 #include "locks/dcs_atoms.h"
@@ -42,6 +43,8 @@ Result<page::Place> place_of(const std::optional<std::string> &listen) {
     for (const std::string_view host : {"127.0.0.1:", "localhost:"})
         if (left.substr(0, host.size()) == host) left.remove_prefix(host.size());
     if (read_number(left, place.port)) return place;
+    if (left.find_first_not_of("0123456789") == std::string_view::npos)
+        return fail(Code::invalid, "--listen " + *listen + ": a port is a number from 0 to 65535");
     return fail(Code::invalid,
                 "--listen " + *listen + ": the page listens on 127.0.0.1 or a Unix socket only: it has no TLS");
 }
@@ -73,7 +76,7 @@ Result<std::optional<Noted>> take_note(const Pool &pool, bool elsewhere) {
 Status remove_old_socket(const std::string &path) {
     struct stat st = {};
     if (path.empty() || ::lstat(path.c_str(), &st) != 0) return Status::ok();
-    if (!S_ISSOCK(st.st_mode)) return fail(Code::io_error, path + " is there, and is not a socket");
+    if (!S_ISSOCK(st.st_mode)) return fail(Code::io_error, path + " is there, and is not a socket: name another path");
     const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un where = {};
     where.sun_family = AF_UNIX;
@@ -109,6 +112,9 @@ int show_page(const Call &call) {
     }
     const bool elsewhere = client::adopt_remote(this_pool()) && this_pool().remote();
     const Pool pool(call.directory);
+    if (!elsewhere && !pool.exists())
+        return call.fail({exits::unreachable, "unreachable", "there is no pool in " + pool.directory(),
+                          start_hint(pool.directory())});
     auto noted = take_note(pool, elsewhere);
     if (!noted) return call.fail(failure_of("dcs page", noted.status()));
     const sigset_t ending = block_ending_signals();

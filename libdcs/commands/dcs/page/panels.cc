@@ -41,6 +41,11 @@ std::string remaining(const wire::SessionRow &s, const Journal &journal) {
     return rate ? "about " + seconds_text(static_cast<double>(left) / *rate) : "not known yet";
 }
 
+// As its runs in the time line.
+std::string session_key(std::int32_t session) {
+    return "<span class=\"key c" + std::to_string(static_cast<unsigned>(session) % 6) + "\"></span> ";
+}
+
 std::string session_row(const wire::SessionRow &s, const Journal &journal) {
     const std::int64_t all = total(s);
     const std::int64_t good = s.finished - s.failed;
@@ -51,7 +56,8 @@ std::string session_row(const wire::SessionRow &s, const Journal &journal) {
     if (!s.label.empty()) what = "[" + s.label + "] " + what;
     if (what.size() > command_columns * 4) what.resize(command_columns * 4);
     return row(
-        {session_link(s.user, s.session), state + (s.nice > 0 ? ", nice " + std::to_string(s.nice) : ""),
+        {session_key(s.session) + session_link(s.user, s.session),
+         state + (s.nice > 0 ? ", nice " + std::to_string(s.nice) : ""),
          bar({{good, "done"}, {s.failed, "failed"}, {s.running, "runs"}, {s.ready, "waits"}, {s.killed, "gone"}}, says),
          count(s.finished) + " of " + count(all), count(s.running), count(s.state == "active" ? s.ready : 0),
          count(s.failed), remaining(s, journal), s.saved_cpu_s > 0 ? seconds_text(s.saved_cpu_s) : "",
@@ -136,7 +142,10 @@ std::string events_panel(const Journal &journal) {
     for (auto it = all.rbegin(); it != all.rend() && shown < events_shown; ++it, ++shown) {
         const std::string name = it->grain >= 0 ? grain_link(it->session.first, it->session.second, it->grain)
                                                 : session_link(it->session.first, it->session.second);
-        r += "<li><time>" + clock_time(it->at_ms) + "</time> " + name + " " + words(it->text) + "</li>\n";
+        const std::string of_grain = "grain " + std::to_string(it->grain) + " ";  // which the link says
+        const bool twice = it->grain >= 0 && it->text.compare(0, of_grain.size(), of_grain) == 0;
+        const std::string text = twice ? it->text.substr(of_grain.size()) : it->text;
+        r += "<li><time>" + clock_time(it->at_ms) + "</time> " + name + " " + words(text) + "</li>\n";
     }
     return r + "</ol>\n";
 }

@@ -11,7 +11,7 @@ namespace dcs::commands::page {
 std::string head_panel(const Snapshot &s);
 std::string hosts_panel(const Snapshot &s);
 std::string sessions_panel(const Snapshot &s, const Journal &journal);
-std::string time_panel(const Journal &journal, std::int64_t now_ms);
+std::string time_panel(const Snapshot &s, const Journal &journal, std::int64_t now_ms);
 std::string moves_panel(const Journal &journal);
 std::string load_panel(const Series &series);
 std::string events_panel(const Journal &journal);

@@ -17,13 +17,14 @@ constexpr std::int64_t least_span_ms = 60'000;
 
 struct Shown {  // a run, where it is drawn
     const Run *run = nullptr;
-    std::int64_t to_ms = 0;
-    double y = -1;  // below zero: it is not drawn
+    std::int64_t from_ms = 0, to_ms = 0;
+    double y = 0;
 };
 
 class Picture {
 public:
-    Picture(const Journal &journal, std::int64_t now_ms) : now_ms_(now_ms) {
+    Picture(const Snapshot &s, const Journal &journal, std::int64_t now_ms) : now_ms_(now_ms) {
+        for (const wire::HostRow &host : s.hosts) slots_[host.name] = host.slots;
         std::vector<const Run *> runs = journal.running();
         for (const Run &run : journal.ended()) runs.push_back(&run);
         from_ms_ = now_ms - least_span_ms;
@@ -34,7 +35,7 @@ public:
         });
         for (const Run *run : runs) {
             const std::int64_t to_ms = run->to_ms < 0 ? std::max(now_ms, run->from_ms) : run->to_ms;
-            if (to_ms >= from_ms_) by_host_[run->host].push_back({run, to_ms, -1});
+            if (to_ms >= from_ms_) by_host_[run->host].push_back({run, run->from_ms, to_ms, 0});
         }
     }
     std::string draw();
@@ -50,6 +51,7 @@ private:
     std::string axis(double height) const;
 
     const std::int64_t now_ms_;
+    std::map<std::string, std::int32_t> slots_;
     std::int64_t from_ms_ = 0;
     std::map<std::string, std::vector<Shown>> by_host_;
     std::map<std::tuple<SessionName, std::int32_t>, std::vector<Shown>> drawn_;
@@ -60,12 +62,12 @@ private:
 
 void Picture::draw_run(const Shown &s) {
     const Run &run = *s.run;
-    const double x = x_of(run.from_ms), width = std::max(1.0, x_of(s.to_ms) - x);
+    const double x = x_of(s.from_ms), width = std::max(1.0, x_of(s.to_ms) - x);
     const std::string box = "y=\"" + number(s.y) + "\" height=\"" + number(run_height) + "\"";
     const std::string end = run.reason.empty() ? "runs" : run.reason;
     const bool left = !run.reason.empty() && run.reason != "finished";
     const std::string tip = to_text(run.session) + ":" + std::to_string(run.grain) + " on " + run.host + ", " +
-                            seconds_text(static_cast<double>(s.to_ms - run.from_ms) / 1000) + ": " + end;
+                            seconds_text(static_cast<double>(s.to_ms - s.from_ms) / 1000) + ": " + end;
     body_ += "<rect x=\"" + number(x) + "\" width=\"" + number(width) + "\" " + box + " class=\"run c" +
              std::to_string(static_cast<unsigned>(run.session.second) % 6) + "\"><title>" + words(tip) +
              "</title></rect>\n";
@@ -87,33 +89,37 @@ void Picture::draw_run(const Shown &s) {
              "\"/>";
 }
 
-// As many lanes as it ran grains at a time. Of runs that are narrower than a point, one stands for those under it.
+// A lane for each slot. A host gets grains ahead of its slots: such a run is drawn from when a slot was free, or not
+// yet. Of runs that are narrower than a point, one stands for those under it.
 void Picture::draw_host(const std::string &name, std::vector<Shown> &runs) {
-    std::vector<std::int64_t> free;
-    std::vector<double> drawn_to;
+    const auto known = slots_.find(name);
+    const std::size_t slots = known == slots_.end() ? lanes_shown : static_cast<std::size_t>(known->second);
+    std::vector<std::int64_t> free(std::clamp<std::size_t>(slots, 1, lanes_shown), INT64_MIN);
+    std::vector<double> drawn_to(free.size(), -10);
+    std::size_t used = 1;
     for (Shown &s : runs) {
-        std::size_t lane = 0;
+        std::size_t lane = 0;  // the first free one, else that which is free soonest
         while (lane < free.size() && free[lane] > s.run->from_ms) ++lane;
-        if (lane >= lanes_shown) {
-            ++hidden_;
-            continue;
-        }
-        if (lane == free.size()) free.push_back(0), drawn_to.push_back(-10);
-        free[lane] = std::max(s.to_ms, s.run->from_ms + 1);
+        if (lane == free.size())
+            lane = static_cast<std::size_t>(std::min_element(free.begin(), free.end()) - free.begin());
+        s.from_ms = std::max(s.run->from_ms, free[lane]);
+        if (s.run->to_ms < 0 && s.from_ms >= s.to_ms) continue;  // it waits on its host
+        s.from_ms = std::min(s.from_ms, s.to_ms);
+        free[lane] = std::max(free[lane], s.to_ms);
+        used = std::max(used, lane + 1);
         const double end = x_of(s.to_ms);
         const bool under = end < drawn_to[lane] + 1 && (s.run->reason == "finished" || s.run->reason.empty());
         if (under) continue;
-        if (count_ >= runs_shown) {
+        if (++count_ > runs_shown) {
             ++hidden_;
             continue;
         }
-        ++count_;
         drawn_to[lane] = end;
         s.y = y_ + lane_height * static_cast<double>(lane);
         draw_run(s);
         drawn_[{s.run->session, s.run->grain}].push_back(s);
     }
-    const double height = lane_height * static_cast<double>(std::max<std::size_t>(1, free.size()));
+    const double height = lane_height * static_cast<double>(used);
     const std::string label = name.size() > 16 ? name.substr(0, 15) + ".." : name;
     body_ += "<text x=\"" + number(name_width - 8) + "\" y=\"" + number(y_ + height / 2 + 3) + "\" class=\"name\">" +
              words(label) + "</text>\n";
@@ -122,13 +128,14 @@ void Picture::draw_host(const std::string &name, std::vector<Shown> &runs) {
 }
 
 void Picture::draw_moves() {
-    for (const auto &[grain, runs] : drawn_) {
+    for (auto &[grain, runs] : drawn_) {
+        std::sort(runs.begin(), runs.end(), [](const Shown &a, const Shown &b) { return a.from_ms < b.from_ms; });
         for (std::size_t i = 1; i < runs.size(); ++i) {
             const Shown &from = runs[i - 1], &to = runs[i];
             const std::string tip = to_text(from.run->session) + ":" + std::to_string(from.run->grain) + " left " +
                                     from.run->host + " (" + from.run->reason + ") and continued on " + to.run->host;
             body_ += "<path class=\"move\" marker-end=\"url(#arrow)\" d=\"M" + number(x_of(from.to_ms)) + " " +
-                     number(from.y + run_height / 2) + "L" + number(x_of(to.run->from_ms)) + " " +
+                     number(from.y + run_height / 2) + "L" + number(x_of(to.from_ms)) + " " +
                      number(to.y + run_height / 2) + "\"><title>" + words(tip) + "</title></path>\n";
         }
     }
@@ -168,7 +175,7 @@ std::string Picture::draw() {
         "\" role=\"img\" aria-label=\"what ran on each host; the table of departures below "
         "says the same in words\">" +
         axis(y_) + body_ + "</svg></div>\n";
-    r += "<p class=\"legend\"><span class=\"key c1\"></span> a grain runs (a colour for each session) "
+    r += "<p class=\"legend\"><span class=\"key c1\"></span> a grain runs (colours as of the sessions above) "
          "<span class=\"sign\">&#9650;</span> checkpoint <span class=\"key lost\"></span> work since the last "
          "checkpoint, done again elsewhere <span class=\"sign move\">&#10230;</span> continues on another host</p>\n";
     if (hosts > hosts_shown)
@@ -181,8 +188,8 @@ std::string Picture::draw() {
 
 }  // namespace
 
-std::string time_panel(const Journal &journal, std::int64_t now_ms) {
-    std::string r = Picture(journal, now_ms).draw();
+std::string time_panel(const Snapshot &s, const Journal &journal, std::int64_t now_ms) {
+    std::string r = Picture(s, journal, now_ms).draw();
     if (journal.incomplete())
         r += "<p class=\"note\">More has happened than is kept: the oldest runs are missing.</p>\n";
     return r;
