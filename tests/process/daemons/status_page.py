@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from pool import Pool, program, wait_for
+from pool import ROOT, Pool, program, wait_for
 
 ME = pwd.getpwuid(os.getuid()).pw_name
 
@@ -283,10 +283,26 @@ def check_socket(pool):
     assert os.path.getsize(os.path.join(pool.dir, "pool")) > 0, "a file is not taken for an old socket"
 
 
+def check_rules(page):
+    """Every figure that a rule or the dashboard asks for is there, and every alert has its section."""
+    text = wait_for("the figures of the copy", lambda: (lambda t: t if "store_copy_lag" in t else "")(page.get("/metrics")[2]))
+    known = set(re.findall(r"^# TYPE (\S+)", text, re.M))
+    rules = open(os.path.join(ROOT, "deploy/prometheus/alerts.yml")).read()
+    dashboard = json.load(open(os.path.join(ROOT, "deploy/grafana/dcs.json")))
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked = set(re.findall(r"\b(?:dcs|process)_[a-z_]+", rules + " ".join(queries)))
+    asked = {re.sub(r"_bucket$", "", name) for name in asked}
+    assert len(asked) > 12 and asked <= known, asked - known
+    alerts = re.findall(r"- alert: (\w+)", rules)
+    assert alerts == re.findall(r"^## (\w+)$", open(os.path.join(ROOT, "docs/ALERTS.md")).read(), re.M)
+    described = open(os.path.join(ROOT, "docs/STATUS_PAGE.md")).read()
+    assert all(name in described for name in known if name.startswith("dcs_")), [n for n in known if n not in described]
+
+
 def check_life(pool):
     """`dcs up --page` starts it, `dcs status` names it, it outlives the scheduler, `dcs down` ends it."""
     assert pool.json("status")["page"] is None
-    out = pool.dcs("up", "--page", "--dir", pool.dir).stdout.decode()
+    out = pool.dcs("up", "--page", "--mirror", "lagging", "--dir", pool.dir).stdout.decode()
     url = pool.json("status")["page"]
     assert url and url in out and f"page      {url}" in pool.dcs("status").stdout.decode()
     second = pool.dcs("page", check=False)
@@ -296,6 +312,7 @@ def check_life(pool):
     wait_for("the page of dcs up", lambda: page.get("/")[0] == 200)
     browser = Events(page)
     browser.next()
+    check_rules(page)
     pool.kill("scheduler", "scheduler")
     wait_for("the page to say so", lambda: "does not answer" in browser.next()[1].get("head", ""))
     assert page.metrics()["dcs_up"] == 0

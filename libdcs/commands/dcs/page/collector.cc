@@ -111,7 +111,8 @@ void Collector::run() {
         const Instant begun = boot_clock();
         look();
         const Instant ended = boot_clock(), quick = ended + seconds_of(interval_s_);
-        const double took_s = (ended - begun).seconds();
+        // A scheduler that does not answer has no work with the question.
+        const double took_s = snapshot_.reachable ? (ended - begun).seconds() : 0;
         for (;;) {
             answer_questions();
             std::unique_lock lock(mutex_);

@@ -94,9 +94,9 @@ Detail hosts_page(const Target &target, const Snapshot &s) {
     std::string body = "<form class=\"filter\">" +
                        choice("state", state, {"active", "drained", "late", "dead", "unknown", "trouble"}) +
                        "</form>\n";
-    body += wide_table("hosts", table_head({"Host", "State", "Class", "Busy", "Load", "Free memory", "Last report",
-                                            "Finished", "Failed", "Note"}) +
-                                    "<tbody>\n" + rows + "</tbody>");
+    body += wide_table("table of hosts", table_head({"Host", "State", "Class", "Busy", "Load", "Free memory",
+                                                     "Last report", "Finished", "Failed", "Note"}) +
+                                             "<tbody>\n" + rows + "</tbody>");
     if (fitting > shown)
         body += "<p class=\"note\">The first " + std::to_string(shown) + " of " +
                 count(static_cast<std::int64_t>(fitting)) + "</p>\n";
@@ -112,12 +112,13 @@ Detail host_page(const std::string &name, const Snapshot &s, const Journal &jour
             runs +=
                 page::row({grain_link(run->session.first, run->session.second, run->grain), clock_time(run->from_ms),
                            run->checkpoints_ms.empty() ? "none" : clock_time(run->checkpoints_ms.back())});
-    return page_of("DCS host " + name,
-                   section("Host " + name, facts_text(host_facts(*it))) +
-                       section("Runs there now",
-                               runs.empty() ? "<p>No grain whose log you may read.</p>\n"
-                                            : wide_table("grains", table_head({"Grain", "Since", "Last checkpoint"}) +
-                                                                       "<tbody>" + runs + "</tbody>")));
+    return page_of(
+        "DCS host " + name,
+        section("Host " + name, facts_text(host_facts(*it))) +
+            section("Runs there now",
+                    runs.empty() ? "<p>No grain whose log you may read.</p>\n"
+                                 : wide_table("table of grains", table_head({"Grain", "Since", "Last checkpoint"}) +
+                                                                     "<tbody>" + runs + "</tbody>")));
 }
 
 std::string grain_rows(const std::vector<wire::GrainRow> &grains) {
@@ -152,10 +153,11 @@ Detail session_page(const Target &target, std::int32_t number, const Snapshot &s
     std::string body = sessions_table({&*it}, journal);
     body +=
         "<form class=\"filter\">" + choice("state", state, {"ready", "running", "finished", "killed"}) + "</form>\n";
-    body += answer->grains.empty() ? "<p>No such grain.</p>\n"
-                                   : wide_table("grains", table_head({"Grain", "State", "Host", "Starts", "Failures",
-                                                                      "End", "CPU", "Checkpoint", "Output"}) +
-                                                              "<tbody>\n" + grain_rows(answer->grains) + "</tbody>");
+    body += answer->grains.empty()
+                ? "<p>No such grain.</p>\n"
+                : wide_table("table of grains", table_head({"Grain", "State", "Host", "Starts", "Failures", "End",
+                                                            "CPU", "Checkpoint", "Output"}) +
+                                                    "<tbody>\n" + grain_rows(answer->grains) + "</tbody>");
     if (answer->grains.size() > rows_on_page || answer->more) {
         const std::size_t last = std::min(answer->grains.size(), rows_on_page) - 1;
         body += "<p><a href=\"" + session_path(user, number) + "?state=" + words(state) +

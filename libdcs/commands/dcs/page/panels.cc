@@ -87,7 +87,7 @@ std::string head_panel(const Snapshot &s) {
 }
 
 std::string sessions_table(const std::vector<const wire::SessionRow *> &rows, const Journal &journal) {
-    std::string r = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"sessions\"><table>" +
+    std::string r = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table of sessions\"><table>" +
                     table_head({"Session", "State", "Grains", "Done", "Running", "Waiting", "Failed", "Time left",
                                 "CPU saved", "Command or name"}) +
                     "<tbody>\n";
@@ -122,7 +122,7 @@ std::string moves_panel(const Journal &journal) {
     for (const Move &move : moves) ++reasons[move.reason];
     std::string r = "<p>Of the last " + words(counted(static_cast<std::int64_t>(moves.size()), "departure")) + ":";
     for (const auto &[reason, n] : reasons) r += " <b>" + words(reason) + "</b> " + count(n);
-    r += ".</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"departures\"><table>" +
+    r += ".</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table of departures\"><table>" +
          table_head({"Time", "Grain", "Left", "Reason", "Detail"}) + "<tbody>\n";
     std::size_t shown = 0;
     for (auto it = moves.rbegin(); it != moves.rend() && shown < moves_shown; ++it, ++shown)
