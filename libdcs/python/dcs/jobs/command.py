@@ -6,7 +6,7 @@ import os
 import sqlite3
 from typing import List
 
-from ..errors import Error
+from ..errors import Error, Unreachable
 from .words import Wrong, leave
 
 COMMANDS = {"sbatch": "slurm", "squeue": "slurm_show", "sacct": "slurm_show", "scancel": "slurm_show",
@@ -26,6 +26,8 @@ def main(argv: List[str]) -> int:
         return int(getattr(importlib.import_module("." + COMMANDS[name], __package__), name)(words))
     except BrokenPipeError:
         return 1
+    except Unreachable as error:
+        leave(name, f"error: {error.text}")
     except (Wrong, Error, ImportError, OSError, sqlite3.Error) as error:
         leave(name, f"error: {error}")
     except KeyboardInterrupt:

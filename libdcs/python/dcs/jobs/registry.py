@@ -274,6 +274,14 @@ def _rows(session: int, state: str) -> Dict[Tuple[int, int], GrainRow]:
         return {}
 
 
+def cannot_run(jobs: Sequence[Job]) -> Optional[str]:
+    """Why no host of the pool could ever run what was just submitted."""
+    if jobs[0].state != "sent":
+        return None
+    told = default_pool.explain(jobs[0].session, jobs[0].number)
+    return "; ".join(reason.text for reason in told.reasons) or told.summary if told.can_run == 0 else None
+
+
 def _free_number() -> int:
     used = {row.session for row in default_pool.sessions(login_name())}
     number = 1
@@ -304,9 +312,11 @@ def reason_of(job: Job) -> str:
         from .holding import why_held
         return why_held(job)
     try:
-        reasons = default_pool.explain(job.session, job.number).reasons
+        told = default_pool.explain(job.session, job.number)
     except Error:
         return "None"
-    word = reasons[0].reason if reasons else "None"
+    if told.can_run == 0:
+        return "BadConstraints"
+    word = told.reasons[0].reason if told.reasons else "None"
     return {"busy": "Resources", "cores_in_use": "Resources", "memory_in_use": "Resources", "older_first": "Priority",
             "earlier_first": "Priority", "fewer_first": "Priority", "takes_it": "None"}.get(word, word)

@@ -12,7 +12,7 @@ from ..errors import Error
 from ..pool import default_pool, login_name
 from . import holding
 from .batch import Batch, absolute, here, login_environment, umask, without, working_directory
-from .registry import Job, Registry
+from .registry import Job, Registry, cannot_run
 from .slurm import worst
 from .words import Option, Options, Values, Wrong, directives, last, megabytes, say, task_list, whole
 
@@ -146,6 +146,8 @@ def read_script(rest: Sequence[str], values: Values) -> Tuple[Optional[bytes], L
         shell = last(values, "S") or "/bin/sh"
         words = list(rest) if not yes(values, "shell", True) else [shell.split("=")[-1], "-c", " ".join(w or '""' for w in rest)]
         return None, words, os.path.basename(rest[0].split(" ")[0])
+    if not rest and sys.stdin.isatty():
+        raise Wrong("the script is missing; -b y COMMAND runs a command")
     if not rest or rest[0] == "-":
         return sys.stdin.buffer.read(), list(rest[1:]), "STDIN"
     try:
@@ -282,6 +284,8 @@ def qsub(words: Sequence[str]) -> int:
     options.say_notes()
     jobs = registry.add(batch, hold)
     holding.keep_going(registry)
+    if why := cannot_run(jobs):
+        say("qsub", f"no host of the pool can run job {jobs[0].leader}: {why}")
     kind = "job-array" if batch.tasks else "job"
     print(title(jobs) if "terse" in values or batch.dialect == "pbs" else
           f'Your {kind} {title(jobs)} ("{batch.name}") has been submitted', flush=True)

@@ -11,7 +11,7 @@ from ..errors import Error, NotFound
 from ..pool import default_pool, login_name
 from . import holding
 from .batch import Batch, absolute, here, umask, without, working_directory
-from .registry import Job, Registry
+from .registry import Job, Registry, cannot_run
 from .words import Option, Options, Values, Wrong, directives, expand, last, megabytes, say, task_list, whole
 
 ONE_HOST = "a job runs on one host; --cpus-per-task=N is the number of its cores"
@@ -141,6 +141,8 @@ def read_script(rest: Sequence[str], values: Values) -> Tuple[Optional[bytes], L
                 text = file.read()
         except OSError as error:
             raise Wrong(f"the script {rest[0]} cannot be read: {error.strerror}") from error
+    elif sys.stdin.isatty():
+        raise Wrong("the script is missing; --wrap=COMMAND runs a command")
     else:
         text = sys.stdin.buffer.read()
     if not text.startswith(b"#!"):
@@ -242,5 +244,7 @@ def sbatch(words: Sequence[str]) -> int:
         options.say_notes()
     jobs = registry.add(batch, hold)
     holding.keep_going(registry)
+    if why := cannot_run(jobs):
+        say("sbatch", f"no host of the pool can run job {jobs[0].leader}: {why}")
     print(jobs[0].leader if "parsable" in values else f"Submitted batch job {jobs[0].leader}", flush=True)
     return worst(registry.wait(jobs)) if "wait" in values else 0
