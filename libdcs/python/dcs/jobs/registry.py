@@ -23,9 +23,10 @@ MANY = 512
 TABLES = """
 create table if not exists batch(leader integer primary key, text text not null);
 create table if not exists job(number integer primary key, leader integer not null, task integer, name text not null,
-    session integer not null, state text not null, submitted real not null, hold text, ended text);
+    session integer not null, state text not null, submitted real not null, hold text, ended text, mark text);
 create index if not exists job_state on job(state);
 create index if not exists job_leader on job(leader);
+create index if not exists job_mark on job(mark);
 """
 
 
@@ -97,8 +98,8 @@ class Registry:
 
     # ---- submitting
 
-    def add(self, batch: Batch, hold: Optional[Dict[str, Any]] = None) -> List[Job]:
-        """Durable when it returns: in the pool, or held here until its conditions are met."""
+    def add(self, batch: Batch, hold: Optional[Dict[str, Any]] = None, mark: Optional[str] = None) -> List[Job]:
+        """Durable when it returns: in the pool, or held here until its conditions are met. Jobs are found by `mark` again."""
         batch.key = os.urandom(8).hex()
         tasks: List[Optional[int]] = list(batch.tasks) or [None]
         held = hold is not None or 0 < batch.most < len(tasks)
@@ -108,9 +109,9 @@ class Registry:
                 jobs = [Job(first + i, first, task, batch.name, 0, "held" if held else "sent", time.time(), hold, {})
                         for i, task in enumerate(tasks)]
                 self.db.execute("insert into batch values (?, ?)", (first, batch.text()))
-                self.db.executemany("insert into job values (?, ?, ?, ?, ?, ?, ?, ?, null)",
+                self.db.executemany("insert into job values (?, ?, ?, ?, ?, ?, ?, ?, null, ?)",
                                     [(j.number, j.leader, j.task, j.name, j.session, j.state, j.submitted,
-                                      json.dumps(hold) if held else None) for j in jobs])
+                                      json.dumps(hold) if held else None, mark) for j in jobs])
                 if held:
                     return jobs
                 try:
@@ -139,7 +140,7 @@ class Registry:
         return (self._greatest_of_pool() if most is None else most) + 1
 
     def _reserve(self, number: int) -> None:
-        self.db.execute("insert or ignore into job values (?, ?, null, '', 0, 'cancelled', 0, null, null)", (number, number))
+        self.db.execute("insert or ignore into job values (?, ?, null, '', 0, 'cancelled', 0, null, null, null)", (number, number))
 
     def _greatest_of_pool(self) -> int:
         greatest = 0

@@ -1,13 +1,13 @@
 """The profile for Snakemake 7: submit, status and cancel, as its options --cluster, --cluster-status and --cluster-cancel call them."""
 from __future__ import annotations
 
-import base64
+import hashlib
 import json
 import math
 import os
 import re
 import sys
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, Sequence
 
 from ..errors import Error
 from ..pool import default_pool
@@ -34,47 +34,36 @@ def amount(resources: Dict[str, Any], name: str) -> int:
         raise Wrong(f"the resource {name}={value!r} is not a number") from error
 
 
-def submitted(registry: Registry, job: Dict[str, Any]) -> Optional[int]:
-    """The job that Snakemake submitted for this step before it was killed, if it still runs or has ended well: Snakemake's
-    own notes of unfinished steps (.snakemake/incomplete) name it. Snakemake resumes no step by itself when it runs with
-    --rerun-incomplete, and without that option none that has ended meanwhile."""
-    outputs = job.get("output") or []
-    numbers = set()
-    for output in outputs:
-        name = base64.b64encode(output.encode("utf-8", "surrogateescape"), b"_-").decode()
-        try:
-            with open(os.path.join(".snakemake/incomplete", name), encoding="utf-8") as file:
-                numbers.add(str(json.load(file).get("external_jobid")))
-        except (OSError, ValueError):
-            numbers.add("")
-    if len(numbers) != 1 or not (number := numbers.pop()).isdigit():
-        return None
-    jobs = registry.look(registry.of_word(number))
-    if len(jobs) != 1 or not (jobs[0].now in ("PENDING", "RUNNING") or jobs[0].good and all(map(os.path.exists, outputs))):
-        return None
-    return jobs[0].number if registry.batch(jobs[0].leader).directory == working_directory() else None
+def mark_of(job: Dict[str, Any], directory: str) -> str:
+    """The same for the same step of the same workflow, in each run of Snakemake."""
+    same = {name: value for name, value in job.items() if name not in ("jobid", "cluster")}
+    return hashlib.sha256(json.dumps([directory, same], sort_keys=True).encode()).hexdigest()
 
 
 def submit(words: Sequence[str]) -> int:
-    """Prints the number of the job. Threads, mem_mb, runtime (minutes) and dcs_class are what the step needs."""
+    """Prints the number of the job. Threads, mem_mb, runtime (minutes) and dcs_class are what the step needs. A step that
+    Snakemake submitted before it was killed, and that still waits or runs, is not submitted again: Snakemake resumes none
+    with --rerun-incomplete, nor one that has begun, as its own process in the step overwrites the note of the number."""
     if len(words) != 1:
         raise Wrong("the job script is missing; `snakemake --profile DIR` calls this command")
     os.environ.setdefault("DCS_PATIENCE_S", AWAY_S)
     with open(words[0], encoding="utf-8", errors="surrogateescape") as file:
         script = file.read()
     job, registry = properties(script), Registry()
-    if (number := submitted(registry, job)) is not None:
-        print(number)
-        return 0
+    where = working_directory()
+    mark = mark_of(job, where)
+    for earlier in registry.look(registry.jobs("mark = ? and state = 'sent'", mark)):
+        if not earlier.over:
+            print(earlier.number)
+            return 0
     resources = job.get("resources", {})
     name = job.get("rule") or job.get("groupid") or "snakemake"
-    where = working_directory()
     os.makedirs(os.path.join(where, LOGS), exist_ok=True)
     classes = str(resources.get("dcs_class", ""))
     batch = Batch("slurm", name, where, f"{LOGS}/{name}-%j.log", script=script, script_name="snakejob", env=dict(os.environ),
                   cores=int(job.get("threads", 1)), memory_mb=amount(resources, "mem_mb"), wall_s=60 * amount(resources, "runtime"),
                   host_class=default_pool.host_class(classes) if classes else 0, umask=umask(), host=here())
-    print(registry.add(batch)[0].leader)
+    print(registry.add(batch, mark=mark)[0].leader)
     return 0
 
 
