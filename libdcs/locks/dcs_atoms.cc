@@ -31,6 +31,8 @@ constexpr DcsAtomRow table[] = {
     {DcsAtom::pool_work, "pool", "a `dcs up` or `dcs down`", "a pool's directory", "DIR/up.lock", KeptBy::lock,
      DcsAtom::pool_work, "none, never; another one waits two minutes and gives up",
      "one would start what the other stops. Never expires, because the daemons that it started are its tree"},
+    {DcsAtom::page, "page", "a `dcs page`", "a pool's directory", "DIR/page/lock", KeptBy::lock, DcsAtom::page,
+     for_life, "`dcs status` names one"},
     {DcsAtom::accounts, "accounts", "an assignment of an anonymous account", "the host's table of accounts",
      "DIR/server/anonymous-uids.lock", KeptBy::lock, DcsAtom::accounts, "none, never; held for milliseconds",
      "two servers of a host would give one account to two users"},

@@ -95,8 +95,8 @@ Status only_a_pool(const Pool &pool) {
     while (const dirent *entry = list != nullptr ? ::readdir(list) : nullptr) {
         const std::string name = entry->d_name;
         bool known = false;
-        for (const char *ours :
-             {".", "..", "pool", "pool.tmp", "up.lock", "maps.lock", "scheduler", "backup", "servers", "lost+found"})
+        for (const char *ours : {".", "..", "pool", "pool.tmp", "up.lock", "maps.lock", "scheduler", "backup", "page",
+                                 "servers", "lost+found"})
             known = known || name == ours;
         if (!known) stranger = name;
     }
@@ -203,6 +203,17 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
     return Status::ok();
 }
 
+Status start_page(const Pool &pool, Outcome &outcome) {
+    const Daemon page = pool.page();
+    if (stays_up(page)) return Status::ok();
+    if (Status made = make_directory(page.directory); !made) return made;
+    const DaemonStart start{"dcs", {"page", "--dir", pool.directory()}, page.directory};
+    if (Status started = start_daemon(start, ready_patience_s); !started)
+        return fail(started.code, "the page did not start: " + started.text);
+    outcome.started.push_back("page");
+    return Status::ok();
+}
+
 // Until every server has called in, so that the pool has all its slots when `dcs up` returns.
 int active_hosts(const PoolNumbers &numbers) {
     const Instant deadline = boot_clock() + seconds(call_in_patience_s);
@@ -240,6 +251,7 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
     if (!outcome.stopped.empty())
         std::printf("Stopped, because the pool has fewer servers now: %s. Their grains move to the others.\n",
                     joined(outcome.stopped).c_str());
+    if (const std::string page = pool.page_url(); !page.empty()) std::printf("Its page: %s\n", page.c_str());
     const auto own = client::own_pool_directory();
     const bool found = own && *own == pool.directory();
     std::printf("\nUse it:\n%s  dcs status\n  seq 3 | dcs map -- printf 'grain %%s\\n' {}\n  dcs down\n",
@@ -255,7 +267,8 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
         return fail(Code::internal, "could not stop the scheduler, to restart it with --mirror " + numbers.mirror);
     if (Status written = write_numbers(pool, *wanted, outcome); !written) return written;
     if (Status stopped = stop_surplus(pool, numbers, outcome); !stopped) return stopped;
-    return start_missing(pool, numbers, outcome);
+    if (Status started = start_missing(pool, numbers, outcome); !started) return started;
+    return call.arguments.has("page") ? start_page(pool, outcome) : Status::ok();
 }
 
 constexpr const char *usage_hint = "for example dcs up --local 2; `dcs up --help` lists the options";
@@ -332,6 +345,7 @@ Examples:
           "whether the backup keeps a running copy of the scheduler's store, in DIR/backup/mirror: off (the\n"
           "default); lagging: the copy may be behind; sync: the scheduler acknowledges only what is in the copy,\n"
           "and does not answer while the backup is down. A change restarts the scheduler; grains keep running"},
+         {"page", 0, nullptr, {}, "start `dcs page` too: the pool in a browser; `dcs down` ends it"},
          {"dir", 0, "DIR", some_text,
           "the pool's directory; default $DCS_DIR, else $XDG_STATE_HOME/dcs, else ~/.local/state/dcs"}},
     .notes = R"(Run again on the same directory, it starts daemons that have died and changes no others. New numbers
