@@ -97,7 +97,7 @@ Examples:
   dcs host renew
   dcs host renew --now     without a look at how long the present one is valid
 )",
-    .options = {{"now", 0, "", {}, "renew it, however long it is valid"},
+    .options = {{"now", 0, nullptr, {}, "renew it, however long it is valid"},
                 {"dir", 0, "DIR", some_text, "with pool.conf and pki (default: /etc/dcs, where dcs_begin looks)"}},
     .notes = R"(A host that was away for so long that its certificate has expired joins again.
 )",
