@@ -84,7 +84,7 @@ def check_units(prefix):
         assert "@" not in text.replace("@system-service", "").replace("@resources", "").replace("@privileged", "") \
             .replace("@chown", "").replace("@mount", ""), f"{name}: a name was not replaced"
         with open(path, "w") as file:
-            file.write(re.sub(r"/\S*/bin/(dcs_\w+)", lambda m: os.path.join(BIN, m[1]), text))
+            file.write(re.sub(r"/\S*/bin/(dcs\w*)", lambda m: os.path.join(BIN, m[1]), text))
     paths = [os.path.join(units, name) for name in sorted(os.listdir(units))]
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", *paths], capture_output=True, text=True)
     assert done.returncode == 0 and "dcs" not in done.stderr, done.stderr
