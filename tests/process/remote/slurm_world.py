@@ -41,7 +41,7 @@ JobRequeue=1
 ReturnToService=2
 SlurmdTimeout=300
 MinJobAge=2
-KillWait=30
+KillWait=5
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """

@@ -61,7 +61,6 @@ bool is_mirror_mode(std::string_view word) { return word == "off" || word == "la
 
 Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
     PoolNumbers numbers;
-    bool any = false;
     int line_number = 0;
     while (!text.empty()) {
         const std::string_view line = take_line(text);
@@ -72,7 +71,6 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
         const std::string_view value = blank == std::string_view::npos ? "" : line.substr(blank + 1);
         const auto servers = number_of(value, 0, most_servers), slots = number_of(value, 1, most_slots);
         const auto interval = seconds_of_text(value);
-        any = any || name == "servers";
         if (name == "servers" && servers) numbers.servers = static_cast<int>(*servers);
         else if (name == "pilots" && servers) numbers.pilots = static_cast<int>(*servers);
         else if (name == "pilot-slots" && slots) numbers.pilot_slots = static_cast<int>(*slots);
@@ -86,7 +84,7 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
             return fail(Code::invalid,
                         "line " + std::to_string(line_number) + " is not understood: " + std::string(line));
     }
-    if (!any) return fail(Code::invalid, "the line `servers N` is missing");
+    if (numbers.servers + numbers.pilots == 0) return fail(Code::invalid, "the line `servers N` is missing");
     return numbers;
 }
 

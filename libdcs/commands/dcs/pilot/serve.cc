@@ -6,9 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,8 +24,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr const char *mark = "serving";  // locked while the job runs
-constexpr std::time_t young_s = 60;      // of a directory whose job may not have locked it yet
+constexpr std::time_t young_s = 600;  // of a directory whose server may not have locked it yet
 constexpr int launcher_patience_s = 15;
 constexpr double usual_margin_s = 60, usual_server_idle_s = 300;
 
@@ -50,9 +47,8 @@ void sweep(const std::string &base) {
         if (!name.starts_with(stem_of_ours()) || ::lstat((base + "/" + name).c_str(), &st) != 0) continue;
         if (!S_ISDIR(st.st_mode) || st.st_uid != ::geteuid() || std::time(nullptr) - st.st_ctime < young_s) continue;
         const std::string directory = base + "/" + name;
-        const bool used = locks::is_held(directory + "/" + mark) || locks::is_held(directory + "/lock") ||
-                          locks::is_held(directory + "/launcher.lock");
-        if (!used) (void)remove_tree(parent.get(), name);
+        if (!locks::is_held(directory + "/lock") && !locks::is_held(directory + "/launcher.lock"))
+            (void)remove_tree(parent.get(), name);
     }
 }
 
@@ -111,15 +107,17 @@ int serve_until_end(pid_t server, const sigset_t &signals) {
     }
 }
 
-Result<std::string> make_on_node(const std::string &base, Fd &lock) {
+Result<std::string> make_on_node(const std::string &base) {
     std::string directory = base + "/" + stem_of_ours() + "XXXXXX";
     if (::mkdtemp(directory.data()) == nullptr) return fail_errno(Code::io_error, "a directory in " + base, errno);
-    lock = Fd(::open((directory + "/" + mark).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return fail_errno(Code::io_error, directory, errno);
     return directory;
 }
 
 int pilot_serve(const Call &call) {
+    for (const char *needed : {"scheduler", "pki", "limit"})
+        if (!call.arguments.has(needed))
+            return call.fail(usage_failure(std::string("dcs pilot serve: --") + needed + " is missing",
+                                           "`dcs pilot serve --help` shows how it is used"));
     // Where the engine's own process is killed, nothing else says that the job is over.
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigset_t signals, before;
@@ -129,8 +127,7 @@ int pilot_serve(const Call &call) {
     ::pthread_sigmask(SIG_BLOCK, &signals, &before);
     const std::string base = place_on_node(call);
     sweep(base);
-    Fd lock;
-    const auto directory = make_on_node(base, lock);
+    const auto directory = make_on_node(base);
     if (!directory) return call.fail(failure_of("the grain server's directory", directory.status()));
     const pid_t server = start_server(server_line(call, *directory), before);
     if (server < 0) return call.fail(failure_of("", fail_errno(Code::io_error, "fork", errno)));

@@ -1,18 +1,15 @@
 // dcs pilot slurm: keeps grain servers as jobs of Slurm while grains wait.
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/text.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
 #include "control.h"
+#include "locks/dcs_atoms.h"
 
 namespace dcs::commands {
 namespace {
@@ -53,21 +50,15 @@ PilotOrder order_of(const Call &call) {
 }
 
 std::optional<Failure> wrong_with(const PilotOrder &order) {
+    if (order.limit_s == 0)
+        return usage_failure("dcs pilot slurm: --time is missing: the limit of each job",
+                             "for example dcs pilot slurm --time 4h");
     if (const std::string own = own_option_in(order.options); !own.empty())
-        return usage_failure("dcs pilot slurm sets " + own + " of sbatch itself",
+        return usage_failure("dcs pilot slurm: " + own + " of sbatch is set by this command",
                              own == "-t" || own == "--time" ? "give --time before `--`" : pilot_help);
     if (order.margin_s * 2 > order.limit_s)
-        return usage_failure("--margin is more than half of --time", "jobs would hardly run grains");
+        return usage_failure("dcs pilot slurm: --margin is more than half of --time", "jobs would hardly run grains");
     return std::nullopt;
-}
-
-// Held until it is closed. Code::refused: another process holds it.
-Result<Fd> only_one(const PilotPlace &place) {
-    Fd lock(::open(place.path("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!lock) return fail_errno(Code::io_error, place.path("lock"), errno);
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-    if (errno != EWOULDBLOCK) return fail_errno(Code::io_error, place.path("lock"), errno);
-    return fail(Code::refused, "another `dcs pilot slurm` works for this pool");
 }
 
 // False: a signal that ends this process.
@@ -109,9 +100,9 @@ int pilot_slurm(const Call &call) {
         std::fprintf(stderr, "dcs: the pool has only %zu hosts for pilots; `dcs up --pilots N` makes it more\n",
                      hosts.rows.size());
     if (Status made = place.make(); !made) return call.fail(failure_of("the directory of pilots", made));
-    const auto lock = only_one(place);
+    const auto lock = locks::take_dcs_atom(locks::DcsAtom::pilots, place.path("lock"));
     if (!lock) {
-        Failure failure = failure_of("", lock.status());
+        Failure failure = failure_of("another `dcs pilot slurm` works for this pool", lock.status());
         failure.hint = "`dcs pilot ls` shows its jobs, `dcs pilot stop` ends both";
         return call.fail(failure);
     }

@@ -66,10 +66,10 @@ std::optional<Failure> items_said(const Call &call, std::optional<std::vector<st
     const auto array = call.arguments.value("array"), lines = call.arguments.value("each-line");
     if (array && lines) return usage_failure("dcs submit: --array and --each-line exclude each other");
     if (array && !(items = items_of_array(*array)))
-        return usage_failure("--array " + *array + ": ranges of numbers, such as 1-1000 or 1-5,9");
+        return usage_failure("dcs submit: --array " + *array + ": it must be ranges such as 1-1000 or 1-5,9");
     std::string wrong;
     if (lines) items = lines_of_file(*lines, wrong);
-    if (!wrong.empty()) return usage_failure("--each-line: " + wrong);
+    if (!wrong.empty()) return usage_failure("dcs submit: --each-line: " + wrong);
     return std::nullopt;
 }
 
