@@ -260,6 +260,15 @@ Examples:
   dcs submit study.toml --wait
   dcs submit --array 1-1000 one.toml
   dcs submit --dry-run study.toml
+  cat study.toml
+    [[grain]]
+    name = "prepare"
+    command = ["./prepare", "data.csv"]
+    [[grain]]
+    name = "fit"
+    command = ["./fit", "data.csv", "{}"]
+    array = "1-100"
+    after = "prepare"
 )",
     .options = {{"wait", 0, nullptr, {}, "return when all grains have ended"},
                 {"array", 0, "RANGES", some_text, "the only grain of the file once for each number: 1-1000, or 1-5,9"},
@@ -270,29 +279,7 @@ Examples:
                 {"dry-run", 0, nullptr, {}, "print the commands, as a shell takes them, and run nothing"},
                 {"label", 0, "TEXT", some_text, "a label for the session, instead of the file's"},
                 {"nice", 0, "N", whole_number(0, 19), "let less nice sessions go first, instead of the file's"}},
-    .notes = R"(A file:
-
-  label = "study"
-  [defaults]
-  memory = "2G"
-
-  [[grain]]
-  name = "prepare"
-  command = ["./prepare", "data.csv"]
-
-  [[grain]]
-  name = "fit"
-  command = ["./fit", "data.csv", "{}"]
-  array = "1-100"
-  time = "1h"
-  after = "prepare"
-
-  [[grain]]
-  name = "plot"
-  command = ["./plot"]
-  after = ["fit"]
-
-Keys of [[grain]]: name, command (an array of words, no shell), after, input (text) or input-file, array or each-line
+    .notes = R"(Keys of [[grain]]: name, command (an array of words, no shell), after, input (text) or input-file, array or each-line
 (one grain for each number or line, which replaces {} as in `dcs map`), and the options of `dcs run` without dashes:
 class, cores, memory, time, attempts, urgent, cwd, env, file, output and the others. [defaults] has such options for
 all grains. Keys of the file: label, nice.
