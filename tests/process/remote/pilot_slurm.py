@@ -109,6 +109,7 @@ def disturb(world):
     wait_for("another job of pilot1", lambda: world.serving().get("pilot1") not in (None, jobs["pilot1"]), timeout=120)
     connected = lambda: {h["name"] for h in world.pool.json("host", "ls")["hosts"] if h["connected"]}  # noqa: E731
     wait_for("pilot2 to leave, though Slurm believes that its job runs", lambda: "pilot2" not in connected(), timeout=120)
+    world.slurm.say("scancel", jobs["pilot2"])  # else Slurm notices at its limit
 
 
 def check_results(world, out):
