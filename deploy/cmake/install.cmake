@@ -46,6 +46,10 @@ if(DCS_PYTHON_DIR)
     FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
   install(FILES ${CMAKE_SOURCE_DIR}/libdcs/python/dcs_grain.py DESTINATION ${DCS_PYTHON_DIR} COMPONENT python)
   install(FILES ${CMAKE_BINARY_DIR}/python/_installed.py DESTINATION ${DCS_PYTHON_DIR}/dcs COMPONENT python)
+  file(RELATIVE_PATH from_jobs "/prefix/${CMAKE_INSTALL_LIBEXECDIR}/dcs" "/prefix/${DCS_PYTHON_DIR}")
+  dcs_bridges(${CMAKE_BINARY_DIR}/bridges ${from_jobs})
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/bridges/ DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dcs COMPONENT python
+    USE_SOURCE_PERMISSIONS)
 endif()
 
 # Manual pages: those that docs/man/make_pages.py makes of headers, help texts and docs/, and the written ones.

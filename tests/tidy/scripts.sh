@@ -9,7 +9,8 @@ done
 for script in libdcs/shell/*.sh tests/process/*/*.sh; do
     sh -n "$script"
 done
-for script in libdcs/python/*.py libdcs/python/dcs/*.py control-examples/*/*.py tests/process/*.py \
+for script in libdcs/python/*.py libdcs/python/dcs/*.py libdcs/python/dcs/*/*.py libdcs/bridges/jobs.in \
+        control-examples/*/*.py tests/process/*.py \
         tests/process/*/*.py tests/packages/*.py tests/tidy/*.py; do
     /usr/bin/python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$script"
 done

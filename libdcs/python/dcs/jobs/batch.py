@@ -1,0 +1,122 @@
+"""What is submitted: one job, or an array of tasks that differ in their numbers."""
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from typing import Dict, List, Mapping, Optional
+
+from ..pool import login_name
+from ..spec import Grain
+
+# Runs on the host, in the grain's own directory: puts the script there, and becomes it in the job's directory with
+# its outputs in the job's files. What cannot be done is written to the grain's own standard error. It goes in a
+# variable, so that the words of the grain are readable.
+WRAPPER = r"""
+dir=$1 out=$2 err=$3 mode=$4 in=$5 name=$6 shell=$7
+shift 7
+room=$PWD
+host=$(uname -n)
+if [ -n "$name" ]; then cat >"$room/$name" && chmod 700 "$room/$name" || exit 1; fi
+cd "$dir" || exit 1
+[ "$TMPDIR" != @room ] || export TMPDIR="$room"
+if [ -n "$SLURM_JOB_ID" ]; then
+    export SLURMD_NODENAME="$host" SLURM_JOB_NODELIST="$host" SLURM_NODELIST="$host"
+elif [ -n "$JOB_ID" ]; then
+    export HOSTNAME="$host" SGE_STDOUT_PATH="$out" SGE_STDERR_PATH="${err:-$out}"
+fi
+exec <"$in"
+if [ "$mode" = append ]; then exec >>"$out"; else exec >"$out"; fi
+if [ -z "$err" ]; then exec 2>&1; elif [ "$mode" = append ]; then exec 2>>"$err"; else exec 2>"$err"; fi
+unset DCS_JOB_KEY DCS_JOB_START
+if [ -z "$name" ]; then exec "$@"
+elif [ -n "$shell" ]; then exec "$shell" "$room/$name" "$@"
+else exec "$room/$name" "$@"; fi
+"""
+OWN = "DCS_GRAIN_DIR DCS_GRAIN_SEQUENCE DCS_AUTH_FD DCS_PATIENCE_S DCS_UMASK DCS_JOB_KEY DCS_JOB_START DCS_JOBS_IGNORE".split()
+
+
+@dataclass
+class Batch:
+    """`tasks`: the numbers of an array, empty for a single job. `script`: its text; without one `words` is the command,
+    otherwise its arguments. `most`: so many tasks run at a time. `out` and `err` (None: with out) are patterns."""
+    dialect: str
+    name: str
+    directory: str
+    out: str
+    err: Optional[str] = None
+    mode: str = ""  # "append", "truncate", or "": truncate a file whose name has the job's number in it, else append
+    stdin: str = "/dev/null"
+    script: Optional[str] = None
+    script_name: str = ""
+    shell: str = ""
+    words: List[str] = field(default_factory=list)
+    env: Dict[str, str] = field(default_factory=dict)
+    tasks: List[int] = field(default_factory=list)
+    most: int = 0
+    cores: int = 0
+    memory_mb: int = 0
+    wall_s: int = 0
+    host_class: int = 0
+    queue: str = ""
+    umask: str = "0022"
+    key: str = ""  # makes two equal submissions different ones
+    host: str = ""
+
+    def text(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def of(text: str) -> "Batch":
+        return Batch(**json.loads(text))
+
+    def grain(self, leader: int, number: int, task: Optional[int]) -> Grain:
+        """The grain `number` of the batch whose first one is `leader`."""
+        from . import sge, slurm
+        dialect = slurm if self.dialect == "slurm" else sge
+        out, err = dialect.paths(self, leader, number, task)
+        env = {name: value for name, value in self.env.items() if name not in OWN}
+        env.update(dialect.variables(self, leader, number, task))
+        env.update(DCS_UMASK=self.umask, DCS_JOB_KEY=self.key, DCS_JOB_START=WRAPPER)
+        mode = self.mode
+        if not mode:
+            mode = "truncate" if str(leader) in os.path.basename(out) or str(number) in os.path.basename(out) else "append"
+        argv = ["/bin/sh", "-c", 'eval "$DCS_JOB_START"', "job", self.directory, out, err or "", mode, self.stdin, self.script_name, self.shell,
+                *self.words]
+        script = b"" if self.script is None else self.script.encode("utf-8", "surrogateescape")
+        return Grain(argv, input=script, env=env, attempts=1, host_class=self.host_class, cores=self.cores,
+                     memory_mb=self.memory_mb, wall_s=self.wall_s, label=self.name[:200])
+
+
+def absolute(path: str, directory: str) -> str:
+    return os.path.normpath(os.path.join(directory, path))
+
+
+def login_environment(environment: Mapping[str, str]) -> Dict[str, str]:
+    """What a job starts with that does not take over the submitter's variables."""
+    kept = {name: environment[name] for name in ("HOME", "SHELL", "TZ", "DCS_DIR") if name in environment}
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "USER": login_name(), "LOGNAME": login_name(), **kept}
+
+
+def without(environment: Mapping[str, str], *prefixes: str) -> Dict[str, str]:
+    """A job that submits jobs does not pass on what it is itself."""
+    return {name: value for name, value in environment.items() if not name.startswith(prefixes)}
+
+
+def umask() -> str:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return f"{mask:04o}"
+
+
+def here() -> str:
+    return os.uname().nodename
+
+
+def working_directory() -> str:
+    """As the shell names it, when that is this directory."""
+    told, true = os.environ.get("PWD", ""), os.getcwd()
+    try:
+        return told if told.startswith("/") and os.path.samefile(told, true) else true
+    except OSError:
+        return true

@@ -1,0 +1,171 @@
+"""Held jobs: those that wait for other jobs, for a time, or for a place among the running tasks of their array. A process of the
+user's own, the keeper, submits them when their conditions are met. It keeps nothing in itself: when it is killed, the next
+command of a job starts another."""
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import subprocess
+import sys
+import time
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ..errors import Error
+from .registry import MANY, Job, Registry
+from .words import Wrong
+
+PAUSE_S, AWAY_S = 1.0, 3600.0
+RELATIONS = ("after", "afterany", "afterok", "afternotok", "aftercorr")  # and afteranycorr, of qsub
+Condition = Dict[str, Any]
+
+
+def condition(after: Sequence[Tuple[str, Sequence[str]]], any_of_them: bool, begin: float) -> Optional[Condition]:
+    """None: nothing to wait for."""
+    if not after and begin <= time.time():
+        return None
+    return {"after": [[relation, list(words)] for relation, words in after], "any": any_of_them, "begin": begin}
+
+
+def slurm_dependency(text: str, registry: Registry) -> Tuple[List[Tuple[str, List[str]]], bool]:
+    """afterok:12:13,afterany:14, or with ? for one of several."""
+    if "?" in text and "," in text:
+        raise Wrong(f"--dependency={text}: either all (,) or one of several (?)")
+    found = []
+    for part in re.split(r"[,?]", text):
+        relation, *words = part.split(":")
+        if relation.isdigit() or "_" in relation:
+            relation, words = "afterany", [relation, *words]
+        if relation not in RELATIONS or not words:
+            raise Wrong(f"--dependency={part}: there are {', '.join(RELATIONS)}, each as afterok:JOB[:JOB...]")
+        for word in words:
+            if not registry.of_word(word):
+                raise Wrong(f"--dependency={part}: there is no job {word}")
+        found.append((relation, words))
+    return found, "?" in text
+
+
+def _met(relation: str, others: List[Job], task: Optional[int]) -> Optional[bool]:
+    """None: not yet."""
+    if relation.endswith("corr") and task is not None:
+        others = [other for other in others if other.task in (None, task)]
+    if relation == "after":
+        return True if all(other.now != "PENDING" for other in others) else None
+    if relation in ("afterok", "aftercorr") and any(other.over and not other.good for other in others):
+        return False
+    if not all(other.over for other in others):
+        return None
+    if relation == "afternotok":
+        return any(not other.good for other in others)
+    return True
+
+
+class Conditions:
+    """What the conditions of held jobs come to, with one look at each job that they name."""
+
+    def __init__(self, registry: Registry):
+        self.registry = registry
+        self.seen: Dict[str, List[Job]] = {}
+
+    def others(self, word: str) -> List[Job]:
+        if word not in self.seen:
+            self.seen[word] = self.registry.look(self.registry.of_word(word))
+        return self.seen[word]
+
+    def of(self, job: Job) -> Tuple[Optional[bool], str]:
+        """Whether it may run (False: never), and why not."""
+        hold = job.hold or {}
+        results = [_met(relation, [other for word in words for other in self.others(word)], job.task)
+                   for relation, words in hold.get("after", [])]
+        if results and (all(r is False for r in results) if hold["any"] else False in results):
+            return False, "DependencyNeverSatisfied"
+        if results and not (any(results) if hold["any"] else all(results)):
+            return None, "Dependency"
+        return (None, "BeginTime") if hold.get("begin", 0) > time.time() else (True, "JobArrayTaskLimit")
+
+
+def release(registry: Registry) -> int:
+    """Submits what may run now; returns how many jobs are still held."""
+    conditions = Conditions(registry)
+    held = registry.jobs("state = 'held'")
+    due = [job for job in held if conditions.of(job)[0]]
+    for leader in sorted({job.leader for job in due}):
+        most = registry.batch(leader).most
+        tasks = [job for job in due if job.leader == leader]
+        if most:
+            unfinished = registry.look(registry.jobs("leader = ? and state = 'sent'", leader))
+            tasks = tasks[:max(0, most - sum(not job.over for job in unfinished))]
+        for i in range(0, len(tasks), MANY):
+            _send(registry, tasks[i:i + MANY])
+    return len(registry.jobs("state = 'held'"))
+
+
+def _send(registry: Registry, jobs: Sequence[Job]) -> None:
+    with registry.alone():
+        still = registry.jobs("state = 'held' and number in (%s)" % ",".join(str(job.number) for job in jobs))
+        try:
+            if still:
+                registry.send(still)
+        except ConnectionError:
+            raise
+        except Error as error:  # the pool refuses these jobs, and would again
+            print(f"{time.strftime('%F %T')} job {jobs[0].leader}: {error}", flush=True)
+            for job in still:
+                job.ended = {"now": "FAILED", "host": "", "code": 1, "signal": 0, "text": str(error)}
+            registry.end(still)
+
+
+def why_held(job: Job) -> str:
+    return Conditions(Registry()).of(job)[1]
+
+
+def _lock(registry: Registry) -> Optional[int]:
+    descriptor = os.open(os.path.join(registry.folder, "keeper.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return descriptor
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+
+
+def keep_going(registry: Registry) -> None:
+    """Submits what is due, and sees that a keeper is there for the rest."""
+    if not registry.jobs("state = 'held'"):
+        return
+    lock = _lock(registry)
+    if lock is None:
+        return
+    os.close(lock)
+    log = os.open(os.path.join(registry.folder, "keeper.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        subprocess.Popen([sys.executable, "-IS", os.path.realpath(sys.argv[0]), "keep"], stdin=subprocess.DEVNULL, stdout=log,
+                         stderr=log, cwd="/", start_new_session=True, close_fds=True)
+    finally:
+        os.close(log)
+
+
+def keep(registry: Registry) -> int:
+    """The keeper: until no job is held. The last look and the end of the lock are one step for those who add jobs."""
+    lock = _lock(registry)
+    if lock is None:
+        return 0
+    os.environ.setdefault("DCS_PATIENCE_S", "5")
+    away = 0.0
+    while os.path.exists(registry.file):
+        try:
+            left, away = release(registry), 0.0
+        except Error as error:
+            away = away or time.monotonic()
+            if time.monotonic() - away > AWAY_S:
+                print(f"{time.strftime('%F %T')} {error}", flush=True)
+                return 1
+            time.sleep(PAUSE_S)
+            continue
+        if left == 0:
+            with registry.alone():
+                if not registry.jobs("state = 'held'"):
+                    os.close(lock)
+                    return 0
+        time.sleep(PAUSE_S)
+    return 0

@@ -1,0 +1,323 @@
+"""The user's jobs in one pool: their numbers and what was submitted, in a file of their own; how they are, by the pool."""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+import time
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+from ..errors import Error, GrainDiffers, GrainExists, GrainUnknown, SessionUnknown
+from ..pool import default_pool, login_name
+from ..session import Session
+from ..spec import GrainRow
+from .batch import Batch
+from .words import Wrong
+
+IDENT = "dcs-jobs"
+AGE_S = 3600  # an idle session of this age takes no new jobs: it would go before all younger sessions of the pool
+MANY = 512
+
+TABLES = """
+create table if not exists batch(leader integer primary key, text text not null);
+create table if not exists job(number integer primary key, leader integer not null, task integer, name text not null,
+    session integer not null, state text not null, submitted real not null, hold text, ended text, mark text);
+create index if not exists job_state on job(state);
+create index if not exists job_leader on job(leader);
+create index if not exists job_mark on job(mark);
+"""
+
+
+@dataclass
+class Job:
+    """A row. `state`: held, sent, ended, cancelled. As the pool knows it: `now`: PENDING, RUNNING, COMPLETED, FAILED, CANCELLED,
+    TIMEOUT, OUT_OF_MEMORY, or UNKNOWN when the pool no longer has it."""
+    number: int
+    leader: int
+    task: Optional[int]
+    name: str
+    session: int
+    state: str
+    submitted: float
+    hold: Optional[Dict[str, Any]]
+    ended: Dict[str, Any]
+    now: str = "PENDING"
+    host: str = ""
+    row: Optional[GrainRow] = field(default=None, repr=False)
+
+    @property
+    def over(self) -> bool:
+        return self.now not in ("PENDING", "RUNNING")
+
+    @property
+    def code(self) -> int:
+        return int(self.ended.get("code", 0))
+
+    @property
+    def signal(self) -> int:
+        return int(self.ended.get("signal", 0))
+
+    @property
+    def good(self) -> bool:
+        return self.now == "COMPLETED"
+
+
+def folder() -> str:
+    """A private pool has its jobs in its own directory, so that they go with it."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    pool = os.environ.get("DCS_DIR") or os.path.join(state, "dcs")
+    if default_pool.on_this_host():
+        return os.path.join(pool, "jobs")
+    return os.path.join(state, "dcs-jobs", os.environ.get("DCS_DIR", "").replace("/", "_") or "pool")
+
+
+class Registry:
+    def __init__(self, path: Optional[str] = None):
+        self.folder = path or folder()
+        self.file = os.path.join(self.folder, "jobs.db")
+        if not os.path.exists(self.file):
+            default_pool.system()  # nothing is made for a pool that is not there
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        self.db = sqlite3.connect(self.file, timeout=120, isolation_level=None)
+        self.db.execute("pragma synchronous = full")
+        self.db.executescript(TABLES)
+        self._session: Optional[Session] = None
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Of all commands of this user only one is in such a block: numbers and the session belong to it."""
+        self.db.execute("begin immediate")
+        try:
+            yield
+        except BaseException:
+            self.db.execute("rollback")
+            raise
+        self.db.execute("commit")
+
+    # ---- submitting
+
+    def add(self, batch: Batch, hold: Optional[Dict[str, Any]] = None, mark: Optional[str] = None) -> List[Job]:
+        """Durable when it returns: in the pool, or held here until its conditions are met. Jobs are found by `mark` again."""
+        batch.key = os.urandom(8).hex()
+        tasks: List[Optional[int]] = list(batch.tasks) or [None]
+        held = hold is not None or 0 < batch.most < len(tasks)
+        while True:
+            with self.alone():
+                first = self._next_number()
+                jobs = [Job(first + i, first, task, batch.name, 0, "held" if held else "sent", time.time(), hold, {})
+                        for i, task in enumerate(tasks)]
+                self.db.execute("insert into batch values (?, ?)", (first, batch.text()))
+                self.db.executemany("insert into job values (?, ?, ?, ?, ?, ?, ?, ?, null, ?)",
+                                    [(j.number, j.leader, j.task, j.name, j.session, j.state, j.submitted,
+                                      json.dumps(hold) if held else None, mark) for j in jobs])
+                if held:
+                    return jobs
+                try:
+                    self.send(jobs)
+                    return jobs
+                except (GrainExists, GrainDiffers):  # these numbers were given by a registry that is gone, or elsewhere
+                    self.db.execute("delete from job where leader = ?", (first,))
+                    self.db.execute("delete from batch where leader = ?", (first,))
+                    self._reserve(self._greatest_of_pool())
+
+    def send(self, jobs: Sequence[Job]) -> None:
+        """To the pool; the same again changes nothing. In a block of alone()."""
+        session = self._open()
+        batches: Dict[int, Batch] = {}
+        orders = []
+        for job in jobs:
+            if job.leader not in batches:
+                batches[job.leader] = self.batch(job.leader)
+            job.session, job.state = session.number, "sent"
+            orders.append((job.number, batches[job.leader].grain(job.leader, job.number, job.task)))
+        session.submit_many(orders)
+        self.db.executemany("update job set session = ?, state = 'sent' where number = ?", [(j.session, j.number) for j in jobs])
+
+    def _next_number(self) -> int:
+        (most,) = self.db.execute("select max(number) from job").fetchone()
+        return (self._greatest_of_pool() if most is None else most) + 1
+
+    def _reserve(self, number: int) -> None:
+        self.db.execute("insert or ignore into job values (?, ?, null, '', 0, 'cancelled', 0, null, null, null)", (number, number))
+
+    def _greatest_of_pool(self) -> int:
+        greatest = 0
+        for row in default_pool.sessions(login_name()):
+            if row.ident == IDENT:
+                greatest = max([greatest, *[grain.grain for grain in default_pool.grains(row.session)]])
+        return greatest
+
+    def _open(self) -> Session:
+        """The session that takes new jobs. One that has nothing left to do is closed after a while."""
+        if self._session is None:
+            current, unfinished, since = None, 0, time.time()
+            for row in default_pool.sessions(login_name()):
+                if row.ident == IDENT and row.state == "active" and (current is None or row.session > current):
+                    current, unfinished = row.session, row.ready + row.running
+            if current is not None:
+                (first,) = self.db.execute("select min(submitted) from job where session = ?", (current,)).fetchone()
+                since = first or since
+            if current is not None and unfinished == 0 and time.time() - since > AGE_S:
+                default_pool.close_session(login_name(), current)
+                current = None
+            self._session = Session(IDENT, current if current is not None else _free_number())
+        return self._session
+
+    # ---- looking
+
+    def batch(self, leader: int) -> Batch:
+        found = self.db.execute("select text from batch where leader = ?", (leader,)).fetchone()
+        if found is None:
+            raise Wrong(f"job {leader} is not in {self.file}")
+        return Batch.of(found[0])
+
+    def jobs(self, where: str = "1", *values: Any) -> List[Job]:
+        """Rows as they are here; look() asks the pool."""
+        rows = self.db.execute("select number, leader, task, name, session, state, submitted, hold, ended from job "
+                               f"where submitted > 0 and ({where}) order by number", values)
+        return [Job(*row[:7], json.loads(row[7]) if row[7] else None, json.loads(row[8]) if row[8] else {}) for row in rows]
+
+    def of_word(self, word: str) -> List[Job]:
+        """12: a job, or an array with all its tasks; 12_3, 12_[1-5]: tasks of an array; none: there is no such job."""
+        base, _, tasks = word.partition("_")
+        if not base.isdigit() or len(base) > 9:
+            raise Wrong(f"{word!r} is not the number of a job")
+        if not tasks:
+            return self.jobs("leader = ?", int(base)) or self.jobs("number = ?", int(base))
+        from .words import task_list
+        wanted = set(task_list(tasks.strip("[]").split("%")[0], word))
+        return [job for job in self.jobs("leader = ?", int(base)) if job.task in wanted]
+
+    def look(self, jobs: Iterable[Job]) -> List[Job]:
+        """The same jobs, with what the pool says of them."""
+        jobs = list(jobs)
+        sent = [job for job in jobs if job.state == "sent"]
+        live: Dict[Tuple[int, int], GrainRow] = {}
+        if len(sent) > 4:  # otherwise each is asked for by itself
+            for session in {job.session for job in sent}:
+                for state in ("ready", "running"):
+                    live.update(_rows(session, state))
+        if len(sent) - len(live) > 50:
+            for session in {job.session for job in sent}:
+                live.update(_rows(session, "finished"))
+        for job in jobs:
+            if job.state == "ended":
+                job.now, job.host = job.ended["now"], job.ended["host"]
+            elif job.state == "cancelled":
+                job.now = "CANCELLED"
+            elif job.state == "sent":
+                self._see(job, live.get((job.session, job.number)))
+        self.end([job for job in sent if job.over and job.now != "UNKNOWN"])
+        return jobs
+
+    def end(self, over: Sequence[Job]) -> None:
+        """How they ended stays known when the pool has removed their session."""
+        if over:
+            with contextlib.nullcontext() if self.db.in_transaction else self.alone():
+                self.db.executemany("update job set state = 'ended', ended = ? where number = ? and state in ('sent', 'held')",
+                                    [(json.dumps(job.ended), job.number) for job in over])
+
+    def _see(self, job: Job, row: Optional[GrainRow]) -> None:
+        if row is None:
+            try:
+                row = default_pool.grain_row(job.session, job.number)
+            except (SessionUnknown, GrainUnknown):
+                job.now = "UNKNOWN"
+                return
+        job.row, job.host = row, row.host
+        job.now = {"ready": "PENDING", "running": "RUNNING", "killed": "CANCELLED"}.get(row.state, "COMPLETED")
+        if row.state == "finished":
+            job.now = _end_of(row)
+        if job.over:
+            job.ended = {"now": job.now, "host": row.host or _last_host(row), "code": row.exit_code, "signal": row.signal,
+                         "cpu": row.user_s + row.system_s, "user": row.user_s, "system": row.system_s, "rss": row.max_rss_kb}
+            job.host = job.ended["host"]
+
+    # ---- ending
+
+    def cancel(self, jobs: Sequence[Job]) -> List[Job]:
+        """Those that were not over yet."""
+        ended = []
+        for job in jobs:
+            with self.alone():
+                changed = self.db.execute("update job set state = 'cancelled' where number = ? and state = 'held'",
+                                          (job.number,)).rowcount
+            if changed:
+                ended.append(job)
+        rest = [job for job in self.look(self.jobs("number in (%s)" % ",".join(str(j.number) for j in jobs)))
+                if job.state == "sent" and not job.over]
+        for job in rest:
+            with contextlib.suppress(SessionUnknown, GrainUnknown):
+                default_pool.kill_grain(login_name(), job.session, job.number)
+                ended.append(job)
+        return ended
+
+    def wait(self, jobs: Sequence[Job]) -> List[Job]:
+        """Until all are over."""
+        pause = 0.05
+        while True:
+            try:
+                found = self.look(self.jobs("leader = ?", jobs[0].leader))
+                if all(job.over for job in found):
+                    return found
+            except ConnectionError:  # the scheduler is away for a while
+                pass
+            time.sleep(pause)
+            pause = min(1.0, pause * 1.3)
+
+
+def _rows(session: int, state: str) -> Dict[Tuple[int, int], GrainRow]:
+    try:
+        return {(session, row.grain): row for row in default_pool.grains(session, state)}
+    except SessionUnknown:
+        return {}
+
+
+def cannot_run(jobs: Sequence[Job]) -> Optional[str]:
+    """Why no host of the pool could ever run what was just submitted."""
+    if jobs[0].state != "sent":
+        return None
+    told = default_pool.explain(jobs[0].session, jobs[0].number)
+    return "; ".join(reason.text for reason in told.reasons) or told.summary if told.can_run == 0 else None
+
+
+def _free_number() -> int:
+    used = {row.session for row in default_pool.sessions(login_name())}
+    number = 1
+    while number in used:
+        number += 1
+    return number
+
+
+def _end_of(row: GrainRow) -> str:
+    if row.exit_code == 0 and row.signal == 0:
+        return "COMPLETED"
+    told = default_pool.grain_row(row.session, row.grain).moves if not row.moves else row.moves
+    if told and told[-1].reason == "over_limit":
+        if "MB of memory" in told[-1].detail:
+            return "OUT_OF_MEMORY"
+        if "longer than" in told[-1].detail:
+            return "TIMEOUT"
+    return "FAILED"
+
+
+def _last_host(row: GrainRow) -> str:
+    return row.moves[-1].host if row.moves else ""
+
+
+def reason_of(job: Job) -> str:
+    """Why a pending job does not run, in Slurm's words where it has them."""
+    if job.state == "held":
+        from .holding import why_held
+        return why_held(job)
+    try:
+        told = default_pool.explain(job.session, job.number)
+    except Error:
+        return "None"
+    if told.can_run == 0:
+        return "BadConstraints"
+    word = told.reasons[0].reason if told.reasons else "None"
+    return {"busy": "Resources", "cores_in_use": "Resources", "memory_in_use": "Resources", "older_first": "Priority",
+            "earlier_first": "Priority", "fewer_first": "Priority", "takes_it": "None"}.get(word, word)

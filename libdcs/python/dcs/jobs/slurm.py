@@ -1,0 +1,250 @@
+"""sbatch: a script, or a command, as a job."""
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from ..errors import Error, NotFound
+from ..pool import default_pool, login_name
+from . import holding
+from .batch import Batch, absolute, here, umask, without, working_directory
+from .registry import Job, Registry, cannot_run
+from .words import Option, Options, Values, Wrong, directives, expand, last, megabytes, say, task_list, whole
+
+ONE_HOST = "a job runs on one host; --cpus-per-task=N is the number of its cores"
+RERUN = "a job whose host dies starts again on another"
+OPTIONS = (
+    Option("-a --array", "TASKS"), Option("-c --cpus-per-task", "N"), Option("-C --constraint", "CLASS"),
+    Option("-d --dependency", "LIST"), Option("-D --chdir", "DIR"), Option("-e --error", "FILE"), Option("--export", "NAMES"),
+    Option("-b --begin", "TIME"), Option("-h --help"), Option("-i --input", "FILE"), Option("-J --job-name", "NAME"),
+    Option("--mem", "SIZE"), Option("--mem-per-cpu", "SIZE"), Option("-n --ntasks", "N"), Option("-N --nodes", "1"),
+    Option("--ntasks-per-node", "N"), Option("--open-mode", "append|truncate"), Option("-o --output", "FILE"),
+    Option("-p --partition", "CLASS"), Option("--parsable"), Option("-Q --quiet"), Option("--requeue"),
+    Option("-t --time", "LIMIT"), Option("-v --verbose"), Option("-V --version"), Option("-W --wait"), Option("--wrap", "COMMAND"),
+    Option("-A --account", "NAME", note="a pool has no accounts"), Option("-q --qos", "NAME", note="a pool has no such classes of service"),
+    Option("--comment", "TEXT", note="nothing shows it"), Option("--mail-type", "WHEN", note="no mail is sent"),
+    Option("--mail-user", "NAME", note="no mail is sent"), Option("--no-requeue", note=RERUN),
+    Option("--signal", "SIGNAL", note="a job at its time limit ends without a warning"),
+    Option("--nice", "[N]", note="jobs start in the order of their submission"),
+    Option("-s --oversubscribe", "[WHAT]", note="a host may run as many jobs as it has slots, cores and memory"),
+    Option("--cpu-bind", "HOW", note="the host's kernel places processes"), Option("--hint", "HOW", note="the host's kernel places processes"),
+    Option("-H --hold", refusal="submit it later, or after another job by --dependency"),
+    Option("--exclusive", "[WHO]", refusal="--cpus-per-task=N with all cores of a host, or a pool with one slot on it"),
+    Option("-G --gpus", "N", refusal="--constraint=CLASS takes hosts of a class, such as those with GPUs"),
+    Option("--gres", "LIST", refusal="--constraint=CLASS takes hosts of a class, such as those with GPUs"),
+    Option("--gpus-per-node", "N", refusal="--constraint=CLASS takes hosts of a class, such as those with GPUs"),
+    Option("-w --nodelist", "HOSTS", refusal="--constraint=CLASS takes hosts of a class"),
+    Option("-x --exclude", "HOSTS", refusal="--constraint=CLASS takes hosts of a class"),
+    Option("-L --licenses", "LIST", refusal="`dcs_lock -l FILE:N COMMAND` in the script has N at a time"),
+    Option("--reservation", "NAME", refusal="a pool has no reservations"), Option("--time-min", "LIMIT", refusal="--time=LIMIT is exact"),
+    Option("--tmp", "SIZE", refusal="the host's owner limits what a job keeps on disk"),
+    Option("-M --clusters", "NAMES", refusal="DCS_DIR names the pool"), Option("--test-only", refusal="`dcs host ls` shows what there is"),
+    Option("--uid", "USER", refusal="a job belongs to who submits it"), Option("--kill-on-invalid-dep", "yes|no", refusal="scancel the job"),
+)
+ABOUT = """Submits a script as a job of the pool, as Slurm's sbatch does, and prints its number. squeue shows the job,
+scancel ends it, sacct says how it ended. Lines #SBATCH at the beginning of the script are options, too."""
+
+
+def limit(text: str) -> int:
+    """Minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S as seconds."""
+    found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text)
+    if not found:
+        raise Wrong(f"--time={text}: a limit is MINUTES, HOURS:MINUTES:SECONDS or DAYS-HOURS")
+    days, a, b, c = (None if part is None else int(part) for part in found.groups())
+    if days is not None:
+        return ((days * 24 + (a or 0)) * 60 + (b or 0)) * 60 + (c or 0)
+    if c is not None:
+        return ((a or 0) * 60 + (b or 0)) * 60 + c
+    return (a or 0) * 60 + (b or 0)
+
+
+def begin(text: str) -> float:
+    """now+1hour, HH:MM, YYYY-MM-DD[THH:MM[:SS]] as seconds since 1970."""
+    units = {"": 1, "seconds": 1, "second": 1, "minutes": 60, "minute": 60, "hours": 3600, "hour": 3600, "days": 86400, "day": 86400}
+    found = re.fullmatch(r"now(?:\+(\d+)([a-z]*))?", text)
+    if found and found[2] in (None, *units):
+        return time.time() + int(found[1] or 0) * units[found[2] or ""]
+    for form in ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d", "%H:%M:%S", "%H:%M"):
+        try:
+            told = time.strptime(text, form)
+        except ValueError:
+            continue
+        if "%Y" in form:
+            return time.mktime(told)
+        today = time.localtime()
+        at = time.mktime(today[:3] + told[3:6] + today[6:8] + (-1,))
+        return at if at > time.time() else at + 86400
+    raise Wrong(f"--begin={text}: a time is such as now+2hours, 18:30 or 2026-03-01T06:00")
+
+
+def host_class(values: Values, notes: Options) -> Tuple[int, str]:
+    """A constraint is a class of the pool; a partition is one if the pool has it."""
+    mask = 0
+    if (constraint := last(values, "constraint")) is not None:
+        try:
+            mask = default_pool.host_class(constraint)
+        except (Error, ValueError) as error:
+            raise Wrong(f"--constraint={constraint}: {error}") from error
+    partition = last(values, "partition") or ""
+    if partition:
+        try:
+            mask = default_pool.host_class(partition)
+        except (NotFound, ValueError, Error) as error:
+            if isinstance(error, ConnectionError):
+                raise
+            notes.noted[f"--partition={partition}"] = "the pool has no host class of this name, so any host may run the job"
+    return mask, partition
+
+
+def cores_and_memory(values: Values) -> Tuple[int, int]:
+    if last(values, "nodes") not in (None, "1", "1-1"):
+        raise Wrong(f"--nodes={last(values, 'nodes')}: {ONE_HOST}")
+    tasks = max(whole(last(values, key) or "1", "--" + key, 1) for key in ("ntasks", "ntasks-per-node"))
+    cores = tasks * whole(last(values, "cpus-per-task") or "1", "--cpus-per-task", 1)
+    memory = 0
+    if (text := last(values, "mem")) is not None:
+        if text == "0":
+            raise Wrong("--mem=0: a job gets the memory that it names, or without --mem no limit")
+        memory = megabytes(text, "--mem")
+    elif (text := last(values, "mem-per-cpu")) is not None:
+        memory = megabytes(text, "--mem-per-cpu") * cores
+    return cores, memory
+
+
+def exported(values: Values) -> Dict[str, str]:
+    """--export=ALL, NONE, or names and NAME=VALUE, with ALL among them or not."""
+    environment = without(os.environ, "SLURM_", "SLURMD_", "SBATCH_")
+    words = [word for word in (last(values, "export") or "ALL").split(",") if word]
+    if words == ["NONE"] or "ALL" not in words:
+        kept = {name: environment[name] for name in ("HOME", "SHELL", "TZ", "DCS_DIR", "PATH", "USER", "LOGNAME") if name in environment}
+    else:
+        kept = environment
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name not in ("ALL", "NONE") and (equals or name in environment):
+            kept[name] = value if equals else environment[name]
+    return kept
+
+
+def read_script(rest: Sequence[str], values: Values) -> Tuple[Optional[bytes], List[str], str]:
+    """The script's text, its arguments, and a name for the job."""
+    if (command := last(values, "wrap")) is not None:
+        if rest:
+            raise Wrong(f"{rest[0]}: with --wrap there is no script")
+        return b"#!/bin/sh\n" + os.fsencode(command) + b"\n", [], "wrap"
+    if rest:
+        try:
+            with open(rest[0], "rb") as file:
+                text = file.read()
+        except OSError as error:
+            raise Wrong(f"the script {rest[0]} cannot be read: {error.strerror}") from error
+    elif sys.stdin.isatty():
+        raise Wrong("the script is missing; --wrap=COMMAND runs a command")
+    else:
+        text = sys.stdin.buffer.read()
+    if not text.startswith(b"#!"):
+        raise Wrong(f"{rest[0] if rest else 'standard input'} is not a script: its first line must name its interpreter, as #!/bin/sh "
+                    "does (--wrap=COMMAND runs a command)")
+    if b"\r\n" in text:
+        raise Wrong("the script has the line ends of DOS; `sed -i 's/\\r$//' FILE` changes them")
+    return text, list(rest[1:]), os.path.basename(rest[0]) if rest else "sbatch"
+
+
+def understand(words: Sequence[str], options: Options) -> Tuple[Batch, Values]:
+    of_command: Values = {}
+    rest = options.take(words, of_command)
+    if "help" in of_command or "version" in of_command:
+        return Batch("slurm", "", "", ""), of_command
+    script, arguments, name = read_script(rest, of_command)
+    values: Values = {}
+    if script is not None and "wrap" not in of_command:
+        left = options.take(directives(script, b"#SBATCH", False), values)
+        if left:
+            raise Wrong(f"a line #SBATCH has the word {left[0]!r}, which is no option")
+    values.update(of_command)
+    directory = absolute(last(values, "chdir") or ".", working_directory())
+    cores, memory = cores_and_memory(values)
+    mask, partition = host_class(values, options)
+    tasks, most = [], 0
+    if (array := last(values, "array")) is not None:
+        ranges, percent, number = array.partition("%")
+        tasks, most = task_list(ranges, "--array"), whole(number, "--array", 1) if percent else 0
+    default = "slurm-%A_%a.out" if tasks else "slurm-%j.out"
+    mode = last(values, "open-mode") or "truncate"
+    if mode not in ("append", "truncate"):
+        raise Wrong(f"--open-mode={mode}: append or truncate")
+    batch = Batch("slurm", last(values, "job-name") or name, directory, last(values, "output") or default, last(values, "error"),
+                  mode, last(values, "input") or "/dev/null", None if script is None else script.decode("utf-8", "surrogateescape"),
+                  "slurm_script", "", arguments, exported(values), tasks, most, cores, memory,
+                  limit(last(values, "time") or "0") if last(values, "time") not in ("infinite", "UNLIMITED") else 0, mask, partition,
+                  umask(), host=here())
+    return batch, values
+
+
+def paths(batch: Batch, leader: int, number: int, task: Optional[int]) -> Tuple[str, Optional[str]]:
+    def letter(which: str, width: int) -> Optional[str]:
+        if which in "jJ":
+            return str(number).rjust(width, "0")
+        if which == "A":
+            return str(leader).rjust(width, "0")
+        if which == "a":
+            return str(4294967294 if task is None else task).rjust(width, "0")
+        return {"x": batch.name, "u": login_name(), "n": "0", "t": "0", "s": "batch", "b": str((task or 0) % 10)}.get(which)
+
+    if re.search(r"%\d*N", batch.out + (batch.err or "")):
+        raise Wrong("%N: the host is not known yet when the job is submitted; %j and %x make names that differ")
+    out, err = (None if pattern is None else absolute(expand(pattern, letter), batch.directory) for pattern in (batch.out, batch.err))
+    return out or "/dev/null", None if err == out else err
+
+
+def variables(batch: Batch, leader: int, number: int, task: Optional[int]) -> Dict[str, str]:
+    cores = max(1, batch.cores)
+    found = {"SLURM_JOB_ID": str(number), "SLURM_JOBID": str(number), "SLURM_JOB_NAME": batch.name, "SLURM_SUBMIT_HOST": batch.host,
+             "SLURM_SUBMIT_DIR": batch.directory, "SLURM_JOB_USER": login_name(), "SLURM_JOB_PARTITION": batch.queue or "dcs",
+             "SLURM_CPUS_ON_NODE": str(cores), "SLURM_JOB_CPUS_PER_NODE": str(cores), "SLURM_CPUS_PER_TASK": str(cores),
+             "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1", "SLURM_NTASKS": "1", "SLURM_NPROCS": "1", "SLURM_PROCID": "0",
+             "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_CLUSTER_NAME": "dcs", "ENVIRONMENT": "BATCH"}
+    if batch.memory_mb:
+        found["SLURM_MEM_PER_NODE"] = str(batch.memory_mb)
+    if task is not None:
+        step = batch.tasks[1] - batch.tasks[0] if len(batch.tasks) > 1 else 1
+        found.update(SLURM_ARRAY_JOB_ID=str(leader), SLURM_ARRAY_TASK_ID=str(task), SLURM_ARRAY_TASK_COUNT=str(len(batch.tasks)),
+                     SLURM_ARRAY_TASK_MIN=str(min(batch.tasks)), SLURM_ARRAY_TASK_MAX=str(max(batch.tasks)),
+                     SLURM_ARRAY_TASK_STEP=str(step))
+    return found
+
+
+def shown(job: Job) -> str:
+    return str(job.number) if job.task is None else f"{job.leader}_{job.task}"
+
+
+def worst(jobs: Sequence[Job]) -> int:
+    return max(128 + job.signal if job.signal else job.code if job.over and job.now != "CANCELLED" else 1 for job in jobs)
+
+
+def sbatch(words: Sequence[str]) -> int:
+    options = Options("sbatch", OPTIONS)
+    batch, values = understand(words, options)
+    if "help" in values:
+        print(options.help("sbatch [OPTIONS] SCRIPT [ARG...]", ABOUT))
+        return 0
+    if "version" in values:
+        print("slurm 22.05 (options and outputs; a pool of DCS)")
+        return 0
+    registry = Registry()
+    for path in {p for p in paths(batch, 1, 1, batch.tasks[0] if batch.tasks else None) if p}:
+        if not os.path.isdir(os.path.dirname(path)):
+            say("sbatch", f"there is no directory {os.path.dirname(path)} here for the job's output; the job fails if its host has none either")
+    after, any_of_them = holding.slurm_dependency(last(values, "dependency") or "", registry) if last(values, "dependency") else ([], False)
+    hold = holding.condition(after, any_of_them, begin(last(values, "begin") or "now"))
+    if "quiet" not in values:
+        options.say_notes()
+    jobs = registry.add(batch, hold)
+    holding.keep_going(registry)
+    if why := cannot_run(jobs):
+        say("sbatch", f"no host of the pool can run job {jobs[0].leader}: {why}")
+    print(jobs[0].leader if "parsable" in values else f"Submitted batch job {jobs[0].leader}", flush=True)
+    return worst(registry.wait(jobs)) if "wait" in values else 0

@@ -1,0 +1,277 @@
+"""squeue, sacct and scancel."""
+from __future__ import annotations
+
+import re
+import sys
+import time
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+from ..pool import login_name
+from . import times
+from .batch import Batch
+from .holding import keep_going
+from .registry import Job, Registry, reason_of
+from .slurm import shown
+from .words import Option, Options, Values, Wrong, last, ranges
+
+SHORT = {"PENDING": "PD", "RUNNING": "R", "COMPLETED": "CD", "FAILED": "F", "CANCELLED": "CA", "TIMEOUT": "TO", "OUT_OF_MEMORY": "OOM",
+         "UNKNOWN": "NF"}
+OTHERS = "a pool shows each user's own jobs; `dcs session ls` lists all sessions"
+
+SQUEUE = (
+    Option("-h --noheader"), Option("-j --jobs", "LIST"), Option("-n --name", "LIST"), Option("-o --format", "FORMAT"), Option("-r --array"),
+    Option("-t --states", "LIST"), Option("--me"), Option("-u --user", "NAMES"), Option("-p --partition", "NAMES"), Option("--help"),
+    Option("-l --long", note="-o FORMAT selects columns"), Option("-a --all", note="there is nothing hidden"),
+    Option("-O --Format", "FORMAT", refusal="-o FORMAT selects columns"), Option("--json", refusal="`sacct -P` or `dcs grain ls SES -o json`"),
+    Option("-i --iterate", "SECONDS", refusal="`watch -n SECONDS squeue`"), Option("--start", refusal="DCS does not forecast starts"),
+    Option("-S --sort", "LIST", refusal="jobs come in the order of their numbers"), Option("-A --account", "LIST", refusal="a pool has no accounts"),
+    Option("-w --nodelist", "HOSTS", refusal="the column %N has the host"),
+)
+SACCT = (
+    Option("-j --jobs", "LIST"), Option("-n --noheader"), Option("-o --format", "FIELDS"), Option("-P --parsable2"), Option("-p --parsable"),
+    Option("-X --allocations"), Option("-s --state", "LIST"), Option("--name", "LIST"), Option("-u --user", "NAMES"), Option("-b --brief"),
+    Option("-D --duplicates"), Option("--delimiter", "TEXT"), Option("-S --starttime", "TIME"), Option("--help"),
+    Option("--units", "UNIT", note="MaxRSS is in KB, ReqMem in MB"), Option("-a --allusers", note=OTHERS),
+    Option("-E --endtime", "TIME", refusal="-S TIME, or -j LIST"), Option("-l --long", refusal="-o FIELDS selects columns"),
+    Option("--json", refusal="-P prints fields with | between"),
+)
+SCANCEL = (
+    Option("-n --name --jobname", "NAME"), Option("-t --state", "STATE"), Option("-u --user", "NAME"), Option("--me"), Option("-Q --quiet"),
+    Option("-v --verbose"), Option("-p --partition", "NAME"), Option("--help"), Option("-f --full", note="all processes of a job end with it"),
+    Option("-b --batch", note="all processes of a job end with it"),
+    Option("-s --signal", "SIGNAL", refusal="a job gets SIGTERM and ten seconds later SIGKILL"),
+    Option("-i --interactive", refusal="name the jobs"), Option("-A --account", "NAME", refusal="a pool has no accounts"),
+)
+
+
+def names(values: Values, key: str) -> List[str]:
+    return [word for text in values.get(key, []) for word in text.split(",") if word]
+
+
+def state_names(values: Values, key: str) -> Optional[List[str]]:
+    found = []
+    for word in names(values, key):
+        word = word.upper()
+        word = {short: long for long, short in SHORT.items()}.get(word, word)
+        if word == "ALL":
+            return list(SHORT)
+        found.append(word)
+        if word not in (*SHORT, "COMPLETING", "SUSPENDED", "CONFIGURING", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE"):
+            raise Wrong(f"--{key}={word}: states are {', '.join(SHORT)}")
+    return found or None
+
+
+def chosen(registry: Registry, values: Values, words: Sequence[str], always: str) -> List[Job]:
+    """The jobs of -j, -n, -p and -u. Without a list of jobs: those of the condition `always`."""
+    if any(name not in (login_name(),) for name in names(values, "user")):
+        raise Wrong(f"--user={','.join(names(values, 'user'))}: {OTHERS}")
+    jobs: List[Job] = []
+    for word in words:
+        found = registry.of_word(word)
+        if not found:
+            raise Wrong(f"Invalid job id specified: there is no job {word}")
+        jobs += [job for job in found if job.number not in {other.number for other in jobs}]
+    if not words:
+        jobs = registry.jobs(always)
+    if "name" in values or "jobname" in values:
+        wanted = names(values, "name") + names(values, "jobname")
+        jobs = [job for job in jobs if job.name in wanted]
+    if "partition" in values:
+        batches = {leader: registry.batch(leader) for leader in {job.leader for job in jobs}}
+        jobs = [job for job in jobs if (batches[job.leader].queue or "dcs") in names(values, "partition")]
+    return registry.look(jobs)
+
+
+def seconds(value: Optional[float]) -> str:
+    if value is None:
+        return "INVALID"
+    days, rest = divmod(int(value), 86400)
+    hours, rest = divmod(rest, 3600)
+    clock = f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours or days else f"{rest // 60}:{rest % 60:02}"
+    return f"{days}-{hours:02}:{rest // 60:02}:{rest % 60:02}" if days else clock
+
+
+def moment(value: Optional[float], otherwise: str = "N/A") -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(value)) if value else otherwise
+
+
+class Line:
+    """What the columns of squeue say of a job, or of the waiting tasks of an array."""
+
+    def __init__(self, registry: Registry, job: Job, tasks: Sequence[Job], clock: times.Times):
+        self.job, self.batch = job, registry.batch(job.leader)
+        self.tasks, self.clock = [t.task for t in tasks if t.task is not None], clock
+        self.limit = seconds(self.batch.wall_s) if self.batch.wall_s else "UNLIMITED"
+
+    def number(self) -> str:
+        if len(self.tasks) > 1:
+            most = f"%{self.batch.most}" if self.batch.most else ""
+            return f"{self.job.leader}_[{ranges(self.tasks)}{most}]"
+        return shown(self.job)
+
+    def column(self, letter: str) -> str:
+        job, batch = self.job, self.batch
+        began, ended = self.clock.of(job)
+        texts: Dict[str, Callable[[], str]] = {
+            "i": self.number, "A": lambda: str(job.number), "F": lambda: str(job.leader), "a": lambda: "(null)",
+            "K": lambda: "N/A" if job.task is None else ranges(self.tasks), "j": lambda: job.name, "t": lambda: SHORT[job.now],
+            "T": lambda: job.now, "u": login_name, "U": lambda: login_name(), "P": lambda: batch.queue or "dcs",
+            "M": lambda: seconds((ended or time.time()) - began) if began else "0:00", "l": lambda: self.limit, "D": lambda: "1",
+            "C": lambda: str(max(1, batch.cores)), "m": lambda: f"{batch.memory_mb}M", "N": lambda: job.host if job.now != "PENDING" else "",
+            "B": lambda: job.host or "n/a", "r": lambda: reason_of(job) if job.now == "PENDING" else "None", "Z": lambda: batch.directory,
+            "o": lambda: " ".join(batch.words) or "(null)", "V": lambda: moment(job.submitted), "S": lambda: moment(began),
+            "e": lambda: moment(ended), "Q": lambda: "1", "q": lambda: "normal", "L": lambda: "INVALID",
+            "R": lambda: f"({reason_of(job)})" if job.now == "PENDING" else job.host, "h": lambda: "OK", "y": lambda: "0", "E": lambda: "(null)",
+        }
+        if letter not in texts:
+            raise Wrong(f"-o: there is no column %{letter}; there are {' '.join(sorted(texts))}")
+        return texts[letter]()
+
+
+TITLES = {"i": "JOBID", "A": "JOBID", "F": "ARRAY_JOB_ID", "K": "ARRAY_TASK_ID", "j": "NAME", "t": "ST", "T": "STATE", "u": "USER", "U": "UID",
+          "P": "PARTITION", "M": "TIME", "l": "TIME_LIMIT", "D": "NODES", "C": "CPUS", "m": "MIN_MEMORY", "N": "NODELIST", "B": "EXEC_HOST",
+          "r": "REASON", "Z": "WORK_DIR", "o": "COMMAND", "V": "SUBMIT_TIME", "S": "START_TIME", "e": "END_TIME", "R": "NODELIST(REASON)",
+          "Q": "PRIORITY", "q": "QOS", "L": "TIME_LEFT", "a": "ACCOUNT", "h": "OVER_SUBSCRIBE", "y": "NICE", "E": "DEPENDENCY"}
+USUAL = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+
+
+def formatted(pattern: str, column: Callable[[str], str]) -> str:
+    """%[.][WIDTH]LETTER: the dot puts it to the right; what is longer is cut."""
+    def one(found: "re.Match[str]") -> str:
+        text, width = column(found[3]), int(found[2] or 0)
+        return (text.rjust(width) if found[1] else text.ljust(width))[:width] if width else text
+    return re.sub(r"%(\.?)(\d*)([A-Za-z])", one, pattern)
+
+
+def squeue(words: Sequence[str]) -> int:
+    options, values = Options("squeue", SQUEUE), {}
+    rest = options.take(words, values)
+    if "help" in values:
+        print(options.help("squeue [OPTIONS]", "Shows the jobs that wait or run, or those of -j or -t."))
+        return 0
+    if rest:
+        raise Wrong(f"{rest[0]}: -j {rest[0]} names a job")
+    options.say_notes()
+    registry = Registry()
+    keep_going(registry)
+    states = state_names(values, "states")
+    jobs = chosen(registry, values, names(values, "jobs"), "1" if states and set(states) - {"PENDING", "RUNNING"} else
+                  "state in ('held', 'sent')")
+    jobs = [job for job in jobs if (job.now in states if states else not job.over)]
+    pattern = last(values, "format") or USUAL
+    clock = times.Times(jobs if re.search(r"%\.?\d*[MSe]", pattern) else [])
+    if "noheader" not in values:
+        print(formatted(pattern, lambda letter: TITLES.get(letter, letter)).rstrip())
+    for job, tasks in lines_of(jobs, "array" in values):
+        print(formatted(pattern, Line(registry, job, tasks, clock).column).rstrip())
+    return 0
+
+
+def lines_of(jobs: Sequence[Job], each: bool) -> List[Tuple[Job, List[Job]]]:
+    """A line for each job; the waiting tasks of an array share one."""
+    found: List[Tuple[Job, List[Job]]] = []
+    waiting: Dict[Tuple[int, str], List[Job]] = {}
+    for job in jobs:
+        key = (job.leader, job.state)
+        if job.task is None or each or job.now != "PENDING":
+            found.append((job, [job]))
+        elif key in waiting:
+            waiting[key].append(job)
+        else:
+            waiting[key] = [job]
+            found.append((job, waiting[key]))
+    return found
+
+
+FIELDS = {"jobid": 12, "jobidraw": 12, "jobname": 10, "partition": 10, "account": 10, "alloccpus": 10, "ncpus": 10, "reqcpus": 8, "state": 10,
+          "exitcode": 8, "elapsed": 10, "elapsedraw": 10, "start": 19, "end": 19, "submit": 19, "user": 9, "nodelist": 15, "maxrss": 10,
+          "totalcpu": 10, "usercpu": 10, "systemcpu": 10, "cputime": 10, "workdir": 20, "reqmem": 10, "timelimit": 10, "nnodes": 8,
+          "derivedexitcode": 15}
+PROPER = {name.lower(): name for name in (
+    "JobID JobIDRaw JobName Partition Account AllocCPUS NCPUS ReqCPUS State ExitCode Elapsed ElapsedRaw Start End Submit User NodeList MaxRSS "
+    "TotalCPU UserCPU SystemCPU CPUTime WorkDir ReqMem Timelimit NNodes DerivedExitCode").split()}
+
+
+def fields_of(job: Job, batch: Batch, clock: times.Times) -> Dict[str, str]:
+    began, ended = clock.of(job)
+    elapsed = (ended or time.time()) - began if began else 0.0
+    cores, end = str(max(1, batch.cores)), job.ended
+    clocks = {"elapsed": elapsed, "totalcpu": end.get("cpu", 0), "usercpu": end.get("user", 0), "systemcpu": end.get("system", 0),
+              "cputime": elapsed * max(1, batch.cores), "timelimit": batch.wall_s}
+    found = {name: time.strftime("%H:%M:%S", time.gmtime(value)) if value < 86400 else seconds(value) for name, value in clocks.items()}
+    if not batch.wall_s:
+        found["timelimit"] = "UNLIMITED"
+    return {**found, "jobid": shown(job), "jobidraw": str(job.number), "jobname": job.name, "partition": batch.queue or "dcs", "account": "",
+            "alloccpus": cores, "ncpus": cores, "reqcpus": cores, "state": job.now if job.now != "UNKNOWN" else "NODE_FAIL",
+            "exitcode": f"{job.code}:{job.signal}", "derivedexitcode": f"{job.code}:0", "elapsedraw": str(int(elapsed)),
+            "start": moment(began, "Unknown"), "end": moment(ended, "Unknown"), "submit": moment(job.submitted), "user": login_name(),
+            "nodelist": job.host or "None assigned", "maxrss": f"{end['rss']}K" if end.get("rss") else "", "workdir": batch.directory,
+            "reqmem": f"{batch.memory_mb}M", "nnodes": "1"}
+
+
+def sacct(words: Sequence[str]) -> int:
+    options, values = Options("sacct", SACCT), {}
+    rest = options.take(words, values)
+    if "help" in values:
+        print(options.help("sacct [OPTIONS]", "Shows how jobs are and how they ended: today's, or those of -j.") +
+              "\nFields: " + ", ".join(PROPER.values()))
+        return 0
+    if rest:
+        raise Wrong(f"{rest[0]}: -j {rest[0]} names a job")
+    options.say_notes()
+    registry = Registry()
+    fields = [field.split("%")[0].lower() for field in (last(values, "format") or ("JobID,State,ExitCode" if "brief" in values else
+              "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode")).split(",")]
+    wrong = [field for field in fields if field not in FIELDS]
+    if wrong:
+        raise Wrong(f"-o: there is no field {wrong[0]}; there are {', '.join(PROPER.values())}")
+    widths = [int(text.split("%")[1].lstrip("-") or 0) if "%" in text else 0 for text in (last(values, "format") or ",".join(fields)).split(",")]
+    since = times.since(last(values, "starttime"))
+    jobs = chosen(registry, values, [word.split(".")[0] for word in names(values, "jobs")], f"submitted >= {since}")
+    states = state_names(values, "state")
+    clock = times.Times(jobs if {"elapsed", "elapsedraw", "start", "end", "cputime"} & set(fields) else [])
+    mark = last(values, "delimiter") or "|"
+    rows = [] if "noheader" in values else [[PROPER[field] for field in fields]]
+    for job in jobs:
+        if states is None or job.now in states:
+            of_job = fields_of(job, registry.batch(job.leader), clock)
+            rows.append([of_job[field] for field in fields])
+    if "parsable2" not in values and "parsable" not in values and "noheader" not in values:
+        rows.insert(1, ["-" * (width or FIELDS[field]) for field, width in zip(fields, widths)])
+    for row in rows:
+        if "parsable2" in values or "parsable" in values:
+            print(mark.join(row) + (mark if "parsable" in values else ""))
+        else:
+            print(" ".join(text[:width or FIELDS[field]].rjust(width or FIELDS[field]) for text, field, width in zip(row, fields, widths)), "")
+    return 0
+
+
+def scancel(words: Sequence[str]) -> int:
+    options, values = Options("scancel", SCANCEL), {}
+    rest: List[str] = []
+    left = list(words)
+    while left:  # options and numbers in any order
+        left = options.take(left, values)
+        if left:
+            rest.append(left.pop(0))
+    if "help" in values:
+        print(options.help("scancel [OPTIONS] [JOB[_TASK]...]", "Ends jobs: SIGTERM, and ten seconds later SIGKILL."))
+        return 0
+    if not rest and not set(values) & {"jobname", "state", "user", "me", "partition"}:
+        raise Wrong("which jobs? Name their numbers, or --me, --name=NAME, --state=PENDING")
+    options.say_notes()
+    registry = Registry()
+    keep_going(registry)
+    failed, jobs = 0, []
+    for word in rest:
+        if registry.of_word(word):
+            jobs += chosen(registry, values, [word], "")
+        else:
+            failed = 1
+            if "quiet" not in values:
+                print(f"scancel: error: Kill job error on job id {word}: Invalid job id specified", file=sys.stderr)
+    if not rest:
+        jobs = chosen(registry, values, [], "state in ('held', 'sent')")
+    states = state_names(values, "state")
+    registry.cancel([job for job in jobs if not job.over and (states is None or job.now in states)])
+    return failed

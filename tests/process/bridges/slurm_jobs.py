@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+"""docs/BRIDGES.md; sbatch, squeue, sacct and scancel on a pool: a script's options, outputs in the files that it names, arrays, dependencies, what
+ends how; jobs outlive the shell that submitted them, and kills of the scheduler, of a host and of the process that holds jobs."""
+import os
+import signal
+import subprocess
+
+from facade import Facade
+from pool import Pool, about, wait_for
+
+SCRIPT = """#!/bin/sh
+#SBATCH --job-name=first   # a comment
+#SBATCH -c 2 --time=10
+#SBATCH --output="%x-%j.out"
+
+#SBATCH --mem=20M
+echo "$SLURM_JOB_ID $SLURM_JOB_NAME $SLURM_CPUS_PER_TASK $SLURM_SUBMIT_DIR $PWD $0 $*"
+#SBATCH --job-name=too-late
+cat
+echo to-stderr >&2
+umask
+"""
+
+
+def state(slurm, job):
+    return slurm.run("sacct", "-nPX", "-j", job, "-o", "State").split("\n")
+
+
+def ended(slurm, job, wanted):
+    slurm.until(f"{wanted} of job {job}", lambda: set(state(slurm, job)) == {wanted})
+
+
+def scripts(slurm):
+    path = slurm.write("job.sh", SCRIPT)
+    job = slurm.run("sbatch", "--parsable", path, "a b", "c", env={"OF_CALLER": "1"})
+    os.unlink(path)  # sbatch has read it
+    ended(slurm, job, "COMPLETED")
+    lines = slurm.read(f"first-{job}.out").split("\n")
+    first = lines[0].split(" ", 6)
+    assert first[:3] == [job, "first", "2"] and first[3] == first[4] == slurm.work, lines
+    assert first[5].endswith("/slurm_script") and first[6] == "a b c", lines
+    assert lines[1:] == ["to-stderr", "0022", ""], lines
+    # The command line goes before the script; streams apart; append; a script of standard input.
+    text = "#!/bin/bash\n#SBATCH -o wrong\necho out $OF_CALLER $NEW; echo err >&2; exit 3\n"
+    for _ in range(2):
+        said = slurm.run("sbatch", "-J", "second", "-oout.txt", "--error=err.txt", "--open-mode=append", "--wait",
+                         "--export=ALL,NEW=5", code=3, data=text, env={"OF_CALLER": "1"})
+    job = said.split()[-1]
+    assert said == f"Submitted batch job {job}" and slurm.read("out.txt") == "out 1 5\n" * 2 and slurm.read("err.txt") == "err\n" * 2
+    assert not slurm.exists("wrong")
+    assert slurm.run("sacct", "-nP", "-j", job, "-o", "JobID,JobName,State,ExitCode") == f"{job}|second|FAILED|3:0"
+    started, over = slurm.run("sacct", "-nP", "-j", job, "-o", "Start,End").split("|")
+    assert started[:2] == over[:2] == "20" and started <= over
+    # A directory, an input, a command without a script.
+    os.mkdir(os.path.join(slurm.work, "below"))
+    slurm.write("below/in", "from a file\n")
+    slurm.run("sbatch", "--wait", "--chdir=below", "-i", "in", "-o", "o", "--wrap", "cat; echo 'it is' \"$SLURM_JOB_NAME\"")
+    assert slurm.read("below/o") == "from a file\nit is wrap\n"
+
+
+def arrays(slurm):
+    text = "#!/bin/sh\necho $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_COUNT $SLURM_ARRAY_TASK_MAX\nexit $((SLURM_ARRAY_TASK_ID == 5))\n"
+    job = slurm.run("sbatch", "--parsable", "--array=1-9:2,20", "--wait", data=text, code=1)
+    for task in (1, 3, 5, 7, 9, 20):
+        assert slurm.read(f"slurm-{job}_{task}.out") == f"{job} {task} 6 20\n"
+    rows = slurm.run("sacct", "-nP", "-j", job, "-o", "JobID,State").split("\n")
+    assert [r for r in rows if "COMPLETED" not in r] == [f"{job}_5|FAILED"] and len(rows) == 6, rows
+    assert slurm.run("sacct", "-nP", "-j", f"{job}_[1-5]", "-o", "State").split("\n") == ["COMPLETED", "COMPLETED", "FAILED"]
+    # No more than two tasks of this one run at a time, though four slots are free.
+    text = "#!/bin/sh\nmkdir run.$SLURM_ARRAY_TASK_ID; ls -d run.* 2>/dev/null | wc -l; sleep 0.3; rmdir run.$SLURM_ARRAY_TASK_ID\n"
+    job = slurm.run("sbatch", "--parsable", "-a", "0-5%2", "-o", "two-%a", data=text)
+    ended(slurm, job, "COMPLETED")
+    assert {int(slurm.read(f"two-{task}")) for task in range(6)} <= {1, 2}
+    slurm.until("the end of the keeper", lambda: not slurm.keeper())
+
+
+def dependencies(slurm):
+    wait = "while [ ! -e go ]; do sleep 0.1; done; "
+    first = slurm.run("sbatch", "--parsable", "-o", "first", "--wrap", wait + "echo first >>order")
+    good = slurm.run("sbatch", "--parsable", f"--dependency=afterok:{first}", "--wrap", "echo second >>order; exit 1")
+    never = slurm.run("sbatch", "--parsable", f"--dep=afterok:{good}", "--wrap", "echo never >>order")
+    after = slurm.run("sbatch", "--parsable", "-d", f"afterany:{first}:{good},afternotok:{good}", "--wrap", "echo third >>order")
+    table = slurm.run("squeue", "-h", "-o", "%i %t %r")
+    slurm.until("the first one to run", lambda: f"{first} R None" in slurm.run("squeue", "-h", "-o", "%i %t %r"))
+    assert f"{good} PD Dependency" in table and f"{after} PD Dependency" in table, table
+    # Who holds the jobs is killed, and the scheduler: any command starts the one again, `dcs up` the other.
+    (keeper,) = wait_for("the keeper", slurm.keeper)
+    os.kill(keeper, signal.SIGKILL)
+    wait_for("the end of the keeper", lambda: not slurm.keeper())
+    slurm.pool.kill("scheduler", "scheduler")
+    slurm.write("go", "")
+    slurm.pool.up()
+    assert slurm.run("squeue", "-h", "-j", after, "-o", "%i") == after
+    ended(slurm, after, "COMPLETED")
+    assert slurm.read("order") == "first\nsecond\nthird\n"
+    assert slurm.run("squeue", "-h", "-j", never, "-o", "%t %R") == "PD (DependencyNeverSatisfied)"
+    slurm.run("scancel", never)
+    assert state(slurm, never) == ["CANCELLED"] and slurm.run("squeue", "-h") == ""
+    slurm.run("sbatch", "--begin=now+1", "--wait", "-o", "late", "--wrap", "echo late")
+    assert slurm.read("late") == "late\n"
+
+
+def ends(slurm):
+    job = slurm.run("sbatch", "--parsable", "-J", "long one", "--wrap", "echo begun; sleep 1000")
+    slurm.until("the output of a running job", lambda: slurm.exists(f"slurm-{job}.out") and slurm.read(f"slurm-{job}.out") == "begun\n")
+    head, line = slurm.run("squeue").split("\n")
+    assert head.split() == "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)".split(), head
+    assert line.split()[0] == job and " R " in line and line.split()[-1] in slurm.pool.host_names(), line
+    assert slurm.run("squeue", "-h", "-n", "long one", "-o", "%A,%j,%T,%D,%C") == f"{job},long one,RUNNING,1,1"
+    other = slurm.run("sbatch", "--parsable", "-J", "other", "--wrap", "sleep 1000")
+    slurm.run("scancel", "--name=long one")
+    ended(slurm, job, "CANCELLED")
+    assert slurm.run("squeue", "-h", "-o", "%i") == other
+    slurm.run("scancel", "--me")
+    ended(slurm, other, "CANCELLED")
+    assert about(slurm.refused("scancel", "99999"), "99999 Invalid job id")
+    assert about(slurm.refused("squeue", "-j", "99999"), "Invalid job id specified no job 99999")
+    assert slurm.run("squeue", "-h", "-j", job) == ""  # known, and over
+    # What the pool ends: too long; no directory for the output.
+    job = slurm.run("sbatch", "--parsable", "-t", "0:1", "--wrap", "sleep 1000")
+    ended(slurm, job, "TIMEOUT")
+    job = slurm.run("sbatch", "--parsable", "-o", "nowhere/out", "--wrap", "true")
+    assert about(slurm.said, "no directory nowhere fails")
+    ended(slurm, job, "FAILED")
+
+
+def shells(slurm):
+    """The shell is gone, with all its processes; then the host of the job: it starts again on another, its output once."""
+    slurm.write("long.sh", "#!/bin/sh\necho on $SLURMD_NODENAME\nwhile [ ! -e on ]; do sleep 0.1; done\necho end\n")
+    shell = subprocess.Popen(["/bin/sh", "-c", "sbatch --parsable long.sh >number; sleep 1000"], cwd=slurm.work, env=slurm.env, start_new_session=True)
+    job = slurm.until("the number", lambda: slurm.exists("number") and slurm.read("number").strip())
+    os.killpg(shell.pid, signal.SIGKILL)
+    shell.wait()
+    where = slurm.until("its start", lambda: slurm.run("squeue", "-h", "-t", "R", "-j", job, "-o", "%N"))
+    slurm.until("its output", lambda: slurm.exists(f"slurm-{job}.out"))
+    slurm.pool.kill_host(where)
+    slurm.write("on", "")
+    slurm.pool.up()
+    ended(slurm, job, "COMPLETED")
+    assert slurm.read(f"slurm-{job}.out").count("on ") == 1 and slurm.read(f"slurm-{job}.out").endswith("\nend\n")
+
+
+def refusals(slurm):
+    for words, wanted in ((["--nodes=2"], "--nodes=2 one host --cpus-per-task"), (["--gres=gpu:1"], "--gres=gpu:1 --constraint"),
+                          (["-H"], "-H --dependency DCS_JOBS_IGNORE=hold"), (["--nodesx"], "unknown option --nodesx --help"),
+                          (["--dependency=afterok:99999"], "there is no job 99999"), (["--mem=lots"], "--mem lots 4G"),
+                          (["-a", "5-1"], "--array 5-1"), (["-C", "nosuch"], "--constraint=nosuch"), (["-o", "%N.out"], "%N")):
+        assert about(slurm.refused("sbatch", *words, "--wrap", "true"), wanted), (words, slurm.said)
+    assert about(slurm.refused("sbatch", data="echo no interpreter\n"), "first line interpreter")
+    assert about(slurm.refused("sbatch", "nosuch.sh"), "nosuch.sh cannot be read")
+    assert slurm.run("squeue", "-h") == ""
+    job = slurm.run("sbatch", "--parsable", "--account=x", "-p", "short", "--mail-type=END", "-H", "--wrap", "true", env={"DCS_JOBS_IGNORE": "hold"})
+    for words in ("--account no effect accounts", "--partition=short no host class", "--mail-type no mail", "-H DCS_JOBS_IGNORE"):
+        assert about(slurm.said, words), slurm.said
+    ended(slurm, job, "COMPLETED")
+    for command in ("sbatch", "squeue", "sacct", "scancel"):
+        assert about(slurm.run(command, "--help"), f"Usage: {command}")
+
+
+def main():
+    with Pool(servers=2, slots=2, interval=0.5) as pool:
+        slurm = Facade(pool, "slurm")
+        for part in (Facade.type_page, scripts, arrays, dependencies, ends, refusals, shells):
+            part(slurm)
+            print(f"{part.__name__}: seen", flush=True)
+    print("jobs of sbatch run, wait, end and are found as under Slurm")
+
+
+if __name__ == "__main__":
+    main()
