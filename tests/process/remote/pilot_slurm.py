@@ -168,6 +168,13 @@ def words(world):
     sleeper.kill()
     sleeper.wait()
     world.pool.dcs("session", "close", "all")
+    usual = world.pool.env["PATH"]
+    world.pool.env["PATH"] = world.pool.base
+    refused(3, "sbatch", "slurm", "--time", "60")
+    with open(os.open(world.pool.base + "/sbatch", os.O_WRONLY | os.O_CREAT, 0o755), "w") as out:
+        out.write("#!/bin/sh\necho 'slurm 22.05 (a pool of DCS)'\n")
+    refused(4, "of DCS", "slurm", "--time", "60")
+    world.pool.env["PATH"] = usual
 
 
 def main():

@@ -1,5 +1,5 @@
 #pragma once
-// The batch engine of a cluster, as pilots need it. Another engine is another implementation of these four calls.
+// The batch engine of a cluster, as pilots need it. Another engine is another implementation of these calls.
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ struct JobOrder {
 class Engine {
 public:
     virtual ~Engine() = default;
-    virtual std::string name() const = 0;  // "slurm"
+    virtual Status usable() = 0;  // its commands are here
     // This user's jobs that wait, run or are ending, whose names begin with `prefix`.
     virtual Result<std::vector<EngineJob>> list(const std::string &prefix) = 0;
     virtual Result<std::string> submit(const JobOrder &order) = 0;  // the job's id

@@ -47,7 +47,12 @@ EngineJob job_of_line(std::string_view line) {
 
 class Slurm : public Engine {
 public:
-    std::string name() const override { return "slurm"; }
+    Status usable() override {
+        const auto said = slurm_says("sbatch", {"--version"});
+        if (!said) return said.status();
+        if (said->find("DCS") == std::string::npos) return Status::ok();
+        return fail(Code::refused, "sbatch in PATH is the one of DCS, which submits to a pool: put Slurm's before it");
+    }
 
     Result<std::vector<EngineJob>> list(const std::string &prefix) override {
         const auto said = slurm_says(

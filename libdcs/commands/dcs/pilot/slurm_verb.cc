@@ -108,6 +108,7 @@ int pilot_slurm(const Call &call) {
     }
     (void)::unlink(place.path("stop").c_str());
     const auto engine = slurm();
+    if (const Status s = engine->usable(); !s) return call.fail(failure_of("no job can be submitted", s));
     return work_for_pilots(call, *engine, place, order);
 }
 

@@ -279,10 +279,11 @@ Examples:
                 {"dry-run", 0, nullptr, {}, "print the commands, as a shell takes them, and run nothing"},
                 {"label", 0, "TEXT", some_text, "a label for the session, instead of the file's"},
                 {"nice", 0, "N", whole_number(0, 19), "let less nice sessions go first, instead of the file's"}},
-    .notes = R"(Keys of [[grain]]: name, command (an array of words, no shell), after, input (text) or input-file, array or each-line
-(one grain for each number or line, which replaces {} as in `dcs map`), and the options of `dcs run` without dashes:
-class, cores, memory, time, attempts, urgent, cwd, env, file, output and the others. [defaults] has such options for
-all grains. Keys of the file: label, nice.
+    .notes =
+        R"(Keys of [[grain]]: name, command (an array of words, no shell), after, input (text) or
+input-file, array or each-line (one grain for each number or line, which replaces {} as in `dcs map`), and the options
+of `dcs run` without dashes: class, cores, memory, time, attempts, urgent, cwd, env, file, output and the others.
+[defaults] has such options for all grains. Keys of the file: label, nice.
 
 The same file in the same directory is the same work: run again after an interruption, the command continues in its
 session, and a complete one prints how it ended. Outputs: `dcs session cat N`.
