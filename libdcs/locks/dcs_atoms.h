@@ -18,6 +18,7 @@ enum class DcsAtom : std::uint8_t {
     launcher,
     pool_work,
     pilots,
+    page,
     accounts,
     slot,
     map,

@@ -19,7 +19,7 @@ const OptionTable &common_options() {
 const std::vector<const Verb *> &all_verbs() {
     // clang-format off
     static const std::vector<const Verb *> verbs = {
-        &up_verb,             &down_verb,          &status_verb,        &top_verb,  &run_verb,
+        &up_verb,             &down_verb,          &status_verb,        &top_verb,  &page_verb, &run_verb,
         &map_verb,            &submit_verb,        &session_ls_verb,    &session_show_verb,  &session_watch_verb,
         &session_wait_verb,   &session_cat_verb,   &session_set_verb,   &session_close_verb,
         &session_clean_verb,  &session_log_verb,    &session_export_verb,

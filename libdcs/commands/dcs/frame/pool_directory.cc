@@ -158,6 +158,14 @@ Daemon Pool::look(const char *role, const std::string &name, const std::string &
 
 Daemon Pool::scheduler() const { return look("scheduler", "scheduler", path("scheduler"), "lock"); }
 Daemon Pool::backup() const { return look("backup", "backup", path("backup"), "lock"); }
+Daemon Pool::page() const { return look("page", "page", path("page"), "lock"); }
+
+std::string Pool::page_url() const {
+    if (!page().up) return "";
+    const auto text = read_file(path("page/url"), 4096);
+    return text ? text->substr(0, text->find('\n')) : "";
+}
+
 Daemon Pool::server(const std::string &name) const { return look("grainserver", name, server_directory(name), "lock"); }
 Daemon Pool::launcher(const std::string &name) const {
     return look("launcher", name, server_directory(name), "launcher.lock");

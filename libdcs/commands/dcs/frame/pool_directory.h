@@ -6,6 +6,7 @@
 //   maps.lock             which sessions a `dcs map` works for (locks/files/session_claims.h)
 //   scheduler/            lock, user.sock, server.sock, hosts, state/, log
 //   backup/               lock, backup.sock, state/, log
+//   page/                 lock, url, log: of `dcs page`
 //   servers/NAME/         lock, launcher.lock, launcher.sock, log, slots/, grains/
 //   pilots/               of `dcs pilot` (commands/dcs/pilot/place.h)
 #include <string>
@@ -68,6 +69,8 @@ public:
 
     Daemon scheduler() const;
     Daemon backup() const;
+    Daemon page() const;
+    std::string page_url() const;  // empty: none runs
     Daemon server(const std::string &name) const;
     Daemon launcher(const std::string &name) const;
     // The scheduler, the backup if there is one, and all servers, those of the file `pool` and

@@ -103,7 +103,7 @@ Status only_a_pool(const Pool &pool) {
     while (const dirent *entry = list != nullptr ? ::readdir(list) : nullptr) {
         const std::string name = entry->d_name;
         bool known = false;
-        for (const char *ours : {".", "..", "pool", "pool.tmp", "up.lock", "maps.lock", "scheduler", "backup",
+        for (const char *ours : {".", "..", "pool", "pool.tmp", "up.lock", "maps.lock", "scheduler", "backup", "page",
                                  "servers", "pilots", "lost+found"})
             known = known || name == ours;
         if (!known) stranger = name;
@@ -212,6 +212,17 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
     return Status::ok();
 }
 
+Status start_page(const Pool &pool, Outcome &outcome) {
+    const Daemon page = pool.page();
+    if (stays_up(page)) return Status::ok();
+    if (Status made = make_directory(page.directory); !made) return made;
+    const DaemonStart start{"dcs", {"page", "--dir", pool.directory()}, page.directory};
+    if (Status started = start_daemon(start, ready_patience_s); !started)
+        return fail(started.code, "the page did not start: " + started.text);
+    outcome.started.push_back("page");
+    return Status::ok();
+}
+
 // Until every server has called in, so that the pool has all its slots when `dcs up` returns.
 int active_hosts(const PoolNumbers &numbers) {
     const Instant deadline = boot_clock() + seconds(call_in_patience_s);
@@ -253,6 +264,7 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
     if (!outcome.stopped.empty())
         std::printf("Stopped, because the pool has fewer servers now: %s. Their grains move to the others.\n",
                     joined(outcome.stopped).c_str());
+    if (const std::string page = pool.page_url(); !page.empty()) std::printf("Its page: %s\n", page.c_str());
     const auto own = client::own_pool_directory();
     const bool found = own && *own == pool.directory();
     std::printf("\nUse it:\n%s  dcs status\n  seq 3 | dcs map -- printf 'grain %%s\\n' {}\n  dcs down\n",
@@ -268,7 +280,8 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
         return fail(Code::internal, "could not stop the scheduler, to restart it with " + wanted->restarts);
     if (Status written = write_numbers(pool, *wanted, outcome); !written) return written;
     if (Status stopped = stop_surplus(pool, numbers, outcome); !stopped) return stopped;
-    return start_missing(pool, numbers, outcome);
+    if (Status started = start_missing(pool, numbers, outcome); !started) return started;
+    return call.arguments.has("page") ? start_page(pool, outcome) : Status::ok();
 }
 
 constexpr const char *usage_hint = "for example dcs up --local 2; `dcs up --help` lists the options";
@@ -352,6 +365,7 @@ Examples:
          {"pilot-slots", 0, "K", whole_number(1, most_slots), "grains at a time on each of these; default 1"},
          {"listen", 0, "ADDRESS:PORT", some_text,
           "where they reach the scheduler, by TLS; ADDRESS is this host's, or 0.0.0.0 for all that it has"},
+         {"page", 0, nullptr, {}, "start `dcs page` too: the pool in a browser; `dcs down` ends it"},
          {"dir", 0, "DIR", some_text,
           "the pool's directory; default $DCS_DIR, else $XDG_STATE_HOME/dcs, else ~/.local/state/dcs"}},
     .notes = R"(Run again on the same directory, it starts daemons that have died and changes no others. New numbers
