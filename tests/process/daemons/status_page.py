@@ -156,8 +156,13 @@ def check_contents(pool, page):
         assert "local1" in text and "local2" in text and "<script>alert" not in text
         status, _, body = page.get(f"/session/{ME}/{number}")
         assert status == 200 and f"/grain/{ME}/{number}/1" in body
-        status, _, body = page.get(f"/grain/{ME}/{number}/1")
-        assert status == 200 and "&lt;script&gt;alert" in body and "<script>alert" not in body and "runs on" in body
+        body = wait_for("the grain to run", lambda: (lambda b: b if "it runs on" in b else "")(page.get(f"/grain/{ME}/{number}/1")[2]))
+        assert "&lt;script&gt;alert" in body and "<script>alert" not in body
+        for picture in ("time", "flow"):
+            assert f'src="/{picture}/{ME}/{number}"' in page.get(f"/session/{ME}/{number}")[2]
+            status, headers, svg = page.get(f"/{picture}/{ME}/{number}")
+            assert status == 200 and headers["Content-Type"] == "image/svg+xml" and svg.startswith("<svg ")
+            assert "sandbox" in headers["Content-Security-Policy"] and "script-src" not in headers["Content-Security-Policy"]
         assert page.get(f"/grain/{ME}/{number}/99")[0] == 404 and page.get(f"/session/{ME}/99")[0] == 404
         for path in ("/sessions", "/hosts", "/host/local1", f"/sessions?user={ME}&state=active", "/hosts?state=trouble"):
             assert page.get(path)[0] == 200, path

@@ -8,8 +8,6 @@
 
 namespace dcs::commands::page {
 
-inline constexpr const char *html_type = "text/html; charset=utf-8";
-
 struct AskedFor {
     std::string method, target, host, accept, last_id, fetch_site, fetch_mode;
     std::size_t hosts = 1;  // Host fields
@@ -36,6 +34,10 @@ inline constexpr std::pair<const char *, const char *> fixed_fields[] = {
     {"Cross-Origin-Resource-Policy", "same-origin"},
     {"Cross-Origin-Opener-Policy", "same-origin"},
 };
+
+// Instead, with a picture: its style is inside.
+inline constexpr const char *picture_policy =
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox";
 
 Answer refusal(int status, const std::string &why);
 // `own`: the peer is the user whom the page belongs to, or root. `published`: nullptr before the first look.

@@ -9,6 +9,8 @@
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/query/row_text.h"
 #include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/query/session_events.h"
+#include "commands/dcs/trace/flow.h"
 #include "html.h"
 #include "panels.h"
 #include "target.h"
@@ -16,7 +18,8 @@
 namespace dcs::commands::page {
 namespace {
 
-constexpr std::size_t rows_on_page = 200;
+constexpr std::size_t rows_on_page = 200, together = 6;
+constexpr std::int64_t grains_drawn = 2000;
 
 Detail page_of(const std::string &title, const std::string &body, int status = 200) {
     return {status, text_of(document(title, body))};
@@ -121,6 +124,40 @@ Detail host_page(const std::string &name, const Snapshot &s, const Journal &jour
                                                                      "<tbody>" + runs + "</tbody>")));
 }
 
+const wire::SessionRow *session_in(const Snapshot &s, const std::string &user, std::int32_t number) {
+    const auto is_it = [&](const wire::SessionRow &row) { return row.user == user && row.session == number; };
+    const auto it = std::find_if(s.sessions.begin(), s.sessions.end(), is_it);
+    return it == s.sessions.end() ? nullptr : &*it;
+}
+
+bool can_be_drawn(const wire::SessionRow &row) {
+    return std::int64_t{row.ready} + row.running + row.finished + row.killed <= grains_drawn;
+}
+
+// Of a session with few grains: its time line, or its dataflow, from the whole of its log.
+Detail picture_page(const std::string &kind, const std::string &user, std::int32_t number, const Snapshot &s) {
+    const std::string name = user + "/" + std::to_string(number);
+    const wire::SessionRow *row = session_in(s, user, number);
+    if (row == nullptr || !can_be_drawn(*row)) return not_found("there is no picture of session " + name);
+    Session session;
+    session.user = user;
+    session.number = number;
+    const auto history = history_of(session);
+    if (!history) return failed("session " + name, history.status());
+    std::string svg = kind == "flow" ? flow_svg(flow_of(*history, together), "Dataflow of session " + name)
+                                     : time_svg(*history, "Time line of session " + name);
+    return {200, text_of(std::move(svg)), picture_type};
+}
+
+std::string pictures_part(const wire::SessionRow &row) {
+    const std::string path = session_path(row.user, row.session).substr(8);
+    const auto figure = [&](const char *kind, const char *says) {
+        return std::string("<figure><img src=\"/") + kind + path + "\" alt=\"" + says + "\"></figure>\n";
+    };
+    return section("What ran where", figure("time", "time line of the session; dcs session log has its events")) +
+           section("Dataflow", figure("flow", "what followed from which results; dcs trace --dot prints it as text"));
+}
+
 std::string grain_rows(const std::vector<wire::GrainRow> &grains) {
     std::string rows;
     for (std::size_t i = 0; i < grains.size() && i < rows_on_page; ++i) {
@@ -136,11 +173,9 @@ std::string grain_rows(const std::vector<wire::GrainRow> &grains) {
 
 Detail session_page(const Target &target, std::int32_t number, const Snapshot &s, const Journal &journal) {
     const std::string &user = target.path[1];
-    const auto it = std::find_if(s.sessions.begin(), s.sessions.end(), [&](const wire::SessionRow &row) {
-        return row.user == user && row.session == number;
-    });
+    const wire::SessionRow *it = session_in(s, user, number);
     const std::string name = user + "/" + std::to_string(number);
-    if (it == s.sessions.end()) return not_found("there is no session " + name);
+    if (it == nullptr) return not_found("there is no session " + name);
     const std::string state = target.word("state");
     wire::Query query;
     query.type = wire::QueryType::grains;
@@ -150,7 +185,7 @@ Detail session_page(const Target &target, std::int32_t number, const Snapshot &s
     query.after = target.number("after", -1);
     auto answer = client::ask<wire::QueryReply>(this_pool(), query, client::How{client::With::any});
     if (!answer) return failed("session " + name, answer.status());
-    std::string body = sessions_table({&*it}, journal);
+    std::string body = sessions_table({it}, journal);
     body +=
         "<form class=\"filter\">" + choice("state", state, {"ready", "running", "finished", "killed"}) + "</form>\n";
     body += answer->grains.empty()
@@ -165,7 +200,8 @@ Detail session_page(const Target &target, std::int32_t number, const Snapshot &s
     }
     body += "<p><code>dcs trace " + words(name) + " --svg FILE</code> draws all of it, <code>dcs session export " +
             words(name) + " --html FILE</code> writes a report.</p>\n";
-    return page_of("DCS session " + name, section("Session " + name, body));
+    body = section("Session " + name, body);
+    return page_of("DCS session " + name, can_be_drawn(*it) ? body + pictures_part(*it) : body);
 }
 
 Detail grain_page(const Target &target, std::int32_t session, std::int32_t grain) {
@@ -195,7 +231,7 @@ bool is_detail(const std::string &target) {
     const std::string &kind = parts->path[0];
     const std::size_t n = parts->path.size();
     return (kind == "sessions" && n == 1) || (kind == "hosts" && n == 1) || (kind == "host" && n == 2) ||
-           (kind == "session" && n == 3 && parts->number_in_path(2)) ||
+           ((kind == "session" || kind == "time" || kind == "flow") && n == 3 && parts->number_in_path(2)) ||
            (kind == "grain" && n == 4 && parts->number_in_path(2) && parts->number_in_path(3));
 }
 
@@ -208,6 +244,7 @@ Detail make_detail(const std::string &text, const Snapshot &s, const Journal &jo
     if (kind == "host") return host_page(target->path[1], s, journal);
     const std::int32_t session = *target->number_in_path(2);
     if (kind == "session") return session_page(*target, session, s, journal);
+    if (kind == "time" || kind == "flow") return picture_page(kind, target->path[1], session, s);
     return grain_page(*target, session, *target->number_in_path(3));
 }
 

@@ -10,7 +10,8 @@ namespace dcs::commands::page {
 
 struct Detail {
     int status = 200;
-    Text html;
+    Text text;
+    const char *type = html_type;
 };
 // `target`: path and query of the request. Asks the scheduler if the snapshot does not have the answer.
 Detail make_detail(const std::string &target, const Snapshot &s, const Journal &journal);

@@ -9,7 +9,7 @@ namespace dcs::commands::page {
 namespace {
 
 constexpr std::size_t logs_in_a_round = 64;
-constexpr std::size_t most_waiting = 100'000;  // of a session whose waits are measured
+constexpr std::size_t most_waiting = 200'000;  // grains whose waits are measured, of all sessions
 constexpr std::size_t most_checkpoints = 64;   // shown of one run
 constexpr std::int64_t progress_step_ms = 15'000;
 constexpr std::size_t progress_steps = 20;
@@ -58,7 +58,7 @@ void Journal::take(const SessionName &name, Followed &session, const wire::Event
     const bool counts = e.at_ms >= begun_ms_;
     switch (e.kind) {
     case wire::EventKind::submitted:
-        if (session.submitted_ms.size() < most_waiting) session.submitted_ms[e.grain] = e.at_ms;
+        if (waiting_ < most_waiting) waiting_ += session.submitted_ms.emplace(e.grain, e.at_ms).second;
         return;  // a million of them tell nothing
     case wire::EventKind::handed_out:
     case wire::EventKind::shown: return;
@@ -68,6 +68,7 @@ void Journal::take(const SessionName &name, Followed &session, const wire::Event
         if (it == session.submitted_ms.end()) break;
         if (counts) waits_.take(static_cast<double>(e.at_ms - it->second) / 1000);
         session.submitted_ms.erase(it);
+        --waiting_;
         break;
     }
     case wire::EventKind::checkpoint: {
@@ -87,7 +88,7 @@ void Journal::take(const SessionName &name, Followed &session, const wire::Event
         break;
     case wire::EventKind::finished: end_run(session, e, "finished"); break;
     case wire::EventKind::killed:
-        session.submitted_ms.erase(e.grain);
+        waiting_ -= session.submitted_ms.erase(e.grain);
         end_run(session, e, "killed");
         break;
     default: break;
@@ -119,6 +120,7 @@ void Journal::forget(const std::set<SessionName> &there, std::int64_t now_ms) {
     for (auto it = followed_.begin(); it != followed_.end();) {
         const bool gone = there.count(it->first) == 0;
         refused_ -= gone && it->second.refused;
+        waiting_ -= gone ? it->second.submitted_ms.size() : 0;
         it = gone ? followed_.erase(it) : std::next(it);
     }
     const auto old = [&](const Run &run) { return run.to_ms < now_ms - window_ms; };

@@ -100,7 +100,7 @@ private:
     std::map<std::string, std::uint64_t> departures_;
     std::uint64_t checkpoints_ = 0, happened_ = 0;
     Spread waits_, runtimes_;
-    std::size_t refused_ = 0;
+    std::size_t refused_ = 0, waiting_ = 0;
     bool incomplete_ = false;
 };
 

@@ -7,6 +7,8 @@
 
 namespace dcs::commands::page {
 
+inline constexpr const char *html_type = "text/html; charset=utf-8", *picture_type = "image/svg+xml";
+
 using Text = std::shared_ptr<const std::string>;
 inline Text text_of(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
 

@@ -56,6 +56,7 @@ template <class Message> void set_fields(Message &message, const Answer &answer,
     message.keep_alive(keep);
     message.set(http::field::content_type, answer.type);
     for (const auto &[name, value] : fixed_fields) message.set(name, value);
+    if (answer.type == picture_type) message.set("Content-Security-Policy", picture_policy);
     if (answer.status == 405) message.set(http::field::allow, "GET, HEAD");
 }
 
@@ -113,7 +114,7 @@ asio::awaitable<Answer> Server::Inside::ask_detail(const std::string &target) {
     });
     if (!taken) co_return refusal(503, "too many questions at a time: try again");
     while (!*detail) co_await wait.async_wait(done);
-    co_return Answer{(*detail)->status, html_type, (*detail)->html};
+    co_return Answer{(*detail)->status, (*detail)->type, (*detail)->text};
 }
 
 template <class Stream>
