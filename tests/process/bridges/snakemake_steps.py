@@ -56,8 +56,10 @@ def scripts(smk):
         smk.until("its end", lambda: smk.run("status", job) == wanted)
         os.unlink(os.path.join(smk.work, "go"))
     job = smk.run("submit", "snakejob.sh")
-    smk.run("cancel", job, "99999")
-    assert smk.run("status", job) == "failed" and smk.run("status", "99999") == "failed"
+    assert smk.run("submit", "snakejob.sh") == job, "the same step twice"
+    smk.run("cancel", job, "99999")  # goes on behind Snakemake's back
+    smk.until("its end", lambda: smk.run("status", job) == "failed")
+    assert smk.run("status", "99999") == "failed"
     smk.write("other.sh", "#!/bin/sh\n")
     assert about(smk.refused("submit", "other.sh"), "no job script of Snakemake properties")
 

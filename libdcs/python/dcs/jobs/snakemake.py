@@ -12,7 +12,7 @@ from typing import Any, Dict, Sequence
 from ..errors import Error
 from ..pool import default_pool
 from .batch import Batch, here, umask, working_directory
-from .registry import Registry
+from .registry import Job, Registry
 from .words import Wrong
 
 LOGS = ".snakemake/dcs"
@@ -78,17 +78,14 @@ def status(words: Sequence[str]) -> int:
         print(f"status: {error}", file=sys.stderr)
         print("running")
         return 0
-    if jobs and not all(job.over for job in jobs):
-        print("running")
-        return 0
     for job in jobs:
-        if not job.good:
+        if job.over and not job.good:
             print(f"job {job.number}: {job.now}{why(job)}", file=sys.stderr)
-    print("success" if jobs and all(job.good for job in jobs) else "failed")
+    print("running" if any(not job.over for job in jobs) else "success" if jobs and all(job.good for job in jobs) else "failed")
     return 0
 
 
-def why(job: Any) -> str:
+def why(job: Job) -> str:
     """What the step itself could not write into its log: that it did not begin."""
     try:
         with default_pool.grain_stream(job.session, job.number, "err") as stream:
@@ -99,6 +96,9 @@ def why(job: Any) -> str:
 
 
 def cancel(words: Sequence[str]) -> int:
-    registry = Registry()
-    registry.cancel([job for word in words for job in registry.of_word(word)])
+    """Goes on by itself: Snakemake gives this command two seconds for all of its jobs."""
+    if os.fork() == 0:
+        os.setsid()
+        registry = Registry()
+        registry.cancel([job for word in words for job in registry.of_word(word)])
     return 0
