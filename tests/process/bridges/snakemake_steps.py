@@ -71,7 +71,12 @@ def start(smk, *targets):
 
 
 def ended(smk, process, code):
-    assert process.wait(timeout=3600) == code, smk.read("said")[-4000:]
+    if process.wait(timeout=3600) != code:
+        said = smk.read("said").splitlines()
+        for at, line in enumerate(said):
+            if re.search("error|exception|FAILED|UNKNOWN|CANCELLED", line, re.I):
+                print(*said[at:at + 12], "--", sep="\n")
+        raise AssertionError(f"snakemake: exit code {process.returncode}")
 
 
 def killed(smk, process):
