@@ -13,7 +13,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr int server_stop_s = 5, launcher_stop_s = 10, scheduler_stop_s = 10, backup_stop_s = 10;
+constexpr int page_stop_s = 5, server_stop_s = 5, launcher_stop_s = 10, scheduler_stop_s = 10, backup_stop_s = 10;
 
 struct Ended {
     int servers = 0, launchers = 0, schedulers = 0, backups = 0, grains = 0;
@@ -26,11 +26,12 @@ int count_up(const std::vector<Daemon> &daemons) {
     return n;
 }
 
-// Servers first, so that no new grain starts; then launchers, which end their grains; then
+// The page, which only looks. Servers next, so that no new grain starts; then launchers, which end their grains; then
 // grains without a launcher; the backup, which hands over to the end; the scheduler last, so that it takes in what
 // still comes.
 Ended end_pool(const Pool &pool) {
     Ended ended;
+    for (const std::string &who : stop_daemons({pool.page()}, page_stop_s)) ended.left += " " + who;
     const std::vector<std::string> names = pool.server_names();
     std::vector<Daemon> servers, launchers;
     for (const std::string &name : names) servers.push_back(pool.server(name));

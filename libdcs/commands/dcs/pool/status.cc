@@ -102,7 +102,8 @@ int show_status(const Call &call) {
         json.add("schema", "dcs.status/1")
             .add(elsewhere ? "scheduler" : "dir", elsewhere ? elsewhere->address : pool.directory())
             .add_raw("daemons", daemons_json(daemons));
-        json.add_raw("page", "null").add("reachable", bool(asked));
+        const std::string page = elsewhere ? "" : pool.page_url();
+        json.add_raw("page", page.empty() ? "null" : json_string(page)).add("reachable", bool(asked));
         if (asked) json.add_members(json_of_system(info.system));
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::name) {
@@ -110,6 +111,8 @@ int show_status(const Call &call) {
             if (daemon.up) std::printf("%s\n", daemon.name.c_str());
     } else {
         print_table(elsewhere ? "at " + elsewhere->address : pool.directory(), daemons, asked ? &info.system : nullptr);
+        const std::string page = elsewhere ? "" : pool.page_url();
+        if (!page.empty()) std::printf("page      %s\n", page.c_str());
     }
     return asked ? exits::ok : call.fail(failure);
 }

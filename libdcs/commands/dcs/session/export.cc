@@ -8,6 +8,7 @@
 #include "client/streams.h"
 #include "commands/dcs/query/session_events.h"
 #include "export_writer.h"
+#include "report.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/this_pool.h"
@@ -179,6 +180,10 @@ int export_it(const Call &call) {
     if (answer.sessions.size() != 1)
         return call.fail(usage_failure("dcs session export: " + words[0] + " is not one session"));
     const Session &session = answer.sessions[0];
+    if (const auto html = call.arguments.value("html")) {
+        if (words.size() == 1 && !call.arguments.has("files")) return export_report(session, *html, call);
+        return call.fail(usage_failure("dcs session export: --html FILE goes without DIR and --files"));
+    }
     const std::string directory =
         words.size() > 1 ? words[1] : "session-" + session.user + "-" + std::to_string(session.number);
     const std::string what = "session " + session.name() + " was not exported";
@@ -207,11 +212,13 @@ extern const Verb session_export_verb = {
     .summary = "write a session into a directory",
     .about = R"(Writes a session into a directory, as text files that you can read and edit:
 `session` (user and counts), `grains` (one JSON object per line) and `files/` for long or binary streams.
-`dcs session import` makes a session of the directory, in this pool or another one.
+`dcs session import` makes a session of the directory, in this pool or another one. With --html, a report instead: one
+file for a browser or a mail, with figures, the time line, departures and dataflow.
 
 Examples:
   dcs session export 7                   into session-<user>-7
   dcs session export 7 /data/seven --files
+  dcs session export 7 --html seven.html
   dcs session export ann/3               another user's session: for root and the pool's owner
 )",
     .options = {{"files",
@@ -219,7 +226,8 @@ Examples:
                  nullptr,
                  {},
                  "a file of its own for every stream (without it, sessions of more than 1000 grains pack\n"
-                 "short ones into files/packed)"}},
+                 "short ones into files/packed)"},
+                {"html", 0, "FILE", some_text, "a report as one HTML file; - is standard output"}},
     .notes = R"(DIR must not exist, or be empty; it appears when the export is complete. The export of a closed session
 is exact; an active one is exported page by page, each at a different moment.
 )",

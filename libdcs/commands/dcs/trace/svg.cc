@@ -3,8 +3,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "commands/dcs/frame/unicode.h"
-#include "wire/json.h"
+#include "commands/dcs/frame/markup.h"
 
 namespace dcs::commands {
 namespace {
@@ -24,21 +23,9 @@ std::string n(double value) {
     return text;
 }
 
-std::string escaped(std::string_view text) {
-    const std::string quoted = json_string(text);  // valid UTF-8 in any case
-    std::string clean = valid_utf8(text) ? std::string(text) : quoted.substr(1, quoted.size() - 2);
-    std::string r;
-    for (const char c : clean) {
-        if (c == '&') r += "&amp;";
-        else if (c == '<') r += "&lt;";
-        else if (c == '>') r += "&gt;";
-        else if (c == '"') r += "&quot;";
-        else r += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-    return r;
+std::string tip_text(const std::string &tip) {
+    return tip.empty() ? "/>\n" : "><title>" + escaped_markup(tip) + "</title>";
 }
-
-std::string tip_text(const std::string &tip) { return tip.empty() ? "/>\n" : "><title>" + escaped(tip) + "</title>"; }
 
 }  // namespace
 
@@ -72,7 +59,7 @@ void Svg::triangle(double x, double y, double half, const std::string &tip) {
 
 void Svg::text(double x, double y, std::string_view text, const char *anchor, const char *kind) {
     body_ += "<text x=\"" + n(x) + "\" y=\"" + n(y) + "\" text-anchor=\"" + anchor + "\" class=\"" + kind + "\">" +
-             escaped(text) + "</text>\n";
+             escaped_markup(text) + "</text>\n";
 }
 
 std::string Svg::document(double width, double height, const std::string &title) const {
@@ -88,8 +75,8 @@ std::string Svg::document(double width, double height, const std::string &title)
     const std::string size = n(width) + "\" height=\"" + n(height);
     const std::string box = n(width) + " " + n(height);
     return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + size + "\" viewBox=\"0 0 " + box +
-           "\" role=\"img\">\n<title>" + escaped(title) + "</title>\n<style>" + style + "</style>\n<defs>" + markers +
-           "</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" + body_ + "</svg>\n";
+           "\" role=\"img\">\n<title>" + escaped_markup(title) + "</title>\n<style>" + style + "</style>\n<defs>" +
+           markers + "</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" + body_ + "</svg>\n";
 }
 
 }  // namespace dcs::commands

@@ -1,0 +1,63 @@
+#include "answer.h"
+
+#include "assets.h"
+#include "base/text.h"
+#include "details.h"
+#include "html.h"
+#include "target.h"
+
+namespace dcs::commands::page {
+namespace {
+
+Answer of_asset(const Asset &asset) { return {200, asset.type, text_of(std::string(asset.text))}; }
+
+Answer metrics(const AskedFor &asked, const Published &p) {
+    const bool open = asked.accept.find("application/openmetrics-text") != std::string::npos;
+    return {200,
+            open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                 : "text/plain; version=0.0.4; charset=utf-8",
+            open ? p.open_metrics : p.metrics};
+}
+
+}  // namespace
+
+Answer refusal(int status, const std::string &why) {
+    return {status, html_type, text_of(document("DCS", "<section><p>" + words(why) + "</p></section>\n"))};
+}
+
+bool is_loopback_host(std::string_view host) {
+    for (const std::string_view name : {"127.0.0.1", "localhost", "[::1]"}) {
+        if (host.substr(0, name.size()) != name) continue;
+        const std::string_view left = host.substr(name.size());
+        std::uint16_t port = 0;
+        if (left.empty() || (left[0] == ':' && read_number(left.substr(1), port))) return true;
+    }
+    return false;
+}
+
+Answer answer_to(const AskedFor &asked, const Published *p, bool own, bool metrics_for_all) {
+    if (asked.method != "GET" && asked.method != "HEAD") return refusal(405, "this page only shows: GET and HEAD");
+    if (asked.hosts != 1 || !is_loopback_host(asked.host))
+        return refusal(421, "the name in the address must be localhost or 127.0.0.1");
+    if (asked.fetch_site == "cross-site" && asked.fetch_mode != "navigate")
+        return refusal(403, "this page is not for other sites");
+    const auto target = target_of(asked.target);
+    const std::string path = asked.target.substr(0, asked.target.find('?'));
+    if (!own && !(metrics_for_all && path == "/metrics"))
+        return refusal(403, "this page belongs to another user of this host: dcs page starts one of your own");
+    for (const Asset &asset : assets())
+        if (path == asset.path) return of_asset(asset);
+    if (!target) return refusal(404, "there is no such page");
+    if (p == nullptr) return refusal(503, "the scheduler has not been asked yet: try again");
+    if (path == "/") return {200, html_type, p->first_page};
+    if (path == "/metrics") return metrics(asked, *p);
+    if (path == "/events") {
+        Answer answer{200, "text/event-stream", nullptr, Answer::Kind::stream};
+        answer.last_id = asked.last_id.empty() ? target->word("since") : asked.last_id;
+        return answer;
+    }
+    if (is_detail(asked.target)) return {200, html_type, nullptr, Answer::Kind::detail};
+    return refusal(404, "there is no such page");
+}
+
+}  // namespace dcs::commands::page

@@ -1,0 +1,107 @@
+#pragma once
+// What happened lately in the sessions whose event logs the page's user may read.
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "log_tail.h"
+#include "wire/message.h"
+
+namespace dcs::commands::page {
+
+using SessionName = std::pair<std::string, std::int32_t>;  // user, number
+inline std::string to_text(const SessionName &name) { return name.first + "/" + std::to_string(name.second); }
+
+struct Run {  // of a grain on a host, without a break
+    SessionName session;
+    std::int32_t grain = 0;
+    std::string host;
+    std::int64_t from_ms = 0, to_ms = -1;  // -1: it still runs
+    std::vector<std::int64_t> checkpoints_ms;
+    std::string reason;  // why it ended; "finished", "killed"
+};
+
+struct Happening {
+    std::uint64_t number = 0;
+    std::int64_t at_ms = 0;
+    SessionName session;
+    std::int32_t grain = -1;
+    std::string text;  // a sentence
+};
+
+struct Move {
+    std::int64_t at_ms = 0;
+    SessionName session;
+    std::int32_t grain = 0;
+    std::string host, reason, detail;
+};
+
+// Times from submission to start, and from start to end, in the buckets of a histogram.
+struct Spread {
+    static constexpr std::array<double, 10> bounds_s = {0.1, 1, 5, 15, 60, 300, 1800, 7200, 43200, 259200};
+    std::array<std::uint64_t, bounds_s.size() + 1> counts = {};
+    double sum_s = 0;
+    std::uint64_t count = 0;
+    void take(double s);
+};
+
+class Journal {
+public:
+    static constexpr std::int64_t window_ms = 3600 * 1000;
+    static constexpr std::size_t most_runs = 4000, most_happenings = 200, most_moves = 200;
+
+    explicit Journal(std::int64_t now_ms) : begun_ms_(now_ms) {}
+
+    // Reads the logs of the sessions that may have new events; of so many at a time that a round stays short.
+    void follow(const std::vector<wire::SessionRow> &rows, std::int64_t now_ms);
+
+    const std::deque<Run> &ended() const { return ended_; }  // of the last hour, in the order of their ends
+    std::vector<const Run *> running() const;
+    const std::deque<Happening> &happenings() const { return happenings_; }  // oldest first
+    const std::deque<Move> &moves() const { return moves_; }                 // oldest first
+    bool incomplete() const { return incomplete_; }  // there were more runs, or a longer log, than are kept
+    bool of_others() const { return refused_ > 0; }  // sessions whose logs the scheduler does not show to this user
+    // Grains finished per second lately; nothing if that says nothing.
+    std::optional<double> rate_of(const SessionName &session) const;
+
+    // Counted since the page's start.
+    const std::map<std::string, std::uint64_t> &departures() const { return departures_; }  // by reason
+    std::uint64_t checkpoints() const { return checkpoints_; }
+    const Spread &waits() const { return waits_; }
+    const Spread &runtimes() const { return runtimes_; }
+
+private:
+    struct Followed {
+        LogTail tail;
+        std::string read_as;  // the row's figures when its log was read last
+        bool refused = false;
+        std::int64_t read_ms = 0;
+        std::map<std::int32_t, Run> running;
+        std::map<std::int32_t, std::int64_t> submitted_ms;           // of grains that have not started
+        std::deque<std::pair<std::int64_t, std::int32_t>> progress;  // when, finished
+    };
+    void take(const SessionName &name, Followed &session, const wire::Event &event);
+    void end_run(Followed &session, const wire::Event &event, const std::string &reason);
+    void note_progress(Followed &session, const wire::SessionRow &row, std::int64_t now_ms);
+    void forget(const std::set<SessionName> &there, std::int64_t now_ms);
+
+    const std::int64_t begun_ms_;
+    std::map<SessionName, Followed> followed_;
+    std::deque<Run> ended_;
+    std::deque<Happening> happenings_;
+    std::deque<Move> moves_;
+    std::map<std::string, std::uint64_t> departures_;
+    std::uint64_t checkpoints_ = 0, happened_ = 0;
+    Spread waits_, runtimes_;
+    std::size_t refused_ = 0, waiting_ = 0;
+    bool incomplete_ = false;
+};
+
+}  // namespace dcs::commands::page

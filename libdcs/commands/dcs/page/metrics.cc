@@ -1,0 +1,199 @@
+#include "metrics.h"
+
+#include <cstdio>
+#include <map>
+#include <unistd.h>
+
+#include "commands/dcs/frame/table.h"
+#include "panels.h"
+#include "process/stat.h"
+
+namespace dcs::commands::page {
+namespace {
+
+using Labels = std::vector<std::pair<const char *, std::string>>;
+
+std::string value_text(double value) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.15g", value);
+    return text;
+}
+
+std::string label_text(const Labels &labels) {
+    std::string r;
+    for (const auto &[name, value] : labels) {
+        r += (r.empty() ? "{" : ",") + std::string(name) + "=\"";
+        for (const char c : value) {
+            if (c == '\\' || c == '"') r += '\\';
+            r += c == '\n' ? ' ' : c;
+        }
+        r += '"';
+    }
+    return r.empty() ? r : r + "}";
+}
+
+class Writer {
+public:
+    void gauge(const char *name, const char *help) { head(name, "gauge", "", help); }
+    void counter(const char *name, const char *help) { head(name, "counter", "_total", help); }
+    void add(const Labels &labels, double value, const char *suffix = nullptr) {
+        const std::string line =
+            name_ + (suffix ? suffix : suffix_) + label_text(labels) + " " + value_text(value) + "\n";
+        out_.text += line;
+        out_.open += line;
+    }
+    void histogram(const char *name, const char *help, const Spread &spread) {
+        head(name, "histogram", "", help);
+        std::uint64_t below = 0;
+        for (std::size_t i = 0; i < Spread::bounds_s.size(); ++i) {
+            below += spread.counts[i];
+            // OpenMetrics wants bounds as floating-point numbers.
+            std::string bound = value_text(Spread::bounds_s[i]);
+            if (bound.find('.') == std::string::npos) bound += ".0";
+            add({{"le", bound}}, static_cast<double>(below), "_bucket");
+        }
+        add({{"le", "+Inf"}}, static_cast<double>(spread.count), "_bucket");
+        add({}, spread.sum_s, "_sum");
+        add({}, static_cast<double>(spread.count), "_count");
+    }
+    Metrics done() {
+        out_.open += "# EOF\n";
+        return std::move(out_);
+    }
+
+private:
+    // The old format names the samples, the new one the family.
+    void head(const std::string &name, const std::string &type, const char *suffix, const std::string &help) {
+        name_ = name;
+        suffix_ = suffix;
+        out_.text += "# HELP " + name + suffix + " " + help + "\n# TYPE " + name + suffix + " " + type + "\n";
+        out_.open += "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+    }
+    Metrics out_;
+    std::string name_, suffix_;
+};
+
+std::string class_label(const wire::HostRow &row) { return class_text(row.host_class, row.class_names); }
+
+void put_hosts(Writer &w, const Snapshot &s) {
+    std::map<std::pair<std::string, std::string>, std::int64_t> hosts, slots;
+    std::map<std::string, std::int64_t> starts;
+    for (const wire::HostRow &row : s.hosts) {
+        const std::string name = class_label(row), word = host_word(row);
+        for (const char *state : {"active", "drained", "late", "dead", "unknown"})
+            hosts[{name, state}] += state == word;
+        slots[{name, "busy"}] += row.running;
+        slots[{name, "free"}] += word == "active" ? std::max(0, row.slots - row.running) : 0;
+        slots[{name, "closed"}] += word == "active" ? 0 : std::max(0, row.slots - row.running);
+        starts[name] += row.launched;
+    }
+    w.gauge("dcs_hosts", "Hosts of the host table, by class and state.");
+    for (const auto &[key, n] : hosts) w.add({{"class", key.first}, {"state", key.second}}, static_cast<double>(n));
+    w.gauge("dcs_slots", "Slots by class and state; closed: of a host that takes no grains now.");
+    for (const auto &[key, n] : slots) w.add({{"class", key.first}, {"state", key.second}}, static_cast<double>(n));
+    w.gauge("dcs_host_last_report_timestamp_seconds", "Time of each host's last report.");
+    for (const wire::HostRow &row : s.hosts)
+        if (row.last_call_in_s >= 0)
+            w.add({{"host", row.name}}, static_cast<double>(s.at_ms) / 1000 - row.last_call_in_s);
+    w.counter("dcs_grain_starts", "Launches of grains since the backing store was created, by class of the host.");
+    for (const auto &[name, n] : starts) w.add({{"class", name}}, static_cast<double>(n));
+    const Totals t = totals_of(s.hosts);
+    w.counter("dcs_grain_finishes", "Runs that ended since the backing store was created, by how they ended.");
+    w.add({{"result", "finished"}}, static_cast<double>(t.finished));
+    w.add({{"result", "failed"}}, static_cast<double>(t.failed));
+    w.add({{"result", "given_back"}}, static_cast<double>(t.given_back));
+    w.counter("dcs_cpu_seconds", "CPU time of grains on the hosts of the host table.");
+    w.add({}, t.cpu_s);
+}
+
+void put_sessions(Writer &w, const Snapshot &s) {
+    std::int64_t active = 0, closed = 0, damaged = 0, ready = 0, running = 0, finished = 0, failed = 0, killed = 0;
+    double saved_s = 0;
+    for (const wire::SessionRow &row : s.sessions) {
+        active += row.state == "active";
+        closed += row.state == "terminated";
+        damaged += row.state == "damaged";
+        if (row.state == "active") ready += row.ready;
+        running += row.running;
+        finished += row.finished - row.failed;
+        failed += row.failed;
+        killed += row.killed;
+        saved_s += row.saved_cpu_s;
+    }
+    const auto put = [&](const char *state, std::int64_t n) { w.add({{"state", state}}, static_cast<double>(n)); };
+    w.gauge("dcs_sessions", "Sessions by state.");
+    put("active", active), put("closed", closed), put("damaged", damaged);
+    w.gauge("dcs_grains", "Grains of the sessions that there are, by state.");
+    put("ready", ready), put("running", running), put("finished", finished), put("failed", failed);
+    put("killed", killed);
+    w.gauge("dcs_saved_cpu_seconds", "CPU time that checkpoints saved in the sessions that there are.");
+    w.add({}, saved_s);
+}
+
+void put_backup(Writer &w, const Snapshot &s) {
+    if (!s.has_backup) return;
+    w.gauge("dcs_backup_reachable", "1 if the passive backup of this host answers.");
+    w.add({}, s.backup.has_value());
+    if (!s.backup) return;
+    w.gauge("dcs_backup_connected", "1 if the backup is connected to the scheduler.");
+    w.add({}, s.backup->scheduler);
+    w.gauge("dcs_backup_held_reports", "Reports that the backup holds for the scheduler.");
+    w.add({}, static_cast<double>(s.backup->reports));
+    if (!s.copy || s.copy->mode == "off") return;
+    w.gauge("dcs_store_copy_lag_seconds", "Age of the oldest turn that is not in the backup's copy of the store.");
+    w.add({}, s.copy->lag_s);
+}
+
+void put_journal(Writer &w, const Journal &journal) {
+    w.counter(
+        "dcs_grain_migrations",
+        "Departures of grains from hosts before their end, by reason, in the sessions whose logs this page reads, "
+        "since its start.");
+    for (const auto &[reason, n] : journal.departures()) w.add({{"reason", reason}}, static_cast<double>(n));
+    w.counter("dcs_checkpoints", "Checkpoints recorded in these sessions since the page's start.");
+    w.add({}, static_cast<double>(journal.checkpoints()));
+    w.histogram("dcs_grain_wait_seconds", "From submission to the first start, in these sessions.", journal.waits());
+    w.histogram("dcs_grain_runtime_seconds",
+                "From launch to end of the last run of grains that finished, in these sessions.", journal.runtimes());
+}
+
+void put_page(Writer &w, const Snapshot &s, const PageFigures &page) {
+    w.gauge("dcs_page_last_answer_timestamp_seconds", "When the scheduler last answered this page.");
+    w.add({}, static_cast<double>(s.at_ms) / 1000);
+    w.gauge("dcs_page_look_seconds", "Time that the last look at the pool took.");
+    w.add({}, s.took_s);
+    w.counter("dcs_page_looks", "Looks at the pool since the start of the page's process.");
+    w.add({}, static_cast<double>(page.looks));
+    w.gauge("dcs_page_watchers", "Browsers that follow the page.");
+    w.add({}, static_cast<double>(page.watchers));
+    w.gauge("process_start_time_seconds", "Start of the page's process.");
+    w.add({}, page.started_s);
+    ProcessStat stat;
+    if (!read_stat(::getpid(), stat)) return;
+    w.counter("process_cpu_seconds", "CPU time of the page's process.");
+    w.add({}, static_cast<double>(stat.user_ticks + stat.system_ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK)));
+    w.gauge("process_resident_memory_bytes", "Resident memory of the page's process.");
+    w.add({}, static_cast<double>(stat.resident_pages) * static_cast<double>(::sysconf(_SC_PAGESIZE)));
+}
+
+}  // namespace
+
+Metrics metrics_of(const Snapshot &s, const Journal &journal, const PageFigures &page) {
+    Writer w;
+    w.gauge("dcs_up", "1 if the scheduler answered the last question.");
+    w.add({}, s.reachable);
+    if (s.at_ms != 0) {
+        w.gauge("dcs_build_info", "The scheduler's version.");
+        w.add({{"version", s.system.version}}, 1);
+        w.gauge("dcs_up_since_timestamp_seconds", "Start of the scheduler.");
+        w.add({}, s.up_since_s);
+        put_hosts(w, s);
+        put_sessions(w, s);
+    }
+    put_backup(w, s);
+    put_journal(w, journal);
+    put_page(w, s, page);
+    return w.done();
+}
+
+}  // namespace dcs::commands::page

@@ -1,0 +1,153 @@
+#include "panels.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/pool/copy_state.h"
+#include "html.h"
+
+namespace dcs::commands::page {
+namespace {
+
+constexpr std::size_t sessions_shown = 30, moves_shown = 12, events_shown = 60, command_columns = 60;
+
+std::string fact(const char *name, const std::string &value, const char *kind = "") {
+    return std::string("<div") + (*kind ? std::string(" class=\"") + kind + "\"" : "") + "><dt>" + name + "</dt><dd>" +
+           value + "</dd></div>\n";
+}
+
+std::string backup_fact(const Snapshot &s) {
+    if (!s.has_backup) return fact("Backup", "none on this host");
+    if (!s.backup) return fact("Backup", "does not answer", "bad");
+    const bool apart = !s.backup->scheduler;
+    std::string text = apart ? "not connected to the scheduler" : "connected";
+    if (s.backup->reports > 0) text += ", holds " + count(static_cast<std::int64_t>(s.backup->reports)) + " reports";
+    return fact("Backup", text, apart ? "bad" : s.backup->reports > 0 ? "warn" : "");
+}
+
+std::string copy_fact(const Snapshot &s) {
+    if (!s.copy || s.copy->mode == "off") return "";
+    const std::string lag = s.copy->lag_turns > 0 ? ", " + seconds_text(s.copy->lag_s) + " behind" : "";
+    return fact("Copy of the store", words(copy_state_text(*s.copy)) + lag, s.copy->state == "current" ? "" : "warn");
+}
+
+std::int64_t total(const wire::SessionRow &s) { return std::int64_t{s.ready} + s.running + s.finished + s.killed; }
+
+std::string remaining(const wire::SessionRow &s, const Journal &journal) {
+    const std::int64_t left = std::int64_t{s.ready} + s.running;
+    if (s.state != "active" || left == 0) return "";
+    const auto rate = journal.rate_of({s.user, s.session});
+    return rate ? "about " + seconds_text(static_cast<double>(left) / *rate) : "not known yet";
+}
+
+// As its runs in the time line.
+std::string session_key(std::int32_t session) {
+    return "<span class=\"key c" + std::to_string(static_cast<unsigned>(session) % 6) + "\"></span> ";
+}
+
+std::string session_row(const wire::SessionRow &s, const Journal &journal) {
+    const std::int64_t all = total(s);
+    const std::int64_t good = s.finished - s.failed;
+    const std::string says = count(good) + " done, " + count(s.failed) + " failed, " + count(s.running) + " running, " +
+                             count(s.ready) + " waiting, " + count(s.killed) + " killed";
+    const std::string state = s.state == "terminated" ? "closed" : words(s.state);
+    std::string what = s.command.empty() ? s.ident : s.command;
+    if (!s.label.empty()) what = "[" + s.label + "] " + what;
+    if (what.size() > command_columns * 4) what.resize(command_columns * 4);
+    return row(
+        {session_key(s.session) + session_link(s.user, s.session),
+         state + (s.nice > 0 ? ", nice " + std::to_string(s.nice) : ""),
+         bar({{good, "done"}, {s.failed, "failed"}, {s.running, "runs"}, {s.ready, "waits"}, {s.killed, "gone"}}, says),
+         count(s.finished) + " of " + count(all), count(s.running), count(s.state == "active" ? s.ready : 0),
+         count(s.failed), remaining(s, journal), s.saved_cpu_s > 0 ? seconds_text(s.saved_cpu_s) : "",
+         "<span class=\"what\">" + words(what) + "</span>"});
+}
+
+}  // namespace
+
+std::string head_panel(const Snapshot &s) {
+    std::string r = "<dl class=\"facts\">\n";
+    if (!s.reachable) {
+        const std::string since = s.at_ms == 0 ? "" : "; what is shown is of " + clock_time(s.at_ms);
+        r += fact("Scheduler", "does not answer: " + words(s.why) + since, "bad wide");
+    } else {
+        r += fact("Scheduler", "up " + whole_seconds_text(s.system.up_s) + ", since " +
+                                   clock_time(static_cast<std::int64_t>(s.up_since_s * 1000)));
+    }
+    const Totals t = totals_of(s.hosts);
+    r += backup_fact(s) + copy_fact(s);
+    r += fact("Hosts", count(s.system.hosts_active) + " of " + count(s.system.hosts) + " active",
+              s.system.hosts_active < s.system.hosts ? "warn" : "");
+    r += fact("Slots", count(t.busy) + " of " + count(t.slots) + " busy");
+    r += fact("Sessions", count(s.system.sessions_active) + " active");
+    r += fact("Grains", count(s.system.running) + " running, " + count(s.system.ready) + " waiting");
+    r += fact("CPU time", seconds_text(t.cpu_s) + " since the pool was made");
+    return r + "</dl>\n";
+}
+
+std::string sessions_table(const std::vector<const wire::SessionRow *> &rows, const Journal &journal) {
+    std::string r = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table of sessions\"><table>" +
+                    table_head({"Session", "State", "Grains", "Done", "Running", "Waiting", "Failed", "Time left",
+                                "CPU saved", "Command or name"}) +
+                    "<tbody>\n";
+    for (const wire::SessionRow *s : rows) r += session_row(*s, journal);
+    return r + "</tbody></table></div>\n";
+}
+
+std::string sessions_panel(const Snapshot &s, const Journal &journal) {
+    std::vector<const wire::SessionRow *> rows;
+    std::size_t active = 0;
+    for (const wire::SessionRow &session : s.sessions) {
+        active += session.state == "active";
+        if (rows.size() < sessions_shown && session.state == "active") rows.push_back(&session);
+    }
+    // The last ones that were closed, where there is room: a night's work is over in the morning.
+    for (const wire::SessionRow &session : s.sessions)
+        if (rows.size() < std::min(active + 5, sessions_shown) && session.state != "active") rows.push_back(&session);
+    if (rows.empty())
+        return "<p>No session. <code>seq 100 | dcs map -- factor {}</code> makes one of a hundred grains.</p>\n";
+    std::string r = sessions_table(rows, journal);
+    const std::string left =
+        rows.size() < s.sessions.size() ? "The first " + count(static_cast<std::int64_t>(rows.size())) + " of " : "";
+    return r + "<p>" + left + "<a href=\"/sessions\">" +
+           words(counted(static_cast<std::int64_t>(s.sessions.size()), "session")) +
+           "</a>. Active ones come first, in the order in which they get hosts.</p>\n";
+}
+
+std::string moves_panel(const Journal &journal) {
+    const std::deque<Move> &moves = journal.moves();
+    if (moves.empty()) return "<p>No grain has left a host before its end lately.</p>\n";
+    std::map<std::string, std::int64_t> reasons;
+    for (const Move &move : moves) ++reasons[move.reason];
+    std::string r = "<p>Of the last " + words(counted(static_cast<std::int64_t>(moves.size()), "departure")) + ":";
+    for (const auto &[reason, n] : reasons) r += " <b>" + words(reason) + "</b> " + count(n);
+    r += ".</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table of departures\"><table>" +
+         table_head({"Time", "Grain", "Left", "Reason", "Detail"}) + "<tbody>\n";
+    std::size_t shown = 0;
+    for (auto it = moves.rbegin(); it != moves.rend() && shown < moves_shown; ++it, ++shown)
+        r += row({clock_time(it->at_ms), grain_link(it->session.first, it->session.second, it->grain),
+                  host_link(it->host), words(it->reason), words(it->detail)});
+    return r + "</tbody></table></div>\n";
+}
+
+std::string events_panel(const Journal &journal) {
+    const std::deque<Happening> &all = journal.happenings();
+    std::string r;
+    if (journal.of_others())
+        r += "<p class=\"note\">Without sessions of other users, whose logs are for their owners.</p>\n";
+    if (all.empty()) return r + "<p>Nothing has happened lately.</p>\n";
+    r += "<ol class=\"events\" tabindex=\"0\" aria-label=\"events\">\n";
+    std::size_t shown = 0;
+    for (auto it = all.rbegin(); it != all.rend() && shown < events_shown; ++it, ++shown) {
+        const std::string name = it->grain >= 0 ? grain_link(it->session.first, it->session.second, it->grain)
+                                                : session_link(it->session.first, it->session.second);
+        const std::string of_grain = "grain " + std::to_string(it->grain) + " ";  // which the link says
+        const bool twice = it->grain >= 0 && it->text.compare(0, of_grain.size(), of_grain) == 0;
+        const std::string text = twice ? it->text.substr(of_grain.size()) : it->text;
+        r += "<li><time>" + clock_time(it->at_ms) + "</time> " + name + " " + words(text) + "</li>\n";
+    }
+    return r + "</ol>\n";
+}
+
+}  // namespace dcs::commands::page

@@ -1,0 +1,38 @@
+#pragma once
+// Figures of the pool over the last hour, day and week, in the memory of this process.
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+namespace dcs::commands::page {
+
+struct Point {
+    std::int64_t at_ms = 0;
+    double finished_per_minute = 0;
+    std::int64_t ready = 0, running = 0;
+};
+
+struct Range {
+    const char *name;
+    std::int64_t step_ms;
+    std::deque<Point> points;  // oldest first; a gap is a time without answers of the scheduler
+};
+
+class Series {
+public:
+    static constexpr std::size_t points_kept = 180;
+    // `ended`: grains that have ended in this pool so far.
+    void take(std::int64_t at_ms, std::int64_t ended, std::int64_t ready, std::int64_t running);
+    const std::array<Range, 3> &ranges() const { return ranges_; }
+
+private:
+    struct Base {
+        std::int64_t at_ms = 0, ended = 0;
+    };
+    std::array<Range, 3> ranges_ = {
+        {{"last hour", 20'000, {}}, {"last 24 hours", 480'000, {}}, {"last 7 days", 3'360'000, {}}}};
+    std::array<Base, 3> bases_ = {};
+};
+
+}  // namespace dcs::commands::page

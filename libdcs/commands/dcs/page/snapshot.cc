@@ -1,0 +1,74 @@
+#include "snapshot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "commands/dcs/pool/copy_state.h"
+#include "commands/dcs/query/scheduler.h"
+
+namespace dcs::commands::page {
+namespace {
+
+constexpr int backup_patience_s = 2;
+
+bool is_active(const wire::SessionRow &row) { return row.state == "active"; }
+
+bool goes_before(const wire::SessionRow &a, const wire::SessionRow &b) {
+    if (is_active(a) != is_active(b)) return is_active(a);
+    if (!is_active(a)) return std::max(a.settled_s, a.submitted_s) > std::max(b.settled_s, b.submitted_s);
+    return std::tie(a.nice, a.submitted_s, a.user, a.session) < std::tie(b.nice, b.submitted_s, b.user, b.session);
+}
+
+void ask_backup(const std::string &directory, Snapshot &s) {
+    const std::string backup = directory + "/backup/backup.sock", scheduler = directory + "/scheduler/server.sock";
+    s.backup.reset();
+    s.copy.reset();
+    // One that was killed leaves its socket: it is down, and not absent.
+    s.has_backup = !directory.empty() && ::access(backup.c_str(), W_OK) == 0;
+    if (!s.has_backup) return;
+    if (auto told = ask<wire::BackupStatus>(backup, wire::AskBackup{}, backup_patience_s)) s.backup = *told;
+    if (::access(scheduler.c_str(), W_OK) != 0) return;
+    if (auto told = ask<wire::MirrorStatus>(scheduler, wire::AskMirror{}, backup_patience_s)) s.copy = *told;
+}
+
+}  // namespace
+
+Snapshot take_snapshot(const std::string &directory, Snapshot s) {
+    const Instant begun = boot_clock();
+    Info system, hosts, sessions;
+    Status asked = system.ask(wire::QueryType::system);
+    if (asked) asked = hosts.ask(wire::QueryType::hosts);
+    if (asked) asked = sessions.ask(wire::QueryType::sessions);
+    ask_backup(directory, s);
+    s.took_s = (boot_clock() - begun).seconds();
+    s.reachable = bool(asked);
+    s.why = asked ? "" : asked.text;
+    if (!asked) return s;
+    s.at_ms = wall_clock_ms();
+    const double since = static_cast<double>(s.at_ms) / 1e3 - static_cast<double>(system.system.up_s);
+    // The scheduler counts whole seconds: the same start appears as two.
+    if (s.system.epoch != system.system.epoch || std::abs(since - s.up_since_s) > 2) s.up_since_s = std::floor(since);
+    s.system = std::move(system.system);
+    s.hosts = std::move(hosts.hosts);
+    s.sessions = std::move(sessions.sessions);
+    std::sort(s.sessions.begin(), s.sessions.end(), goes_before);
+    return s;
+}
+
+Totals totals_of(const std::vector<wire::HostRow> &hosts) {
+    Totals t;
+    for (const wire::HostRow &row : hosts) {
+        if (row.state == "active") t.slots += row.slots, t.busy += row.running;
+        t.finished += row.finished;
+        t.failed += row.failed;
+        t.given_back += row.given_back;
+        t.launched += row.launched;
+        t.cpu_s += row.cpu_s;
+    }
+    return t;
+}
+
+}  // namespace dcs::commands::page

@@ -1,0 +1,37 @@
+#pragma once
+// What the scheduler and the backup said, at one moment.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "wire/message.h"
+
+namespace dcs::commands::page {
+
+struct Snapshot {
+    std::int64_t at_ms = 0;  // wall clock of the last answer; 0: none yet
+    double took_s = 0;       // from the first question to the last answer
+    bool reachable = false;  // false: the rows are those of the last answer
+    std::string why;         // not reachable: the cause
+    double up_since_s = 0;   // the scheduler's start, since 1970
+    wire::SystemRow system;
+    std::vector<wire::HostRow> hosts;  // in the scheduler's order
+    std::vector<wire::SessionRow>
+        sessions;             // active ones first, in the order in which they get hosts; newest closed first
+    bool has_backup = false;  // it is on this host, and may be asked
+    std::optional<wire::BackupStatus> backup;
+    std::optional<wire::MirrorStatus> copy;  // what the scheduler says of the backup's copy of its store
+};
+
+// `directory`: of the pool, empty if it is on another host. What cannot be had is as it was `before`.
+Snapshot take_snapshot(const std::string &directory, Snapshot before);
+
+struct Totals {
+    std::int64_t slots = 0, busy = 0;                                     // of active hosts
+    std::int64_t finished = 0, failed = 0, given_back = 0, launched = 0;  // since the store was created
+    double cpu_s = 0;
+};
+Totals totals_of(const std::vector<wire::HostRow> &hosts);
+
+}  // namespace dcs::commands::page

@@ -1,0 +1,345 @@
+"""The page of a pool: what it shows and to whom, what it refuses, and that the pool does not notice who looks."""
+import http.client
+import json
+import os
+import pwd
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from pool import ROOT, Pool, program, wait_for
+
+ME = pwd.getpwuid(os.getuid()).pw_name
+
+
+class Page:
+    """A `dcs page` of a pool."""
+
+    def __init__(self, pool, *options):
+        self.process = pool.start([program("dcs"), "page", "--listen", "0", "--interval", "0.5", "-o", "json", *options],
+                                  stdout=subprocess.PIPE)
+        self.url = json.loads(self.process.stdout.readline())["url"]
+        self.port = int(re.fullmatch(r"http://127\.0\.0\.1:(\d+)/", self.url)[1])
+        wait_for("the first look at the pool", lambda: self.get("/")[0] == 200)
+        self.watcher = Events(self)  # without one the page looks at the pool rarely
+
+    def get(self, target, method="GET", **headers):
+        """Status, headers and body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, target, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read().decode()
+        finally:
+            connection.close()
+
+    def raw(self, data):
+        """The first line of the answer to these bytes."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
+            s.sendall(data)
+            got = b""
+            while b"\r\n" not in got:
+                more = s.recv(65536)
+                if not more:
+                    break
+                got += more
+            return got.split(b"\r\n")[0].decode()
+
+    def metrics(self):
+        return samples_of(self.get("/metrics")[2])
+
+    def end(self):
+        self.watcher.close()
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(60) == 0
+        self.process.stdout.close()
+
+
+class Events:
+    """A browser that follows the page."""
+
+    def __init__(self, page, last_id=None, query=""):
+        self.socket = socket.create_connection(("127.0.0.1", page.port), timeout=60)
+        field = f"Last-Event-ID: {last_id}\r\n" if last_id else ""
+        self.socket.sendall(f"GET /events{query} HTTP/1.1\r\nHost: localhost:{page.port}\r\n{field}\r\n".encode())
+        self.file = self.socket.makefile("rb")
+        assert b" 200 " in self.file.readline()
+        while self.file.readline().strip():
+            pass
+
+    def next(self):
+        """Id and panels of the next event."""
+        found = {}
+        while True:
+            line = self.file.readline().decode()
+            assert line, "the stream of events has ended"
+            name, _, value = line.rstrip("\n").partition(": ")
+            if name:
+                found[name] = value
+            elif "data" in found:
+                assert found["event"] == "panels"
+                return found["id"], json.loads(found["data"])
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def samples_of(text):
+    """Samples by name and labels; every line must be one, or a comment of the format."""
+    found, types = {}, {}
+    for line in text.splitlines():
+        if line.startswith("# "):
+            word, name = line[2:].split(" ")[:2] if line != "# EOF" else ("EOF", "")
+            assert word in ("HELP", "TYPE", "EOF"), line
+            if word == "TYPE":
+                assert name not in types, f"{name} twice"
+                types[name] = line.split(" ")[3]
+            continue
+        match = re.fullmatch(r'([a-z_]+)(\{(?:[a-z]+="(?:[^"\\]|\\.)*",?)+\})? (-?[0-9.e+-]+)', line)
+        assert match, line
+        family = re.sub(r"_(bucket|sum|count)$", "", match[1])
+        assert match[1] in types or family in types or re.sub(r"_total$", "", match[1]) in types, line
+        key = match[1] + (match[2] or "")
+        assert key not in found, f"{key} twice"
+        found[key] = float(match[3])
+    return found
+
+
+def sequence(event_id):
+    return int(event_id.rpartition("-")[2])
+
+
+def check_headers(page):
+    status, headers, body = page.get("/")
+    assert status == 200 and headers["Content-Type"].startswith("text/html")
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+    assert headers["X-Content-Type-Options"] == "nosniff" and headers["Cache-Control"] == "no-store"
+    assert not re.search(r"<script(?! src=)|<style|\sstyle=|\son[a-z]+=|https?://(?!www\.w3\.org)", body), "inline, or from outside"
+    status, head, nothing = page.get("/", method="HEAD")
+    assert status == 200 and nothing == "" and int(head["Content-Length"]) > 1000
+    for path, kind in (("/page.css", "text/css"), ("/page.js", "text/javascript"), ("/icon.svg", "image/svg+xml")):
+        status, headers, text = page.get(path)
+        assert status == 200 and headers["Content-Type"].startswith(kind) and text
+    for path in ("/nothing", "/session/x", "/grain/a/b/c", "/../etc/passwd", "/%2e%2e/x", "/host/nobody-knows"):
+        assert page.get(path)[0] == 404, path
+
+
+def check_refusals(page):
+    for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
+        status, headers, _ = page.get("/", method=method)
+        assert status == 405 and headers["Allow"] == "GET, HEAD", method
+    for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "localhost:x", ""):
+        assert " 421 " in page.raw(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()), host
+    assert " 421 " in page.raw(b"GET / HTTP/1.1\r\n\r\n")
+    assert " 421 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+    assert " 200 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost:1\r\n\r\n"), "a forwarded port is another one"
+    assert page.get("/metrics", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"})[0] == 403
+    assert page.get("/", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})[0] == 200
+    assert " 431 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20000 + b"\r\n\r\n")
+    assert " 400 " in page.raw(b"nonsense\r\n\r\n")
+    assert " 400 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello")
+
+
+def check_contents(pool, page):
+    pool.dcs("map", "--new", "--", "sh", "-c", "exit $1", "sh", data=b"0\n0\n0\n3\n", check=False)
+    evil = "<script>alert('x')</script>\"&"
+    running = pool.start([program("dcs"), "run", "--", "sh", "-c", f"sleep 3600 # {evil}"], stdout=subprocess.DEVNULL)
+    try:
+        session = wait_for("the grain to run", lambda: [s for s in pool.json("session", "ls")["sessions"] if s["running"]])[0]
+        number = session["session"]
+        text = wait_for("the session to appear", lambda: (lambda b: b if f"{ME}/{number}" in b else "")(page.get("/")[2]))
+        assert "local1" in text and "local2" in text and "<script>alert" not in text
+        status, _, body = page.get(f"/session/{ME}/{number}")
+        assert status == 200 and f"/grain/{ME}/{number}/1" in body
+        body = wait_for("the grain to run", lambda: (lambda b: b if "it runs on" in b else "")(page.get(f"/grain/{ME}/{number}/1")[2]))
+        assert "&lt;script&gt;alert" in body and "<script>alert" not in body
+        for picture in ("time", "flow"):
+            assert f'src="/{picture}/{ME}/{number}"' in page.get(f"/session/{ME}/{number}")[2]
+            status, headers, svg = page.get(f"/{picture}/{ME}/{number}")
+            assert status == 200 and headers["Content-Type"] == "image/svg+xml" and svg.startswith("<svg ")
+            assert "sandbox" in headers["Content-Security-Policy"] and "script-src" not in headers["Content-Security-Policy"]
+        assert page.get(f"/grain/{ME}/{number}/99")[0] == 404 and page.get(f"/session/{ME}/99")[0] == 404
+        for path in ("/sessions", "/hosts", "/host/local1", f"/sessions?user={ME}&state=active", "/hosts?state=trouble"):
+            assert page.get(path)[0] == 200, path
+        assert "no such session" in page.get("/sessions?user=nobody")[2].lower()
+        wait_for("the time line to show the run", lambda: f"{ME}/{number}:1 on local" in page.get("/")[2])
+        check_metrics(page)
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.wait()
+
+
+def check_metrics(page):
+    metrics = wait_for("the figures of four ends", lambda: (lambda m: m if m['dcs_grain_finishes_total{result="failed"}'] else 0)(page.metrics()))
+    assert metrics["dcs_up"] == 1 and metrics['dcs_hosts{class="0x1",state="active"}'] == 2
+    assert metrics['dcs_grain_finishes_total{result="finished"}'] == 3 and metrics['dcs_grains{state="failed"}'] == 1
+    assert metrics['dcs_slots{class="0x1",state="busy"}'] + metrics['dcs_slots{class="0x1",state="free"}'] == 4
+    assert metrics['dcs_grain_runtime_seconds_bucket{le="+Inf"}'] == metrics["dcs_grain_runtime_seconds_count"]
+    assert abs(metrics["dcs_page_last_answer_timestamp_seconds"] - time.time()) < 3600
+    _, headers, text = page.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")
+    assert headers["Content-Type"].startswith("application/openmetrics-text") and text.endswith("# EOF\n")
+    assert samples_of(text).keys() == metrics.keys()
+    labels = {label for key in metrics for label in re.findall(r'([a-z]+)="', key)}
+    assert labels == {"class", "state", "host", "version", "result", "reason", "le"} - ({"reason"} - labels), labels
+
+
+def check_stream(page):
+    first = Events(page)
+    event, panels = first.next()
+    assert set(panels) >= {"head", "hosts", "sessions", "time", "moves", "load", "events"}, "a new reader gets all"
+    later, changed = first.next()
+    assert sequence(later) > sequence(event) and "head" in changed and "moves" not in changed, changed.keys()
+    first.close()
+    again = Events(page, last_id=later)
+    event, changed = again.next()
+    assert sequence(event) > sequence(later) and "moves" not in changed, "only what has changed since"
+    again.close()
+    other = Events(page, last_id="4711-3")
+    assert "moves" in other.next()[1], "the id of another process means nothing"
+    other.close()
+    by_query = Events(page, query="?since=" + event)
+    assert "moves" not in by_query.next()[1]
+    by_query.close()
+
+
+def check_crowd(pool, page):
+    """Fifty browsers are shown the same looks; slow readers and silent connections end nothing but themselves."""
+    before, begun = page.metrics()["dcs_page_looks_total"], time.monotonic()
+    browsers = [Events(page) for _ in range(50)]
+    ids = [[sequence(b.next()[0]) for _ in range(4)] for b in browsers]
+    looks = page.metrics()["dcs_page_looks_total"] - before
+    assert looks <= (time.monotonic() - begun) / 0.5 + 3, "a look for each browser?"
+    assert max(map(max, ids)) <= before + looks + 1
+    slow = [Events(page) for _ in range(20)]  # which never read again
+    silent = []
+    for _ in range(400):
+        s = socket.socket()
+        s.settimeout(60)
+        s.connect(("127.0.0.1", page.port))
+        silent.append(s)
+    closed = wait_for("the page to refuse connections", lambda: [s for s in silent if not peek(s)])
+    assert len(closed) >= 100, len(closed)
+    assert pool.dcs("run", "--", "echo", "still").stdout == b"still\n"
+    assert browsers[0].next()[0], "those that were there are served"
+    for s in silent:
+        s.close()
+    for b in browsers + slow:
+        b.close()
+    wait_for("the page to answer again", lambda: page_answers(page))
+    wait_for("the watchers to be gone", lambda: page.metrics()["dcs_page_watchers"] == 1)
+
+
+def page_answers(page):
+    try:
+        return page.get("/")[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def peek(s):
+    """Whether the other end has left it open."""
+    s.setblocking(False)
+    try:
+        return s.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def check_other_users(pool, page):
+    if os.getuid() != 0:
+        print("not root: other users are not tried")
+        return
+    code = ("import os, sys, http.client\n"
+            "os.setgid(65534); os.setuid(65534)\n"
+            "c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]), timeout=60)\n"
+            "c.request('GET', sys.argv[2]); print(c.getresponse().status)\n")
+
+    def status(port, path):
+        return int(subprocess.run([sys.executable, "-c", code, str(port), path], stdout=subprocess.PIPE, check=True).stdout)
+    for path in ("/", "/metrics", "/events", "/page.css", f"/session/{ME}/1"):
+        assert status(page.port, path) == 403, path
+    page.end()
+    wide = Page(pool, "--metrics", "all")
+    assert status(wide.port, "/metrics") == 200 and status(wide.port, "/") == 403 and status(wide.port, "/events") == 403
+    wide.end()
+
+
+def check_socket(pool):
+    path = os.path.join(pool.base, "page.sock")
+    for _ in range(2):  # the second one finds what the first one, killed, has left
+        process = pool.start([program("dcs"), "page", "--listen", path, "-o", "name"], stdout=subprocess.PIPE)
+        assert process.stdout.readline().decode().strip() == "unix:" + path
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(path)
+            s.sendall(b"GET /page.css HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert b" 200 " in s.recv(64)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert pool.dcs("page", "--listen", "0.0.0.0:80", check=False).returncode == 2
+    assert pool.dcs("page", "--listen", os.path.join(pool.dir, "pool"), check=False).returncode != 0
+    assert os.path.getsize(os.path.join(pool.dir, "pool")) > 0, "a file is not taken for an old socket"
+
+
+def check_rules(page):
+    """Every figure that a rule or the dashboard asks for is there, and every alert has its section."""
+    text = wait_for("the figures of the copy", lambda: (lambda t: t if "store_copy_lag" in t else "")(page.get("/metrics")[2]))
+    known = set(re.findall(r"^# TYPE (\S+)", text, re.M))
+    rules = open(os.path.join(ROOT, "deploy/prometheus/alerts.yml")).read()
+    dashboard = json.load(open(os.path.join(ROOT, "deploy/grafana/dcs.json")))
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked = set(re.findall(r"\b(?:dcs|process)_[a-z_]+", rules + " ".join(queries)))
+    asked = {re.sub(r"_bucket$", "", name) for name in asked}
+    assert len(asked) > 12 and asked <= known, asked - known
+    alerts = re.findall(r"- alert: (\w+)", rules)
+    assert alerts == re.findall(r"^## (\w+)$", open(os.path.join(ROOT, "docs/ALERTS.md")).read(), re.M)
+    described = open(os.path.join(ROOT, "docs/STATUS_PAGE.md")).read()
+    assert all(name in described for name in known if name.startswith("dcs_")), [n for n in known if n not in described]
+
+
+def check_life(pool):
+    """`dcs up --page` starts it, `dcs status` names it, it outlives the scheduler, `dcs down` ends it."""
+    assert pool.json("status")["page"] is None
+    out = pool.dcs("up", "--page", "--mirror", "lagging", "--dir", pool.dir).stdout.decode()
+    url = pool.json("status")["page"]
+    assert url and url in out and f"page      {url}" in pool.dcs("status").stdout.decode()
+    second = pool.dcs("page", check=False)
+    assert second.returncode != 0 and url in second.stderr.decode()
+    page = Page.__new__(Page)
+    page.port = int(url.rstrip("/").rpartition(":")[2])
+    wait_for("the page of dcs up", lambda: page.get("/")[0] == 200)
+    browser = Events(page)
+    browser.next()
+    check_rules(page)
+    pool.kill("scheduler", "scheduler")
+    wait_for("the page to say so", lambda: "does not answer" in browser.next()[1].get("head", ""))
+    assert page.metrics()["dcs_up"] == 0
+    pool.up()
+    wait_for("the scheduler to be back", lambda: "does not answer" not in browser.next()[1].get("head", "does not answer"))
+    assert page.metrics()["dcs_up"] == 1
+    browser.close()
+    pool.down()
+    assert not page_answers(page), "dcs down ends the page"
+    assert pool.json("status", check=False)["page"] is None
+
+
+with Pool(servers=2, slots=2) as pool:
+    page = Page(pool)
+    check_headers(page)
+    check_refusals(page)
+    check_contents(pool, page)
+    check_stream(page)
+    check_crowd(pool, page)
+    check_other_users(pool, page)
+    if page.process.poll() is None:
+        page.end()
+    check_socket(pool)
+    check_life(pool)
+print("the page shows what it should to whom it should")

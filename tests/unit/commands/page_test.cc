@@ -1,0 +1,213 @@
+// The parts of `dcs page` that need no socket.
+#include <catch2/catch.hpp>
+
+#include "commands/dcs/page/answer.h"
+#include "commands/dcs/page/html.h"
+#include "commands/dcs/page/journal.h"
+#include "commands/dcs/page/log_tail.h"
+#include "commands/dcs/page/metrics.h"
+#include "commands/dcs/page/panels.h"
+#include "commands/dcs/page/series.h"
+#include "commands/dcs/page/target.h"
+#include "commands/dcs/session/report.h"
+
+namespace {
+
+using namespace dcs;
+using namespace dcs::commands::page;
+
+std::string log_of(int turns) {
+    std::string log;
+    for (int i = 0; i < turns; ++i) {
+        wire::EventFrame frame;
+        wire::Event event;
+        event.kind = wire::EventKind::started;
+        event.grain = i;
+        event.host = "h" + std::to_string(i % 7);
+        event.number = 1;
+        frame.add(event);
+        log += frame.framed(1000 + i);
+    }
+    return log;
+}
+
+wire::HostRow a_host(const std::string &name, const std::string &state, int slots, int running) {
+    wire::HostRow row;
+    row.name = name;
+    row.state = state;
+    row.slots = slots;
+    row.running = running;
+    row.last_call_in_s = 1;
+    return row;
+}
+
+}  // namespace
+
+TEST_CASE("a log that is read from its middle is taken up at the next whole frame") {
+    const std::string log = log_of(50);
+    for (std::size_t from = 0; from < log.size() - 40; ++from) {
+        const std::string piece = log.substr(from);
+        const std::size_t at = first_frame(piece);
+        REQUIRE(at < 40);
+        std::string_view left = std::string_view(piece).substr(at);
+        std::vector<wire::Event> events;
+        REQUIRE(wire::take_events(left, events));
+        REQUIRE(left.empty());
+        REQUIRE(events.back().grain == 49);
+        REQUIRE((from > 0 || events.size() == 50));
+    }
+    REQUIRE(first_frame("") == std::string_view::npos);
+    REQUIRE(first_frame(std::string(5000, '\x05')) == std::string_view::npos);
+}
+
+TEST_CASE("only names of the loopback are a Host") {
+    for (const char *good : {"localhost", "localhost:8327", "127.0.0.1", "127.0.0.1:1", "[::1]:80"})
+        REQUIRE(is_loopback_host(good));
+    for (const char *bad :
+         {"", "localhost.evil.example", "127.0.0.1.evil.example", "evil.example", "localhost:", "localhost:x",
+          "localhost:99999", "127.0.0.10", "xlocalhost", "localhost:80:80", "LOCALHOST@evil"})
+        REQUIRE_FALSE(is_loopback_host(bad));
+}
+
+TEST_CASE("a target is taken only as links write it") {
+    const auto target = target_of("/session/a%20b/7?after=12&state=ready");
+    REQUIRE(target);
+    REQUIRE(target->path == std::vector<std::string>{"session", "a b", "7"});
+    REQUIRE(target->number_in_path(2) == 7);
+    REQUIRE(target->number("after", -1) == 12);
+    REQUIRE(target->word("state") == "ready");
+    for (const char *bad : {"", "session", "/%2e%2e", "/a?b", "/%zz", "/a b", "/<script>", "/a?x=%3c"})
+        REQUIRE_FALSE(target_of(bad));
+    REQUIRE_FALSE(target_of("/" + std::string(2000, 'a')));
+    REQUIRE_FALSE(target_of("/a/-1")->number_in_path(1));
+}
+
+TEST_CASE("foreign text is escaped in every panel") {
+    Snapshot s;
+    s.reachable = true;
+    s.at_ms = 1;
+    s.hosts = {a_host("<h>", "active", 2, 1)};
+    s.hosts[0].note = "<script>";
+    wire::SessionRow session;
+    session.user = "<u>";
+    session.state = "active";
+    session.command = "<script>\"x\"";
+    session.label = "&<i>";
+    s.sessions = {session};
+    const Journal journal(0);
+    const std::string all = hosts_panel(s) + sessions_panel(s, journal) + head_panel(s);
+    for (const char *raw : {"<script", "<h>", "<u>", "<i>", "\"x\""}) REQUIRE(all.find(raw) == std::string::npos);
+    REQUIRE(all.find("&lt;script&gt;") != std::string::npos);
+    REQUIRE(commands::page::count(1234567) == "1 234 567");
+    REQUIRE(commands::page::count(-123) == "-123");
+}
+
+TEST_CASE("the panels of a thousand hosts and ten thousand sessions stay small") {
+    Snapshot s;
+    s.reachable = true;
+    for (int i = 0; i < 1000; ++i)
+        s.hosts.push_back(a_host("host" + std::to_string(i), i % 50 == 0 ? "dead" : "active", 8, i % 9));
+    for (int i = 0; i < 10'000; ++i) {
+        wire::SessionRow row;
+        row.user = "ann";
+        row.session = i;
+        row.state = "active";
+        row.ready = 1'000'000;
+        s.sessions.push_back(row);
+    }
+    const Journal journal(0);
+    const std::string hosts = hosts_panel(s);
+    REQUIRE(hosts.size() < 60'000);
+    REQUIRE(hosts.find("host950") != std::string::npos);  // dead
+    REQUIRE(hosts.find("host951") == std::string::npos);
+    REQUIRE(sessions_panel(s, journal).size() < 40'000);
+}
+
+TEST_CASE("figures have one value for each label, and both formats hold the same samples") {
+    Snapshot s;
+    s.at_ms = 5'000;
+    s.reachable = true;
+    s.system.version = "1\"2\\3";
+    s.hosts = {a_host("a", "active", 4, 3), a_host("b", "delinquent", 4, 1), a_host("c", "dead", 2, 0)};
+    s.hosts[0].finished = 7;
+    s.hosts[1].failed = 2;
+    const Journal journal(0);
+    const Metrics m = metrics_of(s, journal, {3, 2, 1.5});
+    for (const char *line :
+         {"dcs_up 1\n", "dcs_build_info{version=\"1\\\"2\\\\3\"} 1\n", "dcs_hosts{class=\"any\",state=\"late\"} 1\n",
+          "dcs_slots{class=\"any\",state=\"busy\"} 4\n", "dcs_slots{class=\"any\",state=\"free\"} 1\n",
+          "dcs_slots{class=\"any\",state=\"closed\"} 5\n", "dcs_grain_finishes_total{result=\"finished\"} 7\n",
+          "dcs_grain_finishes_total{result=\"failed\"} 2\n", "dcs_page_watchers 2\n", "dcs_page_looks_total 3\n",
+          "dcs_host_last_report_timestamp_seconds{host=\"b\"} 4\n", "dcs_grain_wait_seconds_bucket{le=\"+Inf\"} 0\n"}) {
+        INFO(line);
+        REQUIRE(m.text.find(line) != std::string::npos);
+        REQUIRE(m.open.find(line) != std::string::npos);
+    }
+    REQUIRE(m.text.find("# TYPE dcs_page_looks_total counter\n") != std::string::npos);
+    REQUIRE(m.open.find("# TYPE dcs_page_looks counter\n") != std::string::npos);
+    REQUIRE(m.open.substr(m.open.size() - 6) == "# EOF\n");
+}
+
+TEST_CASE("a series keeps a rate per step, and nothing before its range") {
+    Series series;
+    for (int i = 0; i <= 4000; ++i) series.take(1'000'000 + i * 10'000, i * 5, 3, 2);
+    const Range &hour = series.ranges()[0];
+    REQUIRE(hour.points.size() <= Series::points_kept + 1);
+    REQUIRE(hour.points.back().finished_per_minute == Approx(30));
+    REQUIRE(hour.points.back().at_ms - hour.points.front().at_ms <= 3'600'000);
+    series.take(1'000'000 + 4001 * 10'000 + 60'000, 0, 0, 0);  // a host left the table with its total
+    REQUIRE(series.ranges()[0].points.back().finished_per_minute == 0);
+}
+
+TEST_CASE("a browser gets the panels that have changed since what it has") {
+    Published p;
+    p.run = "17";
+    p.number = 9;
+    p.panels = {{"a", "A", "old", 3}, {"b", "B", "new", 9}};
+    REQUIRE(p.update_since("17-9") == nullptr);
+    REQUIRE(p.update_since("17-8")->find("\"a\"") == std::string::npos);
+    REQUIRE(p.update_since("17-8")->find("\"b\":\"new\"") != std::string::npos);
+    for (const char *id : {"17-2", "16-9", "", "17-99", "17-x", "-9"}) {
+        INFO(id);
+        REQUIRE(p.update_since(id)->find("\"a\":\"old\"") != std::string::npos);
+    }
+    REQUIRE(p.update_since("")->find("id: 17-9\n") == 0);
+}
+
+TEST_CASE("a report has the session's figures, what was lost, and nothing of others' markup") {
+    wire::History history;
+    const auto happens = [&](wire::EventKind kind, std::int64_t at_ms, std::int32_t grain, std::uint32_t number,
+                             const char *host = "", const char *text = "") {
+        wire::Event e;
+        e.kind = kind;
+        e.at_ms = at_ms;
+        e.grain = grain;
+        e.number = number;
+        e.host = host;
+        e.text = text;
+        INFO(at_ms);
+        REQUIRE(history.take(e) == "");
+    };
+    using Kind = wire::EventKind;
+    happens(Kind::opened, 1000, -1, 0, "", "<prog>");
+    happens(Kind::submitted, 1000, 1, 0);
+    happens(Kind::started, 2000, 1, 1, "<h1>");
+    happens(Kind::checkpoint, 12'000, 1, 1);
+    happens(Kind::left, 15'000, 1, 0, "<h1>", "host_dead");
+    happens(Kind::started, 16'000, 1, 2, "h2");
+    happens(Kind::finished, 20'000, 1, 0);
+    commands::Session session;
+    session.user = "ann";
+    session.number = 7;
+    session.ident = "<prog>";
+    session.state = "terminated";
+    session.finished = 1;
+    const std::string html = commands::report_of(session, history);
+    for (const char *part : {"session ann/7", "host_dead: 1.", "<td>3.00 s</td>",
+                             "<td>2 on 2 hosts, together 17 s</td>", "&lt;h1&gt;", "<svg ", "Dataflow of"}) {
+        INFO(part);
+        REQUIRE(html.find(part) != std::string::npos);
+    }
+    for (const char *part : {"<h1>\n", "<prog>", "<script", "src=", "href="})
+        REQUIRE(html.find(part) == std::string::npos);
+}
