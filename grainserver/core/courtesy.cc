@@ -212,7 +212,9 @@ void judge(Turn &t, const Between &b) {
     const bool starving = release(t, b);
     const bool calm = !starving && b.quiet && b.room >= room_again && c.strained == Duration{};
     c.calm = calm ? c.calm + b.time : Duration{};
-    if (!c.shut.empty() && c.calm >= calm_needed(t.state) && !planted("server.stays_shut")) open_again(t);
+    if (!c.shut.empty() && c.calm >= calm_needed(t.state) && t.state.job.leaving.empty() &&
+        !planted("server.stays_shut"))
+        open_again(t);
 }
 
 bool any_runs(const State &s) {

@@ -163,6 +163,7 @@ void exited(Turn &t, const GrainExited &x) {
     g->called_back.reset();
     g->exit = x.facts;
     take_limit(t, x.id, *g);
+    g->by_engine = is_engines(t.state, *g);
     g->cpu_us = std::max(g->cpu_us, x.facts.usage.user_us + x.facts.usage.system_us);
     g->act_at = g->answer_at = g->signal_at = g->look_at = g->wall_at = Instant::never();
     g->hold = false;

@@ -62,11 +62,12 @@ struct OutputsKept { GrainId id; std::vector<wire::GrainFile> files; std::string
 struct OutputsUnkept { GrainId id; Code code = Code::io_error; std::string text; };
 struct PieceUnreadable { std::string digest, text; };
 struct Watched { HostSample host; std::map<GrainId, GrainSample> grains; };
+struct Leave { std::string why; };                   // the batch job was told to end
 struct Tick {};
 using Input = std::variant<Began, Adopted, LinkOpened, LinkClosed, FromScheduler, LaunchWritten,
     LaunchUnwritten, LauncherUp, LauncherDown, GrainProved, GrainStarted, StartFailed, GrainRecalled,
     GrainExited, Looked, ReportUnsendable, Gauged, FilesPlaced, FilesMissing, FilesUnplaced, PieceKept,
-    PieceUnkept, OutputsKept, OutputsUnkept, PieceUnreadable, Watched, Tick>;
+    PieceUnkept, OutputsKept, OutputsUnkept, PieceUnreadable, Watched, Leave, Tick>;
 
 // ---- effects ------------------------------------------------------------------------------
 struct Connect { Peer to = Peer::scheduler; };       // answered by LinkOpened or LinkClosed

@@ -98,6 +98,8 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
     } else if (!g.exit->known || g.exit->innocent) {
         report.innocent = true;
         report.reason = g.exit->reason;
+    } else if (g.by_engine) {
+        put_mark(report, "the batch job of this host was told to end");
     } else if (could_not_write(g)) {
         put_mark(report, "the grain could not write its output on this host");
     } else if (asks_again(g)) {
@@ -160,7 +162,7 @@ void report_nothing(Turn &t, const GrainId &id, Grain &g) {
 
 bool innocent_end(const Grain &g) {
     if (!g.exit || g.ending == Ending::overrun) return false;
-    return g.ending == Ending::terminated || !g.exit->known || g.exit->innocent || could_not_write(g);
+    return g.ending == Ending::terminated || !g.exit->known || g.exit->innocent || g.by_engine || could_not_write(g);
 }
 
 void consider_report(Turn &t, const GrainId &id, Grain &g) {

@@ -153,6 +153,7 @@ void started(Turn &t, const GrainId &id) {
     answer_started(t, id, *g);
     t.touched.push_back(id);
     repeat_ending(t, id, *g);
+    if (!t.state.job.leaving.empty()) ask_to_leave(t, id, *g);  // the launcher had started it before it was called back
 }
 
 void answer_started(Turn &t, const GrainId &id, Grain &g) {

@@ -111,6 +111,7 @@ struct Grain {
     std::string reason;                                // of the ending
     wire::GivenBack given_back = wire::GivenBack::no;  // asked, terminated: by this server itself
     std::int32_t limit_signal = 0;                     // overrun: the signal that the system would have sent
+    bool by_engine = false;                            // ended: by the SIGTERM of the engine whose job this is
     std::optional<std::uint32_t> checkpoint_before;    // asked: newest checkpoint at the first look after that
     Instant term_at = Instant::never();                // asked: deadline for the last checkpoint
     Instant act_at = Instant::never();                 // asked: send TERM; terminated, overrun, discard: KILL (again)
@@ -133,6 +134,15 @@ enum class Link : std::uint8_t {
     connecting,
     greeting,  // FirstCall is sent
     ready      // configured: reports are sent
+};
+
+// A server that is part of a batch job ends before the job does.
+struct Job {
+    bool part_of = false;                 // of one
+    Instant leave_at = Instant::never();  // before the job's limit
+    Duration idle{};                      // without a grain for that long, it leaves; 0: it waits for grains
+    Instant idle_since{};
+    std::string leaving;  // not empty: it accepts no grains, and ends when it has none; the reason
 };
 
 // The peer of the link.
@@ -165,6 +175,7 @@ struct State {
     Instant slice_start{}, next_call_in{};
     std::uint64_t next_order = 1;
     Courtesy courtesy;
+    Job job;
     std::map<GrainId, Grain> grains;
     Derived derived;
     std::set<GrainId> crowded;                      // their reports wait until there is less in flight
@@ -185,6 +196,8 @@ inline constexpr int queued_there = 2;                       // for each slot: g
 inline constexpr Duration report_pause = milliseconds(15);   // between ends that are reported, while grains wait here
 inline constexpr std::uint64_t in_flight_max = 128u << 20;   // bytes of unanswered reports
 
+Instant leave_time(const State &state);  // by the clock; never, once it is leaving
+bool has_left(const State &state);       // it is leaving, and all that it had is reported
 // The earliest instant at which Tick has an effect.
 Instant next_deadline(const State &state);
 // For tests. Empty: all cross references are consistent; otherwise the inconsistency.

@@ -33,6 +33,7 @@ struct Happened {
         connect_now(t);
         t.state.slice_start = t.now;
         t.state.next_call_in = t.now + t.state.interval;
+        t.state.job.idle_since = t.now;
     }
     void operator()(Adopted &x) { adopted(t, x); }
     void operator()(LinkOpened &) { link_opened(t); }
@@ -66,6 +67,7 @@ struct Happened {
     void operator()(OutputsUnkept &x) { outputs_unkept(t, x); }
     void operator()(PieceUnreadable &x) { piece_unreadable(t, x); }
     void operator()(Watched &x) { watched(t, x); }
+    void operator()(Leave &x) { leave(t, x.why); }
     void operator()(Tick &) {
         link_tick(t);
         slice_tick(t);
@@ -84,6 +86,7 @@ std::vector<Effect> step(State &state, Instant now, double jitter, Input input) 
     fetch_on(t);
     put_on(t);
     leave_backup(t);
+    job_goes_on(t);
     settle(t);
     DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "a received configuration is made valid");
     return std::move(t.out);
@@ -92,7 +95,7 @@ std::vector<Effect> step(State &state, Instant now, double jitter, Input input) 
 std::string to_text(const GrainId &id) { return to_text(id.key) + " incarnation " + std::to_string(id.incarnation); }
 
 Instant next_deadline(const State &state) {
-    Instant at = std::min(state.next_call_in, state.courtesy.look_at);
+    Instant at = std::min({state.next_call_in, state.courtesy.look_at, leave_time(state)});
     if (!state.with_scheduler()) at = std::min(at, state.link_at);
     if (!state.grouped.empty()) at = std::min(at, state.last_group + report_pause);
     if (!state.derived.deadlines.empty()) at = std::min(at, state.derived.deadlines.begin()->first);

@@ -104,6 +104,12 @@ void courtesy_tick(Turn &t);
 void courtesy_idle(Turn &t);    // at a call-in: the frequency of looks at a host without grains
 void courtesy_begins(Turn &t);  // a grain runs
 
+// job.cc
+void leave(Turn &t, const std::string &why);  // returns all grains, with checkpoints; once
+void ask_to_leave(Turn &t, const GrainId &id, Grain &g);
+void job_goes_on(Turn &t);  // after every step: leaves if it is time
+bool is_engines(const State &state, const Grain &g);
+
 // ending.cc
 void ask_to_end(Turn &t, const GrainId &id, Grain &g, const std::string &reason,
                 wire::GivenBack given_back = wire::GivenBack::no);

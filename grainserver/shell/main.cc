@@ -37,6 +37,6 @@ int main(int argc, char **argv) {
     const Status served = server.run(*signals);
     manager.tell("STOPPING=1\nSTATUS=grains continue to run");
     if (!served) return fail_with(served.text, 1);
-    log_info("stopped; grains continue to run");
+    log_info("stopped; running grains continue");
     return 0;
 }

@@ -140,6 +140,9 @@ Status Server::open(const ServerOptions &options) {
     state_.boot_id = boot_id();
     state_.instance = random_number();
     state_.courtesy.on = options.watch;
+    state_.job.part_of = options.leave_after.ns > 0;
+    if (state_.job.part_of) state_.job.leave_at = boot_clock() + options.leave_after;
+    state_.job.idle = options.leave_idle;
     constexpr auto role = pki::Role::grain_server;
     if (Status s = link_.open(options_.scheduler, options_.pki_directory, role, options_.name); !s) return s;
     const bool local = options_.backup.find('/') != std::string::npos;

@@ -292,7 +292,8 @@ void Server::tell_service_manager(const wire::AnyMessage &message) const {
 void Server::handle_signals() {
     while (const int number = signals_->next()) {
         if (number == SIGHUP) reread_configuration();
-        stop_ = stop_ || number == SIGTERM || number == SIGINT;
+        if (number == SIGTERM && state_.job.part_of) put(Leave{"the batch job of this host was told to end"});
+        else stop_ = stop_ || number == SIGTERM || number == SIGINT;
     }
 }
 
@@ -366,7 +367,7 @@ Status Server::run(Signals &signals) {
     if (!given_up) return given_up.status();
     if (!*given_up) log_(Level::warning, "this kernel cannot filter system calls (seccomp); see SECURITY.md");
     handle_pending();
-    while (!stop_) {
+    while (!stop_ && !(has_left(state_) && !files_.removes())) {
         keep_launcher();
         handle_pending();
         if (launcher_.has_calls()) {  // of all that has happened since the last wait
@@ -388,6 +389,8 @@ Status Server::run(Signals &signals) {
         if (boot_clock() >= next_deadline(state_)) put(Tick{});
         handle_pending();
     }
+    if (has_left(state_)) launcher_.send({files::Verb::quit});
+    launcher_.flush();
     loop_->unwatch(signals.fd());
     loop_->unwatch(warden_->process().fd());
     return ended_;

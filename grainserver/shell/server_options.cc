@@ -78,6 +78,8 @@ Status check_words(OptionWords &w) {
     if (Status s = take_words(w, o); !s) return s;
     o.runner = words_of(w.runner);
     o.watch = w.courtesy == "watch";
+    if (o.leave_idle.ns > 0 && o.leave_after.ns == 0)
+        return fail(Code::invalid, "--leave-idle needs --leave-after: only a server of a batch job leaves");
     const std::string wrong = wrong_with(o);
     return wrong.empty() ? Status::ok() : fail(Code::invalid, wrong);
 }
@@ -146,6 +148,12 @@ CommandLine command_line(OptionWords &words) {
          choice("courtesy", words.courtesy, "watch|priority",
                 "watch (default): grains leave when the owner needs the host; priority: they only have the lowest "
                 "priority", "watch|priority"),
+         {.name = "leave-after", .into = &o.leave_after, .value = "S",
+          .help = "this server is part of a batch job: after S seconds, and on SIGTERM, it returns its grains with "
+                  "their last checkpoints and ends with its launcher (default: it stays)", .where = Where::line},
+         {.name = "leave-idle", .into = &o.leave_idle, .value = "S",
+          .help = "with --leave-after: it also leaves after S seconds without a grain (default: it stays)",
+          .where = Where::line},
          choice("launcher", words.launcher, "WHO",
                 "self (default): this server starts dcs_launcher; service: a service manager does", "self|service"),
          {"ready-fd", &words.ready_fd, "N", "write \"ready\" to this descriptor when serving", false, Where::line},

@@ -20,9 +20,10 @@ struct ServerOptions {
     IdentityOptions identity;
     RungOptions rungs;
     files::Limits limits;
-    int library_mb = 4096;            // size of the library of contents
-    std::vector<std::string> runner;  // runs this host's programs; empty: they are executed directly
-    bool watch = true;                // the host's owner has priority
+    int library_mb = 4096;                 // size of the library of contents
+    std::vector<std::string> runner;       // runs this host's programs; empty: they are executed directly
+    bool watch = true;                     // the host's owner has priority
+    Duration leave_after{}, leave_idle{};  // as part of a batch job; 0: it is none, or stays without grains
 };
 
 // What the options say; GRAIN_HOSTS.md has it in words. `server` has what follows from them once the line's check has

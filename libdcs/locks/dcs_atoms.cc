@@ -31,6 +31,8 @@ constexpr DcsAtomRow table[] = {
     {DcsAtom::pool_work, "pool", "a `dcs up` or `dcs down`", "a pool's directory", "DIR/up.lock", KeptBy::lock,
      DcsAtom::pool_work, "none, never; another one waits two minutes and gives up",
      "one would start what the other stops. Never expires, because the daemons that it started are its tree"},
+    {DcsAtom::pilots, "pilots", "a `dcs pilot slurm`", "a pool's pilots", "DIR/pilots/lock", KeptBy::lock,
+     DcsAtom::pilots, "none, never; another one gives up at once", "two would submit two jobs for one pilot"},
     {DcsAtom::page, "page", "a `dcs page`", "a pool's directory", "DIR/page/lock", KeptBy::lock, DcsAtom::page,
      for_life, "`dcs status` names one"},
     {DcsAtom::accounts, "accounts", "an assignment of an anonymous account", "the host's table of accounts",

@@ -17,6 +17,7 @@ enum class DcsAtom : std::uint8_t {
     grain_server,
     launcher,
     pool_work,
+    pilots,
     page,
     accounts,
     slot,

@@ -116,6 +116,12 @@ def _hook(previous):
     return uncaught
 
 
+def _ends():
+    """Python gives signals back to the system before it has ended: one that comes then would kill it."""
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def handler():
     """Call it first: from here on the grain server may ask for checkpoints. Harmless without a server."""
     global _installed
@@ -126,6 +132,7 @@ def handler():
     run = _begin()
     if not run:
         return
+    atexit.register(_ends)
     sys.excepthook = _hook(sys.excepthook)
     signal.signal(signal.SIGUSR1, _on_checkpoint)
     signal.signal(signal.SIGUSR2, _on_thrash)

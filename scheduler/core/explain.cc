@@ -13,6 +13,7 @@ constexpr std::int32_t most_ahead = 65536;
 
 std::optional<Why> why_away(const Host &host) {
     if (host.setting.drained) return Why::drained;
+    if (host.config->pilot && host.conn == no_connection) return Why::no_job;
     if (host.status == HostStatus::unknown) return Why::never_called;
     if (host.status == HostStatus::dead) return Why::dead;
     if (host.checked != Checked::no) return Why::being_checked;

@@ -35,6 +35,7 @@ enum class Why : std::uint8_t {
     too_little_memory,
     // of a host, for now
     drained,
+    no_job,  // a pilot without a job
     never_called,
     not_connected,
     delinquent,

@@ -104,6 +104,10 @@ std::optional<std::string> read_field(std::string_view key, std::string_view val
         const bool good = address && address->port != 0 && value.size() <= wire::place_bytes;
         return good ? "" : "address must be NAME:PORT or [IPV6]:PORT, where the backup listens";
     }
+    if (key == "pilot") {
+        host.pilot = value == "yes";
+        return host.pilot || value == "no" ? "" : "pilot must be yes or no";
+    }
     if (key == "require_confinement") {
         const Result<Rungs> rungs = rungs_of(value);
         if (rungs) host.require_confinement = *rungs;

@@ -89,6 +89,7 @@ struct HostConfig {
     std::string backup_at;                  // no grain server: the passive backup, whose door is there
     std::int32_t time_zone_offset = 0;      // minutes that it is ahead of the scheduler's; for people
     std::uint32_t require_confinement = 0;  // Rungs without which it gets no grains
+    bool pilot = false;                     // a batch job runs its server, or none does
     bool names_class = false;               // no host: `name` is a name for the mask host_class
     bool operator==(const HostConfig &) const = default;
 };

@@ -134,6 +134,7 @@ bool is_one_of(const Verb &verb, std::initializer_list<const Verb *> verbs) {
 // executes this program again: then this does not return.
 Status find_directory(const Verb &verb, const std::vector<std::string> &whole, Call &call) {
     using Kind = client::PoolPlace::Kind;
+    if (&verb == &pilot_serve_verb) return Status::ok();  // on a node of a cluster, which has no pool
     // These make and end the user's own pool, or have to do with none.
     const bool own = is_one_of(verb, {&up_verb, &down_verb, &host_join_verb, &completion_verb});
     const bool named = std::getenv("DCS_DIR") != nullptr && *std::getenv("DCS_DIR") != '\0';

@@ -20,7 +20,7 @@ const std::vector<const Verb *> &all_verbs() {
     // clang-format off
     static const std::vector<const Verb *> verbs = {
         &up_verb,             &down_verb,          &status_verb,        &top_verb,  &page_verb, &run_verb,
-        &map_verb,            &session_ls_verb,    &session_show_verb,  &session_watch_verb,
+        &map_verb,            &submit_verb,        &session_ls_verb,    &session_show_verb,  &session_watch_verb,
         &session_wait_verb,   &session_cat_verb,   &session_set_verb,   &session_close_verb,
         &session_clean_verb,  &session_log_verb,    &session_export_verb,
         &session_import_verb, &grain_ls_verb,      &grain_show_verb,    &grain_cat_verb,
@@ -28,6 +28,7 @@ const std::vector<const Verb *> &all_verbs() {
         &host_show_verb,      &host_drain_verb,    &host_undrain_verb,  &host_set_verb,
         &host_join_verb,      &host_approve_verb,  &host_rm_verb,       &host_import_verb,
         &backup_status_verb,  &backup_promote_verb, &backup_detach_verb,
+        &pilot_slurm_verb,    &pilot_ls_verb,       &pilot_stop_verb,    &pilot_serve_verb,
         &token_create_verb,   &token_ls_verb,       &token_revoke_verb,
         &config_check_verb,   &config_show_verb,
         &replay_check_verb,   &doctor_verb,        &reload_verb,        &log_level_verb,

@@ -8,7 +8,7 @@
 namespace dcs::commands {
 
 // The order of `dcs --help` is that of all_verbs().
-extern const Verb up_verb, down_verb, status_verb, top_verb, page_verb, run_verb, map_verb;
+extern const Verb up_verb, down_verb, status_verb, top_verb, page_verb, run_verb, map_verb, submit_verb;
 extern const Verb session_ls_verb, session_show_verb, session_watch_verb, session_wait_verb, session_close_verb,
     session_clean_verb, session_log_verb, session_cat_verb, session_set_verb, session_export_verb, session_import_verb;
 extern const Verb trace_verb;
@@ -17,6 +17,7 @@ extern const Verb grain_ls_verb, grain_show_verb, grain_cat_verb, grain_tail_ver
 extern const Verb host_ls_verb, host_show_verb, host_drain_verb, host_undrain_verb, host_set_verb;
 extern const Verb host_join_verb, host_import_verb, host_approve_verb, host_rm_verb;
 extern const Verb backup_status_verb, backup_promote_verb, backup_detach_verb;
+extern const Verb pilot_slurm_verb, pilot_ls_verb, pilot_stop_verb, pilot_serve_verb;
 extern const Verb token_create_verb, token_ls_verb, token_revoke_verb;
 extern const Verb replay_check_verb, doctor_verb, reload_verb, log_level_verb, completion_verb;
 extern const Verb config_check_verb, config_show_verb;

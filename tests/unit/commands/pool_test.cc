@@ -64,6 +64,11 @@ TEST_CASE("the file `pool`") {
     for (const char *bad : {"", "slots 1\n", "servers 0\n", "servers x\n", "servers 1\nslots\n", "servers 1\nwhat 2\n",
                             "servers 1\ninterval 0\n", "servers 1001\n"})
         CHECK_FALSE(numbers_of_pool_text(bad));
+    PoolNumbers pilots{0, 1, 2};
+    pilots.pilots = 20;
+    pilots.pilot_slots = 8;
+    pilots.listen = "0.0.0.0:7001";
+    CHECK(*numbers_of_pool_text(pool_text(pilots)) == pilots);
     CHECK(numbers_of_pool_text("servers 1\nslots -\n").status().text.find("line 2") != std::string::npos);
 }
 
@@ -74,6 +79,14 @@ TEST_CASE("the host table scales supervision with the interval") {
     CHECK(text.find("\nlocal2 ") != std::string::npos);
     CHECK(text.find("local3") == std::string::npos);
     CHECK(text[0] == '#');
+    PoolNumbers pilots{0, 1, 2};
+    pilots.pilots = 2;
+    pilots.pilot_slots = 8;
+    const std::string table = host_table_text(pilots, "b");
+    CHECK(table.find("\nclass pilots=0x2\npilot1 class=pilots pilot=yes binary=b slots=8 interval=2 ") !=
+          std::string::npos);
+    CHECK(table.find("\npilot2 ") != std::string::npos);
+    CHECK(table.find("local") == std::string::npos);
     // No scientific notation, however long.
     CHECK(host_table_text({1, 1, 86400}, "b").find("extended=1036800\n") != std::string::npos);
 }
@@ -224,5 +237,5 @@ TEST_CASE("every verb has help with examples first, and no verb appears twice") 
         CHECK(verb->summary[0] != '\0');
         CHECK(verb->run != nullptr);
     }
-    CHECK(names.size() == 48);
+    CHECK(names.size() == 53);
 }

@@ -285,6 +285,13 @@ TEST_CASE("Python: wrong use is told, and an exception leaves no checkpoint") {
         CHECK(run.checkpoint().valid);
         CHECK(read_file(run.server.directory() + "/out.2") == "there");
     }
+    SECTION("a signal while the interpreter ends") {
+        Ran run(python("import signal\nclass Late:\n  def __del__(self, kill=os.kill, pid=os.getpid(),\n"
+                       "              signals=(signal.SIGUSR1, signal.SIGUSR2)):\n"
+                       "    for s in signals: kill(pid, s)\ng.handler()\nlate = Late()\n"),
+                "");
+        CHECK(run.end.number == 0);
+    }
     SECTION("a full disk somewhere else in the program") {
         Ran run(python("g.handler()\nopen('/dev/full', 'w').write('x' * 100000)\n"), "");
         CHECK(run.end.number == 74);

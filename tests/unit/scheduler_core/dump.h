@@ -82,7 +82,7 @@ private:
     }
     void config(const HostConfig &c) {
         put(c.name, c.binary_class, c.host_class, c.slots, c.interval.ns, c.alert.ns, c.limit.ns, c.extended.ns,
-            c.cores, c.memory_mb, c.require_confinement);
+            c.cores, c.memory_mb, c.require_confinement, c.pilot);
         for (const auto *list : {&c.users, &c.check, &c.file_server, &c.gateway}) {
             put("list");
             for (const std::string &item : *list) put(item);

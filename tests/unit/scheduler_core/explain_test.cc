@@ -172,6 +172,8 @@ const std::map<Why, Scene> &scenes() {
              s.pool.wait(seconds(61));
              s.pool.probed("h1", true);
          }},
+        {Why::no_job,
+         [](ExplainStage &s) { s.h1().pilot = true; s.settle(); s.pool.hang_up("h1"); s.submit(0); }},
         {Why::dead, [](ExplainStage &s) { s.submit(0); s.pool.wait(seconds(61)); }},
         {Why::too_open,
          [](ExplainStage &s) { s.h1().require_confinement = rung_filter; s.settle(); s.submit(0); }},

@@ -66,6 +66,26 @@ TEST_CASE("the doctor says what to do about a host that is more open than demand
     CHECK(reply->problems[0].advice == about("--confine --grain-network require_confinement"));
 }
 
+TEST_CASE("a pilot without a job is no problem, unless grains run there") {
+    Pool pool;
+    pool.add_host("h1").pilot = true;
+    pool.table();
+    const auto problems = [&] {
+        pool.call(pool.stranger("ann"), wire::Doctor{});
+        const auto *reply = std::get_if<ReplyDoctor>(&pool.effects.back());
+        REQUIRE(reply);
+        return reply->problems.size();
+    };
+    CHECK(problems() == 0);  // it has never called
+    pool.first_call("h1");
+    pool.hang_up("h1");
+    pool.wait(seconds(61));
+    CHECK(problems() == 0);  // dead
+    pool.hosts[0].pilot = false;
+    pool.table();
+    CHECK(problems() == 1);
+}
+
 TEST_CASE("a code for the backup lets no grain server in, and the backup asks as what it is") {
     Pool pool;
     pool.add_host("h1");

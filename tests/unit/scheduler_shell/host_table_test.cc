@@ -63,6 +63,9 @@ TEST_CASE("a host table line says what it says") {
         "h cores=8 memory=16384 check=h,10.0.0.1:22 fileserver=nfs-1.example.org:2049 gateway=[fe80::1%eth0],[::1]:9",
         "hosts");
     REQUIRE(more);
+    const auto pilots = shell::parse_host_table("a pilot=yes\nb pilot=no\nc", "hosts");
+    REQUIRE(pilots);
+    CHECK((pilots->at(0).pilot && !pilots->at(1).pilot && !pilots->at(2).pilot));
     const auto open = shell::parse_host_table("h require_confinement=scope,accounts", "hosts");
     REQUIRE(open);
     CHECK(open->at(0).require_confinement == 5);
@@ -135,6 +138,7 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h users=", "hosts:1: users"},
         {"h users=a:b", "hosts:1: users"},
         {"h accounts=", "hosts:1 least none"},
+        {"h pilot=maybe", "hosts:1 pilot yes no"},
         {"h require_confinement=", "hosts:1 require_confinement not confinement"},
         {"h require_confinement=filter,moat", "hosts:1 require_confinement `moat`"},
         {"h accounts=a b", "hosts:1: `b` must have"},

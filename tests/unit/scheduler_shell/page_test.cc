@@ -26,7 +26,8 @@ std::string block(const std::string &kind) {
 TEST_CASE("the host table of the page about scheduling is one") {
     const auto hosts = parse_host_table(block("hosts"), "page");
     REQUIRE(hosts);
-    REQUIRE(hosts->size() == 5);  // with two names of classes
+    REQUIRE(hosts->size() == 6);  // with two names of classes
+    CHECK(((*hosts)[3].pilot && !(*hosts)[2].pilot));
     CHECK((*hosts)[1].host_class == 3);
     CHECK((*hosts)[2].time_zone_offset == -60);
     CHECK((*hosts)[0].extended == seconds(7200));

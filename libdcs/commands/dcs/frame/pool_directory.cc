@@ -50,7 +50,11 @@ std::string absolute_path(const std::string &path) {
 std::string pool_text(const PoolNumbers &numbers) {
     return "servers " + std::to_string(numbers.servers) + "\nslots " + std::to_string(numbers.slots) + "\ninterval " +
            decimal(numbers.interval_s) + "\n" + (numbers.watch ? "courtesy watch\n" : "") +
-           (numbers.mirror == "off" ? "" : "mirror " + numbers.mirror + "\n");
+           (numbers.mirror == "off" ? "" : "mirror " + numbers.mirror + "\n") +
+           (numbers.pilots == 0 ? ""
+                                : "pilots " + std::to_string(numbers.pilots) + "\npilot-slots " +
+                                      std::to_string(numbers.pilot_slots) + "\n") +
+           (numbers.listen.empty() ? "" : "listen " + numbers.listen + "\n");
 }
 
 bool is_mirror_mode(std::string_view word) { return word == "off" || word == "lagging" || word == "sync"; }
@@ -65,9 +69,12 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
         const std::size_t blank = line.find(' ');
         const std::string_view name = line.substr(0, blank);
         const std::string_view value = blank == std::string_view::npos ? "" : line.substr(blank + 1);
-        const auto servers = number_of(value, 1, most_servers), slots = number_of(value, 1, most_slots);
+        const auto servers = number_of(value, 0, most_servers), slots = number_of(value, 1, most_slots);
         const auto interval = seconds_of_text(value);
         if (name == "servers" && servers) numbers.servers = static_cast<int>(*servers);
+        else if (name == "pilots" && servers) numbers.pilots = static_cast<int>(*servers);
+        else if (name == "pilot-slots" && slots) numbers.pilot_slots = static_cast<int>(*slots);
+        else if (name == "listen" && !value.empty()) numbers.listen = std::string(value);
         else if (name == "slots" && slots) numbers.slots = static_cast<int>(*slots);
         else if (name == "interval" && interval && *interval >= least_interval_s && *interval <= most_interval_s)
             numbers.interval_s = *interval;
@@ -77,17 +84,22 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
             return fail(Code::invalid,
                         "line " + std::to_string(line_number) + " is not understood: " + std::string(line));
     }
-    if (numbers.servers == 0) return fail(Code::invalid, "the line `servers N` is missing");
+    if (numbers.servers + numbers.pilots == 0) return fail(Code::invalid, "the line `servers N` is missing");
     return numbers;
 }
 
 std::string host_table_text(const PoolNumbers &numbers, const std::string &binary_class) {
     std::string text = std::string(table_mark) + ", which writes it again when the numbers of the pool change.\n";
     const double s = numbers.interval_s;
+    const std::string rest = " interval=" + decimal(s) + " alert=" + decimal(3 * s) + " limit=" + decimal(6 * s) +
+                             " extended=" + decimal(12 * s) + "\n";
+    const std::string binary = " binary=" + binary_class + " slots=";
     for (int i = 1; i <= numbers.servers; ++i)
-        text += "local" + std::to_string(i) + " class=0x1 binary=" + binary_class +
-                " slots=" + std::to_string(numbers.slots) + " interval=" + decimal(s) + " alert=" + decimal(3 * s) +
-                " limit=" + decimal(6 * s) + " extended=" + decimal(12 * s) + "\n";
+        text += "local" + std::to_string(i) + " class=0x1" + binary + std::to_string(numbers.slots) + rest;
+    if (numbers.pilots > 0) text += "class pilots=0x2\n";
+    for (int i = 1; i <= numbers.pilots; ++i)
+        text += "pilot" + std::to_string(i) + " class=pilots pilot=yes" + binary + std::to_string(numbers.pilot_slots) +
+                rest;
     return text;
 }
 

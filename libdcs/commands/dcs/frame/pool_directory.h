@@ -1,13 +1,14 @@
 #pragma once
 // The directory of a private pool: what lies where, what its text files say, which daemons it has.
 //
-//   pool                  servers N / slots K / interval S / courtesy watch, written by `dcs up`
+//   pool                  servers N / slots K / interval S / courtesy watch ..., written by `dcs up`
 //   up.lock               held while `dcs up` or `dcs down` works on the directory
 //   maps.lock             which sessions a `dcs map` works for (locks/files/session_claims.h)
 //   scheduler/            lock, user.sock, server.sock, hosts, state/, log
 //   backup/               lock, backup.sock, state/, log
 //   page/                 lock, url, log: of `dcs page`
 //   servers/NAME/         lock, launcher.lock, launcher.sock, log, slots/, grains/
+//   pilots/               of `dcs pilot` (commands/dcs/pilot/place.h)
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +21,10 @@ struct PoolNumbers {
     int servers = 0;
     int slots = 1;
     double interval_s = 10;
-    bool watch = false;          // the servers give grains back when the host is needed (--courtesy watch)
-    std::string mirror = "off";  // whether the backup copies the store: off, lagging, sync
+    bool watch = false;               // the servers give grains back when the host is needed (--courtesy watch)
+    std::string mirror = "off";       // whether the backup copies the store: off, lagging, sync
+    int pilots = 0, pilot_slots = 1;  // hosts whose servers batch jobs run
+    std::string listen;               // ADDRESS:PORT where hosts of pilots reach the scheduler; empty: nowhere
     bool operator==(const PoolNumbers &) const = default;
 };
 

@@ -6,11 +6,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "processes.h"
@@ -22,16 +25,8 @@ namespace {
 
 constexpr int ready_fd = 3;  // where the daemon finds its end of the pipe
 constexpr int shown_lines = 12;
-constexpr std::size_t log_read = 16384;  // as much of a log's end as is looked at
-
-struct Fd {
-    int fd = -1;
-    ~Fd() { shut(); }
-    void shut() {
-        if (fd >= 0) ::close(fd);
-        fd = -1;
-    }
-};
+constexpr std::size_t most_said = 16u << 20;  // by a program that is run to its end
+constexpr std::size_t log_read = 16384;       // as much of a log's end as is looked at
 
 long long size_of(const std::string &path) {
     struct stat st = {};
@@ -41,11 +36,11 @@ long long size_of(const std::string &path) {
 // What was appended to the log since it was `from` bytes long.
 std::string log_since(const std::string &path, long long from) {
     Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-    if (file.fd < 0) return "";
+    if (!file) return "";
     const long long size = size_of(path);
     if (size - from > static_cast<long long>(log_read)) from = size - static_cast<long long>(log_read);
     std::string text(log_read, '\0');
-    const ssize_t n = ::pread(file.fd, text.data(), text.size(), from);
+    const ssize_t n = ::pread(file.get(), text.data(), text.size(), from);
     text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
     return text;
 }
@@ -150,10 +145,10 @@ Status start_daemon(const DaemonStart &start, int patience_s) {
     const std::string log = start.directory + "/log";
     const long long log_before = size_of(log);
     pid_t child = 0;
-    const int error = spawn(path, arguments, log, write_end.fd, child);
+    const int error = spawn(path, arguments, log, write_end.get(), child);
     if (error != 0) return fail_errno(Code::io_error, path + " cannot be started", error);
-    write_end.shut();
-    const Readiness readiness = wait_ready(read_end.fd, patience_s);
+    write_end = Fd();
+    const Readiness readiness = wait_ready(read_end.get(), patience_s);
     if (readiness == Readiness::ready) return Status::ok();
     std::string why;
     if (readiness == Readiness::ended) {
@@ -170,32 +165,48 @@ Status start_daemon(const DaemonStart &start, int patience_s) {
     return fail(Code::internal, why + (said.empty() ? "" : "; the end of its log:\n" + said));
 }
 
-Result<Ran> run_to_end(const std::string &program, const std::vector<std::string> &arguments) {
-    const std::string path = own_folder() + "/" + program;
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Code::io_error, "a pipe for " + program, errno);
-    Fd read_end{ends[0]}, write_end{ends[1]};
+namespace {
+
+// An anonymous file from its beginning.
+Fd file_with(const std::string &text) {
+    Fd file{::memfd_create("dcs", MFD_CLOEXEC)};
+    if (file && (!dcs::write_all(file.get(), text) || ::lseek(file.get(), 0, SEEK_SET) != 0)) file = Fd();
+    return file;
+}
+
+std::string text_in(int fd) {
+    std::string text;
+    if (::lseek(fd, 0, SEEK_SET) == 0) (void)read_to_end(fd, most_said, text);
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    return text;
+}
+
+}  // namespace
+
+Result<Ran> run_program(const std::string &program, const std::vector<std::string> &arguments,
+                        const std::string &input) {
+    const Fd in = file_with(input), out = file_with(""), err = file_with("");
+    if (!in || !out || !err) return fail_errno(Code::io_error, "files for " + program, errno);
     std::vector<char *> argv = pointers_to(arguments);
-    argv.insert(argv.begin(), const_cast<char *>(path.c_str()));
+    argv.insert(argv.begin(), const_cast<char *>(program.c_str()));
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_adddup2(&actions, write_end.fd, 1);
-    ::posix_spawn_file_actions_adddup2(&actions, write_end.fd, 2);
+    ::posix_spawn_file_actions_adddup2(&actions, in.get(), 0);
+    ::posix_spawn_file_actions_adddup2(&actions, out.get(), 1);
+    ::posix_spawn_file_actions_adddup2(&actions, err.get(), 2);
     pid_t child = 0;
-    const int error = ::posix_spawn(&child, path.c_str(), &actions, nullptr, argv.data(), environ);
+    const int error = ::posix_spawnp(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
     ::posix_spawn_file_actions_destroy(&actions);
-    if (error != 0) return fail_errno(Code::io_error, path + " cannot be started", error);
-    write_end.shut();
-    Ran ran;
-    char buffer[4096];
-    for (ssize_t n = 0; (n = ::read(read_end.fd, buffer, sizeof buffer)) != 0;) {
-        if (n < 0 && errno != EINTR) break;
-        if (n > 0) ran.output.append(buffer, static_cast<std::size_t>(n));
-    }
+    if (error != 0)
+        return fail_errno(error == ENOENT ? Code::not_found : Code::io_error, program + " cannot be started", error);
     const int status = status_of(child);
-    ran.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    while (!ran.output.empty() && ran.output.back() == '\n') ran.output.pop_back();
+    return Ran{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_in(out.get()),
+               text_in(err.get())};
+}
+
+Result<Ran> run_to_end(const std::string &program, const std::vector<std::string> &arguments) {
+    auto ran = run_program(own_folder() + "/" + program, arguments);
+    if (ran && !ran->errors.empty()) ran->output += (ran->output.empty() ? "" : "\n") + ran->errors;
     return ran;
 }
 

@@ -16,11 +16,14 @@ struct DaemonStart {
 // Fails with the last lines of the log when the daemon ends or is not ready after `patience_s`.
 Status start_daemon(const DaemonStart &start, int patience_s);
 
-// Runs a program beside this executable to its end. output: what it said on both streams, without the last newline.
+// Runs a program to its end: with a slash in its name that file, else as the shell finds it. Without the last newlines.
 struct Ran {
     int exit_code = 0;
-    std::string output;
+    std::string output, errors;  // what it said on either stream
 };
+Result<Ran> run_program(const std::string &program, const std::vector<std::string> &arguments,
+                        const std::string &input = "");
+// A program beside this executable; output: what it said on both streams.
 Result<Ran> run_to_end(const std::string &program, const std::vector<std::string> &arguments);
 
 // The running executable, and its folder; empty if the kernel does not say.

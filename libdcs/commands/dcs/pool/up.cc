@@ -32,8 +32,8 @@ constexpr int call_in_patience_s = 10;  // servers call in within a moment; only
 
 struct Wanted {
     PoolNumbers numbers;
-    bool changed = false;       // other than recorded, or nothing was recorded
-    bool other_mirror = false;  // which the scheduler learns when it is started
+    bool changed = false;  // other than recorded, or nothing was recorded
+    std::string restarts;  // the option that changes, which the scheduler learns when it is started; empty: none
 };
 
 struct Outcome {
@@ -63,10 +63,18 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     numbers.servers = static_cast<int>(said.number("local").value_or(numbers.servers));
     numbers.slots = static_cast<int>(said.number("slots").value_or(numbers.slots));
     numbers.interval_s = said.seconds("interval").value_or(numbers.interval_s);
+    numbers.pilots = static_cast<int>(said.number("pilots").value_or(numbers.pilots));
+    numbers.pilot_slots = static_cast<int>(said.number("pilot-slots").value_or(numbers.pilot_slots));
+    numbers.listen = said.value("listen").value_or(numbers.listen);
+    if (numbers.servers + numbers.pilots == 0)
+        return fail(Code::invalid, "--local 0 needs --pilots N: without hosts the pool runs no grain");
+    if (numbers.pilots > 0 && numbers.listen.empty())
+        return fail(Code::invalid, "--pilots needs --listen ADDRESS:PORT, where jobs on other hosts reach the pool");
     if (const auto courtesy = said.value("courtesy")) numbers.watch = *courtesy == "watch";
     numbers.mirror = said.value("mirror").value_or(numbers.mirror);
     wanted.changed = !recorded || !(*recorded == wanted.numbers);
-    wanted.other_mirror = recorded && recorded->mirror != wanted.numbers.mirror;
+    if (recorded && recorded->mirror != wanted.numbers.mirror) wanted.restarts = "--mirror " + wanted.numbers.mirror;
+    if (recorded && recorded->listen != wanted.numbers.listen) wanted.restarts = "--listen " + wanted.numbers.listen;
     return wanted;
 }
 
@@ -96,7 +104,7 @@ Status only_a_pool(const Pool &pool) {
         const std::string name = entry->d_name;
         bool known = false;
         for (const char *ours : {".", "..", "pool", "pool.tmp", "up.lock", "maps.lock", "scheduler", "backup", "page",
-                                 "servers", "lost+found"})
+                                 "servers", "pilots", "lost+found"})
             known = known || name == ours;
         if (!known) stranger = name;
     }
@@ -175,10 +183,11 @@ Status start_backup(const Pool &pool, Outcome &outcome) {
 Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outcome) {
     const Daemon scheduler = pool.scheduler();
     if (!stays_up(scheduler)) {
-        const DaemonStart start{
+        DaemonStart start{
             "dcs_scheduler",
             {"--dir", scheduler.directory, "--hosts", scheduler.directory + "/hosts", "--mirror", numbers.mirror},
             scheduler.directory};
+        if (!numbers.listen.empty()) start.arguments.insert(start.arguments.end(), {"--tls", numbers.listen});
         if (Status started = start_daemon(start, ready_patience_s); !started)
             return fail(started.code, "the scheduler did not start: " + started.text +
                                           "\n  its log: " + scheduler.directory + "/log");
@@ -237,13 +246,19 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
         for (const std::string &name : outcome.stopped) stopped.push_back(json_string(name));
         JsonObject json;
         json.add("schema", "dcs.up/1").add("dir", pool.directory()).add("servers", numbers.servers);
-        json.add("slots", numbers.slots).add("interval_s", numbers.interval_s).add("hosts_active", active);
+        json.add("slots", numbers.slots)
+            .add("pilots", numbers.pilots)
+            .add("interval_s", numbers.interval_s)
+            .add("hosts_active", active);
         json.add_raw("started", json_array(started)).add_raw("stopped", json_array(stopped));
         std::printf("%s\n", json.text().c_str());
         return;
     }
     std::printf("The pool in %s serves: a scheduler, a backup, and %s of %s.\n", pool.directory().c_str(),
                 counted(numbers.servers, "grain server").c_str(), counted(numbers.slots, "slot").c_str());
+    if (numbers.pilots > 0)
+        std::printf("%s of %s wait for batch jobs: `dcs pilot slurm --time 4h` submits these.\n",
+                    counted(numbers.pilots, "pilot").c_str(), counted(numbers.pilot_slots, "slot").c_str());
     if (outcome.started.empty()) std::printf("Everything was running already.\n");
     else std::printf("Started: %s.\n", joined(outcome.started).c_str());
     if (!outcome.stopped.empty())
@@ -261,8 +276,8 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
     if (!wanted) return wanted.status();
     numbers = wanted->numbers;
     if (Status made = make_layout(pool, numbers); !made) return made;
-    if (wanted->other_mirror && !stop_daemons({pool.scheduler()}, changed_stop_s).empty())
-        return fail(Code::internal, "could not stop the scheduler, to restart it with --mirror " + numbers.mirror);
+    if (!wanted->restarts.empty() && !stop_daemons({pool.scheduler()}, changed_stop_s).empty())
+        return fail(Code::internal, "could not stop the scheduler, to restart it with " + wanted->restarts);
     if (Status written = write_numbers(pool, *wanted, outcome); !written) return written;
     if (Status stopped = stop_surplus(pool, numbers, outcome); !stopped) return stopped;
     if (Status started = start_missing(pool, numbers, outcome); !started) return started;
@@ -324,11 +339,12 @@ servers. Needs no root and no configuration, and returns when the pool serves.
 Examples:
   dcs up                               one grain server with a slot for each core; or restart dead daemons
   dcs up --local 2                     two grain servers with one slot each
+  dcs up --local 0 --pilots 20 --pilot-slots 8 --listen 0.0.0.0:7001    20 batch jobs of 8 cores at most
   dcs up --local 4 --dir /scratch/p    in that directory; other commands find it by DCS_DIR=/scratch/p
 )",
     .options =
-        {{"local", 0, "N", whole_number(1, most_servers),
-          "number of grain servers; default 1, or as many as the pool has"},
+        {{"local", 0, "N", whole_number(0, most_servers),
+          "number of grain servers on this host; default 1, or as many as the pool has"},
          {"slots", 0, "K", whole_number(1, most_slots),
           "grains at a time on each; default 1, without --local one for each core"},
          {"interval", 0, "S", seconds_from(least_interval_s, most_interval_s),
@@ -343,6 +359,12 @@ Examples:
           "whether the backup keeps a running copy of the scheduler's store, in DIR/backup/mirror: off (the\n"
           "default); lagging: the copy may be behind; sync: the scheduler acknowledges only what is in the copy,\n"
           "and does not answer while the backup is down. A change restarts the scheduler; grains keep running"},
+         {"pilots", 0, "N", whole_number(0, most_servers),
+          "also N hosts, pilot1 to pilotN of the class pilots, whose grain servers are batch jobs: `dcs pilot slurm`\n"
+          "submits them"},
+         {"pilot-slots", 0, "K", whole_number(1, most_slots), "grains at a time on each of these; default 1"},
+         {"listen", 0, "ADDRESS:PORT", some_text,
+          "where they reach the scheduler, by TLS; ADDRESS is this host's, or 0.0.0.0 for all that it has"},
          {"page", 0, nullptr, {}, "start `dcs page` too: the pool in a browser; `dcs down` ends it"},
          {"dir", 0, "DIR", some_text,
           "the pool's directory; default $DCS_DIR, else $XDG_STATE_HOME/dcs, else ~/.local/state/dcs"}},

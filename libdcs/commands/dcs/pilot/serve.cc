@@ -1,0 +1,164 @@
+// dcs pilot serve: what a job of a pilot executes. Runs a grain server in a directory of its own on this node, passes
+// the engine's signals on, and removes the directory.
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/pool/start_daemon.h"
+#include "commands/dcs/pool/stop_daemons.h"
+#include "locks/files/lock_search.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr std::time_t young_s = 600;  // of a directory whose server may not have locked it yet
+constexpr int launcher_patience_s = 15;
+constexpr double usual_margin_s = 60, usual_server_idle_s = 300;
+
+std::string place_on_node(const Call &call) {
+    const char *temporary = std::getenv("TMPDIR");
+    const std::string usual = temporary != nullptr && temporary[0] == '/' ? temporary : "/tmp";
+    return absolute_path(call.arguments.value("base").value_or(usual));
+}
+
+std::string stem_of_ours() { return "dcs-pilot." + std::to_string(::geteuid()) + "."; }
+
+// What killed jobs left on this node.
+void sweep(const std::string &base) {
+    const Fd parent(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const auto names =
+        parent ? list_directory(parent.get()) : Result<std::vector<std::string>>(std::vector<std::string>{});
+    if (!names) return;
+    for (const std::string &name : *names) {
+        struct stat st = {};
+        if (!name.starts_with(stem_of_ours()) || ::lstat((base + "/" + name).c_str(), &st) != 0) continue;
+        if (!S_ISDIR(st.st_mode) || st.st_uid != ::geteuid() || std::time(nullptr) - st.st_ctime < young_s) continue;
+        const std::string directory = base + "/" + name;
+        if (!locks::is_held(directory + "/lock") && !locks::is_held(directory + "/launcher.lock"))
+            (void)remove_tree(parent.get(), name);
+    }
+}
+
+// The time that this job has: the engine's own word, or else the limit that was asked for.
+double time_left_s(double limit_s) {
+    const char *end = std::getenv("SLURM_JOB_END_TIME");
+    std::int64_t at = 0;
+    if (end == nullptr || !read_number(end, at)) return limit_s;
+    return std::min(limit_s, static_cast<double>(at - std::time(nullptr)));
+}
+
+std::vector<std::string> server_line(const Call &call, const std::string &directory) {
+    const Arguments &said = call.arguments;
+    const double limit_s = said.seconds("limit").value_or(0);
+    const double after_s = std::max(1.0, time_left_s(limit_s) - said.seconds("margin").value_or(usual_margin_s));
+    return {own_folder() + "/dcs_grainserver",
+            "--name",
+            said.words[0],
+            "--dir",
+            directory,
+            "--pki",
+            said.value("pki").value_or(""),
+            "--scheduler",
+            said.value("scheduler").value_or(""),
+            "--run-as",
+            "self",
+            "--courtesy",
+            "priority",
+            "--log-level",
+            "info",
+            "--leave-after",
+            std::to_string(static_cast<long>(after_s)),
+            "--leave-idle",
+            std::to_string(static_cast<long>(said.seconds("idle").value_or(usual_server_idle_s)))};
+}
+
+// It gets SIGTERM if this process dies, and so does this process if the engine's does (see below).
+pid_t start_server(const std::vector<std::string> &line, const sigset_t &before) {
+    std::vector<char *> argv = pointers_to(line);
+    const pid_t parent = ::getpid(), child = ::fork();
+    if (child != 0) return child;
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (::getppid() == parent) ::execv(argv[0], argv.data());
+    ::_exit(127);
+}
+
+// Until the server has ended; its exit code.
+int serve_until_end(pid_t server, const sigset_t &signals) {
+    for (;;) {
+        int status = 0;
+        const int number = ::sigwaitinfo(&signals, nullptr);
+        if (::waitpid(server, &status, WNOHANG) == server)
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        if (number != SIGCHLD && number > 0) ::kill(server, SIGTERM);  // still ours: it was not waited for
+    }
+}
+
+Result<std::string> make_on_node(const std::string &base) {
+    std::string directory = base + "/" + stem_of_ours() + "XXXXXX";
+    if (::mkdtemp(directory.data()) == nullptr) return fail_errno(Code::io_error, "a directory in " + base, errno);
+    return directory;
+}
+
+int pilot_serve(const Call &call) {
+    for (const char *needed : {"scheduler", "pki", "limit"})
+        if (!call.arguments.has(needed))
+            return call.fail(usage_failure(std::string("dcs pilot serve: --") + needed + " is missing",
+                                           "`dcs pilot serve --help` shows how it is used"));
+    // Where the engine's own process is killed, nothing else says that the job is over.
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigset_t signals, before;
+    ::sigemptyset(&signals);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU, SIGCHLD})
+        ::sigaddset(&signals, number);
+    ::pthread_sigmask(SIG_BLOCK, &signals, &before);
+    const std::string base = place_on_node(call);
+    sweep(base);
+    const auto directory = make_on_node(base);
+    if (!directory) return call.fail(failure_of("the grain server's directory", directory.status()));
+    const pid_t server = start_server(server_line(call, *directory), before);
+    if (server < 0) return call.fail(failure_of("", fail_errno(Code::io_error, "fork", errno)));
+    const int exit = serve_until_end(server, signals);
+    const Daemon launcher{"launcher", "launcher", *directory, *directory + "/launcher.lock"};
+    (void)stop_daemons({launcher}, launcher_patience_s);
+    if (const Status s = remove_tree(AT_FDCWD, *directory); !s) std::fprintf(stderr, "dcs: %s\n", s.text.c_str());
+    return exit;
+}
+
+}  // namespace
+
+extern const Verb pilot_serve_verb = {
+    .noun = "pilot",
+    .name = "serve",
+    .words = "PILOT",
+    .summary = "what the jobs of `dcs pilot slurm` execute",
+    .about = R"(Runs the grain server of a pilot until its job ends. Jobs of `dcs pilot slurm` execute it; for an engine
+that DCS does not know, submit it by its means. SIGTERM makes it leave with last checkpoints.
+
+Examples:
+  dcs pilot serve pilot1 --scheduler pool.example:7001 --pki ~/.local/state/dcs/pilots/pilot1/pki --limit 4h
+)",
+    .options = {{"scheduler", 0, "HOST:PORT[,..]", some_text, "where the scheduler is", "", Given::always},
+                {"pki", 0, "DIR", some_text, "key and certificate of the pilot, from `dcs host join`", "",
+                 Given::always},
+                {"limit", 0, "S", seconds_from(1), "time that the job has", "", Given::always},
+                {"margin", 0, "S", seconds_from(1), "it leaves that long before the limit; default 60"},
+                {"idle", 0, "S", seconds_from(1), "it leaves when no grain came for that long; default 5m"},
+                {"base", 0, "DIR", some_text, "where its directory is made; default $TMPDIR, else /tmp"}},
+    .run = pilot_serve,
+    .formats = false};
+
+}  // namespace dcs::commands

@@ -1,0 +1,113 @@
+// Slurm by its commands sbatch, squeue and scancel.
+#include <algorithm>
+#include <cmath>
+#include <unistd.h>
+
+#include "base/option_table.h"
+#include "base/text.h"
+#include "commands/dcs/pool/start_daemon.h"
+#include "engine.h"
+
+namespace dcs::commands {
+namespace {
+
+// Slurm signals up to a minute early (sbatch(1), --signal): with a short limit that would be at once.
+constexpr double least_signalled_s = 600;
+
+// The output of one of Slurm's commands, or what it said instead.
+Result<std::string> slurm_says(const std::string &program, const std::vector<std::string> &arguments) {
+    auto ran = run_program(program, arguments);
+    if (!ran && ran.status().code == Code::not_found)
+        return fail(Code::not_found, program + " is not in PATH: run this where Slurm's commands are installed");
+    if (!ran) return ran.status();
+    if (ran->exit_code == 0) return std::move(ran->output);
+    const std::string said = ran->errors.empty() ? "exit code " + std::to_string(ran->exit_code) : ran->errors;
+    return fail(Code::refused, said.rfind(program, 0) == 0 ? said : program + ": " + said);
+}
+
+Status told(const std::vector<std::string> &arguments) {
+    const auto said = slurm_says("scancel", arguments);
+    return said ? Status::ok() : said.status();
+}
+
+EngineJob job_of_line(std::string_view line) {
+    std::string fields[7];
+    for (int i = 0; i < 7; ++i) {
+        const std::size_t end = i < 6 ? std::min(line.find('|'), line.size()) : line.size();
+        fields[i] = line.substr(0, end);
+        line.remove_prefix(std::min(end + 1, line.size()));
+    }
+    EngineJob job{.id = fields[0], .name = fields[1], .node = fields[4], .state = fields[2]};
+    job.waits = job.state == "PENDING";
+    if (job.waits) job.reason = fields[6];
+    else job.left_s = seconds_of_slurm(fields[3]);
+    job.used_s = std::max(0.0, seconds_of_slurm(fields[5]));
+    return job;
+}
+
+class Slurm : public Engine {
+public:
+    Status usable() override {
+        const auto said = slurm_says("sbatch", {"--version"});
+        if (!said) return said.status();
+        if (said->find("DCS") == std::string::npos) return Status::ok();
+        return fail(Code::refused, "sbatch in PATH is the one of DCS, which submits to a pool: put Slurm's before it");
+    }
+
+    Result<std::vector<EngineJob>> list(const std::string &prefix) override {
+        const auto said = slurm_says(
+            "squeue", {"--noheader", "--user", std::to_string(::geteuid()), "--format", "%i|%j|%T|%L|%N|%M|%r"});
+        if (!said) return said.status();
+        std::vector<EngineJob> jobs;
+        for (std::string_view text = *said; !text.empty();) {
+            EngineJob job = job_of_line(take_line(text));
+            if (job.name.compare(0, prefix.size(), prefix) == 0) jobs.push_back(std::move(job));
+        }
+        return jobs;
+    }
+
+    Result<std::string> submit(const JobOrder &order) override {
+        std::vector<std::string> line = {"--parsable",
+                                         "--job-name=" + order.name,
+                                         "--output=" + order.log,
+                                         "--open-mode=append",
+                                         "--time=" + slurm_time(order.limit_s),
+                                         "--nodes=1",
+                                         "--ntasks=1",
+                                         "--cpus-per-task=" + std::to_string(order.cores)};
+        if (order.limit_s >= least_signalled_s)
+            line.push_back("--signal=B:TERM@" + std::to_string(std::lround(order.margin_s)));
+        line.insert(line.end(), order.options.begin(), order.options.end());
+        line.push_back(order.script);
+        const auto said = slurm_says("sbatch", line);
+        if (!said) return said.status();
+        return said->substr(0, said->find_first_of(";\n"));  // "17;cluster"
+    }
+
+    Status ask_to_end(const EngineJob &job) override { return told({"--batch", "--signal=TERM", job.id}); }
+    Status cancel(const EngineJob &job) override { return told({job.id}); }
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> slurm() { return std::make_unique<Slurm>(); }
+
+double seconds_of_slurm(std::string_view text) {
+    const std::size_t dash = text.find('-');
+    double days = 0;
+    if (dash != std::string_view::npos) {
+        const auto count = number_of(text.substr(0, dash), 0, 100'000);
+        if (!count) return -1;
+        days = static_cast<double>(*count);
+        text.remove_prefix(dash + 1);
+    }
+    const auto rest = text.find(':') == std::string_view::npos ? std::nullopt : seconds_of_text(text);
+    return rest ? days * 86400 + *rest : -1;
+}
+
+std::string slurm_time(double seconds) {
+    const auto minutes = static_cast<long>(std::ceil(seconds / 60));
+    return std::to_string(minutes / 60) + ":" + std::to_string(minutes / 10 % 6) + std::to_string(minutes % 10) + ":00";
+}
+
+}  // namespace dcs::commands

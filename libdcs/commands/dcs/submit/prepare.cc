@@ -1,0 +1,56 @@
+// From the tables of a job file to what is submitted.
+#include <cstdlib>
+#include <unistd.h>
+
+#include "commands/dcs/run/caller_environment.h"
+#include "commands/dcs/run/demand_options.h"
+#include "commands/dcs/run/placeholders.h"
+#include "commands/dcs/run/start_options.h"
+#include "work.h"
+
+extern char **environ;
+
+namespace dcs::commands {
+namespace {
+
+std::optional<Failure> prepare_part(const JobGrain &grain, const std::string &pool_directory, JobPart &part) {
+    if (auto failure = take_demands(grain.options, part.demands)) return failure;
+    if (auto failure = take_file_words(grain.options, part.files)) return failure;
+    const auto directory = start_directory(grain.options);
+    if (!directory) return failure_of("", directory.status());
+    part.directory = *directory;
+    part.environment = steady_environment(environ, pool_directory, part.directory);
+    add_umask(part.environment);
+    if (auto failure = set_variables(grain.options, part.directory, part.environment)) return failure;
+    const char *path = std::getenv("PATH");
+    const auto program =
+        find_program(grain.command[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, part.directory);
+    if (!program) return failure_of("", program.status());
+    part.program = *program;
+    for (const FileWords::Pair &output : part.files.outputs)
+        if (grain.many && !has_placeholder(output.path))
+            return usage_failure("output " + output.name + ": all grains would write " + output.path +
+                                 "; name a place for each, such as " + output.path + ".{#}");
+    return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::vector<JobPart>> prepare_job(const JobFile &file, const std::string &file_name,
+                                         const std::string &pool_directory, std::vector<std::string> &errors) {
+    std::vector<JobPart> parts(file.grains.size());
+    for (std::size_t i = 0; i < parts.size(); ++i)
+        if (const auto failure = prepare_part(file.grains[i], pool_directory, parts[i]))
+            errors.push_back(file_name + ": grain " + file.grains[i].name + ": " + failure->message);
+    return parts;
+}
+
+std::vector<std::string> words_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number) {
+    std::vector<std::string> words = grain.command;
+    const std::int32_t item = number - grain.first;
+    if (grain.many) words = words_of(grain.command, grain.items[static_cast<std::size_t>(item)], item + 1);
+    words[0] = part.program;
+    return words;
+}
+
+}  // namespace dcs::commands

@@ -1,0 +1,295 @@
+// dcs submit: grains from a file, some of them after others; an ordinary control program over dcs.h.
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <fcntl.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/files.h"
+#include "base/hex.h"
+#include "base/text.h"
+#include "client/pool_path.h"
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/json.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/pool/start_daemon.h"
+#include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/run/caller_environment.h"
+#include "commands/dcs/run/fresh_session.h"
+#include "commands/dcs/run/start_options.h"
+#include "pki/digest.h"
+#include "work.h"
+
+extern char **environ;
+
+namespace dcs::commands {
+namespace {
+
+constexpr std::size_t most_file = 64u << 20, ident_digits = 24, most_errors = 20;
+
+struct Job {
+    std::string name, ident;  // of the file; of its sessions
+    JobFile file;
+    std::vector<JobPart> parts;
+};
+
+// The same for the same file, items and directory.
+std::string ident_of_job(const std::string &text, const std::string &directory, const JobFile &file) {
+    ByteWriter writer;
+    const auto add = [&writer](const std::string &word) {
+        writer.u64(word.size());
+        writer.raw(word);
+    };
+    for (const std::string &word : {std::string("dcs submit 1"), text, directory}) add(word);
+    for (const JobGrain &grain : file.grains) {
+        add(grain.input);
+        writer.u64(grain.items.size());
+        for (const std::string &item : grain.items) add(item);
+    }
+    const auto digest = pki::sha256(writer.bytes());
+    return "submit-" + hex_of({reinterpret_cast<const char *>(digest.data()), digest.size()}).substr(0, ident_digits);
+}
+
+Failure errors_in_file(const std::vector<std::string> &errors) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(errors.size(), most_errors); ++i) text += (i == 0 ? "" : "\n  ") + errors[i];
+    if (errors.size() > most_errors) text += "\n  and " + std::to_string(errors.size() - most_errors) + " more";
+    return {exits::usage, "usage", text, "`dcs submit --help` lists the keys of a file"};
+}
+
+std::optional<Failure> items_said(const Call &call, std::optional<std::vector<std::string>> &items) {
+    const auto array = call.arguments.value("array"), lines = call.arguments.value("each-line");
+    if (array && lines) return usage_failure("dcs submit: --array and --each-line exclude each other");
+    if (array && !(items = items_of_array(*array)))
+        return usage_failure("dcs submit: --array " + *array + ": it must be ranges such as 1-1000 or 1-5,9");
+    std::string wrong;
+    if (lines) items = lines_of_file(*lines, wrong);
+    if (!wrong.empty()) return usage_failure("dcs submit: --each-line: " + wrong);
+    return std::nullopt;
+}
+
+std::optional<Failure> read_job(const Call &call, Job &job) {
+    job.name = call.arguments.words[0];
+    const auto text = read_file(job.name, most_file);
+    if (!text) return failure_of("", text.status());
+    const auto directory = current_directory();
+    if (!directory) return failure_of("", directory.status());
+    std::optional<std::vector<std::string>> items;
+    if (auto failure = items_said(call, items)) return failure;
+    std::vector<std::string> errors;
+    job.file = parse_job_file(*text, job.name, items, errors);
+    if (!errors.empty()) return errors_in_file(errors);
+    auto parts = prepare_job(job.file, job.name, call.directory, errors);
+    if (!errors.empty()) return errors_in_file(errors);
+    job.parts = std::move(*parts);
+    job.ident = ident_of_job(*text, *directory, job.file);
+    Arguments session = job.file.session;
+    for (const auto &option : call.arguments.options)
+        if (option.first == "label" || option.first == "nice") session.options.push_back(option);
+    return describe_session(session);
+}
+
+struct OpenedJob {
+    int session = 0;
+    std::string how;
+    std::optional<Failure> failure;
+};
+
+OpenedJob open_job(const Call &call, const Job &job) {
+    OpenedJob opened;
+    const SessionsAnswer own = own_sessions();
+    if (own.failed) {
+        opened.failure = own.failure;
+        return opened;
+    }
+    const Session *last = nullptr;
+    for (const Session &session : own.sessions)
+        if (session.ident.starts_with(job.ident + "-") && !session.damaged()) last = &session;
+    if (last == nullptr || call.arguments.has("new")) {
+        const OpenedSession fresh = open_fresh_session(job.ident + "-" + random_suffix());
+        if (fresh.failed) opened.failure = fresh.failure;
+        opened.session = fresh.number;
+        opened.how = counted(job.file.count, "grain");
+        return opened;
+    }
+    opened.session = last->number;
+    opened.how = last->terminated() ? "is complete (--new runs it again)"
+                                    : "continues, " + std::to_string(last->finished) + " of " +
+                                          counted(job.file.count, "grain") + " already done";
+    int error = d_pool_get_auth(&this_pool(), last->ident.c_str());
+    if (error == NO_ERROR) error = d_pool_resume_ses(&this_pool(), last->number, TRUE);
+    if (error != NO_ERROR) opened.failure = call_failure("session " + std::to_string(last->number), error);
+    return opened;
+}
+
+Failure with_new_hint(Failure failure, int session) {
+    if (failure.hint.empty())
+        failure.hint = "session " + std::to_string(session) +
+                       " stays: the same command continues it, `dcs session close " + std::to_string(session) +
+                       "` ends it, --new starts over";
+    return failure;
+}
+
+// What others wait for, and outputs, need a process that goes on.
+bool needs_process(const Job &job, const JobFlow &flow) {
+    for (std::size_t i = 0; i < job.parts.size(); ++i)
+        if (flow.standing(i) == JobFlow::Standing::waits || !job.parts[i].files.outputs.empty()) return true;
+    return false;
+}
+
+// This command once more, with --wait, as a process of its own. Its log, or why there is none.
+Result<std::string> go_on_in_background(const Call &call, int session) {
+    const auto own = client::own_pool_directory();
+    if (!own) return own.status();
+    const std::string folder = own->substr(0, own->rfind('/')) + "/dcs-submit";
+    if (Status s = make_directories(folder); !s) return s;
+    const std::string log = folder + "/" + std::to_string(session) + ".log", path = own_path();
+    std::vector<std::string> line = {path, "submit", call.arguments.words[0], "--wait", "--progress", "none"};
+    for (const auto &[name, value] : call.arguments.options)
+        if (name == "array" || name == "each-line") line.push_back("--" + name + "=" + value);
+    if (call.arguments.has("dir")) line.push_back("--dir=" + call.directory);
+    const std::vector<char *> argv = pointers_to(line);
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+    pid_t child = 0;
+    const int error = ::posix_spawn(&child, path.c_str(), &actions, &attributes, argv.data(), environ);
+    ::posix_spawnattr_destroy(&attributes);
+    ::posix_spawn_file_actions_destroy(&actions);
+    if (error != 0) return fail_errno(Code::io_error, path, error);
+    return log;
+}
+
+int leave_job(const Call &call, const Job &job, const JobWork &work, int session) {
+    const std::string number = std::to_string(session);
+    const bool process = needs_process(job, work.flow());
+    const auto log = process ? go_on_in_background(call, session) : Result<std::string>(std::string());
+    if (!log) return call.fail(with_new_hint(failure_of("nothing goes on with what waits", log.status()), session));
+    if (call.format == Format::json)
+        std::printf("%s\n",
+                    JsonObject("dcs.submit/1").add("session", session).add("grains", job.file.count).text().c_str());
+    else std::printf("%s\n", number.c_str());
+    std::fprintf(stderr,
+                 "dcs submit: session %d; `dcs session wait %d` waits for it, `dcs session cat %d` prints outputs\n",
+                 session, session, session);
+    if (process)
+        std::fprintf(stderr,
+                     "dcs submit: a process in the background goes on with it, its log is %s; after a reboot of this "
+                     "host run the same command again\n",
+                     log->c_str());
+    return exits::ok;
+}
+
+int conclude_job(const Call &call, const Job &job, const JobFlow &flow, int session) {
+    std::vector<std::string> json;
+    for (std::size_t i = 0; i < job.file.grains.size(); ++i) {
+        if (flow.standing(i) != JobFlow::Standing::barred) continue;
+        JsonObject one;
+        json.push_back(one.add("name", job.file.grains[i].name).add("why", flow.why_barred(i)).text());
+    }
+    if (call.format == Format::json) {
+        JsonObject all("dcs.submit/1");
+        all.add("session", session).add("grains", job.file.count).add("failed", flow.count_failed());
+        std::printf("%s\n", all.add_raw("not_run", json_array(json)).text().c_str());
+    } else {
+        std::printf("session %d: %s, %lld failed, %lld did not run\n", session,
+                    counted(job.file.count, "grain").c_str(), static_cast<long long>(flow.count_failed()),
+                    static_cast<long long>(flow.count_barred()));
+    }
+    return flow.count_failed() + flow.count_barred() == 0 ? exits::ok : exits::grain_failed;
+}
+
+int dry_run(const Job &job) {
+    for (std::size_t i = 0; i < job.file.grains.size(); ++i)
+        for (std::int32_t n = 0; n < job.file.grains[i].count(); ++n)
+            std::printf(
+                "%s\n",
+                shell_line(words_of_grain(job.file.grains[i], job.parts[i], job.file.grains[i].first + n)).c_str());
+    return exits::ok;
+}
+
+int submit(const Call &call) {
+    Job job;
+    if (const auto failure = read_job(call, job)) return call.fail(*failure);
+    if (call.arguments.has("dry-run")) return dry_run(job);
+    ::signal(SIGPIPE, SIG_IGN);
+    set_patience(begin_patience_s);
+    const OpenedJob opened = open_job(call, job);
+    if (opened.failure) return call.fail(*opened.failure);
+    set_patience(work_patience_s);
+    Console console("dcs submit", shown_of(call.arguments.value("progress").value_or("automatic")));
+    JobWork work(job.file, job.parts, opened.session, console);
+    const bool complete = opened.how.starts_with("is complete");
+    if (!call.arguments.has("wait") && !complete) {
+        if (const auto failure = work.submit_startable()) return call.fail(with_new_hint(*failure, opened.session));
+        return leave_job(call, job, work, opened.session);
+    }
+    console.note("session " + std::to_string(opened.session) + ": " + opened.how);
+    if (const auto failure = work.run()) {
+        console.clear();
+        return call.fail(with_new_hint(*failure, opened.session));
+    }
+    console.clear();
+    if (const int error = d_pool_close_ses(&this_pool(), opened.session); error != NO_ERROR && !complete)
+        return call.fail(call_failure("session " + std::to_string(opened.session) + " was not closed", error));
+    return conclude_job(call, job, work.flow(), opened.session);
+}
+
+}  // namespace
+
+extern const Verb submit_verb = {
+    .noun = "",
+    .name = "submit",
+    .words = "FILE",
+    .summary = "run the grains of a file, some after others",
+    .about = R"(Submits the grains that a TOML file describes. A grain may come after others: it starts when these have
+succeeded, and does not run if one failed. Prints the number of the session and returns; with --wait it returns when
+all have ended.
+
+Examples:
+  dcs submit study.toml --wait
+  dcs submit --array 1-1000 one.toml
+  dcs submit --dry-run study.toml
+  cat study.toml
+    [[grain]]
+    name = "prepare"
+    command = ["./prepare", "data.csv"]
+    [[grain]]
+    name = "fit"
+    command = ["./fit", "data.csv", "{}"]
+    array = "1-100"
+    after = "prepare"
+)",
+    .options = {{"wait", 0, nullptr, {}, "return when all grains have ended"},
+                {"array", 0, "RANGES", some_text, "the only grain of the file once for each number: 1-1000, or 1-5,9"},
+                {"each-line", 0, "PATH", some_text, "the only grain of the file once for each line of PATH"},
+                {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
+                 "with --wait, on standard error: bar (default on a terminal), plain, json, none"},
+                {"new", 0, nullptr, {}, "run all again, regardless of earlier runs"},
+                {"dry-run", 0, nullptr, {}, "print the commands, as a shell takes them, and run nothing"},
+                {"label", 0, "TEXT", some_text, "a label for the session, instead of the file's"},
+                {"nice", 0, "N", whole_number(0, 19), "let less nice sessions go first, instead of the file's"}},
+    .notes =
+        R"(Keys of [[grain]]: name, command (an array of words, no shell), after, input (text) or
+input-file, array or each-line (one grain for each number or line, which replaces {} as in `dcs map`), and the options
+of `dcs run` without dashes: class, cores, memory, time, attempts, urgent, cwd, env, file, output and the others.
+[defaults] has such options for all grains. Keys of the file: label, nice.
+
+The same file in the same directory is the same work: run again after an interruption, the command continues in its
+session, and a complete one prints how it ended. Outputs: `dcs session cat N`.
+
+Exit code with --wait: 0 all succeeded, 10 a grain failed or did not run.
+)",
+    .run = submit};
+
+}  // namespace dcs::commands

@@ -1,0 +1,197 @@
+#include "work.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/map/plan.h"
+#include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/run/placeholders.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr int job_results_at_once = 256;
+
+// What the orders of one call point to.
+struct OrderTexts {
+    std::vector<std::string> words;
+    std::vector<char *> argv;
+    std::string label;
+    FileWords files;
+};
+
+}  // namespace
+
+JobWork::JobWork(const JobFile &file, const std::vector<JobPart> &parts, int session, Console &console)
+    : file_(file),
+      parts_(parts),
+      session_(session),
+      console_(console),
+      flow_(file),
+      told_(file.grains.size()),
+      began_(boot_clock()) {}
+
+Progress JobWork::progress() {
+    Progress progress;
+    progress.total = file_.count;
+    progress.done = ended_.load();
+    progress.failed = failed_.load();
+    progress.elapsed_s = (boot_clock() - began_).seconds();
+    return progress;
+}
+
+// A rerun under a changed environment: the grain is there as the first run submitted it.
+bool JobWork::is_there(const d_grain_order &order, const std::string &difference) {
+    std::vector<std::string> environment;
+    for (char *const *e = order.grain.genvv; *e != nullptr; ++e) environment.emplace_back(*e);
+    std::string variable;
+    if (!only_environment_differs(difference, environment, variable)) return false;
+    if (!std::exchange(told_environment_, true))
+        console_.note("warning: " + (variable.empty() ? "the environment" : "the environment variable " + variable) +
+                      " differs from the first run; grains that it submitted keep their environment");
+    return true;
+}
+
+std::optional<Failure> JobWork::submit_one(const d_grain_order &order) {
+    for (;;) {
+        const int error = d_pool_gexec_grain(&this_pool(), session_, order.grain_num, &order.grain);
+        if (error == NO_ERROR || (error == D_E_GRAIN_DIFFERS && is_there(order, d_errortext()))) return std::nullopt;
+        if (error != D_E_NO_SPACE)
+            return call_failure(
+                "grain " + std::to_string(session_) + ":" + std::to_string(order.grain_num) + " was not submitted",
+                error);
+        console_.note("the scheduler's disk is full; waiting until there is room");
+        pause_ms(1000);
+    }
+}
+
+std::optional<Failure> JobWork::submit_some(const std::vector<d_grain_order> &orders) {
+    std::size_t taken = 0;
+    const int error = d_pool_gexec_many(&this_pool(), session_, orders.data(), orders.size(), &taken, nullptr);
+    if (error == NO_ERROR) return std::nullopt;
+    for (; taken < orders.size(); ++taken)  // one of them is refused, perhaps for its environment only
+        if (auto failure = submit_one(orders[taken])) return failure;
+    return std::nullopt;
+}
+
+std::optional<Failure> JobWork::submit(std::size_t table) {
+    const JobGrain &grain = file_.grains[table];
+    const JobPart &part = parts_[table];
+    const std::vector<char *> environment = pointers_to(part.environment);
+    const std::int32_t end = grain.first + grain.count();
+    for (std::int32_t next = grain.first; next < end;) {
+        std::deque<OrderTexts> texts;
+        std::vector<d_grain_order> orders;
+        for (; next < end && orders.size() < limits::batch_grains; ++next) {
+            OrderTexts &text = texts.emplace_back();
+            text.words = words_of_grain(grain, part, next);
+            text.argv = pointers_to(text.words);
+            text.label = grain.name;
+            if (grain.many) text.label += " " + grain.items[static_cast<std::size_t>(next - grain.first)];
+            text.label = shortened(text.label, 60);
+            text.files = part.files;
+            d_grain_order &order = orders.emplace_back();
+            d_grain_order_init(&order, next);
+            order.grain.gargv = text.argv.data();
+            order.grain.genvv = environment.data();
+            order.grain.input = grain.input.empty() ? nullptr : grain.input.data();
+            order.grain.input_length = grain.input.size();
+            wire::put_demands(part.demands, order.grain);
+            order.grain.directory = part.directory.c_str();
+            text.files.put_into(order.grain);
+            order.grain.label = text.label.c_str();
+        }
+        if (auto failure = submit_some(orders)) return failure;
+    }
+    return std::nullopt;
+}
+
+std::optional<Failure> JobWork::submit_startable() {
+    for (const std::size_t table : flow_.take_startable())
+        if (auto failure = submit(table)) return failure;
+    return std::nullopt;
+}
+
+void JobWork::tell_barred() {
+    for (std::size_t i = 0; i < told_.size(); ++i)
+        if (flow_.standing(i) == JobFlow::Standing::barred && !told_[i]) {
+            told_[i] = true;
+            console_.note(file_.grains[i].name + " does not run: it comes " + flow_.why_barred(i));
+        }
+}
+
+void JobWork::take(std::int32_t grain, bool failed) {
+    flow_.ended(grain, failed);
+    ended_ = flow_.count_ended();
+    failed_ = flow_.count_failed();
+    tell_barred();
+}
+
+// Outputs that the table names come to their places.
+void JobWork::bring(const d_result &result) {
+    for (std::size_t i = 0; i < file_.grains.size(); ++i) {
+        const JobGrain &grain = file_.grains[i];
+        const std::int32_t item = result.grain_num - grain.first;
+        if (item < 0 || item >= grain.count() || parts_[i].files.outputs.empty()) continue;
+        for (FileWords::Pair output : parts_[i].files.outputs) {
+            if (grain.many)
+                output.path = words_of({output.path}, grain.items[static_cast<std::size_t>(item)], item + 1)[0];
+            if (output.path[0] != '/') output.path = parts_[i].directory + "/" + output.path;
+            if (const auto failure = write_output(session_, result.grain_num, output)) console_.note(failure->message);
+        }
+    }
+}
+
+// A killed grain gives no result: for what comes after it, it has failed.
+std::optional<Failure> JobWork::take_killed() {
+    Info info;
+    if (const Status s = info.ask(wire::QueryType::grains, "", session_, -1, "killed"); !s)
+        return call_failure("the grains of session " + std::to_string(session_), s);
+    bool any = false;
+    for (const wire::GrainRow &row : info.grains) {
+        if (flow_.has_ended(row.grain)) continue;
+        any = true;
+        console_.note("grain " + std::to_string(session_) + ":" + std::to_string(row.grain) + " was killed");
+        take(row.grain, true);
+    }
+    if (any) return std::nullopt;
+    return Failure{exits::error, "no_results", "session " + std::to_string(session_) + " has no more results", ""};
+}
+
+std::optional<Failure> JobWork::take_some() {
+    std::vector<d_result> results(job_results_at_once);
+    d_result_init(results.data(), results.size());
+    int count = 0;
+    const int error = d_pool_gwait_many(&this_pool(), D_BLOCK, session_, job_results_at_once, results.data(), &count);
+    if (error == D_E_NOTHING_LEFT) return take_killed();
+    if (error == D_E_NO_SPACE) return pause_ms(1000), std::nullopt;
+    if (error != NO_ERROR) {
+        Failure failure = call_failure("the results of session " + std::to_string(session_), error);
+        if (error == D_E_SESSION_TAKEN || error == D_E_NO_AUTH)
+            failure.hint = "another run of the same command has taken the session over";
+        else if (error == D_E_CANNOT_RUN) failure.hint = "the same command continues it when that has changed";
+        return failure;
+    }
+    for (int i = 0; i < count; ++i) {
+        const d_result &result = results[static_cast<std::size_t>(i)];
+        if (!flow_.has_ended(result.grain_num)) bring(result);
+        take(result.grain_num, result.termsig != 0 || result.retcode != 0);
+    }
+    return std::nullopt;
+}
+
+std::optional<Failure> JobWork::run() {
+    for (;;) {
+        if (auto failure = submit_startable()) return failure;
+        console_.show(progress());
+        if (flow_.over()) return std::nullopt;
+        if (auto failure = take_some()) return failure;
+    }
+}
+
+}  // namespace dcs::commands

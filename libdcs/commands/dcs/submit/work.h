@@ -1,0 +1,61 @@
+#pragma once
+// The control program of a job file: submits what may start, takes what has ended. It may be killed anywhere; the next
+// run submits the same grains and takes the same results again, and goes on from there.
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/instant.h"
+#include "commands/dcs/frame/console.h"
+#include "commands/dcs/run/file_options.h"
+#include "dcs.h"
+#include "flow.h"
+#include "wire/demands.h"
+
+namespace dcs::commands {
+
+// A table [[grain]], ready to be submitted.
+struct JobPart {
+    std::vector<std::string> environment;
+    std::string directory, program;
+    wire::Demands demands;
+    FileWords files;
+};
+// What the tables say, and what this host says of their programs; each failure names its table.
+Result<std::vector<JobPart>> prepare_job(const JobFile &file, const std::string &file_name,
+                                         const std::string &pool_directory, std::vector<std::string> &errors);
+// The words of one of its grains.
+std::vector<std::string> words_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number);
+
+class JobWork {
+public:
+    JobWork(const JobFile &file, const std::vector<JobPart> &parts, int session, Console &console);
+    std::optional<Failure> submit_startable();
+    std::optional<Failure> run();  // until nothing runs and nothing can start
+    const JobFlow &flow() const { return flow_; }
+    Progress progress();  // from any thread
+
+private:
+    std::optional<Failure> submit(std::size_t table);
+    std::optional<Failure> submit_some(const std::vector<d_grain_order> &orders);
+    std::optional<Failure> submit_one(const d_grain_order &order);
+    std::optional<Failure> take_some();
+    std::optional<Failure> take_killed();
+    bool is_there(const d_grain_order &order, const std::string &difference);
+    void take(std::int32_t grain, bool failed);
+    void bring(const d_result &result);
+    void tell_barred();
+
+    const JobFile &file_;
+    const std::vector<JobPart> &parts_;
+    const int session_;
+    Console &console_;
+    JobFlow flow_;
+    std::vector<bool> told_;  // by table: that it does not run
+    bool told_environment_ = false;
+    const Instant began_;
+    std::atomic<std::int64_t> ended_{0}, failed_{0};
+};
+
+}  // namespace dcs::commands

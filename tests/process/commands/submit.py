@@ -1,0 +1,169 @@
+"""`dcs submit`: files with dependencies, items, inputs and outputs; killed again and again it runs each grain once, in order;
+what comes after a failed or a killed grain does not run, and says so; without --wait a process in the background goes on."""
+import json
+import os
+import random
+import signal
+import subprocess
+
+from pool import Pool, about, wait_for
+
+STAGE = """#!/bin/sh
+# name, seconds
+echo "$1" >>{trace}
+sleep "$2"
+echo "done $1"
+"""
+
+
+class Desk:
+    def __init__(self, pool):
+        self.pool, self.folder = pool, os.path.join(pool.base, "desk")
+        os.mkdir(self.folder)
+        self.trace = os.path.join(self.folder, "trace")
+        pool.env["XDG_STATE_HOME"] = os.path.join(pool.base, "state")
+        with open(os.path.join(self.folder, "stage"), "w") as out:
+            out.write(STAGE.format(trace=self.trace))
+        os.chmod(os.path.join(self.folder, "stage"), 0o755)
+
+    def write(self, name, text):
+        with open(os.path.join(self.folder, name), "w") as out:
+            out.write(text)
+        return name
+
+    def submit(self, *line, check=True):
+        return self.pool.dcs("submit", *line, check=check, cwd=self.folder)
+
+    def ran(self):
+        return open(self.trace).read().split() if os.path.exists(self.trace) else []
+
+    def forget(self):
+        if os.path.exists(self.trace):
+            os.remove(self.trace)
+
+
+def grain(name, after=(), seconds=0, more=""):
+    return f'[[grain]]\nname = "{name}"\ncommand = ["./stage", "{name}", "{seconds}"]\nafter = {json.dumps(list(after))}\n{more}\n'
+
+
+def killed_again_and_again(desk, rng):
+    """A chain with a fan in it: killed at chance moments, every stage runs once, after those before it."""
+    fan = "".join(grain(f"fan{i}", ["first"], 0.2) for i in range(6))
+    desk.write("chain.toml", grain("first", (), 1) + fan + grain("last", [f"fan{i}" for i in range(6)], 1) +
+               grain("end", ["last"]))
+    kills = 0
+    while True:
+        run = subprocess.Popen([desk.pool.bin + "/dcs", "submit", "--wait", "chain.toml"], env=desk.pool.env, cwd=desk.folder,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            out, err = run.communicate(timeout=rng.uniform(0.02, 0.4) if kills < 12 else 300)
+        except subprocess.TimeoutExpired:
+            run.send_signal(signal.SIGKILL)
+            run.communicate()
+            kills += 1
+            continue
+        assert run.returncode == 0 and about(out.decode(), "9 grains 0 failed 0"), (run.returncode, out, err)
+        break
+    ran = desk.ran()
+    assert kills > 0 and sorted(ran) == sorted(set(ran)) and len(ran) == 9, (kills, ran)
+    assert ran[0] == "first" and ran[-2:] == ["last", "end"], ran
+    sessions = desk.pool.json("session", "ls")["sessions"]
+    assert len(sessions) == 1 and sessions[0]["state"] == "terminated", sessions
+    again = desk.submit("--wait", "chain.toml")
+    assert about(again.stdout.decode(), "9 grains 0 failed 0") and about(again.stderr.decode(), "complete --new"), again
+    assert len(desk.ran()) == 9
+    print(f"{kills} kills")
+    desk.submit("--wait", "--new", "chain.toml")
+    assert len(desk.ran()) == 18
+    desk.forget()
+
+
+def failures(desk):
+    desk.write("bad.toml", grain("good") + '[[grain]]\nname = "bad"\ncommand = ["false"]\nafter = "good"\n' +
+               grain("next", ["bad"]) + grain("far", ["next", "good"]) + grain("other", ["good"]))
+    done = desk.submit("--wait", "bad.toml", check=False)
+    assert done.returncode == 10, done
+    assert about(done.stdout.decode(), "5 grains 1 failed 2"), done
+    assert about(done.stderr.decode(), "next bad failed") and about(done.stderr.decode(), "far next"), done
+    assert sorted(desk.ran()) == ["good", "other"], desk.ran()
+    told = json.loads(desk.submit("--wait", "bad.toml", "-o", "json", check=False).stdout)
+    assert told["schema"] == "dcs.submit/1" and told["failed"] == 1, told
+    assert [n["name"] for n in told["not_run"]] == ["next", "far"], told
+    desk.forget()
+    desk.write("slow.toml", grain("slow", (), 1000) + grain("then", ["slow"]))
+    run = subprocess.Popen([desk.pool.bin + "/dcs", "submit", "--wait", "slow.toml"], env=desk.pool.env, cwd=desk.folder,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for("the slow one", lambda: desk.ran() == ["slow"])
+    desk.pool.dcs("grain", "kill", "last:1")
+    out, err = run.communicate(timeout=120)
+    assert run.returncode == 10 and about(err.decode(), "killed then slow failed"), (run.returncode, out, err)
+    desk.forget()
+
+
+def items_and_files(desk):
+    desk.write("list", "a b\nc\n")
+    desk.write("items.toml", """[[grain]]
+name = "lines"
+command = ["echo", "<{}>", "{#}"]
+each-line = "list"
+[[grain]]
+name = "count"
+command = ["wc", "-w"]
+input = "one two three"
+after = "lines"
+[[grain]]
+name = "make"
+command = ["sh", "-c", "echo $WHO $1 >result", "sh", "{}"]
+array = "7-8"
+env = { WHO = "made" }
+output = "result=out.{}"
+""")
+    plan = desk.submit("--dry-run", "items.toml").stdout.decode()
+    assert plan.count("\n") == 5 and "/echo '<a b>' 1" in plan, plan
+    desk.submit("--wait", "items.toml")
+    out = desk.pool.dcs("session", "cat", "last").stdout.decode().split("\n")
+    assert out[:3] == ["<a b> 1", "<c> 2", "3"], out
+    for n in (7, 8):
+        assert open(os.path.join(desk.folder, f"out.{n}")).read() == f"made {n}\n"
+    desk.write("one.toml", '[[grain]]\ncommand = ["echo", "n{}"]\n')
+    desk.submit("--wait", "--array", "1-1000", "one.toml")
+    out = desk.pool.dcs("session", "cat", "last").stdout.decode().split()
+    assert out == [f"n{i}" for i in range(1, 1001)], out[:5]
+
+
+def in_the_background(desk):
+    desk.write("back.toml", grain("early", (), 0.5) + grain("late", ["early"]))
+    done = desk.submit("back.toml")
+    number = done.stdout.decode().strip()
+    assert number.isdigit() and about(done.stderr.decode(), "background log"), done
+    wait_for("the late one", lambda: desk.ran() == ["early", "late"])
+    wait_for("the end of its session", lambda: any(
+        str(s["session"]) == number and s["state"] == "terminated" for s in desk.pool.json("session", "ls")["sessions"]))
+    log = os.path.join(desk.pool.base, "state", "dcs-submit", number + ".log")
+    assert about(open(log).read(), "2 grains 0 failed"), open(log).read()
+    desk.forget()
+
+
+def wrong_files(desk):
+    desk.write("wrong.toml", '[[grain]]\nname = "a"\ncommand = ["./stage"]\nafter = "b"\nmemroy = 1\n')
+    done = desk.submit("wrong.toml", check=False)
+    text = done.stderr.decode()
+    assert done.returncode == 2 and about(text, "wrong.toml:4:9 b") and about(text, "wrong.toml:5:1 memroy memory"), done
+    desk.write("lost.toml", '[[grain]]\nname = "a"\ncommand = ["no-such-program"]\n')
+    done = desk.submit("lost.toml", check=False)
+    assert done.returncode == 2 and about(done.stderr.decode(), "lost.toml a no-such-program"), done
+    assert desk.submit("none.toml", check=False).returncode == 3
+
+
+def main():
+    rng = random.Random(int(os.environ.get("DCS_SEED", "1")))
+    with Pool(servers=2, slots=4) as pool:
+        desk = Desk(pool)
+        killed_again_and_again(desk, rng)
+        failures(desk)
+        items_and_files(desk)
+        in_the_background(desk)
+        wrong_files(desk)
+
+
+main()

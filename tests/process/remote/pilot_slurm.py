@@ -1,0 +1,216 @@
+"""Grain servers as jobs of a real Slurm: grains with checkpoints that outlive the limit of a job, a job cancelled and one
+whose slurmstepd is killed, slurmd killed and started again, `dcs pilot slurm` killed and started again. All grains finish
+with the output of an undisturbed run, few steps run twice, and no job is left when no grain waits. Long with --full."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import slurm_world
+from pool import FULL, ROOT, Pool, wait_for
+
+COUNTER = """import os, sys, time
+sys.path.insert(0, %r)
+import dcs_grain
+dcs_grain.handler()
+n, last, name = dcs_grain.text.readline().split()
+n, last = int(n), int(last)
+trace = os.open(os.path.join(%r, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+while n < last:
+    os.write(trace, b"%%d\\n" %% n)
+    print(name, n, flush=True)
+    time.sleep(0.1)
+    n += 1
+    if dcs_grain.time_to_checkpoint():
+        with dcs_grain.checkpoint("at %%d" %% n) as state:
+            state.write("%%d %%d %%s\\n" %% (n, last, name))
+"""
+PILOTS, SLOTS, INTERVAL = 3, 2, 2
+GRAINS, STEPS = (2000, 100) if FULL else (6, 320)  # of a tenth of a second each
+LIMIT, MARGIN, IDLE = 60, 20 if FULL else 30, 5
+
+
+class World:
+    def __init__(self, slurm, pool):
+        self.slurm, self.pool, self.control = slurm, pool, None
+        self.trace = os.path.join(pool.base, "trace")
+        os.mkdir(self.trace)
+        self.program = os.path.join(pool.base, "counter.py")
+        with open(self.program, "w") as out:
+            out.write(COUNTER % (os.path.join(ROOT, "libdcs/python"), self.trace))
+        pool.env.update(PATH=slurm_world.ENGINE_PATH, SLURM_CONF=slurm.env["SLURM_CONF"])
+        port = slurm_world.free_port()
+        pool.dcs("up", "--local", "0", "--pilots", str(PILOTS), "--pilot-slots", str(SLOTS), "--listen", f"127.0.0.1:{port}",
+                 "--interval", str(INTERVAL), "--dir", pool.dir)
+
+    def begin_control(self):
+        with open(os.path.join(self.pool.base, "control.out"), "ab") as out:
+            self.control = self.pool.start([self.pool.bin + "/dcs", "pilot", "slurm", "--time", str(LIMIT), "--margin", str(MARGIN),
+                                            "--idle", str(IDLE), "--every", "1"], stdout=out, stderr=subprocess.STDOUT)
+
+    def end_control(self, number):
+        self.control.send_signal(number)
+        self.control.wait()
+
+    def said(self):
+        return open(os.path.join(self.pool.base, "control.out")).read()
+
+    def serving(self):
+        """The pilots that have a job and are connected, as {name: job}."""
+        return {p["pilot"]: p["job"] for p in self.pool.json("pilot", "ls")["pilots"]
+                if p["connected"] and p["state"] == "RUNNING"}
+
+    def work(self):
+        """Starts the grains; their outputs come to a file."""
+        submit = f"""import sys
+sys.path.insert(0, {os.path.join(ROOT, "libdcs/python")!r})
+import dcs
+with dcs.Session("pilots") as session:
+    for i in range({GRAINS}):
+        session.submit(i + 1, ["/usr/bin/python3", {self.program!r}], input="0 {STEPS} g%d\\n" % i, env={{"PATH": "/usr/bin:/bin"}},
+                       directory="/tmp", attempts=1)
+    for i in range({GRAINS}):
+        result = session.wait()
+        print(result.grain, result.ok, result.output.decode().replace("\\n", ","), flush=True)
+"""
+        path = os.path.join(self.pool.base, "submit.py")
+        with open(path, "w") as out:
+            out.write(submit)
+        env = dict(self.pool.env, LD_LIBRARY_PATH=os.path.join(os.path.dirname(self.pool.bin), "lib"))
+        return subprocess.Popen(["/usr/bin/python3", "-B", path], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def repeated(self):
+        """Steps that ran, and steps of these that had run before."""
+        steps = sum(len(open(os.path.join(self.trace, name)).readlines()) for name in os.listdir(self.trace))
+        return steps, steps - GRAINS * STEPS
+
+
+def checkpoint_is_there(world):
+    rows = [g for g in world.pool.json("grain", "ls", "all")["grains"] if g["state"] == "running"]
+    return len(rows) == PILOTS * SLOTS and all(g["checkpoint_age_s"] >= 0 for g in rows)
+
+
+def disturb(world):
+    """One job of each kind of end; the rest reach their limit."""
+    wait_for("all pilots at work, with checkpoints", lambda: checkpoint_is_there(world), timeout=120)
+    jobs = world.serving()
+    print("at work:", jobs)
+    world.slurm.say("scancel", jobs["pilot1"])
+    world.end_control(signal.SIGKILL)
+    world.slurm.stop("slurmd", signal.SIGKILL)
+    before = world.serving()
+    assert "pilot2" in before and "pilot3" in before, before  # they run without slurmd
+    world.slurm.start_slurmd()
+    world.begin_control()
+    (stepd,) = [pid for pid in slurm_world.children_of("slurmstepd", world.slurm.base)
+                if f"[{jobs['pilot2']}." in open(f"/proc/{pid}/cmdline").read()]
+    os.kill(stepd, signal.SIGKILL)
+    wait_for("another job of pilot1", lambda: world.serving().get("pilot1") not in (None, jobs["pilot1"]), timeout=120)
+    connected = lambda: {h["name"] for h in world.pool.json("host", "ls")["hosts"] if h["connected"]}  # noqa: E731
+    wait_for("pilot2 to leave, though Slurm believes that its job runs", lambda: "pilot2" not in connected(), timeout=120)
+    world.slurm.say("scancel", jobs["pilot2"])  # else Slurm notices at its limit
+
+
+def check_results(world, out):
+    lines = sorted((line.split(" ", 2) for line in out.decode().splitlines()), key=lambda words: int(words[0]))
+    assert len(lines) == GRAINS, lines
+    for number, (grain, good, text) in enumerate(lines):
+        wanted = "".join(f"g{number} {n}," for n in range(STEPS))
+        assert (int(grain), good, text) == (number + 1, "True", wanted), (grain, good, text[:200])
+    steps, again = world.repeated()
+    print(f"{steps} steps, {again} of them ({100 * again / steps:.1f} %) had run before")
+    assert 0 <= again < steps / 5, (steps, again)
+
+
+def nothing_left(world):
+    wait_for("no job without grains", lambda: not world.slurm.jobs(), timeout=IDLE + 120)
+    assert world.pool.json("pilot", "ls")["pilots"] == []
+    problems = [p["entity"] for p in world.pool.json("doctor", check=False)["problems"]]
+    assert not any(p.startswith("host pilot") for p in problems), problems
+    left = [name for name in os.listdir("/tmp") if name.startswith("dcs-pilot.")]
+    assert not [name for name in left if open_by_us(world, name)], left
+
+
+def open_by_us(world, name):
+    path = os.path.join("/tmp", name, "log")
+    return os.path.exists(path) and world.pool.dir in open(path, errors="replace").read()
+
+
+def stopping(world):
+    """`dcs pilot stop` returns when grains have left with their checkpoints, and ends the other command."""
+    sleeper = subprocess.Popen([world.pool.bin + "/dcs", "run", "--class", "pilots", "--", "sleep", "100000"], env=world.pool.env,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for("a job for one grain", world.serving, timeout=120)
+    world.pool.dcs("pilot", "stop")
+    assert world.slurm.jobs() == [], world.slurm.jobs()
+    wait_for("the end of dcs pilot slurm", lambda: world.control.poll() is not None)
+    assert world.control.returncode == 0 and "stop" in world.said()
+    again = world.pool.dcs("pilot", "ls", "-o", "name").stdout
+    assert again == b"", again
+    sleeper.kill()
+    sleeper.wait()
+
+
+def words(world):
+    """What is wrong with a command line, a pool without pilots, and a Slurm that refuses."""
+    def refused(code, what, *line):
+        done = world.pool.dcs("pilot", *line, check=False)
+        assert done.returncode == code and what in done.stderr.decode(), (line, done)
+    refused(2, "--time", "slurm", "--time", "4h", "--", "--time=1")
+    refused(2, "-J", "slurm", "--time", "4h", "--", "-Jname")
+    refused(2, "--margin", "slurm", "--time", "60", "--margin", "50")
+    refused(2, "--time", "slurm")
+    sleeper = subprocess.Popen([world.pool.bin + "/dcs", "run", "--", "sleep", "100000"], env=world.pool.env,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for("a grain that waits", lambda: any(s["ready"] for s in world.pool.json("session", "ls")["sessions"]))
+    refused(4, "sbatch", "slurm", "--time", "60", "--", "--partition=none")
+    sleeper.kill()
+    sleeper.wait()
+    world.pool.dcs("session", "close", "all")
+    usual = world.pool.env["PATH"]
+    world.pool.env["PATH"] = world.pool.base
+    refused(3, "sbatch", "slurm", "--time", "60")
+    with open(os.open(world.pool.base + "/sbatch", os.O_WRONLY | os.O_CREAT, 0o755), "w") as out:
+        out.write("#!/bin/sh\necho 'slurm 22.05 (a pool of DCS)'\n")
+    refused(4, "of DCS", "slurm", "--time", "60")
+    world.pool.env["PATH"] = usual
+
+
+def main():
+    if os.geteuid() != 0:
+        print("needs root: slurmd starts jobs only as root")
+        sys.exit(77)
+    if lacking := slurm_world.missing():
+        print(f"needs Slurm (deploy/install-packages --tests): {', '.join(lacking)}")
+        sys.exit(77)
+    pool = Pool()
+    with slurm_world.Slurm(cpus=PILOTS * SLOTS) as slurm:
+        try:
+            world = World(slurm, pool)
+            words(world)
+            began = time.monotonic()
+            worker = world.work()
+            world.begin_control()
+            disturb(world)
+            out, err = worker.communicate(timeout=14400)
+            assert worker.returncode == 0, (out[-2000:], err)
+            check_results(world, out)
+            nothing_left(world)
+            print(f"grains and jobs gone after {time.monotonic() - began:.0f} s")
+            stopping(world)
+        except BaseException:
+            pool.show_logs()
+            for folder, _, files in os.walk(os.path.join(pool.dir, "pilots")):
+                for name in files:
+                    if name == "log":
+                        print(f"---- {folder}/log", open(os.path.join(folder, name), errors="replace").read()[-6000:], sep="\n")
+            print("---- dcs pilot slurm", world.said() if "world" in locals() else "", sep="\n")
+            raise
+        finally:
+            if "world" in locals() and world.control and world.control.poll() is None:
+                world.end_control(signal.SIGKILL)
+            pool.__exit__(None if sys.exc_info()[0] is None else sys.exc_info()[0], None, None)
+
+
+main()

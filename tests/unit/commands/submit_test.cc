@@ -1,0 +1,170 @@
+// Files of `dcs submit`: what they mean, what is wrong with them, and the order in which their grains run.
+#include "commands/dcs/submit/flow.h"
+#include "commands/dcs/submit/job_file.h"
+#include "support/about.h"
+#include "support/catch.h"
+
+using namespace dcs;
+using namespace dcs::commands;
+
+namespace {
+
+JobFile good(const std::string &text, const std::optional<std::vector<std::string>> &items = {}) {
+    std::vector<std::string> errors;
+    JobFile file = parse_job_file(text, "f", items, errors);
+    for (const std::string &error : errors) FAIL_CHECK(error);
+    return file;
+}
+
+std::string error_of(const std::string &text, const std::optional<std::vector<std::string>> &items = {}) {
+    std::vector<std::string> errors;
+    (void)parse_job_file(text, "f", items, errors);
+    return errors.empty() ? "none" : errors[0];
+}
+
+const char *chain = R"([[grain]]
+name = "a"
+command = ["true"]
+[[grain]]
+name = "b"
+command = ["true", "{}"]
+array = "1-3"
+after = "a"
+[[grain]]
+name = "c"
+command = ["true"]
+after = ["b", "a"]
+[[grain]]
+name = "d"
+command = ["true"]
+after = ["c"]
+)";
+using Tables = std::vector<std::size_t>;
+
+}  // namespace
+
+TEST_CASE("a job file says what it says") {
+    const JobFile file = good(R"(label = "study"
+nice = 3
+[defaults]
+memory = "2G"
+env = { A = "1", B = 2 }
+[[grain]]
+name = "fit"
+command = ["./fit", "{}"]
+array = "1-3,9"
+time = "1h"
+cores = 2
+urgent = true
+file = ["x=data/x"]
+[[grain]]
+command = ["wc"]
+input = "some\ntext"
+memory = 100
+after = ["fit"]
+)");
+    CHECK(file.session.value("label") == "study");
+    CHECK(file.session.number("nice") == 3);
+    REQUIRE(file.grains.size() == 2);
+    const JobGrain &fit = file.grains[0], &second = file.grains[1];
+    CHECK(fit.items == std::vector<std::string>{"1", "2", "3", "9"});
+    CHECK(fit.options.megabytes("memory") == 2048);
+    CHECK(fit.options.seconds("time") == 3600);
+    CHECK(fit.options.number("cores") == 2);
+    CHECK((fit.options.has("urgent") && !second.options.has("urgent")));
+    CHECK(fit.options.value("file") == "x=data/x");
+    CHECK(second.name == "grain2");
+    CHECK(second.input == "some\ntext");
+    CHECK(second.options.megabytes("memory") == 100);
+    CHECK(second.options.value("env") == "B=2");
+    CHECK(second.after == Tables{0});
+    CHECK((fit.first == 1 && second.first == 5 && file.count == 5));
+}
+
+TEST_CASE("errors of a job file name line and column") {
+    const std::string head = "[[grain]]\ncommand = [\"true\"]\n";
+    CHECK(error_of("x = [") == about("f:1:"));
+    CHECK(error_of("") == about("f: [[grain]]"));
+    CHECK(error_of("lable = \"x\"\n" + head) == about("f:1:1: lable label"));
+    CHECK(error_of(head + "memroy = 3\n") == about("f:3:1: memroy memory"));
+    CHECK(error_of(head + "memory = \"much\"\n") == about("f:3:10: memory \"much\""));
+    CHECK(error_of(head + "cores = \"2x\"\n") == about("f:3:9: cores"));
+    CHECK(error_of(head + "urgent = 1\n") == about("f:3:10: urgent true false"));
+    CHECK(error_of("[[grain]]\nname = \"a\"\n") == about("f:1:1: command missing"));
+    CHECK(error_of("[[grain]]\ncommand = \"true\"\n") == about("f:2:11: command array"));
+    CHECK(error_of("[[grain]]\ncommand = []\n") == about("f:2:11: command empty"));
+    CHECK(error_of("[[grain]]\ncommand = [1]\n") == about("f:2:12: command string"));
+    CHECK(error_of(head + "name = \"a b\"\n") == about("f:3:8: name"));
+    CHECK(error_of(head + "name = \"a\"\n" + head + "name = \"a\"\n") == about("f:6:8: a"));
+    CHECK(error_of(head + "name = \"prepare\"\n" + head + "after = \"prepar\"\n") == about("f:6:9: prepar prepare"));
+    CHECK(error_of(head + "array = \"9-1\"\n") == about("f:3:9: array"));
+    CHECK(error_of(head + "array = \"1\"\neach-line = \"x\"\n") == about("f:4:13: array each-line"));
+    CHECK(error_of(head + "each-line = \"/nowhere/x\"\n") == about("f:3:13: each-line /nowhere/x"));
+    CHECK(error_of(head + "input = \"a\"\ninput-file = \"b\"\n") == about("f:4:14: input input-file"));
+    CHECK(error_of(head + "name = \"a\"\nafter = \"b\"\n" + head + "name = \"b\"\nafter = \"a\"\n") ==
+          about("f:1:1: after a b"));
+    CHECK(error_of(head + "name = \"a\"\nafter = \"a\"\n") == about("f:1:1: a"));
+    CHECK(error_of(head + "array = \"0-999999\"\n" + head) == about("million"));
+    CHECK(error_of("grain = 3\n") == about("f: [[grain]]"));
+}
+
+TEST_CASE("items of the command line are for a file with one grain") {
+    const std::vector<std::string> items = {"x", "y"};
+    CHECK(good("[[grain]]\ncommand = [\"true\"]\n", items).count == 2);
+    CHECK(error_of(chain, items) == about("--array --each-line one"));
+}
+
+TEST_CASE("ranges of an array") {
+    CHECK(items_of_array("7") == std::vector<std::string>{"7"});
+    CHECK(items_of_array("0-2,5") == std::vector<std::string>{"0", "1", "2", "5"});
+    for (const char *none : {"", "x", "1-", "-1", "3-1", "1,", "1-2-3", "0-1000000", "1.5"})
+        CHECK_FALSE(items_of_array(none));
+}
+
+TEST_CASE("grains start when all that they come after has succeeded") {
+    const JobFile file = good(chain);
+    JobFlow flow(file);
+    CHECK(flow.take_startable() == Tables{0});
+    CHECK(flow.take_startable().empty());
+    flow.ended(1, false);
+    CHECK(flow.take_startable() == Tables{1});
+    flow.ended(3, false);
+    flow.ended(2, false);
+    flow.ended(2, false);  // told twice
+    CHECK(flow.take_startable().empty());
+    flow.ended(4, false);
+    CHECK(flow.take_startable() == Tables{2});
+    CHECK_FALSE(flow.over());
+    flow.ended(5, false);
+    CHECK(flow.take_startable() == Tables{3});
+    flow.ended(6, false);
+    CHECK(flow.over());
+    CHECK((flow.count_ended() == 6 && flow.count_failed() == 0 && flow.count_barred() == 0));
+}
+
+TEST_CASE("what comes after a failed grain does not run, and says why") {
+    const JobFile file = good(chain);
+    JobFlow flow(file);
+    (void)flow.take_startable();
+    flow.ended(1, false);
+    (void)flow.take_startable();
+    flow.ended(2, true);
+    CHECK_FALSE(flow.over());  // its siblings run on
+    flow.ended(3, false);
+    flow.ended(4, false);
+    CHECK(flow.take_startable().empty());
+    CHECK(flow.over());
+    CHECK(flow.why_barred(2) == about("after b failed"));
+    CHECK(flow.why_barred(3) == about("after c not run"));
+    CHECK((flow.count_failed() == 1 && flow.count_barred() == 2));
+}
+
+TEST_CASE("a table without items is done when it would start") {
+    const JobFile file = good(
+        "[[grain]]\nname = \"a\"\ncommand = [\"true\"]\neach-line = \"/dev/null\"\n[[grain]]\nname = "
+        "\"b\"\ncommand = [\"true\"]\nafter = \"a\"\n");
+    JobFlow flow(file);
+    CHECK(flow.take_startable() == Tables{1});
+    flow.ended(1, false);
+    CHECK(flow.over());
+}
