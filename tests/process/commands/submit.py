@@ -136,6 +136,12 @@ def in_the_background(desk):
     done = desk.submit("back.toml")
     number = done.stdout.decode().strip()
     assert number.isdigit() and about(done.stderr.decode(), "background log"), done
+    both = desk.submit("--wait", "back.toml")  # takes the session from it
+    assert about(both.stdout.decode(), "2 grains 0 failed"), both
+    assert desk.ran() == ["early", "late"], desk.ran()
+    desk.forget()
+    done = desk.submit("--new", "back.toml")
+    number = done.stdout.decode().strip()
     wait_for("the late one", lambda: desk.ran() == ["early", "late"])
     wait_for("the end of its session", lambda: any(
         str(s["session"]) == number and s["state"] == "terminated" for s in desk.pool.json("session", "ls")["sessions"]))
@@ -151,7 +157,7 @@ def wrong_files(desk):
     assert done.returncode == 2 and about(text, "wrong.toml:4:9 b") and about(text, "wrong.toml:5:1 memroy memory"), done
     desk.write("lost.toml", '[[grain]]\nname = "a"\ncommand = ["no-such-program"]\n')
     done = desk.submit("lost.toml", check=False)
-    assert done.returncode == 2 and about(done.stderr.decode(), "lost.toml a no-such-program"), done
+    assert done.returncode == 2 and about(done.stderr.decode(), "lost.toml:1:1 a no-such-program"), done
     assert desk.submit("none.toml", check=False).returncode == 3
 
 

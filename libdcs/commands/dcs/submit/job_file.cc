@@ -40,9 +40,10 @@ public:
     JobFile read(const toml::table &table, const std::optional<std::vector<std::string>> &command_items);
 
 private:
-    void wrong(toml::source_position at, const std::string &what) {
-        errors_.push_back(name_ + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": " + what);
+    std::string place(toml::source_position at) const {
+        return name_ + ":" + std::to_string(at.line) + ":" + std::to_string(at.column);
     }
+    void wrong(toml::source_position at, const std::string &what) { errors_.push_back(place(at) + ": " + what); }
     void unknown(const toml::key &key, std::vector<std::string> known);
     bool is_string(const std::string &key, const toml::node &node, std::string &into);
     bool strings(const std::string &key, const toml::node &node, std::vector<std::string> &into);
@@ -173,6 +174,7 @@ void JobReader::input(const toml::table &table, JobGrain &grain) {
 void JobReader::grain(const toml::table &table, const Arguments &defaults) {
     JobGrain grain;
     grain.options = defaults;
+    grain.place = place(table.source().begin);
     options(table, grain_options(), own_keys, grain.options);
     const toml::source_position at = table.source().begin;
     const auto *name = table.get("name"), *command = table.get("command"), *after = table.get("after");

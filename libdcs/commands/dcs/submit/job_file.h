@@ -10,8 +10,8 @@
 
 namespace dcs::commands {
 
-struct JobGrain {  // a table [[grain]]: one grain, or one for each item
-    std::string name;
+struct JobGrain {             // a table [[grain]]: one grain, or one for each item
+    std::string name, place;  // place: FILE:LINE:COLUMN
     std::vector<std::string> command;
     Arguments options;  // as of `dcs run`: those of [defaults], then its own
     std::string input;  // its standard input

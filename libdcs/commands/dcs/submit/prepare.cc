@@ -36,12 +36,12 @@ std::optional<Failure> prepare_part(const JobGrain &grain, const std::string &po
 
 }  // namespace
 
-Result<std::vector<JobPart>> prepare_job(const JobFile &file, const std::string &file_name,
-                                         const std::string &pool_directory, std::vector<std::string> &errors) {
+std::vector<JobPart> prepare_job(const JobFile &file, const std::string &pool_directory,
+                                 std::vector<std::string> &errors) {
     std::vector<JobPart> parts(file.grains.size());
     for (std::size_t i = 0; i < parts.size(); ++i)
         if (const auto failure = prepare_part(file.grains[i], pool_directory, parts[i]))
-            errors.push_back(file_name + ": grain " + file.grains[i].name + ": " + failure->message);
+            errors.push_back(file.grains[i].place + ": grain " + file.grains[i].name + ": " + failure->message);
     return parts;
 }
 

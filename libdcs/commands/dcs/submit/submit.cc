@@ -5,9 +5,12 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/hex.h"
 #include "base/text.h"
@@ -31,6 +34,7 @@ namespace dcs::commands {
 namespace {
 
 constexpr std::size_t most_file = 64u << 20, ident_digits = 24, most_errors = 20;
+constexpr int taking_over_s = 60;
 
 struct Job {
     std::string name, ident;  // of the file; of its sessions
@@ -84,9 +88,8 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
     std::vector<std::string> errors;
     job.file = parse_job_file(*text, job.name, items, errors);
     if (!errors.empty()) return errors_in_file(errors);
-    auto parts = prepare_job(job.file, job.name, call.directory, errors);
+    job.parts = prepare_job(job.file, call.directory, errors);
     if (!errors.empty()) return errors_in_file(errors);
-    job.parts = std::move(*parts);
     job.ident = ident_of_job(*text, *directory, job.file);
     Arguments session = job.file.session;
     for (const auto &option : call.arguments.options)
@@ -142,6 +145,19 @@ bool needs_process(const Job &job, const JobFlow &flow) {
     return false;
 }
 
+// It has when it says so. Until then another run could take the session first, and lose it.
+Status has_taken_over(pid_t child, const std::string &log) {
+    int status = 0;
+    struct stat about = {};
+    const Instant end = boot_clock() + seconds(taking_over_s);
+    while (boot_clock() < end && (::stat(log.c_str(), &about) != 0 || about.st_size == 0)) {
+        if (::waitpid(child, &status, WNOHANG) == child) break;
+        pause_ms(10);
+    }
+    if (about.st_size > 0) return Status::ok();
+    return fail(Code::internal, "the process in the background does not begin; its log is " + log);
+}
+
 // This command once more, with --wait, as a process of its own. Its log, or why there is none.
 Result<std::string> go_on_in_background(const Call &call, int session) {
     const auto own = client::own_pool_directory();
@@ -167,6 +183,7 @@ Result<std::string> go_on_in_background(const Call &call, int session) {
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&actions);
     if (error != 0) return fail_errno(Code::io_error, path, error);
+    if (Status s = has_taken_over(child, log); !s) return s;
     return log;
 }
 
@@ -179,9 +196,9 @@ int leave_job(const Call &call, const Job &job, const JobWork &work, int session
         std::printf("%s\n",
                     JsonObject("dcs.submit/1").add("session", session).add("grains", job.file.count).text().c_str());
     else std::printf("%s\n", number.c_str());
-    std::fprintf(stderr,
-                 "dcs submit: session %d; `dcs session wait %d` waits for it, `dcs session cat %d` prints outputs\n",
-                 session, session, session);
+    const std::string wait = process ? shell_line({"dcs", "submit", "--wait", job.name}) : "dcs session wait " + number;
+    std::fprintf(stderr, "dcs submit: session %s; `%s` waits for it, `dcs session cat %s` prints outputs\n",
+                 number.c_str(), wait.c_str(), number.c_str());
     if (process)
         std::fprintf(stderr,
                      "dcs submit: a process in the background goes on with it, its log is %s; after a reboot of this "

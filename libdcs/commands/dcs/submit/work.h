@@ -23,8 +23,8 @@ struct JobPart {
     FileWords files;
 };
 // What the tables say, and what this host says of their programs; each failure names its table.
-Result<std::vector<JobPart>> prepare_job(const JobFile &file, const std::string &file_name,
-                                         const std::string &pool_directory, std::vector<std::string> &errors);
+std::vector<JobPart> prepare_job(const JobFile &file, const std::string &pool_directory,
+                                 std::vector<std::string> &errors);
 // The words of one of its grains.
 std::vector<std::string> words_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number);
 
