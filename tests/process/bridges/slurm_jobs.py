@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """docs/BRIDGES.md; sbatch, squeue, sacct and scancel on a pool: a script's options, outputs in the files that it names, arrays, dependencies, what
 ends how; jobs outlive the shell that submitted them, and kills of the scheduler, of a host and of the process that holds jobs."""
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 
 from facade import Facade
@@ -158,10 +160,24 @@ def refusals(slurm):
         assert about(slurm.run(command, "--help"), f"Usage: {command}")
 
 
+def ages(slurm):
+    """An idle session takes no new jobs after an hour; jobs are forgotten after three months, and their numbers do not come again."""
+    old = slurm.run("sbatch", "--parsable", "--wait", "--wrap", "true")
+    with contextlib.closing(sqlite3.connect(os.path.join(slurm.pool.dir, "jobs/jobs.db"))) as db, db:
+        db.execute("update job set submitted = submitted - ?", (3700,))
+        db.execute("update job set submitted = submitted - ? where number < ?", (91 * 86400, int(old)))
+    new = slurm.run("sbatch", "--parsable", "--wait", "--wrap", "true")
+    assert int(new) == int(old) + 1, (old, new)
+    sessions = {row["session"]: row["state"] for row in slurm.pool.json("session", "ls", "all")["sessions"]}
+    assert sessions == {1: "terminated", 2: "active"}, sessions
+    assert state(slurm, old) == state(slurm, new) == ["COMPLETED"]
+    assert about(slurm.refused("sacct", "-j", "1"), "no job 1")
+
+
 def main():
     with Pool(servers=2, slots=2, interval=0.5) as pool, Hurry(pool):
         slurm = Facade(pool, "slurm")
-        for part in (Facade.type_page, scripts, arrays, dependencies, ends, refusals, shells):
+        for part in (Facade.type_page, scripts, arrays, dependencies, ends, refusals, shells, ages):
             part(slurm)
             print(f"{part.__name__}: seen", flush=True)
     print("jobs of sbatch run, wait, end and are found as under Slurm")
