@@ -54,6 +54,15 @@ def scripts(slurm):
     assert slurm.run("sacct", "-nP", "-j", job, "-o", "JobID,JobName,State,ExitCode") == f"{job}|second|FAILED|3:0"
     started, over = slurm.run("sacct", "-nP", "-j", job, "-o", "Start,End").split("|")
     assert started[:2] == over[:2] == "20" and started <= over
+    # Steps of a job.
+    text = "#!/bin/sh\nsrun -n 1 --cpu-bind=none sh -c 'echo step of $SLURM_JOB_NAME; exit 4'; echo $?; srun -n 2 true; echo $?; srun nosuch; echo $?\n"
+    slurm.run("sbatch", "--wait", "-J", "steps", "-o", "steps", "-e", "said", data=text)
+    assert slurm.read("steps") == "step of steps\n4\n1\n1\n"
+    assert about(slurm.read("said"), "--cpu-bind no effect --ntasks=2 one task --array nosuch No such file"), slurm.read("said")
+    assert about(slurm.refused("srun", "true"), "step of a job dcs run")
+    text = "#!/bin/sh\necho $SLURM_NTASKS $SLURM_CPUS_PER_TASK $SLURM_CPUS_ON_NODE; srun true; echo $?; srun -n1 echo one\n"
+    slurm.run("sbatch", "--wait", "-n", "2", "-o", "steps", "-e", "said", data=text)
+    assert slurm.read("steps") == "2 1 2\n1\none\n" and about(slurm.read("said"), "--ntasks=2 one task")
     # A directory, an input, a command without a script.
     os.mkdir(os.path.join(slurm.work, "below"))
     slurm.write("below/in", "from a file\n")
@@ -156,7 +165,7 @@ def refusals(slurm):
     for words in ("--account no effect accounts", "--partition=short no host class", "--mail-type no mail", "-H DCS_JOBS_IGNORE"):
         assert about(slurm.said, words), slurm.said
     ended(slurm, job, "COMPLETED")
-    for command in ("sbatch", "squeue", "sacct", "scancel"):
+    for command in ("sbatch", "srun", "squeue", "sacct", "scancel"):
         assert about(slurm.run(command, "--help"), f"Usage: {command}")
 
 
