@@ -51,9 +51,8 @@ std::string pool_text(const PoolNumbers &numbers) {
     return "servers " + std::to_string(numbers.servers) + "\nslots " + std::to_string(numbers.slots) + "\ninterval " +
            decimal(numbers.interval_s) + "\n" + (numbers.watch ? "courtesy watch\n" : "") +
            (numbers.mirror == "off" ? "" : "mirror " + numbers.mirror + "\n") +
-           (numbers.pilots == 0 ? ""
-                                : "pilots " + std::to_string(numbers.pilots) + "\npilot-slots " +
-                                      std::to_string(numbers.pilot_slots) + "\n") +
+           (numbers.pilots == 0 ? "" : "pilots " + std::to_string(numbers.pilots) + "\n") +
+           (numbers.pilot_slots == 1 ? "" : "pilot-slots " + std::to_string(numbers.pilot_slots) + "\n") +
            (numbers.listen.empty() ? "" : "listen " + numbers.listen + "\n");
 }
 

@@ -20,13 +20,20 @@ std::string whole(double seconds) { return std::to_string(static_cast<long>(seco
 // What a job executes. /bin/sh goes at once: the engine's signals reach `dcs pilot serve`.
 std::string script_of(const PilotPlace &place, const std::string &host, const std::string &scheduler,
                       const PilotOrder &order) {
-    const std::vector<std::string> line = {own_path(),    "pilot",
-                                           "serve",       host,
-                                           "--scheduler", scheduler,
-                                           "--pki",       place.path(host) + "/pki",
-                                           "--limit",     whole(order.limit_s),
-                                           "--margin",    whole(order.margin_s),
-                                           "--idle",      whole(order.idle_s)};
+    const std::vector<std::string> line = {own_folder() + "/dcs",
+                                           "pilot",
+                                           "serve",
+                                           host,
+                                           "--scheduler",
+                                           scheduler,
+                                           "--pki",
+                                           place.path(host) + "/pki",
+                                           "--limit",
+                                           whole(order.limit_s),
+                                           "--margin",
+                                           whole(order.margin_s),
+                                           "--idle",
+                                           whole(order.idle_s)};
     return "#!/bin/sh\nexec " + shell_line(line) + "\n";
 }
 

@@ -98,7 +98,7 @@ Result<JoinedPilot> join_pilot(const PilotPlace &place, const std::string &host)
         if (const std::string known = scheduler_in(directory); !known.empty()) return JoinedPilot{known};
     const auto code = ask_any<wire::TokenCreated>(wire::CreateToken{host, static_cast<std::int64_t>(code_lasts_s), 0});
     if (!code) return fail(code.status().code, "a code for " + host + ": " + code.status().text);
-    const auto ran = run_program(own_path(),
+    const auto ran = run_program(own_folder() + "/dcs",
                                  {"host", "join", code->address, "--token", "-", "--ca-hash", hex_of(code->authority),
                                   "--host", host, "--dir", directory},
                                  hex_of(code->token) + "\n");

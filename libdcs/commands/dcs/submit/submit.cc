@@ -164,7 +164,7 @@ Result<std::string> go_on_in_background(const Call &call, int session) {
     if (!own) return own.status();
     const std::string folder = own->substr(0, own->rfind('/')) + "/dcs-submit";
     if (Status s = make_directories(folder); !s) return s;
-    const std::string log = folder + "/" + std::to_string(session) + ".log", path = own_path();
+    const std::string log = folder + "/" + std::to_string(session) + ".log", path = own_folder() + "/dcs";
     std::vector<std::string> line = {path, "submit", call.arguments.words[0], "--wait", "--progress", "none"};
     for (const auto &[name, value] : call.arguments.options)
         if (name == "array" || name == "each-line") line.push_back("--" + name + "=" + value);
