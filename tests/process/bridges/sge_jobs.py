@@ -4,6 +4,7 @@
 import os
 
 from facade import Facade
+from hurry import Hurry
 from pool import Pool, about
 
 SCRIPT = """#!/bin/bash
@@ -106,7 +107,7 @@ def refusals(sge):
 
 
 def main():
-    with Pool(servers=2, slots=2, interval=0.5) as pool:
+    with Pool(servers=2, slots=2, interval=0.5) as pool, Hurry(pool):
         sge = Facade(pool, "sge")
         for part in (scripts, arrays, held, deleted, portable_batch, refusals):
             part(sge)

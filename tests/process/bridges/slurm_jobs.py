@@ -6,6 +6,7 @@ import signal
 import subprocess
 
 from facade import Facade
+from hurry import Hurry
 from pool import Pool, about, wait_for
 
 SCRIPT = """#!/bin/sh
@@ -158,7 +159,7 @@ def refusals(slurm):
 
 
 def main():
-    with Pool(servers=2, slots=2, interval=0.5) as pool:
+    with Pool(servers=2, slots=2, interval=0.5) as pool, Hurry(pool):
         slurm = Facade(pool, "slurm")
         for part in (Facade.type_page, scripts, arrays, dependencies, ends, refusals, shells):
             part(slurm)

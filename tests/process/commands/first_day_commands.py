@@ -90,6 +90,8 @@ def options(shell):
         for typed, hint in (("-0", "--null"), ("-k", "in the order of the inputs"), ("--retries 3", "--attempts N"),
                             ("--resume", "the same command again"), ("--chdir=/", "--cwd DIR"), ("-c 2", "--cores N"),
                             ("--mem=4G", "--memory MB"), ("--dependency=afterok:1", "dcs session wait"), ("-p long", "--class CLASS")):
+            if verb == "map" and typed in ("-0", "-k", "--retries 3"):
+                continue  # has them
             err = shell.run(f"dcs {verb} {typed} -- true", code)[1]
             assert "unknown option" in err and hint in err and "did you mean" not in err, (verb, typed, err)
     for typed, hint in (("session cancel 1", "dcs session close SES"), ("grain log 1:1", "dcs grain cat SES:G"), ("close 1", "dcs session close SES")):

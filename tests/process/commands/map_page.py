@@ -35,6 +35,25 @@ def columns(pool, directory):
     assert missing.returncode == 255 and b"no/such/file" in missing.stderr, missing.stderr
 
 
+def beside_parallel(pool, directory):
+    """The same words for GNU parallel and for a map."""
+    with open(os.path.join(directory, "two"), "w") as file:
+        file.write("1\n2\n")
+    for line in ("-k --tag --colsep , -- echo {2} {1/} {} ::: x/y,1 z,2", "-k -- echo ::: a b :::+ 1 2 3", "-k -P2 -- echo {1}-{2}{#} ::: a b ::: 1 2",
+                 "-k --retries 2 -- echo {} {-1} {1.} ::: q.x r :::: two two", "-k --tag -- echo hi {#} ::: a b ::: c",
+                 "-k --timeout 100 -- echo {1} {2} ::: 1 2 :::+ a b ::: x y", "-k --colsep \\t -a two --wd /tmp -- echo x{1}y{2}z"):
+        words = [word.replace("\\\\", "\\") for word in line.split(" ")]
+        ours = pool.dcs("map", *words, cwd=directory)
+        if os.path.exists("/usr/bin/parallel"):
+            theirs = subprocess.run(["/usr/bin/parallel", "--will-cite", *[word for word in words if word != "--"]], cwd=directory, timeout=300,
+                                    env=dict(pool.env, HOME=directory), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
+            assert ours.stdout == theirs.stdout, (line, ours, theirs)
+    for words, wanted in ((["--colsep", "(", "--", "echo", ":::", "1"], "--colsep"), (["--", "echo", ":::+", "1"], ":::+"),
+                          (["--halt", "now,fail=1", "--", "echo", ":::", "1"], "--halt"), (["--", "echo", "::::", "nosuch"], "nosuch")):
+        refused = pool.dcs("map", *words, check=False, cwd=directory)
+        assert refused.returncode == 255 and wanted.encode() in refused.stderr, refused
+
+
 def large(pool, directory):
     count = 100_000 if FULL else 300
     lines = "".join(f"{i}\n" for i in range(count))
@@ -52,6 +71,7 @@ def main():
         pool.env["PATH"] = os.path.dirname(program("dcs")) + ":" + pool.env["PATH"]
         page(pool, directory)
         columns(pool, directory)
+        beside_parallel(pool, directory)
         large(pool, directory)
     print("docs/MAP.md says what dcs map does")
 

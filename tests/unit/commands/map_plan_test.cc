@@ -47,6 +47,18 @@ TEST_CASE("the other placeholders are GNU parallel's") {
     CHECK_FALSE(has_placeholder("bin/{##}"));
 }
 
+TEST_CASE("columns are placeholders of inputs that have some") {
+    const std::string input("a/b.c\0d e\0", 10);
+    CHECK(words_of({"{2}:{1}", "{1/}{1.}", "{-1}{3}{0}", "{}"}, input, 1) ==
+          Words{"d e:a/b.c", "b.ca/b", "d e", "a/b.c d e"});
+    CHECK(words_of({"cmd"}, input, 1) == Words{"cmd", "a/b.c", "d e"});
+    CHECK(words_of({"${1}", "{1", "{1x}", "{-}", "{#}"}, input, 7) == Words{"${1}", "{1", "{1x}", "{-}", "7"});
+    CHECK(words_of({"{1}"}, "x", 1) == Words{"{1}", "x"});
+    CHECK(has_placeholder("a{-1//}", true));
+    CHECK_FALSE(has_placeholder("a{1}"));
+    CHECK(columns_of(std::string("\0\0", 2)) == Words{"", ""});
+}
+
 TEST_CASE("the ident is the same for the same map, and for no other") {
     const MapPlan plan{{"printf", "%s\n", "{}"}, "/tmp", {"1", "2", "3"}};
     // Recorded sessions are found by this text: it must never change.

@@ -108,10 +108,10 @@ std::vector<MapFile> files_of(const MapPlan &plan, const std::string &program) {
     FileLook reader(plan.directory);
     reader.look(MapFile::program, 0, plan.command.empty() ? "" : plan.command[0], program);
     for (std::size_t i = 1; i < plan.command.size(); ++i)
-        if (!has_placeholder(plan.command[i]))
+        if (!has_placeholder(plan.command[i], plan.columns))
             reader.look(i % 2 == 1 ? MapFile::word_odd : MapFile::word_even, i, plan.command[i], plan.command[i]);
     for (std::size_t i = 0; i < std::min(plan.inputs.size(), most_inputs); ++i)
-        reader.look(MapFile::input, i, plan.inputs[i], plan.inputs[i]);
+        for (const std::string &column : columns_of(plan.inputs[i])) reader.look(MapFile::input, i, column, column);
     return std::move(reader.files);
 }
 

@@ -1,11 +1,9 @@
 // dcs map: a bag of grains; an ordinary control program over dcs.h.
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fcntl.h>
 #include <memory>
 #include <optional>
 #include <sys/stat.h>
@@ -14,7 +12,6 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/text.h"
 #include "commands/dcs/query/why_waiting.h"
 #include "commands/dcs/frame/call.h"
@@ -24,6 +21,7 @@
 #include "commands/dcs/run/start_options.h"
 #include "locks/files/lock_search.h"
 #include "files.h"
+#include "inputs.h"
 #include "progress.h"
 #include "session.h"
 #include "work.h"
@@ -37,69 +35,15 @@ extern char **environ;
 namespace dcs::commands {
 namespace {
 
-constexpr std::size_t most_input_bytes = 1u << 30;
-static_assert(most_input_bytes < INT_MAX, "each input is a byte at least, and each is a grain");
 constexpr double look_at_bar_s = 2, look_s = 10;  // between questions about the session, with a bar and without
-
-Result<std::string> read_all(int fd, const std::string &name) {
-    std::string text;
-    struct stat about = {};
-    if (::fstat(fd, &about) != 0) return fail_errno(Code::io_error, name, errno);
-    const bool too_large = S_ISREG(about.st_mode) && about.st_size > static_cast<off_t>(most_input_bytes);
-    if (!too_large && !read_to_end(fd, most_input_bytes, text)) return fail_errno(Code::io_error, name, errno);
-    if (!too_large && text.size() <= most_input_bytes) return text;
-    return fail(Code::limit, name + " is larger than 1 GiB: give its lines to several runs of dcs map");
-}
-
-Result<std::string> input_text(const Call &call) {
-    const auto path = call.arguments.value("arg-file");
-    if (!path || *path == "-") {
-        if (::isatty(STDIN_FILENO) == 1)
-            std::fputs(
-                "dcs map: reading inputs from the terminal, one per line, until Ctrl-D; -a FILE or ::: ARG... "
-                "replace them\n",
-                stderr);
-        return read_all(STDIN_FILENO, "standard input");
-    }
-    const int fd = ::open(path->c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail_errno(Code::not_found, *path, errno);
-    auto text = read_all(fd, *path);
-    ::close(fd);
-    return text;
-}
-
-std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
-    const std::vector<std::string> &words = call.arguments.words;
-    const auto colons = std::find(words.begin(), words.end(), ":::");
-    plan.command.assign(words.begin(), colons);
-    if (plan.command.empty())
-        return usage_failure("dcs map: CMD is missing",
-                             "dcs map [-a FILE] -- CMD [WORD...] [::: ARG...]; see dcs map --help");
-    const auto directory = start_directory(call.arguments);
-    if (!directory) return failure_of("", directory.status());
-    plan.directory = *directory;
-    if (colons != words.end()) {
-        if (std::find(colons + 1, words.end(), ":::") != words.end())
-            return usage_failure("dcs map: ::: occurs more than once", "one list of arguments may follow it");
-        if (call.arguments.has("arg-file"))
-            return usage_failure("dcs map: inputs come from -a FILE or from :::, not both");
-        plan.inputs.assign(colons + 1, words.end());
-    } else {
-        const auto text = input_text(call);
-        if (!text) return failure_of("dcs map", text.status());
-        auto inputs = split_inputs(*text, call.arguments.has("null") ? '\0' : '\n');
-        if (!inputs)
-            return usage_failure("dcs map: " + inputs.status().text, "--null takes inputs that end in a NUL byte");
-        plan.inputs = std::move(*inputs);
-    }
-    return std::nullopt;
-}
 
 // A placeholder of GNU parallel alone: {2}, {%}.
 std::string foreign_placeholder(const MapPlan &plan) {
     for (const std::string &word : plan.command) {
         const bool braces = word.size() > 2 && word.front() == '{' && word.back() == '}';
-        if (braces && word.find_first_not_of("0123456789%", 1) == word.size() - 1) return word;
+        if (braces && word.find_first_not_of("0123456789%", 1) == word.size() - 1 &&
+            !has_placeholder(word, plan.columns))
+            return word;
     }
     return "";
 }
@@ -107,7 +51,7 @@ std::string foreign_placeholder(const MapPlan &plan) {
 // Grains run side by side: each brings its files to a place of its own.
 std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files) {
     for (const FileWords::Pair &output : files.outputs)
-        if (plan.inputs.size() > 1 && !has_placeholder(output.path))
+        if (plan.inputs.size() > 1 && !has_placeholder(output.path, plan.columns))
             return usage_failure("dcs map: --output " + output.name + ": all grains would write " + output.path,
                                  "name a place for each: --output " + output.name + "=" + output.path + ".{#}");
     return std::nullopt;
@@ -118,6 +62,7 @@ std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOp
     if (auto failure = take_file_words(call.arguments, options.files)) return failure;
     if (auto failure = check_outputs(plan, options.files)) return failure;
     options.at_once = call.arguments.number("jobs").value_or(0);
+    options.tag = call.arguments.has("tag");
     options.results = call.arguments.value("results").value_or("");
     options.shown = shown_of(call.arguments.value("progress").value_or("automatic"));
     const char *path = std::getenv("PATH");
@@ -133,7 +78,7 @@ std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOp
 // One word that is a line for a shell, as parallel would take it, is no program; but one may have such a name.
 std::optional<Failure> find_the_program(const MapPlan &plan, const MapOptions &options, std::string &path) {
     const std::string &word = plan.command[0];
-    const bool depends = has_placeholder(word);
+    const bool depends = has_placeholder(word, plan.columns);
     if (plan.inputs.empty() || (depends && !is_shell_text(word))) return std::nullopt;
     const std::string name = words_of(plan.command, plan.inputs[0], 1)[0];
     const auto program = find_program(name, options.search_path, plan.directory);
@@ -227,7 +172,8 @@ int print_commands(const MapPlan &plan) {
     std::_Exit(told ? exit_for_failed(missing) : exits::map_failed);
 }
 
-int map(const Call &call) {
+int map(const Call &said) {
+    const Call call = in_our_words(said);
     MapPlan plan;
     MapOptions options;
     std::string program;
@@ -263,7 +209,7 @@ int map(const Call &call) {
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
     if (!opened.warning.empty()) console.note("warning: " + opened.warning);
     if (const std::string word = foreign_placeholder(plan); !word.empty())
-        console.note("note: the word " + word + " is passed on as it is: a grain has one input, {}");
+        console.note("note: the word " + word + " is passed on as it is: each input is one column, {} (see --colsep)");
     MapWork work(plan, options, opened, console);
     if (detach) leave(opened.session, work, console);
     const std::string lock = Pool(call.directory).scheduler().lock, hint = start_hint(call.directory);
@@ -307,7 +253,8 @@ Examples:
           {},
           "one input per line of FILE (default: of standard input); ::: ARG... gives them directly",
           "Inputs, files and output"},
-         {"null", 0, nullptr, {}, "inputs end in NUL bytes instead of newlines"},
+         {"null", '0', nullptr, {}, "inputs end in NUL bytes instead of newlines"},
+         {"colsep", 0, "REGEX", some_text, "inputs are columns with REGEX between them: {1}, {2} and so on"},
          {"file",
           0,
           "[NAME=]PATH",
@@ -326,6 +273,7 @@ Examples:
          {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"},
          {"results", 0, "DIR", some_text, "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any"},
          {"jobs", 'j', "N", whole_number(1, INT32_MAX), "at most N grains at a time"},
+         {"tag", 0, nullptr, {}, "each line of the outputs begins with its input and a tab"},
          {"joblog", 0, "FILE", {}, "a line for each grain as it finishes, as GNU parallel writes it"},
          {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
           "what is shown on standard error: bar (default on a terminal), plain (a line at each 10 % and\n"
@@ -338,10 +286,20 @@ Examples:
           0,
           nullptr,
           {},
-          "grains that failed in an earlier run of the same map run again, whatever has changed"}})),
+          "grains that failed in an earlier run of the same map run again, whatever has changed"},
+         {"keep-order", 'k', nullptr, {}, "nothing: outputs are in the order of the inputs", "As in GNU parallel"},
+         {"max-procs", 'P', "N", whole_number(1, INT32_MAX), "as --jobs"},
+         {"retries", 0, "N", whole_number(1, 255), "as --attempts"},
+         {"timeout", 0, "LIMIT", seconds_from(1, 2e9), "as --time"},
+         {"workdir", 0, "DIR", some_text, "as --cwd, and so --wd"},
+         {"wd", 0, "DIR", some_text, "as --cwd"},
+         {"bar", 0, nullptr, {}, "as --progress bar, and so --eta"},
+         {"eta", 0, nullptr, {}, "as --progress bar"}})),
     .notes = R"(In the words of CMD {} is replaced by the input, {.} by the input without its extension, {/} by its
 last path component, {//} by its directory, {/.} by its last component without extension, {#} by its number, from 1
-on. Without any of them the input is appended. CMD is not passed through a shell. Grains run in the current
+on. Without any of them the input is appended. Several ::: make an input of each combination, the last list varying
+first; :::+ takes its list in step with the one before; :::: takes files of inputs. Then, and with --colsep, {1}, {2},
+{2.}, {-1/} are columns. CMD is not passed through a shell. Grains run in the current
 directory (with --file each in a separate one), with empty standard input.
 
 The same command in the same directory with the same inputs is the same map. Run again after an interruption (Ctrl-C,

@@ -13,6 +13,7 @@ struct MapPlan {
     std::vector<std::string> command;  // CMD, words before replacement
     std::string directory;
     std::vector<std::string> inputs;  // grain g gets inputs[g - 1]
+    bool columns = false;             // each input has columns (placeholders.h)
 };
 
 // `text` split at `separator`; what follows the last one counts if it is not empty. A line of a

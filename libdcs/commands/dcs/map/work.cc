@@ -109,7 +109,7 @@ void MapWork::add(Batch &batch, std::int32_t number, const std::vector<char *> &
     texts.words = std::move(words);
     texts.words[0] = *program;
     texts.argv = pointers_to(texts.words);
-    texts.label = label_of({input}, 60);
+    texts.label = label_of(columns_of(input), 60);
     texts.files = options_.files;  // its pointers are of this call
     d_grain_order &order = batch.orders.emplace_back();
     d_grain_order_init(&order, number);
@@ -219,16 +219,32 @@ void MapWork::take(const d_result &result) {
     kept_.emplace(grain, Outputs{{result.output, result.outlen}, {result.error, result.errlen}});
 }
 
+// A piece of a grain's output, with its tags. False: it cannot be written.
+bool MapWork::print_text(std::int32_t grain, bool to_out, std::string_view text, bool &line_begins) {
+    const auto put = [&](std::string_view piece) { return to_out ? console_.out(piece) : console_.err(piece); };
+    if (!options_.tag) return put(text);
+    const std::string tag = shown_input(plan_.inputs[static_cast<std::size_t>(grain - 1)]) + "\t";
+    while (!text.empty()) {
+        const std::size_t end = text.find('\n');
+        const std::string_view line = text.substr(0, end == std::string_view::npos ? end : end + 1);
+        if ((line_begins && !put(tag)) || !put(line)) return false;
+        line_begins = end != std::string_view::npos;
+        text.remove_prefix(line.size());
+    }
+    return true;
+}
+
 void MapWork::print_stream(std::int32_t grain, const char *stream) {
     FILE *file = nullptr;
     const int error = d_pool_grain_stream(&this_pool(), nullptr, session_, grain, stream, &file);
     if (error != NO_ERROR)
         give_up(call_failure("the output of grain " + std::to_string(session_) + ":" + std::to_string(grain), error));
     const bool to_out = stream[0] == 'o';
+    bool line_begins = true;
     char buffer[65536];
     std::size_t n = 0;
     while ((n = std::fread(buffer, 1, sizeof buffer, file)) > 0)
-        if (!(to_out ? console_.out({buffer, n}) : console_.err({buffer, n}))) output_failed();
+        if (!print_text(grain, to_out, {buffer, n}, line_begins)) output_failed();
     const int why = errno;
     const bool good = std::ferror(file) == 0;
     std::fclose(file);
@@ -255,7 +271,7 @@ void MapWork::print_to_files(std::int32_t grain) {
 void MapWork::bring_files(std::int32_t grain) {
     const std::string &input = plan_.inputs[static_cast<std::size_t>(grain - 1)];
     for (FileWords::Pair output : options_.files.outputs) {
-        if (has_placeholder(output.path)) output.path = words_of({output.path}, input, grain)[0];
+        if (has_placeholder(output.path, plan_.columns)) output.path = words_of({output.path}, input, grain)[0];
         if (const auto failure = write_output(session_, grain, output))
             console_.note("grain " + std::to_string(session_) + ":" + std::to_string(grain) + ": " + failure->message);
     }
@@ -266,7 +282,9 @@ void MapWork::print(std::int32_t grain) {
     if (!options_.results.empty()) return print_to_files(grain);
     const auto kept = kept_.find(grain);
     if (kept != kept_.end()) {
-        if (!console_.out(kept->second.out) || !console_.err(kept->second.err)) output_failed();
+        for (const bool out : {true, false})
+            if (bool begins = true; !print_text(grain, out, out ? kept->second.out : kept->second.err, begins))
+                output_failed();
         kept_bytes_ -= kept->second.out.size() + kept->second.err.size();
         kept_.erase(kept);
         return;

@@ -29,6 +29,7 @@ struct MapOptions {
     Shown shown = Shown::plain;
     JobLog *joblog = nullptr;
     std::int64_t at_once = 0;  // grains that are submitted and have not ended; 0: no limit
+    bool tag = false;          // before each line its input
     std::string results;       // a directory for outputs, instead of the standard streams; empty: none
 };
 
@@ -71,6 +72,7 @@ private:
     void print_ready();
     void print(std::int32_t grain);
     void print_stream(std::int32_t grain, const char *stream);
+    bool print_text(std::int32_t grain, bool to_out, std::string_view text, bool &line_begins);
     void print_to_files(std::int32_t grain);
     void bring_files(std::int32_t grain);
     bool wait_for_submissions(std::int64_t seen);

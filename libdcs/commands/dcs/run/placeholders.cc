@@ -1,5 +1,6 @@
 #include "placeholders.h"
 
+#include <cstdlib>
 #include <string_view>
 
 namespace dcs::commands {
@@ -7,11 +8,23 @@ namespace {
 
 constexpr std::string_view placeholders[] = {"{}", "{.}", "{/}", "{//}", "{/.}", "{#}"};
 
-std::string_view placeholder_at(const std::string &word, std::size_t at) {
-    if (word[at] == '{')
-        for (const std::string_view mark : placeholders)
-            if (word.compare(at, mark.size(), mark) == 0) return mark;
-    return {};
+// {2}, {-1/.}: how many bytes it is long, or 0. ${2} is a shell's.
+std::size_t column_at(const std::string &word, std::size_t at) {
+    if (at > 0 && word[at - 1] == '$') return 0;
+    std::size_t end = at + 1;
+    if (word[end] == '-') ++end;
+    const std::size_t digits = end;
+    while (word[end] >= '0' && word[end] <= '9') ++end;
+    if (end == digits || end - digits > 6) return 0;
+    while (word[end] == '.' || word[end] == '/') ++end;
+    return word[end] == '}' ? end + 1 - at : 0;
+}
+
+std::string_view placeholder_at(const std::string &word, std::size_t at, bool columns) {
+    if (word[at] != '{') return {};
+    for (const std::string_view mark : placeholders)
+        if (word.compare(at, mark.size(), mark) == 0) return mark;
+    return columns ? std::string_view(word).substr(at, column_at(word, at)) : std::string_view();
 }
 
 std::string last_component(const std::string &path) { return path.substr(path.rfind('/') + 1); }
@@ -29,7 +42,18 @@ std::string directory_of(const std::string &path) {
     return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+std::string column(const std::vector<std::string> &columns, int number) {
+    const int count = static_cast<int>(columns.size()), index = number < 0 ? count + number : number - 1;
+    return number == 0 || index < 0 || index >= count ? "" : columns[static_cast<std::size_t>(index)];
+}
+
 std::string meaning_of(std::string_view placeholder, const std::string &input, std::int32_t number) {
+    if (is_columns(input)) {
+        const std::size_t digits = placeholder.find_first_not_of("-0123456789", 1);
+        if (digits == 1) return meaning_of(placeholder, shown_input(input), number);
+        const std::string form = "{" + std::string(placeholder.substr(digits));
+        return meaning_of(form, column(columns_of(input), std::atoi(placeholder.data() + 1)), number);
+    }
     if (placeholder == "{#}") return std::to_string(number);
     if (placeholder == "{.}") return without_extension(input);
     if (placeholder == "{/}") return last_component(input);
@@ -40,14 +64,31 @@ std::string meaning_of(std::string_view placeholder, const std::string &input, s
 
 }  // namespace
 
+bool is_columns(const std::string &input) { return input.find('\0') != std::string::npos; }
+
+std::vector<std::string> columns_of(const std::string &input) {
+    if (!is_columns(input)) return {input};
+    std::vector<std::string> columns;
+    for (std::size_t at = 0; at < input.size(); at = input.find('\0', at) + 1)
+        columns.push_back(input.substr(at, input.find('\0', at) - at));
+    return columns;
+}
+
+std::string shown_input(const std::string &input) {
+    std::string text;
+    for (const std::string &column : columns_of(input)) text += (text.empty() ? "" : " ") + column;
+    return text;
+}
+
 std::vector<std::string> words_of(const std::vector<std::string> &command, const std::string &input,
                                   std::int32_t number) {
     std::vector<std::string> words;
     bool replaced = false;
+    const bool columns = is_columns(input);
     for (const std::string &word : command) {
         std::string text;
         for (std::size_t at = 0; at < word.size();) {
-            const std::string_view mark = placeholder_at(word, at);
+            const std::string_view mark = placeholder_at(word, at, columns);
             if (mark.empty()) {
                 text += word[at++];
                 continue;
@@ -58,13 +99,14 @@ std::vector<std::string> words_of(const std::vector<std::string> &command, const
         }
         words.push_back(std::move(text));
     }
-    if (!replaced) words.push_back(input);
+    const std::vector<std::string> appended = replaced ? std::vector<std::string>() : columns_of(input);
+    words.insert(words.end(), appended.begin(), appended.end());
     return words;
 }
 
-bool has_placeholder(const std::string &word) {
+bool has_placeholder(const std::string &word, bool columns) {
     for (std::size_t at = 0; at < word.size(); ++at)
-        if (!placeholder_at(word, at).empty()) return true;
+        if (!placeholder_at(word, at, columns).empty()) return true;
     return false;
 }
 
@@ -74,7 +116,7 @@ std::string through_a_shell(const std::string &text) {
     std::string line;
     bool replaced = false;
     for (std::size_t at = 0; at < text.size();) {
-        const std::string_view mark = placeholder_at(text, at);
+        const std::string_view mark = placeholder_at(text, at, false);
         if (mark == "{}") line += "\"$1\"", replaced = true;
         else if (text[at] == '\'') line += "'\\''";
         else line += mark.empty() ? std::string(1, text[at]) : std::string(mark);

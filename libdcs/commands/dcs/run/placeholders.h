@@ -12,7 +12,13 @@ namespace dcs::commands {
 std::vector<std::string> words_of(const std::vector<std::string> &command, const std::string &input,
                                   std::int32_t number);
 // Has a word something to replace?
-bool has_placeholder(const std::string &word);
+bool has_placeholder(const std::string &word, bool columns = false);
+
+// An input of several columns, each with a NUL byte behind it. {2} is the second of them, {-1} the last, {2/} its last
+// path component and so on, {} all with spaces between; appended each is a word. In other inputs {2} is no placeholder.
+bool is_columns(const std::string &input);
+std::vector<std::string> columns_of(const std::string &input);
+std::string shown_input(const std::string &input);  // with spaces between
 
 // Is this word no program's name but a line for a shell? "echo a | wc -c"
 bool is_shell_text(const std::string &word);

@@ -7,15 +7,18 @@ import math
 import os
 import re
 import sys
+import time
 from typing import Any, Dict, Sequence
 
 from ..errors import Error
 from ..pool import default_pool
+from . import holding
 from .batch import Batch, here, umask, working_directory
-from .registry import Registry
+from .registry import Job, Registry
 from .words import Wrong
 
 LOGS = ".snakemake/dcs"
+ENDING_S = 12  # after SIGTERM a job has ten seconds
 AWAY_S = "600"  # for which a submission waits for a scheduler that is being started again
 
 
@@ -42,8 +45,8 @@ def mark_of(job: Dict[str, Any], directory: str) -> str:
 
 def submit(words: Sequence[str]) -> int:
     """Prints the number of the job. Threads, mem_mb, runtime (minutes) and dcs_class are what the step needs. A step that
-    Snakemake submitted before it was killed, and that still waits or runs, is not submitted again: Snakemake resumes none
-    with --rerun-incomplete, nor one that has begun, as its own process in the step overwrites the note of the number."""
+    was submitted before Snakemake was killed, and still waits, is not submitted again. One that runs is ended first:
+    Snakemake has just removed what it wrote."""
     if len(words) != 1:
         raise Wrong("the job script is missing; `snakemake --profile DIR` calls this command")
     os.environ.setdefault("DCS_PATIENCE_S", AWAY_S)
@@ -52,10 +55,14 @@ def submit(words: Sequence[str]) -> int:
     job, registry = properties(script), Registry()
     where = working_directory()
     mark = mark_of(job, where)
-    for earlier in registry.look(registry.jobs("mark = ? and state = 'sent'", mark)):
-        if not earlier.over:
+    hold = None
+    for earlier in registry.look(registry.jobs("mark = ? and state in ('held', 'sent')", mark)):
+        if earlier.now == "PENDING":
             print(earlier.number)
             return 0
+        if not earlier.over:
+            registry.cancel([earlier])
+            hold = holding.condition([], False, time.time() + ENDING_S)
     resources = job.get("resources", {})
     name = job.get("rule") or job.get("groupid") or "snakemake"
     os.makedirs(os.path.join(where, LOGS), exist_ok=True)
@@ -63,7 +70,8 @@ def submit(words: Sequence[str]) -> int:
     batch = Batch("slurm", name, where, f"{LOGS}/{name}-%j.log", script=script, script_name="snakejob", env=dict(os.environ),
                   cores=int(job.get("threads", 1)), memory_mb=amount(resources, "mem_mb"), wall_s=60 * amount(resources, "runtime"),
                   host_class=default_pool.host_class(classes) if classes else 0, umask=umask(), host=here())
-    print(registry.add(batch, mark=mark)[0].leader)
+    print(registry.add(batch, hold, mark)[0].leader)
+    holding.keep_going(registry)
     return 0
 
 
@@ -78,17 +86,15 @@ def status(words: Sequence[str]) -> int:
         print(f"status: {error}", file=sys.stderr)
         print("running")
         return 0
-    if jobs and not all(job.over for job in jobs):
-        print("running")
-        return 0
+    holding.keep_going(registry)
     for job in jobs:
-        if not job.good:
+        if job.over and not job.good:
             print(f"job {job.number}: {job.now}{why(job)}", file=sys.stderr)
-    print("success" if jobs and all(job.good for job in jobs) else "failed")
+    print("running" if any(not job.over for job in jobs) else "success" if jobs and all(job.good for job in jobs) else "failed")
     return 0
 
 
-def why(job: Any) -> str:
+def why(job: Job) -> str:
     """What the step itself could not write into its log: that it did not begin."""
     try:
         with default_pool.grain_stream(job.session, job.number, "err") as stream:
@@ -99,6 +105,9 @@ def why(job: Any) -> str:
 
 
 def cancel(words: Sequence[str]) -> int:
-    registry = Registry()
-    registry.cancel([job for word in words for job in registry.of_word(word)])
+    """Goes on by itself: Snakemake gives this command two seconds for all of its jobs."""
+    if os.fork() == 0:
+        os.setsid()
+        registry = Registry()
+        registry.cancel([job for word in words for job in registry.of_word(word)])
     return 0

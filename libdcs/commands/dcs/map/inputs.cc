@@ -1,0 +1,191 @@
+#include "inputs.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <fcntl.h>
+#include <regex>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "commands/dcs/run/placeholders.h"
+#include "commands/dcs/run/start_options.h"
+
+namespace dcs::commands {
+namespace {
+
+constexpr std::size_t most_input_bytes = 1u << 30;
+static_assert(most_input_bytes < INT_MAX, "each input is a byte at least, and each is a grain");
+
+using Inputs = std::vector<std::string>;
+// One list of the command line: inputs as they are combined, each of one column or, by :::+, of several.
+using Rows = std::vector<Inputs>;
+
+Result<std::string> read_all(int fd, const std::string &name) {
+    std::string text;
+    struct stat about = {};
+    if (::fstat(fd, &about) != 0) return fail_errno(Code::io_error, name, errno);
+    const bool too_large = S_ISREG(about.st_mode) && about.st_size > static_cast<off_t>(most_input_bytes);
+    if (!too_large && !read_to_end(fd, most_input_bytes, text)) return fail_errno(Code::io_error, name, errno);
+    if (!too_large && text.size() <= most_input_bytes) return text;
+    return fail(Code::limit, name + " is larger than 1 GiB: give its lines to several runs of dcs map");
+}
+
+Result<std::string> input_text(const std::optional<std::string> &path) {
+    if (!path || *path == "-") {
+        if (::isatty(STDIN_FILENO) == 1)
+            std::fputs(
+                "dcs map: reading inputs from the terminal, one per line, until Ctrl-D; -a FILE or ::: ARG... "
+                "replace them\n",
+                stderr);
+        return read_all(STDIN_FILENO, "standard input");
+    }
+    const int fd = ::open(path->c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail_errno(Code::not_found, *path, errno);
+    auto text = read_all(fd, *path);
+    ::close(fd);
+    return text;
+}
+
+Result<Inputs> inputs_of_file(const Call &call, const std::optional<std::string> &path) {
+    const auto text = input_text(path);
+    if (!text) return text.status();
+    return split_inputs(*text, call.arguments.has("null") ? '\0' : '\n');
+}
+
+bool is_marker(const std::string &word) { return word == ":::" || word == ":::+" || word == "::::" || word == "::::+"; }
+
+// In step with the list before; the shorter one ends both.
+void link(Rows &rows, const Inputs &inputs) {
+    rows.resize(std::min(rows.size(), inputs.size()));
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].push_back(inputs[i]);
+}
+
+// Lists, each with its marker before it.
+Result<std::vector<Rows>> lists_of(const Call &call, std::vector<std::string>::const_iterator at,
+                                   std::vector<std::string>::const_iterator end) {
+    std::vector<Rows> lists;
+    while (at != end) {
+        const std::string marker = *at++;
+        const auto next = std::find_if(at, end, is_marker);
+        const bool files = marker.rfind("::::", 0) == 0;
+        bool linked = marker.back() == '+';
+        if (linked && lists.empty()) return fail(Code::invalid, marker + " comes first: it needs a list before it");
+        std::vector<Inputs> found;
+        if (!files) found.emplace_back(at, next);
+        for (; files && at != next; ++at) {
+            auto inputs = inputs_of_file(call, *at);
+            if (!inputs) return inputs.status();
+            found.push_back(std::move(*inputs));
+        }
+        at = next;
+        for (const Inputs &inputs : found) {
+            if (linked) link(lists.back(), inputs);
+            else lists.emplace_back();
+            if (!linked)
+                for (const std::string &input : inputs) lists.back().push_back({input});
+        }
+    }
+    return lists;
+}
+
+// Each combination; the last list varies first.
+Result<std::vector<Inputs>> combinations(const std::vector<Rows> &lists) {
+    std::vector<Inputs> all = {{}};
+    for (const Rows &rows : lists) {
+        if (rows.size() > 0 && all.size() > most_input_bytes / 16 / rows.size())
+            return fail(Code::limit, "the lists have more than 64 million combinations");
+        std::vector<Inputs> longer;
+        for (const Inputs &row : all)
+            for (const Inputs &more : rows) {
+                longer.push_back(row);
+                longer.back().insert(longer.back().end(), more.begin(), more.end());
+            }
+        all = std::move(longer);
+    }
+    return all;
+}
+
+std::string trimmed(const std::string &text) {
+    const std::size_t from = text.find_first_not_of(" \t"), to = text.find_last_not_of(" \t");
+    return from == std::string::npos ? "" : text.substr(from, to + 1 - from);
+}
+
+Status divide(std::vector<Inputs> &rows, const std::string &separator) {
+    std::regex expression;
+    try {
+        expression.assign(separator);
+    } catch (const std::regex_error &error) {
+        return fail(Code::invalid, "--colsep " + separator + " is no regular expression: " + error.what());
+    }
+    for (Inputs &row : rows) {
+        Inputs columns;
+        for (const std::string &input : row)
+            for (std::sregex_token_iterator at(input.begin(), input.end(), expression, -1), end; at != end; ++at)
+                columns.push_back(trimmed(at->str()));
+        row = columns.empty() ? Inputs{""} : columns;
+    }
+    return Status::ok();
+}
+
+}  // namespace
+
+Call in_our_words(const Call &call) {
+    static constexpr const char *names[][2] = {{"max-procs", "jobs"}, {"retries", "attempts"}, {"timeout", "time"},
+                                               {"workdir", "cwd"},    {"wd", "cwd"},           {"bar", "progress"},
+                                               {"eta", "progress"}};
+    Call ours = call;
+    for (auto &[name, value] : ours.arguments.options)
+        for (const auto &[theirs, our] : names)
+            if (name == theirs) {
+                name = our;
+                if (value.empty()) value = "bar";
+            }
+    return ours;
+}
+
+std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
+    const std::vector<std::string> &words = call.arguments.words;
+    const auto colons = std::find_if(words.begin(), words.end(), is_marker);
+    plan.command.assign(words.begin(), colons);
+    if (plan.command.empty())
+        return usage_failure("dcs map: CMD is missing",
+                             "dcs map [-a FILE] -- CMD [WORD...] [::: ARG...]; see dcs map --help");
+    const auto directory = start_directory(call.arguments);
+    if (!directory) return failure_of("", directory.status());
+    plan.directory = *directory;
+    const auto separator = call.arguments.value("colsep");
+    std::vector<Inputs> rows;
+    if (colons != words.end()) {
+        if (call.arguments.has("arg-file"))
+            return usage_failure("dcs map: inputs come from -a FILE or from :::, not both", ":::: FILE takes a file");
+        const auto lists = lists_of(call, colons, words.end());
+        if (!lists) return failure_of("dcs map", lists.status());
+        auto all = combinations(*lists);
+        if (!all) return failure_of("dcs map", all.status());
+        rows = std::move(*all);
+        plan.columns = lists->size() > 1 || (!rows.empty() && rows[0].size() > 1);
+    } else {
+        auto inputs = inputs_of_file(call, call.arguments.value("arg-file"));
+        if (!inputs && inputs.status().code == Code::invalid)
+            return usage_failure("dcs map: " + inputs.status().text, "--null takes inputs that end in a NUL byte");
+        if (!inputs) return failure_of("dcs map", inputs.status());
+        if (!separator) plan.inputs = std::move(*inputs);
+        else
+            for (std::string &input : *inputs) rows.push_back({std::move(input)});
+    }
+    if (separator) {
+        if (Status s = divide(rows, *separator); !s) return usage_failure("dcs map: " + s.text);
+        plan.columns = true;
+    }
+    for (const Inputs &row : rows) {
+        std::string input = plan.columns ? "" : row[0];
+        for (std::size_t i = 0; plan.columns && i < row.size(); ++i) input += row[i] + '\0';
+        plan.inputs.push_back(std::move(input));
+    }
+    return std::nullopt;
+}
+
+}  // namespace dcs::commands
