@@ -4,6 +4,7 @@
 A pool with HOSTS hosts in its table (1000), two of which run, and a session of GRAINS grains (100,000). Prints the CPU time of
 scheduler and page as a share of a core over SECONDS (40) without a page, with one that nobody looks at, and with 1 and 50
 browsers; the size of the first page, and the time until it was there."""
+import contextlib
 import json
 import os
 import pwd
@@ -52,6 +53,11 @@ def fetch(url):
     return f"{size} bytes in {1000 * (time.monotonic() - begun):.1f} ms"
 
 
+def end(process):
+    process.kill()
+    process.wait()
+
+
 def answers(url):
     try:
         return urllib.request.urlopen(url).status == 200
@@ -59,7 +65,7 @@ def answers(url):
         return False
 
 
-with Pool(servers=2, slots=2) as pool:
+with Pool(servers=2, slots=2) as pool, contextlib.ExitStack() as ending:
     table = os.path.join(pool.dir, "scheduler/hosts")
     with open(table, "r+") as file:
         row = [line for line in file.read().splitlines() if "local1" in line][0]
@@ -68,12 +74,14 @@ with Pool(servers=2, slots=2) as pool:
     wait_for("the hosts", lambda: pool.json("status")["hosts"] == HOSTS)
     work = pool.start([program("dcs"), "map", "--", "sleep", "3600"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                       stderr=subprocess.DEVNULL)
+    ending.callback(end, work)
     work.stdin.write(b"0\n" * GRAINS)
     work.stdin.close()
     wait_for("the grains", lambda: (lambda s: s["ready"] + s["running"] == GRAINS)(pool.json("status")), timeout=600)
     pids = {"scheduler": pool.pid("scheduler", "scheduler")}
     share(pids, [], "without a page")
     page = pool.start([program("dcs"), "page", "--listen", "0", "-o", "json"], stdout=subprocess.PIPE)
+    ending.callback(end, page)
     url = json.loads(page.stdout.readline())["url"]
     wait_for("the first look", lambda: answers(url))
     pids["page"] = page.pid
@@ -85,8 +93,3 @@ with Pool(servers=2, slots=2) as pool:
         print("first page", fetch(url) + ", page of the session", fetch(url + "session/" + pwd.getpwuid(os.getuid()).pw_name + "/1"))
         for browser in browsers:
             browser.socket.shutdown(socket.SHUT_RDWR)
-    page.terminate()
-    page.wait()
-    page.stdout.close()
-    work.kill()
-    work.wait()
