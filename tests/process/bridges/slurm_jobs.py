@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """docs/BRIDGES.md; sbatch, squeue, sacct and scancel on a pool: a script's options, outputs in the files that it names, arrays, dependencies, what
 ends how; jobs outlive the shell that submitted them, and kills of the scheduler, of a host and of the process that holds jobs."""
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 
 from facade import Facade
@@ -52,6 +54,15 @@ def scripts(slurm):
     assert slurm.run("sacct", "-nP", "-j", job, "-o", "JobID,JobName,State,ExitCode") == f"{job}|second|FAILED|3:0"
     started, over = slurm.run("sacct", "-nP", "-j", job, "-o", "Start,End").split("|")
     assert started[:2] == over[:2] == "20" and started <= over
+    # Steps of a job.
+    text = "#!/bin/sh\nsrun -n 1 --cpu-bind=none sh -c 'echo step of $SLURM_JOB_NAME; exit 4'; echo $?; srun -n 2 true; echo $?; srun nosuch; echo $?\n"
+    slurm.run("sbatch", "--wait", "-J", "steps", "-o", "steps", "-e", "said", data=text)
+    assert slurm.read("steps") == "step of steps\n4\n1\n1\n"
+    assert about(slurm.read("said"), "--cpu-bind no effect --ntasks=2 one task --array nosuch No such file"), slurm.read("said")
+    assert about(slurm.refused("srun", "true"), "step of a job dcs run")
+    text = "#!/bin/sh\necho $SLURM_NTASKS $SLURM_CPUS_PER_TASK $SLURM_CPUS_ON_NODE; srun true; echo $?; srun -n1 echo one\n"
+    slurm.run("sbatch", "--wait", "-n", "2", "-o", "steps", "-e", "said", data=text)
+    assert slurm.read("steps") == "2 1 2\n1\none\n" and about(slurm.read("said"), "--ntasks=2 one task")
     # A directory, an input, a command without a script.
     os.mkdir(os.path.join(slurm.work, "below"))
     slurm.write("below/in", "from a file\n")
@@ -154,14 +165,28 @@ def refusals(slurm):
     for words in ("--account no effect accounts", "--partition=short no host class", "--mail-type no mail", "-H DCS_JOBS_IGNORE"):
         assert about(slurm.said, words), slurm.said
     ended(slurm, job, "COMPLETED")
-    for command in ("sbatch", "squeue", "sacct", "scancel"):
+    for command in ("sbatch", "srun", "squeue", "sacct", "scancel"):
         assert about(slurm.run(command, "--help"), f"Usage: {command}")
+
+
+def ages(slurm):
+    """An idle session takes no new jobs after an hour; jobs are forgotten after three months, and their numbers do not come again."""
+    old = slurm.run("sbatch", "--parsable", "--wait", "--wrap", "true")
+    with contextlib.closing(sqlite3.connect(os.path.join(slurm.pool.dir, "jobs/jobs.db"))) as db, db:
+        db.execute("update job set submitted = submitted - ?", (3700,))
+        db.execute("update job set submitted = submitted - ? where number < ?", (91 * 86400, int(old)))
+    new = slurm.run("sbatch", "--parsable", "--wait", "--wrap", "true")
+    assert int(new) == int(old) + 1, (old, new)
+    sessions = {row["session"]: row["state"] for row in slurm.pool.json("session", "ls", "all")["sessions"]}
+    assert sessions == {1: "terminated", 2: "active"}, sessions
+    assert state(slurm, old) == state(slurm, new) == ["COMPLETED"]
+    assert about(slurm.refused("sacct", "-j", "1"), "no job 1")
 
 
 def main():
     with Pool(servers=2, slots=2, interval=0.5) as pool, Hurry(pool):
         slurm = Facade(pool, "slurm")
-        for part in (Facade.type_page, scripts, arrays, dependencies, ends, refusals, shells):
+        for part in (Facade.type_page, scripts, arrays, dependencies, ends, refusals, shells, ages):
             part(slurm)
             print(f"{part.__name__}: seen", flush=True)
     print("jobs of sbatch run, wait, end and are found as under Slurm")

@@ -2,9 +2,12 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
+import urllib.parse
+import urllib.request
 
 from pool import FULL, ROOT, Pool, program, wait_for
 
@@ -133,6 +136,62 @@ def check_live(pool, driver):
         work.wait()
 
 
+class Prometheus:
+    """A real one that scrapes the page, with our rules."""
+
+    def __init__(self, base, url):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        target = url.removeprefix("http://").rstrip("/")
+        config = os.path.join(base, "prometheus.yml")
+        with open(config, "w") as f:
+            f.write(f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n"
+                    f"rule_files: ['{ROOT}/deploy/prometheus/alerts.yml']\n"
+                    f"scrape_configs: [{{job_name: dcs, static_configs: [{{targets: ['{target}']}}]}}]\n")
+        self.process = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={base}/tsdb",
+                                         f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=error"])
+
+    def ask(self, path, **query):
+        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(query)}"
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            found = json.load(answer)
+        assert found["status"] == "success", found
+        return found["data"]
+
+    def value(self, query):
+        try:
+            result = self.ask("query", query=query)["result"]
+        except OSError:
+            return None  # it is starting
+        return float(result[0]["value"][1]) if result else None
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def check_prometheus(pool, url):
+    """It scrapes the page, answers every query of the dashboard, and a dead scheduler raises its alert."""
+    prometheus = Prometheus(pool.base, url)
+    try:
+        wait_for("the first scrape", lambda: prometheus.value('dcs_up{job="dcs"}') == 1)
+        dashboard = json.load(open(os.path.join(ROOT, "deploy/grafana/dcs.json")))
+        queries = [target["expr"].replace("$job", "dcs") for panel in dashboard["panels"] for target in panel["targets"]]
+        for query in queries:
+            prometheus.ask("query", query=query)
+        instant = [query for query in queries if "rate(" not in query and "increase(" not in query and "damaged" not in query]
+        assert all(prometheus.value(query) is not None for query in instant), [q for q in instant if prometheus.value(q) is None]
+        rules = wait_for("the rules", lambda: (lambda found: found if all(r["health"] == "ok" for r in found) else None)(
+            [rule for group in prometheus.ask("rules")["groups"] for rule in group["rules"]]))
+        assert len(rules) >= 12
+        pool.kill("scheduler", "scheduler")
+        wait_for("the alert", lambda: {"DcsSchedulerDown"} & {a["labels"]["alertname"] for a in prometheus.ask("alerts")["alerts"]})
+        pool.up()
+    finally:
+        prometheus.end()
+
+
 def check_figures(url):
     if not shutil.which("promtool"):
         print("no promtool: the figures are not checked by it")
@@ -166,4 +225,6 @@ with Pool(servers=3, slots=2) as pool:
         driver.quit()
     check_without_scripts(url)
     check_figures(url)
+    if shutil.which("prometheus"):
+        check_prometheus(pool, url)
 print("the page lives in a browser")

@@ -4,10 +4,12 @@ import json
 import os
 import pwd
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 from pool import ROOT, Pool, program, wait_for
@@ -271,6 +273,49 @@ def check_other_users(pool, page):
     wide.end()
 
 
+def check_shared_pool():
+    """In a pool of several users each page shows what its own user may see."""
+    if os.getuid() != 0:
+        return
+    base = tempfile.mkdtemp(prefix="dcs-test-")
+    pool, scheduler = os.path.join(base, "pool"), os.path.join(base, "pool/scheduler")
+    os.makedirs(scheduler)
+    for folder in (base, pool, scheduler):
+        os.chmod(folder, 0o755)
+    with open(os.path.join(scheduler, "hosts"), "w") as f:
+        f.write("h1 class=0x1 slots=1\n")
+    command = shutil.copy(program("dcs"), os.path.join(base, "dcs"))
+    started = [subprocess.Popen([program("dcs_scheduler"), "--dir", scheduler, "--hosts", os.path.join(scheduler, "hosts"),
+                                 "--group", "nogroup"], stderr=subprocess.DEVNULL)]
+    env = dict(os.environ, DCS_DIR=pool)
+    try:
+        wait_for("the scheduler", lambda: subprocess.run([command, "host", "ls"], env=env, capture_output=True).returncode == 0)
+        started.append(subprocess.Popen([command, "map", "--label", "secret-label", "--", "echo", ":::", "secret-word"], env=env,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        wait_for("its grain", lambda: b'"ready":1' in subprocess.run([command, "status", "-o", "json"], env=env,
+                                                                     capture_output=True).stdout)
+        page = Page.__new__(Page)
+        for user in (0, 65534):
+            page.process = subprocess.Popen([command, "page", "--listen", "0", "-o", "name"], env=env, user=user, group=user,
+                                            extra_groups=[65534], cwd="/", stdout=subprocess.PIPE)
+            started.append(page.process)
+            page.port = int(page.process.stdout.readline().decode().strip().rstrip("/").rpartition(":")[2])
+            text = wait_for("the session", lambda: (lambda b: b if f"{ME}/1" in b else "")(page.get("/")[2]))
+            pages = [page.get(f"/{kind}/{ME}/1{rest}") for kind, rest in (("session", ""), ("grain", "/1"), ("time", ""), ("flow", ""))]
+            own = user == 0
+            assert [p[0] for p in pages] == ([200] * 4 if own else [200, 403, 403, 403]), [p[0] for p in pages]
+            whole = text + "".join(p[2] for p in pages)
+            assert ("secret-label" in whole) == own and ("secret-word" in whole) == own
+            assert ("Without sessions of other users" in text) != own
+    finally:
+        for process in reversed(started):
+            process.kill()
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+        shutil.rmtree(base)
+
+
 def check_socket(pool):
     path = os.path.join(pool.base, "page.sock")
     for _ in range(2):  # the second one finds what the first one, killed, has left
@@ -342,4 +387,5 @@ with Pool(servers=2, slots=2) as pool:
         page.end()
     check_socket(pool)
     check_life(pool)
+check_shared_pool()
 print("the page shows what it should to whom it should")

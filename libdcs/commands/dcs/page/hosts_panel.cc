@@ -9,7 +9,7 @@
 namespace dcs::commands::page {
 namespace {
 
-constexpr std::size_t cards_shown = 48, troubled_shown = 40, squares_in_row = 64;
+constexpr std::size_t cards_shown = 48, troubled_shown = 12, squares_in_row = 64;
 constexpr std::int32_t boxes_shown = 24;  // of one host
 
 bool is_troubled(const wire::HostRow &row) { return host_word(row) != "active" || !row.note.empty(); }
@@ -84,7 +84,7 @@ std::string class_part(const std::string &name, const std::vector<const wire::Ho
         if (few || (is_troubled(*row) && shown++ < troubled_shown)) r += card(*row);
     r += "</ul>\n";
     if (!few && static_cast<std::size_t>(troubled) > troubled_shown)
-        r += "<p><a href=\"/hosts?state=trouble\">all of these</a></p>\n";
+        r += "<p><a href=\"/hosts?state=trouble\">All hosts to look at</a></p>\n";
     return r;
 }
 

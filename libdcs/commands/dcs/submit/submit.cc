@@ -149,13 +149,15 @@ bool needs_process(const Job &job, const JobFlow &flow) {
 Status has_taken_over(pid_t child, const std::string &log) {
     int status = 0;
     struct stat about = {};
+    bool ended = false;
     const Instant end = boot_clock() + seconds(taking_over_s);
-    while (boot_clock() < end && (::stat(log.c_str(), &about) != 0 || about.st_size == 0)) {
-        if (::waitpid(child, &status, WNOHANG) == child) break;
+    while (!ended && boot_clock() < end && (::stat(log.c_str(), &about) != 0 || about.st_size == 0)) {
         pause_ms(10);
+        ended = ::waitpid(child, &status, WNOHANG) == child;
     }
-    if (about.st_size > 0) return Status::ok();
-    return fail(Code::internal, "the process in the background does not begin; its log is " + log);
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : exits::error;
+    if (ended ? code == exits::ok || code == exits::grain_failed : about.st_size > 0) return Status::ok();
+    return fail(Code::internal, "the process in the background does not go on; its log is " + log);
 }
 
 // This command once more, with --wait, as a process of its own. Its log, or why there is none.

@@ -9,7 +9,7 @@ from typing import List
 from ..errors import Error, Unreachable
 from .words import Wrong, leave
 
-COMMANDS = {"sbatch": "slurm", "squeue": "slurm_show", "sacct": "slurm_show", "scancel": "slurm_show",
+COMMANDS = {"sbatch": "slurm", "srun": "slurm", "squeue": "slurm_show", "sacct": "slurm_show", "scancel": "slurm_show",
             "qsub": "sge", "qstat": "sge_show", "qacct": "sge_show", "qdel": "sge_show",
             "submit": "snakemake", "status": "snakemake", "cancel": "snakemake"}
 

@@ -18,6 +18,7 @@ from .words import Wrong
 
 IDENT = "dcs-jobs"
 AGE_S = 3600  # an idle session of this age takes no new jobs: it would go before all younger sessions of the pool
+KEPT_S = 90 * 86400  # that jobs which have ended stay known here
 MANY = 512
 
 TABLES = """
@@ -162,8 +163,16 @@ class Registry:
             if current is not None and unfinished == 0 and time.time() - since > AGE_S:
                 default_pool.close_session(login_name(), current)
                 current = None
+                self._forget()
             self._session = Session(IDENT, current if current is not None else _free_number())
         return self._session
+
+    def _forget(self) -> None:
+        """Jobs that ended long ago; the last number stays, so that none comes twice."""
+        self.look(self.jobs("state = 'sent'"))
+        self.db.execute("delete from job where submitted < ? and state in ('ended', 'cancelled') and number < (select max(number) from job)",
+                        (time.time() - KEPT_S,))
+        self.db.execute("delete from batch where leader not in (select leader from job)")
 
     # ---- looking
 

@@ -48,6 +48,17 @@ ABOUT = """Submits a script as a job of the pool, as Slurm's sbatch does, and pr
 scancel ends it, sacct says how it ended. Lines #SBATCH at the beginning of the script are options, too."""
 
 
+STEP = (
+    Option("-n --ntasks", "1"), Option("-N --nodes", "1"), Option("-c --cpus-per-task", "N", note="a step has the cores of its job"),
+    Option("--mem", "SIZE", note="a step has the memory of its job"), Option("-J --job-name", "NAME", note="nothing shows it"),
+    Option("--mpi", "KIND", note="there is one task"), Option("-u --unbuffered", note="outputs go to the job's files at once"),
+    Option("--exclusive", note="a job runs one step at a time"), Option("--overlap", note="steps share the cores of their job"),
+    Option("--cpu-bind", "HOW", note="the host's kernel places processes"), Option("-h --help"),
+    Option("-l --label", refusal="there is one task"), Option("-o --output", "FILE", refusal="`srun COMMAND >FILE`"),
+    Option("--pty", refusal="`dcs run -- COMMAND`, or the host's own shell"),
+)
+
+
 def limit(text: str) -> int:
     """Minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S as seconds."""
     found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text)
@@ -181,6 +192,8 @@ def understand(words: Sequence[str], options: Options) -> Tuple[Batch, Values]:
                   "slurm_script", "", arguments, exported(values), tasks, most, cores, memory,
                   limit(last(values, "time") or "0") if last(values, "time") not in ("infinite", "UNLIMITED") else 0, mask, partition,
                   umask(), host=here())
+    each = whole(last(values, "cpus-per-task") or "1", "--cpus-per-task", 1)
+    batch.env.update(SLURM_CPUS_PER_TASK=str(each), SLURM_NTASKS=str(cores // each), SLURM_NPROCS=str(cores // each))
     return batch, values
 
 
@@ -204,8 +217,8 @@ def variables(batch: Batch, leader: int, number: int, task: Optional[int]) -> Di
     cores = max(1, batch.cores)
     found = {"SLURM_JOB_ID": str(number), "SLURM_JOBID": str(number), "SLURM_JOB_NAME": batch.name, "SLURM_SUBMIT_HOST": batch.host,
              "SLURM_SUBMIT_DIR": batch.directory, "SLURM_JOB_USER": login_name(), "SLURM_JOB_PARTITION": batch.queue or "dcs",
-             "SLURM_CPUS_ON_NODE": str(cores), "SLURM_JOB_CPUS_PER_NODE": str(cores), "SLURM_CPUS_PER_TASK": str(cores),
-             "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1", "SLURM_NTASKS": "1", "SLURM_NPROCS": "1", "SLURM_PROCID": "0",
+             "SLURM_CPUS_ON_NODE": str(cores), "SLURM_JOB_CPUS_PER_NODE": str(cores),
+             "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1", "SLURM_PROCID": "0",
              "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_CLUSTER_NAME": "dcs", "ENVIRONMENT": "BATCH"}
     if batch.memory_mb:
         found["SLURM_MEM_PER_NODE"] = str(batch.memory_mb)
@@ -223,6 +236,27 @@ def shown(job: Job) -> str:
 
 def worst(jobs: Sequence[Job]) -> int:
     return max(128 + job.signal if job.signal else job.code if job.over and job.now != "CANCELLED" else 1 for job in jobs)
+
+
+def srun(words: Sequence[str]) -> int:
+    """Within a job: becomes the command. There is one task, which has all of the job."""
+    options, values = Options("srun", STEP), {}
+    command = options.take(words, values)
+    if "help" in values:
+        print(options.help("srun [OPTIONS] COMMAND [ARG...]", "Within a script of sbatch: runs the command."))
+        return 0
+    if "SLURM_JOB_ID" not in os.environ:
+        raise Wrong("srun runs a step of a job, in a script of sbatch; here `dcs run -- COMMAND` runs a command on the pool")
+    if not command:
+        raise Wrong("the command is missing")
+    for key, of_job in (("ntasks", os.environ.get("SLURM_NTASKS", "1")), ("nodes", "1")):
+        if (last(values, key) or of_job) not in ("1", "1-1"):
+            raise Wrong(f"--{key}={last(values, key) or of_job}: a job runs one task on one host; sbatch --array=1-N makes N jobs of a script")
+    options.say_notes()
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        raise Wrong(f"{command[0]}: {error.strerror}") from error
 
 
 def sbatch(words: Sequence[str]) -> int:
