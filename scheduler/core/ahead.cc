@@ -86,6 +86,11 @@ void note_pace(Draft &d, HostId id) {
     ++pace.ended;
 }
 
+void slowed_down(Draft &d, const GrainKey &key, HostId id) {
+    d.host(id).pace.ahead = 0;
+    requeue_front(d, key, false);
+}
+
 bool may_lead(const State &state, HostId id) {
     const Host &host = *state.host(id);
     if (host.pace.ahead == 0 || host.form <= wire::positional_form || !state.takes_grains(id)) return false;

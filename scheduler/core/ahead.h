@@ -21,5 +21,7 @@ void recall_for_idle(Draft &d, HostId idle);
 void recall_all(Draft &d, HostId id, const std::string &why);
 // It has not started there and was, or may have been, called back.
 bool called_back(const Draft &d, HostId id, const Grain &grain);
+// No slot became free for it: grains there run longer than they did.
+void slowed_down(Draft &d, const GrainKey &key, HostId id);
 
 }  // namespace dcs::core

@@ -1,4 +1,5 @@
 // The server's answer to a launch (a failed start makes the host nogo, and the search continues).
+#include "base/planted.h"
 #include "scheduler/core/ahead.h"
 #include "scheduler/core/placement.h"
 
@@ -108,6 +109,7 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
         cannot_start(d, key, in.host, result.text,
                      code == Code::not_found ? MoveReason::no_program : MoveReason::cannot_start);
     else if (code == Code::refused && called_back(d, in.host, *grain)) requeue_front(d, key, false);
+    else if (code == Code::limit && grain->ahead && !planted("core.old_pace")) slowed_down(d, key, in.host);
     else not_now(d, key, in.host, result.text, ordered, ran);
     d.follow_up(PlaceGrain{key});
     d.follow_up(FillHost{in.host});

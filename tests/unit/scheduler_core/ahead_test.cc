@@ -89,6 +89,23 @@ TEST_CASE("a host with long grains is given none ahead, nor is a server of relea
     CHECK(old.leased(0) == 2);
 }
 
+TEST_CASE("a host whose grains became long returns what waits there once, and that is no move") {
+    AheadStage s(1);
+    s.learn("h1", 10);
+    REQUIRE(s.ahead(0) > 2);
+    s.pool.now = s.pool.now + seconds(15);
+    while (s.ahead(0) > 0) {
+        const GrainKey key = *s.pool.state.ahead[0].begin();
+        s.pool.launched("h1", name(to_text(key.session), key.grain), Code::limit);
+        CHECK(s.pool.state.grain(key)->status() == GrainStatus::ready);
+        CHECK(s.pool.state.grain(key)->moves.get().empty());
+    }
+    CHECK(s.leased(0) == 2);
+    CHECK(s.pool.state.hosts[0].held_back.empty());
+    s.learn("h1", 10);
+    CHECK(s.ahead(0) > 2);
+}
+
 TEST_CASE("only grains of one core that ask for nothing else go ahead") {
     AheadStage s(1, 60);
     SubmitGrain wide = Pool::grain(1, 500);
