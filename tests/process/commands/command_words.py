@@ -175,7 +175,7 @@ def backup_cases():
                                              NOTHING_PROMOTED], code=4, files={**NUMBERS, "d/p/backup": None},
                 preexec=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)),
         Command("promote_pipe", PROMOTE, ["dcs_backupd many open files",
-                                          NOTHING_PROMOTED], files=NUMBERS, refuse="pipe2::EMFILE"),
+                                          NOTHING_PROMOTED], files=NUMBERS, refuse="memfd_create::EMFILE"),
         Command("promote_no_program", PROMOTE, ["promote @/own/dcs_backupd cannot started",
                                                 NOTHING_PROMOTED], files=NUMBERS, own={}),
         Command("promote_no_up", PROMOTE, ["promoted not start @/own/dcs_scheduler cannot", "hint: `dcs up`\n"], files=NUMBERS,

@@ -206,7 +206,8 @@ Result<Ran> run_program(const std::string &program, const std::vector<std::strin
 
 Result<Ran> run_to_end(const std::string &program, const std::vector<std::string> &arguments) {
     auto ran = run_program(own_folder() + "/" + program, arguments);
-    if (ran && !ran->errors.empty()) ran->output += (ran->output.empty() ? "" : "\n") + ran->errors;
+    if (!ran) return fail(Code::io_error, ran.status().text);  // a part of DCS that is missing is no wrong name
+    if (!ran->errors.empty()) ran->output += (ran->output.empty() ? "" : "\n") + ran->errors;
     return ran;
 }
 
