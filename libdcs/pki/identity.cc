@@ -111,9 +111,13 @@ Status replace_certificate(const std::string &directory, const Certificate &cert
     if (!dir || ::fstatat(dir.get(), certificate_name, &old, AT_SYMLINK_NOFOLLOW) != 0)
         return fail_errno(Code::io_error, "looking at " + directory + "/" + certificate_name, errno);
     if (Status s = write_private(directory, next_name, certificate_to_pem(certificate.der)); !s) return s;
-    const bool good = ::fchownat(dir.get(), next_name, static_cast<uid_t>(-1), old.st_gid, AT_SYMLINK_NOFOLLOW) == 0 &&
-                      ::fchmodat(dir.get(), next_name, old.st_mode & 0777, 0) == 0 &&
-                      ::renameat(dir.get(), next_name, dir.get(), certificate_name) == 0 && ::fsync(dir.get()) == 0;
+    struct stat next {};
+    bool good = ::fstatat(dir.get(), next_name, &next, AT_SYMLINK_NOFOLLOW) == 0;
+    // Daemons, which may do neither, share theirs with no group.
+    if (good && next.st_gid != old.st_gid)
+        good = ::fchownat(dir.get(), next_name, static_cast<uid_t>(-1), old.st_gid, AT_SYMLINK_NOFOLLOW) == 0;
+    if (good && next.st_mode != old.st_mode) good = ::fchmodat(dir.get(), next_name, old.st_mode & 0777, 0) == 0;
+    good = good && ::renameat(dir.get(), next_name, dir.get(), certificate_name) == 0 && ::fsync(dir.get()) == 0;
     return good ? Status::ok() : fail_errno(Code::io_error, "writing " + directory + "/" + certificate_name, errno);
 }
 Status share_identity(const std::string &directory, std::uint32_t readers) {
