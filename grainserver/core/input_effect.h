@@ -62,7 +62,7 @@ struct OutputsKept { GrainId id; std::vector<wire::GrainFile> files; std::string
 struct OutputsUnkept { GrainId id; Code code = Code::io_error; std::string text; };
 struct PieceUnreadable { std::string digest, text; };
 struct Watched { HostSample host; std::map<GrainId, GrainSample> grains; };
-struct Leave { std::string why; };                   // the batch job was told to end
+struct Leave { std::string why; };                   // the batch system ends the job
 struct Tick {};
 using Input = std::variant<Began, Adopted, LinkOpened, LinkClosed, FromScheduler, LaunchWritten,
     LaunchUnwritten, LauncherUp, LauncherDown, GrainProved, GrainStarted, StartFailed, GrainRecalled,

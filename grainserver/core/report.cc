@@ -99,7 +99,7 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
         report.innocent = true;
         report.reason = g.exit->reason;
     } else if (g.by_engine) {
-        put_mark(report, "the batch job of this host was told to end");
+        put_mark(report, "the batch system ends the job of this host");
     } else if (could_not_write(g)) {
         put_mark(report, "the grain could not write its output on this host");
     } else if (asks_again(g)) {

@@ -292,7 +292,7 @@ void Server::tell_service_manager(const wire::AnyMessage &message) const {
 void Server::handle_signals() {
     while (const int number = signals_->next()) {
         if (number == SIGHUP) reread_configuration();
-        if (number == SIGTERM && state_.job.part_of) put(Leave{"the batch job of this host was told to end"});
+        if (number == SIGTERM && state_.job.part_of) put(Leave{"the batch system ends the job of this host"});
         else stop_ = stop_ || number == SIGTERM || number == SIGINT;
     }
 }

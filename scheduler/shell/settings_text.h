@@ -12,6 +12,6 @@ namespace dcs::shell {
 
 using Words = std::vector<std::string_view>;
 // Calls `take` with the words of each line that has any; it says what is wrong, or "". All lines are read; the
-// first wrong ones are told as "file:line: what; line N: what" (invalid).
+// first wrong ones are reported as "file:line: what; line N: what" (invalid).
 Status each_line(std::string_view text, const std::string &file, const std::function<std::string(const Words &)> &take);
 }  // namespace dcs::shell

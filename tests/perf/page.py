@@ -2,7 +2,7 @@
 """What a page costs the scheduler and itself, by how many browsers follow it. Usage: page.py [HOSTS [GRAINS [SECONDS]]]
 
 A pool with HOSTS hosts in its table (1000), two of which run, and a session of GRAINS grains (100,000). Prints the CPU time of
-scheduler and page as a share of a core over SECONDS (40) without a page, with one that nobody looks at, and with 1 and 50
+scheduler and page as a share of a core over SECONDS (40) without a page, with one without a browser, and with 1 and 50
 browsers; the size of the first page, and the time until it was there."""
 import contextlib
 import json
@@ -85,7 +85,7 @@ with Pool(servers=2, slots=2) as pool, contextlib.ExitStack() as ending:
     url = json.loads(page.stdout.readline())["url"]
     wait_for("the first look", lambda: answers(url))
     pids["page"] = page.pid
-    share(pids, [], "nobody looks")
+    share(pids, [], "no browser")
     for count in (1, 50):
         browsers = [Browser(int(url.rstrip("/").rpartition(":")[2])) for _ in range(count)]
         wait_for("the browsers", lambda: all(b.updates for b in browsers))

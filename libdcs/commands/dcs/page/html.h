@@ -17,7 +17,7 @@ std::string session_path(const std::string &user, std::int32_t session);
 // A row of a table; the first cell is its heading.
 std::string row(std::initializer_list<std::string> cells, const char *kind = "");
 std::string table_head(std::initializer_list<const char *> headings);
-// A bar of parts that are told apart by colour and pattern; `says` is for those who do not see it.
+// A bar whose parts differ in colour and pattern; `says` describes it to screen readers.
 struct Part {
     std::int64_t amount;
     const char *kind;  // done, failed, runs, waits, gone

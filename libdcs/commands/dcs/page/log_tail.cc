@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
-#include "client/call.h"
-#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/query/session_events.h"
 
 namespace dcs::commands::page {
 
@@ -19,15 +18,8 @@ std::size_t first_frame(std::string_view piece) {
 }
 
 Status LogTail::read_piece(std::uint64_t &total) {
-    wire::Fetch fetch;
-    fetch.user = user_;
-    fetch.session = session_;
-    fetch.stream = wire::Stream::log;
-    fetch.offset = offset_;
-    fetch.max = limits::fetch_chunk_bytes;
-    const auto piece = client::ask<wire::Piece>(this_pool(), fetch, client::How{client::With::any});
+    const auto piece = piece_of_log(user_, session_, offset_);
     if (!piece) return piece.status();
-    if (piece->total < offset_) return fail(Code::io_error, "the session was replaced while its log was read");
     total = piece->total;
     offset_ += piece->bytes.size();
     rest_ += piece->bytes;

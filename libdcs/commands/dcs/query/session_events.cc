@@ -9,16 +9,21 @@
 
 namespace dcs::commands {
 
-Result<bool> EventSource::read_piece(std::string &log) {
+Result<wire::Piece> piece_of_log(const std::string &user, std::int32_t session, std::uint64_t offset) {
     wire::Fetch fetch;
-    fetch.user = user_;
-    fetch.session = number_;
+    fetch.user = user;
+    fetch.session = session;
     fetch.stream = wire::Stream::log;
-    fetch.offset = offset_;
+    fetch.offset = offset;
     fetch.max = limits::fetch_chunk_bytes;
-    const auto piece = client::ask<wire::Piece>(this_pool(), fetch, client::How{client::With::any});
+    auto piece = client::ask<wire::Piece>(this_pool(), fetch, client::How{client::With::any});
+    if (piece && piece->total < offset) return fail(Code::io_error, "the session was replaced while its log was read");
+    return piece;
+}
+
+Result<bool> EventSource::read_piece(std::string &log) {
+    const auto piece = piece_of_log(user_, number_, offset_);
     if (!piece) return piece.status();
-    if (piece->total < offset_) return fail(Code::io_error, "the session was replaced while its log was read");
     offset_ += piece->bytes.size();
     log += piece->bytes;
     return !piece->bytes.empty();

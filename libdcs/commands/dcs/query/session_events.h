@@ -9,6 +9,9 @@
 
 namespace dcs::commands {
 
+// What follows `offset`, at most limits::fetch_chunk_bytes; a failure if the log has become shorter than that.
+Result<wire::Piece> piece_of_log(const std::string &user, std::int32_t session, std::uint64_t offset);
+
 class EventSource {
 public:
     explicit EventSource(const Session &session) : user_(session.user), number_(session.number) {}
