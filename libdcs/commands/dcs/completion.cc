@@ -143,7 +143,7 @@ int completion(const Call &call) {
     const auto &words = call.arguments.words;
     for (const Shell &shell : shells)
         if (words.size() == 1 && words[0] == shell.name) return std::fputs(shell.script, stdout) < 0;
-    return call.fail(usage_failure("dcs completion: for which shell?", "dcs completion bash, zsh or fish"));
+    return call.fail(usage_failure("dcs completion: SHELL is missing", "dcs completion bash, zsh or fish"));
 }
 
 }  // namespace

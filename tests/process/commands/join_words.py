@@ -149,7 +149,7 @@ def hosts_that_cannot(world):
 
 def clients(world):
     here = world.fresh()
-    world.join(os.path.join(here, "no/such"), "dcs: this host has not joined: making the directory @: No such file or "
+    world.join(os.path.join(here, "no/such"), "dcs: this host has not joined: cannot make the directory @: No such file or "
                "directory\n", "--role", "client")
     with open(os.path.join(here, "pool.conf"), "w") as file:
         file.write("dir /var/lib/dcs\n")
