@@ -79,7 +79,7 @@ bool look_at(Submission &s, const SubmitGrain &call) {
                       fail(Code::replay_end, "session " + to_text(s.key) + " is closed and did not record a grain " +
                                                  std::to_string(call.grain) +
                                                  "; if the program has changed, `dcs session clean " +
-                                                 std::to_string(s.key.number) + "` lets it begin anew"));
+                                                 std::to_string(s.key.number) + "` lets it start over"));
     if (const Shape shape = shape_of(call); session.ready.count(shape) == 0) s.shapes.insert(shape);
     s.fresh.push_back(&call);
     return true;

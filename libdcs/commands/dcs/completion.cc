@@ -1,4 +1,4 @@
-// dcs completion: what a shell needs to complete dcs lines. The scripts are few lines; what could stand at the cursor
+// dcs completion: what a shell needs to complete dcs lines. The scripts are few lines; what can be at the cursor
 // is said by `dcs __complete WORD...`, whose last word is the one being typed.
 #include <csignal>
 #include <cstdio>

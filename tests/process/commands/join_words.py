@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""dcs host join and schedulers that answer what they should not, or hosts that cannot keep what came: what is said, and
+"""dcs host join and schedulers that answer what they should not, or hosts that cannot keep what arrived: what is said, and
 that nothing of it is kept."""
 import hashlib
 import os

@@ -17,7 +17,7 @@ NOBODY = pwd.getpwnam("nobody").pw_uid
 
 class Case:
     """One start. `words`: key words of what is said on standard error; `code`: the exit code, or None if it serves;
-    `at_end`: what is said besides when it is told to stop, with that exit code; `poke`: what is done to it when it serves,
+    `at_end`: what is said besides when it is ordered to stop, with that exit code; `poke`: what is done to it when it serves,
     called with its place, the process, and a function for what it has said."""
 
     def __init__(self, name, daemon, arguments, words, code=1, at_end=None, refuse="", files=(), prepare=None, preexec=None,

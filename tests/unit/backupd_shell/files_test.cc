@@ -1,5 +1,5 @@
 // What lies beside the backup's store (whose certificates count, to which epoch its copy was promoted), and the
-// promotion of the copy: what is told when a file is damaged, or the host refuses something on the way.
+// promotion of the copy: what is reported when a file is damaged, or the host refuses something on the way.
 #include "support/about.h"
 #include "support/refuse.h"
 

@@ -1,4 +1,4 @@
-// What a host refuses its grain server and its launcher (disks, descriptors, processes), and how that is told.
+// What a host refuses its grain server and its launcher (disks, descriptors, processes), and how that is reported.
 #include "support/about.h"
 #include "support/refuse.h"
 

@@ -1,4 +1,4 @@
-// Calls that make no sense where they come: who sent them is told why, word for word.
+// Calls that make no sense where they come: who sent them learns why, word for word.
 #include "base/confinement.h"
 #include "pool.h"
 #include "support/about.h"

@@ -141,7 +141,7 @@ private:
     const std::uint64_t most_;  // bytes of the packed session
     std::uint64_t loaded_ = 0;  // of the grain that is being read, not yet packed
     Descriptor directory_, files_;
-    OpenFile last_file_;  // files/packed is asked for again and again
+    OpenFile last_file_;  // files/packed is asked for repeatedly
     std::string last_name_;
     wire::SessionCheck check_;
     std::vector<std::pair<std::int32_t, int>> lines_;  // of the grains so far, ascending
