@@ -89,9 +89,9 @@ extern const Verb host_renew_verb = {
     .name = "renew",
     .summary = "renew the certificate of this host of control programs",
     .about =
-        R"(Renews the certificate of a host that joined with --role client, if at most a third of its 90 days is left. The
-key stays. The packages' timer dcs-renew.timer runs this once a day; without systemd, use a daily cron job. Grain
-servers and backups renew their own certificates.
+        R"(Renews the certificate of a host that joined with --role client, if at most a third of its 90 days is left.
+The key stays. The packages' timer dcs-renew.timer runs this once a day; without systemd, use a daily cron job.
+Grain servers and backups renew their own certificates.
 
 Examples:
   dcs host renew
