@@ -14,7 +14,8 @@ from pool import Pool, about
 
 # A program that is killed while it waits for its jobs: it says what it learns, and is not different when it runs again.
 PROGRAM = """
-import sys
+import signal, sys
+signal.alarm(300)
 from drmaa_library import ANY, Library
 library = Library()
 print(library.init(sys.argv[1]), flush=True)
