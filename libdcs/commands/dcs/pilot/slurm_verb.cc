@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
+#include "commands/dcs/frame/pool_directory.h"
 #include "control.h"
 #include "locks/dcs_atoms.h"
 
@@ -91,11 +92,14 @@ int work_for_pilots(const Call &call, Engine &engine, const PilotPlace &place, c
 }
 
 int pilot_slurm(const Call &call) {
-    const PilotOrder order = order_of(call);
+    PilotOrder order = order_of(call);
     if (const auto wrong = wrong_with(order)) return call.fail(*wrong);
     const PilotPlace place(call);
     const PilotHosts hosts = pilot_hosts();
     if (hosts.failure) return call.fail(*hosts.failure);
+    const bool own = Pool(call.directory).maker() == Pool::Maker::dcs_up, root = ::geteuid() == 0;
+    if (const auto open = open_to_all(hosts.rows, own, root)) return call.fail(*open);
+    order.run_as = root && !own ? "users" : "self";
     if (call.arguments.has("max") && order.limits.most > hosts.rows.size())
         std::fprintf(stderr, "dcs: the pool has only %zu hosts for pilots; `dcs up --pilots N` makes it more\n",
                      hosts.rows.size());
