@@ -47,7 +47,7 @@ int ssh(const Call &call) {
     if (!words.empty() && words.front() == "--") words.erase(words.begin());
     if (words.empty())
         return call.fail(
-            usage_failure("dcs ssh: CMD is missing", "there are no sessions at a terminal: `dcs ssh HOST CMD`"));
+            usage_failure("dcs ssh: CMD is missing", "there is no shell at a terminal: `dcs ssh HOST CMD`"));
     std::string text;
     for (const std::string &word : words) text += (text.empty() ? "" : " ") + word;
     Call of_run = call;
@@ -74,8 +74,8 @@ Examples:
 )",
     .options = with_demands({{"no-input", 'n', nullptr, {}, "do not read standard input"}}),
     .notes =
-        R"(HOST is a class of hosts (`dcs host ls`), `any`, or a host, which means all hosts of its classes: the scheduler
-chooses the host. The words of CMD are joined with blanks for /bin/sh, which runs in the current directory with
+        R"(HOST is a class of hosts (`dcs host ls`), `any`, or a host, which means all hosts of its classes: the
+scheduler chooses the host. The words of CMD are joined with blanks for /bin/sh, which runs in the current directory with
 the current environment. Otherwise it is `dcs run`: standard input is read to its end first, so rsync, and
 therefore parallel's --transferfile and --return, do not work; hosts have to share the files.
 
