@@ -97,7 +97,11 @@ void add_classes(Line &line) {
 void add_named(Line &line, const Verb &verb) {
     const std::string noun = verb.noun, name = verb.name;
     if (noun == "host" && name != "join") return add_hosts(line);
-    if (name == "log-level") return add_hosts(line);
+    if (name == "ssh") {
+        line.add("any");
+        add_classes(line);
+    }
+    if (name == "log-level" || name == "ssh") return add_hosts(line);
     const bool sessions = (noun == "session" && name != "import") || name == "replay-check" || name == "trace";
     if (!sessions && noun != "grain") return;
     line.add("last");
