@@ -75,9 +75,10 @@ Examples:
     .options = with_demands({{"no-input", 'n', nullptr, {}, "do not read standard input"}}),
     .notes =
         R"(HOST is a class of hosts (`dcs host ls`), `any`, or a host, which means all hosts of its classes: the
-scheduler chooses the host. The words of CMD are joined with blanks for /bin/sh, which runs in the current
-directory with the current environment. Otherwise it is `dcs run`: standard input is read to its end first, so rsync, and
-therefore parallel's --transferfile and --return, do not work; hosts have to share the files.
+scheduler chooses the host. The words of CMD are joined with blanks for /bin/sh, which runs in the
+current directory with the current environment. Otherwise it is `dcs run`: standard input is read to its
+end first, so rsync, and therefore parallel's --transferfile and --return, do not work; hosts have to
+share the files.
 
 Exit code: the command's own; 128+N if signal N ended it; 255 DCS itself failed.
 )",
