@@ -24,6 +24,7 @@ struct PoolNumbers {
     bool watch = false;               // the servers give grains back when the host is needed (--courtesy watch)
     std::string mirror = "off";       // whether the backup copies the store: off, lagging, sync
     int pilots = 0, pilot_slots = 1;  // hosts whose servers batch jobs run
+    std::string resources;            // of local1, as in the host table; empty: what its server finds
     std::string listen;               // ADDRESS:PORT where hosts of pilots reach the scheduler; empty: nowhere
     bool operator==(const PoolNumbers &) const = default;
 };

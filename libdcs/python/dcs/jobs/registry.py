@@ -328,5 +328,5 @@ def reason_of(job: Job) -> str:
     if told.can_run == 0:
         return "BadConstraints"
     word = told.reasons[0].reason if told.reasons else "None"
-    return {"busy": "Resources", "cores_in_use": "Resources", "memory_in_use": "Resources", "older_first": "Priority",
+    return {"busy": "Resources", "cores_in_use": "Resources", "memory_in_use": "Resources", "resource_in_use": "Resources", "older_first": "Priority",
             "earlier_first": "Priority", "fewer_first": "Priority", "takes_it": "None"}.get(word, word)
