@@ -48,8 +48,8 @@ struct StartOutcome {
 
 // `dir` has a `launch` record and `input`. A directory with `pid` or `exit` is not changed (have_it). On
 // failure the directory is unchanged. `held`: the slot of a grain that has ended, or none: then one is taken. It is the
-// grain's as long as that has a process; otherwise the caller hands it on or releases it. `taken`: indices of grains that
-// have processes.
+// grain's as long as that has a process; otherwise the caller hands it on or releases it. `taken`: indices of grains
+// that have processes.
 StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit, HeldSlot &held,
                          const std::vector<const Indices *> &taken);
 // Whether it has been, by any launcher.

@@ -119,7 +119,7 @@ inline constexpr std::int32_t cores = 65536;  // that a grain can ask for
 inline constexpr std::size_t grain_resources = 8, host_resources = 32, resource_indices = 1024, resource_name = 32;
 // As text: what a grain asks for, and what a host offers.
 inline constexpr std::size_t demand_bytes = grain_resources * (resource_name + 12);
-inline constexpr std::size_t offer_bytes = host_resources * (resource_name + 2 + 6 * resource_indices);
+inline constexpr std::size_t offer_bytes = host_resources * (resource_name + 4 + 6 * resource_indices);
 // Innocent ends of a grain's own (status 74 or 85, reports that do not fit, files that cannot be read) without a new
 // checkpoint between them: with so many it has failed. `dcs doctor` names a grain from the smaller number on.
 inline constexpr int returns = 10;

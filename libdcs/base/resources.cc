@@ -157,19 +157,30 @@ Result<Indices> choose_indices(const Amounts &asks, const Offers &offers, const 
     return chosen;
 }
 
-std::vector<std::string> resource_environment(const Amounts &asks, const Indices &indices) {
+Result<GivenResources> given_of(std::string_view demand, std::string_view offers,
+                                const std::vector<const Indices *> &taken) {
+    const Result<Amounts> amounts = amounts_of(demand);
+    if (!amounts) return amounts.status();
+    const Result<Offers> offered = offers_of(offers);
+    if (!offered) return offered.status();
+    Result<Indices> indices = choose_indices(*amounts, *offered, taken);
+    if (!indices) return indices.status();
+    return GivenResources{*amounts, std::move(*indices)};
+}
+
+std::vector<std::string> resource_environment(const GivenResources &given) {
     std::vector<std::string> env;
-    for (const auto &[name, amount] : asks) {
-        const auto of_name = indices.find(name);
-        const bool indexed = of_name != indices.end();
+    for (const auto &[name, amount] : given.amounts) {
+        const auto of_name = given.indices.find(name);
+        const bool indexed = of_name != given.indices.end();
         env.push_back(variable_of(name) + "=" + (indexed ? index_list(of_name->second) : std::to_string(amount)));
         if (indexed && name == "gpu") env.push_back(std::string(cuda_devices) + index_list(of_name->second));
     }
     return env;
 }
 
-bool is_resource_variable(std::string_view item, const Indices &indices) {
-    return item.starts_with(variable_start) || (item.starts_with(cuda_devices) && indices.find("gpu") != indices.end());
+bool is_resource_variable(std::string_view item, const GivenResources &given) {
+    return item.starts_with(variable_start) || (item.starts_with(cuda_devices) && given.indices.count("gpu") != 0);
 }
 
 }  // namespace dcs

@@ -32,8 +32,15 @@ std::string resource_text(const Offers &offers);
 // indices nothing. Code::limit: too few are left.
 using Indices = std::map<std::string, std::vector<std::int32_t>, std::less<>>;
 Result<Indices> choose_indices(const Amounts &asks, const Offers &offers, const std::vector<const Indices *> &taken);
-// The environment of a grain that has them: DCS_RESOURCE_GPU=0,2 (or the amount), and CUDA_VISIBLE_DEVICES.
-std::vector<std::string> resource_environment(const Amounts &asks, const Indices &indices);
-bool is_resource_variable(std::string_view item, const Indices &indices);  // "NAME=value" of those
+// What a grain has: all that it demands, by both texts. Errors as of these functions.
+struct GivenResources {
+    Amounts amounts;
+    Indices indices;
+};
+Result<GivenResources> given_of(std::string_view demand, std::string_view offers,
+                                const std::vector<const Indices *> &taken);
+// Its environment: DCS_RESOURCE_GPU=0,2 (or the amount), and CUDA_VISIBLE_DEVICES.
+std::vector<std::string> resource_environment(const GivenResources &given);
+bool is_resource_variable(std::string_view item, const GivenResources &given);  // "NAME=value" of those
 
 }  // namespace dcs

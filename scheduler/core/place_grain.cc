@@ -88,7 +88,8 @@ std::optional<GrainNumber> first_of_session(const State &state, Instant now, Hos
     std::sort(candidates.begin(), candidates.end());
     for (const Candidate &c : candidates) {
         if (c.fits && !kept.touches(c.asks)) return c.number;
-        kept.keep(c.asks);  // all of them, so that it waits for each no longer than its turn
+        if (!c.fits || !planted("core.held_keeps_nothing"))
+            kept.keep(c.asks);  // all of them, so that it waits for each no longer than its turn
     }
     return {};
 }

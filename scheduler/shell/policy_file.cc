@@ -28,7 +28,7 @@ std::int32_t *number_of(std::string_view rule, core::Policy &policy) {
 std::string read_resource(const Words &words, core::Policy &policy) {
     std::int32_t amount = 0;
     if (words.size() != 3 || !is_resource_name(words[1]) || !read_number(words[2], amount) || amount < 0)
-        return "`resource` must have a name and an amount, such as resource licence 5; hosts have resources with indices";
+        return "`resource` must have a name and an amount, such as resource licence 5";
     if (!policy.resources.emplace(words[1], amount).second)
         return "resource " + std::string(words[1]) + " occurs twice";
     return policy.resources.size() <= limits::host_resources

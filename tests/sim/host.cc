@@ -194,17 +194,16 @@ void Host::start(const server::GrainId &id, std::int32_t slots) {
         a.text = "no such program";
         return answer(std::move(a));
     }
-    Result<Indices> indices = indices_for(dir);
-    if (!indices) {
+    Result<GivenResources> given = given_to(dir);
+    if (!given) {
         a.code = Code::limit;
         a.again = true;
-        a.text = indices.status().text;
+        a.text = given.status().text;
         return answer(std::move(a));
     }
     all_to_now();
     Process p;
-    p.asks = *amounts_of(dir.launch.demands.resources);
-    p.indices = std::move(*indices);
+    p.resources = std::move(*given);
     p.number = next_number_++;
     p.id = id;
     p.model = model_of(dir.launch.argv.size() > 1 ? dir.launch.argv[1] : std::string());
@@ -249,7 +248,7 @@ void Host::start_waiting() {
         if (processes_.size() >= static_cast<std::size_t>(std::max(slots_, 0))) return;
         const server::GrainId next = waiting_[i];
         const auto dir = directories.find(next);
-        if (dir != directories.end() && !indices_for(dir->second)) {  // it keeps its place
+        if (dir != directories.end() && !given_to(dir->second)) {  // it keeps its place
             ++i;
             continue;
         }
@@ -258,10 +257,10 @@ void Host::start_waiting() {
     }
 }
 
-Result<Indices> Host::indices_for(const Directory &dir) const {
+Result<GivenResources> Host::given_to(const Directory &dir) const {
     std::vector<const Indices *> taken;
-    for (const auto &[id, process] : processes_) taken.push_back(&process.indices);
-    return choose_indices(*amounts_of(dir.launch.demands.resources), *offers_of(dir.launch.offers), taken);
+    for (const auto &[id, process] : processes_) taken.push_back(&process.resources.indices);
+    return given_of(dir.launch.demands.resources, dir.launch.offers, taken);
 }
 
 void Host::recall(const server::GrainId &id) {

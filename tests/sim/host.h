@@ -43,8 +43,7 @@ struct Process {
     std::int64_t cpu_ns = 0, signalled_ns = -1;
     Instant since{}, begun{};
     bool orphan = false;  // its launcher is dead
-    Amounts asks;         // resources
-    Indices indices;      // of these, its own
+    GivenResources resources;
 };
 
 // Sees processes begin (checkers/leases.h).
@@ -128,7 +127,7 @@ private:
     void happen(std::uint32_t what, std::uint64_t arg) override;
     void answer(Answer answer);
     void start_waiting();
-    Result<Indices> indices_for(const Directory &dir) const;
+    Result<GivenResources> given_to(const Directory &dir) const;
     // The directory from which it can be started; otherwise the answer says why not.
     Directory *ready(Answer &answer);
     void run_to_now(Process &p);

@@ -39,19 +39,19 @@ bool suits(const core::State &state, std::size_t id, const GrainKey &key, const 
 
 void Resources::process_begins(int host, const Process &process, const std::map<server::GrainId, Process> &on_host) {
     const std::string name = server::to_text(process.id) + " on " + host_name(host);
-    for (const auto &[resource, indices] : process.indices) {
-        if (indices.size() != static_cast<std::size_t>(of(process.asks, resource)))
+    for (const auto &[resource, indices] : process.resources.indices) {
+        if (indices.size() != static_cast<std::size_t>(of(process.resources.amounts, resource)))
             clock_.complain("resources", name + " does not get as many of " + resource + " as it demands");
         for (const auto &[id, other] : on_host) {
-            const auto its = other.indices.find(resource);
-            if (other.number == process.number || its == other.indices.end()) continue;
+            const auto its = other.resources.indices.find(resource);
+            if (other.number == process.number || its == other.resources.indices.end()) continue;
             for (const std::int32_t i : indices)
                 if (std::count(its->second.begin(), its->second.end(), i) != 0)
                     clock_.complain("resources", name + " gets " + resource + " " + std::to_string(i) + ", which " +
                                                      server::to_text(id) + " has");
         }
     }
-    if (process.asks.count("gpu") != 0 && process.indices.count("gpu") == 0)
+    if (process.resources.amounts.count("gpu") != 0 && process.resources.indices.count("gpu") == 0)
         clock_.complain("resources", name + " gets no index of gpu");
 }
 

@@ -75,13 +75,24 @@ TEST_CASE("resources: a grain gets the lowest indices that no other one has") {
     CHECK(choose_indices({{"fpga", 1}}, offers, {&second}).status().code == Code::limit);
 }
 
+TEST_CASE("resources: a grain has all that it demands, or an error") {
+    const Indices first{{"gpu", {0}}};
+    const GivenResources given = *given_of("gpu=1,scratch_gb=5", "gpu=[0,1]", {&first});
+    CHECK(given.amounts == Amounts{{"gpu", 1}, {"scratch_gb", 5}});
+    CHECK(given.indices == Indices{{"gpu", {1}}});
+    CHECK(given_of("gpu=2", "gpu=[0,1]", {&first}).status().code == Code::limit);
+    CHECK(given_of("gpu", "gpu=[0,1]", {}).status().code == Code::invalid);
+    CHECK(given_of("gpu=1", "gpu=[0", {}).status().code == Code::invalid);
+}
+
 TEST_CASE("resources: the environment names indices and amounts") {
     const Indices indices{{"gpu", {0, 2}}};
-    CHECK(resource_environment({{"gpu", 2}, {"scratch_gb", 20}}, indices) ==
+    const GivenResources given{{{"gpu", 2}, {"scratch_gb", 20}}, indices}, counted{{{"gpu", 2}}, {}};
+    CHECK(resource_environment(given) ==
           std::vector<std::string>{"DCS_RESOURCE_GPU=0,2", "CUDA_VISIBLE_DEVICES=0,2", "DCS_RESOURCE_SCRATCH_GB=20"});
-    CHECK(resource_environment({{"gpu", 2}}, {}) == std::vector<std::string>{"DCS_RESOURCE_GPU=2"});
-    CHECK(is_resource_variable("DCS_RESOURCE_X=1", {}));
-    CHECK(is_resource_variable("CUDA_VISIBLE_DEVICES=3", indices));
-    CHECK(!is_resource_variable("CUDA_VISIBLE_DEVICES=3", {}));
-    CHECK(!is_resource_variable("DCS_DIR=x", indices));
+    CHECK(resource_environment(counted) == std::vector<std::string>{"DCS_RESOURCE_GPU=2"});
+    CHECK(is_resource_variable("DCS_RESOURCE_X=1", counted));
+    CHECK(is_resource_variable("CUDA_VISIBLE_DEVICES=3", given));
+    CHECK(!is_resource_variable("CUDA_VISIBLE_DEVICES=3", counted));
+    CHECK(!is_resource_variable("DCS_DIR=x", given));
 }

@@ -13,6 +13,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
+#include "base/resources.h"
 #include "base/text.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
