@@ -18,7 +18,7 @@ namespace dcs::wire {
 AnyMessage::AnyMessage() = default;
 AnyMessage::AnyMessage(const AnyMessage &) = default;
 AnyMessage::AnyMessage(AnyMessage &&) noexcept = default;
-AnyMessage &AnyMessage::operator=(const AnyMessage &) = default;
+AnyMessage &AnyMessage::operator=(const AnyMessage &other) { return *this = AnyMessage(other); }
 AnyMessage &AnyMessage::operator=(AnyMessage &&) noexcept = default;
 AnyMessage::~AnyMessage() = default;
 
@@ -65,15 +65,20 @@ Form form_of_kind(std::size_t kind) {
 
 using Decoder = Result<AnyMessage> (*)(std::string_view, Form);
 
-template <std::size_t I> Result<AnyMessage> decode_as(std::string_view payload, Form form) {
-    std::variant_alternative_t<I, AnyMessageOf> message;
-    Reader reader(payload, form);
-    reader >> message;
+// What is the same for all kinds stands here, so that it is not compiled for each.
+Result<AnyMessage> decoded(const Reader &reader, AnyMessage &&message, Form form) {
     Status status = reader.status();
-    if (!status) return fail(status.code, std::string(names[I]) + ": " + status.text);
-    if constexpr (std::is_same_v<decltype(message), LaunchResult>)
-        if (form == 8) message.code = static_cast<std::int32_t>(launch_code_of_8(static_cast<Code>(message.code)));
-    return AnyMessage(std::move(message));
+    if (!status) return fail(status.code, kind_name(message) + (": " + status.text));
+    if (auto *launch = std::get_if<LaunchResult>(&message); launch && form == 8)
+        launch->code = static_cast<std::int32_t>(launch_code_of_8(static_cast<Code>(launch->code)));
+    return std::move(message);
+}
+
+template <std::size_t I> Result<AnyMessage> decode_as(std::string_view payload, Form form) {
+    AnyMessage message;
+    Reader reader(payload, form);
+    reader >> message.emplace<I>();
+    return decoded(reader, std::move(message), form);
 }
 
 template <std::size_t... I> constexpr std::array<Decoder, kinds> make_decoders(std::index_sequence<I...>) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "wire/move_reasons.h"
+
 namespace dcs::core {
 
 const char *name_of(GrainStatus s) {
@@ -20,12 +22,8 @@ const char *name_of(HostStatus s) {
 }
 
 const char *name_of(MoveReason r) {
-    constexpr const char *names[] = {"failed",    "no_program",     "start_failed", "given_back",  "usurped",
-                                     "host_dead", "host_lost",      "host_removed", "host_closed", "gap",
-                                     "restarted", "session_closed", "longer_copy",  "over_limit",  "shut_out",
-                                     "thrashed",  "cannot_start",   "given_up"};
-    static_assert(std::size(names) == move_reasons);
-    return names[static_cast<int>(r)];
+    static_assert(wire::move_reasons.size() == move_reasons);
+    return wire::move_reasons[static_cast<std::size_t>(r)];
 }
 
 namespace {

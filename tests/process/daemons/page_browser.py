@@ -2,14 +2,12 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
-import urllib.parse
-import urllib.request
 
 from pool import FULL, ROOT, Pool, program, wait_for
+from prometheus import RULES, Prometheus
 
 try:
     from selenium import webdriver
@@ -136,41 +134,6 @@ def check_live(pool, driver):
         work.wait()
 
 
-class Prometheus:
-    """A real one that scrapes the page, with our rules."""
-
-    def __init__(self, base, url):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-        target = url.removeprefix("http://").rstrip("/")
-        config = os.path.join(base, "prometheus.yml")
-        with open(config, "w") as f:
-            f.write(f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n"
-                    f"rule_files: ['{ROOT}/deploy/prometheus/alerts.yml']\n"
-                    f"scrape_configs: [{{job_name: dcs, static_configs: [{{targets: ['{target}']}}]}}]\n")
-        self.process = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={base}/tsdb",
-                                         f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=error"])
-
-    def ask(self, path, **query):
-        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(query)}"
-        with urllib.request.urlopen(url, timeout=60) as answer:
-            found = json.load(answer)
-        assert found["status"] == "success", found
-        return found["data"]
-
-    def value(self, query):
-        try:
-            result = self.ask("query", query=query)["result"]
-        except OSError:
-            return None  # it is starting
-        return float(result[0]["value"][1]) if result else None
-
-    def end(self):
-        self.process.terminate()
-        self.process.wait()
-
-
 def check_prometheus(pool, url):
     """It scrapes the page, answers every query of the dashboard, and a dead scheduler raises its alert."""
     prometheus = Prometheus(pool.base, url)
@@ -198,7 +161,7 @@ def check_figures(url):
         return
     text = subprocess.run(["curl", "-s", url + "metrics"], stdout=subprocess.PIPE, check=True).stdout
     subprocess.run(["promtool", "check", "metrics"], input=text, check=True)
-    subprocess.run(["promtool", "check", "rules", os.path.join(ROOT, "deploy/prometheus/alerts.yml")], check=True)
+    subprocess.run(["promtool", "check", "rules", RULES], check=True)
 
 
 if not FULL:

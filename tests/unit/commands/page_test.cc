@@ -123,6 +123,22 @@ TEST_CASE("the panels of a thousand hosts and ten thousand sessions stay small")
     REQUIRE(sessions_panel(s, journal).size() < 40'000);
 }
 
+TEST_CASE("a counter of departures begins with all its reasons, and imported logs add none") {
+    Snapshot s;
+    s.has_backup = true;  // which does not answer, while the scheduler says how far its copy is
+    s.copy.emplace();
+    s.copy->mode = "lagging";
+    s.copy->lag_s = 75;
+    const std::string text = metrics_of(s, Journal(0), {}).text;
+    for (const char *line :
+         {"dcs_grain_migrations_total{reason=\"host_dead\"} 0\n", "dcs_grain_migrations_total{reason=\"other\"} 0\n",
+          "dcs_backup_reachable 0\n", "dcs_store_copy_lag_seconds 75\n"}) {
+        INFO(line);
+        CHECK(text.find(line) != std::string::npos);
+    }
+    CHECK(text.find("dcs_backup_connected") == std::string::npos);
+}
+
 TEST_CASE("figures have one value for each label, and both formats hold the same samples") {
     Snapshot s;
     s.at_ms = 5'000;

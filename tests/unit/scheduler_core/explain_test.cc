@@ -25,6 +25,16 @@ struct ExplainStage {
     void occupy() { submit(99); }  // h1's slot
     HostConfig &h1() { return pool.hosts[0]; }
     void settle() { pool.table(); }
+    void offer(const char *resources) {
+        h1().slots = 3;
+        h1().resources = *offers_of(resources);
+        settle();
+    }
+    void demand(int number, const char *resources) {
+        SubmitGrain g = grain(number);
+        g.demands.resources = resources;
+        submit(g);
+    }
 };
 
 using Scene = std::function<void(ExplainStage &)>;
@@ -244,6 +254,10 @@ const std::map<Why, Scene> &scenes() {
              g.demands.thrash = 2;
              s.submit(g);
          }},
+        {Why::no_resource, [](ExplainStage &s) { s.offer("gpu=1"); s.demand(0, "gpu=2"); }},
+        {Why::resource_in_use, [](ExplainStage &s) { s.offer("gpu=1"); s.demand(99, "gpu=1"); s.demand(0, "gpu=1"); }},
+        {Why::kept_for_earlier,
+         [](ExplainStage &s) { s.offer("gpu=2"); s.demand(99, "gpu=1"); s.demand(98, "gpu=2"); s.demand(0, "gpu=1"); }},
         {Why::memory_in_use,
          [](ExplainStage &s) {
              s.h1().slots = 2;

@@ -111,8 +111,8 @@ void Collector::run() {
         const Instant begun = boot_clock();
         look();
         const Instant ended = boot_clock(), quick = ended + seconds_of(interval_s_);
-        // A scheduler that does not answer has no work with the question.
-        const double took_s = snapshot_.reachable ? (ended - begun).seconds() : 0;
+        // One that does not answer has no work with the question, scheduler or backup.
+        const double took_s = snapshot_.reachable ? (ended - begun).seconds() - snapshot_.backup_s : 0;
         for (;;) {
             answer_questions();
             std::unique_lock lock(mutex_);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "commands/dcs/query/session_events.h"
+#include "wire/move_reasons.h"
 
 namespace dcs::commands::page {
 namespace {
@@ -40,6 +41,12 @@ void Spread::take(double s) {
     ++counts[i];
     ++count;
     sum_s += std::max(0.0, s);
+}
+
+// A counter that begins at its first event has no increase by it.
+Journal::Journal(std::int64_t now_ms) : begun_ms_(now_ms) {
+    for (const char *reason : wire::move_reasons) departures_[reason] = 0;
+    departures_["other"] = 0;
 }
 
 void Journal::end_run(Followed &session, const wire::Event &e, const std::string &reason) {
@@ -83,7 +90,7 @@ void Journal::take(const SessionName &name, Followed &session, const wire::Event
     case wire::EventKind::left:
         end_run(session, e, e.text);
         if (e.text.empty()) return;
-        if (counts) ++departures_[e.text];
+        if (counts) ++departures_[departures_.count(e.text) > 0 ? e.text : "other"];
         moves_.push_back({e.at_ms, name, e.grain, e.host, e.text, e.detail});
         break;
     case wire::EventKind::finished: end_run(session, e, "finished"); break;

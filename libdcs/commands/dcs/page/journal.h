@@ -57,7 +57,7 @@ public:
     static constexpr std::int64_t window_ms = 3600 * 1000;
     static constexpr std::size_t most_runs = 4000, most_happenings = 200, most_moves = 200;
 
-    explicit Journal(std::int64_t now_ms) : begun_ms_(now_ms) {}
+    explicit Journal(std::int64_t now_ms);
 
     // Reads the logs of the sessions that may have new events; of so many at a time that a round stays short.
     void follow(const std::vector<wire::SessionRow> &rows, std::int64_t now_ms);
@@ -72,7 +72,8 @@ public:
     std::optional<double> rate_of(const SessionName &session) const;
 
     // Counted since the page's start.
-    const std::map<std::string, std::uint64_t> &departures() const { return departures_; }  // by reason
+    // By reason: each word that the scheduler has, and "other" for those that only imported logs have.
+    const std::map<std::string, std::uint64_t> &departures() const { return departures_; }
     std::uint64_t checkpoints() const { return checkpoints_; }
     const Spread &waits() const { return waits_; }
     const Spread &runtimes() const { return runtimes_; }

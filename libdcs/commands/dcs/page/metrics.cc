@@ -134,11 +134,12 @@ void put_backup(Writer &w, const Snapshot &s) {
     if (!s.has_backup) return;
     w.gauge("dcs_backup_reachable", "1 if the passive backup of this host answers.");
     w.add({}, s.backup.has_value());
-    if (!s.backup) return;
-    w.gauge("dcs_backup_connected", "1 if the backup is connected to the scheduler.");
-    w.add({}, s.backup->scheduler);
-    w.gauge("dcs_backup_held_reports", "Reports that the backup holds for the scheduler.");
-    w.add({}, static_cast<double>(s.backup->reports));
+    if (s.backup) {
+        w.gauge("dcs_backup_connected", "1 if the backup is connected to the scheduler.");
+        w.add({}, s.backup->scheduler);
+        w.gauge("dcs_backup_held_reports", "Reports that the backup holds for the scheduler.");
+        w.add({}, static_cast<double>(s.backup->reports));
+    }
     if (!s.copy || s.copy->mode == "off") return;
     w.gauge("dcs_store_copy_lag_seconds", "Age of the oldest turn that is not in the backup's copy of the store.");
     w.add({}, s.copy->lag_s);

@@ -42,7 +42,9 @@ Snapshot take_snapshot(const std::string &directory, Snapshot s) {
     Status asked = system.ask(wire::QueryType::system);
     if (asked) asked = hosts.ask(wire::QueryType::hosts);
     if (asked) asked = sessions.ask(wire::QueryType::sessions);
+    const Instant asked_pool = boot_clock();
     ask_backup(directory, s);
+    s.backup_s = (boot_clock() - asked_pool).seconds();
     s.took_s = (boot_clock() - begun).seconds();
     s.reachable = bool(asked);
     s.why = asked ? "" : asked.text;

@@ -12,6 +12,7 @@ namespace dcs::commands::page {
 struct Snapshot {
     std::int64_t at_ms = 0;  // wall clock of the last answer; 0: none yet
     double took_s = 0;       // from the first question to the last answer
+    double backup_s = 0;     // of it, the time that the backup's answers took
     bool reachable = false;  // false: the rows are those of the last answer
     std::string why;         // not reachable: the cause
     double up_since_s = 0;   // the scheduler's start, since 1970

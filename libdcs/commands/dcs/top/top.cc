@@ -1,21 +1,24 @@
-// dcs top: the whole pool on one screen, redrawn at intervals.
+// dcs top: the pool on a terminal, in four screens that follow it; once, as text, elsewhere.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
-#include <poll.h>
-#include <sys/ioctl.h>
-#include <sys/signalfd.h>
-#include <termios.h>
+#include <cstdlib>
+#include <mutex>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "commands/dcs/query/scheduler.h"
 #include "base/option_table.h"
-#include "base/text.h"
+#include "client/call.h"
+#include "client/remote.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/console.h"
-#include "commands/dcs/frame/ending_signals.h"
-#include "commands/dcs/query/row_text.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
+#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/query/row_text.h"
+#include "look.h"
+#include "screens.h"
+#include "terminal.h"
 
 namespace dcs::commands {
 namespace {
@@ -30,18 +33,6 @@ struct View {
     std::vector<wire::GrainRow> grains;  // running, those with the most processor time first
     std::optional<Failure> failure;
 };
-
-void take_grains(View &view) {
-    for (const Session &session : view.sessions.sessions) {
-        if (session.running == 0) continue;
-        Info info;
-        const bool there = bool(info.ask(wire::QueryType::grains, session.user, session.number, -1, "running"));
-        if (!there) continue;  // closed meanwhile
-        std::move(info.grains.begin(), info.grains.end(), std::back_inserter(view.grains));
-    }
-    std::stable_sort(view.grains.begin(), view.grains.end(),
-                     [](const auto &a, const auto &b) { return a.cpu_s > b.cpu_s; });
-}
 
 void look(View &view) {
     if (const Status s = view.system.ask(wire::QueryType::system); !s) {
@@ -60,7 +51,7 @@ void look(View &view) {
     auto &all = view.sessions.sessions;
     all.erase(std::remove_if(all.begin(), all.end(), [](const Session &s) { return s.terminated() || s.damaged(); }),
               all.end());
-    take_grains(view);
+    view.grains = top::running_grains(all);
 }
 
 std::string document(const View &view) {
@@ -128,53 +119,87 @@ std::string screen(const View &view) {
     return summary_line(view) + "\n" + sessions_text(view) + hosts_text(view) + grains_text(view);
 }
 
-// A terminal of our own while it lasts; as it was at the end, however that comes.
-class Terminal {
+// The last look, on its way from the thread that looks.
+class Newest {
 public:
-    Terminal() {
-        const sigset_t ending = block_ending_signals();
-        signals_ = ::signalfd(-1, &ending, SFD_CLOEXEC);
-        if (::tcgetattr(STDIN_FILENO, &before_) == 0) {
-            termios now = before_;
-            now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-            keys_ = ::tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
-        }
-        std::fputs("\033[?1049h\033[?25l", stdout);
+    Newest() : news_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    void put(std::shared_ptr<const top::Look> look) {
+        const std::lock_guard lock(mutex_);
+        look_ = std::move(look);
+        ::eventfd_write(news_.get(), 1);
     }
-    ~Terminal() {
-        std::fputs("\033[?25h\033[?1049l", stdout);
-        std::fflush(stdout);
-        if (keys_) ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
-        ::close(signals_);
+    std::shared_ptr<const top::Look> get() {
+        const std::lock_guard lock(mutex_);
+        return look_;
     }
-    Terminal(const Terminal &) = delete;
-    Terminal &operator=(const Terminal &) = delete;
-
-    void draw(const std::string &text) const {
-        winsize size = {};
-        if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row < 3) size.ws_row = 24, size.ws_col = 80;
-        std::string out = "\033[H";
-        std::string_view rest = text;
-        for (unsigned row = 0; row + 1 < size.ws_row && !rest.empty(); ++row)
-            out += std::string(take_line(rest).substr(0, size.ws_col)) + "\033[K\r\n";
-        out += "\033[J\033[" + std::to_string(size.ws_row) + ";1Hq ends this; the pool goes on\033[K";
-        std::fputs(out.c_str(), stdout);
-        std::fflush(stdout);
-    }
-
-    // True: the user wants to leave.
-    bool pause(double s) const {
-        pollfd fds[] = {{signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-        if (::poll(fds, keys_ ? 2 : 1, static_cast<int>(s * 1000)) <= 0) return false;
-        char key = 0;
-        return fds[0].revents != 0 || ::read(STDIN_FILENO, &key, 1) != 1 || key == 'q';
-    }
+    int news() const { return news_.get(); }  // readable after each put
 
 private:
-    int signals_;  // readable when one came that ends us
-    termios before_ = {};
-    bool keys_ = false;
+    const Fd news_;
+    std::mutex mutex_;
+    std::shared_ptr<const top::Look> look_;
 };
+
+// Which screen is shown, and from which of its lines.
+class Viewer {
+public:
+    void take(top::Key key, std::size_t page) {
+        std::size_t &line = from_[chosen_];
+        switch (key) {
+        case top::Key::up: line -= std::min<std::size_t>(1, line); break;
+        case top::Key::page_up: line -= std::min(page, line); break;
+        case top::Key::down: ++line; break;
+        case top::Key::page_down: line += page; break;
+        case top::Key::home: line = 0; break;
+        case top::Key::end: line = SIZE_MAX / 2; break;
+        case top::Key::next: chosen_ = (chosen_ + 1) % top::screen_names.size(); break;
+        case top::Key::first: chosen_ = 0; break;
+        case top::Key::second: chosen_ = 1; break;
+        case top::Key::third: chosen_ = 2; break;
+        case top::Key::fourth: chosen_ = 3; break;
+        case top::Key::none:
+        case top::Key::leave: break;
+        }
+    }
+    // Head, a part of the screen, and the keys in the last line.
+    top::Lines lines(const top::Look &look, top::Size size) {
+        top::Lines shown = top::head_lines(look, chosen_);
+        const top::Lines all = top::screen_lines(look, chosen_, size.columns);
+        const std::size_t room = page_of(size);
+        std::size_t &from = from_[chosen_];
+        from = std::min(from, all.size() - std::min(all.size(), room));
+        for (std::size_t i = from; i < all.size() && i < from + room; ++i) shown.push_back(all[i]);
+        shown.resize(size.rows - 1);
+        std::string keys = "1-4 screens, q quits";
+        if (all.size() > room)
+            keys += "; lines " + std::to_string(from + 1) + "-" + std::to_string(std::min(all.size(), from + room)) +
+                    " of " + std::to_string(all.size()) + ", arrows scroll";
+        shown.push_back(std::move(keys));
+        return shown;
+    }
+    static std::size_t page_of(top::Size size) { return size.rows - 3; }
+
+private:
+    std::size_t chosen_ = 0;
+    std::array<std::size_t, top::screen_names.size()> from_ = {};
+};
+
+void follow(const std::string &directory, double interval_s) {
+    // They outlive this function: the thread that looks may wait for a scheduler that does not answer.
+    static Newest newest;
+    top::Terminal terminal;
+    top::look_repeatedly(directory, interval_s,
+                         [](std::shared_ptr<const top::Look> look) { newest.put(std::move(look)); });
+    Viewer viewer;
+    for (;;) {
+        if (const auto look = newest.get()) terminal.draw(viewer.lines(*look, terminal.size()));
+        else terminal.draw({"Asking the scheduler ..."});
+        for (const top::Key key : terminal.wait(newest.news())) {
+            if (key == top::Key::leave) return;
+            viewer.take(key, Viewer::page_of(terminal.size()));
+        }
+    }
+}
 
 int show_top(const Call &call) {
     const double interval_s = call.arguments.seconds("interval").value_or(usual_interval_s);
@@ -186,13 +211,10 @@ int show_top(const Call &call) {
         std::printf("%s", call.format == Format::json ? (document(view) + "\n").c_str() : screen(view).c_str());
         return exits::ok;
     }
-    const Terminal own;
-    for (bool leave = false; !leave; leave = own.pause(interval_s)) {
-        View view;
-        look(view);
-        own.draw(screen(view));
-    }
-    return exits::ok;
+    const bool elsewhere = client::adopt_remote(this_pool()) && this_pool().remote();
+    follow(elsewhere ? "" : call.directory, interval_s);
+    std::fflush(nullptr);
+    std::_Exit(exits::ok);
 }
 
 }  // namespace
@@ -200,10 +222,16 @@ int show_top(const Call &call) {
 extern const Verb top_verb = {
     .noun = "",
     .name = "top",
-    .summary = "show the whole pool on one screen",
-    .about = R"(Shows the pool on one screen, redrawn at intervals: the number of busy slots, your active
-sessions with their progress, the hosts, and your running grains, those with the most processor
-time first.
+    .summary = "show the pool on a terminal",
+    .about = R"(Shows the pool on a terminal and follows it, on four screens:
+
+  1 Hosts      each host with its slots; those to look at first
+  2 Sessions   in the order in which they get hosts, with their progress; your running grains
+  3 Time line  what ran in each slot in the last hour, checkpoints, and grains that left a host
+  4 Events     the latest entries of the sessions' logs
+
+If standard output is not a terminal it prints the pool's state once: busy slots, your active sessions, hosts, and
+your running grains.
 
 Examples:
   dcs top
@@ -212,8 +240,11 @@ Examples:
 )",
     .options = {{"once", 0, nullptr, {}, "print it once; the default if standard output is not a terminal"},
                 {"interval", 0, "S", seconds_from(least_pause_s),
-                 "seconds from one drawing to the next (default 2, at least 0.5)"}},
-    .notes = R"(The key q and Ctrl-C end it. If the scheduler is down, it says so, and continues when it is back.
+                 "seconds from one look at the pool to the next (default 2, at least 0.5; more where a look takes "
+                 "long)"}},
+    .notes = R"(Keys: 1 to 4 and Tab choose a screen; arrows, j, k, PgUp, PgDn, g and G scroll; q and Ctrl-C quit.
+It works over ssh, and has colours as other commands do (--color, NO_COLOR). If the scheduler does not answer, the first
+line says so.
 )",
     .run = show_top};
 

@@ -1,0 +1,25 @@
+#pragma once
+// The four screens, as lines that may have colours. They are as long as they have rows: the terminal shows a part.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "look.h"
+
+namespace dcs::commands::top {
+
+inline constexpr std::array<const char *, 4> screen_names = {"Hosts", "Sessions", "Time line", "Events"};
+
+using Lines = std::vector<std::string>;
+
+// Two lines: the pool in figures, and what there is to choose from.
+Lines head_lines(const Look &look, std::size_t chosen);
+Lines screen_lines(const Look &look, std::size_t chosen, std::size_t columns);
+
+Lines time_lines(const Look &look, std::size_t columns);
+// `text` in the colour of a code, such as "1" for bold, if there are colours.
+std::string painted(const char *code, const std::string &text);
+// The lines of a text, each with its line feed.
+void append(Lines &lines, std::string_view text);
+
+}  // namespace dcs::commands::top

@@ -1,0 +1,12 @@
+#pragma once
+// Why a grain left a host: the words of event logs and rows, in the order of the scheduler's MoveReason.
+#include <array>
+
+namespace dcs::wire {
+
+inline constexpr std::array<const char *, 18> move_reasons = {
+    "failed",      "no_program",   "start_failed", "given_back", "usurped",      "host_dead",
+    "host_lost",   "host_removed", "host_closed",  "gap",        "restarted",    "session_closed",
+    "longer_copy", "over_limit",   "shut_out",     "thrashed",   "cannot_start", "given_up"};
+
+}  // namespace dcs::wire
