@@ -25,16 +25,8 @@ struct ExplainStage {
     void occupy() { submit(99); }  // h1's slot
     HostConfig &h1() { return pool.hosts[0]; }
     void settle() { pool.table(); }
-    void offer(const char *resources) {
-        h1().slots = 3;
-        h1().resources = *offers_of(resources);
-        settle();
-    }
-    void demand(int number, const char *resources) {
-        SubmitGrain g = grain(number);
-        g.demands.resources = resources;
-        submit(g);
-    }
+    void offer(const char *resources) { h1().slots = 3, h1().resources = *offers_of(resources), settle(); }
+    void demand(int number, const char *resources) { submit(Pool::wants(1, number, resources)); }
 };
 
 using Scene = std::function<void(ExplainStage &)>;

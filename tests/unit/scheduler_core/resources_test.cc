@@ -9,11 +9,7 @@ using namespace dcs::core;
 
 namespace {
 
-SubmitGrain wants(int session, int number, const std::string &resources) {
-    SubmitGrain s = Pool::grain(session, number);
-    s.demands.resources = resources;
-    return s;
-}
+constexpr auto wants = Pool::wants;
 
 // Hosts of eight slots, with what each offers.
 Pool pool_of(const std::vector<std::string> &offers) {
