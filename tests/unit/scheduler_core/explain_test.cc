@@ -231,9 +231,7 @@ const std::map<Why, Scene> &scenes() {
          }},
         {Why::cores_in_use,
          [](ExplainStage &s) {
-             s.h1().slots = 2;
-             s.h1().cores = 2;
-             s.settle();
+             s.h1().slots = s.h1().cores = 2, s.settle();
              s.submit(99);
              SubmitGrain g = s.grain(0);
              g.demands.cores = 2;
@@ -252,9 +250,7 @@ const std::map<Why, Scene> &scenes() {
          [](ExplainStage &s) { s.offer("gpu=2"); s.demand(99, "gpu=1"); s.demand(98, "gpu=2"); s.demand(0, "gpu=1"); }},
         {Why::memory_in_use,
          [](ExplainStage &s) {
-             s.h1().slots = 2;
-             s.h1().memory_mb = 100;
-             s.settle();
+             s.h1().slots = 2, s.h1().memory_mb = 100, s.settle();
              SubmitGrain g = s.grain(99);
              g.demands.memory_mb = 60;
              s.submit(g);
