@@ -1,5 +1,4 @@
 #include "base/files.h"
-#include "base/limits.h"
 #include "base/resources.h"
 #include "base/text.h"
 #include "pool_directory.h"
@@ -20,7 +19,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr std::size_t pool_text_most = 4096 + limits::offer_bytes;
+constexpr std::size_t pool_text_most = 65536;
 constexpr std::string_view table_mark = "# Written by `dcs up`";  // at the top of the host table
 
 // Never in scientific notation: people and the scheduler's parser read it.

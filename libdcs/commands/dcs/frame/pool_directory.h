@@ -29,6 +29,7 @@ struct PoolNumbers {
     bool operator==(const PoolNumbers &) const = default;
 };
 
+inline constexpr std::size_t most_resources = 32768;  // as text
 inline constexpr int most_servers = 1000, most_slots = 1024;
 inline constexpr double least_interval_s = 0.05, most_interval_s = 86400;
 

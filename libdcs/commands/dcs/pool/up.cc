@@ -71,6 +71,8 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
         const auto offers = offers_of(*resources == "auto" ? "" : *resources);
         if (!offers) return fail(Code::invalid, "--resources: " + offers.status().text);
         numbers.resources = resource_text(*offers);
+        if (numbers.resources.size() > most_resources)
+            return fail(Code::limit, "--resources is longer than " + std::to_string(most_resources) + " bytes");
     }
     if (numbers.servers + numbers.pilots == 0)
         return fail(Code::invalid, "--local 0 needs --pilots N: without hosts the pool runs no grain");
