@@ -105,7 +105,7 @@ def resources(sge):
 
 
 def refusals(sge):
-    for words, wanted in ((["-h"], "-h -hold_jid DCS_JOBS_IGNORE=h"), (["-l", "fpga"], "-l fpga h_rt host classes"),
+    for words, wanted in ((["-h"], "-h -hold_jid DCS_JOBS_IGNORE=h"), (["-l", "fpga"], "-l fpga host class h_rt"),
                           (["-xyz"], "unknown option -xyz -help"), (["-hold_jid", "99999"], "-hold_jid 99999 no job"),
                           (["-l", "nodes=2:ppn=2"], "one host"), (["-t", "0-x"], "-t 0-x")):
         assert about(sge.refused("qsub", *words, "-b", "y", "true"), wanted), (words, sge.said)
