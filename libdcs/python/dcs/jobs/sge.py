@@ -98,7 +98,7 @@ class Needs:
             except (Error, ValueError) as error:
                 if isinstance(error, ConnectionError):
                     raise
-                raise Wrong(f"-l {word}: unknown resource {name}, and no host class of the pool: use h_rt, h_vmem, mem_free, walltime, mem, "
+                raise Wrong(f"-l {word}: {name} is neither a resource nor a host class of the pool: use h_rt, h_vmem, mem_free, walltime, mem, "
                             f"nodes=1:ppn=N, or NAME=N of a resource (DCS_JOBS_IGNORE={name} ignores it)") from error
 
     @staticmethod
