@@ -164,7 +164,7 @@ Task AsioLoop::read_frames(WirePtr wire) {
         }
         if (!receive(*wire)) co_return;
         if (wire->door >= 0 && wire->out.bytes() > limits::unread_bytes) {
-            wire->stalled = true;  // flush() goes on with it
+            wire->stalled = true;  // flush() continues with it
             wire->in_progress.stop();
             co_return;
         }

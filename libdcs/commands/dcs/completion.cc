@@ -1,4 +1,4 @@
-// dcs completion: what a shell needs to complete dcs lines. The scripts are few lines; what could stand at the cursor
+// dcs completion: what a shell needs to complete dcs lines. The scripts are few lines; what can be at the cursor
 // is said by `dcs __complete WORD...`, whose last word is the one being typed.
 #include <csignal>
 #include <cstdio>
@@ -147,7 +147,7 @@ int completion(const Call &call) {
     const auto &words = call.arguments.words;
     for (const Shell &shell : shells)
         if (words.size() == 1 && words[0] == shell.name) return std::fputs(shell.script, stdout) < 0;
-    return call.fail(usage_failure("dcs completion: for which shell?", "dcs completion bash, zsh or fish"));
+    return call.fail(usage_failure("dcs completion: SHELL is missing", "dcs completion bash, zsh or fish"));
 }
 
 }  // namespace

@@ -152,8 +152,8 @@ extern const Verb pilot_serve_verb = {
     .name = "serve",
     .words = "PILOT",
     .summary = "what the jobs of `dcs pilot slurm` execute",
-    .about = R"(Runs the grain server of a pilot until its job ends. Jobs of `dcs pilot slurm` execute it; for an engine
-that DCS does not know, submit it by its means. SIGTERM makes it leave with last checkpoints.
+    .about = R"(Runs the grain server of a pilot until its job ends. Jobs of `dcs pilot slurm` execute it; for
+another batch system, submit it yourself. SIGTERM makes it leave with last checkpoints.
 
 Examples:
   dcs pilot serve pilot1 --scheduler pool.example:7001 --pki ~/.local/state/dcs/pilots/pilot1/pki --limit 4h
