@@ -276,7 +276,7 @@ JobFile JobReader::read(const toml::table &table, const std::optional<std::vecto
 
 namespace {
 
-// A key a.b.c is a table in a table: so many end one within the other on the stack. Line of such a key; 0: there is none.
+// Line of a key like a.b.c with too many parts, or 0. Each part is a table in a table; their ends nest on the stack.
 std::size_t line_of_deep_key(std::string_view text) {
     std::size_t line = 1, parts = 0;
     bool gap = false;
