@@ -92,7 +92,7 @@ class Needs:
             except (Error, ValueError) as error:
                 if isinstance(error, ConnectionError):
                     raise
-                raise Wrong(f"-l {word}: unknown resource {name}, and no host class of the pool: use h_rt, h_vmem, mem_free, walltime, mem or "
+                raise Wrong(f"-l {word}: {name} is neither a resource nor a host class of the pool: use h_rt, h_vmem, mem_free, walltime, mem or "
                             f"nodes=1:ppn=N (DCS_JOBS_IGNORE={name} ignores it)") from error
 
 
