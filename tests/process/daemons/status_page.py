@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -143,6 +144,11 @@ def check_refusals(page):
     assert page.get("/metrics", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"})[0] == 403
     assert page.get("/", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})[0] == 200
     assert " 431 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20000 + b"\r\n\r\n")
+    try:
+        assert " 431 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: " + b"a" * (1 << 20) + b"\r\n\r\n")
+    except OSError:
+        pass  # the connection ends before all of it is sent
+    assert page.get("/")[0] == 200
     assert " 400 " in page.raw(b"nonsense\r\n\r\n")
     assert " 400 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello")
 
@@ -219,13 +225,14 @@ def check_crowd(pool, page):
     assert max(map(max, ids)) <= before + looks + 1
     slow = [Events(page) for _ in range(20)]  # which never read again
     silent = []
-    for _ in range(400):
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    for _ in range(min(10_000, most - 500)):
         s = socket.socket()
         s.settimeout(60)
         s.connect(("127.0.0.1", page.port))
         silent.append(s)
-    closed = wait_for("the page to refuse connections", lambda: [s for s in silent if not peek(s)])
-    assert len(closed) >= 100, len(closed)
+    wait_for("all but some to be closed", lambda: sum(map(peek, silent)) <= 256)
     assert pool.dcs("run", "--", "echo", "still").stdout == b"still\n"
     assert browsers[0].next()[0], "those that were there are served"
     for s in silent:
@@ -352,6 +359,9 @@ def check_rules(page):
 def check_life(pool):
     """`dcs up --page` starts it, `dcs status` names it, it outlives the scheduler, `dcs down` ends it."""
     assert pool.json("status")["page"] is None
+    load = os.path.join(pool.dir, "page/load")  # as an earlier page left it
+    with open(load, "w") as f:
+        f.write(f"point 0 {int(time.time() - 60) * 1000} 777000 1 1\n")
     out = pool.dcs("up", "--page", "--mirror", "lagging", "--dir", pool.dir).stdout.decode()
     url = pool.json("status")["page"]
     assert url and url in out and f"page      {url}" in pool.dcs("status").stdout.decode()
@@ -360,6 +370,8 @@ def check_life(pool):
     page = Page.__new__(Page)
     page.port = int(url.rstrip("/").rpartition(":")[2])
     wait_for("the page of dcs up", lambda: page.get("/")[0] == 200)
+    assert "at most 777 a minute" in page.get("/")[2], "throughput of before is forgotten"
+    wait_for("the figures to be kept", lambda: (lambda t: " 777000 1 1" in t and "base 0" in t)(open(load).read()))
     browser = Events(page)
     browser.next()
     check_rules(page)
