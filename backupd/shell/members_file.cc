@@ -24,8 +24,8 @@ Result<Members> read_members(const std::string &directory) {
     Members members;
     const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!fd && errno == ENOENT) return members;
-    if (!fd) return fail_errno(Code::io_error, "reading " + path, errno);
-    const auto text = read_open(fd.get(), "reading " + path, file_bytes, false);
+    if (!fd) return fail_errno(Code::io_error, "cannot read " + path, errno);
+    const auto text = read_open(fd.get(), "cannot read " + path, file_bytes, false);
     if (!text) return text.status();
     std::istringstream lines(*text);
     for (std::string line; std::getline(lines, line);) {
@@ -47,9 +47,9 @@ Status write_members(const std::string &directory, const Members &members) {
     failpoint("backup.members.before_write");
     Fd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd || !write_all(fd.get(), text) || ::fsync(fd.get()) != 0 || !fd.close_checked())
-        return fail_errno(Code::io_error, "writing " + fresh, errno);
+        return fail_errno(Code::io_error, "cannot write " + fresh, errno);
     failpoint("backup.members.before_rename");
-    if (::rename(fresh.c_str(), path.c_str()) != 0) return fail_errno(Code::io_error, "writing " + path, errno);
+    if (::rename(fresh.c_str(), path.c_str()) != 0) return fail_errno(Code::io_error, "cannot write " + path, errno);
     return sync_directory(directory);
 }
 

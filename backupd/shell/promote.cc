@@ -29,7 +29,7 @@ Status move(const std::string &from, const std::string &to) {
         return fail(Code::invalid, from + " and " + to +
                                        " are on different file systems: name a state directory "
                                        "beside the copy, or copy it with cp -a");
-    return fail_errno(Code::io_error, "moving " + from + " to " + to, why);
+    return fail_errno(Code::io_error, "cannot move " + from + " to " + to, why);
 }
 
 std::string parent(const std::string &path) { return path.substr(0, path.rfind('/')); }
@@ -89,7 +89,7 @@ Result<Promoted> promote(const std::string &directory, const std::string &state)
     failpoint("mirror.promote.set_aside");
     // The new scheduler has no copy yet, so commits must not wait for one.
     if (::unlink((above + "/attached").c_str()) != 0 && errno != ENOENT)
-        return fail_errno(Code::io_error, "removing " + above + "/attached", errno);
+        return fail_errno(Code::io_error, "cannot remove " + above + "/attached", errno);
     if (Status s = sync_directory(from); !s) return s;
     if (Status s = move(from, state); !s) return s;
     failpoint("mirror.promote.moved");

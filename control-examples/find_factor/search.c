@@ -203,7 +203,7 @@ static int take_result(struct work *work)
         return -1;
     }
     while (grain >= work->next_grain && may_submit(work)) {
-        /* Replays the branch above: the earlier run had been told that nothing is
+        /* Replays the branch above: the earlier run had learned that nothing is
          * left, and had continued to submit. */
         work->first_live = work->next_grain;
         work->outstanding = 0;

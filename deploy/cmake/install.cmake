@@ -17,6 +17,8 @@ install(FILES ${CMAKE_SOURCE_DIR}/libdcs/include/dcs.h ${CMAKE_SOURCE_DIR}/libdc
   ${CMAKE_SOURCE_DIR}/libdcs/include/dcs_query.h ${CMAKE_SOURCE_DIR}/libdcs/include/dcs_paper.h
   ${CMAKE_SOURCE_DIR}/libdcs/include/dcs_lock.h ${CMAKE_SOURCE_DIR}/libdcs/include/grainlib.h
   ${CMAKE_SOURCE_DIR}/libdcs/include/grainlib.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(TARGETS drmaa LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/dcs COMPONENT runtime NAMELINK_COMPONENT development)
+install(FILES ${CMAKE_SOURCE_DIR}/libdcs/drmaa/drmaa.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dcs COMPONENT development)
 
 # Daemons and commands find each other in the folder of their own executable.
 foreach(name dcs_command dcs_scheduler dcs_backupd dcs_grainserver dcs_launcher dcs_begin dcs_checkpoint find_factor ellipsc

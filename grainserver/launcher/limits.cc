@@ -94,15 +94,16 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
         return over(dir, grain, SIGKILL, memory_words(l));
     if (grain.leaf.processes && Cgroups::refused_in(grain.leaf) > grain.leaf.refused)
         return over(dir, grain, SIGKILL, process_words(l));
-    std::vector<pid_t> pids;
+    std::vector<pid_t> own, unclaimed;
     if (table != nullptr) {
         Members members = members_in(*table, dir, grain);
-        for (const ProcessStat &p : members.found.processes) pids.push_back(p.pid);
+        for (const ProcessStat &p : members.found.processes) own.push_back(p.pid);
+        for (const ProcessStat &p : members.unclaimed) unclaimed.push_back(p.pid);
         const auto judge = [&](const std::vector<ProcessStat> &processes) {
             return broken_by(use_of(processes, grain.exit), l, grain.leaf.memory, grain.leaf.processes);
         };
-        if (const Broken own = judge(members.found.processes); own.signal != 0)
-            return over(dir, grain, own.signal, own.words);
+        if (const Broken alone = judge(members.found.processes); alone.signal != 0)
+            return over(dir, grain, alone.signal, alone.words);
         std::vector<ProcessStat> &all = members.found.processes;
         all.insert(all.end(), members.unclaimed.begin(), members.unclaimed.end());
         if (const Broken with = judge(all); with.signal != 0 && !members.unclaimed.empty())
@@ -113,15 +114,18 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
     const Result<files::Room> room =
         directory ? files::open_room(directory->get()) : Result<files::Room>(directory.status());
     std::int64_t bytes = room ? grain.disk.look(room->fd.get(), names_at_a_time) : 0;
-    if (room) bytes += DiskUse::nameless(room->fd.get(), pids, open_at_a_time);
+    if (room) bytes += DiskUse::nameless(room->fd.get(), own, open_at_a_time);
     if (grain.disk.too_deep() && !planted("launcher.any_depth"))
         return over(dir, grain, SIGXFSZ,
                     "the grain has directories more than " + std::to_string(DiskUse::depth_max) +
                         " deep in its own, "
                         "and what they hold cannot be counted for its limit of " +
                         amount(l.disk_mb, "MB"));
-    if (bytes > l.disk_mb << 20)
-        over(dir, grain, SIGXFSZ, "the grain kept more than its " + amount(l.disk_mb, "MB in its directory"));
+    const std::string words = "the grain kept more than its " + amount(l.disk_mb, "MB in its directory");
+    if (bytes > l.disk_mb << 20) return over(dir, grain, SIGXFSZ, words);
+    if (room && !unclaimed.empty() && !planted("launcher.unclaimed_is_free") &&
+        bytes + DiskUse::nameless(room->fd.get(), unclaimed, open_at_a_time) > l.disk_mb << 20)
+        end_unclaimed(dir, grain, words);
 }
 
 void Launcher::watch(Instant now) {

@@ -57,12 +57,12 @@ Result<bool> Copying::by_hand() {
         if (wanted == 0) return true;
         const ssize_t n = ::pread(from_, buffer.data(), wanted, static_cast<off_t>(offset_ + copied_));
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return file_error("reading the source of a copy", errno);
+        if (n < 0) return file_error("cannot read the source of a copy", errno);
         if (n == 0) return true;
         const auto count = static_cast<std::size_t>(n);
         if (sum_) sum_->add({buffer.data(), count});
         if (to_ >= 0)
-            if (!write_all(to_, {buffer.data(), count})) return file_error("writing a copy", errno);
+            if (!write_all(to_, {buffer.data(), count})) return file_error("cannot write a copy", errno);
         copied_ += count;
         done += count;
     }

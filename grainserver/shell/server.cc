@@ -351,7 +351,7 @@ void Server::keep_contents() {
     contents_.go_on();
     if (files_.removes())
         if (const Status s = files_.remove_some(); !s)
-            log_(Level::error, "removing the files of an ended grain: " + s.text);
+            log_(Level::error, "cannot remove the files of an ended grain: " + s.text);
     if (contents_.busy() || boot_clock() < tidy_at_) return;
     contents_.tidy();
     if (state_.grains.empty()) files_.drop_spares();

@@ -1,6 +1,6 @@
 #pragma once
 // The rungs by which a host confines grains, beyond what it always does (no new privileges, limits). Their
-// words stand in options, in the host table and in what hosts are shown to have; docs/GRAIN_HOSTS.md tells
+// words are used in options, in the host table and in what hosts are shown to have; docs/GRAIN_HOSTS.md tells
 // what each takes from a grain.
 #include <cstdint>
 #include <string>

@@ -38,7 +38,7 @@ Result<Fd> open_directory(int parent, const std::string &name) {
 
 Status make_directory(const std::string &path) {
     if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
-    return file_error("making the directory " + path, errno);
+    return file_error("cannot make the directory " + path, errno);
 }
 
 Status make_directories(const std::string &path, mode_t above) {
@@ -46,20 +46,20 @@ Status make_directories(const std::string &path, mode_t above) {
         slash = path.find('/', slash);
         const std::string part = path.substr(0, slash);
         const bool made = ::mkdir(part.c_str(), 0700) == 0;
-        if (!made && errno != EEXIST) return file_error("making the directory " + part, errno);
+        if (!made && errno != EEXIST) return file_error("cannot make the directory " + part, errno);
         if (made && slash != std::string::npos && above != 0700 && ::chmod(part.c_str(), above) != 0)
-            return file_error("making the directory " + part, errno);
+            return file_error("cannot make the directory " + part, errno);
         if (slash != std::string::npos) ++slash;
     }
     struct stat st {};
-    if (::stat(path.c_str(), &st) != 0) return file_error("making the directory " + path, errno);
+    if (::stat(path.c_str(), &st) != 0) return file_error("cannot make the directory " + path, errno);
     return S_ISDIR(st.st_mode) ? Status::ok() : fail(Code::io_error, path + " is not a directory");
 }
 
 Status sync_directory(const std::string &directory) {
     const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd && ::fsync(fd.get()) == 0) return Status::ok();
-    return fail_errno(Code::io_error, "syncing " + directory, errno);
+    return fail_errno(Code::io_error, "cannot sync " + directory, errno);
 }
 
 bool read_to_end(int fd, std::size_t max, std::string &content, std::size_t expected) {
@@ -170,7 +170,7 @@ void remove_file(int directory, const std::string &name) { ::unlinkat(directory,
 
 // Without a stream of the library, which takes three system calls more for each directory.
 Result<std::vector<std::string>> list_directory(int directory) {
-    const auto failed = [&](int error) { return file_error("listing " + path_of(directory), error); };
+    const auto failed = [&](int error) { return file_error("cannot list " + path_of(directory), error); };
     const Fd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!fd) return failed(errno);
     std::vector<std::string> names;

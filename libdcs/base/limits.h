@@ -62,7 +62,7 @@ inline constexpr std::size_t digest_bytes = 32;  // SHA-256
 // over a link in minutes; what is larger belongs onto a file server.
 inline constexpr std::uint64_t content_bytes = 1u << 30;
 inline constexpr std::size_t content_piece_bytes = fetch_chunk_bytes;
-// Names of a grain's files: each, and together, as they stand in its record.
+// Names of a grain's files: each, and together, as in its record.
 inline constexpr std::size_t file_name_bytes = 1024;
 inline constexpr std::size_t file_names_bytes = 64 * 1024;
 // Contents on their way in at one time: of one user or host, and of all.
@@ -100,7 +100,7 @@ inline constexpr std::size_t export_inline_bytes = 32 * 1024;
 // users together.
 inline constexpr std::size_t import_bytes = 1u << 30;
 inline constexpr std::size_t import_bytes_of_all = 2u << 30;
-// The event log of an import: it is looked through when it comes, and again by each reader of the session. A million
+// The event log of an import: it is searched on arrival, and again by each reader of the session. A million
 // grains have about fifty bytes each in theirs; an eighth of an import is what a log may be beside what it tells of.
 inline constexpr std::size_t import_log_bytes = import_bytes / 8;
 // Slots of a host; and grains that its server may say it holds: twice that, after its slots were made fewer.

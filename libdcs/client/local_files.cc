@@ -36,7 +36,7 @@ Status unreadable(const std::string &path, int error) {
 }
 
 Status uncopied(const std::string &what) {
-    return fail_errno(errno == ENOSPC ? Code::no_space : Code::io_error, "copying " + what + " to a temporary file",
+    return fail_errno(errno == ENOSPC ? Code::no_space : Code::io_error, "cannot copy " + what + " to a temporary file",
                       errno);
 }
 
@@ -67,7 +67,7 @@ Result<Digested> digest_of(std::FILE *from, std::FILE *copy, const std::string &
         if (result.size > limits::content_bytes) return too_large(what);
         if (copy && std::fwrite(buffer.data(), 1, n, copy) != n) return uncopied(what);
     }
-    if (std::ferror(from) != 0) return fail_errno(Code::io_error, "reading " + what, errno);
+    if (std::ferror(from) != 0) return fail_errno(Code::io_error, "cannot read " + what, errno);
     result.digest = sha.finish();
     return result;
 }
@@ -160,7 +160,7 @@ Status LocalFiles::add_input(const d_grain &grain, wire::GrainSpec &spec) {
     std::string &front = spec.input;
     front.resize(limits::input_bytes + 1);
     front.resize(std::fread(front.data(), 1, front.size(), from.get()));
-    if (std::ferror(from.get()) != 0) return fail_errno(Code::io_error, "reading " + what, errno);
+    if (std::ferror(from.get()) != 0) return fail_errno(Code::io_error, "cannot read " + what, errno);
     if (front.size() <= limits::input_bytes) return Status::ok();
     // It may be a pipe, or change: what is digested is what is brought.
     auto copy = temporary_file();
@@ -184,7 +184,8 @@ Status LocalFiles::take(const d_grain &grain, wire::GrainSpec &spec) {
     if ((grain.file_count > 0 && !grain.files) || (grain.program_count > 0 && !grain.programs))
         return fail(Code::invalid, "files or programs is NULL, but its count is not 0");
     if (grain.file_count + grain.program_count > limits::grain_files)
-        return fail(Code::limit, "a grain has at most " + std::to_string(limits::grain_files) + " files");
+        return fail(Code::limit, "the grain has " + std::to_string(grain.file_count + grain.program_count) +
+                                     " files, the limit is " + std::to_string(limits::grain_files));
     for (std::size_t i = 0; i < grain.file_count; ++i) {
         const auto file = known(at_stride(grain.files, grain.files->struct_size, i), "files");
         if (!file) return file.status();

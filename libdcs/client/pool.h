@@ -1,7 +1,7 @@
 #pragma once
 // A pool as this program uses it: how it is found, who the program is there, the sessions that it opened and how far
 // their results were delivered, and a connection for each thread. Thread-safe, and sound in the child of a fork (which
-// goes on with the same tokens and sessions, but with request ids and connections of its own).
+// continues with the same tokens and sessions, but with request ids and connections of its own).
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

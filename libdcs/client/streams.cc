@@ -22,7 +22,7 @@ namespace {
 
 Status append(std::FILE *f, const std::string &bytes) {
     if (bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), f) == bytes.size()) return Status::ok();
-    return fail_errno(Code::io_error, "writing the stream to a temporary file", errno);
+    return fail_errno(Code::io_error, "cannot write the stream to a temporary file", errno);
 }
 
 // A checkpoint or message may be replaced by the next one between two pieces, which the length shows.
@@ -60,7 +60,7 @@ Result<File> fetch_stream(Pool &pool, const std::string &user, int session, int 
         if (!came) return came.status();
         if (*came == Came::replaced) continue;
         if (std::fflush(file->get()) != 0 || std::fseek(file->get(), 0, SEEK_SET) != 0)
-            return fail_errno(Code::io_error, "writing the stream to a temporary file", errno);
+            return fail_errno(Code::io_error, "cannot write the stream to a temporary file", errno);
         return file;
     }
     return fail(Code::io_error, "the grain replaces this stream faster than it can be fetched");

@@ -1,5 +1,5 @@
 // Taking results. The request names the wanted result by its index in the order of
-// finishing, and thereby acknowledges all before it; so a repeated request gets the same result, and
+// finishing, and so acknowledges all before it; so a repeated request gets the same result, and
 // an index is handed to this program exactly once.
 #include <algorithm>
 

@@ -57,7 +57,7 @@ Result<std::uint32_t> group_number(const std::string &group) {
             continue;
         }
         if (found != nullptr) return static_cast<std::uint32_t>(found->gr_gid);
-        if (error != 0) return fail_errno(Code::io_error, "looking up the group " + group, error);
+        if (error != 0) return fail_errno(Code::io_error, "cannot look up the group " + group, error);
         return fail(Code::not_found, "there is no group " + group + ": create it with `groupadd " + group + "`");
     }
 }

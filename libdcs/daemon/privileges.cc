@@ -61,7 +61,7 @@ Status allow(int ruleset, const std::string &path, std::uint64_t rights) {
     struct stat st {};
     if (::fstat(fd.get(), &st) == 0 && !S_ISDIR(st.st_mode)) rights &= landlock::of_files;
     const int error = landlock::allow(ruleset, fd.get(), rights);
-    return error == 0 ? Status::ok() : fail_errno(Code::io_error, "restricting file access to " + path, error);
+    return error == 0 ? Status::ok() : fail_errno(Code::io_error, "cannot restrict file access to " + path, error);
 }
 
 }  // namespace

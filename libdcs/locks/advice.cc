@@ -93,7 +93,7 @@ Peaks peaks_of(const std::vector<Sample> &samples) {
     std::sort(gaps.begin(), gaps.end());
     peaks.every = gaps[gaps.size() / 2];
     peaks.ratio = static_cast<double>(threshold) / static_cast<double>(longest);
-    // Irregular peaks cannot be told apart before they run, so a separate operand would not help.
+    // Irregular peaks cannot be distinguished before they run, so a separate operand would not help.
     const double regular = static_cast<double>(gaps.back() - gaps.front());
     if (peaks.every <= 0 || regular > 0.2 * static_cast<double>(peaks.every)) return {};
     return peaks;

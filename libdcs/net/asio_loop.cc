@@ -54,7 +54,7 @@ void AsioLoop::unwatch(int fd) {
 // which may have stopped the peer just as well, must cost a connection.
 Instant AsioLoop::served_now() const { return Instant{boot_clock().ns - away_.ns}; }
 
-// A wire has at most one place in checks_; it is looked at there, not moved with each byte.
+// A wire has at most one place in checks_; it is examined there, not moved with each byte.
 void AsioLoop::look_after(Wire &wire) {
     Instant due = wire.first_deadline();
     if (!wire.alive || due >= wire.check_at) return;

@@ -56,7 +56,7 @@ struct Wire : Connection {
 using WirePtr = std::shared_ptr<Wire>;
 struct OfUser {
     std::size_t connections = 0, bytes = 0;
-};  // through one door; bytes: held for the user
+};  // bytes: held for the user
 
 struct Listener {
     explicit Listener(Executor executor) : socket(executor) {}
@@ -119,7 +119,8 @@ private:
 
     // held.cc
     bool charge(Wire &wire);
-    std::size_t &held_for(const Wire &wire);
+    OfUser &payer_for(const Wire &wire);
+    std::size_t piece_of(const Wire &wire);
     void uncharge(Wire &wire);
     void charge_to(Wire &wire, std::string who);
 
@@ -152,11 +153,11 @@ private:
     std::map<std::pair<Door, std::uint32_t>, OfUser> of_user_;
     StrangerTable strangers_{{limits::strangers, limits::strangers_of_network}};  // at TLS doors
     std::map<std::string, std::size_t> of_certificate_;                           // by key, or name
-    std::map<std::string, std::size_t> held_;      // at TLS doors: bytes, by Wire::charged_to
-    std::size_t open_ = 0;                         // sockets of wires
-    std::set<std::pair<Instant, ConnId>> checks_;  // in time of served_now()
-    Duration away_;                                // how long no peer was served, in all
-    Instant left_;                                 // when wait() was last left
+    std::map<std::string, OfUser> held_;                                          // at TLS doors, by Wire::charged_to
+    std::size_t open_ = 0;                                                        // sockets of wires
+    std::set<std::pair<Instant, ConnId>> checks_;                                 // in time of served_now()
+    Duration away_;                                                               // how long no peer was served, in all
+    Instant left_;                                                                // when wait() was last left
     std::vector<ConnId> dirty_;
     std::deque<Arrival> inbox_;
     std::size_t inbox_bytes_ = 0;

@@ -17,8 +17,7 @@ constexpr std::size_t send_early_bytes = 256 * 1024;  // queued output does not 
 constexpr int accepts_at_once = 64;                   // of one door, before the others have a turn
 constexpr auto accept_pause = std::chrono::milliseconds(100);
 constexpr auto connect_pause = std::chrono::milliseconds(20);
-constexpr std::size_t handshake_piece = 16 * 1024;  // is read at once from who is not known yet
-constexpr Duration farewell = seconds(30);          // for queued output where Limits say nothing
+constexpr Duration farewell = seconds(30);  // for queued output where Limits say nothing
 
 }  // namespace
 
@@ -165,7 +164,7 @@ Task AsioLoop::read_frames(WirePtr wire) {
         }
         if (!receive(*wire)) co_return;
         if (wire->door >= 0 && wire->out.bytes() > limits::unread_bytes) {
-            wire->stalled = true;  // flush() goes on with it
+            wire->stalled = true;  // flush() continues with it
             wire->in_progress.stop();
             co_return;
         }
@@ -182,8 +181,7 @@ void AsioLoop::resume(const WirePtr &wire) {
 
 // False when the connection ended.
 bool AsioLoop::receive(Wire &wire) {
-    const std::size_t most = wire.handshaking ? handshake_piece : buffer_.size();
-    ssize_t n = ::recv(wire.socket.native_handle(), buffer_.data(), most, MSG_DONTWAIT);
+    ssize_t n = ::recv(wire.socket.native_handle(), buffer_.data(), piece_of(wire), MSG_DONTWAIT);
     if (n < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return true;
         lose(wire, fail_errno(Code::broken, "connection failed", errno).text);

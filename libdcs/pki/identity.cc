@@ -19,7 +19,7 @@ constexpr std::size_t file_bytes = 4 * limits::certificate_bytes;
 Status write_private(const std::string &directory, const char *name, std::string_view bytes) {
     const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const Status s = dir ? replace_durably(dir.get(), name, bytes) : file_error(name, errno);
-    return s ? s : fail(s.code, "writing " + directory + "/" + s.text);
+    return s ? s : fail(s.code, "cannot write " + directory + "/" + s.text);
 }
 
 using Readers = std::optional<std::uint32_t>;
@@ -27,7 +27,7 @@ using Readers = std::optional<std::uint32_t>;
 // Refuses a private key that other users can read.
 Status check_private(int fd, const std::string &path, Readers readers) {
     struct stat st {};
-    if (::fstat(fd, &st) != 0) return fail_errno(Code::io_error, "reading " + path, errno);
+    if (::fstat(fd, &st) != 0) return fail_errno(Code::io_error, "cannot read " + path, errno);
     if (!S_ISREG(st.st_mode)) return fail(Code::refused, path + " is not a file");
     if (st.st_uid != ::geteuid() && st.st_uid != 0)
         return fail(Code::refused,
@@ -42,10 +42,10 @@ Status check_private(int fd, const std::string &path, Readers readers) {
 Result<std::string> read_small(const std::string &directory, const char *name, bool secret, Readers readers = {}) {
     const std::string path = directory + "/" + name;
     const Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (!file) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, "reading " + path, errno);
+    if (!file) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, "cannot read " + path, errno);
     if (secret)
         if (Status s = check_private(file.get(), path, readers); !s) return s;
-    auto bytes = read_open(file.get(), "reading " + path, file_bytes, false);
+    auto bytes = read_open(file.get(), "cannot read " + path, file_bytes, false);
     if (bytes.status().code == Code::limit) return fail(Code::invalid, path + " is too long");
     return bytes;
 }
@@ -109,7 +109,7 @@ Status replace_certificate(const std::string &directory, const Certificate &cert
     const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     struct stat old {};
     if (!dir || ::fstatat(dir.get(), certificate_name, &old, AT_SYMLINK_NOFOLLOW) != 0)
-        return fail_errno(Code::io_error, "looking at " + directory + "/" + certificate_name, errno);
+        return fail_errno(Code::io_error, "cannot examine " + directory + "/" + certificate_name, errno);
     if (Status s = write_private(directory, next_name, certificate_to_pem(certificate.der)); !s) return s;
     struct stat next {};
     bool good = ::fstatat(dir.get(), next_name, &next, AT_SYMLINK_NOFOLLOW) == 0;
@@ -118,7 +118,8 @@ Status replace_certificate(const std::string &directory, const Certificate &cert
         good = ::fchownat(dir.get(), next_name, static_cast<uid_t>(-1), old.st_gid, AT_SYMLINK_NOFOLLOW) == 0;
     if (good && next.st_mode != old.st_mode) good = ::fchmodat(dir.get(), next_name, old.st_mode & 0777, 0) == 0;
     good = good && ::renameat(dir.get(), next_name, dir.get(), certificate_name) == 0 && ::fsync(dir.get()) == 0;
-    return good ? Status::ok() : fail_errno(Code::io_error, "writing " + directory + "/" + certificate_name, errno);
+    return good ? Status::ok()
+                : fail_errno(Code::io_error, "cannot write " + directory + "/" + certificate_name, errno);
 }
 Status share_identity(const std::string &directory, std::uint32_t readers) {
     const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -127,7 +128,7 @@ Status share_identity(const std::string &directory, std::uint32_t readers) {
     for (const char *name : {authority_name, key_name, certificate_name})
         good = good && ::fchownat(dir.get(), name, same, readers, AT_SYMLINK_NOFOLLOW) == 0 &&
                ::fchmodat(dir.get(), name, 0640, 0) == 0;
-    return good ? Status::ok() : fail_errno(Code::io_error, "sharing " + directory, errno);
+    return good ? Status::ok() : fail_errno(Code::io_error, "cannot share " + directory, errno);
 }
 
 Result<std::string> key_in(const std::string &directory, Readers readers) {

@@ -44,7 +44,7 @@ bool next_number(std::string_view &rest, std::int64_t &value) noexcept {
     rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()));
     return true;
 }
-// Whether a process whose environment was read as empty really has none. A zombie and a kernel thread have no memory.
+// Whether a process whose environment was read as empty has none. A zombie and a kernel thread have no memory.
 // During execve(2) there is memory, but no address of an environment in it yet.
 bool has_no_environment(pid_t pid) noexcept {
     constexpr int memory_size = 23, environment_start = 50, environment_end = 51;  // by the numbers of proc(5)

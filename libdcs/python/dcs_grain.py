@@ -247,7 +247,7 @@ text = TextInput(stdin)
 
 
 def input_offset():
-    """Bytes of this run's standard input that the program consumed; None if that cannot be told."""
+    """Bytes of this run's standard input that the program consumed; None if unknown."""
     if stdin.used:
         return stdin.offset
     try:

@@ -29,7 +29,7 @@ public:
     void flush();
     // A job was started and its answer not taken.
     bool busy() const { return busy_; }
-    // The answer, if it is there.
+    // The answer, if there is one.
     std::optional<Done> take();
     // Waits for the answer, without reading sockets.
     void wait();

@@ -28,7 +28,7 @@ public:
     // than `length` is an error (io_error): recorded bytes are missing.
     virtual Status truncate_append(const std::string &path, std::uint64_t length, std::string_view bytes) = 0;
     // Writes within an existing file and never beyond its end (io_error). Not synced. For a file that is written
-    // again and again: an implementation may keep it open until it is removed.
+    // repeatedly: an implementation may keep it open until it is removed.
     virtual Status overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) = 0;
     // Content of the range; short at the end of the file. not_found if there is no such file.
     virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;

@@ -30,7 +30,7 @@ concept ByteEnum = std::is_enum_v<T> && std::same_as<std::underlying_type_t<T>, 
 
 template <class T> inline constexpr bool is_vector = false;
 template <class T> inline constexpr bool is_vector<std::vector<T>> = true;
-// A struct whose fields stand in texts (JSON, differences) among those of the struct that holds it.
+// A struct whose fields are in texts (JSON, differences) among those of the struct that holds it.
 template <class T> inline constexpr bool is_part = false;
 
 // A value of an enum as a peer of that form knows it: the nearest of those that there were. Overloaded by enums that

@@ -17,16 +17,19 @@ Status check_one(const GrainFile &file) {
         return bad("the file name \"" + file.name.substr(0, 80) +
                    "\" is not one below the working directory: give a relative one without \"..\", of at most " +
                    std::to_string(limits::file_name_bytes) + " bytes");
-    if (!named && !file.name.empty()) return bad(what + ": only files in the working directory have names");
+    if (!named && !file.name.empty())
+        return bad(what + " has a name, which only files in the working directory may have");
     if (file.role != FileRole::program && !file.binary_class.empty())
-        return bad(what + ": only programs are for a binary class");
+        return bad(what + " has a binary class, which only programs may have");
     if (file.binary_class.size() > limits::name_bytes) return bad(what + ": its binary class is too long");
     if (file.role == FileRole::output)
-        return file.digest.empty() && file.size == 0 ? Status::ok() : bad(what + ": an output has no bytes yet");
-    if (file.digest.size() != limits::digest_bytes) return bad(what + ": a content is named by a SHA-256 of 32 bytes");
+        return file.digest.empty() && file.size == 0
+                   ? Status::ok()
+                   : bad(what + " is an output, and must have neither digest nor size");
+    if (file.digest.size() != limits::digest_bytes) return bad(what + ": the digest must be a SHA-256 of 32 bytes");
     if (file.size > limits::content_bytes)
-        return fail(Code::limit, what + ": a content has at most " + std::to_string(limits::content_bytes) +
-                                     " bytes; put it onto a file server");
+        return fail(Code::limit, what + " has " + std::to_string(file.size) + " bytes, the limit is " +
+                                     std::to_string(limits::content_bytes) + ": put it onto a file server");
     return Status::ok();
 }
 
@@ -57,8 +60,8 @@ bool good_file_name(const std::string &name) {
 
 Status check_files(const GrainSpec &spec) {
     if (spec.files.size() > limits::grain_files)
-        return fail(Code::limit,
-                    "a grain has at most " + std::to_string(limits::grain_files) + " files; pack them into an archive");
+        return fail(Code::limit, "the grain has " + std::to_string(spec.files.size()) + " files, the limit is " +
+                                     std::to_string(limits::grain_files) + ": pack them into an archive");
     std::set<std::string> classes;
     std::size_t bytes = 0;
     int inputs = 0;
@@ -76,9 +79,9 @@ Status check_files(const GrainSpec &spec) {
                        "leave the directory out");
     }
     if (bytes > limits::file_names_bytes)
-        return fail(Code::limit, "the names of a grain's files have at most " +
-                                     std::to_string(limits::file_names_bytes) + " bytes together");
-    if (inputs > 1) return bad("a grain has one standard input");
+        return fail(Code::limit, "the names of the grain's files have " + std::to_string(bytes) +
+                                     " bytes, the limit is " + std::to_string(limits::file_names_bytes));
+    if (inputs > 1) return bad("the grain has " + std::to_string(inputs) + " standard inputs: give one");
     if (inputs == 1 && !spec.input.empty()) return bad("the input is given twice: as bytes and as a content");
     if (!classes.empty() && (spec.argv.empty() || spec.argv[0].empty()))
         return bad("argv[0], the path of the program, is missing");

@@ -30,7 +30,7 @@ std::string to_line(const GrainLine &line);  // without the newline
 // Types and ranges of single keys are checked here, what keys say about each other is not.
 Result<GrainLine> grain_of_line(std::string_view text);
 
-// Can it stand in a line as it is: valid UTF-8, no control characters but newline and tab.
+// Does it fit in a line as it is: valid UTF-8, no control characters but newline and tab.
 bool plain_text(std::string_view bytes);
 
 std::string to_text(const ExportedSession &session);

@@ -52,8 +52,7 @@ void age_entries(Draft &d, const std::string &user, std::int64_t wall_s) {
 
 Status bad_ident() {
     return fail(Code::invalid,
-                "a control ident is 1 to 64 letters, digits, '.', '_' or '-', and does not begin with "
-                "'.' or '-'");
+                "the control ident must be 1 to 64 letters, digits, '.', '_' or '-', not beginning with '.' or '-'");
 }
 
 Status check_begin(const State &state, const BeginControl &in) {
@@ -91,9 +90,9 @@ void renew_program(Draft &d, const Caller &caller, const RenewProgram &call) {
     if (caller.host.empty())
         return d.refuse(caller, fail(Code::refused, "a control program on the scheduler's host has no certificate"));
     if (call.key != caller.key)
-        return d.refuse(caller, fail(Code::refused,
-                                     "a certificate can be renewed only for its own key, and this key "
-                                     "is another"));
+        return d.refuse(caller,
+                        fail(Code::refused,
+                             "the key differs from the certificate's: a certificate is renewed only for its own key"));
     const AuthEntry &entry = d.state.auth.at(caller.token);
     if (entry.stamp_s != 0) d.change(SetAuth{caller.token, stamped(entry, call.wall_s)});
     d.effect(SendProgram{caller.conn, caller.request, caller.user, caller.host, entry.ident, call.public_key, ""});

@@ -12,7 +12,7 @@ namespace {
 void turn_away(Draft &d, ConnId conn, const std::string &text) {
     d.effect(SendServer{conn, wire::Refused{text}});
     d.effect(CloseConnection{conn});
-    d.event("grain server turned away: " + text);
+    d.event("grain server refused: " + text);
 }
 
 // Claims above this are no leases of ours (a grain that moves each second reaches it in half a year); believing them

@@ -16,7 +16,7 @@ std::vector<GrainKey> running_grains(const State &state, const SessionKey &key) 
     return found;
 }
 
-// Withdrawn, they stand in the record as ready, first in their queue in the order of their numbers.
+// Withdrawn, they are recorded as ready, first in their queue in the order of their numbers.
 void withdraw_running(Draft &d, const SessionKey &key) {
     std::vector<GrainKey> running = running_grains(d.state, key);
     std::set<HostId> hosts;

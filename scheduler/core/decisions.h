@@ -17,6 +17,7 @@ void get_auth(Draft &d, const Caller &caller, const GetAuth &call);
 void begin_control(Draft &d, const BeginControl &in);
 void renew_program(Draft &d, const Caller &caller, const RenewProgram &call);
 void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call);
+Status bad_session_number(std::int32_t number);
 void close_session(Draft &d, const Caller &caller, const wire::CloseSession &call);
 void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &call);
 void submit_grain(Draft &d, const Caller &caller, const SubmitGrain &call);

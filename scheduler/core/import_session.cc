@@ -47,14 +47,14 @@ std::uint64_t stored_more(const ImportContent &content, const Session *old) {
 }  // namespace
 
 Status may_import(const State &state, const Caller &caller, const ImportSession &call) {
-    if (call.number < 0) return fail(Code::invalid, "a session number is not negative");
+    if (call.number < 0) return bad_session_number(call.number);
     const SessionKey key{caller.user, call.number};
     if (is_repetition(caller, state.session(key))) return Status::ok();
     return may_take_its_place(state, key, call.replace);
 }
 
 void import_session(Draft &d, const Caller &caller, const ImportSession &call) {
-    if (call.number < 0) return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));
+    if (call.number < 0) return d.refuse(caller, bad_session_number(call.number));
     const SessionKey key{caller.user, call.number};
     const Session *old = d.state.session(key);
     if (is_repetition(caller, old)) return d.reply(caller, wire::Done{});

@@ -70,13 +70,12 @@ std::string id_of_code(const TokenHash &hash) {
 
 void create_code(Draft &d, const Caller &caller, const CreateCode &call) {
     if (call.address.empty())
-        return d.refuse(caller, fail(Code::refused,
-                                     "this scheduler has no door for other hosts: start it with --tls "
-                                     "ADDRESS:PORT"));
+        return d.refuse(caller,
+                        fail(Code::refused, "this scheduler accepts no other hosts: start it with --tls ADDRESS:PORT"));
     if (!call.host.empty() && !in_table(d.state, call.role, call.host))
         return d.refuse(caller, not_in_table(call.role, call.host));
     if (call.ttl_s < least_ttl_s || call.ttl_s > most_ttl_s)
-        return d.refuse(caller, fail(Code::invalid, "a code can be used for 1 second to 30 days"));
+        return d.refuse(caller, fail(Code::invalid, "the lifetime of a code must be from 1 second to 30 days"));
     Trust trust = without_expired(d.state.trust, call.wall_s);
     if (trust.codes.size() >= limits::join_codes)
         return d.refuse(caller, fail(Code::limit, "there are " + std::to_string(limits::join_codes) +

@@ -93,7 +93,7 @@ Instant deadline_of(const Host &host) {
     return ended == Instant::never() ? silent : std::min(silent, ended + a_moment);
 }
 
-// Its grains may run on under their launcher, and a server that is started again goes on with them; so this alone moves
+// Its grains may run on under their launcher, and a restarted server continues with them; so this alone moves
 // nothing. Once for each server that dies on this host, so it may iterate over all hosts.
 void server_ended(Draft &d, const ServerEnded &in) {
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {

@@ -128,6 +128,10 @@ Status bad_nice() {
 
 }  // namespace
 
+Status bad_session_number(std::int32_t number) {
+    return fail(Code::invalid, "the session number is " + std::to_string(number) + ": it must be 0 or more");
+}
+
 // Its place among the others follows from its seniority, which is derived again.
 void set_session(Draft &d, const Caller &caller, const wire::SetSession &call) {
     const SessionKey key{call.user.empty() ? caller.user : call.user, call.number};
@@ -150,7 +154,7 @@ void set_session(Draft &d, const Caller &caller, const wire::SetSession &call) {
 }
 
 void open_session(Draft &d, const Caller &caller, const wire::OpenSession &call) {
-    if (call.number < 0) return d.refuse(caller, fail(Code::invalid, "a session number is not negative"));
+    if (call.number < 0) return d.refuse(caller, bad_session_number(call.number));
     if (call.nice < 0 || call.nice > wire::most_nice) return d.refuse(caller, bad_nice());
     Opening o{d, caller, call, SessionKey{caller.user, call.number}, d.state.auth.at(caller.token)};
     const Session *session = d.state.session(o.key);

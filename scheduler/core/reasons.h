@@ -24,7 +24,7 @@ enum class Why : std::uint8_t {
     // of a host, until a setting changes
     other_class,
     no_binary,  // no program for its binary class
-    too_old,    // its server cannot be told what the grain demands
+    too_old,    // its server's release cannot carry what the grain demands
     not_permitted,
     no_slots,
     no_program,    // nogo, because of it

@@ -25,7 +25,7 @@ void forgive(Draft &d, const GrainKey &key) {
     }
 }
 
-// It comes back with a checkpoint where its host can be told; otherwise from the last one, and what
+// It comes back with a checkpoint where its host can be reached; otherwise from the last one, and what
 // that host still says of it does not count.
 void withdraw_or_move(Draft &d, const GrainKey &key, const Grain &old, const std::string &why) {
     note_move(d, key, MoveReason::restarted, why);

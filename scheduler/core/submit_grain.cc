@@ -10,10 +10,10 @@ namespace {
 
 Status check_arguments(const SubmitGrain &call) {
     const auto bad = [](const char *what) { return fail(Code::invalid, what); };
-    if (call.session < 0 || call.grain < 0) return bad("session and grain numbers are not negative");
+    if (call.session < 0 || call.grain < 0) return bad("session and grain numbers must be 0 or more");
     if (std::string wrong = wire::out_of_range(call.demands); !wrong.empty())
         return fail(Code::invalid, std::move(wrong));
-    if (call.params.size() == 0) return bad("a grain needs a program");
+    if (call.params.size() == 0) return bad("the grain has no program");
     if (call.input_length > limits::content_bytes)
         return fail(Code::limit, "the input has " + std::to_string(call.input_length) + " bytes; the limit is " +
                                      std::to_string(limits::content_bytes));
@@ -79,7 +79,7 @@ bool look_at(Submission &s, const SubmitGrain &call) {
                       fail(Code::replay_end, "session " + to_text(s.key) + " is closed and did not record a grain " +
                                                  std::to_string(call.grain) +
                                                  "; if the program has changed, `dcs session clean " +
-                                                 std::to_string(s.key.number) + "` lets it begin anew"));
+                                                 std::to_string(s.key.number) + "` lets it start over"));
     if (const Shape shape = shape_of(call); session.ready.count(shape) == 0) s.shapes.insert(shape);
     s.fresh.push_back(&call);
     return true;

@@ -32,7 +32,7 @@ std::string without_line_of(std::string_view text, const std::string &host) {
 Status replace_file(const std::string &file, const std::string &text) {
     const std::string fresh = file + ".new";
     const auto failed = [&] {
-        const Status why = fail_errno(Code::io_error, "writing " + fresh, errno);
+        const Status why = fail_errno(Code::io_error, "cannot write " + fresh, errno);
         ::unlink(fresh.c_str());
         return why;
     };

@@ -89,7 +89,8 @@ Status settle_reader(int &socket) {
         if (::write(last.get(), "0", 1) != 1) log_debug("decoders are ended when the scheduler is");
     if (Status s = give_up_capabilities(); !s) return s;
     if (const auto fenced = give_up_files({}); !fenced) return fenced.status();
-    if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return fail_errno(Code::io_error, "not to be looked at", errno);
+    if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+        return fail_errno(Code::io_error, "cannot make the process undumpable", errno);
     if (::nice(10) == -1) log_debug("decoders are as urgent as the scheduler");  // a service manager may forbid it
     return give_up_calls({.children = true}).status();
 }

@@ -27,7 +27,7 @@ Status open_to_group(const std::string &directory, const std::string &socket, co
     const std::string path = directory + "/" + socket;
     if (::chown(path.c_str(), static_cast<uid_t>(-1), *gid) != 0 || ::chmod(path.c_str(), 0660) != 0 ||
         ::chmod(directory.c_str(), 0711) != 0)
-        return fail_errno(Code::io_error, "opening " + path + " to the group " + group, errno);
+        return fail_errno(Code::io_error, "cannot open " + path + " to the group " + group, errno);
     log_info("members of the group " + group + " may connect");
     return Status::ok();
 }

@@ -145,7 +145,7 @@ std::string read_line(const Words &words, const HostClasses &classes, core::Host
 
 // `class gpu=0x4 fast=0x8`: names of masks; a mask may be given by names that are declared already.
 std::string read_classes(const Words &words, HostClasses &classes) {
-    if (words.size() == 1) return "a line `class` declares names: class gpu=0x4";
+    if (words.size() == 1) return "`class` declares nothing: write class NAME=MASK, such as class gpu=0x4";
     for (std::size_t i = 1; i < words.size(); ++i) {
         const std::size_t equals = std::min(words[i].find('='), words[i].size());
         HostClass fresh{std::string(words[i].substr(0, equals)), 0};

@@ -24,7 +24,7 @@ constexpr std::size_t word_bytes = 9;
 
 Result<std::unique_ptr<AttachedFile>> AttachedFile::open(const std::string &path) {
     Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!fd) return fail_errno(Code::io_error, "opening " + path, errno);
+    if (!fd) return fail_errno(Code::io_error, "cannot open " + path, errno);
     std::unique_ptr<AttachedFile> file(new AttachedFile(std::move(fd)));
     char byte = 0;
     if (::pread(file->fd_.get(), &byte, 1, 0) == 0)  // new
@@ -45,9 +45,9 @@ Status AttachedFile::write(turn::Attachment attachment) {
     failpoint("mirror.attached.before_write");
     const char *word = words[static_cast<int>(attachment)];
     if (::pwrite(fd_.get(), word, word_bytes, 0) != static_cast<ssize_t>(word_bytes))
-        return fail_errno(Code::io_error, "writing whether commits wait for the backup's copy", errno);
+        return fail_errno(Code::io_error, "cannot record whether commits wait for the backup's copy", errno);
     if (::fdatasync(fd_.get()) != 0)
-        return fail_errno(Code::io_error, "syncing whether commits wait for the backup's copy", errno);
+        return fail_errno(Code::io_error, "cannot record whether commits wait for the backup's copy", errno);
     failpoint("mirror.attached.after_write");
     return Status::ok();
 }

@@ -19,7 +19,7 @@ void take(const Result<std::string> &text, const std::string &file,
 
 Status check_options(const SchedulerOptions &options) {
     if (options.tls.empty() && !options.tls_users.empty())
-        return fail(Code::invalid, "--tls-users needs --tls: grain servers of other hosts have no door");
+        return fail(Code::invalid, "--tls-users needs --tls: without it grain servers of other hosts cannot connect");
     for (const std::string &name : options.master_names())
         if (!is_name(name)) return fail(Code::invalid, "--master: `" + name + "` is not a login name");
     return Status::ok();

@@ -135,7 +135,7 @@ void Service::storage_answered(storage::StorageThread::Done done) {
     }
 }
 
-// Where the backup's copy counts, a turn is done when it is there too.
+// Where the backup's copy counts, a turn is done when the copy has it too.
 void Service::commit_answered(const store::CommitResult &result) {
     if (!ended_) return;  // nothing is acknowledged from here on
     if (result.answer == store::Answer::done) {

@@ -56,12 +56,12 @@ struct Suspect::Page {
 
 Result<std::unique_ptr<Suspect>> Suspect::open(const std::string &path) {
     const Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!fd) return fail_errno(Code::io_error, "opening " + path, errno);
+    if (!fd) return fail_errno(Code::io_error, "cannot open " + path, errno);
     // Its blocks are taken now: on a full disk a store into a hole would end the process.
     const int no_room = ::posix_fallocate(fd.get(), 0, sizeof(Page));
     void *mapped =
         no_room != 0 ? MAP_FAILED : ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-    if (mapped == MAP_FAILED) return fail_errno(Code::io_error, "mapping " + path, no_room != 0 ? no_room : errno);
+    if (mapped == MAP_FAILED) return fail_errno(Code::io_error, "cannot map " + path, no_room != 0 ? no_room : errno);
     std::unique_ptr<Suspect> suspect(new Suspect(static_cast<Page *>(mapped)));
     Page &page = *suspect->page_;
     if (page.aborted != 0) {

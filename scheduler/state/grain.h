@@ -49,7 +49,7 @@ struct GrainFiles {
 };
 
 // What decides where a grain may run, but for what is its own (nogo). The ready grains of one shape
-// stand in one queue, so that a host looks at one of each. Memory is rounded down to a power of
+// are in one queue, so that a host looks at one of each. Memory is rounded down to a power of
 // two, and programs fall into a few groups, so that no user can make many shapes of one class.
 struct Shape {
     std::uint32_t host_class = 0;

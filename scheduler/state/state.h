@@ -320,9 +320,9 @@ Instant deadline_of(const Host &host), lapse_of(const Host &host);
 // It came back from hosts so often that `dcs doctor` names it.
 bool circles(const Grain &g);
 
-// What is said of what is not there: session_unknown; or io_error when it is there but set aside as damaged.
+// What is said of what is not there: session_unknown; or io_error when it exists but is set aside as damaged.
 Status missing_session(const State &state, const SessionKey &key);
-// grain_unknown; or io_error when it is there but set aside as damaged.
+// grain_unknown; or io_error when it exists but is set aside as damaged.
 Status missing_grain(const State &state, const GrainKey &key);
 
 }  // namespace dcs::core

@@ -16,7 +16,7 @@ const char *name_of(GrainStatus s);
 const char *name_of(SessionStatus s);
 const char *name_of(HostStatus s);
 
-// Why a grain left a host, or was not let go on there. Recorded: never reordered, only appended.
+// Why a grain left a host, or was not continued there. Recorded: never reordered, only appended.
 enum class MoveReason : std::uint8_t {
     failed,        // ended by its own fault, with attempts left
     no_program,    // could not be started: its program is missing there, or cannot be executed

@@ -95,7 +95,7 @@ void Turn::take_one(Arrival arrival) {
 // Whatever it does to the process is the sender's doing.
 Decoded Turn::decode_one(const Arrival &arrival) {
     suspect(concerns(*connections_.find(arrival.conn)));
-    DecodeContext context{connections_, state_, outside_, uploads_, imports_, contents_, live_};
+    DecodeContext context{connections_, state_, outside_, uploads_, imports_, contents_, live_, renewals_};
     try {
         return decode(context, arrival);
     } catch (const std::bad_alloc &) {
@@ -139,6 +139,7 @@ void Turn::say(Level level, const Line &line) {
 }
 
 void Turn::tell_left_out() {
+    (void)renewals_.left_out(now_);  // each refused one was told
     for (const auto &[sender, count] : lines_.left_out(now_))
         outside_.log(Level::warning, "audit: " + std::to_string(count) + " more lines about " + sender +
                                          " were suppressed in the last minute");

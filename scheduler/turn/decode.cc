@@ -375,6 +375,7 @@ Decoded decode(DecodeContext &context, const Arrival &arrival) {
     }
     auto message = wire::decode_payload(arrival.header, arrival.payload);
     if (!message) return user ? nonsense(message.status().text) : hang_up(message.status().text);
+    if (auto refused = refuse_renewal(context, *who, *message)) return std::move(*refused);
     if (who->door == Door::join) return join_frame(context.outside, arrival, *who, std::move(*message));
     if (who->door == Door::begin)
         return begin_frame(context.state, context.outside, arrival, *who, std::move(*message));

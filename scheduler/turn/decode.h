@@ -10,6 +10,7 @@
 #include "scheduler/turn/connections.h"
 #include "scheduler/turn/contents.h"
 #include "scheduler/turn/imports.h"
+#include "scheduler/turn/line_budget.h"
 #include "scheduler/turn/live.h"
 #include "scheduler/turn/outside.h"
 #include "scheduler/turn/uploads.h"
@@ -35,6 +36,7 @@ struct DecodeContext {
     Imports &imports;
     Contents &contents;
     Live &live;
+    LineBudget &renewals;  // of certificates
 };
 
 // `arrival` is a frame of a connection in `context.connections`.
@@ -54,6 +56,10 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
 // Of another host itself, by dcs_begin: the wish to begin a control program; or for a new certificate of its key.
 Decoded begin_frame(const core::State &state, Outside &outside, const Arrival &arrival, const Connection &who,
                     wire::AnyMessage message);
+
+// A certificate costs a signature of the keeper, for which all wait, and a line of the audit log, but its sender no
+// commit. Hosts are counted by their keys: one that was removed takes nothing from its successor.
+std::optional<Decoded> refuse_renewal(DecodeContext &context, const Connection &who, const wire::AnyMessage &message);
 
 // Of a control program of another host, for its own key.
 Result<core::RenewProgram> program_renewal(Outside &outside, const wire::RenewCertificate &call);

@@ -1,5 +1,7 @@
 #include "scheduler/turn/decode.h"
 
+#include "base/load_limits.h"
+#include "base/planted.h"
 #include "base/text.h"
 #include "pki/digest.h"
 #include "pki/key.h"
@@ -31,6 +33,18 @@ Result<wire::Renewed> renewed_for(Outside &outside, const Connection &who, const
 }
 
 }  // namespace
+
+std::optional<Decoded> refuse_renewal(DecodeContext &context, const Connection &who, const wire::AnyMessage &message) {
+    if (!std::holds_alternative<wire::RenewCertificate>(message) || planted("turn.renew_for_ever")) return {};
+    const TokenHash &key = who.certified.key;
+    const std::string sender = who.door == Door::user ? "user " + who.user : std::string(key.begin(), key.end());
+    if (context.renewals.allow(sender, context.outside.now())) return {};
+    std::string why = "more than " + std::to_string(limits::log_lines_at_once) +
+                      " certificates were asked for with one key: one per second is issued";
+    if (who.door == Door::begin) return refuse(who, Code::limit, why);
+    if (who.door != Door::user) return Decoded{.note = std::move(why)};
+    return Decoded{.reply = wire::ErrorReply{static_cast<std::int32_t>(Code::limit), std::move(why)}};
+}
 
 core::CreateCode create_code(Outside &outside, wire::CreateToken call) {
     core::CreateCode create;

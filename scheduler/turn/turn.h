@@ -131,7 +131,7 @@ private:
     Intake intake_;
     record::Scrub scrub_;
     Effects perform_;
-    LineBudget lines_;
+    LineBudget lines_, renewals_;
     std::multimap<Instant, core::Input> delayed_;  // inputs from inside, by the time they are due
     Instant tick_not_before_{};
     std::set<GrainKey> reported_;  // damage that the log has named

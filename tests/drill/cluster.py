@@ -1,5 +1,5 @@
 """The daemons of a drill: a scheduler, a passive backup and grain servers, each on a host of its own, and who starts them
-again when they have died. They are the test builds, which can be told to die at a named point."""
+again when they have died. They are the test builds, which can be ordered to die at a named point."""
 import collections
 import json
 import os

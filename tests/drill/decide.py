@@ -1,6 +1,6 @@
 """A control program of the drill that decides by results: decide.py ROUND ORDER. The result of each grain says what its
 two successors compute, in a file that goes with each; every other one brings a file back. Everything that it takes it notes in
-the file ORDER first, in the order in which it came; it prints what came of it all when there is nothing left."""
+the file ORDER first, in the order in which it came; it prints the whole outcome when there is nothing left."""
 import sys
 
 import dcs

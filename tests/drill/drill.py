@@ -190,7 +190,7 @@ def disturb(a, rng, cluster, programs, points, faults):
             program.supervise(another_round=True)
         time.sleep(0.03)
     faults.repair(all_of_it=True)
-    for name in SERVERS:  # a server hands what it was told to die at on to each launcher that it starts
+    for name in SERVERS:  # a server hands what it was ordered to die at on to each launcher that it starts
         if cluster.armed.get(name):
             faults.kill(name, 0)
 

@@ -6,7 +6,7 @@ programs are killed with -9 and wires are cut.
 
 Pairs: scheduler, passive backup, grain servers and control programs, each of the last release or of this tree, in every mixture;
 a pool of each. Rolling: a pool of the last release under load becomes one of this tree, part by part, in random order: a
-part is stopped, killed or found dead, and goes on with the other programs on what it has on its disk. Then the faults stop.
+part is stopped, killed or found dead, and continues with the other programs on what it has on its disk. Then the faults stop.
 
 The checker is the drill's: every grain there once (lost 0, duplicated 0), results in one order, outputs byte-identical, no process
 stuck. Exit code 77: no network namespaces here, or this clone does not have the last release."""

@@ -1,6 +1,6 @@
 #pragma once
 // What a fuzz target is: a function that takes bytes from anywhere, and the inputs it begins with, made by
-// code from what the programs really write. driver.cc makes a libFuzzer program of it.
+// code from what the programs write. driver.cc makes a libFuzzer program of it.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

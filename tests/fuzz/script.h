@@ -1,7 +1,7 @@
 #pragma once
 // A script: messages in a row, each with who says it. Its custom mutator (script.cc) knows the structure: it
 // changes fields, kinds, order and speakers, from the table of messages, so that a new message is fuzzed from
-// the day it is there.
+// the day it exists.
 //
 // An input is items one after the other: u8 who, u8 kind, u16 length, that many bytes of payload. kind is the
 // index in wire::AnyMessage, modulo their number; a payload that is none of the kind is skipped by decoded().

@@ -63,7 +63,7 @@ def check_lists(files):
     files = [re.sub(r"^lib/python3[\d.]*/(site|dist)-packages", "lib/python3/dist-packages", f) for f in files]
     assert any("_installed.py" in f for f in files)
     files = [f.replace("lib/libdcs", "lib/any/libdcs") if f.startswith("lib/libdcs") else f for f in files]
-    for folder in ("pkgconfig", "cmake"):
+    for folder in ("pkgconfig", "cmake", "dcs"):
         files = [f.replace(f"lib/{folder}/", f"lib/any/{folder}/") for f in files]
     own = patterns()
     for path in files:

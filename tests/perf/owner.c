@@ -1,6 +1,6 @@
 /* The owner of a host, for tests/perf/courtesy.py.
  *   owner spin MILLISECONDS    computes and prints how many rounds it came to
- *   owner wake MILLISECONDS    sleeps 1 ms again and again; prints by how many microseconds it came late: median, 99th
+ *   owner wake MILLISECONDS    sleeps 1 ms repeatedly; prints by how many microseconds it came late: median, 99th
  *                              of a hundred, worst */
 #include <stdio.h>
 #include <stdlib.h>

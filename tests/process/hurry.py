@@ -1,4 +1,4 @@
-"""Grains are modest; on a busy machine a test of something else would wait for everybody else's work."""
+"""Grains are modest; on a busy machine a test of something else would wait for all other work."""
 import os
 import threading
 import time

@@ -17,7 +17,7 @@ struct Forgotten {
     std::set<GrainNumber> gone, revived;  // submissions; kills
 };
 
-// Hears what a control program was told (checkers/promises.h).
+// Hears what a control program learned (checkers/promises.h).
 class ControlWatch {
 public:
     virtual ~ControlWatch() = default;
@@ -48,7 +48,7 @@ public:
     void kill(Duration away);
     // The user forgets one of its results, and runs the program again.
     void wish_to_forget() { wish_ = true; }
-    // Another process of the same program begins; this one goes on until it is told.
+    // Another process of the same program begins; this one goes on until it learns that.
     void start_twin();
     bool done() const { return job_ >= jobs_.size(); }
     bool runs() const { return running_; }

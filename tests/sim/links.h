@@ -1,6 +1,6 @@
 #pragma once
 // Connections between the scheduler and each other party. As with TCP, what arrives arrives in order and
-// whole; a connection may be cut at any moment, refused, or silent, and then no party is told anything
+// whole; a connection may be cut at any moment, refused, or silent, and then no party learns anything
 // until a party loses patience.
 #include <deque>
 #include <map>
@@ -55,7 +55,7 @@ public:
     ConnId connect(Peer *peer, int site, turn::Door door, const std::string &user);
     void send_up(ConnId conn, std::string bytes) { send(conn, up, std::move(bytes)); }
     void send_down(ConnId conn, std::string bytes) { send(conn, down, std::move(bytes)); }
-    // After what was sent before. The other end is told.
+    // After what was sent before. The other end learns it.
     void close_client(ConnId conn) { close(conn, up); }
     void close_server(ConnId conn) { close(conn, down); }
     // The scheduler's process is gone; its kernel tells the others (`silently`: its machine is gone).

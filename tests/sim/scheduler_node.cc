@@ -158,7 +158,7 @@ void SchedulerNode::happen(std::uint32_t what, std::uint64_t arg) {
     case go_on: {
         std::vector<turn::Arrival> arrivals = std::exchange(inbox_, {});
         waiting_ = 0;
-        // The process wakes in the middle of anything: what came in the meantime may be read before
+        // The process wakes in the middle of anything: what arrived in the meantime may be read before
         // the next turn or after it.
         if (random_.chance(50) && !busy()) step();
         for (turn::Arrival &a : arrivals) take(std::move(a));

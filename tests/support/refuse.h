@@ -19,7 +19,7 @@ int dcs_refuse(const char *orders);
 int dcs_refused(void);
 /* For refused_calls.c: is this call one that fails? errno is set then; 0 if it is only said to be done. */
 int dcs_refuses(const char *call, int fd, const char *path);
-/* The system call itself, past whoever is between. */
+/* The system call itself, past any interposer. */
 long dcs_kernel(long number, ...);
 #ifdef __cplusplus
 }

@@ -188,7 +188,7 @@ int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer) {
 
 /* Processes. */
 pid_t fork(void) { CALL(fork, -1, NULL); }
-/* A frame that a child has left cannot be gone back to, so this is a fork, which does for whoever execs at once. */
+/* A frame that a child has left cannot be gone back to, so this is a fork, enough for a caller that execs at once. */
 pid_t vfork(void) { return dcs_refuses("vfork", -1, NULL) ? -1 : fork(); }
 int clone(int (*run)(void *), void *stack, int flags, void *with, ...) {
     ARGUMENTS(with, 3);

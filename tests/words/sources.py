@@ -133,7 +133,7 @@ class CppFile:
         return k
 
     def take(self, first, end, is_call):
-        """The texts in tokens[first:end]: what stands behind ? or : is one of its own, the rest together is another."""
+        """The texts in tokens[first:end]: what follows ? or : is one of its own, the rest together is another."""
         rest, starts = [], []
         k = first
         while k < end:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Makes the picture of a terminal in README.md: types the commands of terminal_picture.sh into a shell, each in a private pool's
-environment, and draws what they really print.
+environment, and draws what they print.
     terminal_picture.py [OUT.svg]      default: docs/pictures/first-run.svg"""
 import html
 import os

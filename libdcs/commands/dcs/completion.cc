@@ -1,4 +1,4 @@
-// dcs completion: what a shell needs to complete dcs lines. The scripts are few lines; what could stand at the cursor
+// dcs completion: what a shell needs to complete dcs lines. The scripts are few lines; what can be at the cursor
 // is said by `dcs __complete WORD...`, whose last word is the one being typed.
 #include <csignal>
 #include <cstdio>
@@ -97,7 +97,11 @@ void add_classes(Line &line) {
 void add_named(Line &line, const Verb &verb) {
     const std::string noun = verb.noun, name = verb.name;
     if (noun == "host" && name != "join") return add_hosts(line);
-    if (name == "log-level") return add_hosts(line);
+    if (name == "ssh") {
+        line.add("any");
+        add_classes(line);
+    }
+    if (name == "log-level" || name == "ssh") return add_hosts(line);
     const bool sessions = (noun == "session" && name != "import") || name == "replay-check" || name == "trace";
     if (!sessions && noun != "grain") return;
     line.add("last");
@@ -143,7 +147,7 @@ int completion(const Call &call) {
     const auto &words = call.arguments.words;
     for (const Shell &shell : shells)
         if (words.size() == 1 && words[0] == shell.name) return std::fputs(shell.script, stdout) < 0;
-    return call.fail(usage_failure("dcs completion: for which shell?", "dcs completion bash, zsh or fish"));
+    return call.fail(usage_failure("dcs completion: SHELL is missing", "dcs completion bash, zsh or fish"));
 }
 
 }  // namespace

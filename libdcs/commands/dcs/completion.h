@@ -4,7 +4,7 @@
 
 namespace dcs::commands {
 
-// What could stand in the place of the last word, one on each line; what main() returns.
+// What can be in the place of the last word, one on each line; what main() returns.
 int print_completions(const std::vector<std::string> &words);
 
 }  // namespace dcs::commands

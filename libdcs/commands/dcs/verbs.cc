@@ -30,7 +30,7 @@ const std::vector<const Verb *> &all_verbs() {
         &backup_status_verb,  &backup_promote_verb, &backup_detach_verb,
         &pilot_slurm_verb,    &pilot_ls_verb,       &pilot_stop_verb,    &pilot_serve_verb,
         &token_create_verb,   &token_ls_verb,       &token_revoke_verb,
-        &config_check_verb,   &config_show_verb,
+        &config_check_verb,   &config_show_verb,   &ssh_verb,
         &replay_check_verb,   &doctor_verb,        &reload_verb,        &log_level_verb,
         &completion_verb,     &trace_verb};
     // clang-format on

@@ -8,7 +8,7 @@
 namespace dcs::commands {
 
 // The order of `dcs --help` is that of all_verbs().
-extern const Verb up_verb, down_verb, status_verb, top_verb, page_verb, run_verb, map_verb, submit_verb;
+extern const Verb up_verb, down_verb, status_verb, top_verb, page_verb, run_verb, ssh_verb, map_verb, submit_verb;
 extern const Verb session_ls_verb, session_show_verb, session_watch_verb, session_wait_verb, session_close_verb,
     session_clean_verb, session_log_verb, session_cat_verb, session_set_verb, session_export_verb, session_import_verb;
 extern const Verb trace_verb;

@@ -125,8 +125,9 @@ Status check_together(const Reader &reader) {
     for (const OptionKind *kind : reader.seen)
         if ((kind->verbs & verb) == 0) {
             for (const VerbName &name : verbs)
-                if (name.verb == found.verb) return usage(shown(kind->row) + " does not go with `" + name.name + "`");
-            return usage(shown(kind->row) + " does not go with " +
+                if (name.verb == found.verb)
+                    return usage(shown(kind->row) + " cannot be combined with `" + name.name + "`");
+            return usage(shown(kind->row) + " cannot be combined with " +
                          (found.verb == Verb::descriptor ? "a descriptor" : "a command"));
         }
     if (found.shared && found.adaptive)

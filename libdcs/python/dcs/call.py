@@ -20,7 +20,7 @@ def load_main(path):
     """The control program as a module: its `if __name__ == "__main__"` does not run."""
     module = types.ModuleType("__dcs_main__")
     sys.modules["__dcs_main__"] = sys.modules["__main__"] = module
-    module.dcs_loads = os.path.basename(path)  # while it is there, the package refuses to call a pool
+    module.dcs_loads = os.path.basename(path)  # while it exists, the package refuses to call a pool
     module.__dict__.update(runpy.run_path(path, run_name="__dcs_main__"))
     del module.dcs_loads
     return module

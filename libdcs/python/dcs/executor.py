@@ -70,7 +70,7 @@ class Executor(concurrent.futures.Executor):
     """Calls functions on the pool: submit(), map(), as_completed() and shutdown() as in concurrent.futures.
 
     Each call is a grain, numbered in the order of submission. A killed program that is run again and submits the same
-    calls in the same order gets the results that are there, and goes on with the rest. So let the order, the functions and
+    calls in the same order gets the results that are there, and continues with the rest. So let the order, the functions and
     their arguments depend on nothing that changes from run to run (sets of strings have another order in each): a call
     that differs raises GrainDiffers. When the last grain is done and the executor is shut down its session is closed; a
     rerun after that gives the same results again. Leaving `with` by an exception leaves the session open.

@@ -11,7 +11,7 @@ namespace {
 
 struct Promised {
     std::map<std::string, std::uint64_t> last;       // acknowledged, by host
-    std::map<std::string, std::uint64_t> forgotten;  // that the scheduler may have been told it needs no more
+    std::map<std::string, std::uint64_t> forgotten;  // that the scheduler may have learned it needs no more
     std::map<std::pair<std::string, std::uint64_t>, std::string> checkpoints;
 };
 

@@ -105,7 +105,7 @@ public:
     }
     Bench(const Bench &) = delete;
 
-    // A process that opens the store and goes on with the workload up to `until`. Returns the calls it made.
+    // A process that opens the store and continues with the workload up to `until`. Returns the calls it made.
     int process(const faulty_plan &plan, std::size_t until) {
         *shared_ = Shared{};
         shared_->notes.size = calls_max;

@@ -1,4 +1,4 @@
-/* What faulty.c, preloaded into a process, can be told. Look the functions up by dlsym. */
+/* What faulty.c, preloaded into a process, can be ordered to do. Look the functions up by dlsym. */
 #ifndef FAULTY_H
 #define FAULTY_H
 

@@ -235,7 +235,7 @@ void World::forget(Server &server) {
     connect_server(server);
 }
 
-// A few grains on the host h3 that forgets them again and again.
+// A few grains on the host h3 that forgets them repeatedly.
 void World::grow_a_log() {
     quiet_ = true;
     const SessionKey key{"ann", 1};

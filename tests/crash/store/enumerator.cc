@@ -32,7 +32,7 @@ store::StoreOptions small_options(unsigned variant) {
 
 namespace {
 
-// Of a full disk nothing is free after the crash either: what came free another caller has taken.
+// Of a full disk nothing is free after the crash either: what became free another caller has taken.
 void limit(SimDisk &state, const SimDisk &disk) {
     if (disk.capacity() != ~0ull) state.set_capacity(state.used_bytes());
 }

@@ -1,5 +1,5 @@
 // Every call to the disk fails once, or from then on, in every way; then the same inside recovery.
-// done: it is there after recovery. nothing: the store is as before, and goes on when the cause is
+// done: it exists after recovery. nothing: the store is as before, and goes on when the cause is
 // gone. unknown: either, but whole. And never a crash, a hang or a wrong answer.
 #include <cstdlib>
 

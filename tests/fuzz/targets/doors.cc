@@ -1,4 +1,4 @@
-// The doors for other hosts behind TLS: hosts that have no certificate and wish to join, dcs_begin of a host that has
+// The doors for other hosts behind TLS: hosts that have no certificate and want to join, dcs_begin of a host that has
 // one, control programs and grain servers with certificates, and an operator who gives out codes, approves and removes.
 // Whatever they say: no peer gets a certificate whose key does not count, no peer a token that is not known, and what a
 // scheduler started on its disk would know is what it knows.

@@ -22,7 +22,7 @@ std::string framed(std::string_view events) {
     return log.bytes();
 }
 
-// The same events again and again: what costs more the more stands before it shows at once.
+// The same events repeatedly: what costs more the more stands before it shows at once.
 std::string many_times(std::string_view events) {
     std::string all;
     while (!events.empty() && all.size() < 64 * 1024) all += events;

@@ -80,7 +80,7 @@ class Hopper:
         if entry:
             exe = f"/proc/{entry[0][2]}/exe"
 
-            def executed():  # the file that names it is there just before its exec
+            def executed():  # the file that names it exists just before its exec
                 name = os.path.basename(os.readlink(exe))
                 return name if name != "dcs_launcher" else None
             program = wait_for("the exec of the grain", executed)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The example programs of docs/EXAMPLES.md: their grains stopped at checkpoints and continued; each control program killed by -9
-in mid-run, as is the scheduler, and simply run again, until its published answer is there; the page's own commands; and what
+in mid-run, as is the scheduler, and run again, until its published answer is there; the page's own commands; and what
 they say when an answer is wrong."""
 import os
 import re
@@ -108,7 +108,7 @@ class Run:
 
 
 def storm(pool, rng):
-    """All of them at once; now and then one or the scheduler is killed, and simply started again."""
+    """All of them at once; now and then one or the scheduler is killed, and started again."""
     runs = [Run(pool, name) for name in PROGRAMS]
     try:
         until_all_are_done(pool, rng, runs)

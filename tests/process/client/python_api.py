@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The Python package: every program of docs/PYTHON.md; its structures against dcs.h; what goes well, what goes wrong, what is
-interrupted; and an executor whose program and scheduler are killed by -9 and simply started again."""
+interrupted; and an executor whose program and scheduler are killed by -9 and started again."""
 import ctypes
 import dataclasses
 import os
@@ -166,7 +166,7 @@ def failures(number):
     except KeyError:
         pass
     assert [s.state for s in dcs.sessions() if s.session in (30, 31)] == ["terminated"]  # nothing was in 31
-    with dcs.Session("api", 30) as session:  # closed before grain 3 ended: what came of it is not all
+    with dcs.Session("api", 30) as session:  # closed before grain 3 ended: not all results are there
         results = session.results()
         assert next(results).grain == 2
         raises(dcs.ReplayEnd, lambda: next(results))

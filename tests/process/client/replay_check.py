@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """dcs replay-check: a program that decides by results is held against its record, without hosts and without a change to
 the pool. One that repeats it passes, whole or killed in the middle, from the pool or from an export; each that
-departs is told where, with both values; and what is not asked right is told, too."""
+departs learns where, with both values; and what is not asked right is reported, too."""
 import json
 import os
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """docs/RESTARTABLE_PROGRAMS.md cannot rot: its programs are built as it says; those that keep to the rules are killed before
-each of their library calls in turn and run again, and end as the undisturbed run did; the one that does not is told
+each of their library calls in turn and run again, and end as the undisturbed run did; the one that does not is reported
 what the page says; and dcs replay-check agrees."""
 import json
 import os

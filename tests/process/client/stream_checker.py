@@ -1,4 +1,4 @@
-"""Judges what control programs (stream.c) were told against what the scheduler has at the end.
+"""Judges what control programs (stream.c) learned against what the scheduler has at the end.
 
 A history holds, per call, a line before it and a line with its answer. An answer D_E_BROKEN leaves the call in doubt:
 it may have happened or not. D_E_UNREACHABLE says that it did not happen. Everything else is a promise."""

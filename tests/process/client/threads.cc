@@ -64,7 +64,7 @@ void seen(int session, int grain, const char *output) {
     ++times_seen[grain];
 }
 
-// All that are left of the session, whoever else takes some.
+// All that are left of the session, even if others take some.
 void take_results(int session, bool in_batches) {
     d_result results[7];
     d_result_init(results, 7);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""libdcs under many threads, also while the scheduler is killed again and again; in the long tests the same with the library
+"""libdcs under many threads, also while the scheduler is killed repeatedly; in the long tests the same with the library
 built under ThreadSanitizer."""
 import os
 import subprocess

@@ -82,7 +82,7 @@ void apart(d_pool *east, d_pool *west) {
     d_query_free(other);
 }
 
-// A child goes on with both pools, over connections of its own.
+// A child continues with both pools, over connections of its own.
 void forked(d_pool *east, d_pool *west) {
     const pid_t child = ::fork();
     if (child == 0) {

@@ -181,7 +181,7 @@ def reads_again(world):
     assert "configuration_refused" not in world.status("scheduler")
     assert json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["slots"] == 4
 
-    # A bad table is told likewise.
+    # A bad table is reported likewise.
     world.hosts("h1 slots=many\n")
     assert ":1: slots must be a number" in world.dcs("reload", code=1).stderr
     assert ":1: slots must be a number" in world.status("scheduler")["configuration_refused"]
@@ -246,7 +246,7 @@ def restart_takes_the_rest(world):
 
 
 def does_not_start(world):
-    """Nothing of these is waited for, and all errors are told."""
+    """Nothing of these is waited for, and all errors are reported."""
     bad = os.path.join(world.base, "bad")
     os.mkdir(bad)
     file = os.path.join(bad, "scheduler.toml")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What people type on their first day, and what came of it that they did not want: commands run again after an edit, shell lines,
+"""What people type on their first day, and the outcomes that they did not want: commands run again after an edit, shell lines,
 programs that are not there, the same map twice at once, a pool that is busy, away, or an administrator's."""
 import os
 import re

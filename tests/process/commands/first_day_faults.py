@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a newcomer types wrong on the first day, and what that does to the next command: a fault of one grain is told as
+"""What a newcomer types wrong on the first day, and what that does to the next command: a fault of one grain is reported as
 that grain's fault, with its reason, and nothing else is in the way of what is right."""
 import os
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""dcs host join and schedulers that answer what they should not, or hosts that cannot keep what came: what is said, and
+"""dcs host join and schedulers that answer what they should not, or hosts that cannot keep what arrived: what is said, and
 that nothing of it is kept."""
 import hashlib
 import os
@@ -149,7 +149,7 @@ def hosts_that_cannot(world):
 
 def clients(world):
     here = world.fresh()
-    world.join(os.path.join(here, "no/such"), "dcs: this host has not joined: making the directory @: No such file or "
+    world.join(os.path.join(here, "no/such"), "dcs: this host has not joined: cannot make the directory @: No such file or "
                "directory\n", "--role", "client")
     with open(os.path.join(here, "pool.conf"), "w") as file:
         file.write("dir /var/lib/dcs\n")

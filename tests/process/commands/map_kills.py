@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """seq N | dcs map -- printf '%s\\n' {} on 2 servers x 2 slots, with dcs map, scheduler and servers killed
-by -9 at random and the command simply run again: exactly seq N, in order."""
+by -9 at random and the command run again: exactly seq N, in order."""
 import os
 import subprocess
 import time

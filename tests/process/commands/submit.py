@@ -1,4 +1,4 @@
-"""`dcs submit`: files with dependencies, items, inputs and outputs; killed again and again it runs each grain once, in order;
+"""`dcs submit`: files with dependencies, items, inputs and outputs; killed repeatedly it runs each grain once, in order;
 what comes after a failed or a killed grain does not run, and says so; without --wait a process in the background goes on."""
 import json
 import os

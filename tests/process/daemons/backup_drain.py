@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The scheduler is killed with -9 and stays away for many call-in intervals, again and again: grains run on and end
+"""The scheduler is killed with -9 and stays away for many call-in intervals, repeatedly: grains run on and end
 meanwhile, the backup takes their reports, itself killed now and then; and the hand-over is interrupted by kills at named
 points of all three daemons. In the end every result is there once, in its place, and no grain ran twice.
 

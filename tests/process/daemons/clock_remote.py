@@ -3,7 +3,7 @@
 an hour and by ten years, forth and back. Connections that stand go on, whatever the clocks say. A process that has to
 connect again is judged by certificates, so an hour changes nothing, and with years no process is believed: both sides say
 why, a program that worked for the pool before waits as for a scheduler that is away (a blocking wait for ever, other
-calls for their patience), one that begins now is told at once. When the clock is right again it goes on: no session
+calls for their patience), one that begins now fails at once. When the clock is right again it goes on: no session
 ends, nothing runs twice, nothing is missing. The clocks are the processes' own (stepped_clock.c). Exit code 77: no
 such clocks in this build."""
 import os
@@ -145,7 +145,7 @@ def connections_that_stand_go_on(pool):
 
 
 def a_wait_that_stands_is_not_left(pool):
-    """Its certificate seems to have expired, and no new one is to be had, again and again. As soon as one is, by a clock
+    """Its certificate seems to have expired, and no new one is to be had, repeatedly. As soon as one is, by a clock
     that is off by less, it waits on with that."""
     hold = pool.journal + ".hold"
     pool.clocks.set("program", YEARS)

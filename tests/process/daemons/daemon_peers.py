@@ -116,7 +116,7 @@ def speaks_in_the_clear(port):
 
 
 def many_strangers(_, __, said):
-    """More in a second than are told one by one, and one in a later second."""
+    """More in a second than are reported one by one, and one in a later second."""
     port = port_in(said)
 
     def told():

@@ -17,7 +17,7 @@ NOBODY = pwd.getpwnam("nobody").pw_uid
 
 class Case:
     """One start. `words`: key words of what is said on standard error; `code`: the exit code, or None if it serves;
-    `at_end`: what is said besides when it is told to stop, with that exit code; `poke`: what is done to it when it serves,
+    `at_end`: what is said besides when it is ordered to stop, with that exit code; `poke`: what is done to it when it serves,
     called with its place, the process, and a function for what it has said."""
 
     def __init__(self, name, daemon, arguments, words, code=1, at_end=None, refuse="", files=(), prepare=None, preexec=None,
@@ -126,11 +126,11 @@ def scheduler_cases():
              code=None, refuse="landlock_create_ruleset::ENOSYS"),
         case("no_seccomp", [], "cannot seccomp SECURITY.md", code=None,
              refuse="seccomp::ENOSYS"),
-        case("group", ["--group", "daemon"], ["opening @/", "group daemon not permitted"],
+        case("group", ["--group", "daemon"], ["open @/", "group daemon not permitted"],
              refuse="chmod::EPERM"),
-        case("suspect", [], "opening @/suspect: Is a directory", files={"d/suspect": None}),
-        case("no_room", [], "mapping @/suspect space left", refuse="posix_fallocate:suspect:ENOSPC"),
-        case("attached", [], "opening @/attached: Is a directory", files={"d/attached": None}),
+        case("suspect", [], "open @/suspect: Is a directory", files={"d/suspect": None}),
+        case("no_room", [], "map @/suspect space left", refuse="posix_fallocate:suspect:ENOSPC"),
+        case("attached", [], "open @/attached: Is a directory", files={"d/attached": None}),
         case("doubt", [], ["backing store doubt", "scheduler without replying"], refuse="fdatasync:applied.tmp:EIO:1"),
         case("late", [], "backing store delays", at_end="last flush: write", code=0,
              refuse="pwrite:applied.tmp:ENOSPC:1"),
@@ -194,7 +194,7 @@ def backup_cases():
         case("no_seccomp", [], "kernel not seccomp", code=None, refuse="seccomp::ENOSYS"),
         case("members", [], "@/members damaged scheduler", files={"d/members": "h1 x\n"}),
         case("epoch", [], "@/epoch damaged promoted", files={"d/epoch": "x\n"}),
-        case("mirror", [], "making directory @/mirror Read-only", refuse="mkdir:/mirror:EROFS"),
+        case("mirror", [], "make directory @/mirror Read-only", refuse="mkdir:/mirror:EROFS"),
         case("nothing", ["--promote", "@/state"], "dcs_backupd no complete", code=4),
     ]
 

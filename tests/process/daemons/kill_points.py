@@ -60,7 +60,7 @@ def is_gone(daemon):
 
 
 class Lives:
-    """Starts the scheduler again and again, and sees to it that it dies."""
+    """Starts the scheduler repeatedly, and sees to it that it dies."""
 
     def __init__(self, pool, rng, clients):
         self.pool, self.rng, self.clients, self.points = pool, rng, clients, Points(rng)

@@ -3,7 +3,7 @@
 wire is cut and parted: each process is answered meanwhile, and it is said by how much the copy is behind; it catches up
 by itself. Then the scheduler is lost while the copy is behind. The promotion says as of which turn the copy is and
 what is lost; what was acknowledged up to there is in it, what was acknowledged later is as if it had never been, and
-its control program is told."""
+its control program learns it."""
 import os
 import re
 import shutil

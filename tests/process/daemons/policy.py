@@ -221,7 +221,7 @@ def drained(w):
 
 
 def restarted(w):
-    """Goes on with the two grains of the drained host."""
+    """Continues with the two grains of the drained host."""
     w.pool.json("grain", "restart", "60:2")
     w.grain(60, 2, lambda g: g["state"] == "running" and g["incarnation"] == 3 and last_move(g) == ("restarted", "local4"),
             "the restarted grain running again")

@@ -32,7 +32,7 @@ exit $(($1 % 3))
 
 
 class Observer(threading.Thread):
-    """Looks at the processes of the pool's grains, again and again, by their environment."""
+    """Looks at the processes of the pool's grains, repeatedly, by their environment."""
 
     def __init__(self, pool):
         super().__init__(daemon=True)

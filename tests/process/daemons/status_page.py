@@ -277,6 +277,14 @@ def check_other_users(pool, page):
     page.end()
     wide = Page(pool, "--metrics", "all")
     assert status(wide.port, "/metrics") == 200 and status(wide.port, "/") == 403 and status(wide.port, "/events") == 403
+    hold = ("import os, socket, sys\n"
+            "os.setgid(65533); os.setuid(65533)\n"
+            "silent = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for i in range(40)]\n"
+            "print(flush=True); sys.stdin.read()\n")
+    holder = subprocess.Popen([sys.executable, "-c", hold, str(wide.port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout.readline() and status(wide.port, "/metrics") == 200, "one user takes no places of another"
+    holder.kill()
+    holder.wait()
     wide.end()
 
 

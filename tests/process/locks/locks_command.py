@@ -275,7 +275,7 @@ def test_report_and_json():
                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE).returncode
                 file.seek(0)
                 return code, json.loads(file.read())
-        code, told = report("a", "sh", "-c", "exit 75")  # the command's own 75 is told from ours
+        code, told = report("a", "sh", "-c", "exit 75")  # the command's own 75 is distinguished from ours
         assert code == 75 and told["ran"] and told["result"] == "failed" and told["exit_code"] == 75, told
         process, pid = box.hold("a")
         code, told = report("-n", "a", "true")

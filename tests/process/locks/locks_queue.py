@@ -64,7 +64,7 @@ class Ours:
         self.process.wait()
 
 
-# How each tool is told not to wait, what it says when it is refused, and how it is told to wait.
+# How each tool is ordered not to wait, what it says when it is refused, and how it is ordered to wait.
 TOOLS = {
     "flock": (["flock", "-n", "-E", "75", "FILE"], 75, ["flock", "FILE"]),
     "chpst": (["chpst", "-L", "FILE"], 111, ["chpst", "-l", "FILE"]),

@@ -178,7 +178,7 @@ def hosts_are_judged(pool):
     _, key = pool.new_key()
     for host, user, ident, why in (("desk1", "root", "x", "root has to be listed"), ("desk2", "ben", "x", "does not list this user"),
                                    ("desk1", "../ann", "x", "the login name cannot be used"),
-                                   ("desk1", "ann", "-x", "a control ident is"),
+                                   ("desk1", "ann", "-x", "control ident must be"),
                                    (pool.forge("new", "client", "desk1"), "ann", "x", "another key has since joined under that name"),
                                    (pool.forge("unlisted", "client", "desk9"), "ann", "x", "has been revoked")):
         refused(pool.ask_begin(host, user, ident, key), why)

@@ -237,7 +237,7 @@ def nobody_else_reads_them(hour):
                 other = "ann" if user == "ben" else "ben"  # a grain of another user, on the same host
                 said = hour.type("sched", other, f"dcs run -- cat {where}", code=None)
                 assert said.returncode == 1 and "Permission denied" in said.stderr, said
-            if user == "ben":  # the next server goes on with it, whatever became of the library
+            if user == "ben":  # the next server continues with it, whatever became of the library
                 hour.server.kill()
                 hour.server.wait()
                 shutil.rmtree(hour.inside("h1", "/var/lib/dcs/server/library"))

@@ -42,7 +42,7 @@ class Proxy(threading.Thread):
                 threading.Thread(target=self.pump, args=(source, target), daemon=True).start()
 
     def part(self):
-        """Nothing comes through any more, and no peer is told, until whole.set()."""
+        """Nothing comes through any more, and no peer learns it, until whole.set()."""
         self.whole.clear()
 
     def cut(self):
@@ -252,7 +252,7 @@ def strangers_are_refused(pool):
         (pool.forge("key", "grainserver", "h1"), "h1", "Refused: the certificate of host h1 has been revoked",
          "a machine with another key has since joined under that name"),
         (pool.forge("unlisted", "grainserver", "h9"), "h9", "Refused: the certificate of host h9 has been revoked",
-         "turned away: the certificate of host h9 has been revoked"),
+         "refused: the certificate of host h9 has been revoked"),
         (os.path.join(pool.base, "h1", "pki"), "h2", "Refused: the certificate of this server names host h1, but the server reports as h2",
          "names host h1, but the server reports as h2"),
     ]

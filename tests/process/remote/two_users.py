@@ -56,7 +56,7 @@ def sessions_are_apart(desk):
     result = desk.run("ben", "dcs", "host", "rm", "h1", check=False)
     assert result.returncode == 4, result
     assert ann.poll() is None
-    # Nor by way of her process: it runs under her uid, and what dcs_begin left is no file of anybody's.
+    # Nor by way of her process: it runs under her uid, and what dcs_begin left is no file of any user's.
     for name in ("fd", "environ", "mem", "maps"):
         path = f"/proc/{ann.pid}/{name}"
         out = desk.run("ben", "/bin/sh", "-c", f"ls {path} >/dev/null 2>&1 && cat {path} 2>/dev/null | head -c 20 | wc -c; ls {path}/ 2>&1",

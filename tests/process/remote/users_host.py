@@ -28,6 +28,8 @@ def need_root(what):
 class UsersHost:
     """`table`: what the host table says more about host h1. `options`: of its server."""
 
+    of_scheduler = ()  # more of its options
+
     def __init__(self, *options, table="", slots=4, run_as="users", top="/var/lib", bin=BIN):
         self.base = tempfile.mkdtemp(prefix="dcs-users-", dir=top)
         os.chmod(self.base, 0o711)
@@ -72,7 +74,7 @@ class UsersHost:
         self.write_table(self.more)
         log = open(os.path.join(self.base, "scheduler.log"), "ab")
         self.scheduler = subprocess.Popen([os.path.join(self.bin, "dcs_scheduler"), "--dir", self.scheduler_dir, "--log-level",
-                                           "debug"], stderr=log, env=self.env)
+                                           "debug", *self.of_scheduler], stderr=log, env=self.env)
         socket = os.path.join(self.scheduler_dir, "user.sock")
         wait_for("the scheduler", lambda: os.path.exists(socket) and os.path.exists(os.path.join(self.scheduler_dir, "server.sock")))
         os.chmod(socket, 0o666)

@@ -28,7 +28,7 @@ class Audited:
         return self.pool.text("scheduler.log")
 
     def one_line(self, speaker, who, words, kind, **fields):
-        """Exactly one more line about it, and it says who, what and what came of it."""
+        """Exactly one more line about it, and it says who, what and the outcome."""
         before = self.log().count("audit: ")
         heard = speaker.ask(kind, **fields)
         line = f"audit: {who} asked to {words}"

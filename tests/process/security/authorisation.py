@@ -131,7 +131,7 @@ class Matrix:
     # ---- said by users -------------------------------------------------------------------
 
     def by_user(self, row, column):
-        """What came of it, as the page's word, and what was heard."""
+        """The outcome, as the page's word, and what was heard."""
         kind, speaker = row.split(" ")[0], self.users[column]
         tried = TRIED.get(row, of(None))
         named = "S" in map(str, tried["fields"].values())
@@ -218,7 +218,7 @@ class Matrix:
 
     @staticmethod
     def after_next_answers(speaker):
-        """These have no answer of their own: two questions that have, one after the other, and what came beside."""
+        """These have no answer of their own: two questions that have, one after the other, and what arrived beside."""
         for _ in range(2):
             speaker.say("WantContent", digest=b"\0" * 32, offset=0)
             heard = speaker.hear()

@@ -106,7 +106,7 @@ def no_network():
 
 
 def demanded():
-    """The table demands what the host has not: nothing runs there, and each peer is told why."""
+    """The table demands what the host has not: nothing runs there, and each peer learns why."""
     with UsersHost("--confine", "limits", table="require_confinement=filter,accounts") as host, Hurry(host):
         running = subprocess.Popen([program("dcs"), "run", "--", "/bin/echo", "at last"], env=host.env, cwd="/", stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -221,7 +221,7 @@ def condor_2011_4930_formats(w):
     assert w.other.open(token=w.other_token).kind == "Welcome"
     odd = "%n%s%d{}{0}{:>9999999}"
 
-    def told():  # again and again: refused commands of one user are a line a second at most
+    def told():  # repeatedly: refused commands of one user are a line a second at most
         for kind, fields in (("SetLogLevel", dict(host="", level=odd)), ("RemoveHost", dict(host=odd)),
                              ("Gkill", dict(user=odd, session=1, grain=1)), ("RevokeToken", dict(id=odd))):
             assert w.other.ask(kind, **fields).error() == CODES["REFUSED"], kind

@@ -256,7 +256,7 @@ def cve_2024_21626(host, names):
 
 def cve_2023_41914(host, names):
     """Slurm, PMIx: files of users that become root's, or the other way round. The last word has file_races.py; here, that a
-    set-uid program gives a grain nothing and its room holds nothing of anybody else."""
+    set-uid program gives a grain nothing and its room holds nothing of another user."""
     path = shutil.copy2("/usr/bin/id", os.path.join(host.tools, "rootly"))
     os.chown(path, 0, 0)
     os.chmod(path, 0o4755)

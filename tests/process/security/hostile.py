@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Grains that no host wants: the host and its server survive, nothing of them stays, and their user is told what happened."""
+"""Grains that no host wants: the host and its server survive, nothing of them stays, and their user learns what happened."""
 import os
 import shutil
 import signal

@@ -1,4 +1,4 @@
-// What failpoint() does in the scheduler that privileges.py pries with, when that is told to stop.
+// What failpoint() does in the scheduler that privileges.py pries with, when that is ordered to stop.
 #include "base/failpoint.h"
 #include "process/security/pry.h"
 #include "scheduler/keeper/keeper_calls.h"

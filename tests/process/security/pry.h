@@ -1,7 +1,7 @@
 #pragma once
 // What the process of a daemon that reads strangers' bytes tries from inside in privileges.py, as a peer that took
 // it over
-// would. It writes to DCS_PRY_LOG what came of each. DCS_PRY_FILE is a file of its own account, outside of what it
+// would. It writes to DCS_PRY_LOG the outcome of each. DCS_PRY_FILE is a file of its own account, outside of what it
 // needs; DCS_PRY_DIR the daemon's directory.
 #include <cerrno>
 #include <cstdio>

@@ -182,7 +182,7 @@ def claims():
 
 
 def served_meanwhile(scheduler, stream, quiet, number):
-    """How long others waited at worst while that was imported; and what the importer was told."""
+    """How long others waited at worst while that was imported; and what the importer learned."""
     games, onlooker = Caller(scheduler.path, GAMES), Onlooker(scheduler.path)
     games.upload(stream)
     onlooker.start()
@@ -199,7 +199,7 @@ def test_logs_cost_their_bytes(scheduler):
     quiet = onlooker.worst()
     usual = sorted(onlooker.times)[len(onlooker.times) // 2]
     # Three times what others waited at worst while nothing went on; and as much as hundreds of usual calls, since a machine
-    # that is busy with other things takes turns. What is told apart here took thousands.
+    # that is busy with other things takes turns. What is distinguished here took thousands.
     allowed = max(3 * quiet, 400 * usual)
     before = scheduler.kilobytes("VmHWM")
     for number, (what, events) in enumerate(claims()):

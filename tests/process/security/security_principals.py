@@ -146,7 +146,7 @@ def a_lock_file_ends_nobody_whom_its_writers_could_not_end():
 
 
 def a_user_is_a_login(pool):
-    nobody = Speaker(pool, 300001)  # as a range of /etc/subuid gives them to whoever has it; with the group of the socket
+    nobody = Speaker(pool, 300001)  # as a range of /etc/subuid gives them to the user that has it; with the group of the socket
     heard = nobody.open(greet=False)
     heard = nobody.hear() if heard.kind == "opened" else heard
     assert heard.kind == "ErrorReply" and "no login name" in heard.fields["text"].decode(), heard

@@ -1,4 +1,4 @@
-// Says to a scheduler whatever it is told to, as a peer that runs it: one connection at a time, orders on standard
+// Says to a scheduler whatever it is ordered to, as a peer that runs it: one connection at a time, orders on standard
 // input,
 // one line of answer to each. Messages are those of tests/unit/wire/samples.h with some fields set to other values.
 //   unix PATH | tls ADDRESS PKI_DIR|- [AUTHORITY_DIR]    opened, or: closed WHY

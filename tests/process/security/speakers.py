@@ -29,7 +29,7 @@ def quoted(value):
 
 
 class Heard:
-    """What came back: the kind of the message and its fields, or kind `closed`."""
+    """The reply: the kind of the message and its fields, or kind `closed`."""
 
     def __init__(self, line):
         self.kind, _, rest = line.partition(" ")
@@ -91,7 +91,7 @@ class Speaker:
         assert answer == "said", f"{kind} {words}: {answer}"
 
     def hear(self):
-        """The next that is said to us. A host is told about the backup without having asked."""
+        """The next that is said to us. A host learns about the backup without having asked."""
         heard = Heard(self.order("hear"))
         while heard.kind == "BackupPlace":
             heard = Heard(self.order("hear"))

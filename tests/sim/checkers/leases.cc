@@ -49,7 +49,7 @@ void Leases::launched(ConnId conn, const wire::Launch &launch, const core::State
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         const core::Host &host = state.hosts[i];
         if (host.conn != conn) continue;
-        // A turn may launch and then take a host table with fewer slots: the host had been told of more.
+        // A turn may launch and then take a host table with fewer slots: the host had learned of more.
         const std::int32_t slots = std::max(host.config->slots, slots_[conn]);
         if (state.running[i].size() > static_cast<std::size_t>(slots) + host.usurping.size() +
                                           std::max(state.ahead[i].size(), static_cast<std::size_t>(host.pace.ahead)))

@@ -19,7 +19,7 @@ public:
     // A number of a removed session may come again after a restart.
     void started(const core::State &state);
     void sends(ConnId conn, const wire::AnyMessage &message, const core::State &state);
-    // These submissions go, or have gone, or stay: no party was told.
+    // These submissions go, or have gone, or stay: no party learned it.
     void forgets(const SessionKey &key, const std::set<GrainNumber> &grains) {
         for (const GrainNumber grain : grains) forgotten_.insert({key, grain});
     }
@@ -39,7 +39,7 @@ private:
     std::map<Grain, Incarnation> newest_;
     std::map<Grain, Taken> taken_;  // of whom something was taken last
     std::set<GrainKey> forgotten_;
-    std::map<ConnId, std::int32_t> slots_;  // that the host was told of last
+    std::map<ConnId, std::int32_t> slots_;  // that the host learned last
 };
 
 }  // namespace dcs::sim

@@ -1,5 +1,5 @@
 // What lies beside the backup's store (whose certificates count, to which epoch its copy was promoted), and the
-// promotion of the copy: what is told when a file is damaged, or the host refuses something on the way.
+// promotion of the copy: what is reported when a file is damaged, or the host refuses something on the way.
 #include "support/about.h"
 #include "support/refuse.h"
 
@@ -82,15 +82,15 @@ TEST_CASE("whose certificates count is read as it was written, or it is said wha
     fs::remove(d.path + "/members");
     const std::string file = d.path + "/members";
     d.put("file", "");
-    CHECK(read_members(d.path + "/file").status().text == "reading " + d.path + "/file/members: Not a directory");
+    CHECK(read_members(d.path + "/file").status().text == "cannot read " + d.path + "/file/members: Not a directory");
     CHECK(write_members(d.path + "/gone", members).text ==
-          "writing " + d.path + "/gone/members.new: No such file or directory");
+          "cannot write " + d.path + "/gone/members.new: No such file or directory");
 #if DCS_CAN_REFUSE
     const auto write = [&] { return write_members(d.path, members); };
-    CHECK(words("write:members.new:ENOSPC", write) == "writing " + file + ".new: No space left on device");
-    CHECK(words("fsync:members.new:EIO", write) == "writing " + file + ".new: Input/output error");
-    CHECK(words("rename:members.new:EPERM", write) == "writing " + file + ": Operation not permitted");
-    CHECK(words("fsync:dcs-backup:EIO:1", write) == "syncing " + d.path + ": Input/output error");
+    CHECK(words("write:members.new:ENOSPC", write) == "cannot write " + file + ".new: No space left on device");
+    CHECK(words("fsync:members.new:EIO", write) == "cannot write " + file + ".new: Input/output error");
+    CHECK(words("rename:members.new:EPERM", write) == "cannot write " + file + ": Operation not permitted");
+    CHECK(words("fsync:dcs-backup:EIO:1", write) == "cannot sync " + d.path + ": Input/output error");
 #endif
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("to which epoch the copy was promoted is read as it was written, or it
                   "only if no former scheduler can return");
     }
     CHECK(open_mirror_places(d.path + "/none").status().text ==
-          "making the directory " + d.path + "/none/mirror: No such file or directory");
+          "cannot make the directory " + d.path + "/none/mirror: No such file or directory");
 }
 
 TEST_CASE("a copy that is not there or not whole is not promoted") {

@@ -129,7 +129,7 @@ std::vector<Case> of_files() {
         g.files = list;
         g.file_count = count;
     };
-    static const std::string most = "a grain has at most " + std::to_string(limits::grain_files) + " files",
+    static const std::string most = "files, the limit is " + std::to_string(limits::grain_files),
                              name =
                                  "the file name \"../up\" is not one below the working directory: give a "
                                  "relative one without \"..\", of at most " +
@@ -151,7 +151,7 @@ std::vector<Case> of_files() {
               }),
         field("/no/such/file cannot such file", D_E_NOT_FOUND, [=](d_grain &g) { files(g, &missing, 1); }),
         field("/tmp not ordinary", D_E_INVALID, [=](d_grain &g) { files(g, &folder, 1); }),
-        field("reading /proc/self/mem: Input/output error", D_E_IO_ERROR,
+        field("cannot read /proc/self/mem: Input/output error", D_E_IO_ERROR,
               [=](d_grain &g) { files(g, &unreadable, 1); }),
         field(name.c_str(), D_E_INVALID, [=](d_grain &g) { files(g, &above, 1); }),
         field("the program set a field of files that this library, version " DCS_VERSION
@@ -170,7 +170,7 @@ std::vector<Case> of_files() {
                   g.input_fd = 0;
               }),
         field("input_fd cannot Bad descriptor", D_E_INVALID, [](d_grain &g) { g.input_fd = 12345; }),
-        field("reading /proc/self/mem: Input/output error", D_E_IO_ERROR,
+        field("cannot read /proc/self/mem: Input/output error", D_E_IO_ERROR,
               [](d_grain &g) { g.input_path = "/proc/self/mem"; }),
     };
 }

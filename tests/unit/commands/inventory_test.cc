@@ -66,7 +66,7 @@ TEST_CASE("what is wrong with an inventory is named with its line") {
     CHECK(ansible("[]\n") == about("inv:1 heading no"));
     CHECK(ansible("[g:hosts]\n") == "inv:1: [GROUP:hosts] is unknown");
     CHECK(ansible("a x\n") == about("inv:1 `x` name=value"));
-    CHECK(ansible("a 'x\n") == "inv:1: a quote is open");
+    CHECK(ansible("a 'x\n") == "inv:1: a quote is not closed");
     CHECK(ansible("[g:children]\na b\n") == about("inv:2 group line"));
     for (const std::string range : {"a[1:", "a[1]", "a[3:1]", "a[x:2]", "a[1:2:0]", "a[0x1:0x3]"})
         CHECK(ansible(range + "\n") == "inv:1: `" + range + "` is not a range of hosts such as web[01:10]");

@@ -59,7 +59,7 @@ TEST_CASE("what grains may have made does not count as changed, what is gone doe
     const std::string before = fingerprint_of(map.files());
     map.folder.write("out", "made");  // the word after it in its part was not there before
     const auto now = changed_in_command(before, map.files());
-    // table and out share digits, so they cannot be told apart
+    // table and out share digits, so they cannot be distinguished
     CHECK(now.rfind("one of the files that CMD names (", 0) == 0);
     map.folder.remove("out");
     map.folder.remove("table");

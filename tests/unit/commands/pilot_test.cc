@@ -1,4 +1,5 @@
 // Which jobs of pilots are submitted and cancelled, and what Slurm's words mean.
+#include "commands/dcs/pilot/control.h"
 #include "commands/dcs/pilot/decide.h"
 #include "support/catch.h"
 
@@ -107,4 +108,19 @@ TEST_CASE("times of Slurm") {
     CHECK(slurm_time(61) == "0:02:00");
     CHECK(slurm_time(4 * 3600 + 11 * 60) == "4:11:00");
     CHECK(slurm_time(30 * 86400) == "720:00:00");
+}
+
+TEST_CASE("pilots: grains of users whom the host table does not name never run under the account of an ordinary job") {
+    std::vector<wire::HostRow> rows(2);
+    rows[0].name = "pilot1";
+    rows[0].users = {"ann"};
+    rows[1].name = "pilot2";
+    const auto open = open_to_all(rows, false, false);
+    REQUIRE(open);
+    CHECK(open->exit == exits::refused);
+    CHECK(open->message.find("pilot2") != std::string::npos);
+    CHECK_FALSE(open_to_all(rows, true, false));  // all grains of a pool of one's own are one's own
+    CHECK_FALSE(open_to_all(rows, false, true));  // its servers give each user's an account
+    rows[1].users = {"ann", "bob"};
+    CHECK_FALSE(open_to_all(rows, false, false));
 }

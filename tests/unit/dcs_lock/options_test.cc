@@ -147,8 +147,8 @@ TEST_CASE("a bare number without a command is a descriptor") {
     has(wrong({"--", "9"}), "no command follows");
     has(wrong({"lock"}), "no command follows");
     has(wrong({"99999999999"}), "descriptor");
-    has(wrong({"-i", "5", "9"}), "does not go with a descriptor");
-    has(wrong({"-q", "9"}), "does not go with a descriptor");
+    has(wrong({"-i", "5", "9"}), "cannot be combined with a descriptor");
+    has(wrong({"-q", "9"}), "cannot be combined with a descriptor");
 }
 
 TEST_CASE("verbs are reserved, two dashes or a slash escape them") {
@@ -177,8 +177,8 @@ TEST_CASE("verbs are reserved, two dashes or a slash escape them") {
 }
 
 TEST_CASE("options that do not go together say so") {
-    has(wrong({"list", "-q"}), "--queue does not go with `list`");
-    has(wrong({"--head", "a", "x"}), "--head does not go with a command");
+    has(wrong({"list", "-q"}), "--queue cannot be combined with `list`");
+    has(wrong({"--head", "a", "x"}), "--head cannot be combined with a command");
     has(wrong({"-s", "-i", "5", "a", "x"}), "shared");
     has(wrong({"-s", "-j", "5", "a", "x"}), "shared");
     has(wrong({"--paper", "a", "x"}), "--paper needs");

@@ -129,7 +129,7 @@ TEST_CASE("small and awkward numbers") {
     CHECK(run(state("0x23", "100", "1000", "6", 5)).out.find("done") != std::string::npos);
     CHECK(run(state("1000003", "2000", "100000", "6", 20)).out == "done 20\n");  // a prime
     CHECK(run(state("2", "2000", "100000", "6", 3)).out == "done 3\n");
-    // The square of a prime cannot be told apart by a curve modulo n as a rule; no lie comes out.
+    // The square of a prime cannot be distinguished by a curve modulo n as a rule; no lie comes out.
     std::string square = run(state("1000006000009", "2000", "100000", "6", 5)).out;
     CHECK((square == "done 5\n" || square.rfind("factor 1000003 ", 0) == 0));
     Filtered none = run(state(c93, "2000", "100000", "6", 0));

@@ -22,7 +22,7 @@ std::string text(std::size_t bytes, unsigned seed) {
 
 std::vector<std::string> grain(const std::string &how) { return {grain_program("transform_grain"), how, "slow"}; }
 
-// Kills the grain after a while, again and again, with checkpoint signals at random in between;
+// Kills the grain after a while, repeatedly, with checkpoint signals at random in between;
 // then lets it end. Returns the number of kills that came before its end.
 unsigned disturb(Server &server, unsigned seed, unsigned kills) {
     std::minstd_rand random(seed);

@@ -146,7 +146,7 @@ TEST_CASE("over any number of moves a grain reads each byte of its input exactly
             // this model keeps nothing in its own state text, so only the carried text is left
             carried = carried.substr(n.carry_from);
             base = n.input_position;
-            // a new state text of random length may stand in front: it is read again first, and is not original
+            // a new state text of random length may come first: it is read again first, and is not original
         }
         consumed += carried + original.substr(base);
         REQUIRE(consumed == original);

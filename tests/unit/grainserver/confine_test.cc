@@ -1,4 +1,4 @@
-// What a grain is fenced in by: each rung refuses what it is there for, and nothing else.
+// What a grain is fenced in by: each rung refuses what it exists for, and nothing else.
 #include <map>
 #include <sstream>
 

@@ -57,7 +57,7 @@ struct Desk {
         coming.clear();
         p.start();
         const wire::FirstCall call = p.greet();
-        REQUIRE(call.held.size() == 1);  // it goes on with the grain
+        REQUIRE(call.held.size() == 1);  // it continues with the grain
     }
     void take(const wire::AnyMessage &m) {
         if (const auto *want = std::get_if<wire::WantContent>(&m)) {

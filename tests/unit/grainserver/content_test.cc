@@ -1,4 +1,4 @@
-// Contents in the core: fetched before a grain starts, put before its end is told.
+// Contents in the core: fetched before a grain starts, put before its end is reported.
 #include "core_bench.h"
 
 using namespace bench;

@@ -98,7 +98,7 @@ std::string play(CourtesyDesk &desk, const std::vector<Row> &rows) {
 TEST_CASE("courtesy: the owner's work shuts grains out, and the host stays shut until it was calm for a while") {
     CourtesyDesk desk;  // interval 5 s: patience and calm are 10 s
     CHECK(play(desk, {
-                         {20, 0.3, 1.0, 0.0, ""},   // room for everybody
+                         {20, 0.3, 1.0, 0.0, ""},   // room for all
                          {9, 2.0, 0.01, 0.98, ""},  // a burst
                          {20, 0.3, 1.0, 0.0, ""},
                          {30, 1.0, 0.5, 0.5, ""},  // one core each is left to share
@@ -188,7 +188,7 @@ TEST_CASE("courtesy: short of memory: a warning, then the largest with a checkpo
     CHECK(desk.done() == "shut ask1(thrashing)");
     CHECK(desk.b.state.courtesy.shut == about("60 MB 1000"));
     for (int i = 0; i < 5; ++i) desk.second(0.2, 1, 0);
-    CHECK(desk.done() == "");  // it is looked again without it first
+    CHECK(desk.done() == "");  // the check is repeated without it first
     desk.b.exit(id(1), dir({{1, 1}}), {});
     desk.b.clear();
     desk.second(0.2, 1, 0);

@@ -159,7 +159,8 @@ TEST_CASE("directories that are too deep to be counted are a limit too") {
 TEST_CASE("files that have no name any more are a limit too") {
     Place p;
     p.limits.disk_mb = 5;
-    const std::string g = p.shell("exec 3>big; rm big; head -c 7000000 /dev/zero >&3; sleep 600");
+    // One process, which is the one that hurries; it waits at the pipe with the file open.
+    const std::string g = p.shell("mkfifo pipe; exec 3>big; rm big; exec head -c 7000000 /dev/zero pipe >&3");
     REQUIRE(p.start(g).verb == files::Verb::started);
     hurry(p.pid_of(g));
     ended_by(p.exit_of(g), SIGXFSZ, "the grain kept more than its 5 MB in its directory");
@@ -168,10 +169,13 @@ TEST_CASE("files that have no name any more are a limit too") {
     put_file(d.path + "/mapped", std::string(1 << 20, 'x'));
     const Result<Fd> room = open_directory(AT_FDCWD, d.path);
     REQUIRE(room);
-    const auto now = [&] { return launcher::DiskUse::nameless(room->get(), {::getpid(), ::getpid()}, 1000); };
+    const auto all = [&] { return launcher::DiskUse::nameless(room->get(), {::getpid(), ::getpid()}, 1000); };
+    const std::int64_t before = all();  // this program itself, when it has just been built again
+    const auto now = [&] { return all() - before; };
     void *at = nullptr;
     {
         const Fd file(::open((d.path + "/mapped").c_str(), O_RDONLY | O_CLOEXEC));
+        REQUIRE(::fsync(file.get()) == 0);  // while it is written to the disk, the kernel may say that it has no blocks
         at = ::mmap(nullptr, 1 << 20, PROT_READ, MAP_PRIVATE, file.get(), 0);
         REQUIRE(at != MAP_FAILED);
         CHECK(now() == 0);
@@ -331,4 +335,26 @@ TEST_CASE("processes that no grain of their account claims are ended before a gr
     p.client.send({files::Verb::kill, one});
     p.exit_of(one);
     REQUIRE(marked("QUIET=" + mark) == 0);
+}
+
+TEST_CASE("what such processes keep open without a name counts for the grains of their account") {
+    Place p(false);
+    p.limits.disk_mb = 5;
+    const std::string mark = unique(p), d = p.dir.path;
+    const std::string one = p.shell("exec sleep 600"),
+                      two = p.shell("mkfifo pipe; (setsid env -i MARK=" + mark +
+                                    " /bin/sh -c 'exec 3>big; rm big; echo $$ > " + d +
+                                    "/pid; exec head -c 7000000 /dev/zero pipe >&3' &); exec sleep 600");
+    REQUIRE(p.start(one).verb == files::Verb::started);
+    REQUIRE(p.start(two).verb == files::Verb::started);
+    hurry(p.pid_of(two));
+    hurry(p.number_in(d + "/pid"));
+    REQUIRE(soon([&] { return marked("MARK=" + mark) == 0; }));
+    REQUIRE(get_file(d + "/launcher.log").find("unattributed processes") != std::string::npos);
+    REQUIRE(alive(p.pid_of(one)));
+    REQUIRE(alive(p.pid_of(two)));
+    for (const std::string &grain : {one, two}) {
+        p.client.send({files::Verb::kill, grain});
+        p.exit_of(grain);
+    }
 }

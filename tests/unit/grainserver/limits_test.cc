@@ -1,4 +1,4 @@
-// What a grain may use: its time, its output; and how the scheduler is told of both.
+// What a grain may use: its time, its output; and how the scheduler learns of both.
 #include "base/limits.h"
 #include "core_bench.h"
 #include "support/about.h"

@@ -1,4 +1,4 @@
-// What a host refuses its grain server and its launcher (disks, descriptors, processes), and how that is told.
+// What a host refuses its grain server and its launcher (disks, descriptors, processes), and how that is reported.
 #include "support/about.h"
 #include "support/refuse.h"
 
@@ -126,8 +126,8 @@ TEST_CASE("a directory that cannot be listed is named") {
     const Fd fd(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const auto list = [&] { return list_directory(fd.get()).status(); };
     CHECK(words("", list).empty());
-    CHECK(words("openat:dcs-gs:EMFILE", list) == "listing " + dir.path + ": Too many open files");
-    CHECK(words("getdents64:dcs-gs:EIO", list) == "listing " + dir.path + ": Input/output error");
+    CHECK(words("openat:dcs-gs:EMFILE", list) == "cannot list " + dir.path + ": Too many open files");
+    CHECK(words("getdents64:dcs-gs:EIO", list) == "cannot list " + dir.path + ": Input/output error");
 }
 
 TEST_CASE("a copy that the disk refuses says at which end") {
@@ -148,8 +148,8 @@ TEST_CASE("a copy that the disk refuses says at which end") {
     CHECK(words("", copy(~0ull, false)).empty());
     CHECK(words("", copy(~0ull, true)).empty());
     CHECK(words("copy_file_range:/from:EIO", copy(~0ull, false)) == "a copy: Input/output error");
-    CHECK(words("write:/to:ENOSPC", copy(~0ull, true)) == about("writing copy space left"));
-    CHECK(words("pread:/from:EIO", copy(~0ull, true)) == about("reading source copy Input/output"));
+    CHECK(words("write:/to:ENOSPC", copy(~0ull, true)) == about("write copy space left"));
+    CHECK(words("pread:/from:EIO", copy(~0ull, true)) == about("read source copy Input/output"));
     // A file system that shares the bytes, and then fails.
     CHECK(words("ioctl:/to:DONE lseek:/to:EIO:2", copy(50, false)) == "a copy: Input/output error");
     CHECK(words("ioctl:/to:DONE ftruncate:/to:EIO", copy(50, false)) == "a copy: Input/output error");

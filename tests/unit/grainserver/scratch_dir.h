@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 
 #include <fcntl.h>
@@ -54,7 +55,9 @@ inline void put_file(const std::string &path, const std::string &text, unsigned 
 }
 inline std::string get_file(const std::string &path) {
     std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    std::ostringstream all;
+    all << in.rdbuf();  // an iterator would throw when the process of a file in /proc ends
+    return all.str();
 }
 
 }  // namespace bench

@@ -1,5 +1,5 @@
 #pragma once
-// Is this slot of a directory of slots held by anybody?
+// Is this slot of a directory of slots held by a process?
 #include "locks/counted_slots.h"
 
 namespace bench {

@@ -1,4 +1,4 @@
-// Files of grains that are not as their server left them: what is told of it, and what becomes of the grain.
+// Files of grains that are not as their server left them: what is reported, and what becomes of the grain.
 #include "support/about.h"
 #include "support/refuse.h"
 

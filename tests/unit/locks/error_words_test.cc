@@ -1,4 +1,4 @@
-// What a program is told that calls the lock library wrongly: to the letter.
+// The errors of a program that calls the lock library wrongly: to the letter.
 #include <functional>
 #include <string>
 #include <vector>

@@ -28,7 +28,7 @@ using namespace dcs::locks;
 inline volatile int *counts = nullptr;
 inline void count(int number) { counts[number] = counts[number] + 1; }
 
-// Has handlers for everything that has any, counts what comes, and ends on what it is told to.
+// Has handlers for everything that has any, counts what comes, and ends on what it is ordered to.
 class Counter {
 public:
     // `ends_on` 0: on nothing but SIGKILL. `pid`: that pid, if the kernel lets us choose.

@@ -1,6 +1,6 @@
 #pragma once
 // The scheduler's side of a copy (turn::Mirror over a real store) and the backup's (backup::Copy), both on simulated
-// disks, with a wire between them that delivers when it is told to.
+// disks, with a wire between them that delivers when it is ordered to.
 #include <deque>
 #include <map>
 #include <memory>

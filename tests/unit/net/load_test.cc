@@ -136,3 +136,33 @@ TEST_CASE("a flood from one peer leaves the others their turn and the memory bou
     CHECK(modest_at <= 50 + (4096 + 20'000) / 500 + 2);
     ::close(modest);
 }
+
+TEST_CASE("a user with many connections makes another wait no longer than one with a single one") {
+    constexpr std::size_t flooding = 64;
+    Descriptors enough(4096);
+    Directory dir;
+    std::unique_ptr<Loop> server = Loop::create();
+    REQUIRE(server->listen_unix(dir.path(), "s", 0600, limits_of(60'000, 0, 60'000)));
+    std::vector<int> fds;
+    for (std::size_t i = 0; i < flooding + 1; ++i) {
+        fds.push_back(raw_connect(dir.path() + "/s"));
+        REQUIRE(fds.back() >= 0);
+    }
+    std::size_t opened = 0;
+    while (opened < fds.size())
+        for (const Arrival &a : server->wait(soon(10'000), 1)) opened += a.what == What::opened;
+    std::string many;
+    while (many.size() < 128 * 1024) many += frame_of(7, "");
+    for (std::size_t i = 0; i < flooding; ++i) REQUIRE(raw_send(fds[i], many));
+    REQUIRE(raw_send(fds.back(), frame_of(8, "")));
+    std::size_t before = 0;
+    for (bool found = false; !found;)
+        for (const Arrival &a : server->wait(soon(10'000), 4096)) {
+            REQUIRE(a.what == What::frame);
+            found = found || a.header.request == 8;
+            before += !found;
+        }
+    // Of all that waits there are 350,000. What is read at once, from all of them together, is a tenth of that.
+    CHECK(before < 2 * 256 * 1024 / frame_of(7, "").size() + 4096);
+    for (const int fd : fds) ::close(fd);
+}

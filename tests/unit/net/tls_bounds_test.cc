@@ -210,7 +210,7 @@ TEST_CASE("TLS: what is held for a user's connections is counted together, and f
     for (int i = 0; i < 17; ++i) say_half("ann/h" + std::to_string(i) + "/p");
     REQUIRE(two.until([&] { return cut_off() > 0; }));
     for (int i = 0; i < 50; ++i) two.turn();
-    CHECK(cut_off() < 17);  // what is held is counted with the room that a buffer has, up to twice what came
+    CHECK(cut_off() < 17);  // what is held is counted with the room that a buffer has, up to twice what arrived
     const auto bob = std::find_if(two.at_door.begin(), two.at_door.end(),
                                   [](const Arrival &a) { return a.certified.name == "bob/h1/p"; });
     REQUIRE(bob != two.at_door.end());

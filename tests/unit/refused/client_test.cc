@@ -123,11 +123,11 @@ TEST_CASE("a stream that cannot be kept") {
     }
     {
         const Refusing write("fwrite", ENOSPC);
-        SAYS(stream("out"), D_E_IO_ERROR, "writing temporary space left");
+        SAYS(stream("out"), D_E_IO_ERROR, "write temporary space left");
     }
     {
         const Refusing flush("fflush", EIO);
-        SAYS(stream("out"), D_E_IO_ERROR, "writing stream temporary Input/output");
+        SAYS(stream("out"), D_E_IO_ERROR, "write stream temporary Input/output");
     }
     CHECK(stream("out") == NO_ERROR);
 }
@@ -151,7 +151,7 @@ TEST_CASE("input and files that cannot be brought") {
     {
         const Refusing write("fwrite", ENOSPC);
         SAYS(with_input(large.path()), D_E_NO_SPACE,
-             "copying " + std::string(large.path()) + " to a temporary file: No space left on device");
+             "cannot copy " + std::string(large.path()) + " to a temporary file: No space left on device");
     }
     const std::string most = std::to_string(limits::content_bytes);
     const Scratch huge("");

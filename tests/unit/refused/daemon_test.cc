@@ -78,7 +78,7 @@ TEST_CASE("a daemon that may not give up its rights") {
         // The first call asks for the version.
         CHECK(told("syscall", EPERM, SYS_landlock_create_ruleset, 1, files) == giving_up + "files" + not_permitted);
         CHECK(told("syscall", EPERM, SYS_landlock_add_rule, 0, files) ==
-              "restricting file access to /tmp" + not_permitted);
+              "cannot restrict file access to /tmp" + not_permitted);
         CHECK(told("syscall", EPERM, SYS_landlock_restrict_self, 0, [] {
                   (void)::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
                   return files();
@@ -114,7 +114,7 @@ TEST_CASE("signals that cannot be blocked or received") {
 TEST_CASE("a group that cannot be looked up, a service manager that cannot be told") {
     {
         const Refusing group("getgrnam_r", EIO);
-        CHECK(group_number("dcs").status().text == about("looking group dcs Input/output"));
+        CHECK(group_number("dcs").status().text == about("look group dcs Input/output"));
     }
     ::setenv("NOTIFY_SOCKET", "@dcs-refused", 1);
     {

@@ -129,7 +129,7 @@ TEST_CASE("a lock of a script whose keeper does not let go") {
     const std::string text = dcs_lock({"put", "edit", "motd"}, {"ppoll", ENOMEM, ""});
     has(text, "the keeper, pid ");
     has(text, ", does not end; if it is stopped, kill -CONT it");
-    REQUIRE(lock_bench::soon([&] { return got() == ""; }));  // it was told to, all the same
+    REQUIRE(lock_bench::soon([&] { return got() == ""; }));  // it was ordered to, all the same
     CHECK(dcs_lock({"put", "edit", "motd"}) == "");
 }
 

@@ -219,16 +219,16 @@ TEST_CASE("keys and certificates in files that are not what their names say") {
     const pki::Identity whole{self.key, *pki::read_certificate(self.certificate), issuer.authority.certificate};
     {
         const Refusing open("open,openat", EACCES, "key.pem");
-        CHECK(pki::write_identity(dir.path(), whole).text == "writing " + key + ".tmp: Permission denied");
+        CHECK(pki::write_identity(dir.path(), whole).text == "cannot write " + key + ".tmp: Permission denied");
     }
     REQUIRE(pki::write_identity(dir.path(), whole));
     {
         const Refusing look("fstat", EIO);
-        CHECK(read() == "reading " + key + ": Input/output error");
+        CHECK(read() == "cannot read " + key + ": Input/output error");
     }
     {
         const Refusing bytes("read", EIO);
-        CHECK(read() == "reading " + key + ": Input/output error");
+        CHECK(read() == "cannot read " + key + ": Input/output error");
     }
     write_file(key, text_of_file(key) + std::string(1 << 20, '\n'));
     CHECK(read() == key + " is too long");
@@ -243,7 +243,7 @@ TEST_CASE("keys and certificates in files that are not what their names say") {
         ::unlink(key.c_str());
     }
     CHECK(pki::key_in(authority + "/below").status().text ==
-          "making the directory " + authority + "/below: Not a directory");
+          "cannot make the directory " + authority + "/below: Not a directory");
     const std::int64_t now = wall_clock_s();
     REQUIRE(pki::authority_in(dir.path() + "/pool", now));
     write_file(dir.path() + "/pool/authority.pem", pki::certificate_to_pem(self.certificate));

@@ -220,7 +220,7 @@ TEST_CASE("orders about joining are for operators, and have bounds") {
     const auto refused = [&](const CreateCode &call, const char *what) {
         return pool.call(pool.root, call)[0].find(what) != std::string::npos;
     };
-    CHECK(refused({"h1", HostRole::server, 60, wall, {}, numbered_hash(1), "", ""}, "has no door for other hosts"));
+    CHECK(refused({"h1", HostRole::server, 60, wall, {}, numbered_hash(1), "", ""}, "accepts no other hosts"));
     CHECK(refused({"h9", HostRole::server, 60, wall, {}, numbered_hash(1), "pool:7001", ""}, "error NOT_FOUND"));
     for (const std::int64_t ttl : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{30} * 24 * 3600 + 1, INT64_MAX})
         CHECK(

@@ -104,7 +104,7 @@ TEST_CASE("who may begin a control program on another host") {
     CHECK(Desks::says(pool.begin(root), "root has to be listed"));
     CHECK(Desks::says(pool.begin({"ben", "desk2"}, 12), "ben may not call from host desk2"));
     CHECK(Desks::says(pool.begin({"a/b"}), "login name"));
-    CHECK(Desks::says(pool.begin(ann, 11, "-x"), "a control ident is"));
+    CHECK(Desks::says(pool.begin(ann, 11, "-x"), "control ident must be"));
     BeginControl unknown = Desks::asking(ann, 11);
     unknown.login = fail(Code::refused, "not of the group");
     CHECK(Desks::says(pool.feed(unknown), "not of the group"));

@@ -218,7 +218,7 @@ TEST_CASE("a grain is restarted: running ones are withdrawn and come back with t
           Lines{"h1: withdraw ann/1:0 inc 2 because restarted by ann", "ann: done"});
     CHECK(s.pool.at("ann/1:0").failures == 0);
     s.pool.checkpoint("h1", "ann/1:0", "out", "half way");
-    // It stands at the front, and nothing is wrong with the host.
+    // It is at the front, and nothing is wrong with the host.
     CHECK(s.pool.end("h1", "ann/1:0", 0, 15, true) ==
           Lines{"h1: ack ann/1:0 inc 2 last 2 ended taken", "h1: launch ann/1:0 inc 3 checkpoint 8 next 2"});
     CHECK(s.pool.queue("ann/1") == std::vector<GrainNumber>{2});

@@ -102,7 +102,7 @@ TEST_CASE("a user has at most as much as he leaves; others go on, and new sessio
     pool.state.stored.measured(20 * mb);
     CHECK_FALSE(refusal(submit(pool, ann, 1, 1, 4 * mb)).empty());
     CHECK(submit(pool, ann, 1, 1, 3 * mb) == Lines{"ann: done"});
-    // What came since the disk was measured is not free any more: 17 MB are, and she has 15.5.
+    // What arrived since the disk was measured is not free any more: 17 MB are, and she has 15.5.
     CHECK_FALSE(refusal(submit(pool, ann, 1, 2, mb)).empty());
     CHECK(submit(pool, ben, 1, 0, 8 * mb) == Lines{"ben: done"});
     CHECK(submit(pool, root, 1, 0, 8 * mb) == Lines{"root: done"});

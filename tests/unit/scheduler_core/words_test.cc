@@ -1,4 +1,4 @@
-// Calls that make no sense where they come: who sent them is told why, word for word.
+// Calls that make no sense where they come: who sent them learns why, word for word.
 #include "base/confinement.h"
 #include "pool.h"
 #include "support/about.h"
@@ -23,8 +23,9 @@ struct Refusals : Pool {
 TEST_CASE("calls without sense are refused in words, and change nothing") {
     Refusals pool;
     pool.refused(pool.ann, wire::OpenSession{-1, wire::OpenMode::open, false},
-                 "INVALID: a session number is not negative");
-    pool.refused(pool.ann, ImportSession{-1, false, nullptr}, "INVALID: a session number is not negative");
+                 "INVALID: the session number is -1: it must be 0 or more");
+    pool.refused(pool.ann, ImportSession{-1, false, nullptr},
+                 "INVALID: the session number is -1: it must be 0 or more");
     pool.refused(pool.ann, ImportSession{1, true, std::make_shared<const ImportContent>()},
                  "SESSION_ACTIVE: session ann/1 is active: close it, or choose another number with --number N");
     pool.refused(pool.root, ApproveHost{},

@@ -109,7 +109,7 @@ TEST_CASE("a file of settings that cannot be read or written is named with the r
     for (const auto &row : table) {
         INFO(row.orders);
         const test::Refusing refusing(row.orders);
-        CHECK(wrong(remove_from_host_table(hosts, "h1")) == "writing " + hosts + ".new: " + row.why);
+        CHECK(wrong(remove_from_host_table(hosts, "h1")) == "cannot write " + hosts + ".new: " + row.why);
         CHECK(refusing.happened());
         CHECK(*read_settings(hosts, "the host table") == "h1\nh2\n");
     }

@@ -13,15 +13,15 @@ using namespace dcs;
 using namespace dcs::shell;
 
 TEST_CASE("whether commits wait for the copy cannot be written: the reason is told") {
-    CHECK(AttachedFile::open("/").status().text == "opening /: Is a directory");
+    CHECK(AttachedFile::open("/").status().text == "cannot open /: Is a directory");
     const auto full = AttachedFile::open("/dev/full");
     REQUIRE(full);
-    CHECK((*full)->write(turn::Attachment::attached).text == about("writing backup's space left"));
+    CHECK((*full)->write(turn::Attachment::attached).text == about("record backup's space left"));
     CHECK((*full)->read() == turn::Attachment::attached);  // what cannot be read counts as that
-    CHECK(AttachedFile::open("/dev/null").status().text == about("syncing backup's Invalid argument"));
+    CHECK(AttachedFile::open("/dev/null").status().text == about("record backup's Invalid argument"));
 }
 
 TEST_CASE("the page that names a culprit cannot be made: the reason is told") {
-    CHECK(Suspect::open("/").status().text == "opening /: Is a directory");
-    CHECK(Suspect::open("/dev/null").status().text == "mapping /dev/null: No such device");
+    CHECK(Suspect::open("/").status().text == "cannot open /: Is a directory");
+    CHECK(Suspect::open("/dev/null").status().text == "cannot map /dev/null: No such device");
 }

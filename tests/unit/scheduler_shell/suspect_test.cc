@@ -22,7 +22,7 @@ struct File {
     ~File() { ::unlink(path.c_str()); }
 };
 
-// A process with the file open that works on `entity` and then ends like `end`. What it was told.
+// A process with the file open that works on `entity` and then ends like `end`. What it learned.
 std::string life(const File &file, const std::string &entity, const std::function<void()> &end) {
     int pipe[2];
     REQUIRE(::pipe(pipe) == 0);

@@ -1,4 +1,4 @@
-// A passive backup on a host of its own: how it comes in, who is told about it, and what ends it.
+// A passive backup on a host of its own: how it comes in, who learns about it, and what ends it.
 #include <algorithm>
 
 #include "pki/key.h"
@@ -88,7 +88,7 @@ TEST_CASE("servers of other hosts are told where the backup is, and it which ser
     CHECK(members[0].members[0].host == "h1");
     CHECK(members[0].members[0].key == t.h1.hash());
     Member h2{"h2", 0};
-    h2.join(t.pool);  // while it is there
+    h2.join(t.pool);  // while it exists
     CHECK(all<wire::MemberKeys>(t.pool.take_sent(t.backup.conn)).back().members.size() == 2);
     t.command(wire::RemoveHost{"h2"});
     CHECK(all<wire::MemberKeys>(t.pool.take_sent(t.backup.conn)).back().members.size() == 1);

@@ -118,7 +118,7 @@ TEST_CASE("a restarted grain gets its checkpoint and the rest of its input") {
     const auto result = pool.ask<wire::GrainResult>(control, wire::Gwait{0, 0, false});
     CHECK(result.out == input);
 
-    // The old copy comes back: it must be told to stop.
+    // The old copy comes back: it must be ordered to stop.
     first.disconnect();
     first.connect();
     first.read();

@@ -27,7 +27,7 @@ TEST_CASE("one damaged session is set aside by name, the rest runs") {
     CHECK(pool.turn->state().session({"ann", 1}) == nullptr);
     CHECK(pool.turn->state().session({"ann", 2}) != nullptr);
 
-    // No party writes over it, and its user is told which file it is.
+    // No party writes over it, and its user learns which file it is.
     const ConnId control = pool.control("ann", "prog");
     const auto reply = pool.call(control, wire::OpenSession{1, wire::OpenMode::resume, false});
     REQUIRE(std::holds_alternative<wire::ErrorReply>(reply));

@@ -1,4 +1,4 @@
-// What `dcs doctor` is told, and sessions that are set aside.
+// What `dcs doctor` reports, and sessions that are set aside.
 #include "import_stream.h"
 #include "support/catch.h"
 

@@ -185,7 +185,7 @@ TEST_CASE("a failing call of the disk at any place: all or nothing, and said so"
         const bool hit = w.pool.disk.faults_hit() > 0;
         w.pool.disk.clear_faults();
         if (!w.pool.outside->died.empty()) {
-            // In doubt: no party was told anything; the next start knows one of the two.
+            // In doubt: no party learned anything; the next start knows one of the two.
             CHECK(w.pool.take_sent(w.control).empty());
             w.pool.restart();
             const auto *grain = w.pool.turn->state().grain({{"ann", 1}, 1});

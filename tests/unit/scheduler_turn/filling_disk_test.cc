@@ -90,7 +90,7 @@ TEST_CASE("a disk fills up: calls are refused in words, what was acknowledged st
     w.pool.restart(full);
     CHECK(w.pool.reports.empty());
     w.check_all();
-    // Reading works; a control program that has no token yet is told why it gets none.
+    // Reading works; a control program that has no token yet learns why it gets none.
     const ConnId conn = w.pool.open(turn::Door::user, "ann");
     w.pool.ask<wire::Welcome>(conn, wire::Hello{});
     CHECK(w.pool.refusal(conn, wire::GetAuth{"prog"}) == Code::no_space);

@@ -125,7 +125,7 @@ std::string tables() {
            table<core::HandedOver>("*Handed over*:");
 }
 
-// What stands on the page between the mark that begins with `begin` and `end`; or, if that is wished, what shall.
+// What stands on the page between the mark that begins with `begin` and `end`; or, if wanted, what shall.
 void compare_or_rewrite(const std::string &begin, const std::string &end, const std::string &now) {
     const std::string path = std::string(DCS_SOURCE_DIR) + "/docs/STATE_FORMAT.md";
     std::ifstream in(path);

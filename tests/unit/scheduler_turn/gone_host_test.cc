@@ -119,7 +119,7 @@ TEST_CASE("state that asks for a host class that is not configured loads and run
     CHECK(w.h1.held.empty());
     CHECK(w.wait(0).grain == 0);
     CHECK(w.wait(1).grain == 3);
-    // A party that waits for the rest is told that no host of the class is there, and can still kill it.
+    // A party that waits for the rest learns that no host of the class is there, and can still kill it.
     const auto reply = w.pool.call(w.control, wire::Gwait{1, 2, true});
     const auto *error = std::get_if<wire::ErrorReply>(&reply);
     REQUIRE(error);

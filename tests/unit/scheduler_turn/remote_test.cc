@@ -1,6 +1,7 @@
 // Control programs of other hosts, in frames: who is heard, what survives, whose connections end.
 #include <algorithm>
 
+#include "base/load_limits.h"
 #include "pki/authority.h"
 #include "pool.h"
 #include "scheduler/record/codec.h"
@@ -193,6 +194,30 @@ TEST_CASE("a host of control programs gets a new certificate for its key as long
     other.join(pool);
     CHECK(pool.refusal(door(desk), renewal(desk.key)) == Code::refused);  // another machine has its name
     CHECK(pool.ask<wire::Renewed>(door(other), renewal(other.key)).certificate == "certificate of client desk1");
+}
+
+TEST_CASE("a key gets so many certificates at once and one a second, whoever else asks under its name") {
+    Pool pool({host("h1", 1), source("desk1")});
+    const Desk desk, former;
+    former.join(pool);
+    desk.join(pool);
+    const auto renewal = [](const Desk &who) { return wire::RenewCertificate{*pki::make_request(who.key)}; };
+    const auto door = [&](const Desk &who) {
+        return pool.open(turn::Door::begin, "host desk1", false, who.certified());
+    };
+    for (std::size_t i = 0; i < limits::log_lines_at_once; ++i) pool.ask<wire::Renewed>(door(desk), renewal(desk));
+    CHECK(pool.refusal(door(desk), renewal(desk)) == Code::limit);
+    pool.outside->clock = pool.outside->clock + seconds(3);
+    for (int i = 0; i < 3; ++i) pool.ask<wire::Renewed>(door(desk), renewal(desk));
+    CHECK(pool.refusal(door(desk), renewal(desk)) == Code::limit);
+    pool.outside->clock = pool.outside->clock + seconds(500);
+    for (int i = 0; i < 500; ++i) pool.refusal(door(former), renewal(former));
+    pool.ask<wire::Renewed>(door(desk), renewal(desk));
+    // And a control program of a user there.
+    const ConnId conn = desk.connect(pool, desk.begin(pool));
+    const wire::RenewCertificate own{*pki::make_request(desk.program_key)};
+    for (std::size_t i = 0; i < limits::log_lines_at_once; ++i) pool.ask<wire::Renewed>(conn, own);
+    CHECK(pool.refusal(conn, own) == Code::limit);
 }
 
 TEST_CASE("the connections of a host that may not call any more end") {

@@ -1,4 +1,4 @@
-// Frames that make no sense where they come: what their sender is told, or the log of a link that is closed, word for
+// Frames that make no sense where they come: what their sender gets, or the log of a link that is closed, word for
 // word.
 #include <algorithm>
 #include <limits>

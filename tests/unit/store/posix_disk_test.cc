@@ -258,7 +258,7 @@ TEST_CASE("a really full file system") {
             auto again = Store::open(**disk, forest, options, nullptr);
             if (!again) return 7;
             if (*(*disk)->size("a/out") != length) code = 8;
-            // What is a way out of it goes on, out of the reserve, again and again.
+            // What is a way out of it goes on, out of the reserve, repeatedly.
             const std::vector<TreeUpdate> small{{"a", "t", {{"status", "killed", 0}}, false}};
             if ((*again)->commit(small).status.code != Code::no_space) code = 11;
             for (int i = 0; i < 100; ++i)

@@ -1,4 +1,4 @@
-// Programs of two releases: what each writes for the other, and what it makes of what came.
+// Programs of two releases: what each writes for the other, and what it makes of what arrived.
 #include "support/about.h"
 #include "wire/form.h"
 

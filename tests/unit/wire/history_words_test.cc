@@ -119,6 +119,5 @@ TEST_CASE("names of files have a limit together") {
         spec.files.push_back({FileRole::output, name, "", 0, ""});
     }
     REQUIRE(spec.files.size() <= limits::grain_files);
-    CHECK(check_files(spec).text ==
-          "the names of a grain's files have at most " + std::to_string(limits::file_names_bytes) + " bytes together");
+    CHECK(check_files(spec).text == about("names files limit " + std::to_string(limits::file_names_bytes)));
 }

@@ -115,7 +115,7 @@ template <class T> std::string name_of_type() {
 class Rows : public boost::archive::detail::interface_oarchive<Rows> {
 public:
     std::string table;
-    std::map<std::string, std::function<std::string()>> inner;  // structs that stand in this one
+    std::map<std::string, std::function<std::string()>> inner;  // structs that are in this one
 
     template <class T> void save_override(const FieldOf<T> &field) {
         std::string bound;

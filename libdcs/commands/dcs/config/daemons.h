@@ -33,7 +33,7 @@ Result<Checked> check_file(const ConfiguredDaemon &daemon, const std::string &fi
 // The same of any arguments.
 Result<Checked> check_with(const ConfiguredDaemon &daemon, std::vector<std::string> arguments);
 
-// FOLDER/hosts if it is there, with `policy` and `limits` beside it; else empty. The packages' scheduler reads these.
+// FOLDER/hosts if it exists, with `policy` and `limits` beside it; else empty. The packages' scheduler reads these.
 std::string host_table_in(const std::string &folder);
 
 }  // namespace dcs::commands

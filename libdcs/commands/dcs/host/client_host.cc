@@ -45,7 +45,7 @@ Status run_by_begin(const std::vector<std::string> &words, const std::string &sc
 
 Status prepare_client(const std::string &directory, const std::string &scheduler) {
     if (::mkdir(directory.c_str(), 0755) == 0) (void)::chmod(directory.c_str(), 0755);
-    else if (errno != EEXIST) return fail_errno(Code::io_error, "making the directory " + directory, errno);
+    else if (errno != EEXIST) return fail_errno(Code::io_error, "cannot make the directory " + directory, errno);
     const std::string named = scheduler_of(directory), own = value_of(directory, "dir");
     if (!own.empty())
         return fail(Code::refused, conf_of(directory) + " says that the scheduler runs on this host, in " + own +

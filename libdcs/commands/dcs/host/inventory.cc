@@ -91,7 +91,7 @@ struct IniReader {
     std::string group = "ungrouped", kind;
 
     std::string heading(std::string_view line) {
-        if (line.back() != ']') return "a heading ends in `]`";
+        if (line.back() != ']') return "the heading does not end in `]`";
         const std::string_view name = trimmed(line.substr(1, line.size() - 2));
         const std::size_t colon = name.find(':');
         group = std::string(name.substr(0, colon));
@@ -111,7 +111,7 @@ struct IniReader {
     std::string take(std::string_view line, const std::string &origin) {
         if (line[0] == '[') return heading(trimmed(line.substr(0, line.find('#'))));
         const auto words = words_of(line);
-        if (!words) return "a quote is open";
+        if (!words) return "a quote is not closed";
         if (words->empty()) return "";
         Group &in = inventory.groups[group];
         if (kind == "vars") {
@@ -123,7 +123,7 @@ struct IniReader {
         if (kind == "children") {
             in.children.push_back((*words)[0]);
             inventory.groups.try_emplace((*words)[0]);
-            return words->size() == 1 ? "" : "one group on a line";
+            return words->size() == 1 ? "" : "more than one group on the line";
         }
         std::vector<std::string> names;
         if (!expand((*words)[0], names)) return "`" + (*words)[0] + "` is not a range of hosts such as web[01:10]";

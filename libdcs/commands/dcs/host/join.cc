@@ -60,7 +60,7 @@ Status make_place(const std::string &directory, bool last = true) {
     if (!above.empty())
         if (Status s = make_place(above, false); !s) return s;
     const bool made = ::mkdir(directory.c_str(), 0700) == 0;
-    if (!made && errno != EEXIST) return fail_errno(Code::io_error, "making the directory " + directory, errno);
+    if (!made && errno != EEXIST) return fail_errno(Code::io_error, "cannot make the directory " + directory, errno);
     const bool ours = !last && ::geteuid() == 0 && (made || directory == services_place);
     if (ours && ::chmod(directory.c_str(), 0711) != 0) return fail_errno(Code::io_error, directory, errno);
     return Status::ok();

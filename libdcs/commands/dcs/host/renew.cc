@@ -89,17 +89,17 @@ extern const Verb host_renew_verb = {
     .name = "renew",
     .summary = "renew the certificate of this host of control programs",
     .about =
-        R"(For a host that joined with --role client: gets a new certificate for the same key from the scheduler, when a
-third or less of the present one's 90 days is left. The timer dcs-renew.timer of the packages runs it once a day; where
-there is no systemd, a daily cron job does the same. Grain servers and backups renew their own.
+        R"(Renews the certificate of a host that joined with --role client, if at most a third of its 90 days is left.
+The key stays. The packages' timer dcs-renew.timer runs this once a day; without systemd, use a daily cron job.
+Grain servers and backups renew their own certificates.
 
 Examples:
   dcs host renew
-  dcs host renew --now     without a look at how long the present one is valid
+  dcs host renew --now     however long the present one is valid
 )",
-    .options = {{"now", 0, nullptr, {}, "renew it, however long it is valid"},
+    .options = {{"now", 0, nullptr, {}, "renew it now, however long it is valid"},
                 {"dir", 0, "DIR", some_text, "with pool.conf and pki (default: /etc/dcs, where dcs_begin looks)"}},
-    .notes = R"(A host that was away for so long that its certificate has expired joins again.
+    .notes = R"(A host whose certificate has expired must join again.
 )",
     .run = renew};
 

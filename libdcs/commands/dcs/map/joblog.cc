@@ -13,7 +13,7 @@ Result<std::unique_ptr<JobLog>> JobLog::create(const std::string &path) {
     if (file == nullptr) return fail_errno(Code::io_error, path, errno);
     std::unique_ptr<JobLog> log(new JobLog(path, file));
     std::fputs("Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n", file);
-    if (std::fflush(file) != 0) return fail_errno(Code::io_error, "writing " + path, errno);
+    if (std::fflush(file) != 0) return fail_errno(Code::io_error, "cannot write " + path, errno);
     return log;
 }
 
@@ -36,7 +36,7 @@ Status JobLog::add(int session, const std::vector<JobLine> &lines) {
                      static_cast<unsigned long long>(line.received), line.exit_code, line.signal,
                      shell_line(line.words).c_str());
     }
-    if (std::fflush(file_.get()) != 0) return fail_errno(Code::io_error, "writing " + path_, errno);
+    if (std::fflush(file_.get()) != 0) return fail_errno(Code::io_error, "cannot write " + path_, errno);
     return Status::ok();
 }
 

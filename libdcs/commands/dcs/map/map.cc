@@ -188,8 +188,8 @@ int map(const Call &said) {
     const bool detach = call.arguments.has("detach");
     for (const char *option : {"jobs", "joblog", "results", "output"})
         if (detach && call.arguments.has(option))
-            return call.fail(usage_failure("dcs map: --detach does not go with --" + std::string(option) +
-                                           ", for which dcs map has to run until the end"));
+            return call.fail(usage_failure("dcs map: --detach excludes --" + std::string(option) +
+                                           ", which needs dcs map to run until the end"));
     if (call.arguments.has("bring") && program.empty())
         return call.fail(usage_failure("dcs map: --bring takes a program's name, not " + plan.command[0]));
     if (call.arguments.has("bring")) options.files.program = program;

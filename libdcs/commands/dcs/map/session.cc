@@ -164,7 +164,7 @@ OpenedMap Opening::resume(const Session &session) {
                        number + "` ends the old one"});
 }
 
-// Nothing was decided on a result of a map, so a failed grain may simply run again.
+// Nothing was decided on a result of a map, so a failed grain may run again.
 std::optional<Failure> restart_failed(const Session &session, const std::vector<int> &grains) {
     for (const int grain : grains) {
         const wire::RestartGrain order{session.user, session.number, grain, true, -1};

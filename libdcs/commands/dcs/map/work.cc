@@ -356,8 +356,9 @@ std::int64_t MapWork::run() {
             Failure failure = call_failure("the results of session " + std::to_string(session_), error);
             if (wait_for_submissions(seen) || after_cannot_run()) continue;
             const std::string session = std::to_string(session_);
-            failure.hint = "session " + session + " continues when that changes: run the same command again then, or " +
-                           "`dcs session close " + session + "`";
+            failure.hint =
+                "correct that, then run the same command again to continue, or end it with `dcs session close " +
+                session + "`";
             give_up(failure);
         } else if (error == D_E_NO_SPACE) {
             pause_ms(1000);

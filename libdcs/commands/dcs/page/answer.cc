@@ -36,7 +36,7 @@ bool is_loopback_host(std::string_view host) {
 }
 
 Answer answer_to(const AskedFor &asked, const Published *p, bool own, bool metrics_for_all) {
-    if (asked.method != "GET" && asked.method != "HEAD") return refusal(405, "this page only shows: GET and HEAD");
+    if (asked.method != "GET" && asked.method != "HEAD") return refusal(405, "this page is read-only: use GET or HEAD");
     if (asked.hosts != 1 || !is_loopback_host(asked.host))
         return refusal(421, "the name in the address must be localhost or 127.0.0.1");
     if (asked.fetch_site == "cross-site" && asked.fetch_mode != "navigate")
@@ -44,11 +44,11 @@ Answer answer_to(const AskedFor &asked, const Published *p, bool own, bool metri
     const auto target = target_of(asked.target);
     const std::string path = asked.target.substr(0, asked.target.find('?'));
     if (!own && !(metrics_for_all && path == "/metrics"))
-        return refusal(403, "this page belongs to another user of this host: dcs page starts one of your own");
+        return refusal(403, "this page belongs to another user of this host: start your own with dcs page");
     for (const Asset &asset : assets())
         if (path == asset.path) return of_asset(asset);
     if (!target) return refusal(404, "there is no such page");
-    if (p == nullptr) return refusal(503, "the scheduler has not been asked yet: try again");
+    if (p == nullptr) return refusal(503, "the scheduler has not answered yet: try again");
     if (path == "/") return {200, html_type, p->first_page};
     if (path == "/metrics") return metrics(asked, *p);
     if (path == "/events") {

@@ -44,9 +44,9 @@ Result<page::Place> place_of(const std::optional<std::string> &listen) {
         if (left.substr(0, host.size()) == host) left.remove_prefix(host.size());
     if (read_number(left, place.port)) return place;
     if (left.find_first_not_of("0123456789") == std::string_view::npos)
-        return fail(Code::invalid, "--listen " + *listen + ": a port is a number from 0 to 65535");
+        return fail(Code::invalid, "--listen " + *listen + ": the port must be a number from 0 to 65535");
     return fail(Code::invalid,
-                "--listen " + *listen + ": the page listens on 127.0.0.1 or a Unix socket only: it has no TLS");
+                "--listen " + *listen + ": give a port of 127.0.0.1 or the path of a socket: the page has no TLS");
 }
 
 // Where the other commands look for the page of a pool.
@@ -67,7 +67,8 @@ Result<std::optional<Noted>> take_note(const Pool &pool, bool elsewhere) {
     auto lock = locks::take_dcs_atom(locks::DcsAtom::page, page.lock);
     if (!lock) {
         const std::string url = pool.page_url();
-        return fail(lock.status().code, url.empty() ? lock.status().text : "the page of this pool is there: " + url);
+        return fail(lock.status().code,
+                    url.empty() ? lock.status().text : "the page of this pool is already served at " + url);
     }
     return std::optional(Noted{std::move(*lock), page.directory + "/url"});
 }
@@ -76,7 +77,7 @@ Result<std::optional<Noted>> take_note(const Pool &pool, bool elsewhere) {
 Status remove_old_socket(const std::string &path) {
     struct stat st = {};
     if (path.empty() || ::lstat(path.c_str(), &st) != 0) return Status::ok();
-    if (!S_ISSOCK(st.st_mode)) return fail(Code::io_error, path + " is there, and is not a socket: name another path");
+    if (!S_ISSOCK(st.st_mode)) return fail(Code::io_error, path + " exists and is not a socket: name another path");
     const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un where = {};
     where.sun_family = AF_UNIX;
@@ -164,8 +165,8 @@ Examples:
                 {"metrics", 0, "WHO", one_of("own|all"),
                  "who may read /metrics: own (the default) is you and root, all is every login of this host"},
                 {"interval", 0, "S", seconds_from(0.5, 3600),
-                 "seconds from one look at the pool to the next while a browser is open (default 2; at least 10\n"
-                 "without a browser; more where a look takes long)"},
+                 "seconds between queries of the pool while a browser is open (default 2); without a browser at\n"
+                 "least 10, and longer if queries are slow"},
                 {"ready-fd", 0, "N", whole_number(3, 1023), "writes a line there when it serves (for `dcs up`)"}},
     .notes =
         R"(The kernel says which user is at the other end of each connection; other users get a refusal. The page has no

@@ -54,7 +54,7 @@ Result<std::uint32_t> owner_of(const sockaddr_in &own, const sockaddr_in &peer) 
     question.what.id.idiag_dst[0] = own.sin_addr.s_addr;
     question.what.id.idiag_cookie[0] = question.what.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
     if (::send(kernel.get(), &question, sizeof question, 0) < 0)
-        return fail_errno(Code::io_error, "asking the kernel", errno);
+        return fail_errno(Code::io_error, "cannot ask the kernel", errno);
     char answer[4096];
     const ssize_t n = ::recv(kernel.get(), answer, sizeof answer, 0);
     if (n < 0) return fail_errno(Code::io_error, "the kernel's answer", errno);

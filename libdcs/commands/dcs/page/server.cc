@@ -1,5 +1,7 @@
 #include "server.h"
 
+#include <map>
+#include <optional>
 #include <set>
 #include <unistd.h>
 
@@ -29,7 +31,8 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using std::chrono::seconds;
 
-constexpr std::size_t most_connections = 256, most_watchers = 128, most_refused = 16;
+constexpr std::size_t most_connections = 256, most_watchers = 128;
+constexpr std::size_t most_of_others = 64, most_of_other = 4;  // connections of other users, and of one of them
 constexpr std::uint32_t header_bytes = 8192;
 constexpr int most_requests = 1000;  // of one connection
 constexpr auto header_time = seconds(10), write_time = seconds(20), heartbeat = seconds(15);
@@ -66,12 +69,13 @@ struct Server::Inside {
     Inside(Place where, bool for_all) : place(std::move(where)), metrics_for_all(for_all) {}
 
     template <class Protocol> asio::awaitable<void> accept(typename Protocol::acceptor acceptor);
-    template <class Stream> asio::awaitable<void> serve(Stream stream, bool own);
+    template <class Stream> asio::awaitable<void> serve(Stream stream, std::uint32_t uid, bool own);
     template <class Stream> asio::awaitable<bool> respond(Stream &stream, const Request &request, bool own, bool keep);
     template <class Stream> asio::awaitable<bool> write(Stream &stream, const Answer &answer, bool head, bool keep);
     template <class Stream> asio::awaitable<void> watch(Stream &stream, std::string last_id, bool head);
     asio::awaitable<Answer> ask_detail(const std::string &target);
     void take(std::shared_ptr<const Published> next);
+    bool has_place(std::uint32_t uid, bool own) const;
 
     Place place;
     const bool metrics_for_all;
@@ -81,7 +85,8 @@ struct Server::Inside {
     Collector *collector = nullptr;
     std::shared_ptr<const Published> published;
     std::set<asio::steady_timer *> watchers;
-    std::size_t connections = 0, refused = 0;
+    std::size_t connections = 0, of_others = 0;
+    std::map<std::uint32_t, std::size_t> of_other;  // by uid
 };
 
 // One more as long as it lives.
@@ -182,8 +187,9 @@ asio::awaitable<bool> Server::Inside::respond(Stream &stream, const Request &req
     co_return co_await write(stream, answer, head, keep && answer.status < 400);
 }
 
-template <class Stream> asio::awaitable<void> Server::Inside::serve(Stream stream, bool own) {
-    const Counted counted(own ? connections : refused);
+// Another user's connection is for one request.
+template <class Stream> asio::awaitable<void> Server::Inside::serve(Stream stream, std::uint32_t uid, bool own) {
+    const Counted counted(own ? connections : of_others), of_user(of_other[uid]);
     beast::flat_buffer buffer(header_bytes + 1024);
     for (int requests = 0; requests < most_requests; ++requests) {
         http::request_parser<http::empty_body> parser;
@@ -199,10 +205,17 @@ template <class Stream> asio::awaitable<void> Server::Inside::serve(Stream strea
                            false, false);
         }
         if (error) break;
-        if (!co_await respond(stream, parser.get(), own, parser.keep_alive())) break;
+        if (!co_await respond(stream, parser.get(), own, own && parser.keep_alive())) break;
     }
     boost::system::error_code ignored;
     stream.socket().shutdown(asio::socket_base::shutdown_send, ignored);
+}
+
+// One user takes no places of another, such as Prometheus.
+bool Server::Inside::has_place(std::uint32_t uid, bool own) const {
+    if (own) return connections < most_connections;
+    const auto user = of_other.find(uid);
+    return of_others < most_of_others && (user == of_other.end() || user->second < most_of_other);
 }
 
 template <class Protocol> asio::awaitable<void> Server::Inside::accept(typename Protocol::acceptor acceptor) {
@@ -213,10 +226,11 @@ template <class Protocol> asio::awaitable<void> Server::Inside::accept(typename 
             co_await pause.async_wait(done);
             continue;
         }
-        const auto uid = uid_of_peer(socket.native_handle());
-        const bool own = uid && (*uid == ::geteuid() || *uid == 0);
-        if (own ? connections >= most_connections : refused >= most_refused) continue;  // closes it
-        asio::co_spawn(io, serve(beast::basic_stream<Protocol>(std::move(socket)), own), asio::detached);
+        const auto told = uid_of_peer(socket.native_handle());
+        const std::uint32_t uid = told ? *told : static_cast<std::uint32_t>(-1);
+        const bool own = told && (uid == ::geteuid() || uid == 0);
+        if (!has_place(uid, own)) continue;  // closes it
+        asio::co_spawn(io, serve(beast::basic_stream<Protocol>(std::move(socket)), uid, own), asio::detached);
     }
 }
 

@@ -33,11 +33,22 @@ std::string script_of(const PilotPlace &place, const std::string &host, const st
                                            "--margin",
                                            whole(order.margin_s),
                                            "--idle",
-                                           whole(order.idle_s)};
+                                           whole(order.idle_s),
+                                           "--run-as",
+                                           order.run_as};
     return "#!/bin/sh\nexec " + shell_line(line) + "\n";
 }
 
 }  // namespace
+
+std::optional<Failure> open_to_all(const std::vector<wire::HostRow> &pilots, bool own_pool, bool root) {
+    const auto open = std::find_if(pilots.begin(), pilots.end(), [](const auto &row) { return row.users.empty(); });
+    if (own_pool || root || open == pilots.end()) return std::nullopt;
+    return Failure{exits::refused, "refused",
+                   "grains of all users of the pool would run under your account on " + open->name,
+                   "add users=LOGIN,.. to its line of the host table, whose grains may do all that you may, and run "
+                   "dcs reload; pilots that root submits give each user's grains an account of their own"};
+}
 
 SeenPilots see_pilots(Engine &engine, const PilotPlace &place) {
     SeenPilots seen;

@@ -13,7 +13,11 @@ struct PilotOrder {
     double limit_s = 0, idle_s = 0, margin_s = 0, every_s = 10;
     PilotLimits limits;
     std::vector<std::string> options;  // for the engine
+    std::string run_as;                // accounts of grains, as `dcs pilot serve` has them
 };
+
+// Why pilots must not be jobs of this account: grains of every user would run under it.
+std::optional<Failure> open_to_all(const std::vector<wire::HostRow> &pilots, bool own_pool, bool root);
 
 // The hosts with their jobs; jobs of hosts that the table no longer has come last, with a row of their name only.
 struct SeenPilots {

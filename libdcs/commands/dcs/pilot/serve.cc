@@ -60,6 +60,11 @@ double time_left_s(double limit_s) {
     return std::min(limit_s, static_cast<double>(at - std::time(nullptr)));
 }
 
+// Root's server gives each user's grains an account of their own; in root's own pool they are root's.
+std::string accounts_of_grains(const Call &call) {
+    return call.arguments.value("run-as").value_or(::geteuid() == 0 ? "users" : "self");
+}
+
 std::vector<std::string> server_line(const Call &call, const std::string &directory) {
     const Arguments &said = call.arguments;
     const double limit_s = said.seconds("limit").value_or(0);
@@ -74,7 +79,7 @@ std::vector<std::string> server_line(const Call &call, const std::string &direct
             "--scheduler",
             said.value("scheduler").value_or(""),
             "--run-as",
-            "self",
+            accounts_of_grains(call),
             "--courtesy",
             "priority",
             "--log-level",
@@ -107,9 +112,11 @@ int serve_until_end(pid_t server, const sigset_t &signals) {
     }
 }
 
-Result<std::string> make_on_node(const std::string &base) {
+// Grains under accounts of their own have to pass through it.
+Result<std::string> make_on_node(const std::string &base, bool for_others) {
     std::string directory = base + "/" + stem_of_ours() + "XXXXXX";
-    if (::mkdtemp(directory.data()) == nullptr) return fail_errno(Code::io_error, "a directory in " + base, errno);
+    if (::mkdtemp(directory.data()) == nullptr || (for_others && ::chmod(directory.c_str(), 0711) != 0))
+        return fail_errno(Code::io_error, "a directory in " + base, errno);
     return directory;
 }
 
@@ -127,7 +134,7 @@ int pilot_serve(const Call &call) {
     ::pthread_sigmask(SIG_BLOCK, &signals, &before);
     const std::string base = place_on_node(call);
     sweep(base);
-    const auto directory = make_on_node(base);
+    const auto directory = make_on_node(base, accounts_of_grains(call) == "users");
     if (!directory) return call.fail(failure_of("the grain server's directory", directory.status()));
     const pid_t server = start_server(server_line(call, *directory), before);
     if (server < 0) return call.fail(failure_of("", fail_errno(Code::io_error, "fork", errno)));
@@ -145,8 +152,8 @@ extern const Verb pilot_serve_verb = {
     .name = "serve",
     .words = "PILOT",
     .summary = "what the jobs of `dcs pilot slurm` execute",
-    .about = R"(Runs the grain server of a pilot until its job ends. Jobs of `dcs pilot slurm` execute it; for an engine
-that DCS does not know, submit it by its means. SIGTERM makes it leave with last checkpoints.
+    .about = R"(Runs the grain server of a pilot until its job ends. Jobs of `dcs pilot slurm` execute it; for
+another batch system, submit it yourself. SIGTERM makes it leave with last checkpoints.
 
 Examples:
   dcs pilot serve pilot1 --scheduler pool.example:7001 --pki ~/.local/state/dcs/pilots/pilot1/pki --limit 4h
@@ -157,7 +164,10 @@ Examples:
                 {"limit", 0, "S", seconds_from(1), "time that the job has", "", Given::always},
                 {"margin", 0, "S", seconds_from(1), "it leaves that long before the limit; default 60"},
                 {"idle", 0, "S", seconds_from(1), "it leaves when no grain came for that long; default 5m"},
-                {"base", 0, "DIR", some_text, "where its directory is made; default $TMPDIR, else /tmp"}},
+                {"base", 0, "DIR", some_text, "where its directory is made; default $TMPDIR, else /tmp"},
+                {"run-as", 0, "WHO", one_of("users|self"),
+                 "accounts of grains: users (default for root) gives each user's an account of their own, self is the\n"
+                 "account of the job"}},
     .run = pilot_serve,
     .formats = false};
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
+#include "commands/dcs/frame/pool_directory.h"
 #include "control.h"
 #include "locks/dcs_atoms.h"
 
@@ -91,18 +92,21 @@ int work_for_pilots(const Call &call, Engine &engine, const PilotPlace &place, c
 }
 
 int pilot_slurm(const Call &call) {
-    const PilotOrder order = order_of(call);
+    PilotOrder order = order_of(call);
     if (const auto wrong = wrong_with(order)) return call.fail(*wrong);
     const PilotPlace place(call);
     const PilotHosts hosts = pilot_hosts();
     if (hosts.failure) return call.fail(*hosts.failure);
+    const bool own = Pool(call.directory).maker() == Pool::Maker::dcs_up, root = ::geteuid() == 0;
+    if (const auto open = open_to_all(hosts.rows, own, root)) return call.fail(*open);
+    order.run_as = root && !own ? "users" : "self";
     if (call.arguments.has("max") && order.limits.most > hosts.rows.size())
         std::fprintf(stderr, "dcs: the pool has only %zu hosts for pilots; `dcs up --pilots N` makes it more\n",
                      hosts.rows.size());
     if (Status made = place.make(); !made) return call.fail(failure_of("the directory of pilots", made));
     const auto lock = locks::take_dcs_atom(locks::DcsAtom::pilots, place.path("lock"));
     if (!lock) {
-        Failure failure = failure_of("another `dcs pilot slurm` works for this pool", lock.status());
+        Failure failure = failure_of("another `dcs pilot slurm` is already running for this pool", lock.status());
         failure.hint = "`dcs pilot ls` shows its jobs, `dcs pilot stop` ends both";
         return call.fail(failure);
     }
@@ -121,8 +125,8 @@ extern const Verb pilot_slurm_verb = {
     .summary = "run grain servers as jobs of Slurm while grains wait",
     .about =
         R"(Submits jobs to Slurm whose grain servers serve the pool's hosts pilot1, pilot2 and so on, as many as the
-waiting grains need. Run it where sbatch works, and let it run, as in tmux: it submits the next job when one has
-reached its limit. It may be killed at any time; the same command takes its jobs over. Grains continue in the next
+waiting grains need. Run it where sbatch works, for example in tmux: while it runs, it submits the next job when one
+has reached its limit. It may be killed at any time; the same command takes its jobs over. Grains continue in the next
 job from their last checkpoints.
 
 Examples:
@@ -138,9 +142,9 @@ Examples:
          {"margin", 0, "S", seconds_from(1),
           "time before a job's limit at which its grains take their last checkpoints and leave; default a quarter\n"
           "of the limit, at least 20 s and at most 60 s"},
-         {"every", 0, "S", seconds_from(1), "time between looks at pool and queue; default 10"}},
+         {"every", 0, "S", seconds_from(1), "seconds between checks of the pool and the queue; default 10"}},
     .notes = R"(Without grains it submits nothing, and cancels jobs that wait. After jobs that ran no grain, or that
-Slurm refused, it pauses. PILOTS.md explains all of it.
+Slurm refused, it pauses. See PILOTS.md.
 )",
     .run = pilot_slurm,
     .formats = false};

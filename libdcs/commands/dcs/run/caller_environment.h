@@ -10,7 +10,7 @@
 namespace dcs::commands {
 
 // Absolute path of the program, as a shell finds it. Code::not_found: there is none; Code::refused:
-// it is there, but not executable.
+// it exists, but not executable.
 Result<std::string> find_program(const std::string &name, const std::string &search_path, const std::string &directory);
 
 Result<std::string> current_directory();

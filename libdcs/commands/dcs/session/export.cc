@@ -182,7 +182,7 @@ int export_it(const Call &call) {
     const Session &session = answer.sessions[0];
     if (const auto html = call.arguments.value("html")) {
         if (words.size() == 1 && !call.arguments.has("files")) return export_report(session, *html, call);
-        return call.fail(usage_failure("dcs session export: --html FILE goes without DIR and --files"));
+        return call.fail(usage_failure("dcs session export: --html FILE excludes DIR and --files"));
     }
     const std::string directory =
         words.size() > 1 ? words[1] : "session-" + session.user + "-" + std::to_string(session.number);

@@ -141,7 +141,7 @@ private:
     const std::uint64_t most_;  // bytes of the packed session
     std::uint64_t loaded_ = 0;  // of the grain that is being read, not yet packed
     Descriptor directory_, files_;
-    OpenFile last_file_;  // files/packed is asked for again and again
+    OpenFile last_file_;  // files/packed is asked for repeatedly
     std::string last_name_;
     wire::SessionCheck check_;
     std::vector<std::pair<std::int32_t, int>> lines_;  // of the grains so far, ascending
@@ -171,7 +171,7 @@ Status Reader::emit(const std::string &record) {
                     "the session packs to more than " + std::to_string(most_) + " bytes, the limit of an import");
     out_.crc = crc32c(bytes, out_.crc);
     if (std::fwrite(bytes.data(), 1, bytes.size(), out_.stream.get()) == bytes.size()) return Status::ok();
-    return fail_errno(Code::io_error, "packing the session into a temporary file", errno);
+    return fail_errno(Code::io_error, "cannot pack the session into a temporary file", errno);
 }
 
 Status Reader::read_head() {
@@ -320,7 +320,7 @@ Result<PackedSession> Reader::read(const std::string &directory) {
     if (Status s = read_head(); !s) return s;
     if (Status s = read_grains(); !s) return s;
     if (std::fflush(out_.stream.get()) != 0 || std::fseek(out_.stream.get(), 0, SEEK_SET) != 0)
-        return fail_errno(Code::io_error, "packing the session into a temporary file", errno);
+        return fail_errno(Code::io_error, "cannot pack the session into a temporary file", errno);
     return std::move(out_);
 }
 

@@ -23,7 +23,7 @@ Status sync_and_close(const std::string &path, bool whole_disk) {
     const int error = errno;
     ::close(fd);
     if (result != 0 && error == EINVAL) return Status::ok();  // a file system on which there is nothing to sync
-    return result == 0 ? Status::ok() : fail_errno(Code::io_error, "syncing " + path, error);
+    return result == 0 ? Status::ok() : fail_errno(Code::io_error, "cannot sync " + path, error);
 }
 
 Status check_free(const std::string &directory) {
@@ -45,7 +45,7 @@ Result<std::unique_ptr<ExportWriter>> ExportWriter::create(const std::string &di
     if (Status s = check_free(wanted); !s) return s;
     const std::string temporary = wanted + ".tmp-" + std::to_string(::getpid());
     if (::mkdir(temporary.c_str(), 0700) != 0)
-        return fail_errno(Code::io_error, "making the directory " + temporary, errno);
+        return fail_errno(Code::io_error, "cannot make the directory " + temporary, errno);
     std::unique_ptr<ExportWriter> writer(new ExportWriter(wanted, temporary, style));
     auto grains = writer->new_file("grains");
     if (!grains) return grains.status();
@@ -60,7 +60,7 @@ ExportWriter::~ExportWriter() {
 
 Status ExportWriter::failed(const std::string &name) const {
     return fail_errno(errno == ENOSPC || errno == EDQUOT ? Code::no_space : Code::io_error,
-                      "writing " + temporary_ + "/" + name, errno);
+                      "cannot write " + temporary_ + "/" + name, errno);
 }
 
 Result<StreamFile> ExportWriter::new_file(const std::string &name) {
@@ -177,7 +177,7 @@ Status ExportWriter::finish(const wire::ExportedSession &head) {
     if (Status s = sync_and_close(temporary_, true); !s) return s;
     if (Status s = check_free(directory_); !s) return s;
     if (::rename(temporary_.c_str(), directory_.c_str()) != 0)
-        return fail_errno(Code::io_error, "renaming " + temporary_ + " to " + directory_, errno);
+        return fail_errno(Code::io_error, "cannot rename " + temporary_ + " to " + directory_, errno);
     const std::string parent = std::filesystem::path(directory_).parent_path().string();
     const Status named = sync_and_close(parent.empty() ? "." : parent, false);
     whole_ = !!named;

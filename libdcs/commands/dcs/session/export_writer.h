@@ -1,5 +1,5 @@
 #pragma once
-// Writes an export: into a directory beside the wanted one, renamed when all of it is there and
+// Writes an export: into a directory beside the wanted one, renamed when it is complete and
 // synced, so that what has the wanted name is whole.
 #include <cstdint>
 #include <cstdio>
@@ -21,7 +21,7 @@ using StreamFile = std::unique_ptr<std::FILE, CloseStream>;
 
 struct ExportStyle {
     bool files = false;  // every stream that is not empty in a file of its own
-    bool pack = false;   // short streams that cannot stand in their line go into one file together
+    bool pack = false;   // short streams that do not fit in their line go into one file together
 };
 // Sessions with more grains than this are packed.
 inline constexpr std::uint64_t pack_above = 1000;

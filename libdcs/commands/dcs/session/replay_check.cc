@@ -49,7 +49,7 @@ public:
         const std::string place = where && *where == '/' ? where : "/tmp";
         std::string name = place + "/dcs-replay-XXXXXX";
         if (::mkdtemp(name.data()) == nullptr)
-            return fail_errno(Code::io_error, "making a directory in " + place + " (TMPDIR names another place)",
+            return fail_errno(Code::io_error, "cannot make a directory in " + place + " (TMPDIR names another place)",
                               errno);
         path_ = name;
         for (const char *part : {"/real", "/real/scheduler", "/pool", "/pool/scheduler"})
@@ -220,7 +220,7 @@ Checked wanted_of(const Call &call) {
 int replay_check(const Call &call) {
     const Checked wanted = wanted_of(call);
     if (wanted.records.empty() || wanted.command.empty())
-        return call.fail(usage_failure("dcs replay-check: which sessions, and which program?",
+        return call.fail(usage_failure("dcs replay-check: SES or PROGRAM is missing",
                                        "dcs replay-check SES|DIR... -- PROGRAM [ARG...]"));
     Stage stage;
     if (Status s = stage.make(); !s) return call.fail(failure_of("preparing the replay", s));

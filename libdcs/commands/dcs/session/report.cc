@@ -142,7 +142,7 @@ int export_report(const Session &session, const std::string &path, const Call &c
     good = std::fflush(file) == 0 && good;
     const int error = errno;
     if (file != stdout && std::fclose(file) != 0) good = false;
-    if (!good) return call.fail(failure_of("", fail_errno(Code::io_error, "writing " + path, error)));
+    if (!good) return call.fail(failure_of("", fail_errno(Code::io_error, "cannot write " + path, error)));
     if (path == "-") return exits::ok;
     if (call.format == Format::json)
         print_document("dcs.session.report/1", "report",

@@ -288,7 +288,7 @@ Examples:
   dcs session set 7 --nice 5        later sessions, yours and others', now go first
   dcs session set last --label night
 )",
-    .options = {{"nice", 0, "N", whole_number(0, wire::most_nice), "0, as sessions begin, to 19"},
+    .options = {{"nice", 0, "N", whole_number(0, wire::most_nice), "from 0 (the default) to 19"},
                 {"label", 0, "TEXT", {}, "a label, shown by `dcs session ls`; '' removes it"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
 )",
@@ -324,11 +324,10 @@ Examples:
   dcs session clean all --yes
   dcs session clean --older 30d
 )",
-    .options =
-        {{"older", 0, "AGE", seconds_from(1),
-          "of those (else of all of yours) only what has been over for AGE (30d, 12h): closed sessions, and what\n"
-          "dcs map or dcs run left without work"},
-         {"yes", 'y', nullptr, {}, "do not ask"}},
+    .options = {{"older", 0, "AGE", seconds_from(1),
+                 "only sessions that ended at least AGE ago (30d, 12h), of all of yours without SEL: closed ones, and\n"
+                 "those that dcs map or dcs run left without work"},
+                {"yes", 'y', nullptr, {}, "do not ask"}},
     .notes = R"(SEL is NUM, last (your session that was opened last) or all.
 )",
     .run = clean};

@@ -138,7 +138,7 @@ Failure with_new_hint(Failure failure, int session) {
     return failure;
 }
 
-// What others wait for, and outputs, need a process that goes on.
+// Grains that others wait for, and outputs, need a process that keeps running.
 bool needs_process(const Job &job, const JobFlow &flow) {
     for (std::size_t i = 0; i < job.parts.size(); ++i)
         if (flow.standing(i) == JobFlow::Standing::waits || !job.parts[i].files.outputs.empty()) return true;
@@ -157,7 +157,7 @@ Status has_taken_over(pid_t child, const std::string &log) {
     }
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : exits::error;
     if (ended ? code == exits::ok || code == exits::grain_failed : about.st_size > 0) return Status::ok();
-    return fail(Code::internal, "the process in the background does not go on; its log is " + log);
+    return fail(Code::internal, "the background process has ended: its log is " + log);
 }
 
 // This command once more, with --wait, as a process of its own. Its log, or why there is none.
@@ -193,7 +193,8 @@ int leave_job(const Call &call, const Job &job, const JobWork &work, int session
     const std::string number = std::to_string(session);
     const bool process = needs_process(job, work.flow());
     const auto log = process ? go_on_in_background(call, session) : Result<std::string>(std::string());
-    if (!log) return call.fail(with_new_hint(failure_of("nothing goes on with what waits", log.status()), session));
+    if (!log)
+        return call.fail(with_new_hint(failure_of("no process submits the waiting grains", log.status()), session));
     if (call.format == Format::json)
         std::printf("%s\n",
                     JsonObject("dcs.submit/1").add("session", session).add("grains", job.file.count).text().c_str());
@@ -202,10 +203,11 @@ int leave_job(const Call &call, const Job &job, const JobWork &work, int session
     std::fprintf(stderr, "dcs submit: session %s; `%s` waits for it, `dcs session cat %s` prints outputs\n",
                  number.c_str(), wait.c_str(), number.c_str());
     if (process)
-        std::fprintf(stderr,
-                     "dcs submit: a process in the background goes on with it, its log is %s; after a reboot of this "
-                     "host run the same command again\n",
-                     log->c_str());
+        std::fprintf(
+            stderr,
+            "dcs submit: a background process submits the rest, its log is %s; after a reboot of this host, run "
+            "the same command again\n",
+            log->c_str());
     return exits::ok;
 }
 

@@ -174,7 +174,7 @@ std::optional<Failure> JobWork::take_some() {
         Failure failure = call_failure("the results of session " + std::to_string(session_), error);
         if (error == D_E_SESSION_TAKEN || error == D_E_NO_AUTH)
             failure.hint = "another run of the same command has taken the session over";
-        else if (error == D_E_CANNOT_RUN) failure.hint = "the same command continues it when that has changed";
+        else if (error == D_E_CANNOT_RUN) failure.hint = "correct that, then run the same command again";
         return failure;
     }
     for (int i = 0; i < count; ++i) {

@@ -21,7 +21,7 @@ Status write(const std::string &path, const std::string &text) {
     good = std::fflush(file) == 0 && good;
     const int error = errno;
     if (file != stdout && std::fclose(file) != 0) good = false;
-    return good ? Status::ok() : fail_errno(Code::io_error, "writing " + path, error);
+    return good ? Status::ok() : fail_errno(Code::io_error, "cannot write " + path, error);
 }
 
 std::string title_of(const Session &session, const char *what) {

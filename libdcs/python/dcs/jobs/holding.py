@@ -30,14 +30,14 @@ def condition(after: Sequence[Tuple[str, Sequence[str]]], any_of_them: bool, beg
 def slurm_dependency(text: str, registry: Registry) -> Tuple[List[Tuple[str, List[str]]], bool]:
     """afterok:12:13,afterany:14, or with ? for one of several."""
     if "?" in text and "," in text:
-        raise Wrong(f"--dependency={text}: either all (,) or one of several (?)")
+        raise Wrong(f"--dependency={text}: it mixes , (all of them) and ? (any of them)")
     found = []
     for part in re.split(r"[,?]", text):
         relation, *words = part.split(":")
         if relation.isdigit() or "_" in relation:
             relation, words = "afterany", [relation, *words]
         if relation not in RELATIONS or not words:
-            raise Wrong(f"--dependency={part}: there are {', '.join(RELATIONS)}, each as afterok:JOB[:JOB...]")
+            raise Wrong(f"--dependency={part}: write RELATION:JOB[:JOB...], with one of {', '.join(RELATIONS)}")
         for word in words:
             if not registry.of_word(word):
                 raise Wrong(f"--dependency={part}: there is no job {word}")

@@ -41,13 +41,13 @@ def yes(values: Values, key: str, otherwise: bool = False) -> bool:
     if word is None:
         return otherwise
     if word.lower() not in ("y", "yes", "n", "no", "oe", "eo"):
-        raise Wrong(f"-{key} {word}: y or n")
+        raise Wrong(f"-{key} {word}: it must be y or n")
     return word.lower() not in ("n", "no")
 
 
 def clock(text: str, what: str) -> int:
     if not re.fullmatch(r"\d+(:\d+){0,2}", text):
-        raise Wrong(f"{what}={text}: a limit is SECONDS or HOURS:MINUTES:SECONDS")
+        raise Wrong(f"{what}={text}: the limit must be SECONDS or HOURS:MINUTES:SECONDS")
     total = 0
     for part in text.split(":"):
         total = total * 60 + int(part)
@@ -62,7 +62,7 @@ def moment(text: str) -> float:
     try:
         return time.mktime(time.strptime(digits + (second or "00"), "%Y%m%d%H%M%S"))
     except ValueError as error:
-        raise Wrong(f"-a {text}: a time is MMDDhhmm") from error
+        raise Wrong(f"-a {text}: the time must be MMDDhhmm") from error
 
 
 class Needs:
@@ -92,8 +92,8 @@ class Needs:
             except (Error, ValueError) as error:
                 if isinstance(error, ConnectionError):
                     raise
-                raise Wrong(f"-l {word}: there are h_rt, h_vmem, mem_free, walltime, mem, nodes=1:ppn=N, and the pool's host classes, of "
-                            f"which {name} is none (DCS_JOBS_IGNORE={name} ignores it)") from error
+                raise Wrong(f"-l {word}: unknown resource {name}, and no host class of the pool: use h_rt, h_vmem, mem_free, walltime, mem or "
+                            f"nodes=1:ppn=N (DCS_JOBS_IGNORE={name} ignores it)") from error
 
 
 def needs_of(values: Values, notes: Options) -> Needs:
@@ -171,7 +171,7 @@ def understand(words: Sequence[str], options: Options) -> Tuple[Batch, Values]:
             dialect = "pbs"
         left = take(options, lines, values)
         if left:
-            raise Wrong(f"a line #$ or #PBS has the word {left[0]!r}, which is no option")
+            raise Wrong(f"a line #$ or #PBS contains {left[0]!r}, which is not an option")
     for key, given in of_command.items():
         values[key] = values.get(key, []) + given
     if "W" in values:

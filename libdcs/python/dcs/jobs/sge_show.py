@@ -68,13 +68,13 @@ def qstat(words: Sequence[str]) -> int:
     options, values = Options("qstat", QSTAT, "-"), {}
     rest = options.take(words, values)
     if "help" in values:
-        print(options.help("qstat [OPTIONS]", "Shows the jobs that wait or run; -j tells more of one."))
+        print(options.help("qstat [OPTIONS]", "Shows the jobs that wait or run; -j shows one in detail."))
         return 0
     if rest:
         raise Wrong(f"{rest[0]}: -j {rest[0]} names a job")
     options.say_notes()
     if any(name not in ("*", login_name()) for text in values.get("u", []) for name in text.split(",")):
-        raise Wrong(f"-u {values['u'][-1]}: a pool shows each user's own jobs; `dcs session ls` lists all sessions")
+        raise Wrong(f"-u {values['u'][-1]}: qstat shows your own jobs only; `dcs session ls` lists the sessions of all users")
     registry = Registry()
     keep_going(registry)
     jobs = [job for job in registry.look(registry.jobs("state in ('held', 'sent')")) if not job.over]
@@ -151,10 +151,10 @@ def qdel(words: Sequence[str]) -> int:
         return 0
     if "u" in values:
         if last(values, "u") not in (login_name(), "*"):
-            raise Wrong(f"-u {last(values, 'u')}: you end your own jobs; `dcs session close USER/NUM` ends another user's")
+            raise Wrong(f"-u {last(values, 'u')}: qdel ends your own jobs only; `dcs session close USER/NUM` ends another user's")
         rest += ["*"]
     if not rest:
-        raise Wrong("which jobs? Name their numbers, or -u " + login_name())
+        raise Wrong("no job is named: give numbers, or -u " + login_name())
     registry, failed = Registry(), 0
     keep_going(registry)
     unfinished = [job for job in registry.look(registry.jobs("state in ('held', 'sent')")) if not job.over]

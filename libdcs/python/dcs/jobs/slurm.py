@@ -24,8 +24,8 @@ OPTIONS = (
     Option("--ntasks-per-node", "N"), Option("--open-mode", "append|truncate"), Option("-o --output", "FILE"),
     Option("-p --partition", "CLASS"), Option("--parsable"), Option("-Q --quiet"), Option("--requeue"),
     Option("-t --time", "LIMIT"), Option("-v --verbose"), Option("-V --version"), Option("-W --wait"), Option("--wrap", "COMMAND"),
-    Option("-A --account", "NAME", note="a pool has no accounts"), Option("-q --qos", "NAME", note="a pool has no such classes of service"),
-    Option("--comment", "TEXT", note="nothing shows it"), Option("--mail-type", "WHEN", note="no mail is sent"),
+    Option("-A --account", "NAME", note="a pool has no accounts"), Option("-q --qos", "NAME", note="a pool has no classes of service"),
+    Option("--comment", "TEXT", note="no command shows it"), Option("--mail-type", "WHEN", note="no mail is sent"),
     Option("--mail-user", "NAME", note="no mail is sent"), Option("--no-requeue", note=RERUN),
     Option("--signal", "SIGNAL", note="a job at its time limit ends without a warning"),
     Option("--nice", "[N]", note="jobs start in the order of their submission"),
@@ -41,8 +41,8 @@ OPTIONS = (
     Option("-L --licenses", "LIST", refusal="`dcs_lock -l FILE:N COMMAND` in the script has N at a time"),
     Option("--reservation", "NAME", refusal="a pool has no reservations"), Option("--time-min", "LIMIT", refusal="--time=LIMIT is exact"),
     Option("--tmp", "SIZE", refusal="the host's owner limits what a job keeps on disk"),
-    Option("-M --clusters", "NAMES", refusal="DCS_DIR names the pool"), Option("--test-only", refusal="`dcs host ls` shows what there is"),
-    Option("--uid", "USER", refusal="a job belongs to who submits it"), Option("--kill-on-invalid-dep", "yes|no", refusal="scancel the job"),
+    Option("-M --clusters", "NAMES", refusal="DCS_DIR names the pool"), Option("--test-only", refusal="`dcs host ls` shows the hosts"),
+    Option("--uid", "USER", refusal="a job belongs to the user who submits it"), Option("--kill-on-invalid-dep", "yes|no", refusal="scancel the job"),
 )
 ABOUT = """Submits a script as a job of the pool, as Slurm's sbatch does, and prints its number. squeue shows the job,
 scancel ends it, sacct says how it ended. Lines #SBATCH at the beginning of the script are options, too."""
@@ -50,7 +50,7 @@ scancel ends it, sacct says how it ended. Lines #SBATCH at the beginning of the 
 
 STEP = (
     Option("-n --ntasks", "1"), Option("-N --nodes", "1"), Option("-c --cpus-per-task", "N", note="a step has the cores of its job"),
-    Option("--mem", "SIZE", note="a step has the memory of its job"), Option("-J --job-name", "NAME", note="nothing shows it"),
+    Option("--mem", "SIZE", note="a step has the memory of its job"), Option("-J --job-name", "NAME", note="no command shows it"),
     Option("--mpi", "KIND", note="there is one task"), Option("-u --unbuffered", note="outputs go to the job's files at once"),
     Option("--exclusive", note="a job runs one step at a time"), Option("--overlap", note="steps share the cores of their job"),
     Option("--cpu-bind", "HOW", note="the host's kernel places processes"), Option("-h --help"),
@@ -63,7 +63,7 @@ def limit(text: str) -> int:
     """Minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S as seconds."""
     found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text)
     if not found:
-        raise Wrong(f"--time={text}: a limit is MINUTES, HOURS:MINUTES:SECONDS or DAYS-HOURS")
+        raise Wrong(f"--time={text}: the limit must be MINUTES, HOURS:MINUTES:SECONDS or DAYS-HOURS")
     days, a, b, c = (None if part is None else int(part) for part in found.groups())
     if days is not None:
         return ((days * 24 + (a or 0)) * 60 + (b or 0)) * 60 + (c or 0)
@@ -88,7 +88,7 @@ def begin(text: str) -> float:
         today = time.localtime()
         at = time.mktime(today[:3] + told[3:6] + today[6:8] + (-1,))
         return at if at > time.time() else at + 86400
-    raise Wrong(f"--begin={text}: a time is such as now+2hours, 18:30 or 2026-03-01T06:00")
+    raise Wrong(f"--begin={text}: not a time such as now+2hours, 18:30 or 2026-03-01T06:00")
 
 
 def host_class(values: Values, notes: Options) -> Tuple[int, str]:
@@ -118,7 +118,7 @@ def cores_and_memory(values: Values) -> Tuple[int, int]:
     memory = 0
     if (text := last(values, "mem")) is not None:
         if text == "0":
-            raise Wrong("--mem=0: a job gets the memory that it names, or without --mem no limit")
+            raise Wrong("--mem=0: give the memory of the job, or omit --mem for no limit")
         memory = megabytes(text, "--mem")
     elif (text := last(values, "mem-per-cpu")) is not None:
         memory = megabytes(text, "--mem-per-cpu") * cores
@@ -174,7 +174,7 @@ def understand(words: Sequence[str], options: Options) -> Tuple[Batch, Values]:
     if script is not None and "wrap" not in of_command:
         left = options.take(directives(script, b"#SBATCH", False), values)
         if left:
-            raise Wrong(f"a line #SBATCH has the word {left[0]!r}, which is no option")
+            raise Wrong(f"a line #SBATCH contains {left[0]!r}, which is not an option")
     values.update(of_command)
     directory = absolute(last(values, "chdir") or ".", working_directory())
     cores, memory = cores_and_memory(values)
@@ -186,7 +186,7 @@ def understand(words: Sequence[str], options: Options) -> Tuple[Batch, Values]:
     default = "slurm-%A_%a.out" if tasks else "slurm-%j.out"
     mode = last(values, "open-mode") or "truncate"
     if mode not in ("append", "truncate"):
-        raise Wrong(f"--open-mode={mode}: append or truncate")
+        raise Wrong(f"--open-mode={mode}: it must be append or truncate")
     batch = Batch("slurm", last(values, "job-name") or name, directory, last(values, "output") or default, last(values, "error"),
                   mode, last(values, "input") or "/dev/null", None if script is None else script.decode("utf-8", "surrogateescape"),
                   "slurm_script", "", arguments, exported(values), tasks, most, cores, memory,

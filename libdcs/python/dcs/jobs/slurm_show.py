@@ -16,12 +16,12 @@ from .words import Option, Options, Values, Wrong, last, ranges
 
 SHORT = {"PENDING": "PD", "RUNNING": "R", "COMPLETED": "CD", "FAILED": "F", "CANCELLED": "CA", "TIMEOUT": "TO", "OUT_OF_MEMORY": "OOM",
          "UNKNOWN": "NF"}
-OTHERS = "a pool shows each user's own jobs; `dcs session ls` lists all sessions"
+OTHERS = "it shows your own jobs only; `dcs session ls` lists the sessions of all users"
 
 SQUEUE = (
     Option("-h --noheader"), Option("-j --jobs", "LIST"), Option("-n --name", "LIST"), Option("-o --format", "FORMAT"), Option("-r --array"),
     Option("-t --states", "LIST"), Option("--me"), Option("-u --user", "NAMES"), Option("-p --partition", "NAMES"), Option("--help"),
-    Option("-l --long", note="-o FORMAT selects columns"), Option("-a --all", note="there is nothing hidden"),
+    Option("-l --long", note="-o FORMAT selects columns"), Option("-a --all", note="nothing is hidden"),
     Option("-O --Format", "FORMAT", refusal="-o FORMAT selects columns"), Option("--json", refusal="`sacct -P` or `dcs grain ls SES -o json`"),
     Option("-i --iterate", "SECONDS", refusal="`watch -n SECONDS squeue`"), Option("--start", refusal="DCS does not forecast starts"),
     Option("-S --sort", "LIST", refusal="jobs come in the order of their numbers"), Option("-A --account", "LIST", refusal="a pool has no accounts"),
@@ -57,7 +57,7 @@ def state_names(values: Values, key: str) -> Optional[List[str]]:
             return list(SHORT)
         found.append(word)
         if word not in (*SHORT, "COMPLETING", "SUSPENDED", "CONFIGURING", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE"):
-            raise Wrong(f"--{key}={word}: states are {', '.join(SHORT)}")
+            raise Wrong(f"--{key}={word}: not a state; the states are {', '.join(SHORT)}")
     return found or None
 
 
@@ -124,7 +124,7 @@ class Line:
             "R": lambda: f"({reason_of(job)})" if job.now == "PENDING" else job.host, "h": lambda: "OK", "y": lambda: "0", "E": lambda: "(null)",
         }
         if letter not in texts:
-            raise Wrong(f"-o: there is no column %{letter}; there are {' '.join(sorted(texts))}")
+            raise Wrong(f"-o: unknown column %{letter}; the columns are {' '.join(sorted(texts))}")
         return texts[letter]()
 
 
@@ -213,7 +213,7 @@ def sacct(words: Sequence[str]) -> int:
     options, values = Options("sacct", SACCT), {}
     rest = options.take(words, values)
     if "help" in values:
-        print(options.help("sacct [OPTIONS]", "Shows how jobs are and how they ended: today's, or those of -j.") +
+        print(options.help("sacct [OPTIONS]", "Shows the states and ends of jobs: today's, or those of -j.") +
               "\nFields: " + ", ".join(PROPER.values()))
         return 0
     if rest:
@@ -224,7 +224,7 @@ def sacct(words: Sequence[str]) -> int:
               "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode")).split(",")]
     wrong = [field for field in fields if field not in FIELDS]
     if wrong:
-        raise Wrong(f"-o: there is no field {wrong[0]}; there are {', '.join(PROPER.values())}")
+        raise Wrong(f"-o: unknown field {wrong[0]}; the fields are {', '.join(PROPER.values())}")
     widths = [int(text.split("%")[1].lstrip("-") or 0) if "%" in text else 0 for text in (last(values, "format") or ",".join(fields)).split(",")]
     since = times.since(last(values, "starttime"))
     jobs = chosen(registry, values, [word.split(".")[0] for word in names(values, "jobs")], f"submitted >= {since}")
@@ -258,7 +258,7 @@ def scancel(words: Sequence[str]) -> int:
         print(options.help("scancel [OPTIONS] [JOB[_TASK]...]", "Ends jobs: SIGTERM, and ten seconds later SIGKILL."))
         return 0
     if not rest and not set(values) & {"jobname", "state", "user", "me", "partition"}:
-        raise Wrong("which jobs? Name their numbers, or --me, --name=NAME, --state=PENDING")
+        raise Wrong("no job is named: give numbers, or --me, --name=NAME, --state=PENDING")
     options.say_notes()
     registry = Registry()
     keep_going(registry)

@@ -63,4 +63,4 @@ def since(text: Optional[str]) -> float:
             return time.mktime(time.strptime(text, form))
         except ValueError:
             continue
-    raise Wrong(f"-S {text}: a time is such as 2026-03-01, 2026-03-01T06:00 or now-2days")
+    raise Wrong(f"-S {text}: not a time such as 2026-03-01, 2026-03-01T06:00 or now-2days")

@@ -1,5 +1,5 @@
 #pragma once
-// Stands in for the test framework where its helpers (the pool, the scripted scheduler) serve a fuzz target: what
+// Replaces the test framework where its helpers (the pool, the scripted scheduler) serve a fuzz target: what
 // they require is then an expectation of the target.
 #include <iostream>
 #include <sstream>

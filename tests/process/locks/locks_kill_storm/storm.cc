@@ -25,7 +25,7 @@ std::atomic<int> *signals_of_witnesses = nullptr;
     for (;;) ::pause();
 }
 
-// A worker that was told to hang: it stays until a process ends it, deaf to the polite signals every other time.
+// A worker that was ordered to hang: it stays until a process ends it, deaf to the polite signals every other time.
 void hang(Arena &arena, Occupant &self, Random &random) {
     if (pick(random, 2) == 0) {
         ::signal(SIGINT, SIG_IGN);

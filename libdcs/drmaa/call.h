@@ -1,0 +1,26 @@
+#pragma once
+// What all calls of the standard have in common.
+#include <new>
+
+#include "outcome.h"
+
+namespace dcs::drmaa {
+
+// f() with its outcome as a number and a sentence; nothing is thrown across the border of C.
+template <class F> int call(char *diagnosis, std::size_t length, F &&f) {
+    try {
+        return told(f(), diagnosis, length);
+    } catch (const std::bad_alloc &) {
+        copy_text("there is not enough memory", diagnosis, length);
+        return DRMAA_ERRNO_NO_MEMORY;
+    } catch (...) {
+        copy_text("a bug of this library", diagnosis, length);
+        return DRMAA_ERRNO_INTERNAL_ERROR;
+    }
+}
+
+inline Outcome missing(const char *what) { return {DRMAA_ERRNO_INVALID_ARGUMENT, std::string(what) + " is NULL"}; }
+
+Outcome in_session();  // DRMAA_ERRNO_NO_ACTIVE_SESSION outside of one
+
+}  // namespace dcs::drmaa

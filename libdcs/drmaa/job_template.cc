@@ -1,0 +1,169 @@
+#include "job_template.h"
+
+#include <algorithm>
+#include <ctime>
+
+namespace dcs::drmaa {
+namespace {
+
+const char *const elsewhere[] = {DRMAA_TRANSFER_FILES, DRMAA_DEADLINE_TIME, DRMAA_WCT_SLIMIT, DRMAA_DURATION_SLIMIT};
+
+bool contains(const std::vector<std::string> &names, const std::string &name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Outcome unknown_attribute(const std::string &name, bool of_lists) {
+    if (contains(of_lists ? attribute_names() : list_attribute_names(), name))
+        return {DRMAA_ERRNO_INVALID_ARGUMENT,
+                name + (of_lists ? " has one value, not a list: drmaa_set_attribute sets it"
+                                 : " is a list: drmaa_set_vector_attribute sets it")};
+    if (std::find(std::begin(elsewhere), std::end(elsewhere), name) != std::end(elsewhere))
+        return {DRMAA_ERRNO_INVALID_ARGUMENT, name + " is an optional attribute that DCS does not have"};
+    return {DRMAA_ERRNO_INVALID_ARGUMENT, "there is no attribute " + name};
+}
+
+Outcome wrong_value(const std::string &name, const std::string &value, const std::string &rule) {
+    return {DRMAA_ERRNO_INVALID_ATTRIBUTE_VALUE, name + " is \"" + value + "\": it must be " + rule};
+}
+
+Outcome wrong_format(const std::string &name, const std::string &value, const std::string &rule) {
+    return {DRMAA_ERRNO_INVALID_ATTRIBUTE_FORMAT, name + " is \"" + value + "\": it must be " + rule};
+}
+
+Outcome check_value(const std::string &name, const std::string &value) {
+    if (name == DRMAA_JS_STATE && value != DRMAA_SUBMISSION_STATE_ACTIVE && value != DRMAA_SUBMISSION_STATE_HOLD)
+        return wrong_value(name, value, DRMAA_SUBMISSION_STATE_ACTIVE " or " DRMAA_SUBMISSION_STATE_HOLD);
+    if (name == DRMAA_JOIN_FILES && value != "y" && value != "n") return wrong_value(name, value, "y or n");
+    if (name == DRMAA_BLOCK_EMAIL && value != "0" && value != "1") return wrong_value(name, value, "0 or 1");
+    if ((name == DRMAA_INPUT_PATH || name == DRMAA_OUTPUT_PATH || name == DRMAA_ERROR_PATH) &&
+        value.find(':') == std::string::npos)
+        return wrong_format(name, value, "[HOST]:PATH, such as :" + value);
+    if (name == DRMAA_START_TIME && start_time(value, std::time(nullptr)) < 0)
+        return wrong_format(name, value, "[[[[CC]YY/]MM/]DD] hh:mm[:ss] [{-|+}UU:uu]");
+    if ((name == DRMAA_WCT_HLIMIT || name == DRMAA_DURATION_HLIMIT) && duration(value) < 0)
+        return wrong_format(name, value, "hh:mm[:ss], or seconds");
+    return {};
+}
+
+// Two or more numbers between separators, such as 12:30:00 or 2026/11/24; empty if it is something else.
+std::vector<long> numbers(const std::string &text, char separator, std::size_t least, std::size_t most) {
+    std::vector<long> found;
+    std::size_t at = 0;
+    while (at <= text.size()) {
+        const std::size_t end = std::min(text.find(separator, at), text.size());
+        const std::string part = text.substr(at, end - at);
+        if (part.empty() || part.size() > 4 ||
+            !std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; }))
+            return {};
+        found.push_back(std::stol(part));
+        at = end + 1;
+    }
+    return found.size() >= least && found.size() <= most ? found : std::vector<long>{};
+}
+
+std::vector<std::string> words_between_blanks(const std::string &text) {
+    std::vector<std::string> words;
+    std::size_t at = 0;
+    while ((at = text.find_first_not_of(' ', at)) != std::string::npos) {
+        const std::size_t end = std::min(text.find(' ', at), text.size());
+        words.push_back(text.substr(at, end - at));
+        at = end;
+    }
+    return words;
+}
+
+// The minutes of +01:30 before UTC; false if it is none.
+bool read_zone(const std::string &text, long &minutes) {
+    if (text.empty() || (text[0] != '+' && text[0] != '-')) return false;
+    const auto zone = numbers(text.substr(1), ':', 2, 2);
+    if (zone.empty() || zone[1] > 59 || zone[0] > 14) return false;
+    minutes = (text[0] == '-' ? -1 : 1) * (zone[0] * 60 + zone[1]);
+    return true;
+}
+
+}  // namespace
+
+const std::vector<std::string> &attribute_names() {
+    static const std::vector<std::string> names{
+        DRMAA_REMOTE_COMMAND, DRMAA_JS_STATE,   DRMAA_WD,         DRMAA_JOB_CATEGORY,   DRMAA_NATIVE_SPECIFICATION,
+        DRMAA_BLOCK_EMAIL,    DRMAA_START_TIME, DRMAA_JOB_NAME,   DRMAA_INPUT_PATH,     DRMAA_OUTPUT_PATH,
+        DRMAA_ERROR_PATH,     DRMAA_JOIN_FILES, DRMAA_WCT_HLIMIT, DRMAA_DURATION_HLIMIT};
+    return names;
+}
+
+const std::vector<std::string> &list_attribute_names() {
+    static const std::vector<std::string> names{DRMAA_V_ARGV, DRMAA_V_ENV, DRMAA_V_EMAIL};
+    return names;
+}
+
+Outcome set(Template &job, const std::string &name, const std::string &value) {
+    if (!contains(attribute_names(), name)) return unknown_attribute(name, false);
+    if (Outcome o = check_value(name, value); !o.good()) return o;
+    job.values[name] = value;
+    return {};
+}
+
+Outcome set(Template &job, const std::string &name, const std::vector<std::string> &values) {
+    if (!contains(list_attribute_names(), name)) return unknown_attribute(name, true);
+    if (name == DRMAA_V_ENV)
+        for (const std::string &value : values)
+            if (value.find('=') == std::string::npos || value[0] == '=') return wrong_format(name, value, "NAME=VALUE");
+    job.lists[name] = values;
+    return {};
+}
+
+std::string value_of(const Template &job, const char *name) {
+    const auto found = job.values.find(name);
+    return found == job.values.end() ? std::string() : found->second;
+}
+
+const std::vector<std::string> &list_of(const Template &job, const char *name) {
+    static const std::vector<std::string> none;
+    const auto found = job.lists.find(name);
+    return found == job.lists.end() ? none : found->second;
+}
+
+long start_time(const std::string &text, long now) {
+    std::vector<std::string> words = words_between_blanks(text);
+    long zone = 0;
+    const bool zoned = !words.empty() && read_zone(words.back(), zone);
+    if (zoned) words.pop_back();
+    if (words.empty() || words.size() > 2) return -1;
+    const auto clock = numbers(words.back(), ':', 2, 3);
+    const auto day = words.size() == 2 ? numbers(words[0], '/', 1, 3) : std::vector<long>{};
+    if (clock.empty() || (words.size() == 2 && day.empty())) return -1;
+    if (clock[0] > 23 || clock[1] > 59 || (clock.size() == 3 && clock[2] > 60)) return -1;
+    std::tm when{};
+    const std::time_t local = now + zone * 60;
+    if (zoned) gmtime_r(&local, &when);
+    else localtime_r(&local, &when);
+    when.tm_hour = static_cast<int>(clock[0]);
+    when.tm_min = static_cast<int>(clock[1]);
+    when.tm_sec = clock.size() == 3 ? static_cast<int>(clock[2]) : 0;
+    when.tm_isdst = -1;
+    if (!day.empty()) when.tm_mday = static_cast<int>(day.back());
+    if (day.size() > 1) when.tm_mon = static_cast<int>(day[day.size() - 2]) - 1;
+    if (day.size() == 3) when.tm_year = static_cast<int>(day[0] < 100 ? day[0] + 100 : day[0] - 1900);
+    if (when.tm_mday < 1 || when.tm_mday > 31 || when.tm_mon < 0 || when.tm_mon > 11) return -1;
+    const auto seconds = [&] {
+        std::tm copy = when;
+        return zoned ? timegm(&copy) - zone * 60 : std::mktime(&copy);
+    };
+    if (seconds() < now) {  // the next such day, month or year
+        if (day.empty()) ++when.tm_mday;
+        else if (day.size() == 1) ++when.tm_mon;
+        else if (day.size() == 2) ++when.tm_year;
+    }
+    return seconds();
+}
+
+long duration(const std::string &text) {
+    if (!text.empty() && text.size() < 10 &&
+        std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }))
+        return std::stol(text);
+    const auto parts = numbers(text, ':', 2, 3);
+    if (parts.empty()) return -1;
+    return parts[0] * 3600 + parts[1] * 60 + (parts.size() == 3 ? parts[2] : 0);
+}
+
+}  // namespace dcs::drmaa
