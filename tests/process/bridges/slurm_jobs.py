@@ -153,7 +153,7 @@ def shells(slurm):
 
 
 def refusals(slurm):
-    for words, wanted in ((["--nodes=2"], "--nodes=2 one host --cpus-per-task"), (["--gres=gpu:1"], "--gres=gpu:1 --constraint"),
+    for words, wanted in ((["--nodes=2"], "--nodes=2 one host --cpus-per-task"), (["--gres=GPU:1"], "--gres GPU name"),
                           (["-H"], "-H --dependency DCS_JOBS_IGNORE=hold"), (["--nodesx"], "unknown option --nodesx --help"),
                           (["--dependency=afterok:99999"], "there is no job 99999"), (["--mem=lots"], "--mem lots 4G"),
                           (["-a", "5-1"], "--array 5-1"), (["-C", "nosuch"], "--constraint=nosuch"), (["-o", "%N.out"], "%N")):
@@ -167,6 +167,18 @@ def refusals(slurm):
     ended(slurm, job, "COMPLETED")
     for command in ("sbatch", "srun", "squeue", "sacct", "scancel"):
         assert about(slurm.run(command, "--help"), f"Usage: {command}")
+
+
+def resources(slurm):
+    """Devices and licences are named resources of the pool; what no host offers is said at once."""
+    job = slurm.run("sbatch", "--parsable", "--gpus=2", "--wrap", "true")
+    assert about(slurm.said, f"no host job {job} gpu"), slurm.said
+    slurm.run("scancel", job)
+    slurm.pool.dcs("up", "--resources", "gpu=[3,5],fpga=1,seat=4")
+    for words, wanted in ((["--gpus=a100:2"], "3,5 no no"), (["--gres=gpu:1,fpga"], "3 1 no"), (["-L", "seat:2"], "no no 2")):
+        job = slurm.run("sbatch", "--parsable", "--wait", *words, "--wrap",
+                        "echo ${CUDA_VISIBLE_DEVICES-no} ${DCS_RESOURCE_FPGA-no} ${DCS_RESOURCE_SEAT-no}")
+        assert slurm.read(f"slurm-{job}.out") == wanted + "\n", slurm.read(f"slurm-{job}.out")
 
 
 def ages(slurm):
@@ -186,7 +198,7 @@ def ages(slurm):
 def main():
     with Pool(servers=2, slots=2, interval=0.5) as pool, Hurry(pool):
         slurm = Facade(pool, "slurm")
-        for part in (Facade.type_page, scripts, arrays, dependencies, ends, refusals, shells, ages):
+        for part in (Facade.type_page, scripts, arrays, dependencies, ends, refusals, resources, shells, ages):
             part(slurm)
             print(f"{part.__name__}: seen", flush=True)
     print("jobs of sbatch run, wait, end and are found as under Slurm")

@@ -108,6 +108,14 @@ TEST_CASE("errors of a job file name line and column") {
     CHECK(error_of("grain = 3\n") == about("f: [[grain]]"));
 }
 
+TEST_CASE("a key of a hundred thousand parts is refused before it fills the stack") {
+    std::string deep = "\n", numbers = "[[grain]]\ncommand = [\"a\"]\ninput = \"\"\"\n";
+    for (int i = 0; i < 100'000; ++i) deep += i % 2 ? "a . " : "\"b\".";
+    for (int i = 0; i < 5000; ++i) numbers += "1.5 ";
+    CHECK(error_of(deep + "c = 1\n") == "f:2: a key has more than 1000 parts");
+    CHECK(error_of(numbers + "\"\"\"\n") == "none");
+}
+
 TEST_CASE("items of the command line are for a file with one grain") {
     const std::vector<std::string> items = {"x", "y"};
     CHECK(good("[[grain]]\ncommand = [\"true\"]\n", items).count == 2);

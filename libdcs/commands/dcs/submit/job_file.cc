@@ -1,6 +1,7 @@
 #include "job_file.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <map>
 #include <set>
@@ -17,7 +18,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr std::size_t most_file_bytes = 64u << 20;
+constexpr std::size_t most_file_bytes = 64u << 20, most_key_parts = 1000;
 const std::vector<std::string> own_keys = {"name", "command", "after", "input", "input-file", "array", "each-line"};
 
 struct AfterWord {
@@ -121,7 +122,8 @@ void JobReader::environment(const OptionRow &row, const toml::table &table, Argu
 
 void JobReader::option(const OptionRow &row, const toml::node &node, Arguments &into) {
     const auto *array = row.given == Given::many ? node.as_array() : nullptr;
-    if (row.name == std::string_view("env") && node.is_table()) return environment(row, *node.as_table(), into);
+    const bool named = row.name == std::string_view("env") || row.takes.kind == Takes::Kind::resources;
+    if (named && node.is_table()) return environment(row, *node.as_table(), into);
     if (array == nullptr) return void(one_option(row, node, into));
     for (const toml::node &item : *array) (void)one_option(row, item, into);
 }
@@ -273,6 +275,32 @@ JobFile JobReader::read(const toml::table &table, const std::optional<std::vecto
 
 }  // namespace
 
+namespace {
+
+// Line of a key like a.b.c with too many parts, or 0. Each part is a table in a table; their ends nest on the stack.
+std::size_t line_of_deep_key(std::string_view text) {
+    std::size_t line = 1, parts = 0;
+    bool gap = false;
+    char last = '\n';
+    for (const char c : text) {
+        line += c == '\n';
+        if (c == ' ' || c == '\t') {
+            gap = true;
+            continue;
+        }
+        const bool of_key =
+            std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '"' || c == '\'';
+        if (c == '.') ++parts;
+        else if (!of_key || (gap && last != '.')) parts = 0;
+        if (parts > most_key_parts) return line;
+        gap = false;
+        last = c;
+    }
+    return 0;
+}
+
+}  // namespace
+
 const OptionTable &grain_options() {
     static const OptionTable table = [] {
         OptionTable all = with_demands({{"file", 0, "[NAME=]PATH", {}, "", "", Given::many},
@@ -310,6 +338,11 @@ std::vector<std::string> lines_of_file(const std::string &path, std::string &wro
 
 JobFile parse_job_file(std::string_view text, const std::string &name,
                        const std::optional<std::vector<std::string>> &command_items, std::vector<std::string> &errors) {
+    if (const std::size_t line = line_of_deep_key(text); line > 0) {
+        errors.push_back(name + ":" + std::to_string(line) + ": a key has more than " + std::to_string(most_key_parts) +
+                         " parts");
+        return {};
+    }
     const toml::parse_result parsed = toml::parse(text);
     if (parsed) return JobReader(name, errors).read(parsed.table(), command_items);
     const toml::source_position at = parsed.error().source().begin;

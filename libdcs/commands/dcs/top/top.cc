@@ -240,8 +240,7 @@ Examples:
 )",
     .options = {{"once", 0, nullptr, {}, "print it once; the default if standard output is not a terminal"},
                 {"interval", 0, "S", seconds_from(least_pause_s),
-                 "seconds from one look at the pool to the next (default 2, at least 0.5; more where a look takes "
-                 "long)"}},
+                 "seconds between queries of the pool (default 2, at least 0.5); longer if queries are slow"}},
     .notes = R"(Keys: 1 to 4 and Tab choose a screen; arrows, j, k, PgUp, PgDn, g and G scroll; q and Ctrl-C quit.
 It works over ssh, and has colours as other commands do (--color, NO_COLOR). If the scheduler does not answer, the first
 line says so.

@@ -289,7 +289,10 @@ def cannot_run(jobs: Sequence[Job]) -> Optional[str]:
     if jobs[0].state != "sent":
         return None
     told = default_pool.explain(jobs[0].session, jobs[0].number)
-    return "; ".join(reason.text for reason in told.reasons) or told.summary if told.can_run == 0 else None
+    if told.can_run != 0:
+        return None
+    what = told.summary.partition("; ")[2]  # behind the counts of hosts: "no host offers gpu"
+    return "; ".join(what or r.text if r.reason == "no_resource" else r.text for r in told.reasons) or told.summary
 
 
 def _free_number() -> int:
@@ -328,5 +331,5 @@ def reason_of(job: Job) -> str:
     if told.can_run == 0:
         return "BadConstraints"
     word = told.reasons[0].reason if told.reasons else "None"
-    return {"busy": "Resources", "cores_in_use": "Resources", "memory_in_use": "Resources", "older_first": "Priority",
+    return {"busy": "Resources", "cores_in_use": "Resources", "memory_in_use": "Resources", "resource_in_use": "Resources", "older_first": "Priority",
             "earlier_first": "Priority", "fewer_first": "Priority", "takes_it": "None"}.get(word, word)
