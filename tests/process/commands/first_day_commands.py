@@ -79,6 +79,10 @@ def habits(shell):
     out, err = shell.run("dcs map -- echo {2} {} x{2} ::: a")
     assert out == "{2} a x{2}\n" and "{2} is passed on as it is" in err, (out, err)
     assert "passed on" not in shell.run("dcs map -- echo a{2} {} ::: a")[1]
+    out, err = shell.run("dcs map -- sh -c 'echo <{}' ::: /dev/null 'a b' 2>&1 || true")
+    assert "note: the shell reads the input 'a b' as words of its own" in out, out
+    for line in ("dcs map -- sh -c 'echo {}' ::: a-b.c 3", """dcs map -- sh -c 'echo "$1"' sh {} ::: 'a b'"""):
+        assert "note: the shell" not in shell.run(line)[1], line
     options(shell)
     out = shell.run("printf '1\\n2\\n3\\n' | while read x; do dcs run -n -- echo got $x; done")[0]
     assert out == "got 1\ngot 2\ngot 3\n", out

@@ -36,7 +36,7 @@ void Leases::sends(ConnId conn, const wire::AnyMessage &message, const core::Sta
     if (std::holds_alternative<wire::HandOverTaken>(message)) handed_over(state);
 }
 
-// Reports that a backup held are acknowledged to it and not to their hosts. They may be of an older incarnation, so what
+// Reports that a backup held are acknowledged to it and not to their hosts. They may be of an older incarnation: what
 // they brought is not what the newest one reports next.
 void Leases::handed_over(const core::State &state) {
     for (const auto &[grain, newest] : newest_) {

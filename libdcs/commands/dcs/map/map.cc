@@ -30,6 +30,7 @@
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/unicode.h"
 
 extern char **environ;
 
@@ -46,6 +47,19 @@ std::string foreign_placeholder(const MapPlan &plan) {
             !has_placeholder(word, plan.columns))
             return word;
     }
+    return "";
+}
+
+// An input that the shell of `sh -c` would read as words of its own, because CMD puts it into the shell's text.
+std::string read_by_shell(const MapPlan &plan) {
+    constexpr std::string_view shells[] = {"sh", "bash", "dash", "ksh", "zsh"};
+    if (plan.command.size() < 3 || plan.command[1] != "-c" || !has_placeholder(plan.command[2], plan.columns))
+        return "";
+    const std::string name = plan.command[0].substr(plan.command[0].rfind('/') + 1);
+    if (std::find(std::begin(shells), std::end(shells), name) == std::end(shells)) return "";
+    for (const std::string &input : plan.inputs)
+        for (const std::string &column : columns_of(input))
+            if (shell_word(column) != column) return column;
     return "";
 }
 
@@ -228,6 +242,9 @@ int map(const Call &said) {
     if (!opened.warning.empty()) console.note("warning: " + opened.warning);
     if (const std::string word = foreign_placeholder(plan); !word.empty())
         console.note("note: the word " + word + " is passed on as it is: each input is one column, {} (see --colsep)");
+    if (const std::string input = read_by_shell(plan); !input.empty())
+        console.note("note: the shell reads the input " + printable(shell_word(input)) +
+                     " as words of its own; hand inputs over: sh -c '... \"$1\" ...' sh {}");
     MapWork work(plan, options, opened, console);
     if (detach) leave(opened.session, work, console);
     const std::string lock = Pool(call.directory).scheduler().lock, hint = start_hint(call.directory);
