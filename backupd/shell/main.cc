@@ -114,8 +114,8 @@ int promote_copy(const BackupOptions &line) {
     }
     if (!done->kept.empty()) std::printf("The former state directory is kept as %s.\n", done->kept.c_str());
     if (done->turn == 0) {
-        std::printf("The copy was made the state directory %s earlier, in epoch %llu.\n", line.promote.c_str(),
-                    static_cast<unsigned long long>(done->epoch));
+        std::printf("The copy is already promoted, to epoch %llu; the state directory %s is unchanged.\n",
+                    static_cast<unsigned long long>(done->epoch), line.promote.c_str());
         return 0;
     }
     std::printf("The copy, as of turn %llu, is now the state directory %s, in epoch %llu.\n",

@@ -67,6 +67,8 @@ Result<Promoted> promote(const std::string &directory, const std::string &state)
     }
     auto copy = Copy::open(*places->disk, {});
     if (!copy) return copy.status();
+    const bool none = !(*copy)->whole() && (*copy)->spoilt().empty();
+    if (none && places->seen.name != 0 && there(state + "/format")) return Promoted{places->seen.epoch, 0, ""};
     Promoted done;
     const store::Identity before = (*copy)->identity();
     const bool noted = places->seen.name == before.name;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "daemon/trusted_path.h"
 
 namespace dcs::keeper {
 namespace {
@@ -51,6 +52,7 @@ Status replace_file(const std::string &file, const std::string &text) {
 }  // namespace
 
 Result<int> open_settings(const std::string &file, const std::string &what) {
+    if (Status s = trusted_path(file); !s) return s;
     const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd >= 0) return fd;
     const int error = errno;

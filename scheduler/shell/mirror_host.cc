@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/planted.h"
 #include "daemon/audit.h"
 #include "daemon/log.h"
 #include "scheduler/core/authorise.h"
@@ -82,6 +83,24 @@ bool MirrorHost::frame(const net::Arrival &arrival) {
         mirror_.gone(arrival.conn);
     }
     return true;
+}
+
+bool MirrorHost::turn_out(ConnId conn, const core::Certified &peer, const core::State &state) {
+    const Status s = core::check_backup(state, peer);
+    if (s || planted("mirror.anybody")) return false;
+    log_audit("audit: the copy of the store was refused to host " + peer.host + ": " + s.text);
+    (void)loop_.send(conn, wire::Refused{s.text});
+    loop_.close(conn);
+    if (mirror_.turned_out(conn, s.text)) turned_out_ = peer;
+    return true;
+}
+
+// Only now: a removal that failed on the way to the disk must not end the promise of mode sync.
+void MirrorHost::let_go(const core::State &state) {
+    if (!turned_out_) return;
+    const Status gone = core::check_backup(state, *std::exchange(turned_out_, std::nullopt));
+    if (gone || !mirror_.waits()) return;
+    if (Status s = mirror_.detach("the removal of its host"); !s) log_error(s.text);
 }
 
 void MirrorHost::pump(bool may_read) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,10 @@ public:
     // A frame of a process of the scheduler's own account; false: it is not about copies.
     bool frame(const net::Arrival &arrival);
     void gone(ConnId conn) { mirror_.gone(conn); }
+    // Turns the peer out if it is not the backup; true: it was.
+    bool turn_out(ConnId conn, const core::Certified &peer, const core::State &state);
+    // A commit is durable here. If with it the host that had the copy is no longer the backup, commits do not wait.
+    void let_go(const core::State &state);
     void committed() { mirror_.committed(turns_.take()); }
     void pump(bool may_read);
     bool holds() const { return mirror_.holds(); }
@@ -68,6 +73,7 @@ private:
     net::Loop &loop_;
     std::function<void(const std::string &)> fenced_;
     turn::Mirror mirror_;
+    std::optional<core::Certified> turned_out_;  // had the copy
 };
 
 }  // namespace dcs::shell

@@ -1,6 +1,5 @@
 #include "scheduler/shell/scheduler_options.h"
 
-#include "daemon/trusted_path.h"
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/host_table_file.h"
 #include "scheduler/shell/policy_file.h"
@@ -92,8 +91,7 @@ SettingsFiles read_settings_files(const SettingsPaths &paths, const ReadSettings
 }
 
 SettingsFiles read_settings_files(const SettingsPaths &paths, std::vector<Status> &why) {
-    const auto read = [](keeper::Settings, const std::string &file, const char *what) -> Result<std::string> {
-        if (Status s = trusted_path(file); !s) return s;
+    const auto read = [](keeper::Settings, const std::string &file, const char *what) {
         return keeper::read_settings(file, what);
     };
     return read_settings_files(paths, read, why);

@@ -42,7 +42,7 @@ struct SettingsFiles {
 using ReadSettings = std::function<Result<std::string>(keeper::Settings, const std::string &file, const char *what)>;
 // All of them, or what is wrong with them in `why`. A missing policy is the default one, and so are missing limits.
 SettingsFiles read_settings_files(const SettingsPaths &paths, const ReadSettings &read, std::vector<Status> &why);
-// Read by this process; a file that root must not believe (daemon/trusted_path.h) is wrong.
+// Read by this process.
 SettingsFiles read_settings_files(const SettingsPaths &paths, std::vector<Status> &why);
 
 // `rows` of `dcs doctor`, and that the last reload failed for the reason `why`, if it did.

@@ -141,6 +141,7 @@ void Service::commit_answered(const store::CommitResult &result) {
     if (result.answer == store::Answer::done) {
         mirror_.committed();
         turn_out_copies();
+        mirror_.let_go(turn_.state());
         mirror_.pump(true);
         if (mirror_.holds()) {
             DCS_REQUIRE(!held_, "one turn at a time waits for the backup");
@@ -201,14 +202,7 @@ bool Service::about_copy(const net::Arrival &arrival) {
 void Service::turn_out_copies() {
     for (auto at = backups_.begin(); at != backups_.end();) {
         const auto [conn, peer] = *at++;
-        if (!peer.copies) continue;
-        const Status s = core::check_backup(turn_.state(), peer.certified);
-        if (s || planted("mirror.anybody")) continue;
-        log_audit("audit: the copy of the store was refused to host " + peer.certified.host + ": " + s.text);
-        (void)loop_.send(conn, wire::Refused{s.text});
-        loop_.close(conn);
-        mirror_.gone(conn);
-        backups_.erase(conn);
+        if (peer.copies && mirror_.turn_out(conn, peer.certified, turn_.state())) backups_.erase(conn);
     }
 }
 

@@ -18,6 +18,7 @@ constexpr Duration patience = seconds(5);
 // the Service looks again.
 constexpr Duration settle_patience = seconds(4);
 constexpr const char *start_backup = "start the backup (`dcs up` in a private pool, otherwise its service)";
+constexpr const char *join_again = "let a backup join (`dcs token create --host NAME --role backup`)";
 // A scheduler whose copy was promoted waits too, and must not acknowledge anything.
 constexpr const char *detach_advice =
     "`dcs backup detach` continues without it; if it was promoted elsewhere, stop this scheduler instead";
@@ -67,15 +68,37 @@ void Mirror::came(ConnId conn, const wire::AnyMessage &message, std::uint64_t re
     if (const auto *has = std::get_if<wire::MirrorHas>(&message)) return acknowledged(*has);
 }
 
-void Mirror::gone(ConnId conn) {
-    if (conn != conn_) return;
+void Mirror::drop_link(const std::string &why) {
     conn_ = no_connection;
     making_.reset();
-    whole_ = false;
-    trouble_ = "the backup is not connected";
+    whole_ = barred_ = false;
+    trouble_ = why;
+}
+
+void Mirror::gone(ConnId conn) {
+    if (conn != conn_) return;
+    drop_link("the backup is not connected");
     if (attachment_ == Attachment::attached)
         outside_.log(Level::warning, "the backup's copy of the store is disconnected: commits wait for it; " +
                                          std::string(detach_advice));
+}
+
+bool Mirror::turned_out(ConnId conn, const std::string &why) {
+    const bool had = conn == conn_;
+    if (!had && conn_ != no_connection) return false;
+    drop_link(why);
+    barred_ = true;
+    return had;
+}
+
+Status Mirror::detach(const std::string &who) {
+    if (!waits()) return fail(Code::refused, "no commit waits for the backup's copy: there is nothing to detach");
+    if (Status s = outside_.remember(Attachment::detached); !s) return s;
+    attachment_ = Attachment::detached;
+    outside_.log(Level::warning, "audit: " + who +
+                                     " detached the backup's copy of the store; commits do not wait until the copy is "
+                                     "up to date");
+    return Status::ok();
 }
 
 void Mirror::refuse(ConnId conn, const std::string &why) {
@@ -106,6 +129,7 @@ void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
     if (conn_ != no_connection && conn_ != conn) outside_.close(conn_);
     conn_ = conn;
     trouble_.clear();
+    barred_ = false;
     making_.reset();
     sent_.clear();
     sent_bytes_ = number_ = whole_number_ = turn_offset_ = content_offset_ = 0;
@@ -160,15 +184,8 @@ void Mirror::settle() {
 void Mirror::asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t request) {
     const auto answer = [&](const wire::AnyMessage &message) { outside_.send(conn, message, request); };
     if (!ask.detach) return answer(status());
-    if (setup_.mode != MirrorMode::sync || attachment_ != Attachment::attached)
-        return answer(wire::ErrorReply{static_cast<std::int32_t>(Code::refused),
-                                       "no commit waits for the backup's copy: there is nothing to detach", 0});
-    if (const Status s = outside_.remember(Attachment::detached); !s)
+    if (const Status s = detach("the scheduler's account"); !s)
         return answer(wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text, 0});
-    attachment_ = Attachment::detached;
-    outside_.log(Level::warning,
-                 "audit: the scheduler's account detached the backup's copy of the store; commits do "
-                 "not wait until the copy is up to date");
     answer(status());
     settle();
 }
@@ -197,11 +214,11 @@ wire::MirrorStatus Mirror::status() const {
 std::vector<wire::ProblemRow> Mirror::problems() const {
     const bool linked = conn_ != no_connection, attached = attachment_ == Attachment::attached;
     if (setup_.mode == MirrorMode::off || (linked && (whole_ || attached))) return {};
-    wire::ProblemRow row{"the backup's copy of the store", "", "", "", start_backup};
+    wire::ProblemRow row{"the backup's copy of the store", "", "", "", barred_ ? join_again : start_backup};
     row.affects = "if this disk is lost, so is all work acknowledged " +
                   (copied_ == 0 ? "that the copy lacks" : "since turn " + std::to_string(copied_));
     if (attachment_ == Attachment::detached) {
-        row.problem = "it is detached: commits do not wait for it";
+        row.problem = "it is detached: commits do not wait for it" + (trouble_.empty() ? "" : " (" + trouble_ + ")");
         row.advice += "; the copy is attached again when it is up to date";
     } else if (linked) {
         row.problem = "it is incomplete";
@@ -228,8 +245,7 @@ bool Mirror::settling() const {
 
 bool Mirror::holds() const {
     if (settling()) return true;
-    return setup_.mode == MirrorMode::sync && attachment_ == Attachment::attached && copied_ < last_turn_ &&
-           !planted("mirror.no_wait");
+    return waits() && copied_ < last_turn_ && !planted("mirror.no_wait");
 }
 
 void Mirror::look(Instant now) {

@@ -70,6 +70,11 @@ public:
     // From a process of the scheduler's own account, or from the pool's backup.
     void came(ConnId conn, const wire::AnyMessage &message, std::uint64_t request);
     void gone(ConnId conn);
+    // The host there is not the pool's backup, or no longer. True: the copy was taken over this connection.
+    bool turned_out(ConnId conn, const std::string &why);
+    bool waits() const { return setup_.mode == MirrorMode::sync && attachment_ == Attachment::attached; }
+    // Commits no longer wait, until the copy is up to date again.
+    Status detach(const std::string &who);
     void committed(std::vector<CopiedTurn> turns);
     // Sends what the window has room for. may_read: nothing else uses the store.
     void pump(bool may_read);
@@ -97,6 +102,7 @@ private:
     };
 
     void called(ConnId conn, const wire::MirrorCall &call);
+    void drop_link(const std::string &why);
     void refuse(ConnId conn, const std::string &why);
     void told_contents(const wire::MirrorContents &told);
     void acknowledged(const wire::MirrorHas &has);
@@ -128,6 +134,7 @@ private:
     ConnId conn_{};
     bool whole_ = false;              // the copy there
     std::string trouble_;             // why there is no link, or no copy
+    bool barred_ = false;             // because its host is not the backup
     std::uint64_t number_ = 0;        // of the last page
     std::uint64_t whole_number_ = 0;  // of the page with which a new copy was whole
     std::deque<Sent> sent_;           // not answered

@@ -134,6 +134,13 @@ TEST_CASE("a promotion names the last turn that the copy had, not its own") {
     const auto done = promote(c.path, c.state());
     REQUIRE(done);
     CHECK(done->turn == had);
+    const auto again = promote(c.path, c.state());
+    REQUIRE(again);
+    CHECK(again->epoch == done->epoch);
+    CHECK(again->turn == 0);
+    CHECK(fs::exists(c.state() + "/format"));
+    fs::remove_all(c.state());  // a lost one is not reported as promoted
+    CHECK(c.promotion(c.state()) == "there is no complete copy here");
 }
 
 #if DCS_CAN_REFUSE

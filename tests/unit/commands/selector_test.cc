@@ -45,7 +45,8 @@ TEST_CASE("what is no session selector is refused") {
         auto s = session_selector(text);
         CHECK_FALSE(s);
         CHECK(s.status().code == Code::invalid);
-        CHECK(s.status().text.find("`" + std::string(text) + "`") != std::string::npos);
+        CHECK(s.status().text == "`" + std::string(text) +
+                                     "` does not name a session: write NUM, last or all, or USER/ before one of these");
     }
 }
 

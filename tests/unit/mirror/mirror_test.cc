@@ -125,6 +125,34 @@ TEST_CASE("detaching lets commits go on until the copy is there again") {
     CHECK(b.copied() == b.history[b.store->turn()]);
 }
 
+TEST_CASE("a host that is not the backup is turned out, and the doctor says what to do") {
+    Bench b(MirrorMode::sync);
+    REQUIRE(b.connect().empty());
+    b.deliver_all();
+    CHECK_FALSE(b.mirror->turned_out(Bench::person, "a stranger"));
+    CHECK(b.mirror->problems().empty());  // the right one is not disturbed
+    CHECK(b.mirror->turned_out(Bench::backup, "it was revoked"));
+    CHECK_FALSE(b.mirror->turned_out(Bench::backup, "it was revoked"));  // it knocks again
+    b.append("t/1", "x");
+    CHECK(b.mirror->holds());
+    const auto waiting = b.mirror->problems();
+    REQUIRE(waiting.size() == 1);
+    CHECK(waiting[0].problem == "commits wait for it: it was revoked");
+    CHECK(waiting[0].advice.find("let a backup join") == 0);
+    REQUIRE(b.mirror->detach("a test"));
+    CHECK(b.attachment == Attachment::detached);
+    CHECK_FALSE(b.mirror->holds());
+    CHECK_FALSE(b.mirror->detach("a test"));
+    CHECK(b.mirror->problems().at(0).problem == "it is detached: commits do not wait for it (it was revoked)");
+    b.copy.reset();
+    REQUIRE(b.connect().empty());
+    b.deliver_all();
+    CHECK(b.mirror->waits());
+    CHECK(b.mirror->problems().empty());
+    b.disconnect();
+    CHECK(b.mirror->problems().at(0).advice.find("start the backup") == 0);
+}
+
 TEST_CASE("what cannot be recorded is not relied upon") {
     Bench b(MirrorMode::sync);
     b.remember_fails = true;

@@ -176,6 +176,16 @@ TEST_CASE("it opens three files, and takes lines out of one") {
     CHECK(none.status.code == Code::not_found);
     CHECK(none.status.text.find("the policy " + directory.path + "/policy") == 0);
     CHECK(fd == -1);
+    if (::geteuid() == 0) {  // when the settings are read again the rule is that of the start
+        const std::string hosts = directory.path + "/hosts";
+        request.which = Settings::hosts;
+        REQUIRE(::chmod(hosts.c_str(), 0666) == 0);
+        const Reply open_to_all = ask(keeper, request, &fd);
+        CHECK(open_to_all.status.code == Code::refused);
+        CHECK(open_to_all.status.text.find(hosts + " can be written by other users") != std::string::npos);
+        CHECK(fd == -1);
+        REQUIRE(::chmod(hosts.c_str(), 0644) == 0);
+    }
     Request gone = wish(Ask::remove_host);
     gone.name = "h1";
     REQUIRE(ask(keeper, gone).status);

@@ -9,7 +9,8 @@ namespace dcs::commands {
 namespace {
 
 Status bad_session(std::string_view text) {
-    return fail(Code::invalid, "`" + std::string(text) + "` does not name a session: write NUM, USER/NUM, last or all");
+    return fail(Code::invalid, "`" + std::string(text) +
+                                   "` does not name a session: write NUM, last or all, or USER/ before one of these");
 }
 
 Status bad_grain(std::string_view text) {
