@@ -34,7 +34,7 @@ const std::map<Why, Scene> &scenes() {
     // clang-format off
     static const std::map<Why, Scene> all = {
         {Why::finished, [](ExplainStage &s) { s.submit(0); s.pool.end("h1", "ann/1:0"); }},
-        {Why::failed, [](ExplainStage &s) { s.submit(0); s.pool.end("h1", "ann/1:0", 3); }},
+        {Why::failed, [](ExplainStage &s) { SubmitGrain g = s.grain(0); g.demands.attempts = 1; s.submit(g); s.pool.end("h1", "ann/1:0", 3); }},
         {Why::killed, [](ExplainStage &s) { s.submit(0); s.pool.gkill(s.ann, 1, 0); }},
         {Why::running, [](ExplainStage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0"); }},
         {Why::starting, [](ExplainStage &s) { s.submit(0); }},
