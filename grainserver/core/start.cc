@@ -56,6 +56,9 @@ void launch(Turn &t, wire::Launch message) {
     }
     if (!t.state.courtesy.shut.empty())  // the scheduler did not know yet
         return answer(t, id, false, Code::limit, "this host accepts no grains now: " + t.state.courtesy.shut);
+    if (!message.demands.resources.empty() && t.state.launcher_up && !t.state.launcher_queues)
+        return answer(t, id, false, Code::limit,
+                      "this host's launcher is of an older release: it ends with its grains");
     Grain g;
     g.order = t.state.next_order++;
     g.notice = message.demands.notice;

@@ -153,6 +153,7 @@ struct State {
     std::string host, binary_class, boot_id;
     std::uint64_t instance = 0;
     std::uint32_t confinement = 0;  // Rungs of its grains
+    std::string resources;          // that this host offers by itself (base/resources.h)
     bool has_backup = false;
     bool asks_for_backup = false;  // on another host: the scheduler sets has_backup
     // the scheduler's configuration; saved for the next start

@@ -44,7 +44,8 @@ template <class A> void serialize(A &a, LaunchRecord &x, unsigned) {
     a & DCS_FIELD(boot_id) & DCS_FIELD(program) & DCS_FIELD(argv) & DCS_FIELD(env) & DCS_FIELD(directory)
       & DCS_FIELD(checkpoint_length) & DCS_FIELD(input_base) & DCS_FIELD(next_seq) & DCS_FIELD(demands)
       & DCS_FIELD(epoch) & DCS_FIELD(tentative) & DCS_FIELD(account) & DCS_FIELD(limits) & DCS_FIELD(runner)
-      & DCS_FIELD(files) & DCS_FIELD(placed) & DCS_FIELD(rungs) & DCS_FIELD(writable);
+      & DCS_FIELD(files) & DCS_FIELD(placed) & DCS_FIELD(rungs) & DCS_FIELD(writable)
+      & wire::since<9>(DCS_FIELD(offers));
 }
 template <class A> void serialize(A &a, ExitRecord &x, unsigned) {
     a & DCS_FIELD(known) & DCS_FIELD(status) & DCS_FIELD(innocent) & DCS_FIELD(reason) & DCS_FIELD(limit_signal)

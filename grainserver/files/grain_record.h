@@ -65,7 +65,7 @@ struct LaunchRecord {
     std::string directory;          // absolute; empty: work/
     std::uint64_t checkpoint_length = 0, input_base = 0;
     std::uint32_t next_seq = 1;
-    wire::Demands demands;  // that this host enforces: notice, wall_s
+    wire::Demands demands;  // that this host enforces: notice, wall_s, resources
     std::uint64_t epoch = 0;
     bool tentative = false;  // verified before it is started
     Account account;
@@ -75,6 +75,7 @@ struct LaunchRecord {
     std::uint32_t rungs = 0;            // Rungs that it must have; it is not started without them
     std::vector<std::string> writable;  // writable directories besides its room and directory, under rung_files
     std::vector<std::string> runner;    // not empty: runs `program` (an emulator); {name} is replaced by argv[0]
+    std::string offers;                 // as in wire::Launch: it gets some of these indices
 };
 std::string pack(const LaunchRecord &record);
 Result<LaunchRecord> unpack_launch(std::string_view bytes);

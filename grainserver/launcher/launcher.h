@@ -52,6 +52,7 @@ private:
         files::ExitRecord exit;
         files::Limits limits;
         files::Account account;
+        Indices indices;        // of resources, that no other grain gets until no process of it is left
         bool in_group = false;  // it had a leaf from its start on
         Leaf leaf;              // until nothing is in it any more
         DiskUse disk;
@@ -76,6 +77,7 @@ private:
     void queue(int peer, const files::LauncherCall &call);
     void recall(int peer, const std::string &dir);
     StartOutcome try_start(const std::string &dir, int limit, HeldSlot &held);
+    bool start_next(HeldSlot &held);
     void hand_on(HeldSlot held);
     void release(HeldSlot held);
     void start_queue(Instant now);

@@ -40,7 +40,10 @@ files::LauncherCall answer_to(const std::string &dir, const StartOutcome &outcom
 
 // Started: the slot is the grain's.
 StartOutcome Launcher::try_start(const std::string &dir, int limit, HeldSlot &held) {
-    StartOutcome outcome = start_grain(place_, dir, limit, held);
+    std::vector<const Indices *> taken;
+    for (const auto &[name, grain] : grains_)
+        if (!grain.indices.empty()) taken.push_back(&grain.indices);
+    StartOutcome outcome = start_grain(place_, dir, limit, held, taken);
     if (outcome.kind == StartOutcome::Kind::started) {
         DCS_REQUIRE(outcome.pid > 1 && held.slot.held(), "a grain that was started has a process and a slot");
         Running &grain = grains_[dir];
@@ -49,6 +52,7 @@ StartOutcome Launcher::try_start(const std::string &dir, int limit, HeldSlot &he
         grain.low_priority = lower_session_priority(grain.pid);
         grain.limits = outcome.limits;
         grain.account = outcome.account;
+        grain.indices = std::move(outcome.indices);
         grain.in_group = outcome.leaf.there;
         grain.leaf = std::move(outcome.leaf);
         next_watch_ = std::min(next_watch_, boot_clock() + look_often);
@@ -88,18 +92,23 @@ bool Launcher::may_start_queued() const {
     return !queue_.empty() && !stopping_ && grains_.size() < static_cast<std::size_t>(std::max(slot_limit_, 0));
 }
 
+// The first in the queue that can start. What waits for indices of a resource keeps its place; false: none can.
+bool Launcher::start_next(HeldSlot &held) {
+    for (auto next = queue_.begin(); next != queue_.end(); ++next) {
+        const StartOutcome outcome = try_start(next->dir, slot_limit_, held);
+        if (outcome.lacks_indices) continue;
+        if (outcome.again) return false;
+        const Queued answered = *next;
+        queue_.erase(next);
+        send_to(answered.peer, answer_to(answered.dir, outcome));
+        return true;
+    }
+    return false;
+}
+
 // The slot of a grain that has ended goes to the next one, or is free.
 void Launcher::hand_on(HeldSlot held) {
-    while (may_start_queued() && held.slot.held()) {
-        const Queued next = queue_.front();
-        queue_.pop_front();
-        const StartOutcome outcome = try_start(next.dir, slot_limit_, held);
-        if (outcome.again) {
-            queue_.push_front(next);
-            break;
-        }
-        send_to(next.peer, answer_to(next.dir, outcome));
-    }
+    while (may_start_queued() && held.slot.held() && start_next(held)) {}
     release(std::move(held));
 }
 
@@ -114,16 +123,12 @@ void Launcher::start_queue(Instant now) {
     if (!may_start_queued() || now < next_queue_try_) return;
     keep_keeper();
     while (may_start_queued()) {
-        const Queued next = queue_.front();
         HeldSlot held;
-        const StartOutcome outcome = try_start(next.dir, slot_limit_, held);
+        const bool started = start_next(held);
         release(std::move(held));
-        if (outcome.again) {
-            next_queue_try_ = now + slot_retry;
-            return;
-        }
-        queue_.pop_front();
-        send_to(next.peer, answer_to(next.dir, outcome));
+        if (started) continue;
+        next_queue_try_ = now + slot_retry;
+        return;
     }
 }
 

@@ -126,10 +126,14 @@ mode_t umask_of(const std::vector<std::string> &env) {
     return 077;
 }
 
-std::vector<std::string> environment(const files::LaunchRecord &launch, const std::string &directory) {
+std::vector<std::string> environment(const files::LaunchRecord &launch, const std::string &directory,
+                                     const GivenResources &given) {
     std::vector<std::string> env;
     for (const std::string &item : launch.env)
-        if (!begins(item, "DCS_GRAIN_DIR=") && !begins(item, "DCS_GRAIN_SEQUENCE=")) env.push_back(item);
+        if (!begins(item, "DCS_GRAIN_DIR=") && !begins(item, "DCS_GRAIN_SEQUENCE=") &&
+            !is_resource_variable(item, given))
+            env.push_back(item);
+    for (std::string &item : resource_environment(given)) env.push_back(std::move(item));
     env.push_back("DCS_GRAIN_DIR=" + directory);
     env.push_back("DCS_GRAIN_SEQUENCE=" + std::to_string(launch.next_seq));
     return env;
@@ -220,7 +224,7 @@ void name_owner(locks::Slots &slot, pid_t pid, const std::string &dir, const std
 
 // Without a slot: only proves that it could run.
 StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
-                 locks::Slots *slot, int slot_limit, Leaf &leaf) {
+                 locks::Slots *slot, int slot_limit, Leaf &leaf, GivenResources given) {
     StartMaterial p;
     Result<files::Room> room = files::open_room(grain.get());
     if (!room) return failed(Code::io_error, room.status().text);
@@ -230,7 +234,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     p.confinement = *confinement;
     p.out = files::out_name(launch.next_seq);
     p.err = files::err_name(launch.next_seq);
-    p.env = environment(launch, place.path + "/" + dir + "/" + files::room_name);
+    p.env = environment(launch, place.path + "/" + dir + "/" + files::room_name, given);
     p.words = command(launch);
     p.argv_list = pointers(p.words);
     p.env_list = pointers(p.env);
@@ -274,6 +278,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     name_owner(*slot, pid, dir, launch.program);
     outcome.limits = launch.limits;
     outcome.account = launch.account;
+    outcome.indices = std::move(given.indices);
     outcome.leaf = std::move(p.leaf);
     return outcome;
 }
@@ -323,7 +328,7 @@ StartOutcome prove_grain(const Place &place, const std::string &dir) {
     StartOutcome outcome;
     const std::optional<Ready> ready = find(place, dir, outcome);
     Leaf none;
-    return ready ? run(place, dir, ready->grain, ready->launch, nullptr, 1, none) : std::move(outcome);
+    return ready ? run(place, dir, ready->grain, ready->launch, nullptr, 1, none, {}) : std::move(outcome);
 }
 
 bool was_started(const Place &place, const std::string &dir) {
@@ -345,10 +350,17 @@ Result<locks::Slots> take_slot(const Place &place, const std::string &dir, int s
 }
 }  // namespace
 
-StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit, HeldSlot &held) {
+StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit, HeldSlot &held,
+                         const std::vector<const Indices *> &taken) {
     StartOutcome outcome;
     const std::optional<Ready> ready = find(place, dir, outcome);
     if (!ready) return outcome;
+    Result<GivenResources> given = given_of(ready->launch.demands.resources, ready->launch.offers, taken);
+    if (!given) {
+        outcome = failed(given.status().code, given.status().text, given.status().code == Code::limit);
+        outcome.lacks_indices = outcome.again;
+        return outcome;
+    }
     if (!held.slot.held()) {
         Result<locks::Slots> slot = take_slot(place, dir, slot_limit);
         if (!slot) return failed(slot.status().code, slot.status().text, slot.status().code == Code::limit);
@@ -366,7 +378,8 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
     }
     held.kept_as = dir;
     failpoint("launcher.slot.after_hold");
-    StartOutcome started = run(place, dir, ready->grain, ready->launch, &held.slot, slot_limit, leaf);
+    StartOutcome started =
+        run(place, dir, ready->grain, ready->launch, &held.slot, slot_limit, leaf, std::move(*given));
     if (started.kind != StartOutcome::Kind::started) place.leaves->remove(leaf);
     return started;
 }

@@ -2,9 +2,11 @@
 // Starts a grain as a process. As much as possible is checked before the fork; errors
 // between fork and exec are received through a pipe and described in words.
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
+#include "base/resources.h"
 #include "base/status.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/launcher/leaves.h"
@@ -38,14 +40,18 @@ struct StartOutcome {
     Leaf leaf;               // started: its control group, if it has one, and which limits that enforces
     files::Account account;  // started: as in its record
     Code code = Code::ok;    // failed. not_found, invalid: see wire::LaunchResult; others: an error of the host
-    bool again = false;      // failed: no slot is free just now
-    std::string text;        // failed: the reason
+    Indices indices;         // started: of resources, that are its own
+    bool again = false;      // failed: no slot is free just now, or too few indices of a resource
+    bool lacks_indices = false;
+    std::string text;  // failed: the reason
 };
 
 // `dir` has a `launch` record and `input`. A directory with `pid` or `exit` is not changed (have_it). On
 // failure the directory is unchanged. `held`: the slot of a grain that has ended, or none: then one is taken. It is the
-// grain's as long as that has a process; otherwise the caller hands it on or releases it.
-StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit, HeldSlot &held);
+// grain's as long as that has a process; otherwise the caller hands it on or releases it. `taken`: indices of grains
+// that have processes.
+StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit, HeldSlot &held,
+                         const std::vector<const Indices *> &taken);
 // Whether it has been, by any launcher.
 bool was_started(const Place &place, const std::string &dir);
 

@@ -177,6 +177,7 @@ Result<files::LaunchRecord> GrainFiles::record_of(const GrainId &id, const wire:
     record.input_base = launch.input_base;
     record.next_seq = launch.next_seq;
     record.demands = launch.demands;
+    record.offers = launch.offers;
     record.tentative = launch.tentative;
     for (const wire::GrainFile &file : launch.files) record.files.push_back(on_disk(file));
     record.placed = launch.files.empty();

@@ -11,6 +11,7 @@
 #include "base/failpoint.h"
 #include "daemon/privileges.h"
 #include "daemon/trusted_path.h"
+#include "grainserver/shell/found_resources.h"
 #include "grainserver/shell/configured.h"
 #include "grainserver/shell/server.h"
 #include "process/stat.h"
@@ -87,6 +88,8 @@ Result<GrainRules> Server::settle_rules() {
     const Result<Rungs> rungs = rungs_for(options_.rungs, host);
     if (!rungs) return rungs.status();
     state_.confinement = *rungs;
+    if (const auto found = found_resources(options_.resources, std::getenv("CUDA_VISIBLE_DEVICES")))
+        state_.resources = resource_text(*found);
     log_(Level::info, "grains are confined by " + to_words(*rungs));
     const std::string uids =
         options_.slots_directory.empty() ? options_.directory + "/" + own_folder : options_.slots_directory;

@@ -20,6 +20,7 @@ struct ServerOptions {
     IdentityOptions identity;
     RungOptions rungs;
     files::Limits limits;
+    std::string resources = "auto";        // what this host offers: "auto" as found, "none", or as base/resources.h
     int library_mb = 4096;                 // size of the library of contents
     std::vector<std::string> runner;       // runs this host's programs; empty: they are executed directly
     bool watch = true;                     // the host's owner has priority

@@ -115,6 +115,14 @@ inline constexpr std::size_t disk_low_bytes = 64u << 20;
 // Default number of attempts of a grain (paper 5.4: fails three times, then is given up).
 inline constexpr int attempts = 3;
 inline constexpr std::int32_t cores = 65536;  // that a grain can ask for
+// Named resources (base/resources.h): of a grain, of a host or the pool; indices of each; the length of a name.
+inline constexpr std::size_t grain_resources = 8;
+inline constexpr std::size_t host_resources = 32;
+inline constexpr std::size_t resource_indices = 1024;
+inline constexpr std::size_t resource_name = 32;
+// As text: what a grain asks for, and what a host offers.
+inline constexpr std::size_t demand_bytes = grain_resources * (resource_name + 12);
+inline constexpr std::size_t offer_bytes = host_resources * (resource_name + 4 + 6 * resource_indices);
 // Innocent ends of a grain's own (status 74 or 85, reports that do not fit, files that cannot be read) without a new
 // checkpoint between them: with so many it has failed. `dcs doctor` names a grain from the smaller number on.
 inline constexpr int returns = 10;

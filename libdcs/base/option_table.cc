@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/resources.h"
 #include "base/text.h"
 
 namespace dcs {
@@ -83,6 +84,9 @@ std::string complaint(const Takes &takes, const std::string &value) {
                                       [](const auto &part) { return class_of(part) || is_class_name(part); });
         return good ? "" : "names of host classes, or a mask such as 0x3";
     }
+    case Takes::Kind::resources:
+        return !value.empty() && amounts_of(value) ? ""
+                                                   : "resources with amounts, such as gpu=1 or gpu=1,scratch_gb=20";
     case Takes::Kind::word: {
         const auto words = split(takes.words, '|');
         return std::find(words.begin(), words.end(), value) != words.end() ? "" : listed(words);

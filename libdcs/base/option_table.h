@@ -13,7 +13,7 @@ namespace dcs {
 
 // What a value has to be.
 struct Takes {
-    enum class Kind { text, whole, seconds, megabytes, classes, word };
+    enum class Kind { text, whole, seconds, megabytes, classes, word, resources };
     Kind kind = Kind::text;
     double least = 0, most = 0;  // whole, seconds, megabytes; of a text the least length
     const char *words = "";      // word: "server|client|backup"
@@ -28,6 +28,7 @@ constexpr Takes megabytes_from(std::int64_t least, std::int64_t most = INT32_MAX
     return {Takes::Kind::megabytes, static_cast<double>(least), static_cast<double>(most)};
 }
 constexpr Takes class_names_or_mask{Takes::Kind::classes};  // such as gpu,0x8; which names there are is the pool's
+constexpr Takes resource_amounts{Takes::Kind::resources};   // such as gpu=1,licence=2
 constexpr Takes one_of(const char *words) { return {Takes::Kind::word, 0, 0, words}; }
 
 enum class Given { once, many, always };  // of several the last one counts; many: each does; always: it has to be there

@@ -1,6 +1,7 @@
 #include "client/grain_spec.h"
 
 #include "base/limits.h"
+#include "base/resources.h"
 #include "base/sized.h"
 #include "client/call.h"
 
@@ -57,6 +58,7 @@ Status fill_spec(const d_grain &g, wire::GrainSpec &spec) {
     spec.demands = wire::demands_in(g);
     if (std::string wrong = wire::out_of_range(spec.demands); !wrong.empty())
         return fail(Code::invalid, std::move(wrong));
+    spec.demands.resources = resource_text(*amounts_of(spec.demands.resources));  // one text for one meaning
     Totals used;
     if (Status s = copy_strings(g.gargv, used, spec.argv); !s) return s;
     if (Status s = copy_strings(g.genvv, used, spec.env); !s) return s;

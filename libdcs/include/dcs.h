@@ -221,8 +221,9 @@ struct d_grain {
                                     * NULL; may be NULL. See d_grain_file */
     /* Standard input instead of `input`, at most 1 GiB: from a file, or from a descriptor to its end. */
     const char *input_path;
-    int input_fd; /* -1 (the default): none; 0 is this program's standard input */
-    int reserved; /* 0 */
+    int input_fd;          /* -1 (the default): none; 0 is this program's standard input */
+    int reserved;          /* 0 */
+    const char *resources; /* named resources that it uses, "gpu=1,scratch_gb=20"; NULL or empty: none */
 };
 void d_grain_init_sized(struct d_grain *grain, size_t struct_size);
 static inline void d_grain_init(struct d_grain *grain) { d_grain_init_sized(grain, sizeof *grain); }

@@ -70,6 +70,10 @@ inline void check(int code) {
 }
 
 namespace detail {
+template <class To, class From> void put_field(To &to, const From &from) {
+    if constexpr (std::is_same_v<From, std::string>) to = from.empty() ? nullptr : from.c_str();
+    else to = from;
+}
 inline const char *text_or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
 }  // namespace detail
 
@@ -137,7 +141,8 @@ struct file {
 // A grain's demands of the pool and its hosts: type, name and default, in the order of d_grain.
 #define DCS_CXX_DEMANDS(field)                                                                            \
     field(unsigned, host_class, 0) field(int, thrash, 0) field(bool, urgent, false) field(int, notice, 0) \
-        field(int, attempts, 3) field(int, cores, 0) field(int, memory_mb, 0) field(int, wall_s, 0)
+        field(int, attempts, 3) field(int, cores, 0) field(int, memory_mb, 0) field(int, wall_s, 0)       \
+            field(std::string, resources, {})
 
 // A grain to submit; see d_grain.
 struct grain {
@@ -201,7 +206,7 @@ public:
         c.genvv = env_.data();
         c.input = from.input.data();
         c.input_length = from.input.size();
-#define DCS_CXX_FIELD(type, name, unless_said) c.name = from.name;
+#define DCS_CXX_FIELD(type, name, unless_said) put_field(c.name, from.name);
         DCS_CXX_DEMANDS(DCS_CXX_FIELD)
 #undef DCS_CXX_FIELD
         c.directory = text_or_null(from.directory);

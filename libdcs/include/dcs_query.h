@@ -54,6 +54,8 @@ struct d_host_row {
     const char *class_names; /* of host_class, "gpu,0x8"; empty if the host table has no names for it */
     int time_zone_offset;    /* minutes that its local time is ahead of the scheduler's, by the host table */
     int reserved;
+    const char *resources;      /* that it offers, "gpu=[0,1],scratch_gb=200"; may be empty */
+    const char *resources_used; /* of these, by running grains: "gpu=1"; may be empty */
 };
 struct d_session_row {
     size_t struct_size;
@@ -102,6 +104,7 @@ struct d_grain_row {
     const char *class_names; /* of host_class, as in d_host_row */
     const char *directory;   /* as submitted; may be empty */
     char **env;              /* as submitted; ends in NULL, and is NULL if it is empty */
+    const char *resources;   /* as submitted, in lists too; may be empty */
 };
 struct d_info {
     size_t struct_size;

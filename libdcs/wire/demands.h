@@ -6,13 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "base/limits.h"
 #include "wire/archive_rules.h"
 
 namespace dcs::wire {
 
-enum class Unit : std::uint8_t { number, mask, flag, megabytes, half_megabytes, seconds, minutes };
+enum class Unit : std::uint8_t { number, mask, flag, megabytes, half_megabytes, seconds, minutes, resources };
 
 // A row each: type, name, value if nothing is said, least and greatest value (both 0: any), form that it came with;
 // the name of its option, its unit, the words of `dcs grain show` for a value that is not the default (% is the
@@ -33,7 +34,9 @@ enum class Unit : std::uint8_t { number, mask, flag, megabytes, half_megabytes, 
     demand(std::int32_t, memory_mb, 0, 0, INT32_MAX, 8, "memory", megabytes, "% of memory",                           \
            "megabytes that the grain may use, free on the host beside the demands of running grains")                 \
     demand(std::int32_t, wall_s, 0, 0, INT32_MAX, 8, "wall", seconds, "at most % a run",                              \
-           "time limit of a run, in seconds; a longer run is ended and counts as a failure; 0: no limit")
+           "time limit of a run, in seconds; a longer run is ended and counts as a failure; 0: no limit")  \
+    demand(std::string, resources, "", 0, 0, 9, "resource", resources, "%",                                           \
+           "named resources that the grain uses, such as gpu=1,scratch_gb=20")
 // clang-format on
 
 struct Demands {
@@ -43,6 +46,12 @@ struct Demands {
     bool operator==(const Demands &) const = default;
 };
 template <> inline constexpr bool is_part<Demands> = true;
+
+// A text is empty unless it is said.
+template <class T> constexpr std::int64_t number_unless_said(T value) {
+    if constexpr (std::is_pointer_v<T>) return 0;
+    else return value;
+}
 
 // A row of the list.
 struct DemandRow {
@@ -54,8 +63,9 @@ struct DemandRow {
     const char *shown, *meaning;
 };
 inline constexpr DemandRow demand_rows[] = {
-#define DCS_DEMAND(type, name, unless_said, least, greatest, since, option, unit, shown, meaning) \
-    {#type, #name, #unless_said, unless_said, least, greatest, since, option, Unit::unit, shown, meaning},
+#define DCS_DEMAND(type, name, unless_said, least, greatest, since, option, unit, shown, meaning)      \
+    {#type,      #name, #unless_said, number_unless_said(unless_said), least, greatest, since, option, \
+     Unit::unit, shown, meaning},
     DCS_DEMANDS(DCS_DEMAND)
 #undef DCS_DEMAND
 };
@@ -67,18 +77,30 @@ template <class X, class F> void each_demand(X &x, F &&f) {
     DCS_DEMANDS(DCS_DEMAND)
 #undef DCS_DEMAND
 }
+// A text that is null is empty; a pointer to one is valid as long as the Demands.
+template <class To, class From> void copy_demand(To &to, const From &from) {
+    if constexpr (std::is_same_v<To, std::string> && std::is_pointer_v<From>) to = from ? from : "";
+    else if constexpr (std::is_pointer_v<To> && !std::is_pointer_v<From>) to = from.empty() ? "" : from.c_str();
+    else to = from;
+}
 // From and to the structs of C.
 template <class C> Demands demands_in(const C &from) {
     Demands to;
-#define DCS_DEMAND(type, name, ...) to.name = from.name;
+#define DCS_DEMAND(type, name, ...) copy_demand(to.name, from.name);
     DCS_DEMANDS(DCS_DEMAND)
 #undef DCS_DEMAND
     return to;
 }
 template <class C> void put_demands(const Demands &from, C &to) {
-#define DCS_DEMAND(type, name, ...) to.name = from.name;
+#define DCS_DEMAND(type, name, ...) copy_demand(to.name, from.name);
     DCS_DEMANDS(DCS_DEMAND)
 #undef DCS_DEMAND
+}
+
+// Whether the value is the default.
+template <class T> bool is_unsaid(const DemandRow &row, const T &value) {
+    if constexpr (std::is_same_v<T, std::string>) return value.empty();
+    else return value == row.unless_said;
 }
 
 // "attempts is 0: it must be 1 to 255"; empty if there is nothing of that kind.
@@ -91,6 +113,7 @@ template <class T> const FieldOf<T> field_of_demand(const DemandRow &row, T &val
     field.least = row.least;
     field.greatest = row.greatest;
     field.since = row.since;
+    if constexpr (std::is_same_v<T, std::string>) field.most = limits::demand_bytes;
     return field;
 }
 template <class A> void serialize(A &a, Demands &x, unsigned) {

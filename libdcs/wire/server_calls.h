@@ -32,6 +32,7 @@ struct FirstCall {
     std::uint64_t instance = 0;  // random per server process
     std::vector<HeldGrain> held;
     std::uint32_t confinement = 0;  // Rungs of each grain that it starts (base/confinement.h)
+    std::string resources;          // that it has found, "gpu=[0,1]" (base/resources.h); the host table goes before it
 };
 // Periodic report (each call-in interval; early when a grain changed state). GrainReports of the
 // same call-in precede it.
@@ -117,6 +118,8 @@ struct Launch {
     // Recorded and verified at once, started when a slot is free. The scheduler withdraws the grain that it
     // displaces only after the answer `staged`.
     bool tentative = false;
+    std::string
+        offers;  // of the resources that its demands name, those with indices: "gpu=[0,1]"; it gets some of them
 };
 enum class Verdict : std::uint8_t {
     taken,    // committed; forget increments up to last_seq, and the grain if it ended
@@ -169,7 +172,7 @@ template <class A> void serialize(A &a, FirstCall &x, unsigned) {
     a & DCS_FIELD(protocol) & at_most(limits::name_bytes, DCS_FIELD(host))
       & at_most(limits::name_bytes, DCS_FIELD(binary_class)) & DCS_FIELD(boot_id) & DCS_FIELD(instance)
       & at_most(limits::held_grains, DCS_FIELD(held))
-      & DCS_FIELD(confinement);
+      & DCS_FIELD(confinement) & at_most(limits::offer_bytes, shown_since<9>(DCS_FIELD(resources)));
 }
 template <class A> void serialize(A &a, CallIn &x, unsigned) {
     a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(boundary)
@@ -191,7 +194,8 @@ template <class A> void serialize(A &a, Launch &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & at_most(limits::argv_items, DCS_FIELD(argv))
       & at_most(limits::argv_items, DCS_FIELD(env)) & at_most(limits::path_bytes, DCS_FIELD(directory))
       & DCS_FIELD(input) & DCS_FIELD(checkpoint_length) & DCS_FIELD(input_base) & DCS_FIELD(next_seq)
-      & DCS_FIELD(demands) & DCS_FIELD(account) & at_most(limits::grain_files, DCS_FIELD(files)) & DCS_FIELD(tentative);
+      & DCS_FIELD(demands) & DCS_FIELD(account) & at_most(limits::grain_files, DCS_FIELD(files)) & DCS_FIELD(tentative)
+      & at_most(limits::offer_bytes, since<9>(DCS_FIELD(offers)));
 }
 template <class A> void serialize(A &a, LogLevel &x, unsigned) { a & at_most(limits::name_bytes, DCS_FIELD(level)); }
 template <class A> void serialize(A &a, Peek &x, unsigned) {

@@ -239,6 +239,7 @@ void submitted(Keys &keys, GrainSpec &spec) {
     each_demand(spec.demands, [&keys]<class T>(const DemandRow &row, T &into) {
         const json::value *v = keys.take(key_of(row), in_every_export(row));
         if constexpr (std::is_same_v<T, bool>) keys.flag_of(key_of(row), v, into);
+        else if constexpr (std::is_same_v<T, std::string>) v ? keys.bytes_of(key_of(row), *v, into) : void();
         else if (v) keys.number_of(key_of(row), *v, into, std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
     });
     keys.spoil(out_of_range(spec.demands));
@@ -282,10 +283,11 @@ std::string to_line(const GrainLine &line) {
     std::string r = "{\"grain\":" + n(g.grain) + ",\"state\":" + json_string(g.state);
     r += ",\"argv\":" + list(s.argv) + ",\"env\":" + list(s.env);
     r += ",\"directory\":" + words(s.directory) + ",\"label\":" + words(s.label);
-    each_demand(s.demands, [&r]<class T>(const DemandRow &row, T value) {
-        if (row.since > positional_form && value == row.unless_said) return;  // release 0.1 does not know the key
+    each_demand(s.demands, [&r]<class T>(const DemandRow &row, const T &value) {
+        if (row.since > positional_form && is_unsaid(row, value)) return;  // release 0.1 does not know the key
         r += ",\"" + std::string(key_of(row)) + "\":";
         if constexpr (std::is_same_v<T, bool>) r += value ? "true" : "false";
+        else if constexpr (std::is_same_v<T, std::string>) r += words(value);
         else r += std::to_string(value);
     });
     r += ",\"failures\":" + n(g.failures) + ",\"incarnation\":" + n(g.incarnation);

@@ -176,6 +176,8 @@ struct HostRow {
     std::string confinement;            // its rungs as words (base/confinement.h); empty: it has not called yet
     std::string class_names;            // of host_class, with commas: "gpu,0x8"; empty if it has no names
     std::int32_t time_zone_offset = 0;  // minutes that its local time is ahead of the scheduler's, by the host table
+    std::string resources;              // named ones that it offers, "gpu=[0,1],scratch_gb=200" (base/resources.h)
+    std::string resources_used;         // of these, by running grains: "gpu=1"
 };
 struct SessionRow {
     std::string user;
@@ -316,7 +318,8 @@ template <class A> void serialize(A &a, HostRow &x, unsigned) {
       & DCS_FIELD(note) & DCS_FIELD(users) & DCS_FIELD(blamed) & DCS_FIELD(blamed_lately)
       & DCS_FIELD(launched) & DCS_FIELD(finished) & DCS_FIELD(failed) & DCS_FIELD(given_back) & DCS_FIELD(cpu_s)
       & DCS_FIELD(confinement) & shown_since<9>(DCS_FIELD(class_names))
-      & shown_since<9>(DCS_FIELD(time_zone_offset));
+      & shown_since<9>(DCS_FIELD(time_zone_offset)) & shown_since<9>(DCS_FIELD(resources))
+      & shown_since<9>(DCS_FIELD(resources_used));
 }
 template <class A> void serialize(A &a, MoveRow &x, unsigned) {
     a & DCS_FIELD(reason) & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(detail) & DCS_FIELD(incarnation)

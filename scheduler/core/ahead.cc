@@ -25,7 +25,7 @@ constexpr int hosts_asked = 8;
 bool is_small(const Grain &g) {
     const wire::Demands &demand = *g.demands;
     return demand.cores <= 1 && demand.memory_mb == 0 && demand.thrash == 0 && demand.wall_s == 0 &&
-           g.files->digests.empty();
+           demand.resources.empty() && g.files->digests.empty();
 }
 
 // Whatever runs there now has ended when one of these starts.

@@ -90,6 +90,18 @@ void hear_from(Draft &d, HostId id) {
     host.checked = Checked::no;
 }
 
+namespace {
+void take_found(Draft &d, HostId id, const std::string &resources) {
+    Host &host = d.host(id);
+    const Result<Offers> found = offers_of(resources);
+    if (!found) d.event("host " + host.config->name + ": its resources are ignored: " + found.status().text);
+    Shared<Offers> now(found ? *found : Offers(), host.found);
+    if (now == host.found) return;
+    host.found = std::move(now);
+    for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
+}
+}  // namespace
+
 void first_call(Draft &d, const ServerFirstCall &in) {
     const wire::FirstCall &call = *in.call;
     if (Status s = check_certified(d.state, in.certified, call.host); !s) return turn_away(d, in.conn, s.text);
@@ -106,6 +118,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.binary_class = call.binary_class;
     host.form = in.form;
     host.confinement = call.confinement;
+    take_found(d, id, call.resources);
     host.free_memory_kb = -1;
     host.total_memory_kb = 0;
     host.pace = Pace();

@@ -42,7 +42,7 @@ private:
     void put(Why why, std::int32_t hosts, std::vector<std::string> names);
     void order(const Grain &g, const std::vector<HostId> &hosts);
     void count_ahead(const Grain &g, std::uint32_t classes);
-    std::string summary(const Grain &g) const;
+    std::string summary(const Grain &g, std::optional<HostId> busy) const;
 
     const State &state_;
     const Instant now_;
@@ -150,12 +150,13 @@ std::string own_trouble(const State &state, const Grain &g) {
            (host ? " from " + host->config->name : "") + ": " + g.moves->back().detail;
 }
 
-std::string Report::summary(const Grain &g) const {
+std::string Report::summary(const Grain &g, std::optional<HostId> busy) const {
     std::string counts;
     for (const wire::WhyRow &row : out.reasons)
         if (row.hosts > 0) counts += (counts.empty() ? "" : ", ") + std::to_string(row.hosts) + " " + row.reason;
     std::string old = too_old(state_, g.demands);
     if (!old.empty()) old.insert(0, "; ");
+    old = resources_in_words(state_, g, busy) + old;
     if (!out.can_run)
         return "no configured host can run it" + (counts.empty() ? "" : ". Hosts by reason: " + counts) + old;
     for (const wire::WhyRow &row : out.reasons)
@@ -184,21 +185,22 @@ void Report::waiting(const Grain &g) {
         const Why why = why_not(state_, now_, id, key_, g);
         by_reason[static_cast<std::size_t>(why)].push_back(id);
         if (!for_ever(why)) able.push_back(id);
-        out.can_run = out.can_run || could_run(host, id, key_.session, g);
+        out.can_run = out.can_run || could_run(state_, id, key_.session, g);
     }
     if (!configured) about_grain(Why::no_hosts);
     if (over_quota(state_, key_.session.user)) about_grain(Why::user_quota);
     order(g, able);
     for (std::size_t w = 0; w < by_reason.size(); ++w)
         for (const HostId id : by_reason[w]) about_host(static_cast<Why>(w), id);
-    out.summary = summary(g);
+    const std::vector<HostId> &busy = by_reason[static_cast<std::size_t>(Why::resource_in_use)];
+    out.summary = summary(g, busy.empty() ? std::optional<HostId>() : busy.front());
 }
 
 }  // namespace
 
 Why why_not(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain) {
     const Host &host = *state.host(id);
-    if (const auto why = for_ever_not(host, id, key, grain)) return *why;
+    if (const auto why = for_ever_not(state, id, key, grain)) return *why;
     if (const auto why = why_away(host)) return *why;
     if (lacks_program(host, key.session.user, grain.program, now)) return Why::program_missing;
     if (held_back(host, key, now)) return Why::held_back;
@@ -213,7 +215,11 @@ Why why_not(const State &state, Instant now, HostId id, const GrainKey &key, con
         const bool short_now = thrash > 0 && host.free_memory_kb < std::int64_t{thrash} * 512;
         return short_now ? Why::thrash : Why::memory_in_use;
     }
-    return first_for_host(state, now, id, {}) == key ? Why::takes_it : Why::others_first;
+    if (!resources_fit(state, id, grain.demands->resources, {})) return Why::resource_in_use;
+    KeptFor kept;
+    const auto first = first_for_host(state, now, id, {}, &kept);
+    if (first != key && kept.touches(asked(grain.demands->resources))) return Why::kept_for_earlier;
+    return first == key ? Why::takes_it : Why::others_first;
 }
 
 wire::Explanation explanation(const State &state, Instant now, const GrainKey &key) {

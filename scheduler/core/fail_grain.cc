@@ -76,7 +76,7 @@ namespace {
 bool has_elsewhere(const State &state, const GrainKey &key, const Grain &g, HostId here) {
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         const auto id = static_cast<HostId>(i);
-        if (id != here && could_run(state.hosts[i], id, key.session, g)) return true;
+        if (id != here && could_run(state, id, key.session, g)) return true;
     }
     return false;
 }

@@ -21,7 +21,7 @@ void mark_program(Draft &d, const GrainKey &key, const Grain &grain, HostId here
         const Host &host = d.state.hosts[i];
         const auto id = static_cast<HostId>(i);
         const bool marked = id == here || lacks_program(host, program.user, program.program, d.now);
-        if (!marked && could_run(host, id, key.session, untried)) return;
+        if (!marked && could_run(d.state, id, key.session, untried)) return;
     }
     std::set<HostId> all{here};
     if (const auto known = d.state.lacking.find(program); known != d.state.lacking.end())
@@ -35,7 +35,7 @@ void mark_program(Draft &d, const GrainKey &key, const Grain &grain, HostId here
 
 bool runs_somewhere(const State &state, const GrainKey &key, const Grain &grain) {
     for (std::size_t i = 0; i < state.hosts.size(); ++i)
-        if (could_run(state.hosts[i], static_cast<HostId>(i), key.session, grain)) return true;
+        if (could_run(state, static_cast<HostId>(i), key.session, grain)) return true;
     return false;
 }
 

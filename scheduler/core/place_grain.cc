@@ -25,26 +25,73 @@ std::int64_t memory_need_kb(const Grain &g) {
     return std::max(std::int64_t{g.demands->thrash} * 512, std::int64_t{g.demands->memory_mb} * 1024);
 }
 
+// Grains of the shape wait for resources of this host, or for some of the pool: those behind them do not get these.
+bool may_keep(const State &state, HostId id, const Shape &shape, const Vacancy &vacancy) {
+    if (shape.resources.empty() || resources_fit(state, id, shape.resources, vacancy)) return false;
+    if (!pool_fits(state, asked(shape.resources))) return true;
+    const Host &host = *state.host(id);
+    return class_fits(shape.host_class, host.config->host_class) && resources_ever_fit(state, id, shape.resources);
+}
+
+// Such a grain waits for nothing else. For resources of the pool it may wait on another host.
+bool keeps(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain) {
+    if (rests(grain, now)) return false;
+    const auto may_start = [&](HostId there) {
+        const Host &host = *state.host(there);
+        return could_run(state, there, key.session, grain) && state.takes_grains(there) &&
+               !lacks_program(host, key.session.user, grain.program, now) && !held_back(host, key, now);
+    };
+    if (may_start(id)) return true;
+    if (pool_fits(state, asked(grain.demands->resources))) return false;
+    for (std::size_t other = 0; other < state.hosts.size(); ++other)
+        if (may_start(static_cast<HostId>(other))) return true;
+    return false;
+}
+
+// The first grain of a queue that would be taken, or that keeps resources from those behind it.
+struct Candidate {
+    std::int64_t position = 0;
+    GrainNumber number = 0;
+    bool fits = false;
+    Amounts asks;
+    bool operator<(const Candidate &other) const { return position < other.position; }
+};
+
+std::optional<Candidate> first_of_queue(const State &state, Instant now, HostId id, const SessionKey &key,
+                                        const Shape &shape, const ReadyQueue &queue, const Vacancy &vacancy,
+                                        std::int64_t before) {
+    const bool fits = shape_fits(state, id, shape, vacancy);
+    if (fits && lacks_program(*state.host(id), key.user, queue.program(), now)) return {};
+    if (!fits && !may_keep(state, id, shape, vacancy)) return {};
+    const Session &session = *state.session(key);
+    for (const auto &[position, number] : queue.grains) {
+        if (position >= before) return {};
+        const Grain &grain = session.grains.at(number);
+        const GrainKey here{key, number};
+        if (fits ? would_take(state, now, id, here, grain, vacancy) : keeps(state, now, id, here, grain))
+            return Candidate{position, number, fits, asked(shape.resources)};
+    }
+    return {};
+}
+
 // The grain of this session that comes first, whatever its shape.
 std::optional<GrainNumber> first_of_session(const State &state, Instant now, HostId id, const SessionKey &key,
-                                            const Vacancy &vacancy) {
-    const Host &host = *state.host(id);
-    const Session &session = *state.session(key);
-    std::int64_t best = INT64_MAX;
-    std::optional<GrainNumber> chosen;
-    for (const auto &[shape, queue] : session.ready) {
-        if (!shape_fits(state, id, shape, vacancy)) continue;
-        const std::uint32_t program = queue.program();
-        if (lacks_program(host, key.user, program, now)) continue;
-        for (const auto &[position, number] : queue.grains) {
-            if (position >= best) break;
-            if (!would_take(state, now, id, GrainKey{key, number}, session.grains.at(number), vacancy)) continue;
-            best = position;
-            chosen = number;
-            break;
-        }
+                                            const Vacancy &vacancy, KeptFor &kept) {
+    std::int64_t best = INT64_MAX;  // of those that demand no resources
+    std::vector<Candidate> candidates;
+    for (const auto &[shape, queue] : state.session(key)->ready) {
+        auto first = first_of_queue(state, now, id, key, shape, queue, vacancy, best);
+        if (!first) continue;
+        if (first->fits && first->asks.empty()) best = first->position;
+        candidates.push_back(std::move(*first));
     }
-    return chosen;
+    std::sort(candidates.begin(), candidates.end());
+    for (const Candidate &c : candidates) {
+        if (c.fits && !kept.touches(c.asks)) return c.number;
+        if (!c.fits || !planted("core.held_keeps_nothing"))
+            kept.keep(c.asks);  // all of them, so that it waits for each no longer than its turn
+    }
+    return {};
 }
 
 // The position of the search among one user's sessions with grains of one shape.
@@ -60,9 +107,12 @@ std::vector<Cursor> cursors_for(const State &state, Instant now, HostId id, cons
     const Host &host = *state.host(id);
     std::vector<Cursor> cursors;
     for (const auto &[shape, users] : state.waiting) {
-        if (!shape_fits(state, id, shape, vacancy)) continue;
+        const bool fits = shape_fits(state, id, shape, vacancy);
+        if (!fits && !may_keep(state, id, shape, vacancy)) continue;
+        const bool elsewhere = !fits && !pool_fits(state, asked(shape.resources));  // it may wait on other hosts
         for (const auto &[user, sessions] : users) {
-            if (!permits(host.config, user) || over_quota(state, user) || in_trouble(host, user, now)) continue;
+            if (over_quota(state, user)) continue;
+            if (!elsewhere && (!permits(host.config, user) || in_trouble(host, user, now))) continue;
             const std::int64_t share = state.policy.fair_share ? state.users.at(user).running : 0;
             cursors.push_back({sessions.begin(), sessions.end(), share});
         }
@@ -127,7 +177,8 @@ bool shape_fits(const State &state, HostId id, const Shape &shape, const Vacancy
     const Host &host = *state.host(id);
     if (!class_fits(shape.host_class, host.config->host_class)) return false;
     if (!binary_fits(host, shape.binary_classes) || !form_fits(host, shape.form)) return false;
-    if (!cores_fit(state, id, shape.cores, vacancy)) return false;
+    if (!cores_fit(state, id, shape.cores, vacancy) || !resources_fit(state, id, shape.resources, vacancy))
+        return false;
     const auto at_least = [](std::uint8_t bits) { return std::int64_t{1} << (bits - 1); };
     return shape.thrash_bits == 0 || host.free_memory_kb >= at_least(shape.thrash_bits) * 512;
 }
@@ -154,8 +205,10 @@ bool held_back(const Host &host, const GrainKey &key, Instant now) {
     return false;
 }
 
-bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain) {
-    return may_be_there(host, id, session, grain) && ever_fits(host, grain);
+bool could_run(const State &state, HostId id, const SessionKey &session, const Grain &grain) {
+    const Host &host = *state.host(id);
+    return may_be_there(host, id, session, grain) && ever_fits(host, grain) &&
+           resources_ever_fit(state, id, grain.demands->resources);
 }
 
 bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain,
@@ -164,11 +217,14 @@ bool would_take(const State &state, Instant now, HostId id, const GrainKey &key,
     return may_be_there(host, id, key.session, grain) && !rests(grain, now) &&
            !lacks_program(host, key.session.user, grain.program, now) &&
            cores_fit(state, id, grain.demands->cores, vacancy) && memory_fits(state, id, grain, vacancy) &&
-           !held_back(host, key, now);
+           resources_fit(state, id, grain.demands->resources, vacancy) && !held_back(host, key, now);
 }
 
-std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Vacancy &vacancy) {
+std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Vacancy &vacancy,
+                                       KeptFor *kept) {
     if (!accepts_now(state, id)) return {};
+    KeptFor none;
+    if (kept == nullptr) kept = &none;
     std::vector<Cursor> cursors = cursors_for(state, now, id, vacancy);
     for (;;) {
         const Cursor *first = nullptr;
@@ -177,7 +233,7 @@ std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId i
                 first = &c;
         if (!first || first->at->first >= vacancy.senior_to) return {};
         const auto [seniority, key] = *first->at;
-        if (const auto number = first_of_session(state, now, id, key, vacancy)) return GrainKey{key, *number};
+        if (const auto number = first_of_session(state, now, id, key, vacancy, *kept)) return GrainKey{key, *number};
         for (Cursor &c : cursors)
             if (c.at != c.end && c.at->first == seniority) ++c.at;
     }
@@ -198,7 +254,7 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     DCS_REQUIRE(d.state.host(id) && d.state.host(id)->conn != no_connection, "only a connected host is given grains");
     const bool ahead = !tentative && d.state.free_slots(id) == 0;
     DCS_REQUIRE(!ahead || may_lead(d.state, id), "a grain needs a free slot, or waits for one there");
-    DCS_REQUIRE(could_run(*d.state.host(id), id, key.session, g), "a grain is tried only where it may be");
+    DCS_REQUIRE(could_run(d.state, id, key.session, g), "a grain is tried only where it may be");
     // The host whose lease might still be forgiven has it no more, unless it has run longer.
     g.old_lease = g.lessee == no_host ? OldLease{} : OldLease{g.lessee, g.lease};
     begin_at_checkpoint(g);
@@ -229,6 +285,7 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     const auto &accounts = host.config->accounts;
     head.account = std::find(accounts.begin(), accounts.end(), key.session.user) != accounts.end();
     head.tentative = tentative;
+    head.offers = resource_text(indexed_offers(host, g.demands->resources));
     d.effect(SendLaunch{host.conn, key, head});
     d.event("grain " + to_text(key) + (tentative ? " tried on " : " started on ") + host.config->name +
             ", incarnation " + std::to_string(g.incarnation));
@@ -256,6 +313,7 @@ bool try_host(Draft &d, const GrainKey &key, const Grain &grain, HostId id) {
     if (!first) return false;
     if (first == key) {
         launch(d, key, id, false);
+        if (const auto next = first_for_pool(d.state, d.now)) d.follow_up(PlaceGrain{*next});
     } else {
         d.follow_up(FillHost{id});
         d.follow_up(PlaceGrain{key});

@@ -34,10 +34,30 @@ std::vector<std::pair<HostId, std::string>> failed_starts(const Grain &grain);
 std::int32_t cores_of(const HostConfig &config);
 // With nothing else on it.
 bool ever_fits(const Host &host, const Grain &grain);
+bool resources_ever_fit(const State &state, HostId id, const std::string &resources);
 // The first of these that is against it.
-std::optional<Why> for_ever_not(const Host &host, HostId id, const GrainKey &key, const Grain &grain);
+std::optional<Why> for_ever_not(const State &state, HostId id, const GrainKey &key, const Grain &grain);
 // All of these. Liveness does not count, and no mark that lapses.
-bool could_run(const Host &host, HostId id, const SessionKey &session, const Grain &grain);
+bool could_run(const State &state, HostId id, const SessionKey &session, const Grain &grain);
+
+// ---- named resources (resources.cc) ---------------------------------------------------------
+const Offer *offer_of(const Host &host, const std::string &name);  // null: it has none
+Offers all_offers(const Host &host);
+Offers indexed_offers(const Host &host, const std::string &resources);  // of these
+bool is_of_pool(const State &state, const std::string &name);  // the policy names it, so hosts need not offer it
+std::int64_t offered(const State &state, HostId id, const std::string &name);  // by the pool, or this host
+bool pool_fits(const State &state, const Amounts &asks);
+bool resources_fit(const State &state, HostId id, const std::string &resources, const Vacancy &vacancy);
+// The resources for which earlier grains wait: later ones do not get them.
+struct KeptFor {
+    std::set<std::string> names;
+    bool touches(const Amounts &asks) const;
+    void keep(const Amounts &asks);
+};
+// Of ready grains that could have what they demand of the pool, the first.
+std::optional<GrainKey> first_for_pool(const State &state, Instant now);
+// "; all 4 of licence are in use by ann/1:7"; `busy`: a host on which something is in use. Empty if that is not why.
+std::string resources_in_words(const State &state, const Grain &grain, std::optional<HostId> busy);
 
 // ---- now -----------------------------------------------------------------------------------
 bool over_quota(const State &state, const std::string &user);  // of running grains
@@ -59,7 +79,9 @@ bool shape_fits(const State &state, HostId id, const Shape &shape, const Vacancy
 bool would_take(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain,
                 const Vacancy &vacancy);
 // The ready grain that comes first for this room: by seniority (or share, then seniority), then by queue order.
-std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Vacancy &vacancy);
+// `kept`: for those behind it.
+std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId id, const Vacancy &vacancy,
+                                       KeptFor *kept = nullptr);
 
 // The grain that would be tried there in the place of a younger session's, if a time slice ended now (usurp.cc).
 std::optional<GrainKey> would_usurp(const State &state, Instant now, HostId id);

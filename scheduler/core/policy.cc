@@ -8,6 +8,8 @@ namespace dcs::core {
 
 void take_policy(Draft &d, const PolicyTable &in) {
     if (in.policy == d.state.policy) return;
+    if (in.policy.resources != d.state.policy.resources)  // what could run nowhere may have enough now
+        for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
     d.change(SetPolicy{in.policy});
     // A higher quota, or another order: what waits may go now.
     for (const auto &[host_class, hosts] : d.state.open_hosts)

@@ -5,6 +5,7 @@
 #include "base/confinement.h"
 #include "base/limits.h"
 #include "scheduler/core/ahead.h"
+#include "scheduler/core/placement.h"
 #include "scheduler/state/seniority.h"
 
 namespace dcs::core {
@@ -81,6 +82,8 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.cores_used = static_cast<std::int32_t>(d.state.used[i].cores);
     row.memory_mb = host.config->memory_mb;
     row.memory_used_mb = d.state.used[i].memory_mb;
+    row.resources = resource_text(all_offers(host));
+    row.resources_used = resource_text(d.state.used[i].resources);
     row.connected = host.conn != no_connection;
     row.drained = host.setting.drained;
     row.settings = to_text(host.setting);

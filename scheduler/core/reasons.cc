@@ -41,6 +41,8 @@ constexpr Reason reasons[] = {
     {"nogo", "the grain must not be tried there", "dcs host set NAME --clear-nogo allows it"},
     {"too_few_cores", "the host has fewer cores than the grain demands", "submit it with fewer cores"},
     {"too_little_memory", "the host has less memory than the grain demands", "submit it with less memory"},
+    {"no_resource", "the host does not offer the resources that the grain demands",
+     "dcs host ls shows what hosts offer; the host table and the policy say how much there is"},
     {"drained", "the host is drained: nothing new is started there", "dcs host undrain NAME"},
     {"no_job", "the host is a pilot, and no batch job runs its grain server now",
      "dcs pilot ls shows the jobs, dcs pilot slurm submits them"},
@@ -69,6 +71,9 @@ constexpr Reason reasons[] = {
     {"cores_in_use", "the cores that the grain demands are in use", ""},
     {"thrash", "the host reports less free memory than the grain is expected to use", ""},
     {"memory_in_use", "the memory that the grain demands is in use", ""},
+    {"resource_in_use", "the resources that the grain demands are in use", ""},
+    {"kept_for_earlier", "the resources that the grain demands are kept for earlier grains that wait for more of them",
+     ""},
     {"others_first", "the host has a free slot, but another grain comes first", ""},
     {"takes_it", "the grain starts at the host's next report", ""},
 };

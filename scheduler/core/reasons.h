@@ -34,6 +34,7 @@ enum class Why : std::uint8_t {
     nogo,          // nogo, and it is not remembered why
     too_few_cores,
     too_little_memory,
+    no_resource,
     // of a host, for now
     drained,
     no_job,  // a pilot without a job
@@ -54,7 +55,9 @@ enum class Why : std::uint8_t {
     cores_in_use,
     thrash,
     memory_in_use,
-    others_first,  // a free slot, for which another grain comes first
+    resource_in_use,
+    kept_for_earlier,  // a resource, of which there is enough
+    others_first,      // a free slot, for which another grain comes first
     takes_it
 };
 inline constexpr int whys = static_cast<int>(Why::takes_it) + 1;
@@ -65,6 +68,6 @@ struct Reason {
 const Reason &reason_of(Why why);
 
 // No grain of this kind will ever run there as things are configured.
-constexpr bool for_ever(Why why) { return why >= Why::other_class && why <= Why::too_little_memory; }
+constexpr bool for_ever(Why why) { return why >= Why::other_class && why <= Why::no_resource; }
 
 }  // namespace dcs::core

@@ -72,15 +72,10 @@ std::optional<Place> next_place(const State &state, HostId id) {
     if (there > static_cast<std::size_t>(std::max(0, host->config->slots)) + under_way.size()) return {};
     const std::optional<GrainKey> victim = weakest(state, id, under_way);
     if (!victim) return {};
-    const wire::Demands &demand = *state.grain(*victim)->demands;
     Place place{*victim, {}, {}};
     place.vacancy.senior_to = state.session(victim->session)->info.seniority;
-    place.vacancy.freed = Used{std::max(1, demand.cores), demand.memory_mb};
-    for (const Usurpation &u : under_way) {
-        const wire::Demands &other = *state.grain(u.displaced)->demands;
-        place.vacancy.freed.cores += std::max(1, other.cores);
-        place.vacancy.freed.memory_mb += other.memory_mb;
-    }
+    place.vacancy.freed = used_by(state.grain(*victim)->demands);
+    for (const Usurpation &u : under_way) place.vacancy.freed.add(used_by(state.grain(u.displaced)->demands));
     place.under_way = std::move(under_way);
     return place;
 }

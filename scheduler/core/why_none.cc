@@ -22,7 +22,7 @@ bool some_host_could_run_one(const State &state, const SessionKey &key) {
             const Grain &g = session.grains.at(number);
             bool only_by_itself = false;  // what is against it may not be against the next one
             for (const HostId id : suited) {
-                if (could_run(*state.host(id), id, key, g)) return true;
+                if (could_run(state, id, key, g)) return true;
                 only_by_itself = only_by_itself || is_nogo(g, id);
             }
             if (!only_by_itself && shape.memory_bits == 0) break;
@@ -49,6 +49,7 @@ const Counted counted[] = {{{Why::other_class}, "of another class"},
                            {{Why::no_slots}, "without slots"},
                            {{Why::too_few_cores}, "with too few cores"},
                            {{Why::too_little_memory}, "with too little memory"},
+                           {{Why::no_resource}, "without the resources"},
                            {{Why::no_program, Why::cannot_start}, "could not start it"},
                            {{Why::failed_there}, "where it failed repeatedly"},
                            {{Why::nogo}, "where it must not be tried (could not start it, or it failed there)"}};
@@ -59,7 +60,7 @@ std::string hosts_in_words(const State &state, const GrainKey &key, const Grain 
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         if (!state.hosts[i].configured) continue;
         ++configured;
-        if (const auto why = for_ever_not(state.hosts[i], static_cast<HostId>(i), key, g)) ++why_not[*why];
+        if (const auto why = for_ever_not(state, static_cast<HostId>(i), key, g)) ++why_not[*why];
     }
     std::string text = std::to_string(configured) + (configured == 1 ? " host configured" : " hosts configured");
     for (const Counted &all : counted) {
@@ -84,13 +85,15 @@ std::string said(const State &state, const Grain &g) {
 
 }  // namespace
 
-std::optional<Why> for_ever_not(const Host &host, HostId id, const GrainKey &key, const Grain &grain) {
+std::optional<Why> for_ever_not(const State &state, HostId id, const GrainKey &key, const Grain &grain) {
+    const Host &host = *state.host(id);
     if (!class_fits(grain.demands->host_class, host.config->host_class)) return Why::other_class;
     if (!binary_fits(host, grain.files->binary_classes)) return Why::no_binary;
     if (!form_fits(host, wire::form_needed(grain.demands))) return Why::too_old;
     if (!permits(host.config, key.session.user)) return Why::not_permitted;
     if (host.config->slots <= 0) return Why::no_slots;
     if (is_nogo(grain, id)) return why_nogo(grain, id);
+    if (!resources_ever_fit(state, id, grain.demands->resources)) return Why::no_resource;
     if (ever_fits(host, grain)) return {};
     return std::max(1, grain.demands->cores) > cores_of(host.config) ? Why::too_few_cores : Why::too_little_memory;
 }
@@ -115,8 +118,8 @@ std::string why_none_can_run(const State &state, const SessionKey &key) {
     const Grain &g = session.grains.at(first);
     const std::string why = said(state, g), old = too_old(state, g.demands);
     return "no host can run the remaining grains of session " + to_text(key) + "; for grain " + std::to_string(first) +
-           ": " + hosts_in_words(state, GrainKey{key, first}, g) + (old.empty() ? "" : "; " + old) +
-           (why.empty() ? "" : "; " + why);
+           ": " + hosts_in_words(state, GrainKey{key, first}, g) + resources_in_words(state, g, {}) +
+           (old.empty() ? "" : "; " + old) + (why.empty() ? "" : "; " + why);
 }
 
 }  // namespace dcs::core

@@ -9,6 +9,7 @@
 #include "base/host_classes.h"
 #include "base/limits.h"
 #include "base/option_table.h"
+#include "base/resources.h"
 #include "scheduler/shell/address.h"
 #include "scheduler/shell/settings_text.h"
 #include "wire/backup_calls.h"
@@ -78,6 +79,11 @@ std::optional<std::string> read_field(std::string_view key, std::string_view val
     if (key == "slots") return read_amount(key, value, max_slots, host.slots);
     if (key == "cores") return read_amount(key, value, max_cores, host.cores);
     if (key == "memory") return read_amount(key, value, max_memory_mb, host.memory_mb);
+    if (key == "resources") {
+        Result<Offers> offers = offers_of(value);
+        if (offers) host.resources = std::move(*offers);
+        return offers ? "" : "resources: " + offers.status().text;
+    }
     if (key == "time_zone_offset") {
         const std::string_view digits = value.substr(value.starts_with('+') && !value.starts_with("+-"));
         std::int32_t &minutes = host.time_zone_offset;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/option_table.h"
+#include "base/resources.h"
 #include "scheduler/shell/settings_text.h"
 
 namespace dcs::shell {
@@ -23,8 +24,21 @@ std::int32_t *number_of(std::string_view rule, core::Policy &policy) {
     return nullptr;
 }
 
+// `resource licence 5`
+std::string read_resource(const Words &words, core::Policy &policy) {
+    std::int32_t amount = 0;
+    if (words.size() != 3 || !is_resource_name(words[1]) || !read_number(words[2], amount) || amount < 0)
+        return "`resource` must have a name and an amount, such as resource licence 5";
+    if (!policy.resources.emplace(words[1], amount).second)
+        return "resource " + std::string(words[1]) + " occurs twice";
+    return policy.resources.size() <= limits::host_resources
+               ? ""
+               : "more than " + std::to_string(limits::host_resources) + " resources";
+}
+
 std::string read_rule(const Words &words, core::Policy &policy) {
     const std::string rule(words[0]);
+    if (rule == "resource") return read_resource(words, policy);
     std::int32_t *number = number_of(rule, policy);
     if (number == nullptr && rule != "fair_share" && rule != "user") return "unknown rule `" + rule + "`";
     if (words.size() != 2) return "`" + rule + "` must have exactly one value";
@@ -56,6 +70,7 @@ Result<core::Policy> parse_policy(std::string_view text, const std::string &file
     const Status read = each_line(text, file, [&](const Words &words) -> std::string {
         std::string wrong = read_rule(words, policy);
         if (!wrong.empty()) return wrong;
+        if (words[0] == "resource") return "";
         const std::string said(words[0] == "user" ? "user " + policy.users.back() : std::string(words[0]));
         return seen.insert(said).second ? "" : "`" + said + "` occurs twice";
     });

@@ -157,10 +157,9 @@ void run_there(State &state, const GrainKey &key, const Grain &g, bool in) {
         if (ahead.empty()) state.crowded.erase(id);
         else state.crowded.insert(id);
     }
-    const wire::Demands &demand = *g.demands;
-    state.used[index].cores += (in ? 1 : -1) * std::int64_t{std::max(1, demand.cores)};
-    state.used[index].memory_mb += (in ? 1 : -1) * std::int64_t{demand.memory_mb};
-    DCS_REQUIRE(state.used[index].cores >= 0 && state.used[index].memory_mb >= 0, "no less than nothing is used");
+    const Used used = used_by(g.demands);
+    state.used[index].add(used, in ? 1 : -1);
+    add_to(state.used_of_pool, used.resources, in ? 1 : -1);
     refresh_open(state, id);
 }
 

@@ -56,6 +56,7 @@ struct Shape {
     std::uint8_t thrash_bits = 0, memory_bits = 0, program_group = 0;
     wire::Form form = wire::positional_form;  // the oldest in which its demands can be said
     std::int32_t cores = 0;
+    std::string resources;                    // as demanded
     std::vector<std::string> binary_classes;  // empty: any
     auto operator<=>(const Shape &) const = default;
 };

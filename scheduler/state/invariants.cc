@@ -242,12 +242,11 @@ void Checker::check_indexes() {
     require(parked == state.waiting_conns, "parked calls differ from the sessions'");
     std::vector<Used> used(state.hosts.size());
     for (std::size_t i = 0; i < running.size(); ++i)
-        for (const GrainKey &key : running[i]) {
-            const wire::Demands &demand = *state.grain(key)->demands;
-            used[i].cores += std::max(1, demand.cores);
-            used[i].memory_mb += demand.memory_mb;
-        }
+        for (const GrainKey &key : running[i]) used[i].add(used_by(state.grain(key)->demands));
     require(used == state.used, "what is in use on hosts differs from their grains");
+    Amounts of_pool;
+    for (const Used &of_host : used) add_to(of_pool, of_host.resources);
+    require(of_pool == state.used_of_pool, "resources in use in the pool differ from its hosts'");
 }
 
 }  // namespace

@@ -43,8 +43,35 @@ Shape shape_of(const Grain &g) {
     shape.program_group = static_cast<std::uint8_t>(g.program % program_groups);
     shape.form = wire::form_needed(g.demands);
     shape.cores = g.demands->cores;
+    shape.resources = g.demands->resources;
     shape.binary_classes = g.files->binary_classes;
     return shape;
+}
+
+Amounts asked(const std::string &text) {
+    if (text.empty()) return {};
+    Result<Amounts> amounts = amounts_of(text);
+    DCS_REQUIRE(amounts, "what a grain demands was checked when it came");
+    return std::move(*amounts);
+}
+
+Used used_by(const wire::Demands &demands) {
+    return Used{std::max(1, demands.cores), demands.memory_mb, asked(demands.resources)};
+}
+
+void add_to(Amounts &sum, const Amounts &amounts, int sign) {
+    for (const auto &[name, amount] : amounts) {
+        std::int64_t &total = sum[name];
+        total += sign * amount;
+        DCS_REQUIRE(total >= 0, "no less than nothing is used");
+        if (total == 0) sum.erase(name);
+    }
+}
+void Used::add(const Used &other, int sign) {
+    cores += sign * other.cores;
+    memory_mb += sign * other.memory_mb;
+    DCS_REQUIRE(cores >= 0 && memory_mb >= 0, "no less than nothing is used");
+    add_to(resources, other.resources, sign);
 }
 
 HostConfig with_setting(HostConfig table, const HostSetting &setting) {

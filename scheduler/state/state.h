@@ -13,6 +13,7 @@
 #include "base/host_classes.h"
 #include "base/instant.h"
 #include "base/limits.h"
+#include "base/resources.h"
 #include "base/status.h"
 #include "scheduler/state/grain.h"
 #include "scheduler/state/stored.h"
@@ -91,6 +92,7 @@ struct HostConfig {
     std::uint32_t require_confinement = 0;  // Rungs without which it gets no grains
     bool pilot = false;                     // a batch job runs its server, or none does
     bool names_class = false;               // no host: `name` is a name for the mask host_class
+    Offers resources;                       // named ones; they go before those that its server finds
     bool operator==(const HostConfig &) const = default;
 };
 // What d_sethost changed; goes before the host table.
@@ -173,6 +175,7 @@ struct Host : DurableHost {
     wire::Form form = wire::newest_form;  // of messages, that its server reads; until it calls it may read any
     double load = 0;
     std::uint32_t confinement = 0;     // Rungs, as its server said when it connected
+    Shared<Offers> found;              // resources, likewise
     std::string shut;                  // not empty: it takes nothing now, and why; until a call-in without it
     std::int64_t free_memory_kb = -1;  // unknown; less what was launched there since it was reported
     std::int64_t total_memory_kb = 0;  // 0: unknown
@@ -204,6 +207,7 @@ struct Policy {
     std::int32_t token_age_s = static_cast<std::int32_t>(limits::token_age_s);  // that a token stays without sessions
     std::int32_t session_age_s = 0;  // that a closed session stays; 0: until it is removed by command
     std::vector<std::string> users;  // who may call; empty: all
+    Amounts resources;               // named ones that all hosts share, such as licences
     bool operator==(const Policy &) const = default;
 };
 // Of one user's active sessions.
@@ -213,8 +217,13 @@ struct UserCounts {
 };
 struct Used {
     std::int64_t cores = 0, memory_mb = 0;
+    Amounts resources;  // without zeros
+    void add(const Used &other, int sign = 1);
     bool operator==(const Used &) const = default;
 };
+Used used_by(const wire::Demands &demands);
+Amounts asked(const std::string &resources);  // of a demand, or a shape
+void add_to(Amounts &sum, const Amounts &amounts, int sign = 1);
 
 struct AuthEntry {
     std::string user, ident;
@@ -301,6 +310,7 @@ struct State {
     std::map<ConnId, std::set<SessionKey>> waiting_conns;  // who has parked calls
     std::map<std::string, UserCounts> users;
     std::vector<Used> used;                        // by HostId: what its grains asked for
+    Amounts used_of_pool;                          // named resources, on all hosts together
     std::map<std::string, std::int64_t> contents;  // by how many grains each is named
     std::set<SessionKey> unpacked;                 // terminated, with packable grains
     std::map<std::string, std::int64_t> parked;    // calls that wait, by user

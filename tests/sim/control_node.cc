@@ -102,6 +102,7 @@ void ControlNode::say(wire::AnyMessage call, bool for_ever) {
     terms.for_ever = for_ever;
     terms.met = self_.met;
     terms.greeted = self_.link_up && self_.conn != no_connection;
+    if (terms.greeted) terms.form = self_.form;
     terms.seed = random_.next();
     self_.call = std::move(call);
     watch_.asks(key(), self_.call);
@@ -228,6 +229,7 @@ void ControlNode::be_nosy() {
 void ControlNode::replied() {
     const auto outcome = self_.talk->outcome();
     self_.link_up = self_.talk->connection_good();
+    self_.form = self_.talk->form();
     self_.met = self_.met || self_.talk->welcome().has_value();
     if (!self_.link_up && self_.conn != no_connection) {
         links_.close_client(self_.conn);

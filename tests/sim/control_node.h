@@ -68,6 +68,7 @@ private:
         std::int32_t next = 0;  // index of d_gwait
         ConnId conn{};
         bool link_up = false, busy = false;
+        wire::PeerForm form;  // of that link
         std::uint64_t pause = 0;
         std::string fetched;                    // of the stream at hand
         std::deque<wire::GrainResult> results;  // of a batch, not looked at yet

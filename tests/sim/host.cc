@@ -194,8 +194,16 @@ void Host::start(const server::GrainId &id, std::int32_t slots) {
         a.text = "no such program";
         return answer(std::move(a));
     }
+    Result<GivenResources> given = given_to(dir);
+    if (!given) {
+        a.code = Code::limit;
+        a.again = true;
+        a.text = given.status().text;
+        return answer(std::move(a));
+    }
     all_to_now();
     Process p;
+    p.resources = std::move(*given);
     p.number = next_number_++;
     p.id = id;
     p.model = model_of(dir.launch.argv.size() > 1 ? dir.launch.argv[1] : std::string());
@@ -217,7 +225,7 @@ void Host::start(const server::GrainId &id, std::int32_t slots) {
     dir.announced = p.model.announces;
     dir.increments[p.sequence];
     const Process &running = processes_.emplace(id, std::move(p)).first->second;
-    watch_.process_begins(number, running, processes_.size(), slots);
+    watch_.process_begins(number, running, processes_, slots);
     if (clock_.tracing)
         clock_.note(name + ": " + server::to_text(id) + " runs from step " + std::to_string(running.run.step));
     plan_all();
@@ -236,11 +244,23 @@ void Host::queue(const server::GrainId &id, bool first, std::int32_t slots) {
 }
 
 void Host::start_waiting() {
-    while (launcher_ && !waiting_.empty() && processes_.size() < static_cast<std::size_t>(std::max(slots_, 0))) {
-        const server::GrainId next = waiting_.front();
-        waiting_.pop_front();
+    for (std::size_t i = 0; launcher_ && i < waiting_.size();) {
+        if (processes_.size() >= static_cast<std::size_t>(std::max(slots_, 0))) return;
+        const server::GrainId next = waiting_[i];
+        const auto dir = directories.find(next);
+        if (dir != directories.end() && !given_to(dir->second)) {  // it keeps its place
+            ++i;
+            continue;
+        }
+        waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
         start(next, slots_);
     }
+}
+
+Result<GivenResources> Host::given_to(const Directory &dir) const {
+    std::vector<const Indices *> taken;
+    for (const auto &[id, process] : processes_) taken.push_back(&process.resources.indices);
+    return given_of(dir.launch.demands.resources, dir.launch.offers, taken);
 }
 
 void Host::recall(const server::GrainId &id) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/resources.h"
 #include "grainserver/core/step.h"
 #include "sim/clock.h"
 #include "sim/grain_model.h"
@@ -42,13 +43,15 @@ struct Process {
     std::int64_t cpu_ns = 0, signalled_ns = -1;
     Instant since{}, begun{};
     bool orphan = false;  // its launcher is dead
+    GivenResources resources;
 };
 
 // Sees processes begin (checkers/leases.h).
 class ProcessWatch {
 public:
     virtual ~ProcessWatch() = default;
-    virtual void process_begins(int host, const Process &process, std::size_t on_host, std::int32_t slots) = 0;
+    virtual void process_begins(int host, const Process &process, const std::map<server::GrainId, Process> &on_host,
+                                std::int32_t slots) = 0;
 };
 
 class Host final : public Handler {
@@ -124,6 +127,7 @@ private:
     void happen(std::uint32_t what, std::uint64_t arg) override;
     void answer(Answer answer);
     void start_waiting();
+    Result<GivenResources> given_to(const Directory &dir) const;
     // The directory from which it can be started; otherwise the answer says why not.
     Directory *ready(Answer &answer);
     void run_to_now(Process &p);

@@ -11,7 +11,7 @@ namespace {
     if (!why.empty()) std::fprintf(stderr, "dcs_sim: %s\n", why.c_str());
     std::fprintf(why.empty() ? stdout : stderr,
                  "usage: dcs_sim [--seed S] [--seeds N] [--hosts N] [--days D] [--interval SECONDS] [--slots K]\n"
-                 "               [--grains N] [--contents] [--backup] [--forget] [--brief] [--queues]\n"
+                 "               [--grains N] [--contents] [--backup] [--forget] [--brief] [--queues] [--resources]\n"
                  "               [--faults all|none|LIST] [--plant NAME] [--jobs J] [--seconds S]\n"
                  "               [--trace] [--hash] [--quiet] [--scale-table]\n"
                  "Runs whole pools in virtual time: the real scheduler, store, grain servers' decisions and\n"
@@ -66,7 +66,7 @@ Options read_options(int argc, char **argv) {
                             take_text(word, "--plant", i, argv, o.plant);
         if (!of_all && !take_flag(word, "--contents", o.contents) && !take_flag(word, "--backup", o.backup) &&
             !take_flag(word, "--forget", o.forget) && !take_flag(word, "--brief", o.brief) &&
-            !take_flag(word, "--queues", o.queues))
+            !take_flag(word, "--queues", o.queues) && !take_flag(word, "--resources", o.resources))
             usage(std::string("unknown word `") + word + "`");
         for (int k = first; k <= i; ++k) o.command += std::string(" ") + argv[k];
     }

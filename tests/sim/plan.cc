@@ -168,7 +168,8 @@ Result<Plan> make_plan(const Options &o, std::uint64_t seed) {
     draw_work(p, r, o);
     if (o.brief) p.grain_cpu_max = milliseconds(1000);
     p.backup = o.backup;
-    p.queues = o.queues;
+    p.queues = o.queues || o.resources;  // a launcher without one knows no resources
+    p.resources = o.resources;
     Random b = random_for(seed, "backup-plan");
     p.backup_bytes = b.chance(70) ? std::uint64_t{1} << 30 : static_cast<std::uint64_t>(spread(b, 4096, 1 << 20));
     p.store.plant = store_plant(o.plant);

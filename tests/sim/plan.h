@@ -64,11 +64,12 @@ struct Options {
     int jobs = 1;
     double seconds = 0;  // begin no further seed after so long; 0: no limit
     std::string faults = "all", plant;
-    bool contents = false;  // grains have files
-    bool backup = false;    // there is a passive backup
-    bool forget = false;    // users forget results
-    bool brief = false;     // grains take a second at most
-    bool queues = false;    // launchers take grains beyond their slots
+    bool contents = false;   // grains have files
+    bool backup = false;     // there is a passive backup
+    bool forget = false;     // users forget results
+    bool brief = false;      // grains take a second at most
+    bool queues = false;     // launchers take grains beyond their slots
+    bool resources = false;  // hosts and the pool have named resources, and grains demand some
     bool trace = false, scale_table = false, quiet = false, hash = false;
     std::string command;  // as it was given, without seeds
 };
@@ -85,6 +86,7 @@ struct Plan {
     bool backup = false;
     std::uint64_t backup_bytes = 0;  // that it may hold
     bool queues = false;             // launchers take grains beyond their slots
+    bool resources = false;          // named ones, which grains demand
     bool scale = false;              // nothing but the core's work is of interest
     // paces
     Duration delay_min{}, delay_max{};  // of a message

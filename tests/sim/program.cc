@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/resources.h"
 #include "pki/digest.h"
 
 namespace dcs::sim {
@@ -24,6 +25,7 @@ Script draw_script(Random &r, const Plan &plan, int grains) {
     s.classes = plan.classes;
     s.cpu_max = plan.grain_cpu_max;
     s.contents = plan.contents;
+    s.resources = plan.resources;
     s.polls = r.chance(15);
     if (r.chance(12)) s.close_after = static_cast<int>(between(r, 1, s.most));
     if (plan.scale) {
@@ -43,6 +45,16 @@ Model Script::model(GrainNumber grain) const {
     return m;
 }
 
+namespace {
+std::string draw_resources(Random &r) {
+    Amounts asks;
+    if (r.chance(50)) asks["gpu"] = r.chance(70) ? 1 : between(r, 2, 4);
+    if (r.chance(20)) asks["licence"] = between(r, 1, 3);
+    if (r.chance(20)) asks["scratch_gb"] = spread(r, 1, 100);
+    return resource_text(asks);
+}
+}  // namespace
+
 wire::GrainSpec Script::spec(GrainNumber grain, const std::string &owner) const {
     Random r = random_for(seed, "spec", static_cast<std::uint64_t>(grain));
     const Model m = model(grain);
@@ -59,6 +71,7 @@ wire::GrainSpec Script::spec(GrainNumber grain, const std::string &owner) const 
     spec.demands.urgent = r.chance(10);
     if (r.chance(30)) spec.demands.notice = static_cast<std::int32_t>(between(r, 1, 10));
     spec.demands.attempts = static_cast<std::int32_t>(between(r, 1, 4));
+    if (resources) spec.demands.resources = draw_resources(r);
     if (r.chance(10)) spec.label = "grain " + std::to_string(grain);
     return spec;
 }

@@ -38,7 +38,7 @@ struct Script {
     bool polls = false;   // does not block in d_gwait
     int close_after = 0;  // results; 0: when nothing is left
     bool may_fail = true;
-    bool contents = false;
+    bool contents = false, resources = false;
 
     Model model(GrainNumber grain) const;
     wire::GrainSpec spec(GrainNumber grain, const std::string &owner) const;

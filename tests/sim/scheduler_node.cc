@@ -39,6 +39,7 @@ Status SchedulerNode::recover() {
     turn::Turn::Setup setup;
     setup.state = std::move(rebuilt->state);
     setup.state.policy.stored_share = 0;  // its disks are full for other reasons
+    if (clock_.plan.resources) setup.state.policy.resources["licence"] = 4;
     auto library = library::Library::open(medium_.disk(), clock_.now);
     if (!library) return library.status();
     setup.library = std::move(*library);

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """dcs_sim as a test: the same seed is the same history; each planted bug is found at its seed (pinned.txt); as many other
 seeds as fit into the time are without fault, each a day of 50 hosts with all faults; some more where grains have files
-in the library, where there is a passive backup, where users forget results, where grains end in a second, and where
-launchers have queues as well. DCS_SIM_SECONDS: wall time for those (default 110); DCS_SIM_SEED: the first. With DCS_TESTS_FULL 20,000 seeds,
+in the library, where there is a passive backup, where users forget results, where grains end in a second, where launchers
+have queues as well, and where grains demand named resources. DCS_SIM_SECONDS: wall time for those (default 110); DCS_SIM_SEED: the first. With DCS_TESTS_FULL 20,000 seeds,
 however long they take."""
 import os
 import subprocess
@@ -63,4 +63,4 @@ if __name__ == "__main__":
     print(f"{bugs} planted bugs found, {sweep()} seeds without fault, {sweep('--contents')} whose grains have files, "
           f"{sweep('--backup')} with a backup, {sweep('--forget')} where users forget results, "
           f"{sweep('--brief')} with grains that take a second at most, {sweep('--brief', '--queues')} whose launchers have "
-          "queues, equal histories of equal seeds")
+          f"queues, {sweep('--resources')} whose grains demand resources, equal histories of equal seeds")

@@ -1,5 +1,6 @@
 #include "sim/world.h"
 
+#include "base/resources.h"
 #include "sim/checkers/backup_check.h"
 #include "scheduler/core/explain.h"
 
@@ -54,6 +55,7 @@ std::vector<core::HostConfig> World::host_table() {
         c.extended = plan.extended;
         if (!plan.scale && plan.users > 1 && i % 7 == 6) c.users = {"u0", "u1"};
         if (!plan.scale && i % 3 == 1) c.check = {"192.0.2." + std::to_string(i % 250)};
+        if (plan.resources) c.resources = *offers_of(i % 5 == 2 ? "scratch_gb=100" : "gpu=[0,1,4,7],scratch_gb=150");
         table.push_back(std::move(c));
     }
     return table;

@@ -285,7 +285,10 @@ class Executor(concurrent.futures.Executor):
 def _in_order(futures: List[Future], end: Optional[float]) -> Iterator[Any]:
     futures.reverse()
     while futures:
-        yield from futures.pop().result(None if end is None else end - time.monotonic())
+        values = futures.pop().result(None if end is None else end - time.monotonic())
+        values.reverse()
+        while values:  # no value stays alive for those that follow
+            yield values.pop()
 
 
 def _caused(error: BaseException, cause: BaseException) -> BaseException:

@@ -62,6 +62,8 @@ class HostRow:
     confinement: Text
     class_names: Text
     time_zone_offset: Int
+    resources: Text
+    resources_used: Text
 
 
 @structure("d_session_row")

@@ -47,13 +47,21 @@ def _words(argv: Sequence[Path]) -> Sequence[Path]:
     return argv
 
 
+class Resources(CString):
+    """A mapping of names to amounts, or "gpu=1,scratch_gb=20"."""
+
+    def put(self, to: Any, name: str, value: Any) -> Any:
+        text = ",".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, Mapping) else value
+        return super().put(to, name, text)
+
+
 @structure("d_grain")
 @dataclass
 class Grain:
     """A grain to submit: the fields of `struct d_grain` in dcs.h, in its order. argv[0]: the path of the executable,
     relative ones from the user's DCS home on the host. `input`: standard input (str as UTF-8); or `input_path`, or
     `input_fd` to its end. `env`: a mapping, or "NAME=value". `files`: names to paths, or File. `outputs`: files to bring
-    back."""
+    back. `resources`: named ones that it uses, {"gpu": 1} or "gpu=1"."""
     argv: Annotated[Sequence[Path], CStrings("gargv", _words)]
     input: Annotated[Union[bytes, str], Bytes()] = b""
     env: Annotated[Union[Mapping[str, str], Sequence[str]], CStrings("genvv", as_environment)] = field(default_factory=dict)
@@ -72,6 +80,7 @@ class Grain:
     outputs: Annotated[Sequence[str], CStrings()] = ()
     input_path: Annotated[Optional[Path], CString()] = None
     input_fd: Int = -1
+    resources: Annotated[Union[Mapping[str, int], str, None], Resources()] = None
 
     def fill(self, to: Any) -> List[Any]:
         """As the library wants it. What is returned must live until the call is over."""
@@ -148,6 +157,7 @@ class GrainRow:
     class_names: Text
     directory: Text
     env: Words
+    resources: Text
 
 
 class GrainOrder(ctypes.Structure):

@@ -93,8 +93,19 @@ def portable_batch(sge):
     assert sge.read(f"after.o{after}") == "after\n"
 
 
+def resources(sge):
+    """-l NAME=N is a resource of the pool."""
+    sge.pool.dcs("up", "--resources", "gpu=[3,5],seat=4")
+    job = sge.run("qsub", "-cwd", "-terse", "-sync", "y", "-l", "gpu=1,seat=2", "-j", "y", "-N", "with", "-b", "y",
+                  "echo $DCS_RESOURCE_GPU $DCS_RESOURCE_SEAT").split()[0]
+    assert sge.read(f"with.o{job}") == "3 2\n", sge.read(f"with.o{job}")
+    job = sge.run("qsub", "-N", "portable", data="#PBS -l nodes=1:ppn=1:gpus=2 -j oe\necho $CUDA_VISIBLE_DEVICES\n").split(".")[0]
+    sge.until("its end", lambda: not sge.run("qstat"))
+    assert sge.read(f"portable.o{job}") == "3,5\n", sge.read(f"portable.o{job}")
+
+
 def refusals(sge):
-    for words, wanted in ((["-h"], "-h -hold_jid DCS_JOBS_IGNORE=h"), (["-l", "fpga=1"], "-l fpga=1 h_rt host classes"),
+    for words, wanted in ((["-h"], "-h -hold_jid DCS_JOBS_IGNORE=h"), (["-l", "fpga"], "-l fpga host class h_rt"),
                           (["-xyz"], "unknown option -xyz -help"), (["-hold_jid", "99999"], "-hold_jid 99999 no job"),
                           (["-l", "nodes=2:ppn=2"], "one host"), (["-t", "0-x"], "-t 0-x")):
         assert about(sge.refused("qsub", *words, "-b", "y", "true"), wanted), (words, sge.said)
@@ -109,7 +120,7 @@ def refusals(sge):
 def main():
     with Pool(servers=2, slots=2, interval=0.5) as pool, Hurry(pool):
         sge = Facade(pool, "sge")
-        for part in (scripts, arrays, held, deleted, portable_batch, refusals):
+        for part in (scripts, arrays, held, deleted, portable_batch, resources, refusals):
             part(sge)
             print(f"{part.__name__}: seen", flush=True)
     print("jobs of qsub run, wait, end and are found as under Grid Engine")

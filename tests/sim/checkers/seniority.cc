@@ -18,8 +18,9 @@ bool Seniority::suits(const core::State &state, std::size_t id, const SessionKey
     return host.configured && (demands.host_class == 0 || (demands.host_class & host.config->host_class) != 0) &&
            (users.empty() || std::find(users.begin(), users.end(), key.user) != users.end()) &&
            std::find(nogo.begin(), nogo.end(), static_cast<core::HostId>(id)) == nogo.end() && demands.thrash == 0 &&
-           demands.cores == 0 && demands.memory_mb == 0 && demands.wall_s == 0 && !held && host.held_back.size() < 16 &&
-           host.missing.count(core::ProgramOf{key.user, grain.program}) == 0 && grain.rest_until == Instant{};
+           demands.cores == 0 && demands.memory_mb == 0 && demands.wall_s == 0 && demands.resources.empty() && !held &&
+           host.held_back.size() < 16 && host.missing.count(core::ProgramOf{key.user, grain.program}) == 0 &&
+           grain.rest_until == Instant{};
 }
 
 void Seniority::before_turn(const core::State &state) {

@@ -17,6 +17,7 @@ void Watch::before_turn(const core::State &state) {
     if (off()) return;
     grace.before_turn();
     seniority.before_turn(state);
+    resources.before_turn(state);
 }
 
 void Watch::after_turn(const core::State &state, store::Store &store) {
@@ -35,6 +36,7 @@ void Watch::sends(ConnId conn, const wire::AnyMessage &message, const core::Stat
     if (before_sending) before_sending(conn, message, state);
     leases.sends(conn, message, state);
     seniority.sends(conn, message, state);
+    resources.sends(conn, message, state);
 }
 
 void Watch::hears(ConnId conn, const wire::FrameHeader &header) {
@@ -47,8 +49,11 @@ void Watch::lost(const core::State &state, bool in_flight, std::uint64_t turn) {
     if (!off()) durable.lost(state, in_flight, turn);
 }
 
-void Watch::process_begins(int host, const Process &process, std::size_t on_host, std::int32_t slots) {
-    if (!off()) leases.process_begins(host, process, on_host, slots);
+void Watch::process_begins(int host, const Process &process, const std::map<server::GrainId, Process> &on_host,
+                           std::int32_t slots) {
+    if (off()) return;
+    leases.process_begins(host, process, on_host.size(), slots);
+    resources.process_begins(host, process, on_host);
 }
 
 void Watch::asks(const SessionKey &key, const wire::AnyMessage &call) { promises.asks(key, call); }

@@ -6,6 +6,7 @@
 #include "sim/checkers/grace.h"
 #include "sim/checkers/leases.h"
 #include "sim/checkers/promises.h"
+#include "sim/checkers/resources.h"
 #include "sim/checkers/seniority.h"
 #include "sim/control_node.h"
 #include "sim/scheduler_node.h"
@@ -20,6 +21,7 @@ public:
           seniority(clock),
           durable(clock, medium),
           grace(clock),
+          resources(clock),
           clock_(clock),
           scheduler_(scheduler) {}
 
@@ -32,7 +34,8 @@ public:
     void lost(const core::State &state, bool in_flight, std::uint64_t turn) override;
     void paused(Duration) override {}
     // ProcessWatch
-    void process_begins(int host, const Process &process, std::size_t on_host, std::int32_t slots) override;
+    void process_begins(int host, const Process &process, const std::map<server::GrainId, Process> &on_host,
+                        std::int32_t slots) override;
     // ControlWatch
     void asks(const SessionKey &key, const wire::AnyMessage &call) override;
     void told(const SessionKey &key, const Script &script, const wire::AnyMessage &call,
@@ -52,6 +55,7 @@ public:
     Seniority seniority;
     Durable durable;
     Grace grace;
+    Resources resources;
 
 private:
     bool off() const { return clock_.plan.scale; }

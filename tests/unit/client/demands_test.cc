@@ -17,6 +17,7 @@ template <class X> X unlike_defaults() {
     int last = 1;
     each_demand(x, [&last]<class T>(const DemandRow &, T &value) {
         if constexpr (std::is_same_v<T, bool>) value = !value;
+        else if constexpr (std::is_same_v<T, std::string>) value = "r=" + std::to_string(++last);
         else value = static_cast<T>(value + ++last);
     });
     return x;
@@ -26,7 +27,8 @@ template <class X> X unlike_defaults() {
 
 TEST_CASE("a grain of dcs.hpp has the demands of the list, with their defaults, and hands them to C") {
     CHECK(dcs::wire::demands_in(dcs::grain{}) == Demands{});
-    const dcs::detail::c_grain one(unlike_defaults<dcs::grain>());
+    const auto grain = unlike_defaults<dcs::grain>();
+    const dcs::detail::c_grain one(grain);
     CHECK(dcs::wire::demands_in(one.c) == unlike_defaults<Demands>());
 }
 
@@ -35,6 +37,7 @@ TEST_CASE("d_grain_init gives the defaults of the list, and a row of C has every
     d_grain_init(&grain);
     CHECK(dcs::wire::demands_in(grain) == Demands{});
     d_grain_row row{};
-    dcs::wire::put_demands(unlike_defaults<Demands>(), row);
+    const auto demands = unlike_defaults<Demands>();
+    dcs::wire::put_demands(demands, row);
     CHECK(dcs::wire::demands_in(row) == unlike_defaults<Demands>());
 }

@@ -82,7 +82,7 @@ struct Starter {
         const Refusing refusing(orders);
         REQUIRE(refusing.understood);
         launcher::HeldSlot slot;
-        launcher::StartOutcome outcome = launcher::start_grain(place, grain, 2, slot);
+        launcher::StartOutcome outcome = launcher::start_grain(place, grain, 2, slot, {});
         if (outcome.kind != launcher::StartOutcome::Kind::started) {
             CHECK_FALSE(file_exists(AT_FDCWD, place.path + "/" + grain + "/pid"));
             if (slot.slot.held()) keeper.drop(slot.kept_as);
@@ -249,7 +249,7 @@ TEST_CASE("a grain that may not be started says who is in the way") {
     launcher::Leaves leaves(s.cgroups);
     s.place.leaves = &leaves;
     launcher::HeldSlot slot;
-    CHECK(launcher::start_grain(s.place, "none", 2, slot).text == about("directory none No"));
+    CHECK(launcher::start_grain(s.place, "none", 2, slot, {}).text == about("directory none No"));
     CHECK(s.started().empty());
 }
 

@@ -95,7 +95,7 @@ struct RandomPool {
         const Host &host = *pool.state.host(id);
         const bool free = pool.state.free_slots(id) > 0;
         CAPTURE(reason_of(why).word, to_text(key), host.config->name);
-        REQUIRE(could_run(host, id, key.session, g) == !for_ever(why));
+        REQUIRE(could_run(pool.state, id, key.session, g) == !for_ever(why));
         const bool takes = free && launched_there(id, FillHost{id}) == key;
         REQUIRE((why == Why::takes_it) == takes);
         const bool host_away = why >= Why::drained && why <= Why::host_shut;

@@ -25,6 +25,8 @@ struct ExplainStage {
     void occupy() { submit(99); }  // h1's slot
     HostConfig &h1() { return pool.hosts[0]; }
     void settle() { pool.table(); }
+    void offer(const char *resources) { h1().slots = 3, h1().resources = *offers_of(resources), settle(); }
+    void demand(int number, const char *resources) { submit(Pool::wants(1, number, resources)); }
 };
 
 using Scene = std::function<void(ExplainStage &)>;
@@ -230,9 +232,7 @@ const std::map<Why, Scene> &scenes() {
          }},
         {Why::cores_in_use,
          [](ExplainStage &s) {
-             s.h1().slots = 2;
-             s.h1().cores = 2;
-             s.settle();
+             s.h1().slots = s.h1().cores = 2, s.settle();
              s.submit(99);
              SubmitGrain g = s.grain(0);
              g.demands.cores = 2;
@@ -245,11 +245,13 @@ const std::map<Why, Scene> &scenes() {
              g.demands.thrash = 2;
              s.submit(g);
          }},
+        {Why::no_resource, [](ExplainStage &s) { s.offer("gpu=1"); s.demand(0, "gpu=2"); }},
+        {Why::resource_in_use, [](ExplainStage &s) { s.offer("gpu=1"); s.demand(99, "gpu=1"); s.demand(0, "gpu=1"); }},
+        {Why::kept_for_earlier,
+         [](ExplainStage &s) { s.offer("gpu=2"); s.demand(99, "gpu=1"); s.demand(98, "gpu=2"); s.demand(0, "gpu=1"); }},
         {Why::memory_in_use,
          [](ExplainStage &s) {
-             s.h1().slots = 2;
-             s.h1().memory_mb = 100;
-             s.settle();
+             s.h1().slots = 2, s.h1().memory_mb = 100, s.settle();
              SubmitGrain g = s.grain(99);
              g.demands.memory_mb = 60;
              s.submit(g);

@@ -226,6 +226,11 @@ public:
             s.fingerprint[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(h >> (8 * i));
         return s;
     }
+    static SubmitGrain wants(int session, int number, const std::string &resources) {
+        SubmitGrain s = grain(session, number);
+        s.demands.resources = resources;
+        return s;
+    }
     Lines gexec(const Program &p, int session, int number, std::uint32_t host_class = 0) {
         return call(p, grain(session, number, host_class));
     }

@@ -26,8 +26,9 @@ std::string block(const std::string &kind) {
 TEST_CASE("the host table of the page about scheduling is one") {
     const auto hosts = parse_host_table(block("hosts"), "page");
     REQUIRE(hosts);
-    REQUIRE(hosts->size() == 6);  // with two names of classes
+    REQUIRE(hosts->size() == 7);  // with two names of classes
     CHECK(((*hosts)[3].pilot && !(*hosts)[2].pilot));
+    CHECK(resource_text((*hosts)[4].resources) == "gpu=[0,1,2,3],scratch_gb=200");
     CHECK((*hosts)[1].host_class == 3);
     CHECK((*hosts)[2].time_zone_offset == -60);
     CHECK((*hosts)[0].extended == seconds(7200));
@@ -50,5 +51,6 @@ TEST_CASE("the policy of the page about scheduling is one") {
     CHECK(policy->stored_mb_per_user == 5000);
     CHECK(policy->stored_share == 50);
     CHECK(policy->probation == 3);
+    CHECK(policy->resources == Amounts{{"licence", 5}});
     CHECK(policy->users == std::vector<std::string>{"ann", "bob"});
 }

@@ -59,6 +59,10 @@ TEST_CASE("an error in the policy names file and line; a missing file is the def
         {"user ann bob", "policy:1 `user` exactly"},
         {"user ann\nuser ann", "policy:2: `user ann` occurs twice"},
         {"users ann", "policy:1: unknown rule `users`"},
+        {"resource licence", "policy:1 `resource` name amount"},
+        {"resource Licence 5", "policy:1 `resource` name amount"},
+        {"resource licence [0]", "policy:1 `resource` name amount"},
+        {"resource licence 5\nresource licence 5", "policy:2 licence occurs twice"},
         {"fair_share=on", "policy:1: unknown rule `fair_share=on`"},
     };
     for (const auto &[text, expected] : wrong) {

@@ -63,10 +63,11 @@ core::State some_state() {
     return state;
 }
 
-// Gives each number of a list of fields the value after its own.
+// Gives each number of a list of fields the value after its own, and each text a resource.
 struct OneMore {
     template <class T> OneMore &operator&(const wire::FieldOf<T> &field) {
-        field.value() = static_cast<T>(field.value() + 1);
+        if constexpr (std::is_same_v<T, std::string>) field.value() = "gpu=1";
+        else field.value() = static_cast<T>(field.value() + 1);
         return *this;
     }
     void walk(wire::Demands &demands) { wire::walk_fields(*this, demands); }

@@ -109,6 +109,24 @@ TEST_CASE("an older peer gets what it knows, and what it would miss is told") {
     CHECK(form_needed(samples::demands()) == 8);
 }
 
+TEST_CASE("release 0.1 is not asked for a grain that demands resources, and is told of no host's") {
+    Gexec call{3, 17, samples::spec()};
+    Launch launch;
+    REQUIRE(encode(call, 3, positional_form));
+    REQUIRE(encode(launch, 3, positional_form));
+    call.spec.demands.resources = launch.demands.resources = "gpu=1";
+    CHECK(encode(call, 3, positional_form).status().text == about("resources 9"));
+    CHECK(!encode(launch, 3, positional_form));
+    CHECK(form_needed(launch.demands) == 9);
+    launch.demands.resources.clear();
+    launch.offers = "gpu=[0]";
+    CHECK(!encode(launch, 3, positional_form));
+    FirstCall found, none;
+    found.resources = "gpu=[0]";
+    CHECK(*encode(found, 3, positional_form) == *encode(none, 3, positional_form));
+    CHECK(out_of_range({.resources = "gpu"}) == about("resources gpu"));
+}
+
 TEST_CASE("what is stored begins with what release 0.1 wrote and has the rest as fields") {
     const Later all = later();
     const std::string bytes = Writer::stored(all);

@@ -1,4 +1,5 @@
 #include "base/files.h"
+#include "base/resources.h"
 #include "base/text.h"
 #include "pool_directory.h"
 
@@ -18,6 +19,7 @@
 namespace dcs::commands {
 namespace {
 
+constexpr std::size_t pool_text_most = 65536;
 constexpr std::string_view table_mark = "# Written by `dcs up`";  // at the top of the host table
 
 // Never in scientific notation: people and the scheduler's parser read it.
@@ -53,6 +55,7 @@ std::string pool_text(const PoolNumbers &numbers) {
            (numbers.mirror == "off" ? "" : "mirror " + numbers.mirror + "\n") +
            (numbers.pilots == 0 ? "" : "pilots " + std::to_string(numbers.pilots) + "\n") +
            (numbers.pilot_slots == 1 ? "" : "pilot-slots " + std::to_string(numbers.pilot_slots) + "\n") +
+           (numbers.resources.empty() ? "" : "resources " + numbers.resources + "\n") +
            (numbers.listen.empty() ? "" : "listen " + numbers.listen + "\n");
 }
 
@@ -73,6 +76,7 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
         if (name == "servers" && servers) numbers.servers = static_cast<int>(*servers);
         else if (name == "pilots" && servers) numbers.pilots = static_cast<int>(*servers);
         else if (name == "pilot-slots" && slots) numbers.pilot_slots = static_cast<int>(*slots);
+        else if (name == "resources" && offers_of(value)) numbers.resources = std::string(value);
         else if (name == "listen" && !value.empty()) numbers.listen = std::string(value);
         else if (name == "slots" && slots) numbers.slots = static_cast<int>(*slots);
         else if (name == "interval" && interval && *interval >= least_interval_s && *interval <= most_interval_s)
@@ -90,11 +94,13 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
 std::string host_table_text(const PoolNumbers &numbers, const std::string &binary_class) {
     std::string text = std::string(table_mark) + ", which writes it again when the numbers of the pool change.\n";
     const double s = numbers.interval_s;
+    const std::string offered = numbers.resources.empty() ? "" : " resources=" + numbers.resources;
     const std::string rest = " interval=" + decimal(s) + " alert=" + decimal(3 * s) + " limit=" + decimal(6 * s) +
                              " extended=" + decimal(12 * s) + "\n";
     const std::string binary = " binary=" + binary_class + " slots=";
     for (int i = 1; i <= numbers.servers; ++i)
-        text += "local" + std::to_string(i) + " class=0x1" + binary + std::to_string(numbers.slots) + rest;
+        text += "local" + std::to_string(i) + " class=0x1" + binary + std::to_string(numbers.slots) +
+                (i == 1 ? offered : "") + rest;
     if (numbers.pilots > 0) text += "class pilots=0x2\n";
     for (int i = 1; i <= numbers.pilots; ++i)
         text += "pilot" + std::to_string(i) + " class=pilots pilot=yes" + binary + std::to_string(numbers.pilot_slots) +
@@ -129,7 +135,7 @@ std::string not_by_up(const Pool &pool) {
 }
 
 Result<PoolNumbers> Pool::numbers() const {
-    const auto text = read_file(path("pool"), 4096);
+    const auto text = read_file(path("pool"), pool_text_most);
     if (!text) return text.status();
     auto numbers = numbers_of_pool_text(*text);
     if (!numbers) return fail(numbers.status().code, path("pool") + ": " + numbers.status().text);

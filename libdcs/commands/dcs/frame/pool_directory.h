@@ -24,10 +24,12 @@ struct PoolNumbers {
     bool watch = false;               // the servers give grains back when the host is needed (--courtesy watch)
     std::string mirror = "off";       // whether the backup copies the store: off, lagging, sync
     int pilots = 0, pilot_slots = 1;  // hosts whose servers batch jobs run
+    std::string resources;            // of local1, as in the host table; empty: what its server finds
     std::string listen;               // ADDRESS:PORT where hosts of pilots reach the scheduler; empty: nowhere
     bool operator==(const PoolNumbers &) const = default;
 };
 
+inline constexpr std::size_t most_resources = 32768;  // as text
 inline constexpr int most_servers = 1000, most_slots = 1024;
 inline constexpr double least_interval_s = 0.05, most_interval_s = 86400;
 

@@ -11,7 +11,7 @@
 
 namespace dcs::commands {
 
-Table::Table(std::initializer_list<const char *> headings) {
+Table::Table(const std::vector<const char *> &headings) {
     for (const char *heading : headings) {
         right_.push_back(heading[0] == '>');
         states_.push_back(heading[0] == '*');

@@ -10,7 +10,8 @@ namespace dcs::commands {
 class Table {
 public:
     // A heading that begins with '>' makes its column right-aligned; with '*': its words have colours (colour.h).
-    explicit Table(std::initializer_list<const char *> headings);
+    explicit Table(const std::vector<const char *> &headings);
+    Table(std::initializer_list<const char *> headings) : Table(std::vector<const char *>(headings)) {}
     void add(std::vector<std::string> cells);  // as many as headings; made printable
     std::string text() const;                  // headings and rows, no blanks at line ends
 

@@ -1,4 +1,5 @@
 // dcs host ls, show.
+#include <algorithm>
 #include <cstdio>
 
 #include "commands/dcs/frame/call.h"
@@ -18,16 +19,31 @@ std::string load_text(double load) {
 }
 
 void print_table(const std::vector<wire::HostRow> &rows) {
-    Table table{"HOST",          ">CLASS", "BINARY",       "*STATE",    ">SLOTS",  ">RUNNING",
-                ">LAST CALL-IN", ">LOAD",  ">FREE MEMORY", ">FINISHED", ">FAILED", "CONFINEMENT"};
+    const bool resources =
+        std::any_of(rows.begin(), rows.end(), [](const auto &row) { return !row.resources.empty(); });
+    std::vector<const char *> headings{"HOST",         ">CLASS",    "BINARY",        "*STATE",
+                                       ">SLOTS",       ">RUNNING",  ">LAST CALL-IN", ">LOAD",
+                                       ">FREE MEMORY", ">FINISHED", ">FAILED",       "CONFINEMENT"};
+    if (resources) headings.push_back("RESOURCES");
+    Table table(headings);
     int active = 0, slots = 0, running = 0;
     for (const wire::HostRow &row : rows) {
         const bool known = row.last_call_in_s >= 0, figures = known && row.free_memory_kb >= 0;
-        table.add({row.name, row.class_names.empty() ? class_text(row.host_class) : printable(row.class_names),
-                   row.binary_class, state_text(row), std::to_string(row.slots), std::to_string(row.running),
-                   seconds_text(row.last_call_in_s), figures ? load_text(row.load) : "-",
-                   figures ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) * 1024) : "-",
-                   std::to_string(row.finished), std::to_string(row.failed), known ? row.confinement : "-"});
+        std::vector<std::string> cells{
+            row.name,
+            row.class_names.empty() ? class_text(row.host_class) : printable(row.class_names),
+            row.binary_class,
+            state_text(row),
+            std::to_string(row.slots),
+            std::to_string(row.running),
+            seconds_text(row.last_call_in_s),
+            figures ? load_text(row.load) : "-",
+            figures ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) * 1024) : "-",
+            std::to_string(row.finished),
+            std::to_string(row.failed),
+            known ? row.confinement : "-"};
+        if (resources) cells.push_back(resources_text(row));
+        table.add(std::move(cells));
         if (row.state == "active") {
             ++active;
             slots += row.slots;

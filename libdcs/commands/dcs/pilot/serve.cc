@@ -82,6 +82,8 @@ std::vector<std::string> server_line(const Call &call, const std::string &direct
             accounts_of_grains(call),
             "--courtesy",
             "priority",
+            "--resources",  // the engine says which of this host's devices are the job's
+            ::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? "auto" : "none",
             "--log-level",
             "info",
             "--leave-after",

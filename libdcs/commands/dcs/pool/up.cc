@@ -13,6 +13,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
+#include "base/resources.h"
 #include "base/text.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
@@ -68,6 +69,13 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     numbers.pilots = static_cast<int>(said.number("pilots").value_or(numbers.pilots));
     numbers.pilot_slots = static_cast<int>(said.number("pilot-slots").value_or(numbers.pilot_slots));
     numbers.listen = said.value("listen").value_or(numbers.listen);
+    if (const auto resources = said.value("resources")) {
+        const auto offers = offers_of(*resources == "auto" ? "" : *resources);
+        if (!offers) return fail(Code::invalid, "--resources: " + offers.status().text);
+        numbers.resources = resource_text(*offers);
+        if (numbers.resources.size() > most_resources)
+            return fail(Code::limit, "--resources is longer than " + std::to_string(most_resources) + " bytes");
+    }
     if (numbers.servers + numbers.pilots == 0)
         return fail(Code::invalid, "--local 0 needs --pilots N: without hosts the pool runs no grain");
     if (numbers.pilots > 0 && numbers.listen.empty())
@@ -201,12 +209,13 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
         const std::string name = "local" + std::to_string(i);
         const Daemon server = pool.server(name);
         if (stays_up(server)) continue;
-        const DaemonStart start{
+        DaemonStart start{
             "dcs_grainserver",
             {"--name", name, "--dir", server.directory, "--scheduler", pool.path("scheduler/server.sock"), "--backup",
              pool.path("backup/backup.sock"), "--binary-class", binary_class_of_this_host(), "--courtesy",
              numbers.watch ? "watch" : "priority", "--log-level", "error", "--run-as", "self"},
             server.directory};
+        if (i > 1) start.arguments.insert(start.arguments.end(), {"--resources", "none"});  // the first has this host's
         if (Status started = start_daemon(start, ready_patience_s); !started)
             return fail(started.code, "grain server " + name + " did not start: " + started.text +
                                           "\n  its log: " + server.directory + "/log");
@@ -358,6 +367,9 @@ Examples:
           "seconds between a server's reports; default 10. A server that is silent for 3 S is late,\n"
           "for 6 S dead: its grains move. One that was killed and is not started again is dead\n"
           "after S, at least 10 s"},
+         {"resources", 0, "LIST", some_text,
+          "what local1 offers by name, such as gpu=[0,1],scratch_gb=200; auto (the default): the GPUs of this\n"
+          "host. docs/CONFIGURATION.md has the form"},
          {"courtesy", 0, "C", one_of("watch|priority"),
           "priority (the default): grains have the lowest priority. watch: the host also gives them back\n"
           "when other work keeps the processors busy or memory runs out, and takes none until it is calm\n"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/hex.h"
+#include "base/resources.h"
 #include "base/text.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/unicode.h"
@@ -44,6 +45,7 @@ std::string amount_text(wire::Unit unit, std::int64_t value) {
     case wire::Unit::minutes: return counted(value, "minute");
     case wire::Unit::number:
     case wire::Unit::mask:
+    case wire::Unit::resources:
     case wire::Unit::flag: break;
     }
     return std::to_string(value);
@@ -51,10 +53,11 @@ std::string amount_text(wire::Unit unit, std::int64_t value) {
 
 std::string demands_text(const wire::Demands &demands) {
     std::vector<std::string> parts;
-    wire::each_demand(demands, [&parts](const wire::DemandRow &row, std::int64_t value) {
-        if (value == row.unless_said || row.shown[0] == '\0') return;
+    wire::each_demand(demands, [&parts]<class T>(const wire::DemandRow &row, const T &value) {
+        if (wire::is_unsaid(row, value) || row.shown[0] == '\0') return;
         std::string text = row.shown;
-        if (row.unit == wire::Unit::number) text = counted(value, text);
+        if constexpr (std::is_same_v<T, std::string>) text = value;
+        else if (row.unit == wire::Unit::number) text = counted(value, text);
         else if (const auto at = text.find('%'); at != text.npos) text.replace(at, 1, amount_text(row.unit, value));
         parts.push_back(std::move(text));
     });
@@ -142,6 +145,19 @@ std::string state_text(const wire::HostRow &row) {
     return shown(row.state) + (row.drained ? ", drained" : "") + (shut ? ", shut" : "");
 }
 
+std::string resources_text(const wire::HostRow &row) {
+    const Result<Offers> offers = offers_of(shown(row.resources));
+    const Result<Amounts> used = amounts_of(shown(row.resources_used));
+    std::string text;
+    if (!offers || !used) return text;
+    for (const auto &[name, offer] : *offers) {
+        const auto in_use = used->find(name);
+        text += (text.empty() ? "" : ", ") + name + " " + std::to_string(in_use == used->end() ? 0 : in_use->second) +
+                "/" + std::to_string(offer.amount);
+    }
+    return text;
+}
+
 std::string host_facts(const wire::HostRow &row) {
     const bool known = row.last_call_in_s >= 0, figures = known && row.free_memory_kb >= 0;
     char load[32];
@@ -168,6 +184,8 @@ std::string host_facts(const wire::HostRow &row) {
                             (row.memory_mb > 0 ? " of " + megabytes(row.memory_mb) : ""));
     facts.add("cores", "grains demand " + std::to_string(row.cores_used) +
                            (row.cores > 0 ? " of " + std::to_string(row.cores) : ""));
+    facts.add_if(!row.resources.empty(), "resources",
+                 shown(row.resources) + (row.resources_used.empty() ? "" : "; in use: " + shown(row.resources_used)));
     facts.add("grains", std::to_string(row.launched) + " started, " + std::to_string(row.finished) + " finished, " +
                             std::to_string(row.failed) + " failed, " + std::to_string(row.given_back) + " returned");
     facts.add("blamed", std::to_string(row.blamed) + " failed here and finished elsewhere, " +

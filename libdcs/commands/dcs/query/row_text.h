@@ -13,6 +13,7 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row);
 // "drained" behind the state, where it is.
 std::string state_text(const wire::HostRow &row);
 std::string host_facts(const wire::HostRow &row);
+std::string resources_text(const wire::HostRow &row);  // "gpu 1/4, scratch_gb 0/200": in use, and offered
 // The summary, then a line for each reason, its hint below.
 std::string explanation_text(const std::string &name, const wire::Explanation &why);
 // What each host said of it when its program could not be started there: "NAME: words".

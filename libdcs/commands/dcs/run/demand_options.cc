@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "base/resources.h"
 #include "commands/dcs/query/host_class.h"
 
 namespace dcs::commands {
@@ -26,6 +27,7 @@ UnitWords words_of(Unit unit) {
     case Unit::megabytes: return {"MB", " (also 4G)"};
     case Unit::seconds: return {"S", " (also 90m, 1:30:00)"};
     case Unit::minutes: return {"M", ""};
+    case Unit::resources: return {"NAME=N[,..]", ""};
     case Unit::number:
     case Unit::half_megabytes: return {"N", ""};
     }
@@ -36,6 +38,7 @@ Takes takes(const DemandRow &row) {
     if (row.unit == Unit::mask) return class_names_or_mask;
     if (row.unit == Unit::seconds) return seconds_from(static_cast<double>(row.least));
     if (row.unit == Unit::megabytes) return megabytes_from(row.least, row.greatest);
+    if (row.unit == Unit::resources) return resource_amounts;
     return row.unit == Unit::flag ? Takes{} : whole_number(row.least, row.greatest);
 }
 
@@ -43,6 +46,15 @@ std::string help_of(const DemandRow &row) {
     const bool differs = row.name == std::string_view("attempts");
     return std::string(row.meaning) + words_of(row.unit).hint +
            (differs ? " (default " + std::to_string(attempts_here) + ": a failure is a result)" : "");
+}
+
+// Of an option that is given several times; of each name the last one counts.
+std::string all_resources(const Arguments &arguments, std::string_view option) {
+    Amounts all;
+    for (const auto &[name, value] : arguments.options)
+        if (const auto amounts = name == option ? amounts_of(value) : Amounts{})
+            for (const auto &[resource, amount] : *amounts) all[resource] = amount;
+    return resource_text(all);
 }
 
 }  // namespace
@@ -56,7 +68,9 @@ OptionTable with_demands(OptionTable options) {
     const char *group = "Where and how often a grain runs";
     for (std::size_t i = 0; i < help.size(); ++i) {
         const DemandRow &row = wire::demand_rows[i];
-        options.push_back({row.option, 0, words_of(row.unit).value, takes(row), help[i].c_str(), i == 0 ? group : ""});
+        const Given given = row.unit == Unit::resources ? Given::many : Given::once;
+        options.push_back(
+            {row.option, 0, words_of(row.unit).value, takes(row), help[i].c_str(), i == 0 ? group : "", given});
     }
     options.push_back({"time", 0, "LIMIT", seconds_from(0), "the same as --wall"});
     return options;
@@ -67,10 +81,12 @@ std::optional<Failure> take_demands(const Arguments &arguments, wire::Demands &s
     wire::each_demand(said, [&arguments]<class T>(const DemandRow &row, T &value) {
         if (!arguments.has(row.option) || row.unit == Unit::mask) return;
         if constexpr (std::is_same_v<T, bool>) value = true;
+        else if constexpr (std::is_same_v<T, std::string>) value = all_resources(arguments, row.option);
         else if (row.unit == Unit::seconds) value = static_cast<T>(std::ceil(*arguments.seconds(row.option)));
         else if (row.unit == Unit::megabytes) value = static_cast<T>(*arguments.megabytes(row.option));
         else value = static_cast<T>(*arguments.number(row.option));
     });
+    if (std::string wrong = wire::out_of_range(said); !wrong.empty()) return usage_failure(std::move(wrong));
     if (arguments.has("time")) said.wall_s = static_cast<std::int32_t>(std::ceil(*arguments.seconds("time")));
     return take_class(arguments, said.host_class);
 }

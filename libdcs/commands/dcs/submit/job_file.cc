@@ -122,7 +122,8 @@ void JobReader::environment(const OptionRow &row, const toml::table &table, Argu
 
 void JobReader::option(const OptionRow &row, const toml::node &node, Arguments &into) {
     const auto *array = row.given == Given::many ? node.as_array() : nullptr;
-    if (row.name == std::string_view("env") && node.is_table()) return environment(row, *node.as_table(), into);
+    const bool named = row.name == std::string_view("env") || row.takes.kind == Takes::Kind::resources;
+    if (named && node.is_table()) return environment(row, *node.as_table(), into);
     if (array == nullptr) return void(one_option(row, node, into));
     for (const toml::node &item : *array) (void)one_option(row, item, into);
 }

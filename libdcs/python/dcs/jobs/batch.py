@@ -62,6 +62,7 @@ class Batch:
     umask: str = "0022"
     key: str = ""  # makes two equal submissions different ones
     host: str = ""
+    resources: Dict[str, int] = field(default_factory=dict)  # named ones of the pool
 
     def text(self) -> str:
         return json.dumps(asdict(self))
@@ -85,7 +86,8 @@ class Batch:
                 *self.words]
         script = b"" if self.script is None else self.script.encode("utf-8", "surrogateescape")
         return Grain(argv, input=script, env=env, attempts=1, host_class=self.host_class, cores=self.cores,
-                     memory_mb=self.memory_mb, wall_s=self.wall_s, label=self.name[:200])
+                     memory_mb=self.memory_mb, wall_s=self.wall_s, label=self.name[:200],
+                     resources=self.resources or None)
 
 
 def absolute(path: str, directory: str) -> str:

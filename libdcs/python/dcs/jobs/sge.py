@@ -70,6 +70,7 @@ class Needs:
 
     def __init__(self) -> None:
         self.wall, self.memory, self.cores, self.mask = 0, 0, 0, 0
+        self.resources: Dict[str, int] = {}
 
     def take(self, word: str) -> None:
         name, _, value = word.partition("=")
@@ -87,13 +88,29 @@ class Needs:
             for part in parts:
                 self.take(part)
         elif name not in ("mpiprocs", "ompthreads", "arch", "place"):
+            resource = {"gpus": "gpu", "ngpus": "gpu"}.get(name, name)
+            if re.fullmatch(r"\d+", value) and re.fullmatch(r"[a-z][a-z0-9_]{0,31}", resource) and not self.is_class(name, resource):
+                if (amount := whole(value, "-l " + name)):
+                    self.resources[resource] = amount
+                return
             try:
                 self.mask |= default_pool.host_class(name)
             except (Error, ValueError) as error:
                 if isinstance(error, ConnectionError):
                     raise
-                raise Wrong(f"-l {word}: {name} is neither a resource nor a host class of the pool: use h_rt, h_vmem, mem_free, walltime, mem or "
-                            f"nodes=1:ppn=N (DCS_JOBS_IGNORE={name} ignores it)") from error
+                raise Wrong(f"-l {word}: {name} is neither a resource nor a host class of the pool: use h_rt, h_vmem, mem_free, walltime, mem, "
+                            f"nodes=1:ppn=N, or NAME=N of a resource (DCS_JOBS_IGNORE={name} ignores it)") from error
+
+    @staticmethod
+    def is_class(name: str, resource: str) -> bool:
+        """A host class of that name, and no host has such a resource: -l gpu=1 was one before there were resources."""
+        try:
+            default_pool.host_class(name)
+        except (Error, ValueError) as error:
+            if isinstance(error, ConnectionError):
+                raise
+            return False
+        return not any((resource + "=") in host.resources for host in default_pool.hosts())
 
 
 def needs_of(values: Values, notes: Options) -> Needs:
@@ -194,7 +211,8 @@ def understand(words: Sequence[str], options: Options) -> Tuple[Batch, Values]:
     batch = Batch(dialect, last(values, "N") or name, directory, out or base, None if yes(values, "j") else err or base, "",
                   last(values, "i") or "/dev/null", None if script is None else script.decode("utf-8", "surrogateescape"),
                   "" if script is None else "job_script", shell if script is not None else "", arguments, environment(values), tasks, most,
-                  needs.cores, needs.memory, needs.wall, needs.mask, last(values, "q") or "", umask(), host=here())
+                  needs.cores, needs.memory, needs.wall, needs.mask, last(values, "q") or "", umask(), host=here(),
+                  resources=needs.resources)
     batch.env.update({("PBS_O_" if dialect == "pbs" else "SGE_O_") + name: value for name, value in (
         ("WORKDIR", submitted_in), ("HOME", home), ("LOGNAME", login_name()), ("HOST", batch.host), ("PATH", os.environ.get("PATH", "")),
         ("SHELL", os.environ.get("SHELL", "/bin/sh")))})

@@ -33,12 +33,9 @@ OPTIONS = (
     Option("--cpu-bind", "HOW", note="the host's kernel places processes"), Option("--hint", "HOW", note="the host's kernel places processes"),
     Option("-H --hold", refusal="submit it later, or after another job by --dependency"),
     Option("--exclusive", "[WHO]", refusal="--cpus-per-task=N with all cores of a host, or a pool with one slot on it"),
-    Option("-G --gpus", "N", refusal="--constraint=CLASS takes hosts of a class, such as those with GPUs"),
-    Option("--gres", "LIST", refusal="--constraint=CLASS takes hosts of a class, such as those with GPUs"),
-    Option("--gpus-per-node", "N", refusal="--constraint=CLASS takes hosts of a class, such as those with GPUs"),
+    Option("-G --gpus", "N"), Option("--gres", "LIST"), Option("--gpus-per-node", "N"), Option("-L --licenses", "LIST"),
     Option("-w --nodelist", "HOSTS", refusal="--constraint=CLASS takes hosts of a class"),
     Option("-x --exclude", "HOSTS", refusal="--constraint=CLASS takes hosts of a class"),
-    Option("-L --licenses", "LIST", refusal="`dcs_lock -l FILE:N COMMAND` in the script has N at a time"),
     Option("--reservation", "NAME", refusal="a pool has no reservations"), Option("--time-min", "LIMIT", refusal="--time=LIMIT is exact"),
     Option("--tmp", "SIZE", refusal="the host's owner limits what a job keeps on disk"),
     Option("-M --clusters", "NAMES", refusal="DCS_DIR names the pool"), Option("--test-only", refusal="`dcs host ls` shows the hosts"),
@@ -125,6 +122,29 @@ def cores_and_memory(values: Values) -> Tuple[int, int]:
     return cores, memory
 
 
+def resources(values: Values) -> Dict[str, int]:
+    """--gpus=[TYPE:]N, --gres=NAME[:TYPE][:N],..., --licenses=NAME[:N],... as named resources of the pool."""
+    found: Dict[str, int] = {}
+
+    def take(name: str, parts: Sequence[str], option: str) -> None:
+        name = name[len("gres/"):] if name.startswith("gres/") else name
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,31}", name):
+            raise Wrong(f"{option}: {name!r} is no name of a resource: a-z, 0-9 and _, at most 32")
+        amount = whole(parts[-1], option) if parts and parts[-1][:1].isdigit() else 1
+        if amount:
+            found[name] = max(amount, found.get(name, 0))
+
+    for key in ("gpus", "gpus-per-node"):
+        if (text := last(values, key)) is not None:
+            take("gpu", text.split(":"), "--" + key)
+    for key in ("gres", "licenses"):
+        for word in (last(values, key) or "").split(","):
+            if word and word != "none":
+                name, *parts = word.split(":")
+                take(name, parts, "--" + key)
+    return found
+
+
 def exported(values: Values) -> Dict[str, str]:
     """--export=ALL, NONE, or names and NAME=VALUE, with ALL among them or not."""
     environment = without(os.environ, "SLURM_", "SLURMD_", "SBATCH_")
@@ -191,7 +211,7 @@ def understand(words: Sequence[str], options: Options) -> Tuple[Batch, Values]:
                   mode, last(values, "input") or "/dev/null", None if script is None else script.decode("utf-8", "surrogateescape"),
                   "slurm_script", "", arguments, exported(values), tasks, most, cores, memory,
                   limit(last(values, "time") or "0") if last(values, "time") not in ("infinite", "UNLIMITED") else 0, mask, partition,
-                  umask(), host=here())
+                  umask(), host=here(), resources=resources(values))
     each = whole(last(values, "cpus-per-task") or "1", "--cpus-per-task", 1)
     batch.env.update(SLURM_CPUS_PER_TASK=str(each), SLURM_NTASKS=str(cores // each), SLURM_NPROCS=str(cores // each))
     return batch, values

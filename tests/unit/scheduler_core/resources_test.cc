@@ -1,0 +1,178 @@
+// Named resources: who gets what of hosts and the pool, who waits, and what is said of it.
+#include "base/resources.h"
+#include "pool.h"
+#include "scheduler/core/explain.h"
+#include "scheduler/core/placement.h"
+
+using namespace dcs;
+using namespace dcs::core;
+
+namespace {
+
+constexpr auto wants = Pool::wants;
+
+// Hosts of eight slots, with what each offers.
+Pool pool_of(const std::vector<std::string> &offers) {
+    Pool pool;
+    for (std::size_t i = 0; i < offers.size(); ++i)
+        pool.add_host("h" + std::to_string(i + 1), 1, 8).resources = *offers_of(offers[i]);
+    pool.table();
+    for (std::size_t i = 0; i < offers.size(); ++i) pool.first_call("h" + std::to_string(i + 1));
+    return pool;
+}
+
+std::string summary(Pool &pool, const std::string &grain) {
+    return explanation(pool.state, pool.now, Pool::key(grain)).summary;
+}
+std::string reason(Pool &pool, const std::string &host, const std::string &grain) {
+    const GrainKey k = Pool::key(grain);
+    return reason_of(why_not(pool.state, pool.now, pool.id(host), k, *pool.state.grain(k))).word;
+}
+
+std::string offers_in(const Pool &pool) {
+    for (const Effect &e : pool.effects)
+        if (const auto *launch = std::get_if<SendLaunch>(&e)) return launch->head.offers;
+    return "none";
+}
+
+}  // namespace
+
+TEST_CASE("resources: a grain goes where there is enough, and later ones wait for what is in use") {
+    Pool pool = pool_of({"scratch_gb=10", "gpu=[0,1],scratch_gb=100"});
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    CHECK(pool.call(find, wants(1, 0, "gpu=1")) == Lines{"ann: done", "h2: launch ann/1:0 inc 1 next 1"});
+    CHECK(offers_in(pool) == "gpu=[0,1]");
+    CHECK(pool.call(find, wants(1, 1, "scratch_gb=50")) == Lines{"ann: done", "h2: launch ann/1:1 inc 1 next 1"});
+    CHECK(offers_in(pool).empty());
+    CHECK(pool.call(find, wants(1, 2, "gpu=1,scratch_gb=50")) == Lines{"ann: done", "h2: launch ann/1:2 inc 1 next 1"});
+    CHECK(pool.call(find, wants(1, 3, "gpu=1")) == Lines{"ann: done"});
+    CHECK(pool.call(find, wants(1, 4, "scratch_gb=5")) == Lines{"ann: done", "h1: launch ann/1:4 inc 1 next 1"});
+    CHECK(pool.call(find, wants(1, 5, "")) == Lines{"ann: done", "h1: launch ann/1:5 inc 1 next 1"});
+    CHECK(reason(pool, "h1", "ann/1:3") == "no_resource");
+    CHECK(reason(pool, "h2", "ann/1:3") == "resource_in_use");
+    CHECK(summary(pool, "ann/1:3").find("all 2 of gpu on h2 are in use by ann/1:0, ann/1:2") != std::string::npos);
+    CHECK(pool.end("h2", "ann/1:0") ==
+          Lines{"h2: ack ann/1:0 inc 1 last 1 ended taken", "h2: launch ann/1:3 inc 1 next 1"});
+}
+
+TEST_CASE("resources: a grain that asks for many is not passed by later ones that ask for few") {
+    Pool pool = pool_of({"gpu=[0,1,2,3]"});
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    for (int i = 0; i < 4; ++i) pool.call(find, wants(1, i, "gpu=1"));
+    pool.call(find, wants(1, 4, "gpu=4"));
+    pool.call(find, wants(1, 5, "gpu=1"));
+    CHECK(pool.call(find, wants(1, 6, "")) == Lines{"ann: done", "h1: launch ann/1:6 inc 1 next 1"});
+    for (int i = 0; i < 3; ++i) {
+        const std::string grain = "ann/1:" + std::to_string(i);
+        CHECK(pool.end("h1", grain) == Lines{"h1: ack " + grain + " inc 1 last 1 ended taken"});
+        CHECK(pool.call_in("h1").empty());
+    }
+    CHECK(reason(pool, "h1", "ann/1:5") == "kept_for_earlier");
+    CHECK(pool.end("h1", "ann/1:3") ==
+          Lines{"h1: ack ann/1:3 inc 1 last 1 ended taken", "h1: launch ann/1:4 inc 1 next 1"});
+    CHECK(pool.end("h1", "ann/1:4") ==
+          Lines{"h1: ack ann/1:4 inc 1 last 1 ended taken", "h1: launch ann/1:5 inc 1 next 1"});
+}
+
+TEST_CASE("resources: what can run nowhere keeps nothing from others, and d_gwait says why") {
+    Pool pool = pool_of({"gpu=[0,1]"});
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.call(find, wants(1, 0, "gpu=3"));
+    pool.call(find, wants(1, 1, "tpu=1"));
+    CHECK(pool.call(find, wants(1, 2, "gpu=1")) == Lines{"ann: done", "h1: launch ann/1:2 inc 1 next 1"});
+    CHECK(summary(pool, "ann/1:0").find("no host offers more than 2 of gpu") != std::string::npos);
+    CHECK(summary(pool, "ann/1:1").find("no host offers tpu") != std::string::npos);
+    pool.end("h1", "ann/1:2");
+    const std::string why = why_none_can_run(pool.state, Pool::key("ann/1:0").session);
+    CHECK(why.find("1 without the resources; no host offers more than 2 of gpu") != std::string::npos);
+    pool.hosts[0].resources = *offers_of("gpu=[0,1,2],tpu=1");
+    CHECK(pool.table() == Lines{"h1: launch ann/1:0 inc 1 next 1", "h1: launch ann/1:1 inc 1 next 1"});
+}
+
+TEST_CASE(
+    "resources: those of the pool are counted over all hosts, and go to the first that waits, wherever it can run") {
+    Pool pool = pool_of({"", ""});
+    pool.hosts[1].host_class = 2;
+    pool.table();
+    Policy policy;
+    policy.resources = {{"licence", 2}};
+    pool.rules(policy);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    const auto on = [&](int number, std::uint32_t host_class, const std::string &resources) {
+        SubmitGrain s = wants(1, number, resources);
+        s.demands.host_class = host_class;
+        return pool.call(find, s);
+    };
+    CHECK(on(0, 1, "licence=1") == Lines{"ann: done", "h1: launch ann/1:0 inc 1 next 1"});
+    CHECK(on(1, 2, "licence=1") == Lines{"ann: done", "h2: launch ann/1:1 inc 1 next 1"});
+    CHECK(on(2, 1, "licence=2") == Lines{"ann: done"});
+    CHECK(on(3, 2, "licence=1") == Lines{"ann: done"});
+    CHECK(summary(pool, "ann/1:2").find("all 2 of licence are in use by ann/1:0, ann/1:1") != std::string::npos);
+    // Enough for the later one on its host, but the earlier one waits for it.
+    CHECK(pool.end("h2", "ann/1:1") == Lines{"h2: ack ann/1:1 inc 1 last 1 ended taken"});
+    CHECK(summary(pool, "ann/1:2").find("1 of 2 licence are in use by ann/1:0, and it demands 2") != std::string::npos);
+    CHECK(pool.end("h1", "ann/1:0") ==
+          Lines{"h1: ack ann/1:0 inc 1 last 1 ended taken", "h1: launch ann/1:2 inc 1 next 1"});
+    // What ends on one host is used on the other at once.
+    CHECK(pool.end("h1", "ann/1:2") ==
+          Lines{"h1: ack ann/1:2 inc 1 last 1 ended taken", "h2: launch ann/1:3 inc 1 next 1"});
+    CHECK(on(4, 1, "licence=3") == Lines{"ann: done"});
+    CHECK(summary(pool, "ann/1:4").find("the pool has 2 of licence") != std::string::npos);
+}
+
+TEST_CASE("resources: what a server has found counts unless the host table says otherwise") {
+    Pool pool = pool_of({"gpu=0", ""});
+    auto call = std::make_shared<wire::FirstCall>();
+    for (const char *host : {"h1", "h2"}) {
+        call = std::make_shared<wire::FirstCall>();
+        call->host = host;
+        call->resources = "gpu=[3]";
+        pool.feed(ServerFirstCall{pool.conn(host), call, {}, {}, false, wire::newest_form});
+    }
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    CHECK(pool.call(find, wants(1, 0, "gpu=1")) == Lines{"ann: done", "h2: launch ann/1:0 inc 1 next 1"});
+    CHECK(offers_in(pool) == "gpu=[3]");
+    CHECK(pool.call(find, wants(1, 1, "gpu=1")) == Lines{"ann: done"});
+}
+
+TEST_CASE("resources: a host of an older release gets no grain that demands some") {
+    Pool pool;
+    pool.add_host("old", 1, 8).resources = *offers_of("gpu=1");
+    pool.forms["old"] = wire::positional_form;
+    pool.table();
+    pool.first_call("old");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    CHECK(pool.call(find, wants(1, 0, "gpu=1")) == Lines{"ann: done"});
+    CHECK(reason(pool, "old", "ann/1:0") == "too_old");
+    CHECK(pool.call(find, wants(1, 1, "")) == Lines{"ann: done", "old: launch ann/1:1 inc 1 next 1"});
+}
+
+TEST_CASE("resources: an older session's grain takes the place of a younger one's with what that has") {
+    Pool pool = pool_of({"gpu=[0]"});
+    pool.hosts[0].slots = 1;
+    pool.table();
+    const Program a = pool.begin("ann", "a"), b = pool.begin("bob", "b");
+    pool.open(a, 1);
+    pool.open(b, 1);
+    CHECK(pool.call(b, wants(1, 0, "gpu=1")) == Lines{"bob: done", "h1: launch bob/1:0 inc 1 next 1"});
+    pool.launched("h1", "bob/1:0");
+    CHECK(pool.call(a, wants(1, 0, "gpu=1")) == Lines{"ann: done"});
+    const Lines tried = pool.boundary("h1");
+    REQUIRE(tried.size() == 1);
+    CHECK(tried[0].find("launch ann/1:0") != std::string::npos);
+}
+
+TEST_CASE("resources: a demand that is none is refused") {
+    Pool pool(1);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    const Lines said = pool.call(find, wants(1, 0, "gpu"));
+    REQUIRE(said.size() == 1);
+    CHECK(said[0].find("resources: `gpu`") != std::string::npos);
+}
