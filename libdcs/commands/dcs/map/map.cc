@@ -195,8 +195,7 @@ int map(const Call &said) {
     std::string program;
     if (const auto failure = make_plan(call, plan)) return call.fail(*failure);
     if (const auto failure = make_options(call, plan, options)) return call.fail(*failure);
-    const auto names_input = [&](const FileWords::Pair &file) { return has_placeholder(file.path, plan.columns); };
-    plan.append = std::none_of(options.files.files.begin(), options.files.files.end(), names_input);
+    plan.append = !options.files.by_input(plan.columns);
     if (const auto failure = find_the_program(plan, options, program)) return call.fail(*failure);
     if (plan.inputs.empty()) {
         std::fprintf(stderr, "dcs map: no inputs, nothing to do\n");

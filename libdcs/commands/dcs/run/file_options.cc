@@ -1,5 +1,6 @@
 #include "file_options.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -38,6 +39,10 @@ std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &wo
         (option == "file" ? words.files : words.outputs).push_back(std::move(pair));
     }
     return std::nullopt;
+}
+
+bool FileWords::by_input(bool columns) const {
+    return std::any_of(files.begin(), files.end(), [&](const Pair &f) { return has_placeholder(f.path, columns); });
 }
 
 FileWords FileWords::for_input(const std::string &input, std::int32_t number) const {

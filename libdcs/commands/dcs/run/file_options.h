@@ -23,6 +23,8 @@ struct FileWords {
     bool any() const { return !files.empty() || !outputs.empty(); }
     // The grain then runs in a directory of its own. This outlives the d_gexec_grain call.
     void put_into(d_grain &grain);
+    // Is a file found by the input? It is then not appended to a command without placeholders.
+    bool by_input(bool columns) const;
     // Those of the grain for one input, which takes the places of {} and the like.
     FileWords for_input(const std::string &input, std::int32_t number) const;
 
