@@ -78,9 +78,9 @@ void Report::settled_or_running(const Grain &g) {
     const Host *host = state_.host(g.lessee);
     const std::string where = host ? " on " + host->config->name : "";
     if (const auto *end = std::get_if<Finished>(&g.phase)) {
-        about_grain(Why::finished);
         const bool signalled = end->signal != 0;
         const bool failed = signalled || end->exit_code != 0;
+        about_grain(failed ? Why::failed : Why::finished);
         out.summary = (failed ? "it failed" : "it finished") + where + (signalled ? " by signal " : ", code ") +
                       std::to_string(signalled ? end->signal : end->exit_code) + why_ended(g);
         return;

@@ -63,7 +63,8 @@ std::string note_of(const Draft &d, std::size_t i) {
     const auto missing =
         std::count_if(host.missing.begin(), host.missing.end(), [&](const auto &m) { return m.second > d.now; });
     put(count(missing, " program cannot be executed", " programs cannot be executed"));
-    put(count(host.usurping.size(), " grain waits for a slot", " grains wait for a slot"));
+    put(count(usurpations(d.state, static_cast<HostId>(i)).size(), " grain waits for a slot",
+              " grains wait for a slot"));
     return note;
 }
 

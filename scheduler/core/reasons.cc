@@ -9,7 +9,9 @@ namespace {
 
 constexpr Reason reasons[] = {
     {"finished", "the grain has finished and its result is recorded",
-     "dcs grain cat shows its output; its control program gets it from d_gwait"},
+     "dcs grain cat prints its output, dcs grain cat --err its standard error"},
+    {"failed", "the grain has failed and its result is recorded",
+     "dcs grain cat --err prints its standard error, dcs grain cat its output"},
     {"killed", "the grain was killed and never runs again", "submit it again under another number"},
     {"running", "the grain runs", ""},
     {"starting", "the grain was sent to its host, which has not yet said that it runs", ""},
@@ -45,7 +47,8 @@ constexpr Reason reasons[] = {
     {"no_job", "the host is a pilot, and no batch job runs its grain server now",
      "dcs pilot ls shows the jobs, dcs pilot slurm submits them"},
     {"never_called", "the host has not called in since the scheduler started", "check that its grain server runs"},
-    {"not_connected", "the host's grain server is not connected", "it reconnects by itself"},
+    {"not_connected", "the host's grain server is not connected",
+     "it reconnects by itself if it runs; dcs up starts it again where it has ended in a private pool"},
     {"delinquent", "the host is overdue", "check that its grain server runs and can reach the scheduler"},
     {"being_checked", "the host is overdue but may be alive, and its grains wait for it",
      "they move when its extended limit has passed"},

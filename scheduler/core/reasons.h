@@ -8,6 +8,7 @@ namespace dcs::core {
 enum class Why : std::uint8_t {
     // it is not waiting
     finished,
+    failed,
     killed,
     running,
     starting,   // the lease was sent, the server has not confirmed it

@@ -236,6 +236,15 @@ def waiting(shell):
     away.communicate()
 
 
+def interrupted_run(shell):
+    """Ctrl-C on `dcs run` says what became of the grain."""
+    run = shell.start("exec dcs run -- sh -c 'touch begun; sleep 1000'")
+    wait_for("the grain", lambda: os.path.exists(os.path.join(shell.directory, "begun")))
+    os.killpg(run.pid, signal.SIGINT)
+    _, err = run.communicate(timeout=300)
+    assert run.returncode == 130 and "the grain was killed" in err, (run.returncode, err)
+
+
 def terminal(shell):
     """At a terminal a map says that it reads from there."""
     master, slave = os.openpty()
@@ -279,18 +288,27 @@ def administrators(pool):
     pool.up()
 
 
+def smaller(pool):
+    """A pool that has fewer servers than before says which have gone, also when none ran."""
+    pool.down()
+    fewer = pool.dcs("up", "--local", "1").stdout.decode()
+    assert "No longer in the pool: local2." in fewer, fewer
+    assert "No longer" not in pool.dcs("up").stdout.decode()
+
+
 def main():
     with Pool(servers=2, slots=1) as pool:
         directory = os.path.join(pool.base, "work")
         os.mkdir(directory)
         shell = Shell(pool, directory)
         for part in (again_means_anew, shell_lines, habits, not_there, mended, only_what_failed, ended_by_a_signal, drained,
-                     interrupted, terminal, waiting):
+                     interrupted, interrupted_run, terminal, waiting):
             began = time.monotonic()
             part(shell)
             print(f"{part.__name__}: {time.monotonic() - began:.1f} s", flush=True)
         administrators(pool)
-    print("eleven first mistakes end as one would wish")
+        smaller(pool)
+    print("twelve first mistakes end as one would wish")
 
 
 if __name__ == "__main__":

@@ -207,6 +207,38 @@ def in_the_background(desk):
     desk.forget()
 
 
+def without_its_process(desk):
+    """The process in the background is killed: the session says what is missing, and the same command goes on."""
+    go = os.path.join(desk.folder, "go")
+    desk.write("lone.toml", f'''[[grain]]
+name = "early"
+command = ["sh", "-c", "until test -e {go}; do sleep 0.1; done"]
+''' + grain("late", ["early"]) + grain("last", ["late"]))
+    number = desk.submit("lone.toml").stdout.decode().strip()
+    log = os.path.join(desk.pool.base, "state", "dcs-submit", number + ".log")
+    # its standard output is its log
+    process = next(int(p) for p in os.listdir("/proc") if p.isdigit() and reads(f"/proc/{p}/fd/1") == log)
+    os.kill(process, signal.SIGKILL)
+    desk.write("go", "")
+    waited = desk.pool.dcs("session", "wait", number, check=False)
+    assert waited.returncode == 10 and about(waited.stdout.decode(), "1 grain 0 failed 2 did not run submit"), waited
+    shown = desk.pool.dcs("session", "show", number).stdout.decode()
+    assert about(shown, "missing 2 grains not submitted"), shown
+    desk.submit("--wait", "lone.toml")
+    assert desk.ran() == ["late", "last"], desk.ran()
+    waited = desk.pool.dcs("session", "wait", number)
+    assert about(waited.stdout.decode(), "3 grains finished") and b"did not run" not in waited.stdout, waited
+    assert "missing" not in desk.pool.dcs("session", "show", number).stdout.decode()
+    desk.forget()
+
+
+def reads(link):
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
+
+
 def wrong_files(desk):
     desk.write("wrong.toml", '[[grain]]\nname = "a"\ncommand = ["./stage"]\nafter = "b"\nmemroy = 1\n')
     done = desk.submit("wrong.toml", check=False)
@@ -228,6 +260,7 @@ def main():
         lost_outputs(desk)
         items_and_files(desk)
         in_the_background(desk)
+        without_its_process(desk)
         wrong_files(desk)
 
 

@@ -20,12 +20,12 @@ TEST_CASE("facts of a grain: what it asks for, what it avoids, how it moved") {
           "grain        7:12\n"
           "command      \n"
           "state        ready\n"
-          "starts       0, of which 0 failed (3 attempts); moved or restarted 0 times\n"
+          "starts       0; 0 of 3 attempts failed; moved or restarted 0 times\n"
           "class        any\n"
           "cpu          0.00 s\n"
           "output       0, 0 of errors\n");
     row.incarnation = 155, row.starts = 1;  // numbers go on above those of other grains
-    const std::string once = "starts       1, of which 0 failed (3 attempts); moved or restarted 0 times\n";
+    const std::string once = "starts       1; 0 of 3 attempts failed; moved or restarted 0 times\n";
     CHECK(grain_facts("7:12", row).find(once) != std::string::npos);
     row.nogo = {"local2", "local3"};
     row.moves = {{"host_dead", "local3", "", 2, -1}, {"usurped", "local2", "for ann/2:1\x1b", 3, 12.5}};

@@ -31,6 +31,10 @@ TEST_CASE("why a grain waits, in one line") {
     CHECK(waits_because({busy}) == "queued: 2 hosts: no free slot");
     older.names = {"ann/23"};
     CHECK(waits_because({older, busy}) == about("queued ann/23 1,500"));
+    CHECK(waits_because({older, busy}).find("--nice") == std::string::npos);  // only its owner may do that
+    wire::Explanation why = {"ready", "", true, -1, {reason("older_first", "grains of older sessions come first", 0)}};
+    why.reasons[0].names = {own_user() + "/7"};
+    CHECK(waiting_text(why, {session(own_user(), 7, 9, 1)}) == about("session 7 10 set 7 --nice"));
     older.names = {"ann/23", "ben/4"};
     CHECK(waits_because({older, busy}) == about("queued 1,510 ann/23"));
     CHECK(waits_because({busy, reason("drained", "the host is drained", 1)}) == about("queued 2 no 1 drained"));
@@ -55,4 +59,17 @@ TEST_CASE("the reason is printed after three seconds, and then seldom") {
     CHECK_FALSE(rhythm.due("", at(1512)));                           // it ran; then waits again
     CHECK_FALSE(rhythm.due("away", at(1514)));
     CHECK(rhythm.due("away", at(1521)));
+}
+
+TEST_CASE("a session of dcs submit tells how many grains of its file were not submitted") {
+    Session s = session("ann", 4, 2, 1);
+    s.finished = 3, s.killed = 1;
+    const std::string digest(24, 'a');
+    const auto missing = [&](const std::string &ident) { return s.ident = ident, s.not_submitted(); };
+    CHECK(missing("submit-" + digest + "-10-0123abcd") == 3);
+    CHECK(missing("submit-" + digest + "-7-0123abcd") == 0);
+    CHECK(missing("submit-" + digest + "-0123abcd") == 0);  // as an earlier release named it
+    CHECK(missing("submit-" + digest + "-10-0123abcd-x") == 0);
+    CHECK(missing("submit-10") == 0);
+    CHECK(missing("map-" + digest + "-10-0123abcd") == 0);
 }

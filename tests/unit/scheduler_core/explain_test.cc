@@ -36,6 +36,7 @@ const std::map<Why, Scene> &scenes() {
     // clang-format off
     static const std::map<Why, Scene> all = {
         {Why::finished, [](ExplainStage &s) { s.submit(0); s.pool.end("h1", "ann/1:0"); }},
+        {Why::failed, [](ExplainStage &s) { s.submit(0); for (int i = 0; i < 3; ++i) s.pool.end("h1", "ann/1:0", 3); }},
         {Why::killed, [](ExplainStage &s) { s.submit(0); s.pool.gkill(s.ann, 1, 0); }},
         {Why::running, [](ExplainStage &s) { s.submit(0); s.pool.launched("h1", "ann/1:0"); }},
         {Why::starting, [](ExplainStage &s) { s.submit(0); }},
@@ -70,8 +71,7 @@ const std::map<Why, Scene> &scenes() {
         {Why::no_hosts, [](ExplainStage &s) { s.pool.hosts.clear(); s.settle(); s.submit(0); }},
         {Why::user_quota,
          [](ExplainStage &s) {
-             Policy p;
-             p.running_per_user = 1;
+             Policy p; p.running_per_user = 1;
              s.pool.rules(p);
              s.pool.add_host("h2");
              s.settle();

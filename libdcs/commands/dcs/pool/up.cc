@@ -34,11 +34,13 @@ constexpr int call_in_patience_s = 10;  // servers call in within a moment; only
 struct Wanted {
     PoolNumbers numbers;
     bool changed = false;  // other than recorded, or nothing was recorded
+    int servers_before = 0;
     std::string restarts;  // the option that changes, which the scheduler learns when it is started; empty: none
 };
 
 struct Outcome {
     std::vector<std::string> started, stopped;
+    std::vector<std::string> gone;  // hosts that the pool no longer has
     bool told_to_reread = false;
 };
 
@@ -80,6 +82,7 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
         return fail(Code::invalid, "--pilots needs --listen ADDRESS:PORT, where jobs on other hosts reach the pool");
     if (const auto courtesy = said.value("courtesy")) numbers.watch = *courtesy == "watch";
     numbers.mirror = said.value("mirror").value_or(numbers.mirror);
+    if (recorded) wanted.servers_before = recorded->servers;
     wanted.changed = !recorded || !(*recorded == wanted.numbers);
     if (recorded && recorded->mirror != wanted.numbers.mirror) wanted.restarts = "--mirror " + wanted.numbers.mirror;
     if (recorded && recorded->listen != wanted.numbers.listen) wanted.restarts = "--listen " + wanted.numbers.listen;
@@ -272,9 +275,9 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
         std::printf(outcome.told_to_reread ? "All daemons were running already; the new numbers apply from now on.\n"
                                            : "Everything was running already.\n");
     else std::printf("Started: %s.\n", joined(outcome.started).c_str());
-    if (!outcome.stopped.empty())
-        std::printf("Stopped, because the pool has fewer servers now: %s. Their grains move to the others.\n",
-                    joined(outcome.stopped).c_str());
+    if (!outcome.gone.empty())
+        std::printf("No longer in the pool: %s. Grains that are there move to the others.\n",
+                    joined(outcome.gone).c_str());
     if (const std::string page = pool.page_url(); !page.empty()) std::printf("Its page: %s\n", page.c_str());
     const auto own = client::own_pool_directory();
     const bool found = own && *own == pool.directory();
@@ -286,6 +289,8 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
     auto wanted = wanted_numbers(call, pool);
     if (!wanted) return wanted.status();
     numbers = wanted->numbers;
+    for (int i = numbers.servers + 1; i <= wanted->servers_before; ++i)
+        outcome.gone.push_back("local" + std::to_string(i));
     if (Status made = make_layout(pool, numbers); !made) return made;
     if (!wanted->restarts.empty() && !stop_daemons({pool.scheduler()}, changed_stop_s).empty())
         return fail(Code::internal, "could not stop the scheduler, to restart it with " + wanted->restarts);

@@ -113,8 +113,8 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
     if (state == "finished")
         facts.add("end", (row.signal != 0 ? "" : "exit code ") + end_text(row) + ", result " +
                              std::to_string(row.result_index) + " of the session");
-    facts.add("starts", std::to_string(row.starts) + ", of which " + std::to_string(row.failures) + " failed (" +
-                            counted(row.demands.attempts, "attempt") + "); moved or restarted " +
+    facts.add("starts", std::to_string(row.starts) + "; " + std::to_string(row.failures) + " of " +
+                            counted(row.demands.attempts, "attempt") + " failed; moved or restarted " +
                             counted(row.restarts, "time"));
     facts.add("class", class_text(row.demands.host_class, shown(row.class_names)));
     facts.add_if(!demands.empty(), "asks for", demands);

@@ -1,6 +1,7 @@
 #include "scheduler.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <pwd.h>
 #include <unistd.h>
@@ -79,6 +80,14 @@ std::string Session::name() const { return (own() ? "" : user + "/") + std::to_s
 std::string Session::what(std::size_t columns) const {
     const std::string typed = (label.empty() ? "" : "[" + label + "] ") + (command.empty() ? ident : command);
     return shortened(printable(typed), columns);
+}
+
+// The ident is submit-DIGEST-GRAINS-SUFFIX.
+int Session::not_submitted() const {
+    int grains = 0, end = 0;
+    const int read = std::sscanf(ident.c_str(), "submit-%*24[0-9a-f]-%d-%*8[0-9a-f]%n", &grains, &end);
+    if (read != 1 || end != static_cast<int>(ident.size())) return 0;
+    return std::max(0, grains - ready - running - finished - killed);
 }
 
 namespace {

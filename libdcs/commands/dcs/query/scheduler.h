@@ -42,6 +42,7 @@ struct Session {  // owned copy of a row
     std::string name() const;  // "7", or "ann/7" if it is not the caller's
     // What tells it from others: the user's label, what was typed; else the name that its control program has.
     std::string what(std::size_t columns) const;
+    int not_submitted() const;  // by `dcs submit`, of the grains of its file; other control programs do not tell
     bool terminated() const { return state == "terminated"; }
     bool damaged() const { return state == "damaged"; }
 };

@@ -39,15 +39,18 @@ bool is_named(const Session &session, const std::string &name) {
 std::string who_goes_first(const wire::WhyRow &older, const std::vector<Session> &sessions) {
     std::int64_t grains = 0;
     std::string first;
+    bool own = false;
     for (const std::string &name : older.names)
         for (const Session &session : sessions)
             if (is_named(session, name)) {
                 grains += session.ready + session.running;
-                if (first.empty()) first = session.name();
+                if (first.empty()) first = session.name(), own = session.own();
             }
     if (first.empty()) return "older sessions go first";
     const std::string with = " with " + with_commas(grains) + (grains == 1 ? " grain" : " grains");
-    if (older.names.size() == 1) return "session " + first + with + " goes first";
+    if (older.names.size() == 1)
+        return "session " + first + with + " goes first" +
+               (own ? " (`dcs session set " + first + " --nice 10` lets others go before it)" : "");
     return counted(static_cast<std::int64_t>(older.names.size()), "older session") + with + ", as session " + first +
            ", go first";
 }

@@ -123,8 +123,9 @@ void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &endin
     while (::sigwait(&signals, &number) != 0) {}
     if (ending.exchange(true)) return;  // everything is over anyway
     std::thread([session, number] {
-        d_pool_gkill(&this_pool(), session, grain_number);
+        const bool killed = d_pool_gkill(&this_pool(), session, grain_number) == NO_ERROR;
         end_session(session);
+        if (killed) std::fprintf(stderr, "dcs run: interrupted: the grain was killed\n");
         std::_Exit(128 + number);
     }).detach();
     // One press may come as several signals, as from timeout(1), which signals its child and then its group.

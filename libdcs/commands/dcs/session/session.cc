@@ -84,8 +84,13 @@ void print_one(const Session &s) {
     if (s.nice > 0) std::printf("nice      %d\n", s.nice);
     if (s.submitted_s > 0)
         std::printf("submitted %s, time %s\n", time_text(s.submitted_s).c_str(), seconds_text(took_s(s)).c_str());
-    std::printf("grains    %d %s, %d running, %d finished (%d failed), %d killed\n", s.ready,
-                s.terminated() ? "did not run" : "ready", s.running, s.finished, s.failed, s.killed);
+    const int missing = s.not_submitted();
+    std::printf("grains    %d %s, %d running, %d finished (%d failed), %d killed\n",
+                s.ready + (s.terminated() ? missing : 0), s.terminated() ? "did not run" : "ready", s.running,
+                s.finished, s.failed, s.killed);
+    if (missing > 0 && !s.terminated())
+        std::printf("missing   %s not yet submitted; where `dcs submit` has ended, the same command continues\n",
+                    counted(missing, "grain").c_str());
     std::printf("sent      %s\n", counted(s.sent, "result").c_str());
     if (s.saved_cpu_s > 0)
         std::printf("saved     %s of CPU time, which grains did not spend again thanks to checkpoints\n",

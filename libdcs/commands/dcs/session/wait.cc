@@ -20,12 +20,17 @@ namespace dcs::commands {
 namespace {
 
 constexpr int most_listed = 20'000;
+constexpr int quiet_looks = 20;  // 10 s without a grain, though some are missing: no process submits them
 
 // One session at this moment. Killed grains are not waited for and are no failure: the kill was
 // intended.
 struct Standing {
     Session session;
-    bool over() const { return (session.ready == 0 && session.running == 0) || session.terminated(); }
+    int quiet = 0;  // looks since one was ready or running
+    bool over() const {
+        const bool idle = session.ready == 0 && session.running == 0;
+        return session.terminated() || (idle && (session.not_submitted() == 0 || quiet >= quiet_looks));
+    }
     bool cut_off() const { return session.terminated() && session.ready + session.running > 0; }
 };
 
@@ -76,6 +81,7 @@ std::optional<Failure> look(const Session &which, Instant deadline, Standing &st
         SessionsAnswer answer = sessions_of(selector);
         if (!answer.failed) {
             standing.session = std::move(answer.sessions[0]);
+            standing.quiet = standing.session.ready + standing.session.running > 0 ? 0 : standing.quiet + 1;
             return std::nullopt;
         }
         if (answer.failure.exit != exits::unreachable || boot_clock() > away_until || user_set_patience())
@@ -86,9 +92,9 @@ std::optional<Failure> look(const Session &which, Instant deadline, Standing &st
 }
 
 struct Verdict {
-    std::int64_t finished = 0, failed = 0, killed = 0;
-    bool cut_off = false;
-    int exit() const { return failed > 0 || cut_off ? exits::grain_failed : exits::ok; }
+    std::int64_t finished = 0, failed = 0, killed = 0, missing = 0;
+    bool cut_off = false, can_go_on = false;
+    int exit() const { return failed > 0 || missing > 0 || cut_off ? exits::grain_failed : exits::ok; }
 };
 
 std::optional<Failure> judge(const Standing &standing, Verdict &verdict) {
@@ -97,6 +103,8 @@ std::optional<Failure> judge(const Standing &standing, Verdict &verdict) {
     verdict.finished += static_cast<std::int64_t>(answer.count());
     answer.each([&](const wire::GrainRow &row) { verdict.failed += is_failed(row); });
     verdict.killed += standing.session.killed;
+    verdict.missing += standing.session.not_submitted();
+    verdict.can_go_on = verdict.can_go_on || (standing.session.not_submitted() > 0 && !standing.session.terminated());
     verdict.cut_off = verdict.cut_off || standing.cut_off();
     return std::nullopt;
 }
@@ -117,11 +125,13 @@ int conclude(const Call &call, const char *schema, const std::vector<Standing> &
     if (call.format == Format::json) {
         JsonObject json;
         json.add("schema", schema).add("finished", verdict.finished).add("failed", verdict.failed);
-        json.add("killed", verdict.killed).add("closed_early", verdict.cut_off);
+        json.add("killed", verdict.killed).add("missing", verdict.missing).add("closed_early", verdict.cut_off);
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::table) {
-        std::printf("%s finished, %lld failed%s\n", counted(verdict.finished, "grain").c_str(),
-                    static_cast<long long>(verdict.failed),
+        const std::string missing = verdict.missing == 0 ? "" : ", " + std::to_string(verdict.missing) + " did not run";
+        std::printf("%s finished, %lld failed%s%s%s\n", counted(verdict.finished, "grain").c_str(),
+                    static_cast<long long>(verdict.failed), missing.c_str(),
+                    verdict.can_go_on ? ": `dcs submit` has ended; the same command continues" : "",
                     verdict.cut_off ? "; the session was closed before all had run" : "");
     }
     return verdict.exit();
@@ -218,8 +228,8 @@ Examples:
 )",
     .options = {{"timeout", 0, "S", seconds_from(0), "give up after S seconds (also 5m, 1:30:00)"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; the default), all (yours) or USER/all.
-Exit code: 0 all grains finished with exit code 0; 10 some failed, or the session was closed before all
-had run; 6 timeout. Killed grains are neither waited for nor counted as failed.
+Exit code: 0 all grains finished with exit code 0; 10 some failed, or did not run because the session was
+closed or `dcs submit` has ended; 6 timeout. Killed grains are neither waited for nor counted as failed.
 )",
     .run = wait_for_sessions};
 

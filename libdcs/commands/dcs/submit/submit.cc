@@ -144,7 +144,8 @@ OpenedJob open_job(const Call &call, const Job &job) {
     for (const Session &session : own.sessions)
         if (session.ident.starts_with(job.ident + "-") && !session.damaged()) last = &session;
     if (last == nullptr || call.arguments.has("new")) {
-        const OpenedSession fresh = open_fresh_session(job.ident + "-" + random_suffix());
+        const OpenedSession fresh =
+            open_fresh_session(job.ident + "-" + std::to_string(job.file.count) + "-" + random_suffix());
         if (fresh.failed) opened.failure = fresh.failure;
         opened.session = fresh.number;
         opened.how = counted(job.file.count, "grain");
