@@ -3,6 +3,7 @@
 // A call-in has no answer, so that each comes with the empty report of a running grain, which has one. Every
 // tenth ends its grain as well, and gets the next: a commit and a launch. Beside it, over the same kind of
 // sockets and at the same times, the round trip of a bare epoll echo server of as many connections.
+// SIGUSR1: prints the answers since the last one (page_hosts.py).
 #include <chrono>
 #include <csignal>
 
@@ -42,6 +43,14 @@ void clean_up() {
     std::filesystem::remove_all(scratch, ignored);
 }
 
+// SIGUSR1, blocked: it interrupts no call.
+sigset_t question() {
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    ::sigaddset(&signals, SIGUSR1);
+    return signals;
+}
+
 struct Server {  // a grain server that is played, with its connection to the echo server
     int fd = -1, echo = -1;
     std::string bytes;
@@ -60,7 +69,7 @@ struct Trial {
     int poll = -1;
     std::vector<Server> servers;
     std::vector<double> acks, launches, echoes;
-    std::size_t configured = 0, call_ins = 0, missed = 0, next_launches = 0;
+    std::size_t configured = 0, call_ins = 0, missed = 0, next_launches = 0, told = 0;
     std::string echo_frame;
     Clock::time_point began{};
     std::vector<std::pair<double, double>> stalls;  // when an answer took more than 0.1 s, and how long
@@ -224,6 +233,8 @@ struct Trial {
     }
 
     void run() {
+        const sigset_t signals = question();
+        const timespec at_once = {};
         const auto pace = std::chrono::duration<double>(interval / count);
         const auto start = began = Clock::now();
         for (std::size_t n = 0; since(start) < seconds; ++n) {
@@ -236,6 +247,10 @@ struct Trial {
             call_in(n % servers.size());
             ask_echo(servers[(n + servers.size() / 2) % servers.size()]);
             pump(0);
+            if (::sigtimedwait(&signals, nullptr, &at_once) != SIGUSR1) continue;
+            std::printf("%s\n", spread({acks.begin() + static_cast<std::ptrdiff_t>(told), acks.end()}).c_str());
+            std::fflush(stdout);
+            told = acks.size();
         }
         const auto end = Clock::now();
         while (since(end) < 1) pump(50);
@@ -258,6 +273,8 @@ struct Trial {
 }
 
 int run(int argc, char **argv) {
+    const sigset_t signals = question();
+    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
     Trial t;
     if (argc > 1) t.count = std::atoi(argv[1]);
     if (argc > 2) t.seconds = std::atoi(argv[2]);
@@ -287,6 +304,8 @@ int run(int argc, char **argv) {
     int status = -1;
     t.wait_for("the submissions", [&] { return ::waitpid(control, &status, WNOHANG) == control; });
     if (status != 0) give_up("the submissions failed");
+    std::printf("the pool is in %s\n", t.directory.c_str());
+    std::fflush(stdout);
     const Figures loaded = figures_of(t.scheduler), echo_before = figures_of(t.echo_server);
     const pid_t disk = ::fork();
     if (disk == 0) sync_for(t.seconds, t.directory + "/sync");

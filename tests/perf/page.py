@@ -5,35 +5,17 @@ A pool with HOSTS hosts in its table (1000), two of which run, and a session of 
 scheduler and page as a share of a core over SECONDS (40) without a page, with one without a browser, and with 1 and 50
 browsers; the size of the first page, and the time until it was there."""
 import contextlib
-import json
 import os
 import pwd
-import socket
 import subprocess
 import sys
-import threading
 import time
-import urllib.error
-import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "process"))
+from browsers import Browser, end, fetch, start_page  # noqa: E402
 from pool import Pool, process_cpu, program, start_time, wait_for  # noqa: E402
 
 HOSTS, GRAINS, SECONDS = (int(sys.argv[i + 1]) if len(sys.argv) > i + 1 else n for i, n in enumerate((1000, 100_000, 40)))
-
-
-class Browser(threading.Thread):
-    def __init__(self, port):
-        super().__init__(daemon=True)
-        self.bytes = self.updates = 0
-        self.socket = socket.create_connection(("127.0.0.1", port))
-        self.socket.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        self.start()
-
-    def run(self):
-        while data := self.socket.recv(1 << 20):
-            self.bytes += len(data)
-            self.updates += data.count(b"event: panels")
 
 
 def share(pids, browsers, what):
@@ -44,25 +26,6 @@ def share(pids, browsers, what):
     passed = time.monotonic() - begun
     shares = [f"{name} {100 * (process_cpu(*of) - before[name]) / passed:.2f} % of a core" for name, of in starts.items()]
     print(f"{what}: {', '.join(shares)}; {(sum(b.bytes for b in browsers) - sent) / passed / 1024:.0f} KiB/s", flush=True)
-
-
-def fetch(url):
-    begun = time.monotonic()
-    with urllib.request.urlopen(url) as answer:
-        size = len(answer.read())
-    return f"{size} bytes in {1000 * (time.monotonic() - begun):.1f} ms"
-
-
-def end(process):
-    process.kill()
-    process.wait()
-
-
-def answers(url):
-    try:
-        return urllib.request.urlopen(url).status == 200
-    except urllib.error.HTTPError:  # the scheduler has not been asked yet
-        return False
 
 
 with Pool(servers=2, slots=2) as pool, contextlib.ExitStack() as ending:
@@ -80,16 +43,14 @@ with Pool(servers=2, slots=2) as pool, contextlib.ExitStack() as ending:
     wait_for("the grains", lambda: (lambda s: s["ready"] + s["running"] == GRAINS)(pool.json("status")), timeout=600)
     pids = {"scheduler": pool.pid("scheduler", "scheduler")}
     share(pids, [], "without a page")
-    page = pool.start([program("dcs"), "page", "--listen", "0", "-o", "json"], stdout=subprocess.PIPE)
+    page, url = start_page(pool.env)
     ending.callback(end, page)
-    url = json.loads(page.stdout.readline())["url"]
-    wait_for("the first look", lambda: answers(url))
     pids["page"] = page.pid
     share(pids, [], "no browser")
     for count in (1, 50):
-        browsers = [Browser(int(url.rstrip("/").rpartition(":")[2])) for _ in range(count)]
+        browsers = [Browser(url) for _ in range(count)]
         wait_for("the browsers", lambda: all(b.updates for b in browsers))
         share(pids, browsers, f"{count} browsers" if count > 1 else "a browser")
         print("first page", fetch(url) + ", page of the session", fetch(url + "session/" + pwd.getpwuid(os.getuid()).pw_name + "/1"))
         for browser in browsers:
-            browser.socket.shutdown(socket.SHUT_RDWR)
+            browser.close()

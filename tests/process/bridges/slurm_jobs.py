@@ -86,6 +86,27 @@ def arrays(slurm):
     slurm.until("the end of the keeper", lambda: not slurm.keeper())
 
 
+def others_submit(slurm):
+    """Jobs that are submitted meanwhile disturb no held ones, and go behind what the user began before them."""
+    gate = "while [ ! -e %s ]; do sleep 0.1; done"
+    job = slurm.run("sbatch", "--parsable", "-a", "1-3%1", "--wrap", gate % "open")
+    slurm.until("a task", lambda: slurm.run("squeue", "-h", "-t", "R", "-o", "%i") == f"{job}_1")
+    slurm.run("sbatch", "--wait", "--wrap", "true")
+    slurm.write("open", "")
+    ended(slurm, job, "COMPLETED")
+    active = lambda: [s["session"] for s in slurm.pool.json("session", "ls")["sessions"] if s["ident"] == "dcs-jobs" and s["state"] == "active"]  # noqa: E731
+    assert len(active()) == 1
+    first = slurm.run("sbatch", "--parsable", "--wrap", gate % "end")
+    slurm.pool.dcs("run", "--detach", "--cwd", slurm.work, "--", "sh", "-c", gate % "end")
+    later = [slurm.run("sbatch", "--parsable", "--wrap", gate % "end") for _ in range(2)]
+    assert len(active()) == 2
+    slurm.write("end", "")
+    for job in (first, *later):
+        ended(slurm, job, "COMPLETED")
+    slurm.run("sbatch", "--wait", "--wrap", "true")
+    assert len(active()) == 1
+
+
 def dependencies(slurm):
     wait = "while [ ! -e go ]; do sleep 0.1; done; "
     first = slurm.run("sbatch", "--parsable", "-o", "first", "--wrap", wait + "echo first >>order")
@@ -182,15 +203,16 @@ def resources(slurm):
 
 
 def ages(slurm):
-    """An idle session takes no new jobs after an hour; jobs are forgotten after three months, and their numbers do not come again."""
+    """A session takes no new jobs after an hour; jobs are forgotten after three months, and their numbers do not come again."""
     old = slurm.run("sbatch", "--parsable", "--wait", "--wrap", "true")
     with contextlib.closing(sqlite3.connect(os.path.join(slurm.pool.dir, "jobs/jobs.db"))) as db, db:
-        db.execute("update job set submitted = submitted - ?", (3700,))
+        ((session,),) = db.execute("select session from current")
+        db.execute("update current set since = since - 3700")
         db.execute("update job set submitted = submitted - ? where number < ?", (91 * 86400, int(old)))
     new = slurm.run("sbatch", "--parsable", "--wait", "--wrap", "true")
     assert int(new) == int(old) + 1, (old, new)
-    sessions = {row["session"]: row["state"] for row in slurm.pool.json("session", "ls", "all")["sessions"]}
-    assert sessions == {1: "terminated", 2: "active"}, sessions
+    sessions = {row["session"]: row["state"] for row in slurm.pool.json("session", "ls", "all")["sessions"] if row["ident"] == "dcs-jobs"}
+    assert sessions.pop(session) == "terminated" and list(sessions.values()).count("active") == 1, sessions
     assert state(slurm, old) == state(slurm, new) == ["COMPLETED"]
     assert about(slurm.refused("sacct", "-j", "1"), "no job 1")
 
@@ -198,7 +220,7 @@ def ages(slurm):
 def main():
     with Pool(servers=2, slots=2, interval=0.5) as pool, Hurry(pool):
         slurm = Facade(pool, "slurm")
-        for part in (Facade.type_page, scripts, arrays, dependencies, ends, refusals, resources, shells, ages):
+        for part in (Facade.type_page, scripts, arrays, others_submit, dependencies, ends, refusals, resources, shells, ages):
             part(slurm)
             print(f"{part.__name__}: seen", flush=True)
     print("jobs of sbatch run, wait, end and are found as under Slurm")

@@ -98,14 +98,39 @@ def files(pool):
     assert open(os.path.join(grain.directory, "made-y.2")).read() == "y\n"
     err = run(grain, "map", "--output", "made", "--", "true", ":::", "1", "2", code=255)[1]
     assert "all grains would write made" in err and "--output made=made.{#}" in err, err
-    _, err = run(grain, "map", "--output", "made=no-{}", "--", "true", ":::", "1", "2")
-    assert err.count("ended without making the file made") == 2, err
+    _, err = run(grain, "map", "--output", "made=no-{}", "--", "true", ":::", "1", "2", code=2)
+    assert err.count("ended without making the file made") == 2 and "2 of 2 grains" in err and "--replay" not in err, err
     path = os.path.join(grain.directory, "tool")
     with open(path, "w") as file:
         file.write("#!/bin/sh\necho brought $1\n")
     os.chmod(path, stat.S_IRWXU)
     assert run(grain, "map", "--bring", "--", "./tool", ":::", "1", "2")[0] == "brought 1\nbrought 2\n"
     assert "--bring takes a program's name" in run(grain, "map", "--bring", "--", "{}", ":::", "true", code=255)[1]
+
+
+def files_of_each(pool):
+    """Each input's own file; outputs that cannot be kept are found before, and those that were not are not forgotten."""
+    grain = Grain(pool, "each")
+    for name in ("a b", "c"):
+        with open(os.path.join(grain.directory, name), "w") as file:
+            file.write(name.upper())
+    out, _ = run(grain, "map", "--file", "in={}", "--output", "out=made/of {}/{#}", "--", "sh", "-c", "cat in; cp in out", "sh", "{}",
+                 ":::", "a b", "c")
+    assert out == "A BC" and open(os.path.join(grain.directory, "made", "of a b", "1")).read() == "A B", out
+    path = os.path.join(grain.directory, "a b")
+    assert run(grain, "map", "--file", "{}", "--", "sh", "-c", 'cat "$1"', "sh", "{/}", ":::", path)[0] == "A B"
+    before = pool.json("session", "ls")
+    for words, wanted in ((["--file", "in={}"], "input 2: the file nowhere cannot be read"), (["--output", "x=c/{}"], "c/a b"),
+                          (["--output", "x=made/of {}"], "Is a directory")):
+        err = run(grain, "map", *words, "--", "true", ":::", "a b", "nowhere", code=255)[1]
+        assert wanted in err, err
+    assert pool.json("session", "ls") == before, "what cannot go well leaves no session"
+    line = ["map", "--output", "out={}/kept", "--", "sh", "-c", "rmdir \"$2/$1\"; echo $1 >out", "sh", "{}", grain.directory,
+            ":::", "d", "e"]
+    err = run(grain, *line, code=2)[1]
+    assert err.count("cannot be written") == 2 and "2 of 2 grains" in err and "--replay" in err, err
+    run(grain, line[0], "--replay", *line[1:])
+    assert open(os.path.join(grain.directory, "e", "kept")).read() == "e\n"
 
 
 def times(pool):
@@ -135,9 +160,10 @@ def main():
         places_and_variables(pool)
         so_many_at_a_time(pool)
         files(pool)
+        files_of_each(pool)
         times(pool)
         up_alone(pool)
-    print("6 passed, 0 failed")
+    print("7 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -100,6 +100,63 @@ def failures(desk):
     desk.forget()
 
 
+def mended(desk):
+    """The same command again runs what failed and what did not run, and nothing else."""
+    desk.write("mend.toml", grain("good") + """[[grain]]
+name = "fit"
+command = ["sh", "-c", "echo $1 >>fits; test $1 != 2 || test -e mended || { echo no $1 >&2; exit 7; }", "sh", "{}"]
+array = "1-3"
+after = "good"
+""" + grain("plot", ["fit"]))
+    done = desk.submit("--wait", "mend.toml", check=False)
+    text = done.stderr.decode()
+    assert done.returncode == 10 and about(text, "fit 2 grain : 3 failed exit code 7 : no 2"), done
+    assert about(text, "plot fit failed") and about(text, "grain ls --state failed same command again"), done
+    desk.write("mended", "")
+    done = desk.submit("mend.toml")  # in the background
+    assert done.stdout.strip() and about(done.stderr.decode(), "submits the rest"), done
+    done = desk.submit("--wait", "mend.toml")
+    assert about(done.stdout.decode(), "5 grains 0 failed 0"), done
+    fits = open(os.path.join(desk.folder, "fits")).read().split()
+    assert sorted(fits) == ["1", "2", "2", "3"] and desk.ran() == ["good", "plot"], (fits, desk.ran())
+    assert about(desk.submit("--wait", "mend.toml").stderr.decode(), "is complete"), "nothing is left"
+    desk.forget()
+
+
+def lost_outputs(desk):
+    """What comes after a grain needs its outputs: made, and in their places."""
+    desk.write("outputs.toml", """[[grain]]
+name = "fit"
+command = ["sh", "-c", "test $1 = 3 && exit; echo $1 >result; rm -rf $2; echo >$2", "sh", "{}", "%s/bad"]
+array = "1-3"
+output = ["result=bad/result.{}"]
+""" % desk.folder + grain("plot", ["fit"]))
+    done = desk.submit("--wait", "outputs.toml", check=False)
+    text = done.stderr.decode()
+    assert done.returncode == 10 and about(done.stdout.decode(), "4 grains 3 failed 1") and not desk.ran(), done
+    assert text.count("cannot be written") == 2 and about(text, "fit 3 without making the file result"), done
+    os.remove(os.path.join(desk.folder, "bad"))
+    desk.write("places.toml", """[[grain]]
+name = "make"
+command = ["sh", "-c", "echo $1 >result", "sh", "{}"]
+array = "1-2"
+output = ["result=new place/{}/result"]
+[[grain]]
+name = "use"
+command = ["cat", "in"]
+array = "1-2"
+file = "in=new place/{}/result"
+after = "make"
+""")
+    desk.submit("--dry-run", "places.toml")
+    assert not os.path.exists(os.path.join(desk.folder, "new place"))
+    desk.submit("--wait", "places.toml")
+    desk.write("new file", "")
+    desk.write("refused.toml", '[[grain]]\nname = "a"\ncommand = ["true"]\noutput = "x=new file/x"\n')
+    done = desk.submit("--wait", "refused.toml", check=False)
+    assert done.returncode == 2 and about(done.stderr.decode(), "refused.toml a new file/x cannot be written"), done
+
+
 def items_and_files(desk):
     desk.write("list", "a b\nc\n")
     desk.write("items.toml", """[[grain]]
@@ -167,6 +224,8 @@ def main():
         desk = Desk(pool)
         killed_again_and_again(desk, rng)
         failures(desk)
+        mended(desk)
+        lost_outputs(desk)
         items_and_files(desk)
         in_the_background(desk)
         wrong_files(desk)

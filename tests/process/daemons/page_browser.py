@@ -99,6 +99,9 @@ def check_looks(driver):
     prefer(driver, "light")
     resize(driver, 390, 800)
     wide = driver.execute_script("return document.documentElement.scrollWidth")
+    driver.refresh()
+    wait_for("the time line to show now", lambda: driver.execute_script(
+        "const b = document.querySelector('#time .scroll'); return b && b.scrollLeft > 0 && b.scrollLeft + b.clientWidth >= b.scrollWidth - 2"))
     assert wide <= 390, f"{wide} points wide on a narrow screen"
     picture(driver, "status-page-narrow", 390)
     resize(driver, 1280, 900)
@@ -119,19 +122,23 @@ def check_live(pool, driver):
         f.write(GRAIN)
     os.chmod(script, 0o755)
     path = dict(pool.env, PATH=os.path.dirname(program("dcs")) + ":" + pool.env["PATH"])
-    work = subprocess.Popen([program("dcs"), "map", "--new", "--", script, ":::", "600", "600", "600"], env=path,
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quiet = {"env": path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    works = [subprocess.Popen([program("dcs"), "map", "--new", "--label", "curves", "--", script, ":::", *["600"] * 5], **quiet)]
     try:
-        wait_for("the runs to appear", lambda: "3 running" in text_of(driver, "head"))
+        wait_for("the runs to appear", lambda: "5 running" in text_of(driver, "head"))
         wait_for("checkpoints", lambda: driver.find_elements(By.CSS_SELECTOR, "#time .checkpoint"), timeout=180)
+        works.append(subprocess.Popen([program("dcs"), "map", "--new", "--nice", "5", "--label", "segments", "--", "sleep", ":::",
+                                       *["2"] * 300], **quiet))
+        wait_for("the throughput", lambda: driver.find_elements(By.CSS_SELECTOR, "#load .line.ended"), timeout=300)
         pool.kill_host("local2")
         wait_for("the death of a host", lambda: "dead" in text_of(driver, "hosts"), timeout=180)
         wait_for("the departure", lambda: "host_dead" in text_of(driver, "moves"))
         wait_for("the arrow", lambda: driver.find_elements(By.CSS_SELECTOR, "#time .move"), timeout=180)
         check_looks(driver)
     finally:
-        work.terminate()
-        work.wait()
+        for work in works:
+            work.terminate()
+            work.wait()
 
 
 def check_prometheus(pool, url):

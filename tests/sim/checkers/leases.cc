@@ -33,6 +33,19 @@ void Leases::sends(ConnId conn, const wire::AnyMessage &message, const core::Sta
     if (const auto *configure = std::get_if<wire::Configure>(&message)) slots_[conn] = configure->slots;
     if (const auto *launch = std::get_if<wire::Launch>(&message)) launched(conn, *launch, state);
     if (const auto *ack = std::get_if<wire::ReportAck>(&message)) acknowledged(*ack, state);
+    if (std::holds_alternative<wire::HandOverTaken>(message)) handed_over(state);
+}
+
+// Reports that a backup held are acknowledged to it and not to their hosts. They may be of an older incarnation, so what
+// they brought is not what the newest one reports next.
+void Leases::handed_over(const core::State &state) {
+    for (const auto &[grain, newest] : newest_) {
+        const core::Session *session = state.session(grain.second.session);
+        const core::Grain *known = state.grain(grain.second);
+        if (!session || session->info.seniority != grain.first || !known) continue;
+        Taken &taken = taken_[grain];
+        taken.sequence = std::max(taken.sequence, known->sequence);
+    }
 }
 
 void Leases::launched(ConnId conn, const wire::Launch &launch, const core::State &state) {

@@ -29,6 +29,7 @@ private:
     void begin_anew(GrainKey key, std::uint64_t seniority);
     void launched(ConnId conn, const wire::Launch &launch, const core::State &state);
     void acknowledged(const wire::ReportAck &ack, const core::State &state);
+    void handed_over(const core::State &state);
 
     Clock &clock_;
     std::set<std::tuple<GrainKey, Incarnation, std::uint64_t>> processes_;

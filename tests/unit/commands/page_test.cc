@@ -166,6 +166,27 @@ TEST_CASE("figures have one value for each label, and both formats hold the same
     REQUIRE(m.open.substr(m.open.size() - 6) == "# EOF\n");
 }
 
+TEST_CASE("throughput and queue outlive the process, and damage costs no more than what it hits") {
+    Series series;
+    for (int i = 0; i <= 400; ++i) series.take(1'000'000 + i * 10'000, i * 5, 3, i % 7);
+    const std::int64_t now_ms = 1'000'000 + 4'000'000;
+    Series later;
+    later.restore(series.text(), now_ms);
+    REQUIRE(later.text() == series.text());
+    REQUIRE(later.ranges()[0].points.size() == series.ranges()[0].points.size());
+    REQUIRE(later.ranges()[0].points.back().finished_per_minute == Approx(30));
+    // The next point is of the whole time since the last one, the gap included.
+    later.take(now_ms + 600'000, 400 * 5 + 100, 0, 0);
+    REQUIRE(later.ranges()[0].points.back().finished_per_minute == Approx(10));
+    Series other;
+    other.restore(
+        "nonsense\npoint 0 5 x 1 1\npoint 9 5 1 1 1\npoint -1 5 1 1 1\npoint 0 5 1000 1 1\npoint 0 4 1 1 1\n"
+        "point 0 9999 1 1 1\npoint 0 6 -1 1 1\npoint 0 7 1 1 1 1\nbase 0\nbase\n\n",
+        100);
+    REQUIRE(other.ranges()[0].points.size() == 1);
+    REQUIRE(other.ranges()[0].points[0].finished_per_minute == 1);
+}
+
 TEST_CASE("a series keeps a rate per step, and nothing before its range") {
     Series series;
     for (int i = 0; i <= 4000; ++i) series.take(1'000'000 + i * 10'000, i * 5, 3, 2);

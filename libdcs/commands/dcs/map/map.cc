@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -57,9 +58,22 @@ std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files
     return std::nullopt;
 }
 
+// What would lose a grain's files is found before anything runs.
+std::optional<Failure> check_files(const MapPlan &plan, const FileWords &files) {
+    if (!files.any()) return std::nullopt;
+    std::set<std::string> directories;
+    std::int32_t number = 0;
+    for (const std::string &input : plan.inputs)
+        if (auto failure = check_places(files.for_input(input, ++number), directories)) {
+            failure->message = "dcs map: input " + std::to_string(number) + ": " + failure->message;
+            return failure;
+        }
+    return std::nullopt;
+}
+
 std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOptions &options) {
     if (auto failure = take_demands(call.arguments, options.demands)) return failure;
-    if (auto failure = take_file_words(call.arguments, options.files)) return failure;
+    if (auto failure = take_file_words(call.arguments, options.files, true)) return failure;
     if (auto failure = check_outputs(plan, options.files)) return failure;
     options.at_once = call.arguments.number("jobs").value_or(0);
     options.tag = call.arguments.has("tag");
@@ -80,7 +94,7 @@ std::optional<Failure> find_the_program(const MapPlan &plan, const MapOptions &o
     const std::string &word = plan.command[0];
     const bool depends = has_placeholder(word, plan.columns);
     if (plan.inputs.empty() || (depends && !is_shell_text(word))) return std::nullopt;
-    const std::string name = words_of(plan.command, plan.inputs[0], 1)[0];
+    const std::string name = plan.words(1)[0];
     const auto program = find_program(name, options.search_path, plan.directory);
     if (program && !depends) path = *program;
     if (program) return std::nullopt;
@@ -142,6 +156,9 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
                      seconds_text(work.cpu_s()) + " of CPU" +
                      (whole.saved_cpu_s > 0 ? ", checkpoints saved another " + seconds_text(whole.saved_cpu_s) : "") +
                      "; session " + session + ", `dcs session cat " + session + "` prints the outputs again");
+    if (work.lost() > 0)
+        console.note(std::to_string(work.lost()) + " of " + of_all + " succeeded without giving all outputs" +
+                     (work.replay_helps() ? "; correct that, then the same command with --replay copies them" : ""));
     if (failures == 0) return;
     const bool nothing =
         opened.fresh && work.nothing_ran() && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
@@ -154,9 +171,8 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
 }
 
 int print_commands(const MapPlan &plan) {
-    std::int32_t number = 0;
-    for (const std::string &input : plan.inputs)
-        std::printf("%s\n", shell_line(words_of(plan.command, input, ++number)).c_str());
+    for (std::size_t i = 1; i <= plan.inputs.size(); ++i)
+        std::printf("%s\n", shell_line(plan.words(static_cast<std::int32_t>(i))).c_str());
     return exits::ok;
 }
 
@@ -179,6 +195,7 @@ int map(const Call &said) {
     std::string program;
     if (const auto failure = make_plan(call, plan)) return call.fail(*failure);
     if (const auto failure = make_options(call, plan, options)) return call.fail(*failure);
+    plan.append = !options.files.by_input(plan.columns);
     if (const auto failure = find_the_program(plan, options, program)) return call.fail(*failure);
     if (plan.inputs.empty()) {
         std::fprintf(stderr, "dcs map: no inputs, nothing to do\n");
@@ -195,6 +212,7 @@ int map(const Call &said) {
     if (call.arguments.has("bring")) options.files.program = program;
     if (!options.results.empty() && ::mkdir(options.results.c_str(), 0777) != 0 && errno != EEXIST)
         return call.fail(failure_of("dcs map", fail_errno(Code::io_error, "--results " + options.results, errno)));
+    if (const auto failure = check_files(plan, options.files)) return call.fail(*failure);
     std::unique_ptr<JobLog> joblog;
     if (const auto failure = make_joblog(call, joblog)) return call.fail(*failure);
     options.joblog = joblog.get();
@@ -226,7 +244,8 @@ int map(const Call &said) {
                         call.format, exits::map_failed);
     console.keep_bar();
     conclude(work, plan, opened, failures, whole, console);
-    std::_Exit(exit_for_failed(failures));  // the watching threads still look at this frame; outputs are flushed
+    std::_Exit(
+        exit_for_failed(failures + work.lost()));  // the watching threads still look at this frame; outputs are flushed
 }
 
 }  // namespace
@@ -244,6 +263,7 @@ Examples:
   dcs map -a files.txt -- sh -c 'gzip -9 <"$1" >"$1.gz"' sh {}
   dcs map -- md5sum {} ::: *.iso
   find . -name '*.c' -print0 | dcs map --null -- wc -l {}
+  dcs map --file in={} --output out=sorted/{/} -- sort -o out in ::: data/*
   dcs map --detach --label night -a files.txt -- ./convert {}
 )",
     .options = with_demands(with_start(
@@ -259,7 +279,7 @@ Examples:
           0,
           "[NAME=]PATH",
           {},
-          "put this file into the directory of each grain, under its own name or NAME",
+          "put this file into the directory of each grain, under its own name or NAME; {} as in CMD",
           "",
           Given::many},
          {"output",
@@ -267,7 +287,7 @@ Examples:
           "NAME=PATH",
           {},
           "a file that CMD makes in the grain's directory; it is copied to PATH, in which {} or {#} tells the\n"
-          "grains apart",
+          "grains apart; missing directories are made",
           "",
           Given::many},
          {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"},
@@ -297,7 +317,8 @@ Examples:
          {"eta", 0, nullptr, {}, "as --progress bar"}})),
     .notes = R"(In the words of CMD {} is replaced by the input, {.} by the input without its extension, {/} by its
 last path component, {//} by its directory, {/.} by its last component without extension, {#} by its number, from 1
-on. Without any of them the input is appended. Several ::: make an input of each combination, the last list varying
+on. Without any of them, there or in --file, the input is
+appended. Several ::: make an input of each combination, the last list varying
 first; :::+ takes its list in step with the one before; :::: takes files of inputs. Then, and with --colsep, {1}, {2},
 {2.}, {-1/} are columns. CMD is not passed through a shell. Grains run in the current
 directory (with --file each in a separate one), with empty standard input.
@@ -317,7 +338,8 @@ program (_ OLDPWD SHLVL LINES COLUMNS WINDOWID SSH_* DBUS_* XDG_SESSION_* and th
 If another variable differs from the first run's, grains that the first run submitted keep its environment,
 and a warning names the variable.
 
-Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 DCS itself failed.
+Exit code: 0 all succeeded, 1-100 so many failed, 101 more than 100 failed, 255 DCS itself failed. A grain
+without one of its outputs (--output) has failed.
 )",
     .run = map,
     .command_follows = true,

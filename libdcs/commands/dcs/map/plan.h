@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "commands/dcs/run/placeholders.h"
 
 namespace dcs::commands {
 
@@ -14,6 +15,11 @@ struct MapPlan {
     std::string directory;
     std::vector<std::string> inputs;  // grain g gets inputs[g - 1]
     bool columns = false;             // each input has columns (placeholders.h)
+    bool append = true;               // to a command without placeholders
+
+    std::vector<std::string> words(std::int32_t grain) const {
+        return words_of(command, inputs[static_cast<std::size_t>(grain - 1)], grain, append);
+    }
 };
 
 // `text` split at `separator`; what follows the last one counts if it is not empty. A line of a

@@ -164,25 +164,6 @@ OpenedMap Opening::resume(const Session &session) {
                        number + "` ends the old one"});
 }
 
-// Nothing was decided on a result of a map, so a failed grain may run again.
-std::optional<Failure> restart_failed(const Session &session, const std::vector<int> &grains) {
-    for (const int grain : grains) {
-        const wire::RestartGrain order{session.user, session.number, grain, true, -1};
-        if (Status s = client::ask<wire::Done>(this_pool(), order, client::How{client::With::any}).status(); !s)
-            return failure_of("grain " + session.name() + ":" + std::to_string(grain), s);
-    }
-    return std::nullopt;
-}
-
-std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains) {
-    Info info;
-    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.number); !s)
-        return call_failure(name_of(session), s);
-    for (const wire::GrainRow &row : info.grains)
-        if (row.state == "killed" || is_failed(row)) grains.push_back(row.grain);
-    return std::nullopt;
-}
-
 OpenedMap Opening::run_failed_ones(const Session &session) {
     if (!claim(session.number)) return failed(runs_already(session));
     std::vector<int> grains;
@@ -269,6 +250,25 @@ OpenedMap Opening::open() {
 }
 
 }  // namespace
+
+// Nothing was decided on a result of a map or a job file, so a failed grain may run again.
+std::optional<Failure> restart_failed(const Session &session, const std::vector<int> &grains) {
+    for (const int grain : grains) {
+        const wire::RestartGrain order{session.user, session.number, grain, true, -1};
+        if (Status s = client::ask<wire::Done>(this_pool(), order, client::How{client::With::any}).status(); !s)
+            return failure_of("grain " + session.name() + ":" + std::to_string(grain), s);
+    }
+    return std::nullopt;
+}
+
+std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains) {
+    Info info;
+    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.number); !s)
+        return call_failure(name_of(session), s);
+    for (const wire::GrainRow &row : info.grains)
+        if (row.state == "killed" || is_failed(row)) grains.push_back(row.grain);
+    return std::nullopt;
+}
 
 RunEnd end_of_run(const Session &session) {
     const bool over = session.terminated() && session.ready + session.running == 0 && session.sent >= session.finished;

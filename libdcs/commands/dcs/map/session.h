@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/frame/call.h"
@@ -31,5 +32,9 @@ struct OpenedMap {
 
 // Takes --session, --new, --replay and --resume-failed of the call.
 OpenedMap open_map(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files);
+
+// Of a session: those that failed or were killed; they run again.
+std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains);
+std::optional<Failure> restart_failed(const Session &session, const std::vector<int> &grains);
 
 }  // namespace dcs::commands

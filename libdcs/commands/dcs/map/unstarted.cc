@@ -16,9 +16,7 @@ constexpr std::size_t most_told = 20;  // reasons that are printed one by one
 
 }  // namespace
 
-std::vector<std::string> MapWork::words_for(std::int32_t grain) const {
-    return words_of(plan_.command, plan_.inputs[static_cast<std::size_t>(grain - 1)], grain);
-}
+std::vector<std::string> MapWork::words_for(std::int32_t grain) const { return plan_.words(grain); }
 
 void MapWork::fail_without_result(std::int32_t grain, int code, const std::string &why) {
     Taken &taken = results_[static_cast<std::size_t>(grain - 1)];

@@ -98,7 +98,7 @@ struct MapWork::Batch {
 
 void MapWork::add(Batch &batch, std::int32_t number, const std::vector<char *> &environment) {
     const std::string &input = plan_.inputs[static_cast<std::size_t>(number - 1)];
-    std::vector<std::string> words = words_of(plan_.command, input, number);
+    std::vector<std::string> words = plan_.words(number);
     const Result<std::string> &program = program_path(words[0]);
     if (!program) {
         std::lock_guard guard(mutex_);
@@ -110,7 +110,7 @@ void MapWork::add(Batch &batch, std::int32_t number, const std::vector<char *> &
     texts.words[0] = *program;
     texts.argv = pointers_to(texts.words);
     texts.label = label_of(columns_of(input), 60);
-    texts.files = options_.files;  // its pointers are of this call
+    texts.files = options_.files.for_input(input, number);  // its pointers are of this call
     d_grain_order &order = batch.orders.emplace_back();
     d_grain_order_init(&order, number);
     order.grain.gargv = texts.argv.data();
@@ -133,12 +133,15 @@ void MapWork::not_submitted(const std::string &which, int error) {
     if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
         failure.hint =
             (failure.hint.empty() ? "" : failure.hint + "; ") + std::string("run the same command again to continue");
+    else if (fresh_ && !some_submitted_ && d_pool_close_ses(&this_pool(), session_) == NO_ERROR)
+        (void)d_pool_clean_ses(&this_pool(), session_);  // it is empty
     give_up(failure);
 }
 
 void MapWork::submit_one(const d_grain_order &order) {
     while (true) {
         const int error = d_pool_gexec_grain(&this_pool(), session_, order.grain_num, &order.grain);
+        some_submitted_ |= error == NO_ERROR;
         if (error == NO_ERROR) return;
         if (error == D_E_GRAIN_DIFFERS && present_though_different(order.grain_num, d_errortext())) return;
         if (error != D_E_NO_SPACE)
@@ -153,6 +156,7 @@ void MapWork::submit(const Batch &batch) {
         const auto left = static_cast<std::size_t>(end - order);
         std::size_t taken = 0, refused = 0;
         const int error = d_pool_gexec_many(&this_pool(), session_, order, left, &taken, &refused);
+        some_submitted_ |= error == NO_ERROR || taken > 0;
         if (error == NO_ERROR) return;
         const std::string session = std::to_string(session_) + ":";
         if (error == D_E_NO_SPACE) {
@@ -270,11 +274,15 @@ void MapWork::print_to_files(std::int32_t grain) {
 // Prints the missing ones, and continues.
 void MapWork::bring_files(std::int32_t grain) {
     const std::string &input = plan_.inputs[static_cast<std::size_t>(grain - 1)];
-    for (FileWords::Pair output : options_.files.outputs) {
-        if (has_placeholder(output.path, plan_.columns)) output.path = words_of({output.path}, input, grain)[0];
-        if (const auto failure = write_output(session_, grain, output))
-            console_.note("grain " + std::to_string(session_) + ":" + std::to_string(grain) + ": " + failure->message);
+    bool all = true;
+    for (const FileWords::Pair &output : options_.files.for_input(input, grain).outputs) {
+        const auto failure = write_output(session_, grain, output);
+        if (!failure) continue;
+        all = false;
+        replay_helps_ |= failure->code != "not_found";
+        console_.note("grain " + std::to_string(session_) + ":" + std::to_string(grain) + ": " + failure->message);
     }
+    lost_ += !all && !results_[static_cast<std::size_t>(grain - 1)].failed;
 }
 
 void MapWork::print(std::int32_t grain) {

@@ -42,10 +42,12 @@ public:
     std::int64_t run();
     // Hands the grains in, and takes nothing. Number of those that have no program.
     std::int64_t submit_only();
-    Progress progress();                                // from any thread
-    double cpu_s() const { return cpu_s_; }             // after run(): of all grains
-    bool nothing_ran() const { return !some_result_; }  // after run(): no grain was ever started
-    std::int64_t ran_and_failed() const;                // after run(): of the failed ones
+    Progress progress();                                 // from any thread
+    double cpu_s() const { return cpu_s_; }              // after run(): of all grains
+    bool nothing_ran() const { return !some_result_; }   // after run(): no grain was ever started
+    std::int64_t ran_and_failed() const;                 // after run(): of the failed ones
+    std::int64_t lost() const { return lost_; }          // after run(): succeeded, but an output is not in its place
+    bool replay_helps() const { return replay_helps_; }  // then: some were made, and not copied
 
 private:
     struct Taken {  // of one grain
@@ -108,7 +110,7 @@ private:
 
     // of the submitting thread
     std::unordered_map<std::string, Result<std::string>> programs_;  // name -> path
-    bool told_environment_ = false, told_no_space_ = false;
+    bool told_environment_ = false, told_no_space_ = false, some_submitted_ = false;
 
     std::atomic<std::int64_t> done_{0}, failed_{0};
     std::vector<Taken> results_;                      // by grain - 1; these belong to the waiting thread
@@ -117,7 +119,8 @@ private:
     std::int32_t printed_ = 0;
     std::vector<JobLine> job_lines_;  // taken, not in the log yet
     double cpu_s_ = 0;
-    bool some_result_ = false, started_again_ = false;
+    std::int64_t lost_ = 0;
+    bool replay_helps_ = false, some_result_ = false, started_again_ = false;
     std::set<std::string> told_;  // why items failed without a result, each once
 };
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fcntl.h>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "metrics.h"
 #include "panels.h"
 
@@ -13,6 +15,7 @@ namespace {
 constexpr double idle_interval_s = 10, longest_interval_s = 60;
 constexpr double share_of_time = 0.05;  // that a look may take of the time until the next one
 constexpr std::int64_t kept_s = 2;
+constexpr std::size_t most_kept_bytes = 1 << 20;
 
 std::vector<Panel> draw(const Snapshot &s, const Journal &journal, const Series &series, std::int64_t now_ms) {
     return {{"head", "Pool", head_panel(s), 0},
@@ -26,13 +29,17 @@ std::vector<Panel> draw(const Snapshot &s, const Journal &journal, const Series 
 
 }  // namespace
 
-Collector::Collector(std::string directory, double interval_s, Publish publish)
+Collector::Collector(std::string directory, std::string file, double interval_s, Publish publish)
     : directory_(std::move(directory)),
+      file_(std::move(file)),
       run_(std::to_string(wall_clock_ms())),
       interval_s_(interval_s),
       started_s_(static_cast<double>(wall_clock_ms()) / 1000),
       publish_(std::move(publish)),
-      journal_(wall_clock_ms()) {}
+      journal_(wall_clock_ms()) {
+    const auto kept = file_.empty() ? Result<std::string>("") : read_file(AT_FDCWD, file_, most_kept_bytes);
+    if (kept) series_.restore(*kept, wall_clock_ms());
+}
 
 void Collector::start() {
     std::thread([this] { run(); }).detach();
@@ -65,7 +72,9 @@ void Collector::look() {
     if (snapshot_.reachable) {
         journal_.follow(snapshot_.sessions, now_ms);
         const Totals t = totals_of(snapshot_.hosts);
-        series_.take(now_ms, t.finished + t.failed, snapshot_.system.ready, snapshot_.system.running);
+        const bool news = series_.take(now_ms, t.finished + t.failed, snapshot_.system.ready, snapshot_.system.running);
+        // On a full disk the figures end with the process.
+        if (news && !file_.empty()) (void)replace_file(AT_FDCWD, file_, series_.text());
     }
     Published next;
     next.run = run_;

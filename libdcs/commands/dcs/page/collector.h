@@ -27,7 +27,8 @@ public:
 
     // `publish` and what ask() is given are called in the collector's thread. The thread never ends: it may be in a
     // question when the process ends.
-    Collector(std::string directory, double interval_s, Publish publish);
+    // `file`: keeps throughput and queue for the next process; empty: none.
+    Collector(std::string directory, std::string file, double interval_s, Publish publish);
     void start();
     // The page of one session, grain or host. False: too many ask already.
     bool ask(const std::string &target, Done done);
@@ -45,7 +46,7 @@ private:
     Detail detail_of(const std::string &target);
     Duration pause_after(double took_s) const;
 
-    const std::string directory_, run_;
+    const std::string directory_, file_, run_;
     const double interval_s_, started_s_;
     const Publish publish_;
     std::atomic<std::size_t> watchers_{0};

@@ -15,6 +15,13 @@ constexpr std::size_t most_checkpoints = 64;   // shown of one run
 constexpr std::int64_t progress_step_ms = 15'000;
 constexpr std::size_t progress_steps = 20;
 
+// Every second one stays, the last among them: they still cover the run.
+void thin_out(std::vector<std::int64_t> &all) {
+    std::size_t kept = 0;
+    for (std::size_t i = (all.size() + 1) % 2; i < all.size(); i += 2) all[kept++] = all[i];
+    all.resize(kept);
+}
+
 // Figures of a session that change when something happens in it, apart from its checkpoints.
 std::string figures_of(const wire::SessionRow &row) {
     std::string text = row.state;
@@ -83,7 +90,7 @@ void Journal::take(const SessionName &name, Followed &session, const wire::Event
         const auto it = session.running.find(e.grain);
         if (it == session.running.end()) return;
         std::vector<std::int64_t> &all = it->second.checkpoints_ms;
-        if (all.size() >= most_checkpoints) all.erase(all.begin());
+        if (all.size() >= most_checkpoints) thin_out(all);
         all.push_back(e.at_ms);
         return;  // the time line shows them; here they would hide the rest
     }

@@ -1,6 +1,7 @@
 // Throughput and queue depth, as lines.
 #include <algorithm>
 
+#include "commands/dcs/frame/table.h"
 #include "html.h"
 #include "panels.h"
 
@@ -25,10 +26,12 @@ std::string line_of(const Range &range, std::int64_t end_ms, double most, const 
     return d.empty() ? "" : std::string("<path class=\"line ") + kind + "\" d=\"" + d + "\"/>";
 }
 
-std::string chart(const std::string &says, const std::string &most, const std::string &lines) {
+std::string chart(const std::string &says, const std::string &most, const std::string &begins,
+                  const std::string &lines) {
     return "<svg class=\"chart\" viewBox=\"0 0 308 92\" role=\"img\" aria-label=\"" + words(says) + "\">" +
            "<path class=\"axis\" d=\"M4 8V78H304\"/>" + lines + "<text x=\"8\" y=\"16\">" + words(most) +
-           "</text></svg>";
+           "</text><text x=\"4\" y=\"90\">" + words(begins) +
+           "</text><text x=\"304\" y=\"90\" class=\"name\">now</text></svg>";
 }
 
 std::string range_part(const Range &range, std::int64_t end_ms) {
@@ -38,14 +41,16 @@ std::string range_part(const Range &range, std::int64_t end_ms) {
         rate = std::max(rate, p.finished_per_minute);
         queue = std::max({queue, p.ready, p.running});
     }
-    const std::string name = range.name;
+    const std::string name = range.name, begins = (name == "last hour" ? "an hour" : name.substr(5)) + " ago";
     std::string r = "<figure><figcaption>" + name + "</figcaption>";
-    if (range.points.empty()) return r + "<p class=\"note\">no figures yet</p></figure>\n";
+    if (range.points.empty())
+        return r + "<p class=\"note\">no figures yet: the first after " +
+               seconds_text(static_cast<double>(range.step_ms) / 1000) + "</p></figure>\n";
     r +=
         chart("grains ended per minute, " + name + ", at most " + number(rate), "at most " + number(rate) + " a minute",
-              line_of(range, end_ms, rate, "ended", [](const Point &p) { return p.finished_per_minute; }));
+              begins, line_of(range, end_ms, rate, "ended", [](const Point &p) { return p.finished_per_minute; }));
     r += chart(
-        "grains waiting and running, " + name + ", at most " + count(queue), "at most " + count(queue),
+        "grains waiting and running, " + name + ", at most " + count(queue), "at most " + count(queue), begins,
         line_of(range, end_ms, static_cast<double>(queue), "waiting", [](const Point &p) { return p.ready; }) +
             line_of(range, end_ms, static_cast<double>(queue), "running", [](const Point &p) { return p.running; }));
     return r + "</figure>\n";
@@ -61,7 +66,7 @@ std::string load_panel(const Series &series) {
     for (const Range &range : series.ranges()) r += range_part(range, end_ms);
     r += "</div>\n<p class=\"legend\">Above: grains that ended per minute. Below: <span class=\"key waiting\"></span> ";
     r += "waiting (dashed) and <span class=\"key running\"></span> running. ";
-    return r + "Since the start of this page's process.</p>\n";
+    return r + "Gaps: no page ran, or the scheduler did not answer.</p>\n";
 }
 
 }  // namespace dcs::commands::page

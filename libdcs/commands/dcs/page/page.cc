@@ -130,7 +130,7 @@ int show_page(const Call &call) {
     const std::string url = server.url();
     if (*noted)
         if (Status s = write_file((*noted)->file, url + "\n"); !s) return call.fail(failure_of("dcs page", s));
-    page::Collector collector(elsewhere ? "" : call.directory,
+    page::Collector collector(elsewhere ? "" : call.directory, *noted ? pool.page().directory + "/load" : "",
                               call.arguments.seconds("interval").value_or(usual_interval_s),
                               [&](auto published) { server.publish(std::move(published)); });
     collector.start();

@@ -1,10 +1,59 @@
 #include "series.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <iterator>
+
+#include "base/text.h"
 
 namespace dcs::commands::page {
+namespace {
 
-void Series::take(std::int64_t at_ms, std::int64_t ended, std::int64_t ready, std::int64_t running) {
+bool read_numbers(const std::vector<std::string_view> &words, std::array<std::int64_t, 6> &numbers) {
+    if (words.size() < 2 || words.size() > numbers.size() + 1) return false;
+    for (std::size_t i = 1; i < words.size(); ++i)
+        if (!read_number(words[i], numbers[i - 1])) return false;
+    return true;
+}
+
+}  // namespace
+
+// Rates in thousandths: "point RANGE AT RATE READY RUNNING", "base RANGE AT ENDED".
+std::string Series::text() const {
+    std::string r;
+    const auto line = [&](const char *word, std::initializer_list<std::int64_t> numbers) {
+        r += word;
+        for (const std::int64_t n : numbers) r += " " + std::to_string(n);
+        r += "\n";
+    };
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+        const auto range = static_cast<std::int64_t>(i);
+        line("base", {range, bases_[i].at_ms, bases_[i].ended});
+        for (const Point &p : ranges_[i].points)
+            line("point",
+                 {range, p.at_ms, static_cast<std::int64_t>(p.finished_per_minute * 1000), p.ready, p.running});
+    }
+    return r;
+}
+
+void Series::restore(std::string_view text, std::int64_t now_ms) {
+    while (!text.empty()) {
+        const std::vector<std::string_view> words = words_of(take_line(text));
+        std::array<std::int64_t, 6> n = {};
+        if (!read_numbers(words, n) || n[0] < 0 || n[0] >= std::ssize(ranges_) || n[1] <= 0 || n[1] > now_ms) continue;
+        const auto i = static_cast<std::size_t>(n[0]);
+        std::deque<Point> &points = ranges_[i].points;
+        if (words[0] == "base" && words.size() == 4) {
+            bases_[i] = {n[1], n[2]};
+        } else if (words[0] == "point" && words.size() == 6 && points.size() <= points_kept && n[2] >= 0 && n[3] >= 0 &&
+                   n[4] >= 0 && (points.empty() || points.back().at_ms < n[1])) {
+            points.push_back({n[1], static_cast<double>(n[2]) / 1000, n[3], n[4]});
+        }
+    }
+}
+
+bool Series::take(std::int64_t at_ms, std::int64_t ended, std::int64_t ready, std::int64_t running) {
+    bool news = false;
     for (std::size_t i = 0; i < ranges_.size(); ++i) {
         Range &range = ranges_[i];
         Base &base = bases_[i];
@@ -15,10 +64,12 @@ void Series::take(std::int64_t at_ms, std::int64_t ended, std::int64_t ready, st
         const double minutes = static_cast<double>(passed_ms) / 60'000;
         const double rate = first ? 0 : static_cast<double>(std::max<std::int64_t>(0, ended - base.ended)) / minutes;
         if (!first) range.points.push_back({at_ms, rate, ready, running});
+        news = true;
         base = {at_ms, ended};
         const std::int64_t oldest = at_ms - range.step_ms * static_cast<std::int64_t>(points_kept);
         while (!range.points.empty() && range.points.front().at_ms < oldest) range.points.pop_front();
     }
+    return news;
 }
 
 }  // namespace dcs::commands::page

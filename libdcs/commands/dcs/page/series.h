@@ -1,9 +1,10 @@
 #pragma once
-// Figures of the pool over the last hour, day and week, in the memory of this process.
+// Figures of the pool over the last hour, day and week; as text they outlive the process.
 #include <array>
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 
 namespace dcs::commands::page {
 
@@ -23,7 +24,11 @@ class Series {
 public:
     static constexpr std::size_t points_kept = 180;
     // `ended`: grains that have ended in this pool so far.
-    void take(std::int64_t at_ms, std::int64_t ended, std::int64_t ready, std::int64_t running);
+    // True: there is a new point.
+    bool take(std::int64_t at_ms, std::int64_t ended, std::int64_t ready, std::int64_t running);
+    std::string text() const;
+    // What an earlier process wrote; what is not understood, or of a later time than `now_ms`, is left out.
+    void restore(std::string_view text, std::int64_t now_ms);
     const std::array<Range, 3> &ranges() const { return ranges_; }
 
 private:

@@ -1,12 +1,16 @@
 #include "file_options.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands/dcs/query/scheduler.h"
 #include "wire/content_check.h"
 #include "commands/dcs/frame/this_pool.h"
+#include "placeholders.h"
 
 namespace dcs::commands {
 namespace {
@@ -21,17 +25,61 @@ std::optional<Failure> bad_name(const std::string &option, const std::string &wo
 
 }  // namespace
 
-std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &words) {
+std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &words, bool per_input) {
     for (const auto &[option, value] : arguments.options) {
         if (option != "file" && option != "output") continue;
         const std::size_t at = value.find('=');
         const std::string left = value.substr(0, at), right = at == std::string::npos ? "" : value.substr(at + 1);
         FileWords::Pair pair{left, right};
-        if (option == "file" && at == std::string::npos) pair = {last_part(value), value};
+        const bool named_later = per_input && has_placeholder(left, true);
+        if (option == "file" && at == std::string::npos) pair = {named_later ? "" : last_part(value), value};
         if (option == "output" && at == std::string::npos) pair.path = left;
-        if (auto failure = bad_name(option, value, pair.name)) return failure;
+        if (auto failure = named_later ? std::nullopt : bad_name(option, value, pair.name)) return failure;
         if (pair.path.empty()) return usage_failure("--" + option + " " + value + ": the path is missing");
         (option == "file" ? words.files : words.outputs).push_back(std::move(pair));
+    }
+    return std::nullopt;
+}
+
+bool FileWords::by_input(bool columns) const {
+    return std::any_of(files.begin(), files.end(), [&](const Pair &f) { return has_placeholder(f.path, columns); });
+}
+
+FileWords FileWords::for_input(const std::string &input, std::int32_t number) const {
+    FileWords words = *this;
+    const auto replace = [&](std::string &word) {
+        if (has_placeholder(word, is_columns(input))) word = words_of({word}, input, number)[0];
+    };
+    for (std::vector<Pair> *pairs : {&words.files, &words.outputs})
+        for (Pair &pair : *pairs) {
+            replace(pair.name);
+            replace(pair.path);
+            if (pair.name.empty()) pair.name = last_part(pair.path);
+        }
+    return words;
+}
+
+std::optional<Failure> check_places(const FileWords &words, std::set<std::string> &seen) {
+    for (const FileWords::Pair &file : words.files) {
+        if (auto failure = bad_name("file", file.path, file.name)) return failure;
+        struct stat about = {};
+        const bool there = ::stat(file.path.c_str(), &about) == 0 && ::access(file.path.c_str(), R_OK) == 0;
+        if (there && !S_ISDIR(about.st_mode)) continue;
+        return failure_of(
+            "", fail_errno(Code::io_error, "the file " + file.path + " cannot be read", there ? EISDIR : errno));
+    }
+    for (const FileWords::Pair &output : words.outputs) {
+        if (auto failure = bad_name("output", output.path, output.name)) return failure;
+        const std::string what = "the output " + output.path + " cannot be written";
+        std::error_code why;
+        if (std::filesystem::is_directory(output.path, why) || output.path.back() == '/')
+            return failure_of("", fail_errno(Code::io_error, what, EISDIR));
+        const std::string directory = output.path.substr(0, output.path.rfind('/') + 1);
+        if (!seen.insert(directory).second) continue;
+        why.clear();
+        if (!directory.empty()) std::filesystem::create_directories(directory, why);
+        if (!why && ::access(directory.empty() ? "." : directory.c_str(), W_OK | X_OK) == 0) continue;
+        return failure_of("", fail_errno(Code::io_error, what, why ? why.value() : errno));
     }
     return std::nullopt;
 }

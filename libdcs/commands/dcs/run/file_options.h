@@ -1,6 +1,8 @@
 #pragma once
-// --file and --output of `dcs run` and `dcs map`.
+// --file and --output of `dcs run` and `dcs map`, file and output of `dcs submit`.
+#include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,13 +16,17 @@ struct FileWords {
     struct Pair {
         std::string name, path;
     };
-    std::vector<Pair> files;    // name in the grain's directory, path here
+    std::vector<Pair> files;    // name in the grain's directory (empty: that of the path), path here
     std::vector<Pair> outputs;  // the same, after the run
     std::string program;        // CMD's file, if it goes along
 
     bool any() const { return !files.empty() || !outputs.empty(); }
     // The grain then runs in a directory of its own. This outlives the d_gexec_grain call.
     void put_into(d_grain &grain);
+    // Is a file found by the input? It is then not appended to a command without placeholders.
+    bool by_input(bool columns) const;
+    // Those of the grain for one input, which takes the places of {} and the like.
+    FileWords for_input(const std::string &input, std::int32_t number) const;
 
 private:
     std::vector<d_file> list_;
@@ -28,8 +34,11 @@ private:
     std::vector<const char *> names_;
 };
 
-// What the command line says; a usage error otherwise.
-std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &words);
+// What the command line says; a usage error otherwise. `per_input`: for_input() follows.
+std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &words, bool per_input = false);
+// Before a grain with these is submitted: its files can be read, and the directories of its outputs can be written to;
+// missing ones are made. `seen`: directories that earlier calls have checked.
+std::optional<Failure> check_places(const FileWords &words, std::set<std::string> &seen);
 // Writes one output that came back where it is wanted, whole or not at all.
 std::optional<Failure> write_output(int session, int grain, const FileWords::Pair &output);
 // The same for its stream "out" or "err"; `text`: what it holds, if that is known.

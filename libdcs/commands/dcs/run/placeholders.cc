@@ -81,7 +81,7 @@ std::string shown_input(const std::string &input) {
 }
 
 std::vector<std::string> words_of(const std::vector<std::string> &command, const std::string &input,
-                                  std::int32_t number) {
+                                  std::int32_t number, bool append) {
     std::vector<std::string> words;
     bool replaced = false;
     const bool columns = is_columns(input);
@@ -99,7 +99,7 @@ std::vector<std::string> words_of(const std::vector<std::string> &command, const
         }
         words.push_back(std::move(text));
     }
-    const std::vector<std::string> appended = replaced ? std::vector<std::string>() : columns_of(input);
+    const std::vector<std::string> appended = replaced || !append ? std::vector<std::string>() : columns_of(input);
     words.insert(words.end(), appended.begin(), appended.end());
     return words;
 }

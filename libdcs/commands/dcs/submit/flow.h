@@ -14,7 +14,8 @@ public:
     explicit JobFlow(const JobFile &file);
     // Tables whose grains may start now; each is returned once.
     std::vector<std::size_t> take_startable();
-    void ended(std::int32_t grain, bool failed);  // a second time, or of no table: ignored
+    void ended(std::int32_t grain, bool failed);     // a second time, or of no table: ignored
+    std::size_t table_of(std::int32_t grain) const;  // none: the number of tables
     bool has_ended(std::int32_t grain) const;
     bool over() const;  // nothing runs, and nothing can start
     Standing standing(std::size_t table) const { return parts_[table].standing; }
@@ -30,7 +31,6 @@ private:
         bool failed = false;
         std::size_t because = 0;  // barred: of this table
     };
-    std::size_t table_of(std::int32_t grain) const;
     void bar_dependents();
 
     const JobFile &file_;

@@ -1,5 +1,6 @@
 // From the tables of a job file to what is submitted.
 #include <cstdlib>
+#include <set>
 #include <unistd.h>
 
 #include "commands/dcs/run/caller_environment.h"
@@ -15,7 +16,7 @@ namespace {
 
 std::optional<Failure> prepare_part(const JobGrain &grain, const std::string &pool_directory, JobPart &part) {
     if (auto failure = take_demands(grain.options, part.demands)) return failure;
-    if (auto failure = take_file_words(grain.options, part.files)) return failure;
+    if (auto failure = take_file_words(grain.options, part.files, grain.many)) return failure;
     const auto directory = start_directory(grain.options);
     if (!directory) return failure_of("", directory.status());
     part.directory = *directory;
@@ -27,6 +28,8 @@ std::optional<Failure> prepare_part(const JobGrain &grain, const std::string &po
         find_program(grain.command[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, part.directory);
     if (!program) return failure_of("", program.status());
     part.program = *program;
+    for (FileWords::Pair &output : part.files.outputs)
+        if (output.path[0] != '/') output.path = part.directory + "/" + output.path;
     for (const FileWords::Pair &output : part.files.outputs)
         if (grain.many && !has_placeholder(output.path))
             return usage_failure("output " + output.name + ": all grains would write " + output.path +
@@ -45,10 +48,31 @@ std::vector<JobPart> prepare_job(const JobFile &file, const std::string &pool_di
     return parts;
 }
 
+FileWords files_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number) {
+    const std::int32_t item = number - grain.first;
+    if (!grain.many) return part.files;
+    return part.files.for_input(grain.items[static_cast<std::size_t>(item)], item + 1);
+}
+
+void check_outputs(const JobFile &file, const std::vector<JobPart> &parts, std::vector<std::string> &errors) {
+    std::set<std::string> directories;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+        for (std::int32_t n = 0; n < (parts[i].files.outputs.empty() ? 0 : file.grains[i].count()); ++n) {
+            FileWords words = files_of_grain(file.grains[i], parts[i], file.grains[i].first + n);
+            words.files.clear();  // a grain may make them for another
+            const auto failure = check_places(words, directories);
+            if (!failure) continue;
+            errors.push_back(file.grains[i].place + ": grain " + file.grains[i].name + ": " + failure->message);
+            break;
+        }
+}
+
 std::vector<std::string> words_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number) {
     std::vector<std::string> words = grain.command;
     const std::int32_t item = number - grain.first;
-    if (grain.many) words = words_of(grain.command, grain.items[static_cast<std::size_t>(item)], item + 1);
+    if (grain.many)
+        words =
+            words_of(grain.command, grain.items[static_cast<std::size_t>(item)], item + 1, !part.files.by_input(false));
     words[0] = part.program;
     return words;
 }

@@ -20,6 +20,7 @@
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/map/session.h"
 #include "commands/dcs/pool/start_daemon.h"
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/run/caller_environment.h"
@@ -99,9 +100,38 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
 
 struct OpenedJob {
     int session = 0;
+    bool complete = false;  // all succeeded in an earlier run
     std::string how;
     std::optional<Failure> failure;
 };
+
+// What failed in a run that has ended, and what did not run, runs now; the rest is kept.
+void take_up(const Job &job, const Session &last, OpenedJob &opened) {
+    const std::string of_all = " of " + counted(job.file.count, "grain");
+    opened.session = last.number;
+    opened.how = "continues, " + std::to_string(last.finished) + of_all + " already done";
+    bool reopen = false;
+    if (last.terminated()) {
+        std::vector<int> failed;
+        if ((opened.failure = failed_grains(last, failed))) return;
+        const std::int64_t bad =
+            job.file.count - (last.finished + last.killed) + static_cast<std::int64_t>(failed.size());
+        opened.complete = bad <= 0;
+        opened.how = opened.complete ? "is complete (--new runs it again)"
+                                     : std::to_string(bad) + of_all +
+                                           " failed or did not run, and are tried again (--new runs all)";
+        if ((opened.failure = restart_failed(last, failed))) return;
+        const SessionsAnswer now = sessions_of({last.name()});  // a restart may have made it active
+        if (now.failed) opened.failure = now.failure;
+        if (now.failed) return;
+        reopen = !opened.complete && now.sessions[0].terminated();
+    }
+    int error = d_pool_get_auth(&this_pool(), last.ident.c_str());
+    if (error == NO_ERROR)
+        error = reopen ? d_pool_reopen_ses(&this_pool(), last.number, TRUE)
+                       : d_pool_resume_ses(&this_pool(), last.number, TRUE);
+    if (error != NO_ERROR) opened.failure = call_failure("session " + std::to_string(last.number), error);
+}
 
 OpenedJob open_job(const Call &call, const Job &job) {
     OpenedJob opened;
@@ -120,13 +150,7 @@ OpenedJob open_job(const Call &call, const Job &job) {
         opened.how = counted(job.file.count, "grain");
         return opened;
     }
-    opened.session = last->number;
-    opened.how = last->terminated() ? "is complete (--new runs it again)"
-                                    : "continues, " + std::to_string(last->finished) + " of " +
-                                          counted(job.file.count, "grain") + " already done";
-    int error = d_pool_get_auth(&this_pool(), last->ident.c_str());
-    if (error == NO_ERROR) error = d_pool_resume_ses(&this_pool(), last->number, TRUE);
-    if (error != NO_ERROR) opened.failure = call_failure("session " + std::to_string(last->number), error);
+    take_up(job, *last, opened);
     return opened;
 }
 
@@ -227,7 +251,12 @@ int conclude_job(const Call &call, const Job &job, const JobFlow &flow, int sess
                     counted(job.file.count, "grain").c_str(), static_cast<long long>(flow.count_failed()),
                     static_cast<long long>(flow.count_barred()));
     }
-    return flow.count_failed() + flow.count_barred() == 0 ? exits::ok : exits::grain_failed;
+    if (flow.count_failed() + flow.count_barred() == 0) return exits::ok;
+    std::fprintf(stderr,
+                 "dcs submit: `dcs grain ls %d --state failed` lists what failed; the same command again runs it, and "
+                 "what did not run\n",
+                 session);
+    return exits::grain_failed;
 }
 
 int dry_run(const Job &job) {
@@ -243,6 +272,9 @@ int submit(const Call &call) {
     Job job;
     if (const auto failure = read_job(call, job)) return call.fail(*failure);
     if (call.arguments.has("dry-run")) return dry_run(job);
+    std::vector<std::string> errors;
+    check_outputs(job.file, job.parts, errors);
+    if (!errors.empty()) return call.fail(errors_in_file(errors));
     ::signal(SIGPIPE, SIG_IGN);
     set_patience(begin_patience_s);
     const OpenedJob opened = open_job(call, job);
@@ -250,7 +282,7 @@ int submit(const Call &call) {
     set_patience(work_patience_s);
     Console console("dcs submit", shown_of(call.arguments.value("progress").value_or("automatic")));
     JobWork work(job.file, job.parts, opened.session, console);
-    const bool complete = opened.how.starts_with("is complete");
+    const bool complete = opened.complete;
     if (!call.arguments.has("wait") && !complete) {
         if (const auto failure = work.submit_startable()) return call.fail(with_new_hint(*failure, opened.session));
         return leave_job(call, job, work, opened.session);
@@ -307,7 +339,9 @@ of `dcs run` without dashes: class, cores, memory, time, attempts, urgent, cwd, 
 [defaults] has such options for all grains. Keys of the file: label, nice.
 
 The same file in the same directory is the same work: run again after an interruption, the command continues in its
-session, and a complete one prints how it ended. Outputs: `dcs session cat N`.
+session; after failures it runs the failed grains and those that did not run; a complete one prints how it ended.
+Outputs: `dcs session cat N`. A grain that did not make one of its outputs, or whose output cannot be written here, has
+failed.
 
 Exit code with --wait: 0 all succeeded, 10 a grain failed or did not run.
 )",

@@ -16,6 +16,7 @@ namespace dcs::commands {
 namespace {
 
 constexpr int job_results_at_once = 256;
+constexpr std::size_t most_told_failures = 20;
 
 // What the orders of one call point to.
 struct OrderTexts {
@@ -24,6 +25,11 @@ struct OrderTexts {
     std::string label;
     FileWords files;
 };
+
+// "fit 7"
+std::string name_of_grain(const JobGrain &grain, std::int32_t number) {
+    return grain.many ? grain.name + " " + grain.items[static_cast<std::size_t>(number - grain.first)] : grain.name;
+}
 
 }  // namespace
 
@@ -91,10 +97,8 @@ std::optional<Failure> JobWork::submit(std::size_t table) {
             OrderTexts &text = texts.emplace_back();
             text.words = words_of_grain(grain, part, next);
             text.argv = pointers_to(text.words);
-            text.label = grain.name;
-            if (grain.many) text.label += " " + grain.items[static_cast<std::size_t>(next - grain.first)];
-            text.label = shortened(text.label, 60);
-            text.files = part.files;
+            text.label = shortened(name_of_grain(grain, next), 60);
+            text.files = files_of_grain(grain, part, next);
             d_grain_order &order = orders.emplace_back();
             d_grain_order_init(&order, next);
             order.grain.gargv = text.argv.data();
@@ -132,19 +136,40 @@ void JobWork::take(std::int32_t grain, bool failed) {
     tell_barred();
 }
 
-// Outputs that the table names come to their places.
-void JobWork::bring(const d_result &result) {
-    for (std::size_t i = 0; i < file_.grains.size(); ++i) {
-        const JobGrain &grain = file_.grains[i];
-        const std::int32_t item = result.grain_num - grain.first;
-        if (item < 0 || item >= grain.count() || parts_[i].files.outputs.empty()) continue;
-        for (FileWords::Pair output : parts_[i].files.outputs) {
-            if (grain.many)
-                output.path = words_of({output.path}, grain.items[static_cast<std::size_t>(item)], item + 1)[0];
-            if (output.path[0] != '/') output.path = parts_[i].directory + "/" + output.path;
-            if (const auto failure = write_output(session_, result.grain_num, output)) console_.note(failure->message);
+// Outputs that the table names come to their places. False: not all did.
+bool JobWork::bring(const JobGrain &grain, const JobPart &part, std::int32_t number) {
+    bool all = true;
+    for (const FileWords::Pair &output : files_of_grain(grain, part, number).outputs)
+        if (const auto failure = write_output(session_, number, output)) {
+            all = false;
+            console_.note(name_of_grain(grain, number) + ": " + failure->message);
         }
-    }
+    return all;
+}
+
+// Which one, how it ended, and the last line of its standard error.
+void JobWork::tell_failed(const d_result &result) {
+    if (told_failures_++ >= most_told_failures) return;
+    // A long one is not in the result as a whole.
+    std::string_view error(result.error, result.errlen <= limits::gwait_text_bytes ? result.errlen : 0), line;
+    while (!error.empty())
+        if (const std::string_view next = take_line(error); !next.empty()) line = next;
+    const JobGrain &grain = file_.grains[flow_.table_of(result.grain_num)];
+    console_.note(name_of_grain(grain, result.grain_num) + " (grain " + std::to_string(session_) + ":" +
+                  std::to_string(result.grain_num) + ") failed with " +
+                  (result.termsig != 0 ? "signal " + std::to_string(result.termsig)
+                                       : "exit code " + std::to_string(result.retcode)) +
+                  (line.empty() ? "" : ": " + shortened(std::string(line), 200)));
+}
+
+void JobWork::end(const d_result &result) {
+    const std::size_t table = flow_.table_of(result.grain_num);
+    if (table == file_.grains.size() || flow_.has_ended(result.grain_num)) return;
+    const bool failed = result.termsig != 0 || result.retcode != 0;
+    if (failed) tell_failed(result);
+    // What comes after it needs its outputs.
+    const bool brought = bring(file_.grains[table], parts_[table], result.grain_num);
+    take(result.grain_num, failed || !brought);
 }
 
 // A killed grain gives no result: for what comes after it, it has failed.
@@ -177,11 +202,7 @@ std::optional<Failure> JobWork::take_some() {
         else if (error == D_E_CANNOT_RUN) failure.hint = "correct that, then run the same command again";
         return failure;
     }
-    for (int i = 0; i < count; ++i) {
-        const d_result &result = results[static_cast<std::size_t>(i)];
-        if (!flow_.has_ended(result.grain_num)) bring(result);
-        take(result.grain_num, result.termsig != 0 || result.retcode != 0);
-    }
+    for (int i = 0; i < count; ++i) end(results[static_cast<std::size_t>(i)]);
     return std::nullopt;
 }
 

@@ -28,6 +28,11 @@ std::vector<JobPart> prepare_job(const JobFile &file, const std::string &pool_di
 // The words of one of its grains.
 std::vector<std::string> words_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number);
 
+// Its files and outputs, these with absolute paths.
+FileWords files_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number);
+// The directories of outputs are there and can be written to, made where missing; each failure names its table.
+void check_outputs(const JobFile &file, const std::vector<JobPart> &parts, std::vector<std::string> &errors);
+
 class JobWork {
 public:
     JobWork(const JobFile &file, const std::vector<JobPart> &parts, int session, Console &console);
@@ -44,7 +49,9 @@ private:
     std::optional<Failure> take_killed();
     bool is_there(const d_grain_order &order, const std::string &difference);
     void take(std::int32_t grain, bool failed);
-    void bring(const d_result &result);
+    bool bring(const JobGrain &grain, const JobPart &part, std::int32_t number);
+    void end(const d_result &result);
+    void tell_failed(const d_result &result);
     void tell_barred();
 
     const JobFile &file_;
@@ -54,6 +61,7 @@ private:
     JobFlow flow_;
     std::vector<bool> told_;  // by table: that it does not run
     bool told_environment_ = false;
+    std::size_t told_failures_ = 0;
     const Instant began_;
     std::atomic<std::int64_t> ended_{0}, failed_{0};
 };

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ..errors import Error
+from ..errors import CannotRun, Error, GrainDiffers, GrainExists, Invalid, Refused
 from .registry import MANY, Job, Registry
 from .words import Wrong
 
@@ -106,9 +106,7 @@ def _send(registry: Registry, jobs: Sequence[Job]) -> None:
         try:
             if still:
                 registry.send(still)
-        except ConnectionError:
-            raise
-        except Error as error:  # the pool refuses these jobs, and would again
+        except (CannotRun, GrainDiffers, GrainExists, Invalid, Refused) as error:  # and would be refused again
             print(f"{time.strftime('%F %T')} job {jobs[0].leader}: {error}", flush=True)
             for job in still:
                 job.ended = {"now": "FAILED", "host": "", "code": 1, "signal": 0, "text": str(error)}

@@ -17,7 +17,7 @@ from .batch import Batch
 from .words import Wrong
 
 IDENT = "dcs-jobs"
-AGE_S = 3600  # an idle session of this age takes no new jobs: it would go before all younger sessions of the pool
+AGE_S = 3600  # a session of this age takes no new jobs: they would go before all younger sessions of the pool
 KEPT_S = 90 * 86400  # that jobs which have ended stay known here
 MANY = 512
 
@@ -25,6 +25,7 @@ TABLES = """
 create table if not exists batch(leader integer primary key, text text not null);
 create table if not exists job(number integer primary key, leader integer not null, task integer, name text not null,
     session integer not null, state text not null, submitted real not null, hold text, ended text, mark text);
+create table if not exists current(session integer not null, since real not null, elders text not null);
 create index if not exists job_state on job(state);
 create index if not exists job_leader on job(leader);
 create index if not exists job_mark on job(mark);
@@ -88,13 +89,16 @@ class Registry:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Of all commands of this user only one is in such a block: numbers and the session belong to it."""
+        """Of all commands of this user only one is in such a block: numbers and the session belong to it, and the next one
+        takes the session over."""
         self.db.execute("begin immediate")
         try:
             yield
         except BaseException:
             self.db.execute("rollback")
             raise
+        finally:
+            self._session = None
         self.db.execute("commit")
 
     # ---- submitting
@@ -151,21 +155,28 @@ class Registry:
         return greatest
 
     def _open(self) -> Session:
-        """The session that takes new jobs. One that has nothing left to do is closed after a while."""
+        """The session that takes new jobs. Work that the user began after it goes before them: then, and after a while, it
+        is another one. Sessions that have nothing left to do are closed."""
         if self._session is None:
-            current, unfinished, since = None, 0, time.time()
-            for row in default_pool.sessions(login_name()):
-                if row.ident == IDENT and row.state == "active" and (current is None or row.session > current):
-                    current, unfinished = row.session, row.ready + row.running
-            if current is not None:
-                (first,) = self.db.execute("select min(submitted) from job where session = ?", (current,)).fetchone()
-                since = first or since
-            if current is not None and unfinished == 0 and time.time() - since > AGE_S:
-                default_pool.close_session(login_name(), current)
-                current = None
-                self._forget()
-            self._session = Session(IDENT, current if current is not None else _free_number())
+            rows = [row for row in default_pool.sessions(login_name()) if row.state == "active"]
+            others = [f"{row.session} {row.ident}" for row in rows if row.ident != IDENT and row.ready + row.running > 0]
+            current = self._usable([row.session for row in rows if row.ident == IDENT], others)
+            for row in rows:
+                if row.ident == IDENT and row.session != current and row.ready + row.running == 0:
+                    default_pool.close_session(login_name(), row.session)
+                    self._forget()
+            self._session = Session(IDENT, _free_number() if current is None else current)
+            if current is None:
+                self.db.execute("delete from current")
+                self.db.execute("insert into current values (?, ?, ?)", (self._session.number, time.time(), json.dumps(others)))
         return self._session
+
+    def _usable(self, ours: Sequence[int], others: Sequence[str]) -> Optional[int]:
+        """The session that was opened last, if new jobs may go into it. `others`: sessions in which the user has work."""
+        found = self.db.execute("select session, since, elders from current").fetchone()
+        if found is None or found[0] not in ours or time.time() - found[1] > AGE_S:
+            return None
+        return int(found[0]) if set(json.loads(found[2])).issuperset(others) else None
 
     def _forget(self) -> None:
         """Jobs that ended long ago; the last number stays, so that none comes twice."""

@@ -1,6 +1,8 @@
 // Follows the pool: replaces the panels that have changed. Without it the page reloads itself.
 (() => {
   "use strict";
+  // On a narrow screen the time line shows now, not an hour ago.
+  document.querySelectorAll("#time .scroll").forEach((box) => { box.scrollLeft = box.scrollWidth; });
   const live = document.getElementById("live");
   let known = document.body.dataset.live;
   if (!live || !known) return;
