@@ -34,7 +34,7 @@ enum d_query_type {
 /* Strings are never NULL, unless stated otherwise. Fields in seconds end in _s; -1: unknown, or never. */
 struct d_host_row {
     size_t struct_size;
-    const char *name, *state, *binary_class; /* state: unknown active delinquent dead */
+    const char *name, *state, *binary_class; /* state: unknown active delinquent dead no_job */
     unsigned host_class;
     int slots, running;
     int cores, cores_used;  /* of the host table; demanded by grains that run there */
@@ -111,7 +111,7 @@ struct d_info {
     void *of_library; /* private to the library */
     uint64_t epoch, turn;
     int64_t scheduler_pid, up_s, ready, running;
-    int hosts_total, hosts_active, sessions_active;
+    int hosts_total, hosts_active, sessions_active; /* hosts: without pilots that have no job */
     int reserved;
     const char *version; /* the scheduler's */
     size_t host_count, session_count, grain_count;

@@ -150,13 +150,13 @@ struct ClassRow {
 struct SystemRow {
     std::uint64_t epoch = 0, turn = 0;
     std::int64_t pid = 0, up_s = 0;
-    std::int32_t hosts = 0, hosts_active = 0, sessions_active = 0;
+    std::int32_t hosts = 0, hosts_active = 0, sessions_active = 0;  // without pilots that have no job
     std::int64_t ready = 0, running = 0;
     std::string version;
     std::vector<ClassRow> classes;  // that the host table declares
 };
 struct HostRow {
-    std::string name, state, binary_class;  // state: unknown active delinquent dead
+    std::string name, state, binary_class;  // state: unknown active delinquent dead no_job
     std::uint32_t host_class = 0;
     std::int32_t slots = 0, running = 0;
     double last_call_in_s = -1, interval_s = 0, alert_s = 0, limit_s = 0, extended_s = 0, load = 0;

@@ -1,7 +1,7 @@
 // `dcs doctor`: what the State knows to be wrong, each with what it affects and what to do.
 #include <algorithm>
 
-#include "scheduler/core/decisions.h"
+#include "scheduler/core/placement.h"
 
 namespace dcs::core {
 namespace {
@@ -43,7 +43,7 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     const Host &host = *d.state.host(id);
     if (!host.configured || (host.status == HostStatus::active && !too_open(host))) return {};
     const std::size_t running = d.state.running[static_cast<std::size_t>(id)].size();
-    if (host.config->pilot && host.status != HostStatus::active && running == 0) return {};  // no job runs it now
+    if (without_job(d.state, id)) return {};
     wire::ProblemRow row;
     row.entity = "host " + host.config->name;
     row.affects = std::to_string(host.config->slots) + " slots";

@@ -65,6 +65,9 @@ bool cores_fit(const State &state, HostId id, std::int32_t cores, const Vacancy 
 // `thrash` against what the host reported as free, less what was launched there since; memory_mb
 // against what other grains asked for, or against the same where the table does not say.
 bool memory_fits(const State &state, HostId id, const Grain &grain, const Vacancy &vacancy);
+// A pilot that is not heard of because no batch job runs its server; none of its grains is under way.
+bool without_job(const State &state, HostId id);
+const char *state_word(const State &state, HostId id);  // of a host, for people and programs
 bool lacks_program(const Host &host, const std::string &user, std::uint32_t program, Instant now);
 bool rests(const Grain &grain, Instant now);
 // The host has just returned so many grains of this user that the user gets nothing there for a while.

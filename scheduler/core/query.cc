@@ -9,6 +9,17 @@
 #include "scheduler/state/seniority.h"
 
 namespace dcs::core {
+
+bool without_job(const State &state, HostId id) {
+    const Host &host = *state.host(id);
+    return host.config->pilot && host.status != HostStatus::active && host.conn == no_connection &&
+           state.running[static_cast<std::size_t>(id)].empty();
+}
+
+const char *state_word(const State &state, HostId id) {
+    return without_job(state, id) ? reason_of(Why::no_job).word : name_of(state.host(id)->status);
+}
+
 namespace {
 
 // Rows of an answer that cannot be continued with `after`; keeps it inside a frame.
@@ -20,8 +31,9 @@ wire::SystemRow system_row(const State &state) {
     wire::SystemRow row;
     row.epoch = state.epoch;
     for (const HostClass &c : state.classes) row.classes.push_back({c.name, c.mask});
-    for (const Host &host : state.hosts) {
-        row.hosts += host.configured;
+    for (std::size_t i = 0; i < state.hosts.size(); ++i) {
+        const Host &host = state.hosts[i];
+        row.hosts += host.configured && !without_job(state, static_cast<HostId>(i));
         row.hosts_active += host.configured && host.status == HostStatus::active;
     }
     row.sessions_active = static_cast<std::int32_t>(state.by_seniority.size());
@@ -72,7 +84,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     const Host &host = d.state.hosts[i];
     wire::HostRow row;
     row.name = host.config->name;
-    row.state = name_of(host.status);
+    row.state = state_word(d.state, static_cast<HostId>(i));
     row.binary_class = binary_class_of(host);
     row.host_class = host.config->host_class;
     row.class_names = class_names(row.host_class, d.state.classes);
@@ -267,17 +279,17 @@ void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
 
 void query_hosts(Draft &d, const Caller &caller, const wire::Query &call) {
     wire::QueryReply reply;
-    bool known = call.status.empty();
+    bool known = call.status.empty() || call.status == reason_of(Why::no_job).word;
     for (const HostStatus s : {HostStatus::unknown, HostStatus::active, HostStatus::delinquent, HostStatus::dead})
         known = known || call.status == name_of(s);
     if (!known)
         return d.refuse(caller, fail(Code::invalid,
-                                     "the status of a host must be active, delinquent, dead or "
+                                     "the status of a host must be active, delinquent, dead, no_job or "
                                      "unknown, not " +
                                          call.status));
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
-        if (host.configured && (call.status.empty() || call.status == name_of(host.status)))
+        if (host.configured && (call.status.empty() || call.status == state_word(d.state, static_cast<HostId>(i))))
             reply.hosts.push_back(host_row(d, i));
     }
     d.reply(caller, std::move(reply));

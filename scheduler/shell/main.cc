@@ -20,6 +20,7 @@
 #include "scheduler/record/paths.h"
 #include "scheduler/shell/scheduler_options.h"
 #include "scheduler/shell/serve.h"
+#include "scheduler/shell/settings_text.h"
 #include "store/disk_posix.h"
 #include "store/identity.h"
 
@@ -86,7 +87,7 @@ turn::Turn::Setup setup_of(record::Rebuilt &rebuilt, std::uint64_t epoch, const 
 Result<ServeSettings> settings_of(const SchedulerOptions &options) {
     std::vector<Status> why;
     SettingsFiles files = read_settings_files(options.settings(), why);
-    if (!why.empty()) return why[0];
+    if (!why.empty()) return in_short(why[0]);
     ServeSettings settings;
     settings.directory = options.directory;
     settings.files = options.settings();

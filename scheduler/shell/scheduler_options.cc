@@ -28,7 +28,8 @@ std::vector<std::string> wrong_files(const SchedulerOptions &options) {
     std::vector<Status> why;
     (void)read_settings_files(options.settings(), why);
     std::vector<std::string> texts;
-    for (const Status &s : why) texts.push_back(s.text);
+    for (const Status &s : why)
+        for (std::string_view rest = s.text; !rest.empty();) texts.emplace_back(take_line(rest));
     return texts;
 }
 

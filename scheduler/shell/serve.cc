@@ -16,6 +16,7 @@
 #include "daemon/log.h"
 #include "daemon/notify.h"
 #include "scheduler/core/authorise.h"
+#include "scheduler/shell/settings_text.h"
 
 namespace dcs::shell {
 namespace {
@@ -320,7 +321,7 @@ Result<SettingsFiles> Service::read_tables() {
     };
     std::vector<Status> why;
     SettingsFiles files = read_settings_files(settings_.files, read, why);
-    if (!why.empty()) return why.front();
+    if (!why.empty()) return in_short(why.front());
     return files;
 }
 

@@ -3,21 +3,28 @@
 namespace dcs::shell {
 Status each_line(std::string_view text, const std::string &file,
                  const std::function<std::string(const Words &)> &take) {
-    constexpr int most_named = 5;
     std::size_t number = 0;
     std::string errors;
-    int count = 0;
     while (!text.empty()) {
         ++number;
         const std::string_view line = take_line(text);
         const Words words = words_of(line.substr(0, line.find('#')));
         if (words.empty()) continue;
         const std::string wrong = take(words);
-        if (wrong.empty() || ++count > most_named) continue;
-        errors += (count == 1 ? file + ":" : "; line ") + std::to_string(number) + ": " + wrong;
+        if (wrong.empty()) continue;
+        errors += (errors.empty() ? "" : "\n") + file + ":" + std::to_string(number) + ": " + wrong;
     }
-    if (count > most_named) errors += "; and " + std::to_string(count - most_named) + " more lines";
-    return count == 0 ? Status::ok() : fail(Code::invalid, errors);
+    return errors.empty() ? Status::ok() : fail(Code::invalid, errors);
+}
+
+Status in_short(const Status &why) {
+    std::string_view rest = why.text;
+    std::string text(take_line(rest));
+    std::size_t more = 0;
+    for (; !rest.empty(); ++more) (void)take_line(rest);
+    if (more > 0)
+        text += "; dcs config check shows " + std::to_string(more) + " more " + (more == 1 ? "error" : "errors");
+    return fail(why.code, text);
 }
 
 }  // namespace dcs::shell

@@ -11,7 +11,9 @@
 namespace dcs::shell {
 
 using Words = std::vector<std::string_view>;
-// Calls `take` with the words of each line that has any; it says what is wrong, or "". All lines are read; the
-// first wrong ones are reported as "file:line: what; line N: what" (invalid).
+// Calls `take` with the words of each line that has any; it says what is wrong, or "". All lines are read, and each
+// wrong one is a line "file:line: what" of the failure (invalid).
 Status each_line(std::string_view text, const std::string &file, const std::function<std::string(const Words &)> &take);
+// Its first line, and how many there are more: for logs and answers.
+Status in_short(const Status &why);
 }  // namespace dcs::shell

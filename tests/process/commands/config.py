@@ -295,15 +295,16 @@ def does_not_start(world):
     # The files that are named are checked too, not before it would start.
     put(f'dir = "{bad}/d"\n')
     os.mkdir(f"{bad}/d")
-    for name, text in (("hosts", "h1 slots=x\n"), ("policy", "rule 1\n"), ("limits", "limit 1\n")):
+    for name, text in (("hosts", "h1 slots=x\n" * 8), ("policy", "rule 1\n"), ("limits", "limit 1\n")):
         with open(f"{bad}/d/{name}", "w") as out:
             out.write(text)
     said = world.dcs("config", "check", file, code=1).stderr
-    for text in (f"{bad}/d/hosts:1: slots must be", f"{bad}/d/policy:1: unknown rule", f"{bad}/d/limits:1: unknown limit",
-                 "the configuration has 3 errors"):
+    for text in (f"{bad}/d/hosts:1: slots must be", f"{bad}/d/hosts:8: slots must be",
+                 f"{bad}/d/policy:1: unknown rule", f"{bad}/d/limits:1: unknown limit",
+                 "the configuration has 10 errors"):
         assert text in said, said
     rows = json.loads(world.dcs("config", "check", file, "-o", "json", code=1).stdout)["files"]
-    assert len(rows) == 1 and rows[0]["daemon"] == "scheduler" and not rows[0]["good"] and len(rows[0]["errors"]) == 3, rows
+    assert len(rows) == 1 and rows[0]["daemon"] == "scheduler" and not rows[0]["good"] and len(rows[0]["errors"]) == 10, rows
 
 
 def checks(world):

@@ -144,13 +144,15 @@ TEST_CASE("figures have one value for each label, and both formats hold the same
     s.at_ms = 5'000;
     s.reachable = true;
     s.system.version = "1\"2\\3";
-    s.hosts = {a_host("a", "active", 4, 3), a_host("b", "delinquent", 4, 1), a_host("c", "dead", 2, 0)};
+    s.hosts = {a_host("a", "active", 4, 3), a_host("b", "delinquent", 4, 1), a_host("c", "dead", 2, 0),
+               a_host("d", "no_job", 0, 0)};
     s.hosts[0].finished = 7;
     s.hosts[1].failed = 2;
     const Journal journal(0);
     const Metrics m = metrics_of(s, journal, {3, 2, 1.5});
     for (const char *line :
          {"dcs_up 1\n", "dcs_build_info{version=\"1\\\"2\\\\3\"} 1\n", "dcs_hosts{class=\"any\",state=\"late\"} 1\n",
+          "dcs_hosts{class=\"any\",state=\"no_job\"} 1\n", "dcs_hosts{class=\"any\",state=\"unknown\"} 0\n",
           "dcs_slots{class=\"any\",state=\"busy\"} 4\n", "dcs_slots{class=\"any\",state=\"free\"} 1\n",
           "dcs_slots{class=\"any\",state=\"closed\"} 5\n", "dcs_grain_finishes_total{result=\"finished\"} 7\n",
           "dcs_grain_finishes_total{result=\"failed\"} 2\n", "dcs_page_watchers 2\n", "dcs_page_looks_total 3\n",

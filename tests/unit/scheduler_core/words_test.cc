@@ -71,20 +71,36 @@ TEST_CASE("a pilot without a job is no problem, unless grains run there") {
     Pool pool;
     pool.add_host("h1").pilot = true;
     pool.table();
+    const Program ann = pool.stranger("ann");
     const auto problems = [&] {
-        pool.call(pool.stranger("ann"), wire::Doctor{});
+        pool.call(ann, wire::Doctor{});
         const auto *reply = std::get_if<ReplyDoctor>(&pool.effects.back());
         REQUIRE(reply);
         return reply->problems.size();
     };
+    const auto shown = [&] {
+        const auto ask = [&](wire::QueryType type) { return pool.answer<wire::QueryReply>(ann, wire::Query{type}); };
+        const wire::SystemRow system = ask(wire::QueryType::system).system;
+        return ask(wire::QueryType::hosts).hosts.at(0).state + " " + std::to_string(system.hosts_active) + "/" +
+               std::to_string(system.hosts);
+    };
     CHECK(problems() == 0);  // it has never called
+    CHECK(shown() == "no_job 0/0");
     pool.first_call("h1");
+    CHECK(shown() == "active 1/1");
+    pool.wait(seconds(31));
+    CHECK(shown() == "delinquent 0/1");  // its job hangs
+    pool.call_in("h1");
     pool.hang_up("h1");
-    pool.wait(seconds(61));
+    pool.wait(seconds(31));
+    CHECK(shown() == "no_job 0/0");
+    pool.wait(seconds(31));
     CHECK(problems() == 0);  // dead
+    CHECK(shown() == "no_job 0/0");
     pool.hosts[0].pilot = false;
     pool.table();
     CHECK(problems() == 1);
+    CHECK(shown() == "dead 0/1");
 }
 
 TEST_CASE("a code for the backup lets no grain server in, and the backup asks as what it is") {

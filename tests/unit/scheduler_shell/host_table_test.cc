@@ -1,4 +1,5 @@
 // The host table's file.
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -7,6 +8,7 @@
 
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/host_table_file.h"
+#include "scheduler/shell/settings_text.h"
 #include "support/about.h"
 #include "support/catch.h"
 
@@ -101,11 +103,21 @@ TEST_CASE("the host table names classes, and hosts belong to them") {
     }
 }
 
+TEST_CASE("all wrong lines of a host table are lines of the failure, and its short form counts them") {
+    const auto table = shell::parse_host_table("h\nh\nh\n\nh slot=2\n", "d/hosts");
+    REQUIRE_FALSE(table);
+    CHECK(std::count(table.status().text.begin(), table.status().text.end(), '\n') == 2);
+    const Status brief = shell::in_short(table.status());
+    CHECK(brief.code == Code::invalid);
+    CHECK(brief.text == about("d/hosts:2: host h occurs twice; dcs config check 2 more errors"));
+    CHECK(shell::in_short(fail(Code::invalid, "one")).text == "one");
+}
+
 TEST_CASE("an error in the host table names file and line, and nothing is taken") {
     const std::vector<std::pair<std::string, std::string>> wrong = {
         {"ok\nok", "hosts:2: host ok occurs twice"},
-        {"ok\nok\n\nok slots=x", "hosts:2: host ok occurs twice; line 4: "},
-        {"h\nh\nh\nh\nh\nh\nh\nh", "; line 6: host h occurs twice; and 2 more lines"},
+        {"ok\nok\n\nok slots=x", "hosts:2: host ok occurs twice\nhosts:4: "},
+        {"h\nh\nh\nh\nh\nh\nh\nh", "\nhosts:8: host h occurs twice"},
         {"\n\n.hidden", "hosts:3:"},
         {"a/b", "hosts:1:"},
         {"h class=0", "hosts:1: class"},

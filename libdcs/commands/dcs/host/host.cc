@@ -96,7 +96,8 @@ Examples:
   dcs host ls -o json | jq '.hosts[] | select(.state != "active").name'
 )",
     .notes = R"(States: active; delinquent (late with its report); dead (its grains were moved); unknown (has not
-called in yet). A drained host gets no new grains.
+called in yet); no_job (a pilot that no batch job runs now; it does not count as a host of the pool). A drained
+host gets no new grains.
 )",
     .run = list_hosts};
 

@@ -84,7 +84,7 @@ Detail hosts_page(const Target &target, const Snapshot &s) {
     std::size_t shown = 0, fitting = 0;
     for (const wire::HostRow &row : s.hosts) {
         const std::string word = host_word(row);
-        const bool trouble = state == "trouble" && (word != "active" || !row.note.empty());
+        const bool trouble = state == "trouble" && is_troubled(row);
         if (!state.empty() && word != state && !trouble) continue;
         if (++fitting > 2000) continue;
         ++shown;
@@ -95,7 +95,7 @@ Detail hosts_page(const Target &target, const Snapshot &s) {
                        seconds_text(row.last_call_in_s), count(row.finished), count(row.failed), words(row.note)});
     }
     std::string body = "<form class=\"filter\">" +
-                       choice("state", state, {"active", "drained", "late", "dead", "unknown", "trouble"}) +
+                       choice("state", state, {"active", "drained", "late", "dead", "no_job", "unknown", "trouble"}) +
                        "</form>\n";
     body += wide_table("table of hosts", table_head({"Host", "State", "Class", "Busy", "Load", "Free memory",
                                                      "Last report", "Finished", "Failed", "Note"}) +

@@ -12,8 +12,6 @@ namespace {
 constexpr std::size_t cards_shown = 48, troubled_shown = 12, squares_in_row = 64;
 constexpr std::int32_t boxes_shown = 24;  // of one host
 
-bool is_troubled(const wire::HostRow &row) { return host_word(row) != "active" || !row.note.empty(); }
-
 // Busy slots are filled, free ones empty; of more than a line of them only the share.
 std::string slots_picture(const wire::HostRow &row) {
     const std::string says = std::to_string(row.running) + " of " + std::to_string(row.slots) + " slots busy";
@@ -61,20 +59,21 @@ std::string squares(const std::vector<const wire::HostRow *> &rows) {
     r += "</svg>\n<p class=\"legend\"><span class=\"key full\"></span> all slots busy ";
     r += "<span class=\"key part\"></span> some <span class=\"key idle\"></span> none ";
     r += "<span class=\"key drained\"></span> drained <span class=\"key late\"></span> late ";
+    r += "<span class=\"key no_job\"></span> no job ";
     return r + "<span class=\"key dead\"></span> dead or unknown</p>\n";
 }
 
 std::string class_part(const std::string &name, const std::vector<const wire::HostRow *> &rows) {
-    std::int64_t slots = 0, busy = 0, active = 0, troubled = 0;
+    std::int64_t slots = 0, busy = 0, active = 0, troubled = 0, expected = 0;
     for (const wire::HostRow *row : rows) {
         const bool up = row->state == "active";
         active += up;
+        expected += row->state != "no_job";
         if (up) slots += row->slots, busy += row->running;
         troubled += is_troubled(*row);
     }
-    std::string r = "<h3>" + words(name) + "</h3>\n<p>" + count(active) + " of " +
-                    words(counted(static_cast<std::int64_t>(rows.size()), "host")) + " active, " + count(busy) +
-                    " of " + words(counted(slots, "slot")) + " busy</p>\n";
+    std::string r = "<h3>" + words(name) + "</h3>\n<p>" + count(active) + " of " + words(counted(expected, "host")) +
+                    " active, " + count(busy) + " of " + words(counted(slots, "slot")) + " busy</p>\n";
     const bool few = rows.size() <= cards_shown;
     if (!few) r += squares(rows);
     if (!few && troubled > 0) r += "<p>" + words(counted(troubled, "host")) + " to look at:</p>\n";
@@ -93,7 +92,12 @@ std::string class_part(const std::string &name, const std::vector<const wire::Ho
 std::string host_word(const wire::HostRow &row) {
     if (row.state == "delinquent") return "late";
     if (row.state == "active" && row.drained) return "drained";
-    return row.state == "active" || row.state == "dead" ? row.state : "unknown";
+    return row.state == "active" || row.state == "dead" || row.state == "no_job" ? row.state : "unknown";
+}
+
+bool is_troubled(const wire::HostRow &row) {
+    const std::string word = host_word(row);
+    return (word != "active" && word != "no_job") || !row.note.empty();
 }
 
 std::string hosts_panel(const Snapshot &s) {

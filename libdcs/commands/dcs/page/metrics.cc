@@ -80,7 +80,7 @@ void put_hosts(Writer &w, const Snapshot &s) {
     std::map<std::string, std::int64_t> starts;
     for (const wire::HostRow &row : s.hosts) {
         const std::string name = class_label(row), word = host_word(row);
-        for (const char *state : {"active", "drained", "late", "dead", "unknown"})
+        for (const char *state : {"active", "drained", "late", "dead", "no_job", "unknown"})
             hosts[{name, state}] += state == word;
         slots[{name, "busy"}] += row.running;
         slots[{name, "free"}] += word == "active" ? std::max(0, row.slots - row.running) : 0;

@@ -43,7 +43,7 @@ std::string slots_text(const wire::HostRow &row) {
 char host_sign(const wire::HostRow &row) {
     const std::string word = page::host_word(row);
     if (word == "active") return row.running == 0 ? '.' : row.running < row.slots ? '+' : '#';
-    return word == "drained" ? 'd' : word == "late" ? 'l' : word == "dead" ? 'X' : '?';
+    return word == "drained" ? 'd' : word == "late" ? 'l' : word == "dead" ? 'X' : word == "no_job" ? '-' : '?';
 }
 
 std::string state_words(const wire::HostRow &row) {
@@ -64,7 +64,7 @@ void add_map(Lines &lines, const std::vector<const wire::HostRow *> &rows, std::
         used = 0;
     }
     if (used > 0) lines.push_back(std::move(line));
-    lines.emplace_back("# all slots busy  + some  . none  d drained  l late  X dead  ? not heard of");
+    lines.emplace_back("# all slots busy  + some  . none  d drained  l late  X dead  - no job  ? not heard of");
 }
 
 Lines host_lines(const Look &look, std::size_t columns) {
@@ -72,20 +72,20 @@ Lines host_lines(const Look &look, std::size_t columns) {
     for (const wire::HostRow &row : look.pool.hosts) classes[{row.host_class, row.class_names}].push_back(&row);
     Lines lines;
     for (auto &[key, rows] : classes) {
-        std::int64_t active = 0, slots = 0, busy = 0;
+        std::int64_t active = 0, expected = 0, slots = 0, busy = 0;
         for (const wire::HostRow *row : rows) {
+            expected += row->state != "no_job";
             if (row->state != "active") continue;
             ++active, slots += row->slots, busy += row->running;
         }
         if (!lines.empty()) lines.emplace_back();
         lines.push_back(painted("1", "Class " + printable(class_text(key.first, key.second))) + ": " +
-                        std::to_string(active) + " of " + counted(static_cast<std::int64_t>(rows.size()), "host") +
-                        " active, " + std::to_string(busy) + " of " + counted(slots, "slot") + " busy");
+                        std::to_string(active) + " of " + counted(expected, "host") + " active, " +
+                        std::to_string(busy) + " of " + counted(slots, "slot") + " busy");
         if (rows.size() > hosts_in_words) add_map(lines, rows, columns);
         // Those to look at come first.
-        std::stable_partition(rows.begin(), rows.end(), [](const wire::HostRow *row) {
-            return page::host_word(*row) != "active" || !row->note.empty();
-        });
+        std::stable_partition(rows.begin(), rows.end(),
+                              [](const wire::HostRow *row) { return page::is_troubled(*row); });
         Table table{"HOST", "*STATE", "SLOTS", ">BUSY", ">LOAD", ">FREE MEMORY", ">LAST CALL-IN", "NOTE"};
         for (const wire::HostRow *row : rows) {
             const bool known = row->last_call_in_s >= 0 && row->free_memory_kb >= 0;
