@@ -78,7 +78,7 @@ def exported(pool):
 
 
 def wrong(pool):
-    for words, code, hint in ((["replay-check"], 2, "which sessions"), (["replay-check", "1"], 2, "which program"),
+    for words, code, hint in ((["replay-check"], 2, "is missing"), (["replay-check", "1"], 2, "PROGRAM is missing"),
                               (["replay-check", "99", "--", "true"], 3, "99")):
         result = pool.dcs(*words, check=False)
         assert result.returncode == code and hint in result.stderr.decode(), (words, result)
