@@ -139,7 +139,7 @@ void Turn::say(Level level, const Line &line) {
 }
 
 void Turn::tell_left_out() {
-    (void)renewals_.left_out(now_);  // each refused one was told
+    (void)renewals_.left_out(now_);  // each refused one got an answer
     for (const auto &[sender, count] : lines_.left_out(now_))
         outside_.log(Level::warning, "audit: " + std::to_string(count) + " more lines about " + sender +
                                          " were suppressed in the last minute");

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Named resources on real daemons: a host of four made-up GPUs, a pool of three licences. Each grain locks a file for
 each index that it got (the kernel frees it with the process), so two grains with one index see each other; meanwhile
-scheduler, server and launcher are killed. What demands too much waits, and is told why."""
+scheduler, server and launcher are killed. A grain that demands too much waits, and explain says why."""
 import os
 import signal
 import subprocess
