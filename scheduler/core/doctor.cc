@@ -90,18 +90,19 @@ std::optional<wire::ProblemRow> closed_pool(const Draft &d) {
 wire::ProblemRow circling_grain(const Draft &d, const GrainKey &key) {
     const Grain &g = *d.state.grain(key);
     const std::string name = std::to_string(key.session.number) + ":" + std::to_string(key.grain);
-    const bool ran = g.returns >= limits::returns_told;
+    const bool ran = g.course->returns >= limits::returns_told;
     wire::ProblemRow row;
     row.entity = "grain " + to_text(key);
-    row.problem = ran ? "was returned " + std::to_string(g.returns) + " times in a row"
-                      : "could not be started " + std::to_string(g.refusals) + " times in a row";
-    if (!g.moves->empty()) {
-        const Host *host = d.state.host(g.moves->back().host);
-        row.problem += ", most recently" + (host ? " by " + host->config->name : "") + ": " + g.moves->back().detail;
+    row.problem = ran ? "was returned " + std::to_string(g.course->returns) + " times in a row"
+                      : "could not be started " + std::to_string(g.recent->refusals) + " times in a row";
+    if (!g.course->moves->empty()) {
+        const Host *host = d.state.host(g.course->moves->back().host);
+        row.problem +=
+            ", most recently" + (host ? " by " + host->config->name : "") + ": " + g.course->moves->back().detail;
     }
-    const auto pause = static_cast<std::int64_t>((g.rest_until - d.now).seconds()) + 1;
-    row.affects = g.rest_until > d.now ? "it pauses; the next attempt is in " + std::to_string(pause) + " s"
-                                       : "an attempt is in progress";
+    const auto pause = static_cast<std::int64_t>((g.recent->rest_until - d.now).seconds()) + 1;
+    row.affects = g.recent->rest_until > d.now ? "it pauses; the next attempt is in " + std::to_string(pause) + " s"
+                                               : "an attempt is in progress";
     if (ran) row.affects += "; after " + std::to_string(limits::returns) + " times it fails";
     row.advice = "look at it with dcs grain show " + name + "; dcs grain restart " + name +
                  " tries it at once, dcs grain kill " + name + " ends it";

@@ -63,8 +63,8 @@ void Report::put(Why why, std::int32_t hosts, std::vector<std::string> names) {
 
 // What ended it, where that was not the program itself.
 std::string why_ended(const Grain &g) {
-    if (g.moves->empty()) return {};
-    const Move &last = g.moves->back();
+    if (g.course->moves->empty()) return {};
+    const Move &last = g.course->moves->back();
     const bool told = last.reason == MoveReason::over_limit || last.reason == MoveReason::given_up;
     return told ? ": " + last.detail : std::string();
 }
@@ -137,17 +137,20 @@ void Report::count_ahead(const Grain &g, std::uint32_t classes) {
     out.ahead = 0;
     for (const auto &[shape, queue] : state_.session(key_.session)->ready) {
         if (!class_fits(shape.host_class, classes)) continue;
-        for (auto it = queue.grains.begin(); it != queue.grains.end() && it->first < g.as<Ready>().queue_position; ++it)
+        for (const GrainQueue::Place &place : queue.grains) {
+            if (place.position >= g.as<Ready>().queue_position) break;
             if (++out.ahead == most_ahead) return;
+        }
     }
 }
 
 // Why hosts returned it repeatedly. (Its moves show what hosts said that could not start it.)
 std::string own_trouble(const State &state, const Grain &g) {
-    if (!circles(g) || g.moves->empty()) return {};
-    const Host *host = state.host(g.moves->back().host);
-    return "; it was returned " + std::to_string(std::max(g.returns, g.refusals)) + " times in a row, most recently" +
-           (host ? " from " + host->config->name : "") + ": " + g.moves->back().detail;
+    if (!circles(g) || g.course->moves->empty()) return {};
+    const Host *host = state.host(g.course->moves->back().host);
+    return "; it was returned " + std::to_string(std::max(g.course->returns, g.recent->refusals)) +
+           " times in a row, most recently" + (host ? " from " + host->config->name : "") + ": " +
+           g.course->moves->back().detail;
 }
 
 std::string Report::summary(const Grain &g, std::optional<HostId> busy) const {

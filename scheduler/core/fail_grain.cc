@@ -11,7 +11,7 @@ std::int64_t saturated(std::int64_t a, std::int64_t b) { return a > INT64_MAX - 
 std::int64_t cpu_us(const wire::Usage &used) { return saturated(used.user_us, used.system_us); }
 
 wire::Usage total_usage(const Grain &grain) {
-    const wire::Usage &past = grain.past, &now = grain.current;
+    const wire::Usage &past = grain.course->past, &now = grain.course->current;
     const auto sum = saturated;
     wire::Usage total;
     total.user_us = sum(past.user_us, now.user_us);
@@ -49,8 +49,9 @@ template <class T> static void push_latest(std::vector<T> &kept, T latest) {
 
 void note_move(Draft &d, const GrainKey &key, MoveReason reason, const std::string &detail) {
     Grain &g = d.grain(key);
-    push_latest(g.moves.edit(), Move{reason, g.runs_on(), g.lease, shortened(detail, limits::move_detail_bytes)});
-    push_latest(g.moved.edit(), d.now);
+    push_latest(g.course.edit().moves.edit(),
+                Move{reason, g.runs_on(), g.lease, shortened(detail, limits::move_detail_bytes)});
+    push_latest(g.recent.edit().moved, d.now);
 }
 
 void requeue_all(Draft &d, HostId id, MoveReason reason) {
@@ -84,13 +85,14 @@ bool has_elsewhere(const State &state, const GrainKey &key, const Grain &g, Host
 
 void fail_grain(Draft &d, const GrainKey &key, HostId id) {
     Grain &g = d.grain(key);
-    DCS_REQUIRE(g.failures + 1 < g.demands->attempts, "the last failure is an end");
-    g.failures += 1;
-    g.failures_there = static_cast<std::uint8_t>(g.failed_on == id ? g.failures_there + 1 : 1);
-    g.failed_on = id;
-    if (g.failures_there >= 2 && has_elsewhere(d.state, key, g, id)) {
+    DCS_REQUIRE(g.course->failures + 1 < g.demands->attempts, "the last failure is an end");
+    g.course.edit().failures += 1;
+    Recent &recent = g.recent.edit();
+    recent.failures_there = static_cast<std::uint8_t>(recent.failed_on == id ? recent.failures_there + 1 : 1);
+    recent.failed_on = id;
+    if (recent.failures_there >= 2 && has_elsewhere(d.state, key, g, id)) {
         DCS_REQUIRE(!is_nogo(g, id), "nogo names a host once");
-        g.nogo.edit().push_back(id);
+        g.course.edit().nogo.edit().push_back(id);
         d.event("grain " + to_text(key) + " failed twice on " + d.state.host(id)->config->name +
                 " and will not be tried there again");
     }

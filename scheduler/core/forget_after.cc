@@ -20,16 +20,18 @@ void begin_again(Draft &d, const GrainKey &key) {
         d.write(key, File::grain_message, 0, {});
     }
     g.become(Ready{d.take_front(key.session)});
-    g.failures = g.failures_there = g.returns = 0;
-    g.failed_on = g.lessee = no_host;
-    g.old_lease = OldLease{};
-    g.nogo = std::vector<HostId>();
-    g.input_position = 0;
-    g.sequence = g.told = 0;
-    g.checkpoint_length = g.out_length = g.err_length = g.result_offset = 0;
-    g.message_length = 0;
-    g.kept = Kept();
-    g.checkpoint_sum = g.message_sum = g.out_sum = g.err_sum = 0;
+    Course &course = g.course.edit();
+    Recent &recent = g.recent.edit();
+    course.failures = recent.failures_there = course.returns = 0;
+    recent.failed_on = g.lessee = no_host;
+    course.old_lease = OldLease{};
+    course.nogo = std::vector<HostId>();
+    course.input_position = 0;
+    course.sequence = course.told = 0;
+    course.checkpoint_length = course.out_length = course.err_length = course.result_offset = 0;
+    course.message_length = 0;
+    course.kept = Kept();
+    course.checkpoint_sum = course.message_sum = course.out_sum = course.err_sum = 0;
     if (!g.files->outputs.empty())
         for (wire::GrainFile &file : g.files.edit().outputs) file.digest.clear(), file.size = 0;
 }

@@ -24,42 +24,44 @@ void rest(Draft &d, const GrainKey &key, Duration interval, int times, Duration 
     if (times < 2) return;
     Duration pause{interval.ns / 2};
     for (int i = 2; i < times && pause < longest; ++i) pause.ns *= 2;
-    d.grain(key).rest_until = d.now + std::min(pause, longest);
+    d.grain(key).recent.edit().rest_until = d.now + std::min(pause, longest);
 }
 
 }  // namespace
 
-bool last_return(const Grain &grain) { return grain.returns + 1 >= limits::returns; }
+bool last_return(const Grain &grain) { return grain.course->returns + 1 >= limits::returns; }
 
 void come_back(Draft &d, const GrainKey &key, HostId id) {
     Grain &g = d.grain(key);
     DCS_REQUIRE(!last_return(g), "the last return is an end");
-    count_one_more(g.returns);
+    count_one_more(g.course.edit().returns);
     requeue_front(d, key, false);
     const Duration interval = d.state.host(id)->config->interval;
-    rest(d, key, interval, g.returns, std::max(interval, seconds(limits::rest_s)));
+    rest(d, key, interval, g.course->returns, std::max(interval, seconds(limits::rest_s)));
 }
 
 void refuse_start(Draft &d, const GrainKey &key, HostId id) {
     Grain &g = d.grain(key);
-    count_one_more(g.refusals);
+    count_one_more(g.recent.edit().refusals);
     requeue_front(d, key, false);
     const Duration interval = d.state.host(id)->config->interval;
-    rest(d, key, interval, g.refusals, Duration{2 * interval.ns});  // or it would wait long when the trouble is over
+    rest(d, key, interval, g.recent->refusals,
+         Duration{2 * interval.ns});  // or it would wait long when the trouble is over
 }
 
 void rest_no_more(Draft &d, const GrainKey &key) {
     const Grain &old = *d.state.grain(key);
-    if (old.returns == 0 && old.refusals == 0 && old.rest_until == Instant{}) return;
+    if (old.course->returns == 0 && old.recent->refusals == 0 && old.recent->rest_until == Instant{}) return;
     Grain &g = d.grain(key);
-    g.returns = g.refusals = 0;
-    g.rest_until = Instant{};
+    Recent &recent = g.recent.edit();
+    g.course.edit().returns = recent.refusals = 0;
+    recent.rest_until = Instant{};
 }
 
 void let_lapse(Draft &d) {
     for (const auto &[until, key] : d.state.resting) {
         if (until > d.now) break;
-        d.grain(key).rest_until = Instant{};
+        d.grain(key).recent.edit().rest_until = Instant{};
         d.volatile_only(key);
         d.follow_up(PlaceGrain{key});
     }
@@ -75,7 +77,7 @@ void let_lapse(Draft &d) {
 void end_grain(Draft &d, const GrainKey &key, HostId id, int signal, int code) {
     Grain &g = d.grain(key);
     g.become(Finished{d.info(key.session).result_count++, code, signal});
-    g.old_lease = OldLease{};
+    g.course.edit().old_lease = OldLease{};
     wake_waiters(d, key.session);
     d.follow_up(FillHost{id});
     d.event("grain " + to_text(key) + " finished on " + d.state.host(id)->config->name + ", signal " +
@@ -85,22 +87,23 @@ void end_grain(Draft &d, const GrainKey &key, HostId id, int signal, int code) {
 void give_up(Draft &d, const GrainKey &key, HostId id, int code, const std::string &why) {
     note_move(d, key, MoveReason::given_up, why);
     Grain &g = d.grain(key);
-    DCS_REQUIRE(g.failures < g.demands->attempts && !why.empty(), "a grain is given up once, and told why");
+    DCS_REQUIRE(g.course->failures < g.demands->attempts && !why.empty(), "a grain is given up once, and told why");
     SessionInfo &info = d.info(key.session);
+    Course &course = g.course.edit();
     Payload words;
     words.bytes = std::make_shared<const std::string>("dcs: the grain was given up: " + why + "\n");
     if (g.own_tree) {
-        d.write(key, File::grain_err, g.err_length, words);
-        g.err_length += words.size();
-        g.err_sum = crc32c(*words.bytes, g.err_sum);
+        d.write(key, File::grain_err, course.err_length, words);
+        course.err_length += words.size();
+        course.err_sum = crc32c(*words.bytes, course.err_sum);
     } else {
-        g.result_offset = info.results_length;
+        course.result_offset = info.results_length;
         d.write(key, File::session_results, info.results_length, words);
         info.results_length += words.size();
-        g.err_length = words.size();
-        g.err_sum = crc32c(*words.bytes);
+        course.err_length = words.size();
+        course.err_sum = crc32c(*words.bytes);
     }
-    g.failures += 1;
+    course.failures += 1;
     end_grain(d, key, id, 0, code);
 }
 

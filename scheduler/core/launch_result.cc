@@ -16,7 +16,7 @@ void mark_program(Draft &d, const GrainKey &key, const Grain &grain, HostId here
     const ProgramOf program{key.session.user, grain.program};
     d.host(here).missing[program] = d.now + d.state.host(here)->config->interval;
     Grain untried = grain;
-    untried.nogo = std::vector<HostId>();
+    untried.course.edit().nogo = std::vector<HostId>();
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
         const auto id = static_cast<HostId>(i);
@@ -52,10 +52,11 @@ void cannot_start(Draft &d, const GrainKey &key, HostId id, const std::string &t
     note_move(d, key, reason, text);
     Grain &g = d.grain(key);
     DCS_REQUIRE(!is_nogo(g, id), "nogo names a host once");
-    g.nogo.edit().push_back(id);
+    g.course.edit().nogo.edit().push_back(id);
     const bool elsewhere = runs_somewhere(d.state, key, g);
     bool own = false;
-    for (const Move &m : g.moves.get()) own = own || (m.reason == MoveReason::cannot_start && is_nogo(g, m.host));
+    for (const Move &m : g.course->moves.get())
+        own = own || (m.reason == MoveReason::cannot_start && is_nogo(g, m.host));
     if (!elsewhere && own) return give_up(d, key, id, exit_cannot_start, all_said(d.state, g, id, text));
     requeue_front(d, key, false);
     // Grains that no host can start block no others at the end of their queue.
@@ -97,14 +98,14 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
         Grain &g = d.grain(key);
         g.launched = result.ok;
         if (result.ok) g.ahead = false;
-        if (result.ok) g.refusals = 0;
+        if (result.ok && g.recent->refusals != 0) g.recent.edit().refusals = 0;
         d.volatile_only(key);
         return result.staged ? staged(d, key, in.host) : void();
     }
     const auto code = static_cast<Code>(result.code);
     const bool ordered = code == Code::limit || code == Code::refused;
     const bool ran = grain->launched;
-    if (!ran) d.grain(key).skipped += 1;  // nothing ran under this number
+    if (!ran) d.grain(key).course.edit().skipped += 1;  // nothing ran under this number
     if (code == Code::not_found || code == Code::invalid)
         cannot_start(d, key, in.host, result.text,
                      code == Code::not_found ? MoveReason::no_program : MoveReason::cannot_start);

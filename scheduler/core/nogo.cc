@@ -6,13 +6,13 @@
 namespace dcs::core {
 
 bool is_nogo(const Grain &grain, HostId id) {
-    const std::vector<HostId> &nogo = grain.nogo;
+    const std::vector<HostId> &nogo = grain.course->nogo;
     return std::find(nogo.begin(), nogo.end(), id) != nogo.end();
 }
 
 Why why_nogo(const Grain &grain, HostId id) {
     Why why = Why::nogo;
-    for (const Move &m : grain.moves.get()) {
+    for (const Move &m : grain.course->moves.get()) {
         if (m.host != id) continue;
         if (m.reason == MoveReason::no_program) why = Why::no_program;
         if (m.reason == MoveReason::cannot_start) why = Why::cannot_start;
@@ -23,7 +23,7 @@ Why why_nogo(const Grain &grain, HostId id) {
 
 std::vector<std::pair<HostId, std::string>> failed_starts(const Grain &grain) {
     std::vector<std::pair<HostId, std::string>> said;
-    for (const Move &m : grain.moves.get()) {
+    for (const Move &m : grain.course->moves.get()) {
         if (m.reason != MoveReason::no_program && m.reason != MoveReason::cannot_start) continue;
         std::erase_if(said, [&](const auto &s) { return s.first == m.host; });
         said.emplace_back(m.host, m.detail);
@@ -38,12 +38,13 @@ constexpr std::size_t forgiven_at_once = 65536;
 // Grains that only starts made avoid hosts may be tried everywhere again; of another one, where a start failed.
 void forgive_starts(Draft &d, const GrainKey &key) {
     const Grain &old = *d.state.grain(key);
-    if (old.nogo->empty()) return;
+    if (old.course->nogo->empty()) return;
     std::vector<HostId> rest;
-    for (const HostId id : old.nogo.get())
-        if (const Why why = why_nogo(old, id); why == Why::failed_there || (why == Why::nogo && old.failures > 0))
+    for (const HostId id : old.course->nogo.get())
+        if (const Why why = why_nogo(old, id);
+            why == Why::failed_there || (why == Why::nogo && old.course->failures > 0))
             rest.push_back(id);
-    if (rest.size() != old.nogo->size()) d.grain(key).nogo = std::move(rest);
+    if (rest.size() != old.course->nogo->size()) d.grain(key).course.edit().nogo = std::move(rest);
 }
 }  // namespace
 
@@ -53,7 +54,7 @@ void try_again(Draft &d, const GrainKey &key) {
     const Grain &grain = *d.state.grain(key);
     const bool active = d.state.session(key.session)->info.status == SessionStatus::active;
     if (grain.status() != GrainStatus::ready || !active) return;
-    if (grain.nogo->empty() && d.state.lacking.count({key.session.user, grain.program}) == 0) return;
+    if (grain.course->nogo->empty() && d.state.lacking.count({key.session.user, grain.program}) == 0) return;
     forgive_starts(d, key);
     forgive_program(d, {key.session.user, grain.program});
     d.follow_up(PlaceGrain{key});
@@ -67,7 +68,7 @@ void try_all_again(Draft &d, const SessionKey &key) {
     for (const auto &[shape, queue] : session.ready) {
         for (const auto &[program, count] : queue.programs) programs.insert(program);
         for (const auto &[position, number] : queue.grains) {
-            if (session.grains.at(number).nogo->empty()) continue;
+            if (session.grains.at(number).course->nogo->empty()) continue;
             if (++forgiven > forgiven_at_once) break;
             forgive_starts(d, GrainKey{key, number});
         }

@@ -146,7 +146,7 @@ void set_session(Draft &d, const Caller &caller, const wire::SetSession &call) {
     if (seniority != info.seniority) {
         info.seniority = seniority;
         recall_of(d, key);
-        for (const auto &[shape, queue] : session->ready) d.follow_up(PlaceGrain{{key, queue.grains.begin()->second}});
+        for (const auto &[shape, queue] : session->ready) d.follow_up(PlaceGrain{{key, queue.grains.front().grain}});
     }
     if (call.set_label) info.label = call.label;
     d.reply(caller, wire::Done{});

@@ -7,8 +7,9 @@ namespace dcs::core {
 namespace {
 
 bool lengths_fit(const PackedGrain &packed, const Grain &g) {
-    return packed.out.size() == g.out_length && packed.err.size() == g.err_length &&
-           packed.checkpoint.size() == g.checkpoint_length && packed.message.size() == g.message_length &&
+    return packed.out.size() == g.course->out_length && packed.err.size() == g.course->err_length &&
+           packed.checkpoint.size() == g.course->checkpoint_length &&
+           packed.message.size() == g.course->message_length &&
            (!g.params_own_file || packed.params.size() == g.params_length);
 }
 
@@ -23,7 +24,9 @@ void move_in(Draft &d, const GrainKey &key, File file, std::uint64_t &length, co
 bool packable(const Grain &g) {
     const std::uint64_t params = g.params_own_file ? g.params_length : 0;
     return g.own_tree && g.is_over() &&
-           params + g.out_length + g.err_length + g.checkpoint_length + g.message_length <= limits::packed_grain_bytes;
+           params + g.course->out_length + g.course->err_length + g.course->checkpoint_length +
+                   g.course->message_length <=
+               limits::packed_grain_bytes;
 }
 
 void pack_grains(Draft &d, const PackGrains &in) {
@@ -39,10 +42,11 @@ void pack_grains(Draft &d, const PackGrains &in) {
             g.params_offset = info.inputs_length;
             move_in(d, key, File::session_inputs, info.inputs_length, packed.params);
         }
-        g.result_offset = info.results_length;
+        g.course.edit().result_offset = info.results_length;
         for (const Payload *part : {&packed.out, &packed.err, &packed.checkpoint, &packed.message})
             move_in(d, key, File::session_results, info.results_length, *part);
-        DCS_REQUIRE(g.result_offset + g.out_length + g.err_length + g.checkpoint_length + g.message_length ==
+        DCS_REQUIRE(g.course->result_offset + g.course->out_length + g.course->err_length +
+                            g.course->checkpoint_length + g.course->message_length ==
                         info.results_length,
                     "all that a packed grain has lies in the results");
         g.own_tree = g.params_own_file = false;

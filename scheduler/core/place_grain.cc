@@ -192,7 +192,7 @@ bool on_probation(const State &state, const Host &host) {
     return state.policy.probation > 0 && host.blamed_lately >= state.policy.probation;
 }
 
-bool rests(const Grain &grain, Instant now) { return grain.rest_until > now; }
+bool rests(const Grain &grain, Instant now) { return grain.recent->rest_until > now; }
 
 bool in_trouble(const Host &host, const std::string &user, Instant now) {
     const auto counts = [&](const HeldBack &h) { return h.until > now && h.key.session.user == user; };
@@ -241,9 +241,9 @@ std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId i
 
 // It begins with what its newest checkpoint holds. That is saved, unless nothing ran since it was last counted.
 void begin_at_checkpoint(Grain &g) {
-    if (g.kept.get() == Kept()) return;
-    Kept &kept = g.kept.edit();
-    if (cpu_us(g.current) > 0) kept.saved = saturated(kept.saved, kept.held);
+    if (g.course->kept.get() == Kept()) return;
+    Kept &kept = g.course.edit().kept.edit();
+    if (cpu_us(g.course->current) > 0) kept.saved = saturated(kept.saved, kept.held);
     kept.before = kept.start;
     kept.start = kept.held;
 }
@@ -256,31 +256,33 @@ void launch(Draft &d, const GrainKey &key, HostId id, bool tentative) {
     DCS_REQUIRE(!ahead || may_lead(d.state, id), "a grain needs a free slot, or waits for one there");
     DCS_REQUIRE(could_run(d.state, id, key.session, g), "a grain is tried only where it may be");
     // The host whose lease might still be forgiven has it no more, unless it has run longer.
-    g.old_lease = g.lessee == no_host ? OldLease{} : OldLease{g.lessee, g.lease};
+    Course &course = g.course.edit();
+    course.old_lease = g.lessee == no_host ? OldLease{} : OldLease{g.lessee, g.lease};
     begin_at_checkpoint(g);
-    g.past = total_usage(g);
-    g.before = g.current;
-    g.current = wire::Usage();
+    course.past = total_usage(g);
+    course.before = course.current;
+    course.current = wire::Usage();
     g.become(Running{});
     g.ahead = ahead;
     g.lessee = id;
     const Host &host = *d.state.host(id);
     if (host.fence > g.incarnation) {
-        g.skipped += host.fence - g.incarnation;
+        course.skipped += host.fence - g.incarnation;
         g.incarnation = host.fence;
     }
     g.incarnation += 1;
     g.lease = g.incarnation;
-    DCS_REQUIRE(g.lease != g.old_lease.lease || g.old_lease.host == no_host, "a lease has a number of its own");
+    DCS_REQUIRE(g.lease != course.old_lease.lease || course.old_lease.host == no_host,
+                "a lease has a number of its own");
     d.host(id).totals.launched += 1;
     if (host.free_memory_kb >= 0)
         d.host(id).free_memory_kb = std::max<std::int64_t>(0, d.host(id).free_memory_kb - memory_need_kb(g));
     wire::Launch head;
     head.key = wire::wire_of(key);
     head.incarnation = g.incarnation;
-    head.checkpoint_length = g.checkpoint_length;
-    head.input_base = g.input_position;
-    head.next_seq = g.sequence + 1;
+    head.checkpoint_length = g.course->checkpoint_length;
+    head.input_base = g.course->input_position;
+    head.next_seq = g.course->sequence + 1;
     head.demands = g.demands.get();
     const auto &accounts = host.config->accounts;
     head.account = std::find(accounts.begin(), accounts.end(), key.session.user) != accounts.end();
@@ -329,8 +331,8 @@ void place_grain(Draft &d, const PlaceGrain &in) {
     if (d.state.session(in.key.session)->info.status != SessionStatus::active) return;
     if (over_quota(d.state, in.key.session.user)) return;
     // Where it failed once it is tried first, then by the lowest common class bit.
-    const bool same_first = grain->failures_there > 0 && d.state.free_slots(grain->failed_on) > 0;
-    if (same_first && try_host(d, in.key, *grain, grain->failed_on)) return;
+    const bool same_first = grain->recent->failures_there > 0 && d.state.free_slots(grain->recent->failed_on) > 0;
+    if (same_first && try_host(d, in.key, *grain, grain->recent->failed_on)) return;
     const std::uint32_t mask = grain->demands->host_class == 0 ? ~std::uint32_t{0} : grain->demands->host_class;
     std::map<int, Rank> ranks;
     for (const auto &[host_class, hosts] : d.state.open_hosts)

@@ -167,9 +167,9 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     row.host = host && g.status() != GrainStatus::ready ? host->config->name : "";
     row.incarnation = g.incarnation;
     row.demands = g.demands.get();
-    row.starts = static_cast<std::int32_t>(g.incarnation - std::min(g.skipped, g.incarnation));
+    row.starts = static_cast<std::int32_t>(g.incarnation - std::min(g.course->skipped, g.incarnation));
     row.restarts = std::max(0, row.starts - 1);
-    row.failures = g.failures;
+    row.failures = g.course->failures;
     if (const auto *end = std::get_if<Finished>(&g.phase)) {
         row.exit_code = end->exit_code;
         row.signal = end->signal;
@@ -183,13 +183,13 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     row.major_faults = usage.major_faults;
     row.in_blocks = usage.in_blocks;
     row.out_blocks = usage.out_blocks;
-    row.run_cpu_s = cpu_of(g.current);
-    row.saved_cpu_s = static_cast<double>(g.kept->saved) / 1e6;
+    row.run_cpu_s = cpu_of(g.course->current);
+    row.saved_cpu_s = static_cast<double>(g.course->kept->saved) / 1e6;
     row.last_contact_s = runs && host && host->status != HostStatus::unknown ? since(d.now, host->last_contact) : -1;
-    row.checkpoint_age_s = since(d.now, g.checkpoint_time);
-    row.out_length = g.out_length;
-    row.err_length = g.err_length;
-    row.checkpoint_length = g.checkpoint_length;
+    row.checkpoint_age_s = since(d.now, g.recent->checkpoint_time);
+    row.out_length = g.course->out_length;
+    row.err_length = g.course->err_length;
+    row.checkpoint_length = g.course->checkpoint_length;
     return row;
 }
 
@@ -200,12 +200,13 @@ wire::GrainRow detailed_row(const Draft &d, const GrainKey &key, const Grain &g)
         const Host *host = d.state.host(id);
         return host ? host->config->name : std::string();
     };
-    for (const HostId id : g.nogo.get()) row.nogo.push_back(name(id));
+    for (const HostId id : g.course->nogo.get()) row.nogo.push_back(name(id));
     row.class_names = class_names(g.demands->host_class, d.state.classes);
     row.files = g.files->outputs;
-    for (const Move &m : g.moves.get()) row.moves.push_back({name_of(m.reason), name(m.host), m.detail, m.incarnation});
-    for (std::size_t back = 1; back <= g.moved->size(); ++back)
-        row.moves[row.moves.size() - back].age_s = since(d.now, g.moved.get()[g.moved->size() - back]);
+    for (const Move &m : g.course->moves.get())
+        row.moves.push_back({name_of(m.reason), name(m.host), m.detail, m.incarnation});
+    for (std::size_t back = 1; back <= g.recent->moved.size(); ++back)
+        row.moves[row.moves.size() - back].age_s = since(d.now, g.recent->moved[g.recent->moved.size() - back]);
     return row;
 }
 
@@ -301,7 +302,8 @@ void note_shown(Draft &d, const Caller &caller, const GrainKey &key) {
     const Grain &g = *d.state.grain(key);
     const SessionInfo &info = d.state.session(key.session)->info;
     const bool its_own = caller.has_token && info.token == caller.token && info.status == SessionStatus::active;
-    if (its_own && !g.is_over() && g.told != g.sequence) d.grain(key).told = g.sequence;
+    if (its_own && !g.is_over() && g.course->told != g.course->sequence)
+        d.grain(key).course.edit().told = g.course->sequence;
 }
 
 void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const std::string &user) {
@@ -309,7 +311,7 @@ void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const 
     if (!d.state.session(key.session)) return d.refuse(caller, missing_session(d.state, key.session));
     const Grain *grain = d.state.grain(key);
     if (!grain) return d.refuse(caller, missing_grain(d.state, key));
-    if (grain->message_length > 0) note_shown(d, caller, key);
+    if (grain->course->message_length > 0) note_shown(d, caller, key);
     d.effect(ReplyGrainDetail{caller.conn, caller.request, key, detailed_row(d, key, *grain)});
 }
 
@@ -359,10 +361,10 @@ std::optional<Asked> ask_its_host(const State &state, const GrainKey &key, const
     if (g.status() != GrainStatus::running) return std::nullopt;
     const Host *host = state.host(g.runs_on());
     const bool output = fetch.stream == wire::Stream::out || fetch.stream == wire::Stream::err;
-    const std::uint64_t recorded = fetch.stream == wire::Stream::out ? g.out_length : g.err_length;
+    const std::uint64_t recorded = fetch.stream == wire::Stream::out ? g.course->out_length : g.course->err_length;
     if (!output || !host || host->conn == no_connection || fetch.offset < recorded) return std::nullopt;
     if (host->form == wire::positional_form) return std::nullopt;  // release 0.1 does not know the question
-    return Asked{host->conn, g.lease, g.sequence, recorded};
+    return Asked{host->conn, g.lease, g.course->sequence, recorded};
 }
 
 }  // namespace

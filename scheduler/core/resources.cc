@@ -92,7 +92,7 @@ std::optional<GrainKey> first_for_pool(const State &state, Instant now) {
             if (over_quota(state, user) || sessions.begin()->first > best.first) continue;
             const auto &[seniority, key] = *sessions.begin();
             const Session &session = *state.session(key);
-            const auto &[position, number] = *session.ready.at(shape).grains.begin();
+            const auto &[position, number] = session.ready.at(shape).grains.front();
             if (std::pair{seniority, position} >= best || rests(session.grains.at(number), now)) continue;
             best = {seniority, position};
             first = GrainKey{key, number};

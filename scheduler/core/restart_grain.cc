@@ -8,10 +8,11 @@ namespace {
 
 void forgive(Draft &d, const GrainKey &key) {
     Grain &g = d.grain(key);
-    g.failures = 0;
-    g.failures_there = 0;
-    g.failed_on = no_host;
-    g.nogo = std::vector<HostId>();
+    g.course.edit().failures = 0;
+    Recent &recent = g.recent.edit();
+    recent.failures_there = 0;
+    recent.failed_on = no_host;
+    g.course.edit().nogo = std::vector<HostId>();
     rest_no_more(d, key);
     forgive_program(d, {key.session.user, g.program});
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {

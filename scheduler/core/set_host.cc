@@ -61,14 +61,15 @@ HostSetting changed(HostSetting old, const wire::SetHost &call) {
 }
 
 bool allow_again(Draft &d, const GrainKey &key, const Grain &old, HostId id) {
-    const std::vector<HostId> &nogo = old.nogo;
+    const std::vector<HostId> &nogo = old.course->nogo;
     if (old.is_over()) return false;
     if (std::find(nogo.begin(), nogo.end(), id) == nogo.end()) return false;
     Grain &g = d.grain(key);
     std::vector<HostId> rest = nogo;
     rest.erase(std::remove(rest.begin(), rest.end(), id), rest.end());
-    g.nogo = std::move(rest);
-    if (g.failed_on == id) g.failures_there = 0;  // it may fail there as often before it is nogo again
+    g.course.edit().nogo = std::move(rest);
+    if (g.recent->failed_on == id)
+        g.recent.edit().failures_there = 0;  // it may fail there as often before it is nogo again
     return true;
 }
 

@@ -45,14 +45,14 @@ wire::Usage at_least(const wire::Usage &a, const wire::Usage &b) {
 // Does the report follow from what was taken in? If not, the only safe point is the checkpoint.
 std::string what_does_not_fit(const Taking &t) {
     const wire::GrainReport &r = *t.report;
-    const std::uint64_t next = std::uint64_t{t.old.sequence} + 1;
+    const std::uint64_t next = std::uint64_t{t.old.course->sequence} + 1;
     if (r.first_seq > next && !planted("core.sequence_gap"))
         return "increments " + std::to_string(next) + " to " + std::to_string(r.first_seq - 1) + " are missing";
     if (!t.brings() && (!r.out.empty() || !r.err.empty())) return "output without a sequence number";
     if (t.brings() && !r.has_checkpoint && !r.ended) return "output without the checkpoint that it belongs to";
     if (!r.has_checkpoint) return {};
     if (!t.brings()) return "a checkpoint without a sequence number";
-    if (r.input_position < t.old.input_position || r.input_position > t.old.input_length)
+    if (r.input_position < t.old.course->input_position || r.input_position > t.old.input_length)
         return "a checkpoint at input position " + std::to_string(r.input_position);
     return {};
 }
@@ -68,34 +68,36 @@ void append(Taking &t, File file, std::uint64_t &length, std::uint32_t &sum, con
 // One that says the same as the one before is none.
 bool is_progress(const Taking &t) {
     const wire::GrainReport &r = *t.report;
-    return !r.out.empty() || !r.err.empty() || r.input_position != t.old.input_position ||
-           r.checkpoint.size() != t.old.checkpoint_length || crc32c(r.checkpoint) != t.old.checkpoint_sum;
+    return !r.out.empty() || !r.err.empty() || r.input_position != t.old.course->input_position ||
+           r.checkpoint.size() != t.old.course->checkpoint_length ||
+           crc32c(r.checkpoint) != t.old.course->checkpoint_sum;
 }
 
 void take_checkpoint(Taking &t) {
     const wire::GrainReport &r = *t.report;
     Grain &g = t.d.grain(t.key);
+    Course &course = g.course.edit();
     DCS_REQUIRE(r.has_checkpoint && r.input_position <= g.input_length, "a checkpoint that does not fit is not taken");
-    if (is_progress(t)) g.returns = 0;
+    if (is_progress(t)) course.returns = 0;
     g.own_tree = true;
-    if (!planted("core.old_lease_stays")) g.old_lease = OldLease{};  // from here on this lease is ahead of it
-    g.sequence = r.last_seq;
-    g.input_position = r.input_position;
-    g.checkpoint_length = r.checkpoint.size();
-    g.checkpoint_sum = crc32c(r.checkpoint);
-    g.checkpoint_time = t.d.now;
-    if (const std::int64_t held = saturated(g.kept->start, cpu_us(g.current)); held != g.kept->held)
-        g.kept.edit().held = held;
+    if (!planted("core.old_lease_stays")) course.old_lease = OldLease{};  // from here on this lease is ahead of it
+    course.sequence = r.last_seq;
+    course.input_position = r.input_position;
+    course.checkpoint_length = r.checkpoint.size();
+    course.checkpoint_sum = crc32c(r.checkpoint);
+    g.recent.edit().checkpoint_time = t.d.now;
+    if (const std::int64_t held = saturated(course.kept->start, cpu_us(course.current)); held != course.kept->held)
+        course.kept.edit().held = held;
     t.d.write(t.key, File::grain_checkpoint, 0, t.share(r.checkpoint));
     // A message lives until the next checkpoint.
     Payload message = t.share(r.message);
     if (r.message.size() > limits::message_bytes)
         message.bytes = std::make_shared<const std::string>(r.message.substr(0, limits::message_bytes));
-    if (message.size() > 0 || g.message_length > 0) t.d.write(t.key, File::grain_message, 0, message);
-    g.message_length = static_cast<std::uint32_t>(message.size());
-    g.message_sum = message.bytes ? crc32c(*message.bytes) : 0;
-    append(t, File::grain_out, g.out_length, g.out_sum, r.out);
-    append(t, File::grain_err, g.err_length, g.err_sum, r.err);
+    if (message.size() > 0 || course.message_length > 0) t.d.write(t.key, File::grain_message, 0, message);
+    course.message_length = static_cast<std::uint32_t>(message.size());
+    course.message_sum = message.bytes ? crc32c(*message.bytes) : 0;
+    append(t, File::grain_out, course.out_length, course.out_sum, r.out);
+    append(t, File::grain_err, course.err_length, course.err_sum, r.err);
 }
 
 // It ended well: of hosts on which it had failed before we know now that the fault was theirs.
@@ -103,7 +105,7 @@ void settle_blame(Draft &d, const GrainKey &key, HostId id) {
     const Grain &g = d.grain(key);
     if (const Finished &end = g.as<Finished>(); end.exit_code != 0 || end.signal != 0) return;
     std::set<HostId> blamed;
-    for (const Move &move : g.moves.get())
+    for (const Move &move : g.course->moves.get())
         if (move.reason == MoveReason::failed && move.host != id && d.state.host(move.host)) blamed.insert(move.host);
     for (const HostId other : blamed) {
         Host &host = d.host(other);
@@ -130,19 +132,20 @@ void finish_grain(Taking &t) {
     const wire::GrainReport &r = *t.report;
     Grain &g = t.d.grain(t.key);
     SessionInfo &info = t.d.info(t.key.session);
+    Course &course = g.course.edit();
     const std::uint64_t size = r.out.size() + r.err.size();
-    if (t.brings()) g.sequence = r.last_seq;
+    if (t.brings()) course.sequence = r.last_seq;
     if (!g.own_tree && size <= shared_bytes) {
-        g.result_offset = info.results_length;
-        append(t, File::session_results, info.results_length, g.out_sum, r.out);
-        append(t, File::session_results, info.results_length, g.err_sum, r.err);
-        g.out_length = r.out.size();
-        g.err_length = r.err.size();
-        DCS_REQUIRE(g.result_offset + size == info.results_length, "a result lies at the end of the results");
+        course.result_offset = info.results_length;
+        append(t, File::session_results, info.results_length, course.out_sum, r.out);
+        append(t, File::session_results, info.results_length, course.err_sum, r.err);
+        course.out_length = r.out.size();
+        course.err_length = r.err.size();
+        DCS_REQUIRE(course.result_offset + size == info.results_length, "a result lies at the end of the results");
     } else {
         g.own_tree = true;
-        append(t, File::grain_out, g.out_length, g.out_sum, r.out);
-        append(t, File::grain_err, g.err_length, g.err_sum, r.err);
+        append(t, File::grain_out, course.out_length, course.out_sum, r.out);
+        append(t, File::grain_err, course.err_length, course.err_sum, r.err);
     }
     take_files(t);
     note_pace(t.d, t.host);
@@ -152,14 +155,14 @@ void finish_grain(Taking &t) {
 
 void count_end(Taking &t, bool abnormal) {
     HostTotals &totals = t.d.host(t.host).totals;
-    const wire::Usage &used = t.d.grain(t.key).current;
+    const wire::Usage &used = t.d.grain(t.key).course->current;
     totals.cpu_us += used.user_us + used.system_us;
     (t.report->innocent ? totals.given_back : abnormal ? totals.failed : totals.finished) += 1;
 }
 
 MoveReason why_given_back(const Taking &t) {
     if (is_displaced(t.d.state, t.key, t.host)) return MoveReason::usurped;
-    const std::vector<Move> &moves = t.old.moves;
+    const std::vector<Move> &moves = t.old.course->moves;
     if (!moves.empty() && moves.back().reason == MoveReason::restarted && moves.back().incarnation == t.old.lease)
         return MoveReason::restarted;  // noted when it was ordered
     if (t.report->given_back == wire::GivenBack::shut_out) return MoveReason::shut_out;
@@ -169,7 +172,7 @@ MoveReason why_given_back(const Taking &t) {
 }
 
 std::string again_and_again(const Grain &old, const std::string &reason) {
-    return std::to_string(old.returns + 1) + " times in a row: " + reason;
+    return std::to_string(old.course->returns + 1) + " times in a row: " + reason;
 }
 
 void take_end(Taking &t) {
@@ -177,9 +180,9 @@ void take_end(Taking &t) {
     const std::string name = "grain " + to_text(t.key);
     const bool abnormal = r.signal != 0 || r.exit_code != 0;
     count_end(t, abnormal);
-    const bool last = t.old.failures + 1 >= t.old.demands->attempts || r.limit;
+    const bool last = t.old.course->failures + 1 >= t.old.demands->attempts || r.limit;
     if (!r.innocent && (!abnormal || last)) {
-        if (abnormal) t.d.grain(t.key).failures += 1;
+        if (abnormal) t.d.grain(t.key).course.edit().failures += 1;
         if (r.limit) note_move(t.d, t.key, MoveReason::over_limit, r.reason);
         return finish_grain(t);
     }
@@ -196,7 +199,7 @@ void take_end(Taking &t) {
     const MoveReason why = why_given_back(t);
     const bool own_doing = why == MoveReason::given_back && r.given_back == wire::GivenBack::by_itself;
     if (own_doing && last_return(t.d.grain(t.key))) {
-        t.d.grain(t.key).failures += 1;
+        t.d.grain(t.key).course.edit().failures += 1;
         note_move(t.d, t.key, MoveReason::given_up, again_and_again(t.old, r.reason));
         return finish_grain(t);
     }
@@ -212,8 +215,8 @@ void take_end(Taking &t) {
 void take_leased(Taking &t, const ServerReport &in) {
     const wire::GrainReport &r = *t.report;
     const bool again = t.old.status() == GrainStatus::finished;  // only with a bug that was planted
-    if (r.first_seq <= t.old.sequence && !again)  // seen before, at least in part: the server sends the rest
-        return acknowledge(t.d, in, t.old.sequence, false, wire::Verdict::have_it);
+    if (r.first_seq <= t.old.course->sequence && !again)  // seen before, at least in part: the server sends the rest
+        return acknowledge(t.d, in, t.old.course->sequence, false, wire::Verdict::have_it);
     Grain &g = t.d.grain(t.key);
     g.launched = true;
     g.ahead = false;
@@ -226,7 +229,7 @@ void take_leased(Taking &t, const ServerReport &in) {
         t.d.follow_up(FillHost{t.host});
         return t.d.event("grain " + to_text(t.key) + " restarted from its checkpoint: " + why);
     }
-    g.current = at_least(g.current, believable(r.usage));
+    g.course.edit().current = at_least(g.course->current, believable(r.usage));
     if (r.ended) {
         take_end(t);
     } else if (r.has_checkpoint) {
@@ -234,7 +237,7 @@ void take_leased(Taking &t, const ServerReport &in) {
     } else if (t.old.status() == GrainStatus::running) {  // not one whose lease was just forgiven
         t.d.volatile_only(t.key);                         // alive and nothing new: nothing is written
     }
-    acknowledge(t.d, in, t.brings() ? r.last_seq : t.old.sequence, r.ended, wire::Verdict::taken);
+    acknowledge(t.d, in, t.brings() ? r.last_seq : t.old.course->sequence, r.ended, wire::Verdict::taken);
 }
 
 }  // namespace
@@ -254,7 +257,7 @@ void judge_report(Draft &d, const ServerReport &in, bool late) {
     const bool finished = grain && grain->status() == GrainStatus::finished;
     const bool again = finished && r.ended && planted("core.finished_not_final");
     if (finished && (same || r.ended) && !again)
-        return acknowledge(d, in, std::max(r.last_seq, grain->sequence), true, wire::Verdict::have_it);
+        return acknowledge(d, in, std::max(r.last_seq, grain->course->sequence), true, wire::Verdict::have_it);
     const bool forgiven = late && same && grain->status() == GrainStatus::ready &&
                           d.state.session(key.session)->info.status == SessionStatus::active;
     if (!again && (!same || (grain->status() != GrainStatus::running && !forgiven)))

@@ -36,7 +36,7 @@ std::optional<GrainKey> weakest(const State &state, HostId id, const std::vector
         if (involved) continue;
         const Grain &g = *state.grain(key);
         const std::uint64_t seniority = state.session(key.session)->info.seniority;
-        const auto candidate = std::make_tuple(seniority, -cpu_us(g.current), key.grain);
+        const auto candidate = std::make_tuple(seniority, -cpu_us(g.course->current), key.grain);
         if (weakest && candidate <= rank) continue;
         weakest = key;
         rank = candidate;

@@ -40,8 +40,8 @@ wire::GrainResult result_at(const Session &session, std::int32_t index) {
     head.signal = g.as<Finished>().signal;
     head.code = g.as<Finished>().exit_code;
     head.usage = total_usage(g);
-    head.out_length = g.out_length;
-    head.err_length = g.err_length;
+    head.out_length = g.course->out_length;
+    head.err_length = g.course->err_length;
     return head;
 }
 

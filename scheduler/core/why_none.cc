@@ -32,10 +32,10 @@ bool some_host_could_run_one(const State &state, const SessionKey &key) {
 }
 
 GrainNumber first_ready(const Session &session) {
-    const auto *first = &*session.ready.begin()->second.grains.begin();
+    GrainQueue::Place first = session.ready.begin()->second.grains.front();
     for (const auto &[shape, queue] : session.ready)
-        if (queue.grains.begin()->first < first->first) first = &*queue.grains.begin();
-    return first->second;
+        if (queue.grains.front().position < first.position) first = queue.grains.front();
+    return first.grain;
 }
 
 struct Counted {

@@ -95,13 +95,15 @@ private:
             put_tag(w.out_, number, kind_of<M>());
             w.value(now);
         }
-        // Of the phase P, if the grain is in it.
+        // Of a grain's part P: its course, or its phase if it is in it.
         template <class M, class P>
         requires(!std::is_same_v<P, T>) void field(std::uint32_t number, const char *name, M P::*member,
-                                                   const char *meaning) {
-            static const P none_of_phase{};
-            if (const P *phase = std::get_if<P>(&x.phase))
-                List<P>{w, *phase, none_of_phase}.field(number, name, member, meaning);
+                                                   const char *meaning, const char * = "") {
+            static const P none_of_part{};
+            const P *part = nullptr;
+            if constexpr (std::is_same_v<P, core::Course>) part = &x.course.get();
+            else part = std::get_if<P>(&x.phase);
+            if (part) List<P>{w, *part, none_of_part}.field(number, name, member, meaning);
         }
     };
 
@@ -172,8 +174,12 @@ private:
         }
         template <class M, class P>
         requires(!std::is_same_v<P, T>) void field(std::uint32_t number, const char *name, M P::*member,
-                                                   const char *meaning) {
-            if (P *phase = std::get_if<P>(&x.phase)) List<P>{r, there, *phase}.field(number, name, member, meaning);
+                                                   const char *meaning, const char * = "") {
+            if constexpr (std::is_same_v<P, core::Course>) {
+                if (there.at(number, kind_of<M>())) r.value(x.course.edit().*member);
+            } else if (P *phase = std::get_if<P>(&x.phase)) {
+                List<P>{r, there, *phase}.field(number, name, member, meaning);
+            }
         }
     };
 

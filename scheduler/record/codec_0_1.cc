@@ -59,10 +59,10 @@ struct GrainParts {
         }
     }
     void course(core::DurableGrain &g) const {
-        if (has(1)) g.failures = r.u8();
+        if (has(1)) g.course.edit().failures = r.u8();
         if (has(2)) {
             r.get_var(g.incarnation);
-            r.get_var(g.sequence);
+            r.get_var(g.course.edit().sequence);
         }
         // Fields of phases that a grain has left were written, too.
         core::Finished end;
@@ -74,14 +74,14 @@ struct GrainParts {
         if (auto *finished = std::get_if<core::Finished>(&g.phase)) *finished = end;
         const std::int64_t position = has(5) ? r.svar() : 0;
         if (auto *ready = std::get_if<core::Ready>(&g.phase)) ready->queue_position = position;
-        if (has(6)) g.input_position = r.var();
-        if (has(7)) get_content(r, g.checkpoint_length, g.checkpoint_sum);
-        if (has(8)) get_content(r, g.message_length, g.message_sum);
-        if (has(9)) get_content(r, g.out_length, g.out_sum);
-        if (has(10)) get_content(r, g.err_length, g.err_sum);
-        if (has(11)) g.result_offset = r.var();
-        if (has(12)) get_usage(r, g.past.edit());
-        if (has(13)) get_usage(r, g.current.edit());
+        if (has(6)) g.course.edit().input_position = r.var();
+        if (has(7)) get_content(r, g.course.edit().checkpoint_length, g.course.edit().checkpoint_sum);
+        if (has(8)) get_content(r, g.course.edit().message_length, g.course.edit().message_sum);
+        if (has(9)) get_content(r, g.course.edit().out_length, g.course.edit().out_sum);
+        if (has(10)) get_content(r, g.course.edit().err_length, g.course.edit().err_sum);
+        if (has(11)) g.course.edit().result_offset = r.var();
+        if (has(12)) get_usage(r, g.course.edit().past.edit());
+        if (has(13)) get_usage(r, g.course.edit().current.edit());
         if (has(16)) g.program = r.u32();
     }
     void rest(core::DurableGrain &g) const {
@@ -89,15 +89,15 @@ struct GrainParts {
         if (has(18)) r.get_var(behind);
         if (behind > g.incarnation) r.spoil();
         g.lease = g.incarnation - behind;
-        if (has(19)) get_usage(r, g.before.edit());
+        if (has(19)) get_usage(r, g.course.edit().before.edit());
         if (has(22)) get_files(r, g.files.edit());
         if (has(23)) r.get_var(g.known);
         core::Killed killed;
         if (has(24)) r.get_var(killed.after);
         if (g.status() == core::GrainStatus::killed) g.phase = killed;
-        if (has(25)) r.get_var(g.told);
+        if (has(25)) r.get_var(g.course.edit().told);
         if (!has(26)) return;
-        core::Kept &kept = g.kept.edit();
+        core::Kept &kept = g.course.edit().kept.edit();
         for (std::int64_t *v : {&kept.held, &kept.start, &kept.before, &kept.saved})
             if ((*v = r.svar()) < 0) r.spoil();
     }
@@ -109,15 +109,15 @@ struct GrainParts {
         if (has(14)) g.lessee = host();
         if (has(15))
             each(r, UINT64_MAX, [&] {
-                if (const core::HostId id = host(); id != core::no_host) g.nogo.edit().push_back(id);
+                if (const core::HostId id = host(); id != core::no_host) g.course.edit().nogo.edit().push_back(id);
             });
         if (has(20)) {
-            g.old_lease.host = host();
-            r.get_var(g.old_lease.lease);
+            g.course.edit().old_lease.host = host();
+            r.get_var(g.course.edit().old_lease.lease);
         }
         if (!has(21)) return;
         each(r, limits::moves_kept, [&] {
-            core::Move &move = g.moves.edit().emplace_back();
+            core::Move &move = g.course.edit().moves.edit().emplace_back();
             get_enum(r, move.reason, core::move_reasons - 1);
             move.host = host();
             r.get_var(move.incarnation);

@@ -28,7 +28,7 @@ void note_left(wire::EventFrame &events, const core::State &state, GrainNumber n
     wire::Event e = about(EventKind::left, number);
     DCS_REQUIRE(old.lessee != core::no_host, "a grain leaves a host");
     e.host = state.host_name(old.lessee);
-    const std::vector<core::Move> &moves = now.moves;
+    const std::vector<core::Move> &moves = now.course->moves;
     if (!moves.empty() && moves.back().incarnation == old.lease) {
         e.text = core::name_of(moves.back().reason);
         e.detail = moves.back().detail;
@@ -88,12 +88,12 @@ void note_grain(wire::EventFrame &events, const core::State &before, const core:
     }
     const bool ran = old->status() == GrainStatus::running;
     const bool over = now.is_over(), was_over = old->is_over();
-    if (now.told > old->told) events.add(counted(EventKind::shown, now.told, number));
-    const bool further = now.sequence > old->sequence && !over;
+    if (now.course->told > old->course->told) events.add(counted(EventKind::shown, now.course->told, number));
+    const bool further = now.course->sequence > old->course->sequence && !over;
     const bool late = further && !ran;  // a report of a lease that was forgiven
     if (further) {
         if (late) note_start(events, before, number, *old);
-        events.add(counted(EventKind::checkpoint, now.sequence, number));
+        events.add(counted(EventKind::checkpoint, now.course->sequence, number));
         if (late && !runs) note_left(events, before, number, *old, now);
     }
     const bool elsewhere = ran && runs && (now.lease != old->lease || now.runs_on() != old->runs_on());

@@ -102,42 +102,43 @@ template <> struct Fields<core::DurableGrain> {
         a.field(9, "incarnation", &G::incarnation, "highest number of a lease of it");
         a.field(10, "lease", &G::lease, "the lease that counts");
         a.field(11, "host", &G::lessee, "where it runs, or ran last; ready: whose lease may be forgiven");
-        a.field(12, "sequence", &G::sequence, "last increment that was taken in");
+        a.field(12, "sequence", &core::Course::sequence, "last increment that was taken in");
         a.field(13, "program", &G::program, "digest of its program's path");
         a.field(14, "demands", &G::demands, "what its submission asks for: demands");
         a.field(15, "result_index", &core::Finished::result_index, "place in the order of results");
-        a.field(16, "result_offset", &G::result_offset, "of what it left in `results`");
-        a.field(17, "out_length", &G::out_length, "of its output");
-        a.field(18, "out_sum", &G::out_sum, "CRC-32C of its output");
-        a.field(19, "err_length", &G::err_length, "of its error output");
-        a.field(20, "err_sum", &G::err_sum, "CRC-32C of its error output");
+        a.field(16, "result_offset", &core::Course::result_offset, "of what it left in `results`");
+        a.field(17, "out_length", &core::Course::out_length, "of its output");
+        a.field(18, "out_sum", &core::Course::out_sum, "CRC-32C of its output");
+        a.field(19, "err_length", &core::Course::err_length, "of its error output");
+        a.field(20, "err_sum", &core::Course::err_sum, "CRC-32C of its error output");
         a.field(21, "exit_code", &core::Finished::exit_code, "of its end");
         a.field(22, "signal", &core::Finished::signal, "that ended it");
-        a.field(23, "past", &G::past, "usage of earlier incarnations");
-        a.field(24, "current", &G::current, "usage of this one");
-        a.field(25, "before", &G::before, "usage of the one before this one");
+        a.field(23, "past", &core::Course::past, "usage of earlier incarnations");
+        a.field(24, "current", &core::Course::current, "usage of this one");
+        a.field(25, "before", &core::Course::before, "usage of the one before this one");
         a.field(26, "known", &G::known, "results handed out before it was submitted");
         a.field(27, "killed_after", &core::Killed::after, "results handed out when it was killed");
-        a.field(28, "told", &G::told, "increment of which its control program was shown something");
-        a.field(29, "failures", &G::failures, "ends by its own fault");
-        a.field(30, "returns", &G::returns, "innocent ends in a row without a new checkpoint", "0.2");
-        a.field(31, "skipped", &G::skipped, "numbers of leases under which it never ran", "0.2");
+        a.field(28, "told", &core::Course::told, "increment of which its control program was shown something");
+        a.field(29, "failures", &core::Course::failures, "ends by its own fault");
+        a.field(30, "returns", &core::Course::returns, "innocent ends in a row without a new checkpoint", "0.2");
+        a.field(31, "skipped", &core::Course::skipped, "numbers of leases under which it never ran", "0.2");
         a.field(32, "own_tree", &G::own_tree, "it has a tree of its own");
         a.field(33, "params_own_file", &G::params_own_file, "its parameters are in its tree");
-        a.field(34, "input_position", &G::input_position, "first byte of input that a restart needs");
-        a.field(35, "checkpoint_length", &G::checkpoint_length, "of its checkpoint");
-        a.field(36, "checkpoint_sum", &G::checkpoint_sum, "CRC-32C of its checkpoint");
-        a.field(37, "message_length", &G::message_length, "of its message");
-        a.field(38, "message_sum", &G::message_sum, "CRC-32C of its message");
-        a.field(39, "kept", &G::kept, "processor time in checkpoints: kept");
+        a.field(34, "input_position", &core::Course::input_position, "first byte of input that a restart needs");
+        a.field(35, "checkpoint_length", &core::Course::checkpoint_length, "of its checkpoint");
+        a.field(36, "checkpoint_sum", &core::Course::checkpoint_sum, "CRC-32C of its checkpoint");
+        a.field(37, "message_length", &core::Course::message_length, "of its message");
+        a.field(38, "message_sum", &core::Course::message_sum, "CRC-32C of its message");
+        a.field(39, "kept", &core::Course::kept, "processor time in checkpoints: kept");
         a.field(40, "files", &G::files, "contents that it names: files");
-        a.field(41, "nogo", &G::nogo, "hosts where it must not run");
-        a.field(42, "old_lease", &G::old_lease, "of a host that was not heard of: old lease");
-        a.field(43, "moves", &G::moves, "why it left hosts, oldest first: move");
+        a.field(41, "nogo", &core::Course::nogo, "hosts where it must not run");
+        a.field(42, "old_lease", &core::Course::old_lease, "of a host that was not heard of: old lease");
+        a.field(43, "moves", &core::Course::moves, "why it left hosts, oldest first: move");
     }
     static bool valid(const core::DurableGrain &g) {
-        return g.lease <= g.incarnation && g.skipped <= g.incarnation && g.moves->size() <= limits::moves_kept &&
-               std::count(g.nogo->begin(), g.nogo->end(), core::no_host) == 0;
+        return g.lease <= g.incarnation && g.course->skipped <= g.incarnation &&
+               g.course->moves->size() <= limits::moves_kept &&
+               std::count(g.course->nogo->begin(), g.course->nogo->end(), core::no_host) == 0;
     }
 };
 

@@ -138,8 +138,9 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
 void TurnChanges::plan_grain(const core::State &after, const GrainKey &key, const core::Grain &grain, Files &files,
                              Plan &plan) {
     DCS_REQUIRE(grain.own_tree, "only a grain with a tree of its own has files");
-    DCS_REQUIRE(!files.out.used || files.out.end() == grain.out_length, "output ends where its record says");
-    DCS_REQUIRE(!files.err.used || files.err.end() == grain.err_length, "error output ends where its record says");
+    DCS_REQUIRE(!files.out.used || files.out.end() == grain.course->out_length, "output ends where its record says");
+    DCS_REQUIRE(!files.err.used || files.err.end() == grain.course->err_length,
+                "error output ends where its record says");
     store::TreeUpdate update{grain_directory(key), grain_tree, {}, false};
     for (const auto &[file, payload] : files.replaced)
         update.nodes.push_back(node(file.c_str(), payload.bytes ? *payload.bytes : std::string()));

@@ -59,7 +59,7 @@ Place place_of(const GrainKey &key, const core::Grain &g, Part part) {
     };
     const auto own = [&](const char *file) { return Place{grain_directory(key) + "/" + file, 0, 0, 0}; };
     const auto result = [&](const char *file, std::uint64_t before) {
-        return g.own_tree ? own(file) : in_session(results_file, g.result_offset + before);
+        return g.own_tree ? own(file) : in_session(results_file, g.course->result_offset + before);
     };
     const auto with = [](Place place, std::uint64_t length, std::uint32_t sum) {
         place.length = length;
@@ -70,14 +70,15 @@ Place place_of(const GrainKey &key, const core::Grain &g, Part part) {
     case Part::params:
         return with(g.params_own_file ? own(params_file) : in_session(inputs_file, g.params_offset), g.params_length,
                     g.params_sum);
-    case Part::out: return with(result(out_file, 0), g.out_length, g.out_sum);
-    case Part::err: return with(result(err_file, g.out_length), g.err_length, g.err_sum);
+    case Part::out: return with(result(out_file, 0), g.course->out_length, g.course->out_sum);
+    case Part::err: return with(result(err_file, g.course->out_length), g.course->err_length, g.course->err_sum);
     case Part::checkpoint:
-        return with(result(checkpoint_file, g.out_length + g.err_length), g.checkpoint_length, g.checkpoint_sum);
+        return with(result(checkpoint_file, g.course->out_length + g.course->err_length), g.course->checkpoint_length,
+                    g.course->checkpoint_sum);
     case Part::message: break;
     }
-    return with(result(message_file, g.out_length + g.err_length + g.checkpoint_length), g.message_length,
-                g.message_sum);
+    return with(result(message_file, g.course->out_length + g.course->err_length + g.course->checkpoint_length),
+                g.course->message_length, g.course->message_sum);
 }
 
 Result<std::string> read_params(store::Store &store, const GrainKey &key, const core::Grain &grain) {

@@ -270,11 +270,11 @@ private:
                 id = ids[static_cast<std::size_t>(id)];
             };
             resolve(grain.lessee);
-            resolve(grain.old_lease.host);
-            if (!grain.nogo->empty())
-                for (core::HostId &id : grain.nogo.edit()) resolve(id);
-            if (!grain.moves->empty())
-                for (core::Move &move : grain.moves.edit()) resolve(move.host);
+            if (grain.course->old_lease.host != core::no_host) resolve(grain.course.edit().old_lease.host);
+            if (!grain.course->nogo->empty())
+                for (core::HostId &id : grain.course.edit().nogo.edit()) resolve(id);
+            if (!grain.course->moves->empty())
+                for (core::Move &move : grain.course.edit().moves.edit()) resolve(move.host);
         }
         for (const auto &[number, why] : session.damaged)
             out_.reports.push_back("grain " + to_text(GrainKey{key, number}) + " is set aside: " + why);

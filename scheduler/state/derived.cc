@@ -42,7 +42,7 @@ void queue_grain(State &state, Session &session, const GrainKey &key, const Grai
     if (!in) {
         const auto of_shape = session.ready.find(shape);
         DCS_REQUIRE(of_shape != session.ready.end(), "a ready grain is in the queue of its shape");
-        of_shape->second.grains.erase(g.as<Ready>().queue_position);
+        of_shape->second.grains.erase({g.as<Ready>().queue_position, key.grain});
         const auto program = of_shape->second.programs.find(g.program);
         DCS_REQUIRE(program != of_shape->second.programs.end(), "a queue counts its programs");
         if (--program->second == 0) of_shape->second.programs.erase(program);
@@ -54,9 +54,7 @@ void queue_grain(State &state, Session &session, const GrainKey &key, const Grai
     ReadyQueue &queue = session.ready[shape];
     if (queue.grains.empty() && active) put_waiting(state, key.session, session.info.seniority, shape, true);
     queue.programs[g.program] += 1;
-    const std::size_t before = queue.grains.size();
-    queue.grains.emplace_hint(queue.grains.end(), g.as<Ready>().queue_position, key.grain);
-    DCS_REQUIRE(queue.grains.size() == before + 1, "two grains at one place of a queue");
+    queue.grains.insert({g.as<Ready>().queue_position, key.grain});
 }
 
 void set_result(Session &session, std::int32_t index, GrainNumber value) {
@@ -71,9 +69,9 @@ void set_result(Session &session, std::int32_t index, GrainNumber value) {
 
 // Grains that rest, or that people should hear of.
 static void note_return(State &state, const GrainKey &key, const Grain &g, bool in) {
-    const bool rests = g.status() == GrainStatus::ready && g.rest_until != Instant{};
-    if (in && rests) state.resting.emplace(g.rest_until, key);
-    if (!in && rests) state.resting.erase({g.rest_until, key});
+    const bool rests = g.status() == GrainStatus::ready && g.recent->rest_until != Instant{};
+    if (in && rests) state.resting.emplace(g.recent->rest_until, key);
+    if (!in && rests) state.resting.erase({g.recent->rest_until, key});
     if (in && circles(g)) state.circling.insert(key);
     if (!in && circles(g)) state.circling.erase(key);
 }
@@ -112,8 +110,8 @@ void refresh_unpacked(State &state, const SessionKey &key, const Session &sessio
 
 std::uint64_t stored_by(const Grain &g) {
     if (!g.own_tree) return 0;
-    return on_disk(1) + on_disk(g.params_own_file ? g.params_length : 0) + on_disk(g.checkpoint_length) +
-           on_disk(g.message_length) + on_disk(g.out_length) + on_disk(g.err_length);
+    return on_disk(1) + on_disk(g.params_own_file ? g.params_length : 0) + on_disk(g.course->checkpoint_length) +
+           on_disk(g.course->message_length) + on_disk(g.course->out_length) + on_disk(g.course->err_length);
 }
 
 std::uint64_t stored_by(const SessionInfo &info) {
@@ -170,7 +168,7 @@ void count_grain(State &state, Session &session, const GrainKey &key, const Grai
     DCS_REQUIRE(count >= 0, "no count is below nothing");
     if (g.ahead) session.ahead += in ? 1 : -1;
     if (g.has_failed()) session.failed += in ? 1 : -1;
-    const auto saved = static_cast<std::uint64_t>(g.kept->saved);
+    const auto saved = static_cast<std::uint64_t>(g.course->kept->saved);
     session.saved_us = in ? session.saved_us + saved : session.saved_us - saved;
     if (packable(g) && in) session.packable.insert(key.grain);
     else if (!session.packable.empty()) session.packable.erase(key.grain);

@@ -90,40 +90,46 @@ struct Killed {
 using Phase = std::variant<Ready, Running, Finished, Killed>;
 Phase phase_of(GrainStatus status);  // with nothing in it yet
 
-// What a grain's record holds. A session may have a million of them: the fields stand by size, what most grains never
-// have is boxed, and what the grains of a map have in common is shared.
-struct DurableGrain {
-    Fingerprint fingerprint{};                           // of the packed spec without its label
-    RequestId request{};                                 // of the d_gexec that made it
-    std::uint64_t params_offset = 0;                     // in the session's inputs
-    std::uint64_t input_length = 0, input_position = 0;  // original input; first byte a restart still needs
-    std::uint64_t checkpoint_length = 0;                 // 0: none
-    std::uint64_t out_length = 0, err_length = 0;        // taken in so far (own tree), or final
+// What a grain has only once a host had it: a million queued grains do without.
+struct Course {
+    std::uint64_t input_position = 0;              // first byte of the original input that a restart still needs
+    std::uint64_t checkpoint_length = 0;           // 0: none
+    std::uint64_t out_length = 0, err_length = 0;  // taken in so far (own tree), or final
     std::uint64_t result_offset = 0;  // over, without own tree: in the session's results lie from here on its out, err,
                                       // checkpoint, message
-    std::uint32_t params_length = 0, message_length = 0;
-    // CRC-32C of what lies on disk with the length above.
-    std::uint32_t params_sum = 0, checkpoint_sum = 0, message_sum = 0, out_sum = 0, err_sum = 0;
-    std::uint32_t program = 0;    // digest of argv[0]; 0: not known
-    Incarnation incarnation = 0;  // highest that was ever leased
-    Incarnation lease = 0;        // of the lease that counts; smaller only when an older one was taken back
-    Incarnation skipped = 0;      // numbers under which it never ran: starts that failed, and Host::fence
-    HostId lessee = no_host;      // who has that lease: running: where; ready: it may still be forgiven, else
-                                  // no_host; over: the last one
-    std::uint32_t sequence = 0;   // last increment taken in
-    std::int32_t known = 0;       // how far the results had been handed out when it was submitted
-    std::uint32_t told = 0;       // as of which increment the control program was last shown something of it
-    Shared<wire::Demands> demands;
+    std::uint32_t message_length = 0;
+    std::uint32_t checkpoint_sum = 0, message_sum = 0, out_sum = 0, err_sum = 0;  // CRC-32C of what lies on disk
+    Incarnation skipped = 0;         // numbers under which it never ran: starts that failed, and Host::fence
+    std::uint32_t sequence = 0;      // last increment taken in
+    std::uint32_t told = 0;          // as of which increment the control program was last shown something of it
     Box<wire::Usage> past, current;  // earlier incarnations; this one
     Box<wire::Usage> before;         // part of `past`: of the incarnation before this one
     Box<Kept> kept;
     Box<std::vector<HostId>> nogo;  // must not be tried there
+    Box<std::vector<Move>> moves;   // the latest limits::moves_kept, oldest first
+    OldLease old_lease;             // while the present lease has committed nothing
+    std::uint8_t failures = 0;      // non-innocent ends so far
+    std::uint8_t returns = 0;       // innocent ends of its own in a row, without a new checkpoint between them
+};
+
+// What a grain's record holds. A session may have a million of them: the fields stand by size, what most grains never
+// have is boxed, and what the grains of a map have in common is shared.
+struct DurableGrain {
+    Fingerprint fingerprint{};        // of the packed spec without its label
+    RequestId request{};              // of the d_gexec that made it
+    std::uint64_t params_offset = 0;  // in the session's inputs
+    std::uint64_t input_length = 0;   // original input
+    Shared<wire::Demands> demands;
     Box<GrainFiles> files;
-    Box<std::vector<Move>> moves;  // the latest limits::moves_kept, oldest first
-    OldLease old_lease;            // while the present lease has committed nothing
+    Box<Course> course;
     Phase phase;
-    std::uint8_t failures = 0;     // non-innocent ends so far
-    std::uint8_t returns = 0;      // innocent ends of its own in a row, without a new checkpoint between them
+    std::uint32_t params_length = 0, params_sum = 0;  // CRC-32C of what lies on disk
+    std::uint32_t program = 0;                        // digest of argv[0]; 0: not known
+    Incarnation incarnation = 0;                      // highest that was ever leased
+    Incarnation lease = 0;         // of the lease that counts; smaller only when an older one was taken back
+    HostId lessee = no_host;       // who has that lease: running: where; ready: it may still be forgiven, else
+                                   // no_host; over: the last one
+    std::int32_t known = 0;        // how far the results had been handed out when it was submitted
     bool own_tree = false;         // files of its own (big parameters, or a checkpoint): see record/
     bool params_own_file = false;  // packed spec lies in the grain's tree, not in the session's inputs
 
@@ -145,6 +151,17 @@ struct DurableGrain {
     }
 };
 
+// Of a grain that a host had, as long as the scheduler lives.
+struct Recent {
+    Instant checkpoint_time{};
+    HostId failed_on = no_host;
+    std::uint8_t failures_there = 0;  // in a row, where it failed last: tried there first
+    std::uint8_t refusals = 0;        // starts in a row that failed for a reason of the host's
+    Instant rest_until{};             // ready: not before that anywhere, see give_back.cc
+    std::vector<Instant> moved;       // when it made the latest of its moves
+    bool operator==(const Recent &) const = default;
+};
+
 // With what is forgotten when the scheduler ends: records are written of DurableGrains, so none of this gets into one.
 struct Grain : DurableGrain {
     Grain() = default;
@@ -154,17 +171,13 @@ struct Grain : DurableGrain {
     void become(Phase next) {
         phase = next;
         launched = ahead = false;
-        rest_until = Instant{};
+        if (is_over() && recent->moved.empty()) recent = Recent();
+        else if (recent->rest_until != Instant{}) recent.edit().rest_until = Instant{};
     }
 
-    bool launched = false;            // running: the server confirmed the start
-    bool ahead = false;               // running: leased ahead of a free slot, and not known to have started
-    std::uint8_t failures_there = 0;  // in a row, where it failed last: tried there first
-    std::uint8_t refusals = 0;        // starts in a row that failed for a reason of the host's
-    HostId failed_on = no_host;
-    Instant checkpoint_time{};
-    Instant rest_until{};             // ready: not before that anywhere, see give_back.cc
-    Box<std::vector<Instant>> moved;  // when it made the latest of its moves: those since the scheduler started
+    bool launched = false;  // running: the server confirmed the start
+    bool ahead = false;     // running: leased ahead of a free slot, and not known to have started
+    Box<Recent> recent;
 };
 
 Shape shape_of(const Grain &g);

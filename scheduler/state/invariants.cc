@@ -36,7 +36,7 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
     };
     const auto known = [&](HostId id) { return state.host(id) != nullptr; };
     const SessionInfo &info = session.info;
-    const std::vector<HostId> &nogo = g.nogo;
+    const std::vector<HostId> &nogo = g.course->nogo;
     if (g.status() == GrainStatus::running) {
         require(info.status == SessionStatus::active, "runs in a terminated session");
         require(known(g.lessee), "runs on an unknown host");
@@ -49,9 +49,10 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
     }
     require(g.lease <= g.incarnation, "its lease is above the highest one");
     require(g.lessee == no_host || known(g.lessee), "remembers an unknown host");
-    require(g.old_lease.host == no_host || (known(g.old_lease.host) && g.old_lease.lease != g.lease),
+    require(g.course->old_lease.host == no_host ||
+                (known(g.course->old_lease.host) && g.course->old_lease.lease != g.lease),
             "an impossible older lease");
-    require(g.moves->size() <= limits::moves_kept, "too many moves are kept");
+    require(g.course->moves->size() <= limits::moves_kept, "too many moves are kept");
     for (const HostId id : nogo) {
         require(known(id), "nogo names an unknown host");
         require(std::count(nogo.begin(), nogo.end(), id) == 1, "nogo names a host twice");
@@ -64,18 +65,19 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
     require(0 <= g.known && g.known <= info.shown, "submitted after results that were not handed out");
     require(!killed || (0 <= killed->after && killed->after <= info.shown),
             "killed after results that were not handed out");
-    require(g.told <= g.sequence, "something was shown that it does not have");
-    require(g.demands->attempts >= 1 && g.failures <= g.demands->attempts, "more failures than attempts");
-    require(g.is_over() || g.failures < g.demands->attempts, "no attempt left, but not finished");
-    const std::uint64_t held = g.out_length + g.err_length + g.checkpoint_length + g.message_length;
+    require(g.course->told <= g.course->sequence, "something was shown that it does not have");
+    require(g.demands->attempts >= 1 && g.course->failures <= g.demands->attempts, "more failures than attempts");
+    require(g.is_over() || g.course->failures < g.demands->attempts, "no attempt left, but not finished");
+    const std::uint64_t held =
+        g.course->out_length + g.course->err_length + g.course->checkpoint_length + g.course->message_length;
     require(g.own_tree || !g.params_own_file, "parameters without a place");
     require(g.own_tree || g.is_over() || held == 0, "contents without a place");
     require(packable(g) == (session.packable.count(number) != 0), "packable and not packable");
     require(session.damaged.count(number) == 0, "damaged and not damaged");
-    require(g.input_position <= g.input_length, "input position beyond its input");
+    require(g.course->input_position <= g.input_length, "input position beyond its input");
     require(g.params_own_file || g.params_offset + g.params_length <= info.inputs_length,
             "parameters beyond the session's inputs");
-    require(g.own_tree || held == 0 || g.result_offset + held <= info.results_length,
+    require(g.own_tree || held == 0 || g.course->result_offset + held <= info.results_length,
             "contents beyond the session's results");
     require(!ready || (ready->queue_position >= info.queue_front && ready->queue_position < info.queue_back),
             "queue position was never given out");
@@ -84,8 +86,7 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
 void Checker::check_ready(const std::string &name, const Session &session, GrainNumber number, const Grain &g) {
     const auto queue = session.ready.find(shape_of(g));
     if (queue == session.ready.end()) return require(false, name + "a ready grain in no queue");
-    const auto place = queue->second.grains.find(g.as<Ready>().queue_position);
-    require(place != queue->second.grains.end() && place->second == number,
+    require(queue->second.grains.holds({g.as<Ready>().queue_position, number}),
             name + "a ready grain is not at its place of its queue");
     programs[shape_of(g)][g.program] += 1;
     positions.push_back(g.as<Ready>().queue_position);
@@ -118,9 +119,10 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
         if (!wrong.empty()) return;
         ++counts[static_cast<int>(g.status())];
         const GrainKey grain{key, number};
-        if (g.status() == GrainStatus::ready && g.rest_until != Instant{}) resting.emplace(g.rest_until, grain);
+        if (g.status() == GrainStatus::ready && g.recent->rest_until != Instant{})
+            resting.emplace(g.recent->rest_until, grain);
         if (circles(g)) circling.insert(grain);
-        saved += static_cast<std::uint64_t>(g.kept->saved);
+        saved += static_cast<std::uint64_t>(g.course->kept->saved);
         failed += g.has_failed();
         with_files += g.files.get() != GrainFiles();
         for (const std::string &digest : g.files->digests) ++contents[digest];

@@ -100,7 +100,7 @@ Instant lapse_of(const Host &host) {
 }
 
 bool circles(const Grain &g) {
-    return !g.is_over() && (g.returns >= limits::returns_told || g.refusals >= limits::returns_told);
+    return !g.is_over() && (g.course->returns >= limits::returns_told || g.recent->refusals >= limits::returns_told);
 }
 
 const Session *State::session(const SessionKey &key) const {

@@ -16,6 +16,7 @@
 #include "base/resources.h"
 #include "base/status.h"
 #include "scheduler/state/grain.h"
+#include "scheduler/state/grain_queue.h"
 #include "scheduler/state/stored.h"
 #include "wire/server_calls.h"
 
@@ -51,7 +52,7 @@ struct Waiter {
 };
 
 struct ReadyQueue {
-    std::map<std::int64_t, GrainNumber> grains;      // by queue_position
+    GrainQueue grains;                               // by queue_position
     std::map<std::uint32_t, std::int64_t> programs;  // how many are of which
     // Of all of them; 0: of several, or not known.
     std::uint32_t program() const { return programs.size() == 1 ? programs.begin()->first : 0; }

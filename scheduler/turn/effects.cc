@@ -255,13 +255,13 @@ Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain, w
     if (!spec) return spec.status();
     auto checkpoint = record::read_checkpoint(store_, key, grain);
     if (!checkpoint) return checkpoint.status();
-    if (grain.input_position > wire::input_length(*spec))
+    if (grain.course->input_position > wire::input_length(*spec))
         return fail(Code::io_error, "its recorded input is shorter than the part that it has read");
     launch.argv = std::move(spec->argv);
     launch.env = std::move(spec->env);
     launch.directory = std::move(spec->directory);
     launch.checkpoint_length = checkpoint->size();
-    launch.input_base = grain.input_position;
+    launch.input_base = grain.course->input_position;
     launch.input = std::move(*checkpoint);
     const bool input_is_content = wire::input_of(*spec) != nullptr;
     const core::Host *host = state_.host(grain.runs_on());
@@ -269,7 +269,7 @@ Status Effects::complete_launch(const GrainKey &key, const core::Grain &grain, w
         if (file.binary_class.empty() || (host && file.binary_class == core::binary_class_of(*host)))
             launch.files.push_back(std::move(file));
     if (input_is_content) return Status::ok();  // the server appends it
-    const std::uint64_t rest = planted("turn.input_from_the_start") ? 0 : grain.input_position;
+    const std::uint64_t rest = planted("turn.input_from_the_start") ? 0 : grain.course->input_position;
     launch.input.append(spec->input, rest, std::string::npos);
     return Status::ok();
 }

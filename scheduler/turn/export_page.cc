@@ -81,10 +81,10 @@ Result<wire::ExportedGrain> Page::row(GrainNumber number, const core::Grain &g) 
     row.grain = number;
     row.state = core::name_of(g.status());
     row.host = host_name(g.lessee);
-    for (const core::HostId id : g.nogo.get()) row.nogo.push_back(host_name(id));
+    for (const core::HostId id : g.course->nogo.get()) row.nogo.push_back(host_name(id));
     row.incarnation = g.incarnation;
-    row.sequence = g.sequence;
-    row.failures = g.failures;
+    row.sequence = g.course->sequence;
+    row.failures = g.course->failures;
     if (const auto *end = std::get_if<core::Finished>(&g.phase)) {
         row.exit_code = end->exit_code;
         row.signal = end->signal;
@@ -92,7 +92,7 @@ Result<wire::ExportedGrain> Page::row(GrainNumber number, const core::Grain &g) 
     }
     row.queued = g.status() == core::GrainStatus::ready;
     row.queue = row.queued ? g.as<core::Ready>().queue_position : 0;
-    row.input_position = g.input_position;
+    row.input_position = g.course->input_position;
     row.usage = core::total_usage(g);
     if (Status s = add_params(key, g, row); !s) return s;
     if (Status s = add_stream(key, g, record::Part::out, row.out); !s) return s;

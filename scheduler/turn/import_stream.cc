@@ -120,17 +120,18 @@ Status ImportReader::Import::keep_files(wire::ExportedGrain &g, Grain &grain, co
 void ImportReader::Import::keep_streams(wire::ExportedGrain &g, Grain &grain) {
     const std::uint64_t size = g.out.length + g.err.length;
     const bool small = grain.is_over() && size <= core::shared_bytes;
-    grain.checkpoint_length = g.checkpoint.length;
-    grain.message_length = static_cast<std::uint32_t>(g.message.length);
-    grain.out_length = g.out.length;
-    grain.err_length = g.err.length;
-    grain.checkpoint_sum = crc32c(g.checkpoint.content);
-    grain.message_sum = crc32c(g.message.content);
-    grain.out_sum = crc32c(g.out.content);
-    grain.err_sum = crc32c(g.err.content);
+    core::Course &course = grain.course.edit();
+    course.checkpoint_length = g.checkpoint.length;
+    course.message_length = static_cast<std::uint32_t>(g.message.length);
+    course.out_length = g.out.length;
+    course.err_length = g.err.length;
+    course.checkpoint_sum = crc32c(g.checkpoint.content);
+    course.message_sum = crc32c(g.message.content);
+    course.out_sum = crc32c(g.out.content);
+    course.err_sum = crc32c(g.err.content);
     if (g.checkpoint.length > 0 || g.message.length > 0 || (size > 0 && !small)) grain.own_tree = true;
     if (!grain.own_tree) {
-        grain.result_offset = results_.size();
+        course.result_offset = results_.size();
         results_ += g.out.content;
         results_ += g.err.content;
         return;
@@ -146,17 +147,18 @@ Status ImportReader::Import::add(wire::ExportedGrain g, const Holder &holder, Co
     Grain grain;
     grain.phase = phase_of(g);
     grain.demands = {g.spec.demands, grains_.empty() ? core::Shared<wire::Demands>() : grains_.back().second.demands};
-    grain.failures = static_cast<std::uint8_t>(g.failures);
+    core::Course &course = grain.course.edit();
+    course.failures = static_cast<std::uint8_t>(g.failures);
     grain.incarnation = grain.lease = std::min(g.incarnation, most_leases);
     grain.program = program_of(user_, g.spec);
-    grain.sequence = g.sequence;
+    course.sequence = g.sequence;
     grain.input_length = wire::input_length(g.spec) + g.input.length;  // one of them is 0
     if (Status s = keep_files(g, grain, holder, contents); !s) return s;
-    grain.input_position = g.input_position;
-    grain.past = g.usage;
+    course.input_position = g.input_position;
+    course.past = g.usage;
     // A lease of before cannot be taken up again; where a grain ended is only for people.
     if (grain.is_over()) grain.lessee = number_of(g.host);
-    for (const std::string &name : g.nogo) grain.nogo.edit().push_back(number_of(name));
+    for (const std::string &name : g.nogo) course.nogo.edit().push_back(number_of(name));
     if (!grain.is_over())
         places_.push_back({g.state == "running" ? 0 : g.queued ? 1 : 2, g.queue, g.grain, grains_.size()});
     keep_params(g, grain);
@@ -187,8 +189,8 @@ void ImportReader::Import::name_hosts(const core::State &state) {
     };
     for (auto &[number, grain] : grains_) {
         grain.lessee = known(grain.lessee);
-        if (grain.nogo->empty()) continue;
-        auto &nogo = grain.nogo.edit();
+        if (grain.course->nogo->empty()) continue;
+        auto &nogo = grain.course.edit().nogo.edit();
         for (core::HostId &id : nogo) id = known(id);
         std::erase(nogo, core::no_host);
     }

@@ -19,7 +19,7 @@ Bytes joined(const Bytes &front, const std::string &back) {
 void forget_volatile(core::Grain &g) {
     g = core::Grain(core::DurableGrain(std::move(g)));
     // What a running incarnation used is only recorded together with something else.
-    if (g.status() == core::GrainStatus::running) g.current = wire::Usage();
+    if (g.status() == core::GrainStatus::running) g.course.edit().current = wire::Usage();
 }
 
 // Built again from the durable parts only, with the hosts that grains remember in order of name.
@@ -30,9 +30,9 @@ core::State canonical(const core::State &state) {
     for (const auto &[key, session] : state.sessions) {
         for (const auto &[number, g] : session.grains) {
             if (g.lessee != core::no_host) names.insert(state.host_name(g.lessee));
-            for (const core::HostId id : g.nogo.get()) names.insert(state.host_name(id));
-            for (const core::Move &move : g.moves.get()) names.insert(state.host_name(move.host));
-            if (g.old_lease.host != core::no_host) names.insert(state.host_name(g.old_lease.host));
+            for (const core::HostId id : g.course->nogo.get()) names.insert(state.host_name(id));
+            for (const core::Move &move : g.course->moves.get()) names.insert(state.host_name(move.host));
+            if (g.course->old_lease.host != core::no_host) names.insert(state.host_name(g.course->old_lease.host));
         }
     }
     for (const std::string &name : names) {
@@ -50,9 +50,9 @@ core::State canonical(const core::State &state) {
             core::Grain g = grain;
             forget_volatile(g);
             g.lessee = renamed(g.lessee);
-            g.old_lease.host = renamed(g.old_lease.host);
-            for (core::HostId &id : g.nogo.edit()) id = renamed(id);
-            for (core::Move &move : g.moves.edit()) move.host = renamed(move.host);
+            g.course.edit().old_lease.host = renamed(g.course.edit().old_lease.host);
+            for (core::HostId &id : g.course.edit().nogo.edit()) id = renamed(id);
+            for (core::Move &move : g.course.edit().moves.edit()) move.host = renamed(move.host);
             core::apply(out, core::SetGrain{{key, number}, std::move(g)}, undo);
         }
     }
@@ -88,9 +88,9 @@ struct Step {
         const auto fits = [&](auto found) {
             return found != reported.reports.end() && found->second->first_seq == before.sequence + 1;
         };
-        auto found = reported.reports.find({before.host, key, before.incarnation, grain.sequence});
+        auto found = reported.reports.find({before.host, key, before.incarnation, grain.course->sequence});
         // An older lease may have been taken back in the same turn.
-        if (!fits(found)) found = reported.reports.find({host, key, grain.lease, grain.sequence});
+        if (!fits(found)) found = reported.reports.find({host, key, grain.lease, grain.course->sequence});
         if (!fits(found)) return complain("it advanced without a report that fits");
         const wire::GrainReport &r = *found->second;
         const bool failed = r.ended && (r.exit_code != 0 || r.signal != 0);
@@ -108,10 +108,10 @@ struct Step {
 
     void compare_lengths(const Snapshot::Known &now) const {
         if (now.params->size() != grain.params_length) complain("wrong length of its parameters");
-        if (now.checkpoint->size() != grain.checkpoint_length) complain("wrong length of its checkpoint");
-        if (now.message->size() != grain.message_length) complain("wrong length of its message");
-        if (now.out->size() != grain.out_length) complain("wrong length of its output");
-        if (now.err->size() != grain.err_length) complain("wrong length of its error output");
+        if (now.checkpoint->size() != grain.course->checkpoint_length) complain("wrong length of its checkpoint");
+        if (now.message->size() != grain.course->message_length) complain("wrong length of its message");
+        if (now.out->size() != grain.course->out_length) complain("wrong length of its output");
+        if (now.err->size() != grain.course->err_length) complain("wrong length of its error output");
     }
 };
 
@@ -137,15 +137,15 @@ SnapshotPtr next_snapshot(const Snapshot &before, const core::State &after, cons
             Snapshot::Known now;
             if (same_session && old != before.grains.end()) {
                 now = old->second;
-                if (grain.sequence != now.sequence) step.take(old->second, now);
+                if (grain.course->sequence != now.sequence) step.take(old->second, now);
             } else {
                 step.begin(now);
             }
             now.status = grain.status();
             now.host = after.host_name(grain.lessee);
             now.incarnation = grain.lease;
-            now.sequence = grain.sequence;
-            now.failures = grain.failures;
+            now.sequence = grain.course->sequence;
+            now.failures = grain.course->failures;
             now.attempts = grain.demands->attempts;
             step.compare_lengths(now);
             next->grains.emplace(key, std::move(now));
@@ -193,8 +193,8 @@ std::string compare_trees(const std::map<std::string, std::string> &files, const
             if (!grain.own_tree) continue;
             const std::string own = record::grain_directory({session_key, number}) + "/";
             roots.insert(own + record::status_file);
-            lengths[own + record::out_file] = grain.out_length;
-            lengths[own + record::err_file] = grain.err_length;
+            lengths[own + record::out_file] = grain.course->out_length;
+            lengths[own + record::err_file] = grain.course->err_length;
         }
     }
     for (const auto &[path, bytes] : files) {
@@ -227,7 +227,7 @@ std::string compare_grain(const core::State &state, const core::Grain &g, const 
     if (told.state != GrainState::running) return {};
     if (told.stays.back().host != state.host_name(g.lessee)) return "where it runs";
     if (told.stays.back().incarnation != g.lease) return "its incarnation";
-    return told.sequence > g.sequence ? "its last checkpoint" : std::string();
+    return told.sequence > g.course->sequence ? "its last checkpoint" : std::string();
 }
 
 std::string compare_history(const core::State &state, const core::Session &session, const wire::History &told) {

@@ -221,7 +221,7 @@ std::string Ledger::broken_by_grain(const GrainKey &key, const Grain &promised, 
     if (promised.finished && !(g.status() == core::GrainStatus::finished || (killed && promised.kill_asked)))
         return name + "its end was acknowledged, it has none";
     if (g.incarnation < promised.leased) return name + "an incarnation that was launched is given out again";
-    if (g.sequence < promised.sequence) return name + "increments that were acknowledged are gone";
+    if (g.course->sequence < promised.sequence) return name + "increments that were acknowledged are gone";
     const auto index = static_cast<std::size_t>(promised.shown_as);
     if (promised.shown_as >= 0 && (index >= session.results.size() || session.results[index] != key.grain ||
                                    session.info.shown <= promised.shown_as))

@@ -144,15 +144,15 @@ core::Grain some_grain() {
     grain.lessee = core::HostId{0};
     grain.lease = grain.incarnation = 3;
     grain.phase = core::Finished{.result_index = 2};
-    grain.nogo.edit() = {core::HostId{0}};
-    grain.past.edit().user_us = 55;
+    grain.course.edit().nogo.edit() = {core::HostId{0}};
+    grain.course.edit().past.edit().user_us = 55;
     wire::Demands demands;
     demands.cores = 2;
     grain.demands = demands;
     grain.files.edit().digests = {std::string(32, 'd')};
     grain.files.edit().outputs = {{wire::FileRole::output, "out/x", "", 0, ""}};
-    grain.old_lease = {core::HostId{0}, 2};
-    grain.moves.edit() = {{core::MoveReason::usurped, core::HostId{0}, 2, "for ann/1:2"}};
+    grain.course.edit().old_lease = {core::HostId{0}, 2};
+    grain.course.edit().moves.edit() = {{core::MoveReason::usurped, core::HostId{0}, 2, "for ann/1:2"}};
     return grain;
 }
 

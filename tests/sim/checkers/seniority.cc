@@ -29,8 +29,10 @@ void Seniority::before_turn(const core::State &state) {
     for (const auto &[seniority, key] : state.by_seniority)
         for (const auto &[shape, queue] : state.session(key)->ready) {
             std::size_t n = 0;
-            for (auto it = queue.grains.begin(); it != queue.grains.end() && n < looked_at; ++it, ++n)
-                waiting_.push_back({seniority, GrainKey{key, it->second}});
+            for (const auto &[position, number] : queue.grains) {
+                if (++n > looked_at) break;
+                waiting_.push_back({seniority, GrainKey{key, number}});
+            }
         }
 }
 

@@ -97,7 +97,7 @@ TEST_CASE("a host whose grains became long returns what waits there once, and th
     while (s.ahead(0) > 0) {
         const GrainKey key = *s.pool.state.ahead[0].begin();
         s.pool.launched("h1", name(to_text(key.session), key.grain), Code::limit);
-        CHECK(s.pool.state.grain(key)->moves.get().empty());
+        CHECK(s.pool.state.grain(key)->course->moves.get().empty());
     }
     CHECK(s.leased(0) == 2);
     CHECK(s.pool.state.hosts[0].held_back.empty());

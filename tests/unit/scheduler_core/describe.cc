@@ -215,18 +215,18 @@ std::string describe(const State &state, const Grain &g) {
     if (g.status() == GrainStatus::ready) line.add("at", std::to_string(g.as<Ready>().queue_position));
     line.add("class", hex(g.demands->host_class))
         .flag("urgent", g.demands->urgent)
-        .add("failures", g.failures)
-        .number("seq", g.sequence)
-        .number("input_from", g.input_position)
-        .number("checkpoint", g.checkpoint_length)
-        .number("out", g.out_length)
-        .number("err", g.err_length);
+        .add("failures", g.course->failures)
+        .number("seq", g.course->sequence)
+        .number("input_from", g.course->input_position)
+        .number("checkpoint", g.course->checkpoint_length)
+        .number("out", g.course->out_length)
+        .number("err", g.course->err_length);
     const Finished end = g.status() == GrainStatus::finished ? g.as<Finished>() : Finished{};
     if (g.status() == GrainStatus::finished) line.add("index", std::to_string(end.result_index));
     line.add("signal", end.signal).add("code", end.exit_code);
-    if (g.kept.get() != Kept())
-        line.add("held", std::to_string(g.kept->held)).add("saved", std::to_string(g.kept->saved));
-    for (const HostId id : g.nogo.get()) line.add("nogo", host_name(state, id));
+    if (g.course->kept.get() != Kept())
+        line.add("held", std::to_string(g.course->kept->held)).add("saved", std::to_string(g.course->kept->saved));
+    for (const HostId id : g.course->nogo.get()) line.add("nogo", host_name(state, id));
     return line;
 }
 

@@ -29,30 +29,31 @@ private:
     }
     void grain(const Grain &g) {
         put(static_cast<int>(g.status()), g.own_tree, g.demands->urgent, g.params_own_file, g.demands->attempts,
-            int{g.failures});
-        put(g.demands->thrash, g.demands->notice, g.demands->host_class, g.incarnation, g.lessee, g.sequence);
+            int{g.course->failures});
+        put(g.demands->thrash, g.demands->notice, g.demands->host_class, g.incarnation, g.lessee, g.course->sequence);
         if (const auto *end = std::get_if<Finished>(&g.phase)) put(end->exit_code, end->signal, end->result_index);
         if (const auto *ready = std::get_if<Ready>(&g.phase)) put(ready->queue_position);
         if (const auto *killed = std::get_if<Killed>(&g.phase)) put(killed->after);
         bytes(g.fingerprint);
-        put(g.request, g.params_offset, g.params_length, g.input_length, g.input_position);
-        put(g.checkpoint_length, g.message_length, g.out_length, g.err_length, g.result_offset);
-        usage(g.past);
-        usage(g.current);
-        bytes(g.nogo.get());
-        put(g.params_sum, g.checkpoint_sum, g.message_sum, g.out_sum, g.err_sum);
-        put(g.checkpoint_time.ns, g.launched, g.failed_on, int{g.failures_there}, g.skipped, int{g.returns},
-            int{g.refusals}, g.rest_until.ns);
-        usage(g.before);
-        put(g.kept->held, g.kept->start, g.kept->before, g.kept->saved);
-        put(g.known, g.told);
-        put(g.program, g.lease, g.old_lease.host, g.old_lease.lease);
+        put(g.request, g.params_offset, g.params_length, g.input_length, g.course->input_position);
+        put(g.course->checkpoint_length, g.course->message_length, g.course->out_length, g.course->err_length,
+            g.course->result_offset);
+        usage(g.course->past);
+        usage(g.course->current);
+        bytes(g.course->nogo.get());
+        put(g.params_sum, g.course->checkpoint_sum, g.course->message_sum, g.course->out_sum, g.course->err_sum);
+        put(g.recent->checkpoint_time.ns, g.launched, g.recent->failed_on, int{g.recent->failures_there},
+            g.course->skipped, int{g.course->returns}, int{g.recent->refusals}, g.recent->rest_until.ns);
+        usage(g.course->before);
+        put(g.course->kept->held, g.course->kept->start, g.course->kept->before, g.course->kept->saved);
+        put(g.known, g.course->told);
+        put(g.program, g.lease, g.course->old_lease.host, g.course->old_lease.lease);
         put(g.demands->cores, g.demands->memory_mb, g.demands->wall_s);
         for (const std::string &digest : g.files->digests) put("content", digest);
         for (const std::string &name : g.files->binary_classes) put("class", name);
         for (const wire::GrainFile &file : g.files->outputs) put("output", wire::to_text(file));
-        for (const Move &m : g.moves.get()) put("moved", name_of(m.reason), m.host, m.incarnation, m.detail);
-        for (const Instant at : g.moved.get()) put(at.ns);
+        for (const Move &m : g.course->moves.get()) put("moved", name_of(m.reason), m.host, m.incarnation, m.detail);
+        for (const Instant at : g.recent->moved.get()) put(at.ns);
     }
     void session(const Session &s) {
         const SessionInfo &i = s.info;

@@ -141,7 +141,7 @@ const std::map<Why, Scene> &scenes() {
              s.occupy();
              s.submit(0);
              Grain g = s.pool.at("ann/1:0");
-             g.nogo = std::vector<HostId>{HostId{0}};
+             g.course.edit().nogo = std::vector<HostId>{HostId{0}};
              Undo undo;
              apply(s.pool.state, SetGrain{Pool::key("ann/1:0"), g}, undo);
          }},

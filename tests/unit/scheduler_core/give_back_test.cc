@@ -52,7 +52,7 @@ TEST_CASE("a grain that always says it is not its fault rests longer each time, 
     Duration longest{};
     for (int i = 1; i < limits::returns; ++i) {
         s.gives_up();
-        CHECK(int{s.g().returns} == i);
+        CHECK(int{s.g().course->returns} == i);
         const Duration pause = s.rest();
         if (i > 2) CHECK(pause > longest);
         longest = std::max(longest, pause);
@@ -66,8 +66,8 @@ TEST_CASE("a grain that always says it is not its fault rests longer each time, 
     s.gives_up();
     CHECK(s.pool.status("ann/1:0") == "finished");
     CHECK(s.g().as<core::Finished>().exit_code == 74);
-    CHECK(s.g().failures == 1);
-    CHECK(s.g().moves->back().reason == MoveReason::given_up);
+    CHECK(s.g().course->failures == 1);
+    CHECK(s.g().course->moves->back().reason == MoveReason::given_up);
     CHECK(s.pool.explain("ann/1:0").summary == about("h1 74 10"));
     CHECK(s.doctor().empty());
 }
@@ -77,13 +77,13 @@ TEST_CASE("a new checkpoint begins the count again, one that says the same does 
     for (int i = 0; i < 3 * limits::returns; ++i) {
         s.pool.checkpoint("h1", "ann/1:0", "", "state " + std::to_string(i));
         s.gives_up(85);
-        CHECK(int{s.g().returns} == 1);
+        CHECK(int{s.g().course->returns} == 1);
         s.rest();
     }
     for (int i = 1; i < limits::returns; ++i) {
         s.pool.checkpoint("h1", "ann/1:0", "", "the same");
         s.gives_up(85);
-        CHECK(int{s.g().returns} == i);
+        CHECK(int{s.g().course->returns} == i);
         s.rest();
     }
     s.pool.checkpoint("h1", "ann/1:0", "", "the same");
@@ -105,10 +105,10 @@ TEST_CASE("hosts that die, owners, older sessions and orders never use the bound
         } else {
             s.pool.send(s.host(), r);
         }
-        CHECK(int{s.g().returns} == 0);
+        CHECK(int{s.g().course->returns} == 0);
         if (s.g().status() == GrainStatus::ready) s.rest();
     }
-    CHECK(s.g().failures == 0);
+    CHECK(s.g().course->failures == 0);
 }
 
 TEST_CASE("a start that the host's trouble prevents is tried more rarely, but for ever") {
@@ -123,7 +123,7 @@ TEST_CASE("a start that the host's trouble prevents is tried more rarely, but fo
     CHECK(last > seconds(18));  // two intervals
     CHECK(last < seconds(22));
     s.pool.launched("h1", "ann/1:0");
-    CHECK(int{s.g().refusals} == 0);
+    CHECK(int{s.g().recent->refusals} == 0);
     CHECK(s.doctor().empty());
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("a restart by command ends the rest and the count") {
     }
     CHECK(s.pool.state.resting.size() == 1);
     CHECK(s.pool.restart(s.pool.stranger("root", true), "ann/1:0").back() == "h1: launch ann/1:0 inc 6 next 1");
-    CHECK(int{s.g().returns} == 0);
+    CHECK(int{s.g().course->returns} == 0);
     CHECK(s.pool.state.resting.empty());
     CHECK(s.pool.state.circling.empty());
 }
@@ -144,7 +144,7 @@ TEST_CASE("reports that never fit together have an end too") {
     GiveBackStage s(1);
     for (int i = 1; i <= limits::returns; ++i) {
         wire::GrainReport r = s.pool.report("ann/1:0");
-        r.first_seq = s.g().sequence + 3;
+        r.first_seq = s.g().course->sequence + 3;
         r.last_seq = r.first_seq;
         r.has_checkpoint = true;
         r.checkpoint = "state";
@@ -160,7 +160,7 @@ TEST_CASE("a grain that its server gives up on the way comes back, and not for e
     for (int i = 1; i <= limits::returns; ++i) {
         s.pool.launched("h1", "ann/1:0");
         s.pool.launched("h1", "ann/1:0", Code::io_error);
-        if (i < limits::returns) CHECK(s.g().moves->back().reason == MoveReason::given_back);
+        if (i < limits::returns) CHECK(s.g().course->moves->back().reason == MoveReason::given_back);
         if (i < limits::returns) s.rest();
     }
     CHECK(s.pool.status("ann/1:0") == "finished");

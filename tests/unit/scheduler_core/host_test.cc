@@ -104,7 +104,7 @@ TEST_CASE("grains of a dead host are moved, in their order, to the front") {
     CHECK(pool.wait(Duration{1}) ==
           Lines{"close h1", "h3: launch ann/1:0 inc 2 next 1", "h3: launch ann/1:1 inc 2 next 1"});
     CHECK(pool.queue("ann/1").front() == 2);
-    CHECK(pool.at("ann/1:0").failures == 0);
+    CHECK(pool.at("ann/1:0").course->failures == 0);
 }
 
 TEST_CASE("a host that returns: what is still queued goes on, what was started elsewhere ends") {
@@ -150,7 +150,7 @@ TEST_CASE("a failure whose acknowledgement was lost does not count twice") {
     CHECK(pool.status("ann/1:0") == "ready");
     wire::GrainReport again = pool.end_report("ann/1:0", 1);
     CHECK(pool.send("h1", again) == Lines{"h1: ack ann/1:0 inc 1 last 1 ended stale"});
-    CHECK(pool.at("ann/1:0").failures == 1);
+    CHECK(pool.at("ann/1:0").course->failures == 1);
 }
 
 TEST_CASE("messages of an older connection of a host are not heard") {

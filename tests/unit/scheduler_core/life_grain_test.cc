@@ -54,9 +54,9 @@ std::string look_at_grain(GrainStage &s) {
     if (g->lessee != no_host) text += " " + s.pool.state.host(g->lessee)->config->name;
     text += " inc " + std::to_string(g->incarnation);
     if (g->lease != g->incarnation) text += " lease " + std::to_string(g->lease);
-    if (g->failures > 0) text += " failed " + std::to_string(g->failures);
-    if (!g->nogo->empty()) text += " nogo";
-    if (!g->moves->empty()) text += std::string(" moved ") + name_of(g->moves->back().reason);
+    if (g->course->failures > 0) text += " failed " + std::to_string(g->course->failures);
+    if (!g->course->nogo->empty()) text += " nogo";
+    if (!g->course->moves->empty()) text += std::string(" moved ") + name_of(g->course->moves->back().reason);
     return text;
 }
 

@@ -7,7 +7,7 @@ using namespace dcs;
 using namespace dcs::core;
 
 namespace {
-std::int64_t total(const Grain &g) { return g.past->user_us + g.current->user_us; }
+std::int64_t total(const Grain &g) { return g.course->past->user_us + g.course->current->user_us; }
 }  // namespace
 
 TEST_CASE("host classes are tried from the lowest bit up") {
@@ -128,13 +128,13 @@ TEST_CASE("a missing program makes the host nogo and the search goes on") {
     pool.open(find, 1);
     pool.gexec(find, 1, 0);
     CHECK(pool.launched("h1", "ann/1:0", Code::not_found) == Lines{"h2: launch ann/1:0 inc 2 next 1"});
-    CHECK(pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}});
+    CHECK(pool.at("ann/1:0").course->nogo.get() == std::vector<HostId>{HostId{0}});
     CHECK(pool.call_in("h1").empty());
     pool.gwait(find, 1, 0, true);
     CHECK(pool.launched("h2", "ann/1:0", Code::not_found) ==
           Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 2 hosts "
                 "configured, 2 could not start it; on h1: because; on h2: because"});
-    CHECK(pool.at("ann/1:0").failures == 0);
+    CHECK(pool.at("ann/1:0").course->failures == 0);
     CHECK(pool.session("ann/1").waiters.empty());
     // waiting again is allowed, and a new host cures it
     CHECK(pool.gwait(find, 1, 0, true).at(0).find("CANNOT_RUN") != std::string::npos);
@@ -150,8 +150,8 @@ TEST_CASE("a host in trouble does not get the grain again before its next call-i
     pool.open(find, 1);
     pool.gexec(find, 1, 0);
     CHECK(pool.launched("h1", "ann/1:0", Code::limit).empty());
-    CHECK(pool.at("ann/1:0").nogo->empty());
-    CHECK(pool.at("ann/1:0").failures == 0);
+    CHECK(pool.at("ann/1:0").course->nogo->empty());
+    CHECK(pool.at("ann/1:0").course->failures == 0);
     CHECK(pool.call_in("h1").empty());  // an early one, of the same second
     CHECK(pool.gexec(find, 1, 1) == Lines{"ann: done", "h1: launch ann/1:1 inc 1 next 1"});
     pool.end("h1", "ann/1:1");
@@ -182,11 +182,11 @@ TEST_CASE("a failed grain is tried on the same host first, then elsewhere, then 
           Lines{"h1: ack ann/1:0 inc 1 last 1 ended taken", "h1: launch ann/1:0 inc 2 next 1"});
     CHECK(pool.end("h1", "ann/1:0", 0, 11) ==
           Lines{"h1: ack ann/1:0 inc 2 last 1 ended taken", "h2: launch ann/1:0 inc 3 next 1"});
-    CHECK(pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}});
-    CHECK(pool.at("ann/1:0").out_length == 0);  // what failed runs wrote is dropped
+    CHECK(pool.at("ann/1:0").course->nogo.get() == std::vector<HostId>{HostId{0}});
+    CHECK(pool.at("ann/1:0").course->out_length == 0);  // what failed runs wrote is dropped
     CHECK(pool.end("h2", "ann/1:0", 0, 11) == Lines{"h2: ack ann/1:0 inc 3 last 1 ended taken"});
     CHECK(pool.gwait(find, 1, 0) == Lines{"ann: result ann/1:0 completed 1 sent 1 signal 11 out 6"});
-    CHECK(pool.at("ann/1:0").failures == 3);
+    CHECK(pool.at("ann/1:0").course->failures == 3);
     CHECK(total(pool.at("ann/1:0")) == 3000);
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("where there is no elsewhere, there again; and attempts are the user's
     pool.call(find, g);
     for (int i = 1; i < 5; ++i) {
         CHECK(pool.end("h1", "ann/1:0", 7).back() == "h1: launch ann/1:0 inc " + std::to_string(i + 1) + " next 1");
-        CHECK(pool.at("ann/1:0").nogo->empty());
+        CHECK(pool.at("ann/1:0").course->nogo->empty());
     }
     CHECK(pool.end("h1", "ann/1:0", 7) == Lines{"h1: ack ann/1:0 inc 5 last 1 ended taken"});
     CHECK(pool.at("ann/1:0").as<core::Finished>().exit_code == 7);
@@ -237,7 +237,7 @@ TEST_CASE("innocent ends never count and do not come back in a circle") {
         pool.now = pool.now + seconds(10);
         CHECK(pool.call_in("h1") == Lines{"h1: launch ann/1:0 inc " + std::to_string(i + 1) + " next 1"});
     }
-    CHECK(pool.at("ann/1:0").failures == 0);
+    CHECK(pool.at("ann/1:0").course->failures == 0);
 }
 
 TEST_CASE("a grain that is given back goes to an alternate at once") {
@@ -248,7 +248,7 @@ TEST_CASE("a grain that is given back goes to an alternate at once") {
     pool.checkpoint("h1", "ann/1:0", "part", "half way");
     CHECK(pool.end("h1", "ann/1:0", 0, 15, true) ==
           Lines{"h1: ack ann/1:0 inc 1 last 2 ended taken", "h2: launch ann/1:0 inc 2 checkpoint 8 next 2"});
-    CHECK(pool.at("ann/1:0").out_length == 4);
+    CHECK(pool.at("ann/1:0").course->out_length == 4);
 }
 
 TEST_CASE("a grain of a class that is busy does not stop the others behind it") {

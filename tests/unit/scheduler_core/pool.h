@@ -137,8 +137,8 @@ public:
         r.key = wire::wire_of(key(grain));
         const Grain *g = state.grain(key(grain));
         r.incarnation = g ? g->lease : 1;
-        r.first_seq = g ? g->sequence + 1 : 1;
-        r.last_seq = g ? g->sequence : 0;
+        r.first_seq = g ? g->course->sequence + 1 : 1;
+        r.last_seq = g ? g->course->sequence : 0;
         return r;
     }
     Lines send(const std::string &host, const wire::GrainReport &r) {
@@ -151,7 +151,7 @@ public:
         r.has_checkpoint = true;
         r.checkpoint = ckpt;
         r.message = "on the way";
-        r.input_position = state.grain(key(grain)) ? state.grain(key(grain))->input_position : 0;
+        r.input_position = state.grain(key(grain)) ? state.grain(key(grain))->course->input_position : 0;
         r.out = out;
         return send(host, r);
     }
@@ -279,7 +279,8 @@ public:
     // The session's ready grains, in their order.
     std::vector<GrainNumber> queue(const std::string &name) const {
         std::map<std::int64_t, GrainNumber> all;
-        for (const auto &[shape, queue] : session(name).ready) all.insert(queue.grains.begin(), queue.grains.end());
+        for (const auto &[shape, queue] : session(name).ready)
+            for (const auto &[position, number] : queue.grains) all.emplace(position, number);
         std::vector<GrainNumber> numbers;
         for (const auto &[position, number] : all) numbers.push_back(number);
         return numbers;

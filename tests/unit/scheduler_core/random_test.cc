@@ -115,7 +115,7 @@ private:
         const auto *finished = std::get_if<Finished>(&g.phase);
         const Finished end = finished ? *finished : Finished{};
         const std::string now = std::string(name_of(g.status())) + std::to_string(end.result_index) + "/" +
-                                std::to_string(g.out_length) + "/" + std::to_string(end.exit_code);
+                                std::to_string(g.course->out_length) + "/" + std::to_string(end.exit_code);
         std::string &before = seen.final_state[{session.info.seniority, n}];
         if (!before.empty() && before != now) {
             REQUIRE(g.status() == GrainStatus::killed);
@@ -202,12 +202,12 @@ private:
         const Grain *g = pool.state.grain(key);
         r.incarnation = g ? g->incarnation : 1;
         if (dice.once_in(8)) r.incarnation -= 1;
-        r.first_seq = g ? g->sequence + 1 : 1;
+        r.first_seq = g ? g->course->sequence + 1 : 1;
         if (dice.once_in(10)) r.first_seq += static_cast<std::uint32_t>(dice.below(4)) - 1;
         r.last_seq = r.first_seq + static_cast<std::uint32_t>(dice.below(3)) - 1;
         r.has_checkpoint = dice.once_in(2);
         if (r.has_checkpoint) r.checkpoint = std::string(static_cast<std::size_t>(dice.below(20)), 'c');
-        r.input_position = (g ? g->input_position : 0) + static_cast<std::uint64_t>(dice.below(6));
+        r.input_position = (g ? g->course->input_position : 0) + static_cast<std::uint64_t>(dice.below(6));
         if (dice.once_in(2)) r.message = "message";
         if (r.last_seq >= r.first_seq) r.out = std::string(dice.once_in(20) ? 40000u : 5u, 'o');
         r.ended = dice.once_in(2);

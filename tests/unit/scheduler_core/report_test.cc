@@ -33,20 +33,20 @@ struct ReportStage {
 TEST_CASE("increments follow each other without gap and without repetition") {
     ReportStage s;
     CHECK(s.pool.send("h1", s.part(1, 2)) == Lines{"h1: ack ann/1:0 inc 1 last 2 taken"});
-    CHECK(s.pool.at("ann/1:0").out_length == 3);
+    CHECK(s.pool.at("ann/1:0").course->out_length == 3);
     SECTION("the next one") {
         CHECK(s.pool.send("h1", s.part(3, 3)) == Lines{"h1: ack ann/1:0 inc 1 last 3 taken"});
-        CHECK(s.pool.at("ann/1:0").out_length == 6);
+        CHECK(s.pool.at("ann/1:0").course->out_length == 6);
     }
     SECTION("the same again: had already") {
         CHECK(s.pool.send("h1", s.part(1, 2)) == Lines{"h1: ack ann/1:0 inc 1 last 2 have_it"});
         CHECK(s.pool.send("h1", s.part(2, 2)) == Lines{"h1: ack ann/1:0 inc 1 last 2 have_it"});
-        CHECK(s.pool.at("ann/1:0").out_length == 3);
+        CHECK(s.pool.at("ann/1:0").course->out_length == 3);
         CHECK(s.writes().empty());
     }
     SECTION("an overlap: the server sends the rest") {
         CHECK(s.pool.send("h1", s.part(2, 4)) == Lines{"h1: ack ann/1:0 inc 1 last 2 have_it"});
-        CHECK(s.pool.at("ann/1:0").sequence == 2);
+        CHECK(s.pool.at("ann/1:0").course->sequence == 2);
         CHECK(s.writes().empty());
         CHECK(s.pool.send("h1", s.part(3, 4)) == Lines{"h1: ack ann/1:0 inc 1 last 4 taken"});
     }
@@ -61,8 +61,8 @@ TEST_CASE("increments follow each other without gap and without repetition") {
         CHECK(s.pool.send("h1", s.part(4, 4)) ==
               Lines{"h1: withdraw ann/1:0 inc 1 discard because increments 3 to 3 are missing",
                     "h1: launch ann/1:0 inc 2 checkpoint 5 next 3"});
-        CHECK(s.pool.at("ann/1:0").failures == 0);
-        CHECK(s.pool.at("ann/1:0").out_length == 3);
+        CHECK(s.pool.at("ann/1:0").course->failures == 0);
+        CHECK(s.pool.at("ann/1:0").course->out_length == 3);
         CHECK(s.writes().empty());
         wire::GrainReport old = s.part(3, 3);
         old.incarnation = 1;
@@ -93,7 +93,7 @@ TEST_CASE("reports that cannot be true lead to a restart, never to wrong output"
     }
     CHECK(s.pool.send("h1", r) ==
           Lines{"h1: withdraw ann/1:0 inc 1 discard because " + why, "h1: launch ann/1:0 inc 2 next 1"});
-    CHECK(s.pool.at("ann/1:0").out_length == 0);
+    CHECK(s.pool.at("ann/1:0").course->out_length == 0);
     CHECK(s.writes().empty());
 }
 
@@ -114,8 +114,8 @@ TEST_CASE("nothing new writes nothing, but usage and contact are known") {
     r.usage.system_us = -7;
     CHECK(s.pool.send("h1", r) == Lines{"h1: ack ann/1:0 inc 1 taken"});
     CHECK_FALSE(s.pool.touched_disk());
-    CHECK(s.pool.at("ann/1:0").current->user_us == 5000);
-    CHECK(s.pool.at("ann/1:0").current->system_us == 0);
+    CHECK(s.pool.at("ann/1:0").course->current->user_us == 5000);
+    CHECK(s.pool.at("ann/1:0").course->current->system_us == 0);
 }
 
 TEST_CASE("what the backup has of a forgiven lease is recorded, also where it brings nothing") {
@@ -153,8 +153,8 @@ TEST_CASE("a checkpoint replaces, increments append, at their recorded lengths")
     r.ended = true;
     s.pool.send("h1", r);
     CHECK(s.writes() == Lines{"write ann/1:0 grain_out at 6 bytes 3"});
-    CHECK(s.pool.at("ann/1:0").out_length == 9);
-    CHECK(s.pool.at("ann/1:0").err_length == 4);
+    CHECK(s.pool.at("ann/1:0").course->out_length == 9);
+    CHECK(s.pool.at("ann/1:0").course->err_length == 4);
 }
 
 TEST_CASE("a message is cut at its limit") {
@@ -162,7 +162,7 @@ TEST_CASE("a message is cut at its limit") {
     wire::GrainReport r = s.part(1, 1);
     r.message = std::string(limits::message_bytes + 1, 'm');
     s.pool.send("h1", r);
-    CHECK(s.pool.at("ann/1:0").message_length == limits::message_bytes);
+    CHECK(s.pool.at("ann/1:0").course->message_length == limits::message_bytes);
 }
 
 TEST_CASE("results of small grains share the session's file, out then err") {
@@ -175,7 +175,7 @@ TEST_CASE("results of small grains share the session's file, out then err") {
     r = s.pool.end_report("ann/1:0");
     s.pool.send("h1", r);
     CHECK(s.writes() == Lines{"write ann/1:0 session_results at 8 bytes 6"});
-    CHECK(s.pool.at("ann/1:0").result_offset == 8);
+    CHECK(s.pool.at("ann/1:0").course->result_offset == 8);
     CHECK(s.pool.session("ann/1").info.results_length == 14);
     CHECK_FALSE(s.pool.at("ann/1:0").own_tree);
 }
@@ -207,7 +207,7 @@ TEST_CASE("what an incarnation used never becomes less") {
     r.has_checkpoint = false;
     r.ended = r.innocent = true;
     s.pool.send("h1", r);
-    CHECK(s.pool.at("ann/1:0").past->user_us == 5000);  // it runs again elsewhere
+    CHECK(s.pool.at("ann/1:0").course->past->user_us == 5000);  // it runs again elsewhere
 }
 
 TEST_CASE("usage adds up over incarnations") {
@@ -233,5 +233,5 @@ TEST_CASE("a last report may end without any increment") {
     r.ended = true;
     CHECK(s.pool.send("h1", r) == Lines{"h1: ack ann/1:0 inc 1 last 1 ended taken"});
     CHECK(s.pool.status("ann/1:0") == "finished");
-    CHECK(s.pool.at("ann/1:0").out_length == 3);
+    CHECK(s.pool.at("ann/1:0").course->out_length == 3);
 }

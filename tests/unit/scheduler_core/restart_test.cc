@@ -14,9 +14,9 @@ TEST_CASE("a restart by command is one move, and nothing is held against the hos
     pool.gexec(find, 1, 0);
     pool.restart(pool.stranger("ann"), "ann/1:0");
     CHECK(pool.status("ann/1:0") == "running");  // until it is back with its checkpoint
-    REQUIRE(pool.at("ann/1:0").moves.get().size() == 1);
+    REQUIRE(pool.at("ann/1:0").course->moves.get().size() == 1);
     pool.end("h1", "ann/1:0", 0, 0, true);
-    const std::vector<Move> &moves = pool.at("ann/1:0").moves.get();
+    const std::vector<Move> &moves = pool.at("ann/1:0").course->moves.get();
     REQUIRE(moves.size() == 1);
     CHECK(moves[0].reason == MoveReason::restarted);
     CHECK(moves[0].incarnation == 1);
@@ -26,8 +26,8 @@ TEST_CASE("a restart by command is one move, and nothing is held against the hos
 
     // What the host gives back of its own will later is another move, and held against it.
     pool.end("h1", "ann/1:0", 0, 0, true);
-    REQUIRE(pool.at("ann/1:0").moves.get().size() == 2);
-    CHECK(pool.at("ann/1:0").moves.get()[1].reason == MoveReason::given_back);
+    REQUIRE(pool.at("ann/1:0").course->moves.get().size() == 2);
+    CHECK(pool.at("ann/1:0").course->moves.get()[1].reason == MoveReason::given_back);
     CHECK(pool.state.host(pool.id("h1"))->held_back.size() == 1);
     CHECK(pool.status("ann/1:0") == "ready");
 }

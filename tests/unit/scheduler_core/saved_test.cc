@@ -36,8 +36,8 @@ struct SavedStage {
         r.ended = r.innocent = true;
         pool.send(host, r);
     }
-    std::int64_t saved() const { return pool.at("ann/1:0").kept->saved; }
-    std::int64_t held() const { return pool.at("ann/1:0").kept->held; }
+    std::int64_t saved() const { return pool.at("ann/1:0").course->kept->saved; }
+    std::int64_t held() const { return pool.at("ann/1:0").course->kept->held; }
     std::string where() const {
         const Host *host = pool.state.host(pool.at("ann/1:0").lessee);
         return host ? host->config->name : "";

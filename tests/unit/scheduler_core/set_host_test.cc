@@ -134,8 +134,8 @@ TEST_CASE("slots 0 evicts at once with a checkpoint, and later slots bring the g
     s.pool.end("h1", "ann/1:0", 0, 15, true);
     s.pool.end("h1", "ann/1:1", 0, 15, true);
     CHECK(s.pool.queue("ann/1") == std::vector<GrainNumber>{1, 0});
-    CHECK(s.pool.at("ann/1:0").moves->back().reason == MoveReason::host_closed);
-    CHECK(s.pool.at("ann/1:0").failures == 0);
+    CHECK(s.pool.at("ann/1:0").course->moves->back().reason == MoveReason::host_closed);
+    CHECK(s.pool.at("ann/1:0").course->failures == 0);
     CHECK(s.pool.gwait(s.ann, 1, 0, true).at(0).find("CANNOT_RUN") != std::string::npos);
     c = SetHostStage::change();
     c.reset = true;
@@ -188,7 +188,7 @@ TEST_CASE("a nogo place is cleared for one grain, or for all with everything els
     c.grain = 0;
     CHECK(s.pool.set(s.root, c).front() == "root: done");
     CHECK(s.pool.status("ann/1:0") == "running");
-    CHECK(s.pool.at("ann/1:0").nogo->empty());
+    CHECK(s.pool.at("ann/1:0").course->nogo->empty());
     CHECK(s.pool.touched_disk());
     s.pool.launched("h1", "ann/1:0", Code::not_found);
     s.pool.launched("h1", "ann/1:1", Code::limit);
@@ -216,13 +216,13 @@ TEST_CASE("a grain is restarted: running ones are withdrawn and come back with t
     s.pool.end("h1", "ann/1:0", 1);  // one failure
     CHECK(s.pool.restart(s.ann, "ann/1:0") ==
           Lines{"h1: withdraw ann/1:0 inc 2 because restarted by ann", "ann: done"});
-    CHECK(s.pool.at("ann/1:0").failures == 0);
+    CHECK(s.pool.at("ann/1:0").course->failures == 0);
     s.pool.checkpoint("h1", "ann/1:0", "out", "half way");
     // It is at the front, and nothing is wrong with the host.
     CHECK(s.pool.end("h1", "ann/1:0", 0, 15, true) ==
           Lines{"h1: ack ann/1:0 inc 2 last 2 ended taken", "h1: launch ann/1:0 inc 3 checkpoint 8 next 2"});
     CHECK(s.pool.queue("ann/1") == std::vector<GrainNumber>{2});
-    const std::vector<Move> &moves = s.pool.at("ann/1:0").moves;
+    const std::vector<Move> &moves = s.pool.at("ann/1:0").course->moves;
     REQUIRE(moves.size() == 2);
     CHECK(moves[0].reason == MoveReason::failed);
     CHECK(moves[1].reason == MoveReason::restarted);

@@ -38,7 +38,7 @@ TEST_CASE("a grain that asks for what no host has is a result that says so; othe
     StartFaultStage s(2);
     s.pool.call(s.ann, of_program(1, 0, 7));
     CHECK(s.pool.launched("h1", "ann/1:0", Code::invalid) == Lines{"h2: launch ann/1:0 inc 2 next 1"});
-    CHECK(s.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}});
+    CHECK(s.pool.at("ann/1:0").course->nogo.get() == std::vector<HostId>{HostId{0}});
     CHECK(s.pool.state.host(HostId{0})->missing.empty());
     // the same program meanwhile, of the same user
     CHECK(s.pool.call(s.ann, of_program(1, 1, 7)) == Lines{"ann: done", "h1: launch ann/1:1 inc 1 next 1"});
@@ -46,9 +46,10 @@ TEST_CASE("a grain that asks for what no host has is a result that says so; othe
     const Grain &g = s.pool.at("ann/1:0");
     CHECK(s.pool.status("ann/1:0") == "finished");
     CHECK(g.as<core::Finished>().exit_code == 126);
-    CHECK(g.moves->back().reason == MoveReason::given_up);
-    CHECK(g.moves->back().detail == about("not h1 h2"));
-    CHECK(g.err_length == 30 + g.moves->back().detail.size());  // "dcs: the grain was given up: ", and the line's end
+    CHECK(g.course->moves->back().reason == MoveReason::given_up);
+    CHECK(g.course->moves->back().detail == about("not h1 h2"));
+    CHECK(g.course->err_length ==
+          30 + g.course->moves->back().detail.size());  // "dcs: the grain was given up: ", and the line's end
     CHECK(s.pool.gwait(s.ann, 1, 0).at(0).find("result ann/1:0") != std::string::npos);
     CHECK(s.row(s.ann, 1).starts == 0);
     CHECK(s.pool.end("h1", "ann/1:1").size() == 1);
@@ -124,7 +125,7 @@ TEST_CASE("a grain that is submitted again is tried again: what was in its way m
     s.pool.launched("h2", "ann/2:0", Code::not_found);
     CHECK(s.cannot_run(s.ann, 2));
     CHECK(s.pool.call(s.ann, of_program(2, 0, 7)) == Lines{"ann: done", "h1: launch ann/2:0 inc 3 next 1"});
-    CHECK(s.pool.at("ann/2:0").nogo->empty());
+    CHECK(s.pool.at("ann/2:0").course->nogo->empty());
     CHECK(s.pool.touched_disk());
     CHECK(s.pool.state.lacking.empty());
     s.pool.end("h1", "ann/2:0");
@@ -147,7 +148,7 @@ TEST_CASE("a session that is resumed has its grains tried again, also those that
     const Lines lines = s.pool.open(s.ann, 2, wire::OpenMode::resume);
     CHECK(lines.size() == 3);  // resumed, and each host has one
     CHECK_FALSE(s.cannot_run(s.ann, 2));
-    for (int i = 0; i < 3; ++i) CHECK(s.pool.at("ann/2:" + std::to_string(i)).nogo->empty());
+    for (int i = 0; i < 3; ++i) CHECK(s.pool.at("ann/2:" + std::to_string(i)).course->nogo->empty());
 }
 
 TEST_CASE("a repeated submission does not forgive a host where the grain itself failed twice") {
@@ -159,9 +160,9 @@ TEST_CASE("a repeated submission does not forgive a host where the grain itself 
     s.pool.end("h1", "ann/2:0", 1);
     s.pool.end("h1", "ann/2:0", 1);
     s.pool.launched("h2", "ann/2:0", Code::not_found);
-    CHECK(s.pool.at("ann/2:0").nogo->size() == 2);
+    CHECK(s.pool.at("ann/2:0").course->nogo->size() == 2);
     CHECK(s.pool.call(s.ann, g) == Lines{"ann: done", "h2: launch ann/2:0 inc 4 next 1"});
-    CHECK(s.pool.at("ann/2:0").nogo.get() == std::vector<HostId>{HostId{0}});
+    CHECK(s.pool.at("ann/2:0").course->nogo.get() == std::vector<HostId>{HostId{0}});
 }
 
 TEST_CASE("starts count what ran: neither starts that failed nor numbers of earlier grains") {

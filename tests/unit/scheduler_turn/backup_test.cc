@@ -92,7 +92,7 @@ TEST_CASE("a server is believed when the backup has handed over what it acknowle
     CHECK_FALSE(a.believed(conn));
     a.hand_over(2, a.report(2, false));
     CHECK(a.believed(conn));
-    CHECK(a.grain().sequence == 2);
+    CHECK(a.grain().course->sequence == 2);
     CHECK(a.grain().lease == 1);
     CHECK(a.grain().status() == core::GrainStatus::running);
     a.pool.verify();
@@ -156,20 +156,20 @@ TEST_CASE("a report that is handed over twice, also to the next process, changes
     a.restart();
     a.backup_comes();
     a.hand_over(1, a.report(1, false));
-    const auto out = a.grain().out_length;
+    const auto out = a.grain().course->out_length;
     a.hand_over(1, a.report(1, false));
     a.restart();
     CHECK(a.pool.turn->state().handed_over.at("h1").number == 1);
     a.backup_comes();
     a.hand_over(1, a.report(1, false));
-    CHECK(a.grain().out_length == out);
-    CHECK(a.grain().sequence == 1);
+    CHECK(a.grain().course->out_length == out);
+    CHECK(a.grain().course->sequence == 1);
     // Under another name the numbers of another store begin again; the sequence decides.
     a.backup_comes(8);
     a.hand_over(1, a.report(1, false));
-    CHECK(a.grain().sequence == 1);
+    CHECK(a.grain().course->sequence == 1);
     a.hand_over(2, a.report(2, false));
-    CHECK(a.grain().sequence == 2);
+    CHECK(a.grain().course->sequence == 2);
     a.pool.verify();
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("a last report counts though the host was given up, as long as no othe
     a.backup_comes();
     a.hand_over(1, a.report(1, false));
     CHECK(a.grain().status() == core::GrainStatus::ready);
-    CHECK(a.grain().sequence == 1);
+    CHECK(a.grain().course->sequence == 1);
     a.hand_over(2, a.report(2, true));
     CHECK(a.grain().status() == core::GrainStatus::finished);
     a.pool.verify();
@@ -212,5 +212,5 @@ TEST_CASE("a useless report counts by its number") {
     a.backup_comes();
     a.hand_over(1, wire::GrainReport{});
     CHECK(a.believed(conn));
-    CHECK(a.grain().sequence == 0);
+    CHECK(a.grain().course->sequence == 0);
 }

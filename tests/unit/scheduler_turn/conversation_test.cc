@@ -111,7 +111,7 @@ TEST_CASE("a restarted grain gets its checkpoint and the rest of its input") {
     second.read();
     const auto &grain = *pool.turn->state().grain(key);
     REQUIRE(grain.status() == core::GrainStatus::finished);
-    CHECK(grain.out_length == input.size());
+    CHECK(grain.course->out_length == input.size());
     const auto middle = pool.ask<wire::Piece>(control, wire::Fetch{"ann", 0, 0, wire::Stream::out, 4999, 2});
     CHECK(middle.bytes == "xy");
     CHECK(middle.total == input.size());

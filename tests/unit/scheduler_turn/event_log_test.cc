@@ -233,7 +233,7 @@ TEST_CASE("a grain with files of its own runs again from the beginning of its in
     CHECK(d.result(2) == 3);
     CHECK(d.forget(3, 0) == Code::ok);
     check_logs(d.pool);
-    CHECK(d.session().grains.at(3).checkpoint_length == 0);
+    CHECK(d.session().grains.at(3).course->checkpoint_length == 0);
     d.pool.restart();
     d.server.held.clear();
     d.server.connect();

@@ -67,7 +67,7 @@ TEST_CASE("a full disk: the server keeps its report and brings it again") {
     auto sent = w.pool.take_sent(w.server.conn());
     REQUIRE(sent.size() == 1);
     CHECK(std::get<wire::ReportAck>(sent[0]).verdict == wire::Verdict::later);
-    CHECK(w.pool.turn->state().grain(the_grain)->sequence == 0);
+    CHECK(w.pool.turn->state().grain(the_grain)->course->sequence == 0);
     // A call-in is a sign of life even if no slot can be filled.
     w.pool.outside->clock = w.pool.outside->clock + seconds(1);
     w.server.call_in();
@@ -77,7 +77,7 @@ TEST_CASE("a full disk: the server keeps its report and brings it again") {
     sent = w.pool.take_sent(w.server.conn());
     REQUIRE(!sent.empty());
     CHECK(std::get<wire::ReportAck>(sent[0]).verdict == wire::Verdict::taken);
-    CHECK(w.pool.turn->state().grain(the_grain)->sequence == 1);
+    CHECK(w.pool.turn->state().grain(the_grain)->course->sequence == 1);
     w.pool.verify();
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("a full disk: dead hosts and failed launches are not forgotten") {
         w.free_disk();
         w.pool.outside->clock = w.pool.turn->next_wakeup();
         w.pool.pump();
-        CHECK(w.pool.turn->state().grain(the_grain)->nogo.get() == std::vector<core::HostId>{core::HostId{0}});
+        CHECK(w.pool.turn->state().grain(the_grain)->course->nogo.get() == std::vector<core::HostId>{core::HostId{0}});
     }
     CHECK(w.pool.turn->state().grain(the_grain)->status() == core::GrainStatus::ready);
     w.pool.verify();

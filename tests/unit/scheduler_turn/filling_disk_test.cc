@@ -122,7 +122,7 @@ TEST_CASE("on a full disk a report is kept by its server until there is room") {
         REQUIRE(w.server.connected());
         REQUIRE(w.server.held[key].unacknowledged);
     }
-    CHECK(w.pool.turn->state().grain(key)->sequence == 1);
+    CHECK(w.pool.turn->state().grain(key)->course->sequence == 1);
     // Also across a start on the full disk. The server's first call is answered: nothing changed.
     w.server.disconnect();
     w.pool.restart(w.pool.disk.used_bytes());
@@ -131,12 +131,12 @@ TEST_CASE("on a full disk a report is kept by its server until there is room") {
     REQUIRE(w.server.connected());
     w.server.repeat();
     w.server.read();
-    CHECK(w.pool.turn->state().grain(key)->sequence == 1);
+    CHECK(w.pool.turn->state().grain(key)->course->sequence == 1);
     w.pool.disk.set_capacity(~0ull);
     w.server.repeat();
     w.server.read();
     CHECK_FALSE(w.server.held[key].unacknowledged);
-    CHECK(w.pool.turn->state().grain(key)->sequence == 2);
+    CHECK(w.pool.turn->state().grain(key)->course->sequence == 2);
     w.server.finish(key);
     w.server.read();
     w.begin();

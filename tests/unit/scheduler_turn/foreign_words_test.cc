@@ -68,7 +68,7 @@ TEST_CASE("a host that says it holds thousands is told to give up some of them, 
 
 TEST_CASE("reading a long output through is charged once, and done once") {
     core::Grain grain;
-    grain.out_length = 64u << 20;
+    grain.course.edit().out_length = 64u << 20;
     grain.own_tree = true;
     core::State state;
     state.sessions[{"ann", 1}].grains[1] = grain;
@@ -83,7 +83,7 @@ TEST_CASE("reading a long output through is charged once, and done once") {
     CHECK(turn::weight_of(state, core::ReplyPiece{ConnId{1}, core::RequestId{1}, key, first}, verified) == 0);
     verified.add(record::place_of(key, grain, record::Part::out));
     CHECK(turn::weight_of(state, piece, verified) == 0);
-    grain.out_sum = 7;  // it was written again
+    grain.course.edit().out_sum = 7;  // it was written again
     CHECK_FALSE(verified.has(record::place_of(key, grain, record::Part::out)));
 }
 

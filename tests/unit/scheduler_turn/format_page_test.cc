@@ -50,8 +50,8 @@ std::string decoded(const std::string &file, std::string_view bytes) {
         line << "    " << file << ": " << entry->record.size() << " bytes: grain " << r->number << " "
              << core::name_of(g.status()) << (g.own_tree ? ", own tree" : "") << ", incarnation " << g.incarnation
              << (host.empty() ? "" : ", host " + host) << ", parameters " << g.params_length << " bytes at "
-             << g.params_offset << ", out " << g.out_length << ", err " << g.err_length << ", checkpoint "
-             << g.checkpoint_length << "\n";
+             << g.params_offset << ", out " << g.course->out_length << ", err " << g.course->err_length
+             << ", checkpoint " << g.course->checkpoint_length << "\n";
         text += line.str();
     }
     return text;

@@ -36,7 +36,7 @@ struct Remembered {
         another.argv[0] = "/opt/another";
         pool.ask<wire::Done>(control, wire::Gexec{1, 3, another});
         h2.read(false);
-        CHECK(grain(3).nogo->size() == 1);
+        CHECK(grain(3).course->nogo->size() == 1);
         for (const GrainNumber number : {0, 1, 2})
             pool.ask<wire::Done>(control, wire::Gexec{1, number, grain_of_class(1)});
         h2.read();
@@ -72,7 +72,7 @@ TEST_CASE("state that refers to a host that is not configured loads and runs on"
     // may not run there may still run here.
     CHECK(w.wait(0).out == "some input");
     CHECK(w.grain(1).status() == core::GrainStatus::ready);
-    CHECK(w.grain(1).sequence == 1);
+    CHECK(w.grain(1).course->sequence == 1);
     w.h1.connect();
     for (int i = 0; i < 3; ++i) {
         w.h1.read();
@@ -144,11 +144,11 @@ TEST_CASE("without any host everything is remembered") {
     const std::string before = Pool::durable_text(w.pool.turn->state());
     w.start_with({});
     CHECK(w.grain(1).status() == core::GrainStatus::ready);
-    CHECK(w.grain(3).nogo->empty());  // its session was resumed: it is tried everywhere again
+    CHECK(w.grain(3).course->nogo->empty());  // its session was resumed: it is tried everywhere again
     CHECK(w.wait(0).grain == 0);
     CHECK(w.pool.refusal(w.control, wire::Gwait{1, 1, true}) == Code::cannot_run);
     w.start_with({host_of_class("h1", 2), host_of_class("h2", 1)});
-    CHECK(w.grain(3).nogo->empty());  // its session was resumed: it is tried everywhere again
+    CHECK(w.grain(3).course->nogo->empty());  // its session was resumed: it is tried everywhere again
     w.h2.connect();
     w.h2.read();
     CHECK(w.h2.held.count(grain_key(1)) == 1);

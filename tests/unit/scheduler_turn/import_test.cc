@@ -97,7 +97,7 @@ TEST_CASE("grains that ran come first in the queue, then the others in their ord
     std::vector<GrainNumber> queue;
     std::map<std::int64_t, GrainNumber> places;
     for (const auto &[shape, of_shape] : other.turn->state().session(ann1)->ready)
-        places.insert(of_shape.grains.begin(), of_shape.grains.end());
+        for (const auto &[position, number] : of_shape.grains) places.emplace(position, number);
     for (const auto &[position, number] : places) queue.push_back(number);
     CHECK(queue == std::vector<GrainNumber>{1, 8, 9, 5, 4});
     other.verify();
@@ -323,7 +323,7 @@ TEST_CASE("hosts that a pool does not know are forgotten") {
     session.grains[4].nogo = {"stranger", "h1", "other-stranger"};
     session.grains[0].host = "stranger";
     REQUIRE(import_session(a.pool, a.control, stream_of(session), 2) == Code::ok);
-    CHECK(a.pool.turn->state().grain({{"ann", 2}, 4})->nogo->size() == 1);
+    CHECK(a.pool.turn->state().grain({{"ann", 2}, 4})->course->nogo->size() == 1);
     CHECK(a.pool.turn->state().grain({{"ann", 2}, 0})->lessee == core::no_host);
     CHECK(a.pool.turn->state().hosts.size() == 1);
     a.pool.verify();

@@ -207,7 +207,7 @@ std::string Pool::durable_text(const core::State &state) {
         text += to_text(key) + " " + record::encode_session(session.info) + "\n";
         for (auto [number, grain] : session.grains) {
             // The usage of a running incarnation is only recorded together with something else.
-            if (grain.status() == core::GrainStatus::running) grain.current = wire::Usage();
+            if (grain.status() == core::GrainStatus::running) grain.course.edit().current = wire::Usage();
             text += to_text(GrainKey{key, number}) + " " + record::encode_grain(state, number, grain) + "\n";
         }
         for (const auto &[shape, queue] : session.ready)

@@ -205,7 +205,7 @@ struct Trouble {
             if (session.counts[static_cast<int>(core::GrainStatus::running)] > 0) return true;
             for (const auto &[shape, queue] : session.ready)
                 for (const auto &[position, number] : queue.grains)
-                    if (session.grains.at(number).nogo->size() < 3) return true;
+                    if (session.grains.at(number).course->nogo->size() < 3) return true;
         }
         return false;
     }

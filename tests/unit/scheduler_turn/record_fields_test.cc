@@ -78,26 +78,26 @@ core::DurableGrain full_grain() {
     g.phase = core::Ready{INT64_MIN};
     g.fingerprint[3] = 9;
     g.request = core::RequestId{~std::uint64_t{0}};
-    g.params_sum = g.checkpoint_sum = 0xffffffff;
+    g.params_sum = g.course.edit().checkpoint_sum = 0xffffffff;
     g.params_length = 5;
-    g.checkpoint_length = std::uint64_t{1} << 40;
+    g.course.edit().checkpoint_length = std::uint64_t{1} << 40;
     g.incarnation = 5;
     g.lease = 4;
-    g.skipped = 1;
+    g.course.edit().skipped = 1;
     g.lessee = core::HostId{0};
     g.own_tree = true;
     wire::Demands demands;
     demands.attempts = 255;
     demands.wall_s = INT32_MAX;
     g.demands = demands;
-    g.past.edit().max_rss_kb = -7;
-    g.kept.edit().saved = 8;
-    g.nogo.edit() = {core::HostId{0}};
+    g.course.edit().past.edit().max_rss_kb = -7;
+    g.course.edit().kept.edit().saved = 8;
+    g.course.edit().nogo.edit() = {core::HostId{0}};
     g.files.edit().digests = {std::string(32, 'a'), std::string(32, 'b')};
     g.files.edit().binary_classes = {"x86"};
     g.files.edit().outputs = {{wire::FileRole::output, "out/x", "", 77, ""}};
-    g.old_lease = {core::HostId{0}, 3};
-    g.moves.edit() = {{core::MoveReason::usurped, core::HostId{0}, 2, "for ann/1:2"}, {}};
+    g.course.edit().old_lease = {core::HostId{0}, 3};
+    g.course.edit().moves.edit() = {{core::MoveReason::usurped, core::HostId{0}, 2, "for ann/1:2"}, {}};
     return g;
 }
 
@@ -130,10 +130,10 @@ TEST_CASE("every field of a grain comes back as it went") {
     REQUIRE(back);
     CHECK(record::encode_grain(state, 5, back->grain) == bytes);
     CHECK(back->grain.files.get() == grain.files.get());
-    CHECK(back->grain.moves.get() == grain.moves.get());
-    CHECK(back->grain.old_lease == grain.old_lease);
+    CHECK(back->grain.course->moves.get() == grain.course->moves.get());
+    CHECK(back->grain.course->old_lease == grain.course->old_lease);
     CHECK(back->grain.demands == grain.demands);
-    CHECK(back->grain.kept.get() == grain.kept.get());
+    CHECK(back->grain.course->kept.get() == grain.course->kept.get());
     CHECK(back->grain.as<core::Ready>().queue_position == INT64_MIN);
     CHECK(back->grain.request == core::RequestId{~std::uint64_t{0}});
 }
@@ -188,13 +188,14 @@ TEST_CASE("a value outside of its field's range does not decode") {
         return !record::decode_grain(record::encode_grain(state, 5, grain), one_host);
     };
     CHECK_FALSE(bad([](auto &) {}));
-    CHECK(bad([](auto &g) { g.skipped = 6; }));
-    CHECK(bad([](auto &g) { g.kept.edit().held = -1; }));
+    CHECK(bad([](auto &g) { g.course.edit().skipped = 6; }));
+    CHECK(bad([](auto &g) { g.course.edit().kept.edit().held = -1; }));
     CHECK(bad([](auto &g) { std::swap(g.files.edit().digests[0], g.files.edit().digests[1]); }));
     CHECK(bad([](auto &g) { g.files.edit().digests[0].pop_back(); }));
     CHECK(bad([](auto &g) { g.files.edit().outputs[0].digest = "short"; }));
-    CHECK(bad([](auto &g) { g.moves.edit().resize(limits::moves_kept + 1); }));
-    CHECK(bad([](auto &g) { g.moves.edit()[0].reason = static_cast<core::MoveReason>(core::move_reasons); }));
+    CHECK(bad([](auto &g) { g.course.edit().moves.edit().resize(limits::moves_kept + 1); }));
+    CHECK(bad(
+        [](auto &g) { g.course.edit().moves.edit()[0].reason = static_cast<core::MoveReason>(core::move_reasons); }));
     for (const std::int32_t attempts : {0, 256})
         CHECK(bad([&](auto &g) {
             wire::Demands demands;
@@ -265,10 +266,10 @@ TEST_CASE("each kind of record that release 0.1 wrote is read") {
         const core::DurableGrain &g = read->grain;
         ++grains[g.status()];
         with_files += !g.files->digests.empty() && !g.files->outputs.empty();
-        with_checkpoint += g.checkpoint_length > 0;
-        with_nogo += !g.nogo->empty();
+        with_checkpoint += g.course->checkpoint_length > 0;
+        with_nogo += !g.course->nogo->empty();
         with_demands += g.demands->wall_s != 0 && g.demands->thrash != 0;
-        with_moves += !g.moves->empty();
+        with_moves += !g.course->moves->empty();
         CHECK(g.params_length > 0);
         // Written again, it says the same.
         const std::string again = record::encode_grain(some_state(), read->number, g);

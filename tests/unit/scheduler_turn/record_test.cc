@@ -52,16 +52,16 @@ TEST_CASE("records come back as they went, and damage is noticed at every byte")
     demands.attempts = 7;
     demands.memory_mb = 300;
     grain.demands = demands;
-    grain.failures = 2;
+    grain.course.edit().failures = 2;
     grain.incarnation = 0xfffffffe;
     grain.lessee = core::HostId{0};
-    grain.nogo = std::vector<core::HostId>{core::HostId{0}};
+    grain.course.edit().nogo = std::vector<core::HostId>{core::HostId{0}};
     grain.fingerprint[3] = 9;
-    grain.out_length = std::uint64_t{1} << 40;
-    grain.past.edit().user_us = -3;
-    grain.current.edit().out_blocks = 17;
-    grain.skipped = 153;
-    grain.returns = 9;
+    grain.course.edit().out_length = std::uint64_t{1} << 40;
+    grain.course.edit().past.edit().user_us = -3;
+    grain.course.edit().current.edit().out_blocks = 17;
+    grain.course.edit().skipped = 153;
+    grain.course.edit().returns = 9;
     const std::string bytes = record::encode_grain(state, 5, grain);
     const record::HostIds ids = [&](const std::string &name) { return state.host_id(name); };
     auto back = record::decode_grain(bytes, ids);
@@ -69,9 +69,9 @@ TEST_CASE("records come back as they went, and damage is noticed at every byte")
     CHECK(back->number == 5);
     CHECK(back->grain.lessee == core::HostId{0});
     CHECK(back->grain.demands == grain.demands);
-    CHECK(back->grain.skipped == 153);
-    CHECK(int{back->grain.returns} == 9);
-    CHECK(back->grain.nogo.get() == std::vector<core::HostId>{core::HostId{0}});
+    CHECK(back->grain.course->skipped == 153);
+    CHECK(int{back->grain.course->returns} == 9);
+    CHECK(back->grain.course->nogo.get() == std::vector<core::HostId>{core::HostId{0}});
     CHECK(record::encode_grain(state, 5, back->grain) == bytes);
 
     core::SessionInfo info;

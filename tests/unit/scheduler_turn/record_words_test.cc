@@ -203,7 +203,7 @@ TEST_CASE("a grain that has read more than it was given is not started") {
         g.phase = core::Ready{5};
         g.lessee = core::no_host;
         g.input_length = 1000;
-        g.input_position = 900;
+        g.course.edit().input_position = 900;
     });
     d.session([](core::SessionInfo &i) { i.queue_back = 10; });
     d.pool.restart();
