@@ -237,7 +237,7 @@ class World:
         if outcome.signal:
             return None if outcome.signal in killed else f"killed: {outcome}"
         if want is not None:
-            good = not outcome.started and any(tells(outcome.text, w) for w in ([want] if isinstance(want, str) else want))
+            good = not outcome.started and any(not w or tells(outcome.text, w) for w in ([want] if isinstance(want, str) else want))
             return None if good else f"no such message: {want!r}: {outcome}"
         if not outcome.started or outcome.code != 7:
             return f"the program did not run: {outcome}"
