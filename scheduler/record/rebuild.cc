@@ -23,7 +23,7 @@ constexpr const char *stray_advice = "move it away while the scheduler is stoppe
 // A session as it was read; its grains' hosts are indexes into `hosts` until the State knows them.
 struct SessionOnDisk {
     core::SessionInfo info;
-    std::map<GrainNumber, core::Grain> grains;
+    core::Grains grains;
     std::map<GrainNumber, std::string> damaged;
     std::vector<std::string> hosts;
 

@@ -297,7 +297,7 @@ void roll_back(State &state, Undo &undo) {
     list.clear();
 }
 
-void load_session(State &state, const SessionKey &key, SessionInfo info, std::map<GrainNumber, Grain> grains,
+void load_session(State &state, const SessionKey &key, SessionInfo info, Grains grains,
                   std::map<GrainNumber, std::string> damaged) {
     state.next_seniority = std::max(state.next_seniority, age_in(info.seniority) + 1);
     put_session(state, key, std::move(info));

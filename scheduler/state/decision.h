@@ -164,7 +164,7 @@ void roll_back(State &state, Undo &undo);
 
 // A whole session that was read from disk; the hosts that its grains name are in the State.
 // `damaged`: grains that were not, and why.
-void load_session(State &state, const SessionKey &key, SessionInfo info, std::map<GrainNumber, Grain> grains,
+void load_session(State &state, const SessionKey &key, SessionInfo info, Grains grains,
                   std::map<GrainNumber, std::string> damaged);
 
 // A host whose reports the backup has is believed when they are here, or when the backup was silent for so long. A

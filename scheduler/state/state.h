@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/container/adaptive_pool.hpp>
+
 #include "base/host_classes.h"
 #include "base/instant.h"
 #include "base/limits.h"
@@ -58,9 +60,13 @@ struct ReadyQueue {
     std::uint32_t program() const { return programs.size() == 1 ? programs.begin()->first : 0; }
 };
 
+// A node of a session's grains takes no more than its bytes, and what a large session took goes back when it is removed.
+using Grains = std::map<GrainNumber, Grain, std::less<GrainNumber>,
+                        boost::container::adaptive_pool<std::pair<const GrainNumber, Grain>>>;
+
 struct Session {
     SessionInfo info;
-    std::map<GrainNumber, Grain> grains;
+    Grains grains;
     // derived
     // Of active sessions and terminated ones alike.
     std::map<Shape, ReadyQueue> ready;

@@ -105,8 +105,8 @@ TEST_CASE("3.2: a grain that thrashes is withdrawn and returned to the scheduler
     r.reason = "the host pages";
     t.pool.send("h1", r);
     CHECK(t.pool.status("ann/1:0") == "ready");
-    CHECK(t.pool.at("ann/1:0").failures == 0);
-    CHECK(t.pool.at("ann/1:0").moves->back().detail == "the host pages");
+    CHECK(t.pool.at("ann/1:0").course->failures == 0);
+    CHECK(t.pool.at("ann/1:0").course->moves->back().detail == "the host pages");
     CHECK(t.pool.status("ann/1:1") == "running");  // not the same one at once
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("5.4: a missing binary keeps the grain from trying that host again unt
     Two t;
     t.pool.gexec(t.ann, 1, 0);
     t.pool.launched("h1", "ann/1:0", Code::not_found);
-    CHECK(t.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}});
+    CHECK(t.pool.at("ann/1:0").course->nogo.get() == std::vector<HostId>{HostId{0}});
     t.pool.now = t.pool.now + seconds(25);
     CHECK(t.pool.boundary("h1").empty());
     wire::SetHost c;
@@ -219,7 +219,7 @@ TEST_CASE("5.4: a new request whose start fails is tried on the next host") {
     CHECK(t.pool.gexec(t.ann, 1, 0).back() == "h1: launch ann/1:0 inc 1 next 1");
     CHECK(t.pool.launched("h1", "ann/1:0", Code::not_found) == Lines{"h3: launch ann/1:0 inc 2 next 1"});
     CHECK(t.pool.launched("h3", "ann/1:0", Code::not_found).empty());
-    CHECK(t.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}, HostId{2}});
+    CHECK(t.pool.at("ann/1:0").course->nogo.get() == std::vector<HostId>{HostId{0}, HostId{2}});
 }
 
 TEST_CASE("5.4: with no empty slot the grain goes to the end of its session's queue, an urgent one to the front") {
@@ -303,7 +303,7 @@ TEST_CASE("5.4: a grain that fails three times is killed") {
     for (int i = 1; i <= 3; ++i) {
         CHECK(t.pool.status("ann/1:0") == "running");
         t.pool.end(t.pool.state.host(t.pool.at("ann/1:0").lessee)->config->name, "ann/1:0", 1);
-        CHECK(t.pool.at("ann/1:0").failures == i);
+        CHECK(t.pool.at("ann/1:0").course->failures == i);
     }
     CHECK(t.pool.status("ann/1:0") == "finished");
     CHECK(t.pool.at("ann/1:0").as<core::Finished>().exit_code == 1);

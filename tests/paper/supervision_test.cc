@@ -130,7 +130,7 @@ TEST_CASE("5.6: d_sethost resets the job limit of a reformed server") {
 TEST_CASE("5.6: d_sethost clears the host's bit, when a grain still thinks that it should avoid the host") {
     Watch w;
     for (int i = 1; i <= 2; ++i) w.pool.end("h1", "ann/1:0", 1);
-    CHECK(w.pool.at("ann/1:0").nogo.get() == std::vector<HostId>{HostId{0}});
+    CHECK(w.pool.at("ann/1:0").course->nogo.get() == std::vector<HostId>{HostId{0}});
     wire::SetHost c = Watch::change();
     c.clear_nogo = true;
     CHECK(w.pool.set(w.root, c) == Lines{"root: done", "h1: launch ann/1:0 inc 3 next 1"});

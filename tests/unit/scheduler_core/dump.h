@@ -53,7 +53,7 @@ private:
         for (const std::string &name : g.files->binary_classes) put("class", name);
         for (const wire::GrainFile &file : g.files->outputs) put("output", wire::to_text(file));
         for (const Move &m : g.course->moves.get()) put("moved", name_of(m.reason), m.host, m.incarnation, m.detail);
-        for (const Instant at : g.recent->moved.get()) put(at.ns);
+        for (const Instant at : g.recent->moved) put(at.ns);
     }
     void session(const Session &s) {
         const SessionInfo &i = s.info;
