@@ -122,8 +122,9 @@ class Backend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
             self._start()
 
     def terminate(self) -> None:
+        """All results are there, or an exception was raised while calls were submitted."""
         if self._workers is not None:
-            self._workers.shutdown()
+            self._workers.leave()
         self._workers = None
         self.reset_batch_stats()
 

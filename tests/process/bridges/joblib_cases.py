@@ -56,6 +56,10 @@ if __name__ == "__main__":
         except Exception as error:
             print(type(error).__name__)
         try:
+            Parallel()(delayed(late)(3000 // (3 - n)) for n in range(9))
+        except ZeroDivisionError as error:
+            print(error)
+        try:
             Parallel()(delayed(abs)(threading.Lock()) for _ in range(30))
         except TypeError as error:
             print(error)
@@ -68,6 +72,7 @@ PRINTED = """[0, 3, 6, 9, 12]
 [0, 1, 2] [0, 1, 2]
 no 3 True [0, 1, 2]
 TimeoutError
+integer division or modulo by zero
 cannot pickle '_thread.lock' object
 """
 BESIDE = """
