@@ -60,7 +60,7 @@ struct ReadyQueue {
     std::uint32_t program() const { return programs.size() == 1 ? programs.begin()->first : 0; }
 };
 
-// A node of a session's grains takes no more than its bytes, and what a large session took goes back when it is removed.
+// A node of a session's grains takes no more than its bytes, and the room of a large session is given back with it.
 using Grains = std::map<GrainNumber, Grain, std::less<GrainNumber>,
                         boost::container::adaptive_pool<std::pair<const GrainNumber, Grain>>>;
 
