@@ -120,6 +120,35 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     return row;
 }
 
+wire::MemberRow member_row(const State &state, HostRole role, const std::string &name) {
+    wire::MemberRow row;
+    row.name = name;
+    row.role = role == HostRole::client ? "client" : "backup";
+    const auto &keys = state.trust.of(role);
+    const auto key = keys.find(name);
+    row.joined = key != keys.end();
+    if (!row.joined) return row;
+    const auto known = state.trust.members.find(key->second);
+    if (known == state.trust.members.end()) return row;
+    row.joined_s = known->second.joined_s;
+    row.expires_s = known->second.expires_s;
+    return row;
+}
+
+std::vector<wire::MemberRow> member_rows(const State &state) {
+    std::vector<wire::MemberRow> rows;
+    for (const auto &[name, users] : state.sources) {
+        rows.push_back(member_row(state, HostRole::client, name));
+        rows.back().users = users;
+    }
+    if (!state.backup_host.name.empty()) {
+        rows.push_back(member_row(state, HostRole::backup, state.backup_host.name));
+        rows.back().address = state.backup_host.address;
+        rows.back().connected = state.backup.conn != no_connection && state.backup.host == state.backup_host.name;
+    }
+    return rows;
+}
+
 wire::SessionRow session_row(const Caller &caller, const SessionKey &key, const Session &session) {
     const auto count = [&](GrainStatus s) { return session.counts[static_cast<int>(s)]; };
     wire::SessionRow row;
@@ -190,6 +219,7 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     row.out_length = g.out_length;
     row.err_length = g.err_length;
     row.checkpoint_length = g.checkpoint_length;
+    if (const auto why = d.state.unrecorded.of(d.state, key)) row.note = unrecorded_text(*why);
     return row;
 }
 
@@ -251,6 +281,7 @@ void query_grains(Draft &d, const Caller &caller, const wire::Query &call, const
 // Those that are there and those that were set aside, in one order.
 void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
     wire::QueryReply reply;
+    reply.last_number = last_number_of(d.state, call.user.empty() ? caller.user : call.user);
     const std::string &first = call.after_user.empty() ? call.user : call.after_user;
     const bool pages = !call.after_user.empty() || call.after >= 0;
     SessionKey start{first, 0};
@@ -287,6 +318,7 @@ void query_hosts(Draft &d, const Caller &caller, const wire::Query &call) {
                                      "the status of a host must be active, delinquent, dead, no_job or "
                                      "unknown, not " +
                                          call.status));
+    reply.members = member_rows(d.state);
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
         if (host.configured && (call.status.empty() || call.status == state_word(d.state, static_cast<HostId>(i))))

@@ -152,6 +152,11 @@ Status missing_session(const State &state, const SessionKey &key) {
     return fail(Code::session_unknown, key.user + " has no session " + std::to_string(key.number));
 }
 
+std::int32_t last_number_of(const State &state, const std::string &user) {
+    const auto found = state.last_numbers.find(user);
+    return found == state.last_numbers.end() ? -1 : found->second;
+}
+
 Status missing_grain(const State &state, const GrainKey &key) {
     static const std::map<GrainNumber, std::string> none;
     const Session *session = state.session(key.session);

@@ -60,6 +60,12 @@ const std::map<Why, Scene> &scenes() {
              s.pool.gexec(eve, 1, 0);
              s.pool.boundary("h1");
          }},
+        {Why::unrecorded,
+         [](ExplainStage &s) {
+             s.submit(0);
+             s.pool.launched("h1", "ann/1:0");
+             s.pool.unrecorded("ann/1:0", NoRoom::of_user);
+         }},
         {Why::session_closed, [](ExplainStage &s) { s.occupy(); s.submit(0); s.pool.close(s.ann, 1); }},
         {Why::damaged,
          [](ExplainStage &s) {

@@ -165,7 +165,10 @@ class Registry:
                 if row.ident == IDENT and row.session != current and row.ready + row.running == 0:
                     default_pool.close_session(login_name(), row.session)
                     self._forget()
-            self._session = Session(IDENT, _free_number() if current is None else current)
+            if current is not None:
+                self._session = Session(IDENT, current)
+            else:
+                self._session = Session(IDENT, default_pool.free_number({row.session for row in default_pool.sessions(login_name())}))
             if current is None:
                 self.db.execute("delete from current")
                 self.db.execute("insert into current values (?, ?, ?)", (self._session.number, time.time(), json.dumps(others)))
@@ -304,14 +307,6 @@ def cannot_run(jobs: Sequence[Job]) -> Optional[str]:
         return None
     what = told.summary.partition("; ")[2]  # behind the counts of hosts: "no host offers gpu"
     return "; ".join(what or r.text if r.reason == "no_resource" else r.text for r in told.reasons) or told.summary
-
-
-def _free_number() -> int:
-    used = {row.session for row in default_pool.sessions(login_name())}
-    number = 1
-    while number in used:
-        number += 1
-    return number
 
 
 def _end_of(row: GrainRow) -> str:
