@@ -69,20 +69,23 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
 
 // Hosts that are well and still get nothing, all of them: what operators set, and may have forgotten.
 std::optional<wire::ProblemRow> closed_pool(const Draft &d) {
-    int drained = 0, without_slots = 0;
+    int drained = 0, without_slots = 0, shut = 0;
     for (const Host &host : d.state.hosts) {
         if (!host.configured || host.status != HostStatus::active || too_open(host)) continue;
         if (host.setting.drained) ++drained;
         else if (host.config->slots == 0) ++without_slots;
+        else if (!host.shut.empty()) ++shut;
         else return {};
     }
-    if (drained + without_slots == 0) return {};
+    if (drained + without_slots + shut == 0) return {};
     wire::ProblemRow row;
     row.entity = "pool";
     row.problem = "no host takes grains: " + std::to_string(drained) + " drained, " + std::to_string(without_slots) +
-                  " without slots";
+                  " without slots" + (shut > 0 ? ", " + std::to_string(shut) + " shut" : "");
     row.affects = "every grain that waits";
-    row.advice = drained > 0 ? "dcs host undrain NAME" : "dcs host set NAME --slots N";
+    row.advice = drained > 0         ? "dcs host undrain NAME"
+                 : without_slots > 0 ? "dcs host set NAME --slots N"
+                                     : "dcs host show NAME says why it is shut; it opens by itself";
     return row;
 }
 
