@@ -104,7 +104,10 @@ TEST_CASE("an identity is written and read whole") {
         CHECK(mode_of(dir.pki() + name) == 0600);
     SECTION("its key may be shared with one group, if its reader says so") {
         constexpr std::uint32_t group = 61777;
-        if (::geteuid() != 0) return WARN("skipped: only root can give files to a group");
+        if (::geteuid() != 0) {
+            WARN("SKIPPED: only root can give files to a group");
+            return;
+        }
         REQUIRE(share_identity(dir.pki(), group));
         CHECK(mode_of(dir.pki() + "/key.pem") == 0640);
         CHECK(read_identity(dir.pki(), group));
