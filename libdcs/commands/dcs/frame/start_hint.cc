@@ -58,8 +58,9 @@ std::string other_pool(const std::string &directory) {
     const auto host = client::host_conf();
     if (!own || *own != directory || !host) return "";
     if (!host->dir.empty()) return "DCS_DIR=" + host->dir + " means the pool of this host";
-    return host->scheduler.empty() ? ""
-                                   : "without " + directory + " commands use the pool of this host, at " + host->scheduler;
+    return host->scheduler.empty()
+               ? ""
+               : "without " + directory + " commands use the pool of this host, at " + host->scheduler;
 }
 
 std::string start_hint(const std::string &directory) {
