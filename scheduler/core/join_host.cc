@@ -128,7 +128,36 @@ void let_in(Draft &d, const JoinCall &in, const TokenHash &hash, const std::stri
     d.effect(CloseConnection{in.conn});
 }
 
+wire::MemberRow member_row(const State &state, HostRole role, const std::string &name) {
+    wire::MemberRow row;
+    row.name = name;
+    row.role = role == HostRole::client ? "client" : "backup";
+    const auto &keys = state.trust.of(role);
+    const auto key = keys.find(name);
+    row.joined = key != keys.end();
+    if (!row.joined) return row;
+    const auto known = state.trust.members.find(key->second);
+    if (known == state.trust.members.end()) return row;
+    row.joined_s = known->second.joined_s;
+    row.expires_s = known->second.expires_s;
+    return row;
+}
+
 }  // namespace
+
+std::vector<wire::MemberRow> member_rows(const State &state) {
+    std::vector<wire::MemberRow> rows;
+    for (const auto &[name, users] : state.sources) {
+        rows.push_back(member_row(state, HostRole::client, name));
+        rows.back().users = users;
+    }
+    if (!state.backup_host.name.empty()) {
+        rows.push_back(member_row(state, HostRole::backup, state.backup_host.name));
+        rows.back().address = state.backup_host.address;
+        rows.back().connected = state.backup.conn != no_connection && state.backup.host == state.backup_host.name;
+    }
+    return rows;
+}
 
 void certificate_renewed(Draft &d, const CertificateRenewed &in) {
     const auto &keys = d.state.trust.of(in.role);

@@ -120,35 +120,6 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     return row;
 }
 
-wire::MemberRow member_row(const State &state, HostRole role, const std::string &name) {
-    wire::MemberRow row;
-    row.name = name;
-    row.role = role == HostRole::client ? "client" : "backup";
-    const auto &keys = state.trust.of(role);
-    const auto key = keys.find(name);
-    row.joined = key != keys.end();
-    if (!row.joined) return row;
-    const auto known = state.trust.members.find(key->second);
-    if (known == state.trust.members.end()) return row;
-    row.joined_s = known->second.joined_s;
-    row.expires_s = known->second.expires_s;
-    return row;
-}
-
-std::vector<wire::MemberRow> member_rows(const State &state) {
-    std::vector<wire::MemberRow> rows;
-    for (const auto &[name, users] : state.sources) {
-        rows.push_back(member_row(state, HostRole::client, name));
-        rows.back().users = users;
-    }
-    if (!state.backup_host.name.empty()) {
-        rows.push_back(member_row(state, HostRole::backup, state.backup_host.name));
-        rows.back().address = state.backup_host.address;
-        rows.back().connected = state.backup.conn != no_connection && state.backup.host == state.backup_host.name;
-    }
-    return rows;
-}
-
 wire::SessionRow session_row(const Caller &caller, const SessionKey &key, const Session &session) {
     const auto count = [&](GrainStatus s) { return session.counts[static_cast<int>(s)]; };
     wire::SessionRow row;

@@ -148,9 +148,9 @@ static int privileged(void) { return geteuid() == 0 || getegid() != getgid(); }
 /* Why a file of this host's identity cannot be opened. */
 static const char *not_shared(int error, const char *name) {
     if (error != EACCES || !privileged() || strcmp(name, "pool.conf") == 0) return strerror(error);
-    return "Permission denied: the group dcs-key cannot read it, as on a host that joined before that group existed. As "
-           "root, repeat `dcs host join`; or chgrp dcs-key and chmod 710 the directory, chgrp dcs-key and chmod 640 the "
-           "files in it";
+    return "Permission denied: the group dcs-key cannot read it, as on a host that joined before that group existed. "
+           "As root, repeat `dcs host join`; or chgrp dcs-key and chmod 710 the directory, chgrp dcs-key and chmod 640 "
+           "the files in it";
 }
 
 /* Reads a file that only root can write and, if `secret`, only root and the group of this program can read. */
