@@ -302,7 +302,6 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
 }
 
 constexpr const char *usage_hint = "for example dcs up --local 2; `dcs up --help` lists the options";
-
 constexpr const char *another_directory = "name another directory by --dir DIR";
 
 Failure failed_with(const Status &status, const char *hint) {
