@@ -6,7 +6,7 @@ import os
 import pwd
 import threading
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_uint, c_void_p
-from typing import Any, BinaryIO, Collection, List, Optional, Type, TypeVar
+from typing import Any, BinaryIO, Collection, List, Optional, Set, Type, TypeVar
 
 from . import _library as lib
 from ._fields import STRUCTURES, c_bytes, c_bytes_or_none, read
@@ -44,6 +44,7 @@ class Pool:
 
     def __init__(self, directory: Optional[Any] = None, *, patience: Optional[float] = None, auth_fd: int = -1):
         self._words = (directory, patience)
+        self.executors: Set[int] = set()  # sessions of this program's executors: each of them has one of its own
         self._lock, self._calls, self._closed = threading.Lock(), 0, False
         self._ident: Optional[str] = None
         self._handle: Optional[int] = None
@@ -69,6 +70,10 @@ class Pool:
     def __del__(self) -> None:
         if hasattr(self, "_calls"):
             self.close()
+
+    def again(self) -> Pool:
+        """The same pool, opened once more, so that the program can have another ident in it."""
+        return Pool(self._words[0], patience=self._words[1])
 
     def close(self) -> None:
         """Closes the connections; sessions stay as they are. A call that another thread makes just now still ends."""
@@ -133,10 +138,10 @@ class Pool:
         """The sessions of all users, or one user's."""
         return self._query(_SESSIONS, user, -1, -1, SessionRow, "sessions")
 
-    def free_number(self, taken: Collection[int] = ()) -> int:
+    def free_number(self, taken: Collection[int] = (), above: int = 0) -> int:
         """The caller's first number for a session above those of removed sessions: no number means two sessions."""
         removed = self._query(_SESSIONS, None, -1, -1, System, "")[0].last_session
-        number = max(removed, 0) + 1 if removed < 2**30 else 1
+        number = max(removed if removed < 2**30 else 0, above) + 1
         while number in taken:
             number += 1
         return number
