@@ -1,5 +1,8 @@
 #include "client/call.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <time.h>
 
 #include "base/clock.h"
@@ -26,6 +29,35 @@ void sleep_until(Instant until) {
         ::nanosleep(&t, nullptr);  // a signal only makes the loop look again
     }
 }
+
+// An open connection is given longer than one that broke: a busy disk is no failure.
+Duration silence_of(Duration patience) { return std::max(patience * 4, seconds(10)); }
+
+// Says once what a call waits for, when that takes long enough for a person to wonder.
+class Notice {
+public:
+    Notice(const Pool &pool, Instant now) : say_(pool.waits), patience_(pool.patience()), at_(now + wondering) {}
+    void trouble(const std::string &why) { why_ = why; }
+    // Before a pause.
+    void look() {
+        if (say_ && boot_clock() >= at_) tell(why_, patience_);
+    }
+    // Before an answer that comes until then.
+    void look(Transport &transport, Instant until) {
+        if (!say_ || until == Instant::never() || until <= at_) return;
+        // After that the call is repeated once, on a new connection.
+        if (transport.silent_until(at_)) tell("", until - boot_clock() + silence_of(patience_));
+    }
+
+private:
+    static constexpr Duration wondering = seconds(3);
+    void tell(const std::string &why, Duration gives_up) { std::exchange(say_, nullptr)(why, gives_up); }
+
+    Pool::Waits say_;
+    Duration patience_;
+    Instant at_;
+    std::string why_;
+};
 
 // The scheduler permanently refuses our certificate: unless it is due by our clock, and not by the
 // scheduler's. Then one of the clocks is wrong, and a program that was taken before waits, as for a scheduler that is
@@ -92,19 +124,25 @@ Transport::Refusal connect(Pool &pool, Line &l, Instant until) {
     return all;
 }
 
-void do_connect(Pool &pool, Line &l, Conversation &c, Instant until) {
+void do_connect(Pool &pool, Line &l, Conversation &c, Instant until, Notice &notice) {
     const Transport::Refusal r = connect(pool, l, until);
+    notice.trouble(r.why);
     if (r.error == 0) c.connected(boot_clock());
     else c.refused(r.why, r.hopeless && !(r.clocks && pool.scheduler_met()), boot_clock());
 }
 
 void drive(Pool &pool, Line &l, Conversation &c) {
+    Notice notice(pool, boot_clock());
     for (Step step = c.step(); step.what != Do::done; step = c.step()) {
         switch (step.what) {
-        case Do::connect: do_connect(pool, l, c, step.until); break;
+        case Do::connect: do_connect(pool, l, c, step.until, notice); break;
         case Do::send: do_send(pool, l, c, step); break;
-        case Do::receive: do_receive(pool, l, c, step); break;
+        case Do::receive:
+            notice.look(l.transport, step.until);
+            do_receive(pool, l, c, step);
+            break;
         case Do::pause:
+            notice.look();
             sleep_until(step.until);
             c.paused(boot_clock());
             break;
@@ -193,8 +231,7 @@ Result<wire::AnyMessage> converse(Pool &pool, const wire::AnyMessage &request, H
     terms.request = next_request_id();
     terms.token = *token;
     terms.patience = pool.patience();
-    // An open connection is given longer than one that broke: a busy disk is no failure.
-    terms.silence = std::max(terms.patience * 4, seconds(10));
+    terms.silence = silence_of(terms.patience);
     terms.for_ever = how.for_ever;
     terms.met = pool.scheduler_met();
     if (l.remote) {
