@@ -44,7 +44,7 @@ void Leases::handed_over(const core::State &state) {
         const core::Grain *known = state.grain(grain.second);
         if (!session || session->info.seniority != grain.first || !known) continue;
         Taken &taken = taken_[grain];
-        taken.sequence = std::max(taken.sequence, known->sequence);
+        taken.sequence = std::max(taken.sequence, known->course->sequence);
     }
 }
 
@@ -84,8 +84,8 @@ void Leases::acknowledged(const wire::ReportAck &ack, const core::State &state) 
                                              " is taken after one of incarnation " + std::to_string(taken.from));
     // What an innocent end brings after the last checkpoint is not kept.
     const core::Grain *grain = state.grain(key);
-    if (!grain || (grain->sequence <= taken.sequence && grain->status() != core::GrainStatus::finished)) return;
-    taken = {ack.incarnation, grain->sequence};
+    if (!grain || (grain->course->sequence <= taken.sequence && grain->status() != core::GrainStatus::finished)) return;
+    taken = {ack.incarnation, grain->course->sequence};
 }
 
 }  // namespace dcs::sim

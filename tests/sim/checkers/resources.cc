@@ -19,7 +19,7 @@ std::int64_t offer(const core::Host &host, const std::string &name) {
 bool suits(const core::State &state, std::size_t id, const GrainKey &key, const core::Grain &grain) {
     const core::Host &host = state.hosts[id];
     const std::vector<std::string> &users = host.config->users;
-    const std::vector<core::HostId> &nogo = grain.nogo;
+    const std::vector<core::HostId> &nogo = grain.course->nogo;
     const wire::Demands &demands = *grain.demands;
     const bool held = std::any_of(host.held_back.begin(), host.held_back.end(),
                                   [&](const core::HeldBack &h) { return h.key == key; });
@@ -32,7 +32,7 @@ bool suits(const core::State &state, std::size_t id, const GrainKey &key, const 
            (users.empty() || std::find(users.begin(), users.end(), key.session.user) != users.end()) &&
            std::find(nogo.begin(), nogo.end(), static_cast<core::HostId>(id)) == nogo.end() && demands.thrash == 0 &&
            demands.cores == 0 && demands.memory_mb == 0 && !held && host.held_back.size() < 16 &&
-           host.missing.count(core::ProgramOf{key.session.user, grain.program}) == 0 && grain.rest_until == Instant{};
+           host.missing.count(core::ProgramOf{key.session.user, grain.program}) == 0 && grain.recent->rest_until == Instant{};
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ constexpr std::uint64_t sample = 4;   // turns
 bool Seniority::suits(const core::State &state, std::size_t id, const SessionKey &key, const core::Grain &grain) {
     const core::Host &host = state.hosts[id];
     const std::vector<std::string> &users = host.config->users;
-    const std::vector<core::HostId> &nogo = grain.nogo;
+    const std::vector<core::HostId> &nogo = grain.course->nogo;
     const bool held = std::any_of(host.held_back.begin(), host.held_back.end(),
                                   [&](const core::HeldBack &h) { return h.key.session == key; });
     const wire::Demands &demands = *grain.demands;
@@ -20,7 +20,7 @@ bool Seniority::suits(const core::State &state, std::size_t id, const SessionKey
            std::find(nogo.begin(), nogo.end(), static_cast<core::HostId>(id)) == nogo.end() && demands.thrash == 0 &&
            demands.cores == 0 && demands.memory_mb == 0 && demands.wall_s == 0 && demands.resources.empty() && !held &&
            host.held_back.size() < 16 && host.missing.count(core::ProgramOf{key.user, grain.program}) == 0 &&
-           grain.rest_until == Instant{};
+           grain.recent->rest_until == Instant{};
 }
 
 void Seniority::before_turn(const core::State &state) {
