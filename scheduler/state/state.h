@@ -10,8 +10,6 @@
 #include <string>
 #include <vector>
 
-#include <boost/container/adaptive_pool.hpp>
-
 #include "base/host_classes.h"
 #include "base/instant.h"
 #include "base/limits.h"
@@ -19,6 +17,7 @@
 #include "base/status.h"
 #include "scheduler/state/grain.h"
 #include "scheduler/state/grain_queue.h"
+#include "scheduler/state/node_pool.h"
 #include "scheduler/state/stored.h"
 #include "scheduler/state/unrecorded.h"
 #include "wire/server_calls.h"
@@ -61,9 +60,7 @@ struct ReadyQueue {
     std::uint32_t program() const { return programs.size() == 1 ? programs.begin()->first : 0; }
 };
 
-// A node of a session's grains takes no more than its bytes, and the room of a large session is given back with it.
-using Grains = std::map<GrainNumber, Grain, std::less<GrainNumber>,
-                        boost::container::adaptive_pool<std::pair<const GrainNumber, Grain>>>;
+using Grains = std::map<GrainNumber, Grain, std::less<GrainNumber>, PooledNodes<std::pair<const GrainNumber, Grain>>>;
 
 struct Session {
     SessionInfo info;

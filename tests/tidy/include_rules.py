@@ -9,7 +9,7 @@ POSIX = re.compile(r"^(sys/|linux/|netinet/|arpa/|unistd\.h|fcntl\.h|poll\.h|sch
                    r"dirent\.h|pthread\.h|thread|mutex|condition_variable|atomic|chrono|random|fstream|iostream|filesystem|future|termios\.h|limits\.h|errno\.h|getopt\.h|strings\.h)")
 PURE_C = {"limits.h", "errno.h", "strings.h", "atomic"}
 LIBRARIES = {"isa-l": "isa-l", "boost/serialization": "boost/serialization", "boost/archive": "boost/archive", "boost/mpl": "boost/mpl",
-             "boost/json": "boost/json", "boost/container": "boost/container", "boost/asio": "boost/asio", "boost/system": "boost/asio", "boost/beast": "boost/beast", "openssl": "openssl", "spdlog": "spdlog",
+             "boost/json": "boost/json", "boost/asio": "boost/asio", "boost/system": "boost/asio", "boost/beast": "boost/beast", "openssl": "openssl", "spdlog": "spdlog",
              "fmt": "spdlog", "toml++": "toml++", "gmp": "gmp", "pari": "pari", "ecm": "ecm"}
 CORE_FORBIDDEN = {"unordered_map", "unordered_set"}
 

@@ -67,7 +67,8 @@ void Durable::check_space(const core::State &state, store::Store &store) {
         data += session.info.events_length;
         for (const auto &[number, g] : session.grains) {
             if (!g.own_tree) continue;
-            data += g.course->checkpoint_length + g.course->out_length + g.course->err_length + g.course->message_length + 4096;
+            data += g.course->checkpoint_length + g.course->out_length + g.course->err_length +
+                    g.course->message_length + 4096;
             if (g.params_own_file) data += g.params_length;
         }
     }

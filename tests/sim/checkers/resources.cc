@@ -32,7 +32,8 @@ bool suits(const core::State &state, std::size_t id, const GrainKey &key, const 
            (users.empty() || std::find(users.begin(), users.end(), key.session.user) != users.end()) &&
            std::find(nogo.begin(), nogo.end(), static_cast<core::HostId>(id)) == nogo.end() && demands.thrash == 0 &&
            demands.cores == 0 && demands.memory_mb == 0 && !held && host.held_back.size() < 16 &&
-           host.missing.count(core::ProgramOf{key.session.user, grain.program}) == 0 && grain.recent->rest_until == Instant{};
+           host.missing.count(core::ProgramOf{key.session.user, grain.program}) == 0 &&
+           grain.recent->rest_until == Instant{};
 }
 
 }  // namespace
