@@ -45,6 +45,11 @@ def about(text, words):
     return re.search(".*?".join(whole), text, re.S) is not None
 
 
+def tells(text, words):
+    """Whether a line of the text, or of these bytes, is about those words."""
+    return any(about(line, words) for line in (text.decode(errors="replace") if isinstance(text, bytes) else text).splitlines())
+
+
 def wait_for(what, condition, timeout=60.0, step=0.05):
     """Waits until condition() is true and returns its value; the limit only ends a hung test."""
     end = time.monotonic() + timeout

@@ -5,7 +5,7 @@ import os
 import re
 import stat
 
-from pool import Pool, program, wait_for
+from pool import Pool, program, tells, wait_for
 from live_output import Grain
 
 DCS = program("dcs")
@@ -27,7 +27,7 @@ def handed_in(pool):
     assert out == number + "\n" and f"`dcs session wait {number}`" in err and f"dcs session cat {number}" in err, (out, err)
     assert run(grain, "session", "wait", number, "--timeout", "0", code=6)[0] == ""
     out, err = run(grain, "session", "cat", number, code=10)
-    assert out == "" and "3 grains have not finished; --wait waits for them" in err, (out, err)
+    assert out == "" and tells(err, "3 grains not finished --wait waits"), (out, err)
     follower = grain.start("session", "cat", number, "--wait")
     for n in ("3", "2"):  # in the order of the inputs, whatever ends first
         open(os.path.join(grain.directory, "go" + n), "w").close()
@@ -97,7 +97,7 @@ def files(pool):
     assert open(os.path.join(grain.directory, "made-x.1")).read() == "x\n"
     assert open(os.path.join(grain.directory, "made-y.2")).read() == "y\n"
     err = run(grain, "map", "--output", "made", "--", "true", ":::", "1", "2", code=255)[1]
-    assert "all grains would write made" in err and "--output made=made.{#}" in err, err
+    assert tells(err, "all grains would write made") and "--output made=made.{#}" in err, err
     _, err = run(grain, "map", "--output", "made=no-{}", "--", "true", ":::", "1", "2", code=2)
     assert err.count("ended without making the file made") == 2 and "2 of 2 grains" in err and "--replay" not in err, err
     path = os.path.join(grain.directory, "tool")
@@ -140,7 +140,7 @@ def times(pool):
     assert run(grain, "run", "--time", "1:30:00", "--", "echo", "x")[0] == "x\n"
     for limit in ("1:60", "1:2:3:4", ":1", "1:", "x"):
         err = run(grain, "run", "--time", limit, "--", "true", code=125)[1]
-        assert "or such as 90s, 5m, 2h, 7d, 1:30:00" in err, err
+        assert tells(err, "such 90s 5m 2h 7d 1:30:00"), err
 
 
 def up_alone(pool):

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from pool import ROOT, Pool, program
+from pool import ROOT, Pool, program, tells
 
 
 def table(pool, lines):
@@ -53,7 +53,7 @@ def everywhere(pool):
     assert pool.json("grain", "ls", "nemo/all")["grains"] == []
     for words in (("show", "all"), ("ls", "all:1"), ("kill", "all")):
         result = pool.dcs("grain", *words, check=False)
-        assert result.returncode == 2 and b"does not name a grain" in result.stderr, (words, result)
+        assert result.returncode == 2 and tells(result.stderr, "does not name grain"), (words, result)
 
 
 def wrong(pool):
@@ -65,7 +65,7 @@ def wrong(pool):
     assert result.returncode == 125 and b"--class gpu,,fast: " in result.stderr, result
     before = pool.json("host", "ls")["hosts"]
     result = table(pool, "class gpus=0x4 fast=2\n")
-    assert result.returncode == 1 and b"hosts:2: class: there is no host class gpu; did you mean gpus?" in result.stderr, result
+    assert result.returncode == 1 and tells(result.stderr, "hosts:2 class no host class gpu did you mean gpus?"), result
     strip = lambda rows: [(row["name"], row["class_names"]) for row in rows]
     assert strip(pool.json("host", "ls")["hosts"]) == strip(before), "the old table stays whole"
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from hurry import Hurry
-from pool import BIN, ROOT, process_cpu, program, wait_for
+from pool import BIN, ROOT, process_cpu, program, tells, wait_for
 from tls import TIMES, TlsPool
 
 COUNT = 24
@@ -104,7 +104,7 @@ def backup_joins_by_code(pool):
         refused = pool.dcs(*other, "--dir", thief, check=False)
         assert refused.returncode == 4 and why in refused.stderr, refused
     joined = pool.dcs(*line, "--dir", os.path.join(pool.base, "backup"))
-    assert "host bk has joined the pool" in joined.stdout and "dcs_backupd" in joined.stdout, joined
+    assert tells(joined.stdout, "host bk joined pool") and "dcs_backupd" in joined.stdout, joined
     pool.start_backup()
     wait_for("the backup to reach the scheduler", lambda: (pool.backup() or {}).get("scheduler"))
     for name in ("h1", "h2"):
@@ -112,7 +112,7 @@ def backup_joins_by_code(pool):
         pool.start_server(name)
     pool.wait_active("h1", "h2")
     for name in ("h1", "h2"):
-        pool.logged(f"{name}.log", f"the passive backup is bk at 127.0.0.1:{pool.port}")
+        pool.logged(f"{name}.log", f"passive backup bk 127.0.0.1:{pool.port}")
     members = os.path.join(pool.base, "backup/members")
     wait_for("the backup to know its servers", lambda: [line.split()[0] for line in open(members)] == ["h1", "h2"])
 
@@ -171,7 +171,7 @@ def only_its_servers_may_come(pool):
     for directory, name, heard in cases:
         answer = pool.call_backup(directory, name)
         assert heard in answer and "BackupReady" not in answer, (directory, answer)
-    pool.logged("backup.log", "the certificate is of host h1, but the server reports as h2")
+    pool.logged("backup.log", "certificate host h1 but server reports h2")
     answer = pool.call_backup(pool.forge("b-foreign", "grainserver", "h1", authority=other), "h1",
                               os.path.join(pool.directory, "pki"))
     assert "issued by another authority" in answer, answer
@@ -183,18 +183,18 @@ def nobody_else_is_the_backup(pool):
     """Neither to the scheduler nor to the servers."""
     answer = pool.call(os.path.join(pool.base, "backup/pki"), "bk")
     assert "Configure" not in answer and "closed" in answer, answer
-    pool.logged("scheduler.log", "FirstCall is not a message of the backup")
+    pool.logged("scheduler.log", "FirstCall not message backup")
     os.makedirs(os.path.join(pool.base, "poser"))
     poser = [program("dcs_backupd"), "--dir", os.path.join(pool.base, "poser"), "--tls", "127.0.0.1:0",
              "--scheduler", pool.proxy.address, "--pki"]
     result = subprocess.run([*poser, os.path.join(pool.base, "h1/pki")], stderr=subprocess.PIPE, text=True, timeout=60)
     assert result.returncode == 1 and "is for a grain server, not for a passive backup" in result.stderr, result
-    for name, why in (("bk", "the certificate of the backup bk has been revoked"),
-                      ("b2", "host b2 is not the backup in the scheduler's host table")):
+    for name, why in (("bk", "certificate backup bk revoked"),
+                      ("b2", "host b2 not backup scheduler's host table")):
         forged = pool.forge("poser-" + name, "backup", name)
         pool.start(f"poser-{name}", "dcs_backupd", *poser[1:], forged)
-        pool.logged("scheduler.log", "audit: a backup was refused: " + why)
-        pool.logged(f"poser-{name}.log", "it refuses this backup: " + why)
+        pool.logged("scheduler.log", "audit backup refused " + why)
+        pool.logged(f"poser-{name}.log", "refuses backup " + why)
         pool.stop(f"poser-{name}")
     assert pool.backup()["scheduler"]
     # In the right place with the wrong key, while the scheduler is away.
@@ -218,8 +218,8 @@ def its_certificate_is_renewed(pool):
     before = open(path).read()
     pool.start_backup()
     wait_for("a new certificate", lambda: open(path).read() != before)
-    pool.logged("backup.log", "the certificate of this backup was renewed")
-    pool.logged("scheduler.log", "for a passive backup issued to host bk")
+    pool.logged("backup.log", "certificate backup renewed")
+    pool.logged("scheduler.log", "passive backup issued host bk")
 
 
 def removal_is_for_good(pool):
@@ -227,14 +227,14 @@ def removal_is_for_good(pool):
     members = os.path.join(pool.base, "backup/members")
     wait_for("the backup to hear of it", lambda: [line.split()[0] for line in open(members)] == ["h1"])
     answer = pool.call_backup(os.path.join(pool.base, "h2/pki"), "h2")
-    assert "Refused: the certificate of host h2 is not accepted" in answer, answer
+    assert tells(answer, "Refused certificate host h2 not accepted"), answer
     pool.dcs("host", "rm", "bk")
-    pool.logged("scheduler.log", "removed host bk from the pool; its certificate is revoked")
-    pool.logged("backup.log", "it refuses this backup: host bk is no longer the backup of this pool")
-    pool.logged("h1.log", "the pool no longer has a passive backup")
+    pool.logged("scheduler.log", "removed host bk pool certificate revoked")
+    pool.logged("backup.log", "refuses backup host bk no longer backup pool")
+    pool.logged("h1.log", "pool no longer passive backup")
     assert "bk" not in open(os.path.join(pool.directory, "hosts")).read()
     pool.list_backup()  # the name may come back, the certificate does not
-    pool.logged("scheduler.log", "the certificate of the backup bk has been revoked: it must join again")
+    pool.logged("scheduler.log", "certificate backup bk revoked must join again")
     assert not pool.backup()["scheduler"]
 
 

@@ -9,7 +9,7 @@ import subprocess
 
 from backup_remote import BackupPool, backup_joins_by_code
 from hurry import Hurry
-from pool import BIN, program, wait_for
+from pool import BIN, program, tells, wait_for
 
 STEPS = os.path.join(BIN, "../tests/steps")
 
@@ -41,14 +41,14 @@ class MirroredPool(BackupPool):
 
 def nobody_else_gets_the_copy(pool):
     """A certificate of the role, but of another key or another host; a grain server's is no backup's at all."""
-    for name, why in (("bk", "the certificate of the backup bk has been revoked"),
-                      ("b2", "host b2 is not the backup in the scheduler's host table")):
+    for name, why in (("bk", "certificate backup bk revoked"),
+                      ("b2", "host b2 not backup scheduler's host table")):
         directory = os.path.join(pool.base, "thief-" + name)
         os.makedirs(directory)
         pool.start(f"thief-{name}", "dcs_backupd", "--dir", directory, "--tls", "127.0.0.1:0", "--scheduler",
                    pool.proxy.address, "--pki", pool.forge(f"thief-pki-{name}", "backup", name))
-        pool.logged("scheduler.log", f"audit: the copy of the store was refused to host {name}: {why}")
-        pool.logged(f"thief-{name}.log", "the copy of the scheduler's store: the scheduler refuses it: " + why)
+        pool.logged("scheduler.log", f"audit copy store refused host {name}: {why}")
+        pool.logged(f"thief-{name}.log", "copy scheduler's store scheduler refuses " + why)
         pool.stop(f"thief-{name}")
         there = os.listdir(os.path.join(directory, "mirror"))
         assert "current" not in there, there
@@ -61,7 +61,7 @@ def commits_wait_for_it(pool):
     assert copy["turn"] == copy["scheduler_turn"], copy
     pool.stop("backup", signal.SIGKILL)
     caller = pool.popen(program("dcs"), "run", "--", "/bin/echo", "two")
-    pool.logged("scheduler.log", "commits wait for the backup's copy of the store")
+    pool.logged("scheduler.log", "commits wait backup's copy store")
     assert caller.poll() is None
     pool.start_backup()
     out, err = caller.communicate(timeout=300)
@@ -142,10 +142,10 @@ def who_is_taken_out_gets_no_more(pool):
     out, err = removal.communicate(timeout=300)
     assert removal.returncode == 0, (out, err)
     log = pool.text("scheduler.log")[before:]
-    assert "the copy of the store was refused to host bk" in log, log
-    assert "audit: the removal of its host detached the backup's copy of the store" in log, log
+    assert tells(log, "copy store refused host bk"), log
+    assert tells(log, "audit removal host detached backup's copy store"), log
     doctor = pool.dcs("doctor", check=False).stdout
-    assert "it is detached: commits do not wait for it (" in doctor and "let a backup join" in doctor, doctor
+    assert tells(doctor, "detached commits do not wait") and "let a backup join" in doctor, doctor
     assert "start the backup" not in doctor, doctor
     assert pool.dcs("run", "--", "/bin/echo", "four").stdout == "four\n"
 

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 
-from pool import BIN, wait_for
+from pool import BIN, tells, wait_for
 
 TOOLS = os.environ.get("DCS_TOOLS") or os.path.join(os.path.dirname(BIN), "tests")
 DCS_GROUP, KEY_GROUP, PORT, REPORT_FD = 64321, 64322, 7001, 97
@@ -237,7 +237,7 @@ class World:
         if outcome.signal:
             return None if outcome.signal in killed else f"killed: {outcome}"
         if want is not None:
-            good = not outcome.started and any(w in outcome.text for w in ([want] if isinstance(want, str) else want))
+            good = not outcome.started and any(not w or tells(outcome.text, w) for w in ([want] if isinstance(want, str) else want))
             return None if good else f"no such message: {want!r}: {outcome}"
         if not outcome.started or outcome.code != 7:
             return f"the program did not run: {outcome}"
