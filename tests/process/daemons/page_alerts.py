@@ -148,6 +148,7 @@ class Faults:
         wait_for("the ends to be counted", lambda: self.prometheus.value('sum(dcs_grain_finishes_total{result="finished"})') >= before + 60)
         resets = 'sum(resets(dcs_grain_finishes_total[1h]))'
         assert self.prometheus.value(resets) == 0
+        self.ends("DcsRunsFail")
         pool.dcs("host", "rm", "local3")
         wait_for("the host to have left", lambda: self.prometheus.value("sum(dcs_hosts)") == 2)
         wait_for("a rule to be judged", lambda: self.prometheus.value('count_over_time(dcs_up[3s])') is not None)
@@ -215,7 +216,6 @@ with Pool(servers=3, slots=12, interval=0.5, directory=os.path.join(disk, "pool"
         wait_for("the first scrape", lambda: prometheus.value("dcs_up") == 1)
         faults.fires("DcsCertificateEnds")
         wait_for("a healthy pool otherwise", lambda: prometheus.firing() == {"DcsCertificateEnds"})
-        faults.host_leaves()
         faults.grains_that_fail()
         faults.nothing_runs()
         faults.late_then_dead()
@@ -224,6 +224,7 @@ with Pool(servers=3, slots=12, interval=0.5, directory=os.path.join(disk, "pool"
         faults.backup_elsewhere()
         faults.full_disk()
         faults.damaged_session()
+        faults.host_leaves()
         faults.page_ends(page)
         assert faults.fired == set(alerts_of(RULES)), set(alerts_of(RULES)) - faults.fired
     finally:
