@@ -1,8 +1,9 @@
 """The grain of dcs.Executor: calls a function and answers with what it returned or raised. It travels to the host as one
 file beside the modules that it needs (below `modules`), so it uses nothing but the standard library.
 
-Standard input: a line of JSON {"module", "function", "encoding", "main"}, then the encoded calls, a list of pairs of
-arguments and keyword arguments. Standard output: the encoded answer. What the function prints goes to standard error.
+Standard input: a line of JSON {"module", "function", "encoding", "main", "pickler"}, then the encoded calls, a list of pairs of
+arguments and keyword arguments; without a module, the first argument is the function. Standard output: the encoded answer. What
+the function prints goes to standard error.
 """
 import importlib
 import json
@@ -26,8 +27,15 @@ def load_main(path):
     return module
 
 
+def apply(function, *args, **named):
+    return function(*args, **named)
+
+
 def find(head):
-    module = load_main(head["main"]) if head["main"] else importlib.import_module(head["module"])
+    main = load_main(head["main"]) if head["main"] else None
+    if not head["module"]:
+        return apply
+    module = main if head["module"] in ("__main__", "__dcs_main__") else importlib.import_module(head["module"])
     for name in head["function"].split("."):
         module = getattr(module, name)
     return module
@@ -38,14 +46,14 @@ def failure(error):
     return {"kind": kind, "text": str(error), "traceback": printed}
 
 
-def answer_pickle(function, data):
+def answer_pickle(function, data, pickler):
     try:
-        return pickle.dumps((True, [function(*args, **named) for args, named in pickle.loads(data)]), PICKLE_PROTOCOL)
+        return pickler.dumps((True, [function(*args, **named) for args, named in pickle.loads(data)]), PICKLE_PROTOCOL)
     except Exception as error:
         told = failure(error)
         error.__traceback__ = error.__cause__ = error.__context__ = None
         try:
-            return pickle.dumps((False, (error, told)), PICKLE_PROTOCOL)
+            return pickler.dumps((False, (error, told)), PICKLE_PROTOCOL)
         except Exception:
             return pickle.dumps((False, (None, told)), PICKLE_PROTOCOL)
 
@@ -64,7 +72,10 @@ def main():
     head = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read()
     function = find(head)
-    answers.write((answer_pickle if head["encoding"] == "pickle" else answer_json)(function, data))
+    if head["encoding"] == "json":
+        answers.write(answer_json(function, data))
+    else:
+        answers.write(answer_pickle(function, data, importlib.import_module(head["pickler"])))
     sys.stdout.flush()
     answers.close()
 

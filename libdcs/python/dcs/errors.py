@@ -147,13 +147,14 @@ def _remade(code: int, name: str, text: str, hint: str, taken: int, refused: int
 
 
 class GrainFailed(Exception):
-    """A grain ended by a signal or with an exit status other than 0. `result` has everything about it."""
+    """A grain ended by a signal or with an exit status other than 0. `result` has everything about it, `why`: how the pool ended it."""
 
-    def __init__(self, result: Result):
-        self.result = result
+    def __init__(self, result: Result, why: str = ""):
+        self.result, self.why = result, why
         how = f"was ended by signal {result.signal}" if result.signal else f"ended with status {result.code}"
         said = result.error_head.decode(errors="replace").strip().splitlines()
-        super().__init__(f"grain {result.grain} of session {result.session} {how}" + (f": {said[-1][:300]}" if said else ""))
+        super().__init__(f"grain {result.grain} of session {result.session} {how}" + (f" {why}" if why else "") +
+                         (f": {said[-1][:300]}" if said else ""))
 
 
 class CallFailed(Exception):

@@ -1,32 +1,35 @@
 """concurrent.futures on a pool of hosts."""
 from __future__ import annotations
 
+import atexit
 import concurrent.futures
-import importlib
+import contextlib
 import itertools
 import json
+import logging
 import os
-import pickle
 import re
 import shutil
 import sys
-import sysconfig
 import threading
 import time
 from types import ModuleType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
+from . import _encoding
 from ._fields import Path
-from .call import PICKLE_PROTOCOL
-from .errors import CallFailed, Error, GrainDiffers, GrainUnknown, NothingLeft, ReplayEnd
-from .pool import Pool, default_pool
+from ._staging import Staging, as_files, main_of
+from .errors import Error, GrainDiffers, GrainUnknown, NothingLeft, ReplayEnd
+from .pool import Pool, default_pool, login_name
 from .session import Session, _forget
 from .result import Result
-from .spec import File, Grain
+from .spec import Grain
 
-_HERE = os.path.dirname(os.path.realpath(__file__))
 _SYSTEM_PYTHON = "/usr/bin/python3"
 _BATCH = 256
+_SILENT_S = 5.0
+_counter = itertools.count(1)
+_log = logging.getLogger("dcs")
 Calls = List[Tuple[Sequence[Any], Dict[str, Any]]]
 
 
@@ -79,38 +82,50 @@ class Executor(concurrent.futures.Executor):
     the time in which functions and arguments still change; without it a program whose text has changed since an earlier
     run is refused (GrainDiffers), as that run's results are of the old one.
 
-    Functions are found on the hosts by module and name. The module's file travels with the grain unless it belongs to the
-    Python installation, and so do `modules` (names or modules) that it imports. `python` is the interpreter on the hosts: by default
-    this program's own in a pool of `dcs up`, whose hosts are this one, and /usr/bin/python3 in others.
-    `encoding`: "pickle", or "json" for arguments and results that JSON can say; a pickle from a host can do anything in
-    this program, JSON cannot. `fields` are those of Grain, for all grains."""
+    Without an ident nothing is kept for a rerun: the session is removed at the end, and what it runs then is withdrawn.
+    A program that was killed leaves such a session until the next one on this host begins.
 
-    def __init__(self, ident: str, number: Optional[int] = None, *, fresh: bool = False,
+    Functions and classes are found on the hosts by module and name. Files of modules travel with the grain, with those that
+    they import and `modules` (names or modules), unless they belong to the Python installation. `python` is the interpreter on
+    the hosts: by default this program's own in a pool of `dcs up`, whose hosts are this one, and /usr/bin/python3 in others.
+    `encoding`: "pickle"; "cloudpickle", which sends functions of the program itself, closures and lambdas as they are; or
+    "json" for arguments and results that JSON can say; a pickle from a host can do anything in this program, JSON cannot.
+    `fields` are those of Grain, for all grains.
+
+    When nothing of it has run for some seconds because of other work, the logger "dcs" says once what it waits for, on standard
+    error unless the program configures logging."""
+
+    def __init__(self, ident: Optional[str] = None, number: Optional[int] = None, *, fresh: bool = False,
                  modules: Iterable[Union[str, ModuleType]] = (), python: Optional[str] = None, encoding: str = "pickle",
                  pool: Pool = default_pool, **fields: Any):
-        if encoding not in ("pickle", "json"):
-            raise ValueError(f'encoding is {encoding!r}: it must be "pickle" or "json"')
+        if encoding not in _encoding.ENCODINGS:
+            raise ValueError(f'encoding is {encoding!r}: it must be "pickle", "cloudpickle" or "json"')
+        self._cloud = _encoding.cloudpickle_name() if encoding == "cloudpickle" else "pickle"
         here = sys.executable if sys.executable and pool.on_this_host() else _SYSTEM_PYTHON
         self._python, self._encoding, self._fields = python or here, encoding, fields
-        self._extra = [f for module in modules for f in _sources(_module(module))]
-        self._staged: Dict[str, List[File]] = {}
+        self._staging = Staging(modules)
         sys.modules.setdefault("__dcs_main__", sys.modules["__main__"])  # what call.py calls the control program
+        self._kept = ident is not None
+        if ident is None:
+            pool, ident = _nameless(pool)
+            atexit.register(self._remove)
         self._ident = ident
         if fresh:
-            _forget(pool, ident)
-        self.session = Session(ident, number, pool=pool)
+            _forget(pool, ident, pool.executors)
+        self.session = Session(ident, number, pool=pool, skip=pool.executors if number is None else ())
+        pool.executors.add(self.session.number)
         self._submitting = threading.Lock()
         self._next_number = 0
         self._changed = threading.Condition()
         self._outstanding: Dict[int, Future] = {}
         self._early: Dict[int, Result] = {}  # of grains that an earlier run submitted and this one not yet
-        self._shutdown = self._abandoned = False
+        self._shutdown = self._abandoned = self._told = False
         self._close_error: Optional[Exception] = None
         self._collector = threading.Thread(target=self._collect, daemon=True, name="dcs-executor")
         self._collector.start()
 
     def submit(self, fn: Union[Callable[..., Any], str], /, *args: Any, **kwargs: Any) -> Future:
-        """Calls fn(*args, **kwargs) on some host. fn: a function that a module has under its name, or "module:name"."""
+        """Calls fn(*args, **kwargs) on some host. fn: what the encoding can send, or "module:name"."""
         return self._submit([(self._call_grain(fn, [(args, kwargs)]), lambda result: self._values(result)[0])])[0]
 
     def submit_command(self, argv: Sequence[Path], **fields: Any) -> Future:
@@ -146,14 +161,27 @@ class Executor(concurrent.futures.Executor):
                 raise self._close_error
 
     def leave(self) -> None:
-        """Goes without closing the session: its grains go on, a rerun takes their results."""
+        """Goes without closing the session: its grains go on, a rerun takes their results. Without an ident, they end."""
         with self._changed:
             self._shutdown = self._abandoned = True
             waiting = list(self._outstanding.values())
             self._changed.notify_all()
         for future in waiting:
             future._drop()
-        self.session._leave_no_trace()
+        if self._kept:
+            self.session._leave_no_trace()
+        else:
+            self._remove()
+
+    def _remove(self) -> None:
+        """Of an executor without an ident: its session, with all that is in it."""
+        atexit.unregister(self._remove)
+        try:
+            self.session.close()
+            self.session.clean()
+        except Error:
+            pass  # the next one on this host tries again
+        self.session.pool.close()
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is None:
@@ -161,20 +189,26 @@ class Executor(concurrent.futures.Executor):
         else:
             self.leave()
 
+    @property
+    def _max_workers(self) -> int:
+        """Dask asks for it: so many calls it submits at a time. A few more than can run, as there is a way to the hosts."""
+        return 2 + sum(host.slots for host in self.session.pool.hosts("active"))
+
     def _call_grain(self, fn: Union[Callable[..., Any], str], calls: Calls) -> Grain:
-        module, name = _name_of(fn)
-        files = self._staged.get(module)
-        if files is None:
-            files = [File(os.path.join(_HERE, "call.py"), "dcs_call.py")]
-            files += _unique(_sources(_module(module)) + self._extra)
-            self._staged[module] = files
-        main = next((f.name for f in files if f.name and f.name.startswith("main/")), None)
-        head = {"module": module, "function": name, "encoding": self._encoding, "main": main}
-        data = pickle.dumps(calls, PICKLE_PROTOCOL) if self._encoding == "pickle" else json.dumps(calls).encode()
+        by_value = self._encoding == "cloudpickle" and not isinstance(fn, str)
+        module, name = ("", "") if by_value else _encoding.name_of(fn)
+        if not module:
+            if self._encoding == "json":
+                raise ValueError(f"{fn!r} cannot be found on another host: it must be a function that a module has under its name, "
+                                 "not a lambda or one within another function")
+            calls = [((fn, *args), named) for args, named in calls]
+        data, modules = _encoding.write(calls, self._encoding, self._cloud)
+        staged = self._staging.files(([module] if module else []) + sorted(modules - {module}), imports_of_main=by_value)
+        head = {"module": module, "function": name, "encoding": self._encoding, "main": main_of(staged), "pickler": self._cloud}
         fields = dict(self._fields)
-        fields["files"] = files + _as_files(fields.get("files", ()))
-        if self._python != _SYSTEM_PYTHON:  # by the PATH an interpreter finds its virtual environment, as argv[0] is a name there
-            fields.setdefault("env", {"PATH": os.path.dirname(self._python) + ":/usr/bin:/bin"})
+        fields["files"] = staged + as_files(fields.get("files", ()))
+        # By the PATH an interpreter finds itself and its virtual environment, as argv[0] is a name there.
+        fields["env"] = {"PATH": os.path.dirname(self._python) + ":/usr/bin:/bin", **dict(fields.get("env", {}))}
         return Grain([self._python, "dcs_call.py"], input=json.dumps(head).encode() + b"\n" + data, **fields)
 
     def _submit(self, grains: Sequence[Tuple[Grain, Callable[[Result], Any]]]) -> List[Future]:
@@ -197,7 +231,7 @@ class Executor(concurrent.futures.Executor):
     def _explained(self, error: Error, grains: Sequence[Tuple[int, Grain]]) -> Error:
         """The same in the words of a program that was edited: which file or which call, and what to do."""
         number, grain = grains[min(error.refused, len(grains) - 1)]
-        staged = _as_files(grain.files)
+        staged = as_files(grain.files)
         lines = re.findall(r"^\s*files\[(\d+)\]", error.text, re.M)
         changed = dict.fromkeys(os.path.basename(os.fspath(staged[int(at)].path)) for at in lines if int(at) < len(staged))
         session = f"session {self.session.number} of {self._ident!r}"
@@ -229,17 +263,8 @@ class Executor(concurrent.futures.Executor):
             self._changed.notify_all()
 
     def _values(self, result: Result) -> List[Any]:
-        output = result.check().output
-        if self._encoding == "json":
-            answer = json.loads(output)
-            if "failure" in answer:
-                raise CallFailed(**answer["failure"])
-            return answer["values"]
-        done, answer = pickle.loads(output)
-        if done:
-            return answer
-        error, told = answer
-        raise CallFailed(**told) if error is None else _caused(error, CallFailed(**told))
+        values: List[Any] = _encoding.read(result, self._encoding)
+        return values
 
     def _collect(self) -> None:
         while True:
@@ -250,18 +275,47 @@ class Executor(concurrent.futures.Executor):
                 if self._abandoned or not before:
                     break
             try:
-                result = self.session._next(None, 64)
+                result = self._next_result()
             except NothingLeft as error:
                 self._fail(before, error)  # killed by another program: they have no results
             except Error as error:
                 self._fail(set(self._outstanding), error)
             else:
                 self._take(result)
-        if not self._abandoned:
+        if self._abandoned:
+            return
+        if not self._kept:
+            self._remove()
+            return
+        try:
+            self.session.close()
+        except Exception as error:
+            self._close_error = error
+
+    def _next_result(self) -> Result:
+        pause = _SILENT_S
+        while not self._told:
             try:
-                self.session.close()
-            except Exception as error:
-                self._close_error = error
+                return self.session._next(pause, 64)
+            except TimeoutError:
+                self._tell_what_waits()
+                pause = min(2 * pause, 30.0)
+        return self.session._next(None, 64)
+
+    def _tell_what_waits(self) -> None:
+        """Once, and only if nothing of this executor runs. The program may go meanwhile, and the pool with it."""
+        with self._changed:
+            first = min(self._outstanding, default=None)
+        if first is None:
+            return
+        try:
+            why = self.session.pool.explain(self.session.number, first)
+        except (Error, ValueError):
+            return
+        if why.state == "ready" and not any(reason.reason == "takes_it" for reason in why.reasons):
+            self._told = True
+            _log.warning("dcs: call %d of session %d waits: %s (`dcs grain explain %d:%d`)", first, self.session.number, why.summary,
+                         self.session.number, first)
 
     def _take(self, result: Result) -> None:
         with self._changed:
@@ -291,70 +345,13 @@ def _in_order(futures: List[Future], end: Optional[float]) -> Iterator[Any]:
             yield values.pop()
 
 
-def _caused(error: BaseException, cause: BaseException) -> BaseException:
-    error.__cause__ = cause
-    return error
-
-
-def _name_of(fn: Union[Callable[..., Any], str]) -> Tuple[str, str]:
-    if isinstance(fn, str):
-        module, _, name = fn.partition(":")
-        if not module or not name:
-            raise ValueError(f'{fn!r} is not of the form "module:name"')
-        return module, name
-    module, name = getattr(fn, "__module__", None) or "", getattr(fn, "__qualname__", None) or ""
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is not fn:
-        raise ValueError(f"{fn!r} cannot be found on another host: it must be a function that a module has under its name, "
-                         "not a lambda or one within another function")
-    return module, name
-
-
-def _module(module: Union[str, ModuleType]) -> ModuleType:
-    return importlib.import_module(module) if isinstance(module, str) else module
-
-
-def _sources(module: ModuleType) -> List[File]:
-    """The files by which a module goes to the hosts; none when it is a part of the Python installation."""
-    path = getattr(module, "__file__", None)
-    if module.__name__ in ("__main__", "__dcs_main__"):
-        if path is None or not os.path.exists(path):
-            raise ValueError("functions of a program that is not a file cannot be called on other hosts")
-        return [File(os.path.abspath(path), "main/" + os.path.basename(path)), *_package()]
-    if path is None or not path.endswith(".py") or _installed(path):
-        return []
-    top = module.__name__.split(".")[0]
-    if top == module.__name__ and not hasattr(module, "__path__"):
-        return [File(os.path.abspath(path), f"modules/{top}.py")]
-    root = os.path.dirname(os.path.abspath(_module(top).__file__ or path))
-    return [File(os.path.join(where, name), "modules/" + os.path.join(top, os.path.relpath(os.path.join(where, name), root)))
-            for where, folders, names in _sorted_walk(root) for name in names if name.endswith(".py")]
-
-
-def _package() -> List[File]:
-    """This package, which the control program imports on the hosts as well. Nothing there calls libdcs.so."""
-    names = sorted(name for name in os.listdir(_HERE) if name.endswith(".py") and name != "_installed.py")
-    return [File(os.path.join(_HERE, name), "modules/dcs/" + name) for name in names] + [
-        File(os.path.join(os.path.dirname(_HERE), "dcs_grain.py"), "modules/dcs_grain.py")]
-
-
-def _installed(path: str) -> bool:
-    library = [sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")]
-    return {"site-packages", "dist-packages"} & set(path.split(os.sep)) != set() or path.startswith(tuple(library))
-
-
-def _sorted_walk(root: str) -> Iterator[Tuple[str, List[str], List[str]]]:
-    """In one order on every run: the files of a grain must not change."""
-    for where, folders, names in os.walk(root):
-        folders.sort()
-        yield where, folders, sorted(names)
-
-
-def _unique(files: List[File]) -> List[File]:
-    return list({file.name: file for file in files}.values())
-
-
-def _as_files(files: Any) -> List[File]:
-    return [File(path, name) for name, path in files.items()] if isinstance(files, dict) else list(files)
+def _nameless(pool: Pool) -> Tuple[Pool, str]:
+    """For an executor without an ident: one of its own, for which the pool is opened once more. What programs of this host
+    that were killed left of this kind is removed."""
+    pool, host = pool.again(), os.uname().nodename.replace("_", "-")[:40]
+    for row in pool.sessions(login_name()):
+        found = re.fullmatch(rf"executor\.{re.escape(host)}\.(\d+)\.\d+", row.ident)
+        if found and not os.path.exists(f"/proc/{found[1]}"):
+            with contextlib.suppress(Error), pool.again() as theirs:  # another program may do it at this moment
+                _forget(theirs, row.ident, ())
+    return pool, f"executor.{host}.{os.getpid()}.{next(_counter)}"

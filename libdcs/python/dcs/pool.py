@@ -6,7 +6,7 @@ import os
 import pwd
 import threading
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_uint, c_void_p
-from typing import Any, BinaryIO, List, Optional, Type, TypeVar
+from typing import Any, BinaryIO, List, Optional, Set, Type, TypeVar
 
 from . import _library as lib
 from ._fields import STRUCTURES, c_bytes, c_bytes_or_none, read
@@ -44,6 +44,7 @@ class Pool:
 
     def __init__(self, directory: Optional[Any] = None, *, patience: Optional[float] = None, auth_fd: int = -1):
         self._words = (directory, patience)
+        self.executors: Set[int] = set()  # sessions of this program's executors: each of them has one of its own
         self._lock, self._calls, self._closed = threading.Lock(), 0, False
         self._ident: Optional[str] = None
         self._handle: Optional[int] = None
@@ -69,6 +70,10 @@ class Pool:
     def __del__(self) -> None:
         if hasattr(self, "_calls"):
             self.close()
+
+    def again(self) -> Pool:
+        """The same pool, opened once more, so that the program can have another ident in it."""
+        return Pool(self._words[0], patience=self._words[1])
 
     def close(self) -> None:
         """Closes the connections; sessions stay as they are. A call that another thread makes just now still ends."""

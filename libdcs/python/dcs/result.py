@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Dict
 
 from ._fields import STRUCTURES
-from .errors import GrainFailed
+from .errors import Error, GrainFailed
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -94,8 +94,16 @@ class Result:
     def check(self) -> Result:
         """Itself, if the grain ended well; else raises GrainFailed."""
         if not self.ok:
-            raise GrainFailed(self)
+            raise GrainFailed(self, self._why())
         return self
+
+    def _why(self) -> str:
+        """What the pool knows of an end that it brought about itself: a limit, or the last of too many attempts."""
+        try:
+            moves = self.pool.grain_row(self.session, self.grain).moves
+        except (Error, ValueError):
+            return ""
+        return f"on {moves[-1].host}: {moves[-1].detail}" if moves and moves[-1].reason in ("over_limit", "given_up") else ""
 
 
 def result_of(pool: Pool, session: int, row: CResult) -> Result:

@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections import deque
-from typing import Any, Deque, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, Tuple
 
 from ._fields import Path
 from .errors import Error, NothingLeft, NothingYet, ReplayEnd
@@ -23,18 +23,19 @@ class Session:
     Without `number` it is the session of that ident which is there from an earlier run, else a new one under the first
     free number: a plain rerun finds its own. `mode`: "resume" opens it if there is none and takes it over if there is,
     "open" wants a new one, "reopen" makes a terminated one active again. `sent_reset`: results come again from the first.
+    `skip`: sessions of this ident that are not meant; a new one then has a greater number than they.
 
     As a context manager it is closed at the end of the block. When an exception leaves the block it stays open, and a
     rerun goes on in it; one in which nothing was ever submitted is removed. All methods may be called from several threads. Waiting can be interrupted (Ctrl-C): a result
     that arrives later is kept for the next call."""
 
     def __init__(self, ident: str, number: Optional[int] = None, *, mode: str = "resume", sent_reset: bool = True,
-                 pool: Pool = default_pool):
+                 skip: Collection[int] = (), pool: Pool = default_pool):
         if mode not in ("resume", "open", "reopen"):
             raise ValueError(f'mode is {mode!r}: it must be "resume", "open" or "reopen"')
         pool.authorize(ident)
         self.ident, self.pool = ident, pool
-        self.number: int = (_find(pool, ident, mode, sent_reset) if number is None else
+        self.number: int = (_find(pool, ident, mode, sent_reset, skip) if number is None else
                             _open(pool, number, mode, sent_reset))
         self._submitted = False
         self._changed = threading.Condition()
@@ -198,11 +199,11 @@ class Session:
                 self._changed.notify_all()
 
 
-def _forget(pool: Pool, ident: str) -> None:
+def _forget(pool: Pool, ident: str, skip: Collection[int]) -> None:
     """Closes and removes what earlier runs of this ident left."""
     pool.authorize(ident)
     for row in pool.sessions(login_name()):
-        if row.ident != ident:
+        if row.ident != ident or row.session in skip:
             continue
         if row.state != "terminated":
             pool.call("resume_ses", row.session, 1)
@@ -218,14 +219,14 @@ def _open(pool: Pool, number: int, mode: str, sent_reset: bool) -> int:
     return number
 
 
-def _find(pool: Pool, ident: str, mode: str, sent_reset: bool) -> int:
-    """The first session of this ident; else a new one under the first free number."""
+def _find(pool: Pool, ident: str, mode: str, sent_reset: bool, skip: Collection[int]) -> int:
+    """The first session of this ident; else a new one under the first free number; behind those to skip."""
     own = [row for row in pool.sessions() if row.user == login_name()]
-    mine = sorted(row.session for row in own if row.ident == ident)
+    mine = sorted(row.session for row in own if row.ident == ident and row.session > max(skip, default=0))
     if mine and mode != "open":
         return _open(pool, mine[0], mode, sent_reset)
     used = {row.session for row in own}
-    number = 1
+    number = max(skip, default=0) + 1
     while True:
         if number not in used:
             try:

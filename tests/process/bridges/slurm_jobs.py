@@ -143,6 +143,9 @@ def ends(slurm):
     other = slurm.run("sbatch", "--parsable", "-J", "other", "--wrap", "sleep 1000")
     slurm.run("scancel", "--name=long one")
     ended(slurm, job, "CANCELLED")
+    assert slurm.read(f"slurm-{job}.out").startswith(f"begun\nslurmstepd: error: *** JOB {job} ON local"), slurm.read(f"slurm-{job}.out")
+    labels = {row["label"] for row in slurm.pool.json("session", "ls")["sessions"] if row["ident"] == "dcs-jobs"}
+    assert labels == {"jobs of sbatch and qsub"}, labels
     assert slurm.run("squeue", "-h", "-o", "%i") == other
     slurm.run("scancel", "--me")
     ended(slurm, other, "CANCELLED")

@@ -151,8 +151,8 @@ def reads_again(world):
     assert options["master"][0] == "ann,eve" and options["tls"] == ("", "default"), options
     assert [o["name"] for o in row["after_restart"]] == ["tls"] and row["refused"] is None, row
     assert world.status("scheduler")["needs_restart_for"] == ["tls"]
-    assert "applies a change of tls after a restart" in world.dcs("status").stdout
-    assert "these changes take effect only after a restart: tls (" in world.log("scheduler")
+    assert tells(world.dcs("status").stdout, "applies change tls after restart")
+    assert tells(world.log("scheduler"), "these changes take effect only after restart tls")
     assert "changed: master" in world.log("scheduler")
     assert json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["slots"] == 3
 
@@ -168,7 +168,7 @@ def reads_again(world):
         assert text in said and text in world.log("scheduler"), said
         assert text in world.status("scheduler")["configuration_refused"]
         assert text in world.dcs("status").stdout and text in world.dcs("config", "show", "--from", world.etc).stdout
-    assert "the old configuration, host table, policy and limits remain in effect: " in world.log("scheduler")
+    assert tells(world.log("scheduler"), "old configuration host table policy limits remain effect")
     assert world.shown("scheduler")[0]["master"][0] == "ann,eve"
     assert json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["slots"] == 3
 
@@ -183,8 +183,8 @@ def reads_again(world):
 
     # A bad table is reported likewise.
     world.hosts("h1 slots=many\n")
-    assert ":1: slots must be a number" in world.dcs("reload", code=1).stderr
-    assert ":1: slots must be a number" in world.status("scheduler")["configuration_refused"]
+    assert tells(world.dcs("reload", code=1).stderr, ":1 slots must number")
+    assert tells(world.status("scheduler")["configuration_refused"], ":1 slots must number")
     problems = json.loads(world.dcs("doctor", "-o", "json", code=1).stdout)["problems"]
     assert [p for p in problems if p["entity"] == "the scheduler's settings" and ":1: slots must be" in p["problem"]], problems
     line = next(line for line in reversed(world.log("scheduler").splitlines()) if tells(line, "settings read again"))
@@ -240,7 +240,7 @@ def restart_takes_the_rest(world):
     world.stop("scheduler")
     options, row = world.shown("scheduler")
     assert not row["running"] and row["pid"] is None and options["tls"][0] == "127.0.0.1:0", row
-    assert "does not run; its files contain" in world.dcs("config", "show", "scheduler", "--from", world.etc).stdout
+    assert tells(world.dcs("config", "show", "scheduler", "--from", world.etc).stdout, "does not run files contain")
     world.start("scheduler")
     assert world.shown("scheduler")[0]["tls"] == ("127.0.0.1:0", world.path("scheduler.toml") + ":4")
 
@@ -312,10 +312,10 @@ def checks(world):
     assert said == [world.path(name + ".toml") + ": good" for name in ("scheduler", "backupd", "grainserver")], said
     assert world.dcs("config", "check", world.path("scheduler.toml.d/10-site.toml")).stdout.endswith("10-site.toml: good\n")
     nowhere = os.path.join(world.base, "nowhere")
-    assert f"no configuration files in {nowhere}" in world.dcs("config", "check", "--from", nowhere).stdout
+    assert tells(world.dcs("config", "check", "--from", nowhere).stdout, f"no configuration files {nowhere}")
     named = os.path.join(world.base, "x.toml")
     shutil.copy(world.path("backupd.toml"), named)
-    assert "add --daemon scheduler, --daemon grainserver or --daemon backupd" in world.dcs("config", "check", named, code=2).stderr
+    assert tells(world.dcs("config", "check", named, code=2).stderr, "add --daemon scheduler --daemon grainserver --daemon backupd")
     world.dcs("config", "check", "--daemon", "backupd", named)
     assert "unknown option `hold-mb`" in world.dcs("config", "check", "--daemon", "grainserver", named, code=1).stderr
     # The tables beside them, which the packages' scheduler reads.
@@ -324,7 +324,7 @@ def checks(world):
         with open(os.path.join(nowhere, name), "w") as out:
             out.write(text)
     said = world.dcs("config", "check", "--from", nowhere, code=1).stderr
-    assert f"{nowhere}/hosts:1: slots must be" in said and f"{nowhere}/policy:1: unknown rule `fair_shares`" in said, said
+    assert tells(said, f"{nowhere}/hosts:1: slots must") and f"{nowhere}/policy:1: unknown rule `fair_shares`" in said, said
     with open(os.path.join(nowhere, "hosts"), "w") as out:
         out.write("h1 slots=1\n")
     os.unlink(os.path.join(nowhere, "policy"))

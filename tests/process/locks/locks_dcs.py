@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 
-from pool import Pool, lock_holder, program, start_time, wait_for
+from pool import Pool, lock_holder, program, start_time, tells, wait_for
 
 TESTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(program("dcs")))), "tests")
 STEPS, JOB = os.path.join(TESTS, "steps"), os.path.join(TESTS, "cron_job")
@@ -130,7 +130,7 @@ def unguarded_store_is_not_written(pool):
     os.rename(lock, lock + ".away")
     result = pool.start([program("dcs"), "run", "--", "true"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     wait_for("the scheduler to end", lambda: start_time(pid) is None)
-    assert "lock was removed or replaced" in open(os.path.join(pool.dir, "scheduler/log")).read()
+    assert tells(open(os.path.join(pool.dir, "scheduler/log")).read(), "lock removed replaced")
     pool.up()
     assert result.wait(timeout=300) == 0
     assert lock_holder(lock) not in (None, pid)

@@ -90,7 +90,7 @@ def holes_are_no_gift():
             for directory, _, names in os.walk(top):
                 kept = max([kept, *(os.path.getsize(os.path.join(directory, name)) for name in names)])
         assert kept < 64 << 20, (kept, result)
-        assert "exceed the disk limit of the grain" in host.text("server.log"), result
+        assert tells(host.text("server.log"), "exceed disk limit grain"), result
 
 
 LEAVE = """

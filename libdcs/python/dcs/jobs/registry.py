@@ -4,7 +4,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sqlite3
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
@@ -16,7 +19,7 @@ from ..spec import GrainRow
 from .batch import Batch
 from .words import Wrong
 
-IDENT = "dcs-jobs"
+IDENT, LABEL = "dcs-jobs", "jobs of sbatch and qsub"
 AGE_S = 3600  # a session of this age takes no new jobs: they would go before all younger sessions of the pool
 KEPT_S = 90 * 86400  # that jobs which have ended stay known here
 MANY = 512
@@ -169,6 +172,8 @@ class Registry:
             if current is None:
                 self.db.execute("delete from current")
                 self.db.execute("insert into current values (?, ?, ?)", (self._session.number, time.time(), json.dumps(others)))
+                subprocess.run([dcs_command(), "session", "set", str(self._session.number), "--label", LABEL], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, check=False)
         return self._session
 
     def _usable(self, ours: Sequence[int], others: Sequence[str]) -> Optional[int]:
@@ -304,6 +309,15 @@ def cannot_run(jobs: Sequence[Job]) -> Optional[str]:
         return None
     what = told.summary.partition("; ")[2]  # behind the counts of hosts: "no host offers gpu"
     return "; ".join(what or r.text if r.reason == "no_resource" else r.text for r in told.reasons) or told.summary
+
+
+def dcs_command() -> str:
+    """dcs of this installation: bin/dcs beside libexec/dcs, else of PATH."""
+    here = os.path.dirname(os.path.realpath(sys.argv[0]))
+    for path in (os.path.join(here, "../../bin/dcs"), os.environ.get("DCS_BIN", "") + "/dcs"):
+        if os.access(path, os.X_OK):
+            return path
+    return shutil.which("dcs") or "dcs"
 
 
 def _free_number() -> int:

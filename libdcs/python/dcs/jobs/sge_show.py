@@ -19,7 +19,7 @@ QSTAT = (
     Option("-j", "LIST"), Option("-u", "NAMES"), Option("-s", "STATES"), Option("-g", "d"), Option("-r"), Option("-help"),
     Option("-pri", note="all jobs have one priority"), Option("-ext", note="the usual columns are shown"),
     Option("-f", refusal="`dcs host ls` shows hosts"), Option("-xml", refusal="`dcs grain ls SES -o json`"),
-    Option("-q", "LIST", refusal="a pool has host classes: `dcs host ls`"), Option("-explain", "HOW", refusal="`qstat -j JOB` says why it waits"),
+    Option("-q", "LIST"), Option("-explain", "HOW", refusal="`qstat -j JOB` says why it waits"),
     Option("-F", "[LIST]", refusal="`dcs host show HOST`"), Option("-t", refusal="-g d shows each task"),
 )
 QACCT = (Option("-j", "JOB"), Option("-t", "TASKS"), Option("-o", "[NAME]"), Option("-help"),
@@ -82,6 +82,9 @@ def qstat(words: Sequence[str]) -> int:
         return tell(registry, jobs, [word for text in values["j"] for word in text.split(",")])
     wanted = last(values, "s") or "a"
     jobs = [job for job in jobs if {"r": job.now == "RUNNING", "p": job.now == "PENDING", "h": job.state == "held"}.get(wanted[0], wanted[0] != "z")]
+    if "q" in values:
+        queues = [name.split("@")[0] for text in values["q"] for name in text.split(",")]
+        jobs = [job for job in jobs if any(fnmatch.fnmatchcase(registry.batch(job.leader).queue or "dcs.q", name) for name in queues)]
     clock = times.Times(jobs)
     if jobs:
         print(HEAD)

@@ -1,6 +1,8 @@
 """squeue, sacct and scancel."""
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import sys
 import time
@@ -11,7 +13,7 @@ from . import times
 from .batch import Batch
 from .holding import keep_going
 from .registry import Job, Registry, reason_of
-from .slurm import shown
+from .slurm import paths, shown
 from .words import Option, Options, Values, Wrong, last, ranges
 
 SHORT = {"PENDING": "PD", "RUNNING": "R", "COMPLETED": "CD", "FAILED": "F", "CANCELLED": "CA", "TIMEOUT": "TO", "OUT_OF_MEMORY": "OOM",
@@ -273,5 +275,19 @@ def scancel(words: Sequence[str]) -> int:
     if not rest:
         jobs = chosen(registry, values, [], "state in ('held', 'sent')")
     states = state_names(values, "state")
-    registry.cancel([job for job in jobs if not job.over and (states is None or job.now in states)])
+    for job in registry.cancel([job for job in jobs if not job.over and (states is None or job.now in states)]):
+        say_cancelled(registry, job)
     return failed
+
+
+def say_cancelled(registry: Registry, job: Job) -> None:
+    """In the file of a job that ran, as Slurm does, so that an empty one is not taken for its result."""
+    batch = registry.batch(job.leader)
+    if job.now != "RUNNING" or batch.dialect != "slurm":
+        return
+    out, err = paths(batch, job.leader, job.number, job.task)
+    with contextlib.suppress(OSError):  # this host may not have the directory
+        descriptor = os.open(err or out, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        text = f"slurmstepd: error: *** JOB {job.number} ON {job.host} CANCELLED AT {time.strftime('%Y-%m-%dT%H:%M:%S')} ***\n"
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)

@@ -2,24 +2,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 import time
 from typing import Dict, Iterable, Optional, Tuple
 
-from .registry import Job
+from .registry import Job, dcs_command
 from .words import Wrong
-
-
-def _command() -> str:
-    """dcs of this installation: bin/dcs beside libexec/dcs, else of PATH."""
-    here = os.path.dirname(os.path.realpath(sys.argv[0]))
-    for path in (os.path.join(here, "../../bin/dcs"), os.environ.get("DCS_BIN", "") + "/dcs"):
-        if os.access(path, os.X_OK):
-            return path
-    return shutil.which("dcs") or "dcs"
 
 
 class Times:
@@ -36,7 +24,7 @@ class Times:
         return began, ended if job.over else None
 
     def _read(self, session: int) -> None:
-        done = subprocess.run([_command(), "session", "log", str(session), "-o", "json"], stdout=subprocess.PIPE,
+        done = subprocess.run([dcs_command(), "session", "log", str(session), "-o", "json"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, check=False)
         if done.returncode != 0:  # the session was removed, or is damaged
             return

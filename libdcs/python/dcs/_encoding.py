@@ -1,0 +1,101 @@
+"""How calls and their results are written for the way: pickle, cloudpickle or JSON."""
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import pickle
+import sys
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any, Set, Tuple
+
+from ._staging import MAIN
+from .call import PICKLE_PROTOCOL
+from .errors import CallFailed, GrainFailed
+from .result import Result
+
+ENCODINGS = ("pickle", "cloudpickle", "json")
+
+
+def cloudpickle_name() -> str:
+    """The package by which functions travel as they are; joblib has a copy of it."""
+    for name in ("cloudpickle", "joblib.externals.cloudpickle"):
+        try:
+            importlib.import_module(name)
+            return name
+        except ImportError:
+            continue
+    raise ImportError('encoding="cloudpickle" needs the package cloudpickle, here and on the hosts: python3-cloudpickle of Debian')
+
+
+def name_of(fn: Any) -> Tuple[str, str]:
+    """The module and name by which a host finds it; empty: it has none there."""
+    if isinstance(fn, str):
+        module, _, name = fn.partition(":")
+        if not module or not name:
+            raise ValueError(f'{fn!r} is not of the form "module:name"')
+        return module, name
+    module, name = getattr(fn, "__module__", None) or "", getattr(fn, "__qualname__", None) or ""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return (module, name) if found is fn else ("", "")
+
+
+def write(calls: Any, encoding: str, cloud: str) -> Tuple[bytes, Set[str]]:
+    """And the modules of functions and classes in it, which the host has to import."""
+    if encoding == "json":
+        return json.dumps(calls).encode(), set()
+    modules: Set[str] = set()
+    by_name = encoding == "pickle"
+    base: Any = pickle.Pickler if by_name else importlib.import_module(cloud).CloudPickler  # type: ignore[attr-defined]
+
+    class Pickler(base):  # type: ignore[misc]
+        def reducer_override(self, thing: Any) -> Any:
+            if isinstance(thing, ModuleType):
+                modules.add(thing.__name__)
+            elif isinstance(thing, (type, FunctionType, BuiltinFunctionType)):
+                modules.add(getattr(thing, "__module__", None) or "builtins")
+            return NotImplemented if by_name else super().reducer_override(thing)
+
+    stream = io.BytesIO()
+    try:
+        Pickler(stream, PICKLE_PROTOCOL).dump(calls)
+    except (pickle.PicklingError, AttributeError) as error:
+        if not by_name:
+            raise
+        raise ValueError(f'{error}: a host finds functions and classes by module and name; encoding="cloudpickle" sends those that '
+                         "cannot be found so, such as a lambda or one within another function") from error
+    if not by_name:
+        modules -= set(MAIN)  # it sends them as they are
+    return stream.getvalue(), {name for name in modules if name in sys.modules}
+
+
+def read(result: Result, encoding: str) -> Any:
+    """What the calls returned; raises what they raised, with the traceback of the host as its cause."""
+    try:
+        result.check()
+    except GrainFailed as failed:
+        _with_traceback(failed)
+        raise
+    if encoding == "json":
+        answer = json.loads(result.output)
+        if "failure" in answer:
+            raise CallFailed(**answer["failure"])
+        return answer["values"]
+    done, answer = pickle.loads(result.output)
+    if done:
+        return answer
+    error, told = answer
+    if error is None:
+        raise CallFailed(**told)
+    error.__cause__ = CallFailed(**told)
+    raise error
+
+
+def _with_traceback(failed: GrainFailed) -> None:
+    """That of the interpreter on the host, if it wrote one before it came to the function."""
+    said = failed.result.error_head.decode(errors="replace").strip()
+    if "Traceback (most recent call last)" in said:
+        kind, _, text = said.splitlines()[-1].partition(": ")
+        failed.__cause__ = CallFailed(kind, text, said)

@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+"""Programs with dcs.Executor that are edited, not guarded, in a virtual environment, or have several executors."""
+import os
+import subprocess
+import sys
+
+from hurry import Hurry
+from pool import ROOT, Pool, tells
+
+PACKAGE = os.path.join(ROOT, "libdcs/python")
+PYTHON = "/usr/bin/python3"
+sys.path.insert(0, PACKAGE)
+import dcs  # noqa: E402
+
+EDITED = """
+import sys, dcs
+from edited_module import double
+
+if __name__ == "__main__":
+    try:
+        with dcs.Executor("edited", fresh="fresh" in sys.argv) as run:
+            print(list(run.map(double, range(int(sys.argv[1])))))
+    except (dcs.GrainDiffers, dcs.ReplayEnd) as error:
+        print(error)
+"""
+
+
+def edited(env):
+    """The loop of who writes a program: run, edit, run."""
+    def run(*words):
+        done = subprocess.run([PYTHON, "edited.py", *words], env=env, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    for name, text in (("edited.py", EDITED), ("edited_module.py", "def double(n): return n + n\n")):
+        with open(name, "w") as file:
+            file.write(text)
+    assert run("3") == run("3") == "[0, 2, 4]\n"
+    with open("edited_module.py", "a") as file:
+        file.write("def other(n): return n\n")
+    said = run("3")
+    assert said.startswith("edited_module.py has changed since session") and "dcs.Executor('edited', fresh=True)" in said, said
+    assert run("3", "fresh") == run("3") == "[0, 2, 4]\n"
+    said = run("2", "fresh") + run("3")
+    assert said.startswith("[0, 2]\ncall 2 is not among those of session") and "fresh=True" in said, said
+    assert len([s for s in dcs.sessions() if s.ident == "edited"]) == 1
+
+
+def unguarded(env):
+    """A control program without `if __name__ == "__main__"`: the error says so."""
+    with open("unguarded.py", "w") as file:
+        file.write("import dcs\ndef cube(n): return n ** 3\nwith dcs.Executor('unguarded', attempts=1) as run: print(run.submit(cube, 3).result())\n")
+    done = subprocess.run([PYTHON, "unguarded.py"], env=env, capture_output=True, text=True, timeout=300)
+    said = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and tells(said, "unguarded.py calls DCS while host loads"), done
+    assert 'if __name__ == "__main__":' in said, done
+
+
+def virtual_environment(env):
+    """In a pool of `dcs up` functions run by the program's own interpreter, with what is installed there."""
+    subprocess.run([PYTHON, "-m", "venv", "--without-pip", "--symlinks", "venv"], check=True, timeout=300)
+    program = "import sys, dcs\ndef prefix(): return sys.prefix\nif __name__ == '__main__':\n" \
+              "  with dcs.Executor('venv', attempts=1) as run: print(run.submit(prefix).result() == sys.prefix != sys.base_prefix)\n"
+    with open("in_venv.py", "w") as file:
+        file.write(program)
+    done = subprocess.run(["venv/bin/python", "in_venv.py"], env=env, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "True\n", (done.stdout, done.stderr)
+
+
+TWO = """
+import dcs
+
+def cube(n):
+    return n ** 3
+
+if __name__ == "__main__":
+    for count in (2, 3):
+        with dcs.Executor("two") as run:
+            print(list(run.map(cube, range(count))), run.session.number)
+"""
+
+
+def twice(env):
+    """The second executor of a program has a session of its own, in each run the same."""
+    with open("two.py", "w") as file:
+        file.write(TWO)
+    before, said = {s.session for s in dcs.sessions()}, []
+    for _ in range(2):
+        done = subprocess.run([PYTHON, "two.py"], env=env, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    own = sorted({s.session for s in dcs.sessions()} - before)
+    assert said[0] == said[1] == f"[0, 1] {own[0]}\n[0, 1, 8] {own[1]}\n" and len(own) == 2, (said, own)
+
+
+def nameless(env):
+    """Beside another one of any ident; nothing is left of it."""
+    with open("nameless.py", "w") as file:
+        file.write("import dcs\ndef cube(n): return n ** 3\nif __name__ == '__main__':\n"
+                   "  with dcs.Executor('named') as named, dcs.Executor() as run, dcs.Executor() as other:\n"
+                   "    print(run.submit(cube, 2).result(), other.submit(cube, 3).result(), named.submit(cube, 4).result())\n")
+    before = len(dcs.sessions())
+    for _ in range(2):
+        done = subprocess.run([PYTHON, "nameless.py"], env=env, capture_output=True, text=True, timeout=300)
+        assert done.stdout == "8 27 64\n", done.stderr
+    assert len(dcs.sessions()) == before + 1, dcs.sessions()
+
+
+def ends():
+    """What the pool knows of a call that was ended is in the exception."""
+    with dcs.Executor(memory_mb=200, python=PYTHON) as run:
+        error = run.submit("builtins:bytearray", 10**10).exception(timeout=300)
+        assert isinstance(error, MemoryError) or "memory" in str(error), error
+    with dcs.Executor(wall_s=1, attempts=1, python=PYTHON) as run:
+        error = run.submit("time:sleep", 1000).exception(timeout=300)
+        assert isinstance(error, dcs.GrainFailed) and "longer than" in str(error), error
+    with dcs.Executor(attempts=1, python=PYTHON) as run:
+        error = run.submit("no_such_module:f").exception(timeout=300)
+        assert isinstance(error, dcs.GrainFailed) and "No module named 'no_such_module'" in str(error), error
+        assert "Traceback" in error.__cause__.traceback
+
+
+def main():
+    with Pool(2, 2, 1.0) as pool, Hurry(pool):
+        os.environ.update(DCS_DIR=pool.dir, DCS_LIBRARY=os.path.join(os.path.dirname(pool.bin), "lib/libdcs.so.0"))
+        env = dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1")
+        os.mkdir(os.path.join(pool.base, "work"))
+        os.chdir(os.path.join(pool.base, "work"))
+        for what in (edited, unguarded, virtual_environment, twice, nameless):
+            what(env)
+        ends()
+        os.chdir("/")
+    print("6 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()
