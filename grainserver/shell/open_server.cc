@@ -99,7 +99,8 @@ Result<GrainRules> Server::settle_rules() {
     const Result<Fd> base = open_directory(AT_FDCWD, options_.directory);
     if (!base) return base.status();
     const files::OwnerRules words = rules_for_launcher(rules, options_.directory);
-    if (Status s = replace_durably(base->get(), files::rules_name, files::pack(words)); !s) return s;
+    if (Status s = replace_durably(base->get(), files::rules_name, files::pack(words)); !s)
+        return fail(s.code, s.text + (s.code == Code::no_space ? ": free space there, then start it again" : ""));
     const std::string launcher = options_.own_launcher ? options_.launcher_program : "";  // else it can start none
     auto warden = warden::WardenClient::start(
         words, {launcher, options_.directory, options_.name, options_.slots_directory, options_.use_cgroups});

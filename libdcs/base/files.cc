@@ -138,18 +138,22 @@ namespace {
 Status replace(int directory, const std::string &name, std::string_view content, bool durably) {
     DCS_REQUIRE(directory == AT_FDCWD || name.find('/') == std::string::npos, "one plain name in the directory");
     const std::string temporary = name + ".tmp";
+    const auto failed = [&](const std::string &file) {
+        const int error = errno;
+        return file_error(directory == AT_FDCWD ? file : path_of(directory) + "/" + file, error);
+    };
     const auto make = [&] {
         return Fd(::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     };
     Fd fd = make();
     if (!fd && errno == EEXIST && ::unlinkat(directory, temporary.c_str(), 0) == 0) fd = make();  // of a killed process
-    if (!fd) return file_error(temporary, errno);
+    if (!fd) return failed(temporary);
     Status s;
     if (!write_all(fd.get(), content) || (durably && ::fsync(fd.get()) != 0) || !fd.close_checked())
-        s = file_error(temporary, errno);
-    if (s && ::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) s = file_error(name, errno);
+        s = failed(temporary);
+    if (s && ::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) s = failed(name);
     if (!s) ::unlinkat(directory, temporary.c_str(), 0);
-    if (s && durably && ::fsync(directory) != 0) s = file_error(name, errno);
+    if (s && durably && ::fsync(directory) != 0) s = failed(name);
     return s;
 }
 }  // namespace

@@ -1,5 +1,7 @@
 #include "client/call.h"
 
+#include <utility>
+
 #include <time.h>
 
 #include "base/clock.h"
@@ -26,6 +28,32 @@ void sleep_until(Instant until) {
         ::nanosleep(&t, nullptr);  // a signal only makes the loop look again
     }
 }
+
+// Says once what a call waits for, when that takes long enough for a person to wonder.
+class Notice {
+public:
+    Notice(const Pool &pool, Instant now) : say_(pool.waits), patience_(pool.patience()), at_(now + wondering) {}
+    void trouble(const std::string &why) { why_ = why; }
+    // Before a pause.
+    void look() {
+        if (say_ && boot_clock() >= at_) tell(why_, patience_);
+    }
+    // Before an answer that comes until then.
+    void look(Transport &transport, Instant until) {
+        if (!say_ || until == Instant::never() || until <= at_) return;
+        const Instant now = boot_clock();
+        if (transport.silent_until(at_)) tell("", until - now);
+    }
+
+private:
+    static constexpr Duration wondering = seconds(3);
+    void tell(const std::string &why, Duration gives_up) { std::exchange(say_, nullptr)(why, gives_up); }
+
+    Pool::Waits say_;
+    Duration patience_;
+    Instant at_;
+    std::string why_;
+};
 
 // The scheduler permanently refuses our certificate: unless it is due by our clock, and not by the
 // scheduler's. Then one of the clocks is wrong, and a program that was taken before waits, as for a scheduler that is
@@ -92,19 +120,25 @@ Transport::Refusal connect(Pool &pool, Line &l, Instant until) {
     return all;
 }
 
-void do_connect(Pool &pool, Line &l, Conversation &c, Instant until) {
+void do_connect(Pool &pool, Line &l, Conversation &c, Instant until, Notice &notice) {
     const Transport::Refusal r = connect(pool, l, until);
+    notice.trouble(r.why);
     if (r.error == 0) c.connected(boot_clock());
     else c.refused(r.why, r.hopeless && !(r.clocks && pool.scheduler_met()), boot_clock());
 }
 
 void drive(Pool &pool, Line &l, Conversation &c) {
+    Notice notice(pool, boot_clock());
     for (Step step = c.step(); step.what != Do::done; step = c.step()) {
         switch (step.what) {
-        case Do::connect: do_connect(pool, l, c, step.until); break;
+        case Do::connect: do_connect(pool, l, c, step.until, notice); break;
         case Do::send: do_send(pool, l, c, step); break;
-        case Do::receive: do_receive(pool, l, c, step); break;
+        case Do::receive:
+            notice.look(l.transport, step.until);
+            do_receive(pool, l, c, step);
+            break;
         case Do::pause:
+            notice.look();
             sleep_until(step.until);
             c.paused(boot_clock());
             break;

@@ -94,6 +94,10 @@ public:
         std::int32_t nice = 0;
     };
     NewSessions new_sessions;
+    // Called once in a call that has waited for the scheduler for a few seconds: why (empty: it is connected, and does
+    // not answer), and after how long the call gives up. Set before other threads call.
+    using Waits = void (*)(const std::string &why, dcs::Duration gives_up);
+    std::atomic<Waits> waits{nullptr};
 
     // How to get to a scheduler on another host; null: it is on this one (remote.h).
     dcs::client::RemotePtr remote() const;

@@ -44,6 +44,7 @@ Status ask_sessions(Pool &pool, wire::Query query, wire::QueryReply &into) {
         wire::QueryReply page;
         if (Status s = ask_query(pool, query, page); !s) return s;
         into.system = std::move(page.system);
+        into.last_number = page.last_number;
         for (auto &row : page.sessions) into.sessions.push_back(std::move(row));
         if (!page.more) return Status::ok();
         if (page.sessions.empty() || std::tie(into.sessions.back().user, into.sessions.back().session) <=

@@ -188,6 +188,7 @@ d_info *info_of(const d_row_sizes &sizes, wire::QueryReply reply) {
     for (auto &row : a.reply.grains) a.grains.add(row_of(a, row));
     d_info to = row_of(a.reply.system);
     to.of_library = &a;
+    to.last_session = a.reply.last_number;
     to.host_count = a.hosts.count();
     to.session_count = a.sessions.count();
     to.grain_count = a.grains.count();

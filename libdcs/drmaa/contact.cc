@@ -1,5 +1,6 @@
 // Sessions: which one a contact string means, and its end.
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -21,7 +22,7 @@ struct Found {
     int number = 0, unfinished = 0;
 };
 
-Outcome sessions_of_user(d_pool *pool, std::vector<Found> &found) {
+Outcome sessions_of_user(d_pool *pool, std::vector<Found> &found, int &removed) {
     d_info *info = nullptr;
     if (const int e = d_pool_query(pool, D_Q_SESSIONS, nullptr, -1, -1, &info); e != D_OK) return of_dcs(e);
     const std::string user = user_name();
@@ -29,6 +30,7 @@ Outcome sessions_of_user(d_pool *pool, std::vector<Found> &found) {
         const d_session_row &row = info->sessions[i];
         if (row.user == user) found.push_back({row.ident, row.state, row.session, row.ready + row.running});
     }
+    removed = info->last_session;
     d_query_free(info);
     return {};
 }
@@ -82,8 +84,9 @@ Outcome Session::find(const std::string &contact) {
                                                         "\": it must be session=NUMBER, or a name of at most " +
                                                         std::to_string(longest_name) + " letters, digits and . _ -"};
     std::vector<Found> all;
-    if (Outcome o = sessions_of_user(pool_, all); !o.good()) return o;
-    int free_number = 1;
+    int removed = -1;
+    if (Outcome o = sessions_of_user(pool_, all, removed); !o.good()) return o;
+    int free_number = removed > 0 && removed < INT_MAX / 2 ? removed + 1 : 1;
     for (const Found &session : all)
         if (session.number == free_number) ++free_number;  // in ascending order
     repeats_ = wanted < 0 && !contact.empty();
@@ -151,7 +154,8 @@ Outcome Session::leave() {
     std::lock_guard lock(mutex_);
     if (left_) return {DRMAA_ERRNO_NO_ACTIVE_SESSION, ""};
     std::vector<Found> all;
-    if (Outcome o = sessions_of_user(pool_, all); !o.good()) return {DRMAA_ERRNO_DRMS_EXIT_ERROR, o.text};
+    int removed = -1;
+    if (Outcome o = sessions_of_user(pool_, all, removed); !o.good()) return {DRMAA_ERRNO_DRMS_EXIT_ERROR, o.text};
     const auto mine = std::find_if(all.begin(), all.end(), [&](const Found &s) { return s.number == number_; });
     int error = D_OK;
     if (mine != all.end() && mine->state == "active" && mine->unfinished == 0) {

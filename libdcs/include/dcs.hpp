@@ -14,6 +14,7 @@
 #define DCS_HPP
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -109,7 +110,7 @@ public:
     inline session open(const std::string &ident, int number) const;
     inline session resume(const std::string &ident, int number, bool sent_reset = true) const;
     inline session reopen(const std::string &ident, int number, bool sent_reset = true) const;
-    // The existing session of this ident from an earlier run, otherwise a new one under the first free number.
+    // The existing session of this ident from an earlier run, otherwise a new one, under a number that no session has had.
     inline session resume(const std::string &ident, bool sent_reset = true) const;
     inline answer query(int type, int session = -1, int grain = -1, const char *user = nullptr) const;
 
@@ -469,7 +470,8 @@ inline session pool::resume(const std::string &ident, bool sent_reset) const {
         if (ident == row.ident) return resume(ident, row.session, sent_reset);
         used.insert(row.session);
     }
-    for (int number = 1;; ++number) {
+    const int removed = known->last_session;
+    for (int number = removed > 0 && removed < INT_MAX / 2 ? removed + 1 : 1;; ++number) {
         if (used.count(number) != 0) continue;
         const int code = d_pool_resume_ses(handle(), number, sent_reset ? 1 : 0);
         if (code == D_E_SESSION_TAKEN || code == D_E_SESSION_CLOSED) continue;  // by another program, just now

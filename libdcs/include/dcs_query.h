@@ -112,7 +112,7 @@ struct d_info {
     uint64_t epoch, turn;
     int64_t scheduler_pid, up_s, ready, running;
     int hosts_total, hosts_active, sessions_active; /* hosts: without pilots that have no job */
-    int reserved;
+    int last_session;    /* D_Q_SESSIONS: highest number of a removed one; -1: none, or not known */
     const char *version; /* the scheduler's */
     size_t host_count, session_count, grain_count;
     struct d_host_row *hosts;

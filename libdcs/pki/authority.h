@@ -33,8 +33,8 @@ struct Identity {
     std::string key;
     Certificate certificate, authority;
 };
-// Code::not_found if there is none; the text names the file with the error.
-Result<Identity> read_identity(const std::string &directory);
+// Code::not_found if there is none; the text names the file with the error. Its key may be shared with this group.
+Result<Identity> read_identity(const std::string &directory, std::optional<std::uint32_t> readers = {});
 // The same with the next certificate (DER) for its key. Code::protocol: it is not that.
 Result<Identity> with_next(Identity who, std::string_view certificate, Role role, std::int64_t now_s);
 Status write_identity(const std::string &directory, const Identity &identity);

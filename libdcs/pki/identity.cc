@@ -18,8 +18,8 @@ constexpr std::size_t file_bytes = 4 * limits::certificate_bytes;
 // Writes a file that only its owner can ever read.
 Status write_private(const std::string &directory, const char *name, std::string_view bytes) {
     const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const Status s = dir ? replace_durably(dir.get(), name, bytes) : file_error(name, errno);
-    return s ? s : fail(s.code, "cannot write " + directory + "/" + s.text);
+    const Status s = dir ? replace_durably(dir.get(), name, bytes) : file_error(directory + "/" + name, errno);
+    return s ? s : fail(s.code, "cannot write " + s.text);
 }
 
 using Readers = std::optional<std::uint32_t>;
@@ -34,8 +34,9 @@ Status check_private(int fd, const std::string &path, Readers readers) {
                     path + " belongs to uid " + std::to_string(st.st_uid) + ", not to the user of this program");
     if ((st.st_mode & (readers && st.st_gid == *readers ? 037 : 077)) != 0)
         return fail(Code::refused, path +
-                                       " can be read by other users, who could use this identity. Make a new "
-                                       "key, or if it was not read, chmod 600");
+                                       " can be read by other users, who could use this identity: remove it and join "
+                                       "again, or, if nobody has read it, " +
+                                       (readers ? "chgrp dcs-key and chmod 640" : "chmod 600"));
     return Status::ok();
 }
 
@@ -75,8 +76,8 @@ Status key_belongs(const std::string &directory, const std::string &key, const C
 
 }  // namespace
 
-Result<Identity> read_identity(const std::string &directory) {
-    auto key = read_key(directory, key_name);
+Result<Identity> read_identity(const std::string &directory, Readers readers) {
+    auto key = read_key(directory, key_name, readers);
     if (!key) return key.status();
     auto certificate = read_one(directory, certificate_name), authority = read_one(directory, authority_name);
     if (!certificate) return certificate.status();

@@ -12,6 +12,12 @@ std::string to_json(const HostRow &row) {
         rules.unknown.insert(rules.unknown.end(), {"free_memory_kb", "load"});
     return JsonText::of(row, std::move(rules));
 }
+std::string to_json(const MemberRow &row) {
+    JsonText::Rules rules;
+    if (row.joined_s <= 0) rules.unknown.push_back("joined_s");
+    if (row.expires_s <= 0) rules.unknown.push_back("expires_s");
+    return JsonText::of(row, std::move(rules));
+}
 std::string to_json(const SessionRow &row) {
     JsonText::Rules rules;
     if (row.submitted_s <= 0) rules.unknown.push_back("submitted_s");

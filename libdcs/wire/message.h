@@ -111,6 +111,7 @@ std::string difference(const GrainSpec &recorded, const GrainSpec &now);
 // JSON object of a row, snake_case, for `-o json`.
 std::string to_json(const SystemRow &);
 std::string to_json(const HostRow &);
+std::string to_json(const MemberRow &);
 std::string to_json(const SessionRow &);
 std::string to_json(const GrainRow &);
 std::string to_json(const ProblemRow &);

@@ -179,6 +179,13 @@ struct HostRow {
     std::string resources;              // named ones that it offers, "gpu=[0,1],scratch_gb=200" (base/resources.h)
     std::string resources_used;         // of these, by running grains: "gpu=1"
 };
+// A host of the table without a grain server: of control programs (role client), or of the passive backup.
+struct MemberRow {
+    std::string name, role, address;           // address: of a backup
+    bool joined = false, connected = false;    // connected: of a backup
+    std::int64_t joined_s = 0, expires_s = 0;  // wall clock, of its certificate; 0: not known
+    std::vector<std::string> users;            // of a client: who may call from it; empty: all but root
+};
 struct SessionRow {
     std::string user;
     std::int32_t session = 0;
@@ -221,13 +228,16 @@ struct GrainRow {
     std::string class_names;       // as in HostRow
     std::string directory;         // as submitted
     std::vector<std::string> env;  // NAME=value, as submitted
+    std::string note;              // for display: it has ended, but its result cannot be recorded yet
 };
 struct QueryReply {
     SystemRow system;
     std::vector<HostRow> hosts;
     std::vector<SessionRow> sessions;
     std::vector<GrainRow> grains;
-    bool more = false;  // ask again with `after` = the last row's number (and `after_user`)
+    bool more = false;               // ask again with `after` = the last row's number (and `after_user`)
+    std::vector<MemberRow> members;  // with hosts of any status
+    std::int32_t last_number = -1;   // with sessions: the highest of removed ones, of the asked user or the caller
 };
 
 struct ErrorReply {
@@ -325,6 +335,11 @@ template <class A> void serialize(A &a, MoveRow &x, unsigned) {
     a & DCS_FIELD(reason) & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(detail) & DCS_FIELD(incarnation)
       & DCS_FIELD(age_s);
 }
+template <class A> void serialize(A &a, MemberRow &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(name)) & at_most(limits::name_bytes, DCS_FIELD(role))
+      & at_most(limits::path_bytes, DCS_FIELD(address)) & DCS_FIELD(joined) & DCS_FIELD(connected)
+      & DCS_FIELD(joined_s) & DCS_FIELD(expires_s) & DCS_FIELD(users);
+}
 template <class A> void serialize(A &a, SessionRow &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session)
       & at_most(limits::name_bytes, DCS_FIELD(ident)) & at_most(limits::name_bytes, DCS_FIELD(state))
@@ -350,10 +365,11 @@ template <class A> void serialize(A &a, GrainRow &x, unsigned) {
       & shown_since<9>(DCS_FIELD(major_faults)) & shown_since<9>(DCS_FIELD(in_blocks))
       & shown_since<9>(DCS_FIELD(out_blocks)) & shown_since<9>(DCS_FIELD(class_names))
       & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(directory)))
-      & at_most(limits::argv_items, shown_since<9>(DCS_FIELD(env)));
+      & at_most(limits::argv_items, shown_since<9>(DCS_FIELD(env))) & shown_since<9>(DCS_FIELD(note));
 }
 template <class A> void serialize(A &a, QueryReply &x, unsigned) {
-    a & DCS_FIELD(system) & DCS_FIELD(hosts) & DCS_FIELD(sessions) & DCS_FIELD(grains) & DCS_FIELD(more);
+    a & DCS_FIELD(system) & DCS_FIELD(hosts) & DCS_FIELD(sessions) & DCS_FIELD(grains) & DCS_FIELD(more)
+      & shown_since<9>(DCS_FIELD(members)) & shown_since<9>(DCS_FIELD(last_number));
 }
 template <class A> void serialize(A &a, ErrorReply &x, unsigned) { a & DCS_FIELD(code) & DCS_FIELD(text) & DCS_FIELD(grain); }
 // clang-format on

@@ -44,8 +44,14 @@ void terminate(Draft &d, const SessionKey &key, std::int32_t acknowledged) {
     d.event("session " + to_text(key) + " closed");
 }
 
+// So that programs that choose a number take a later one: in its user's notes this one means what is removed now.
+void keep_number(Draft &d, const SessionKey &key) {
+    if (key.number > last_number_of(d.state, key.user)) d.change(SetLastNumber{key.user, key.number});
+}
+
 void erase_closed(Draft &d, const SessionKey &key, const Session &session, const char *why) {
     raise_fences(d, session);
+    keep_number(d, key);
     d.change(EraseSession{key});
     d.event("session " + to_text(key) + " removed" + why);
 }
@@ -80,6 +86,7 @@ void clean_session(Draft &d, const Caller &caller, const wire::CleanSession &cal
     const bool secure = !call.user.empty();
     const SessionKey key{secure ? call.user : caller.user, call.number};
     if (d.state.set_aside.count(key) != 0) {
+        keep_number(d, key);
         d.change(EraseDamaged{key});
         d.reply(caller, wire::Done{});
         return d.event("damaged session " + to_text(key) + " removed");

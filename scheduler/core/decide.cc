@@ -42,6 +42,7 @@ struct Dispatch {
         if (const std::string what = secure_command(in.caller, in.request); !what.empty()) d.audit(in.caller, what);
     }
     void operator()(const JoinCall &in) { join_host(d, in); }
+    void operator()(const CertificateRenewed &in) { certificate_renewed(d, in); }
     void operator()(const BeginControl &in) { begin_control(d, in); }
     void operator()(const ServerFirstCall &in) { first_call(d, in); }
     void operator()(const ServerCallIn &in) { call_in(d, in); }

@@ -46,6 +46,9 @@ void revoke_code(Draft &d, const Caller &caller, const wire::RevokeToken &call);
 void approve_host(Draft &d, const Caller &caller, const ApproveHost &call);
 void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call);
 void join_host(Draft &d, const JoinCall &in);
+void certificate_renewed(Draft &d, const CertificateRenewed &in);
+// Hosts of the table without a grain server.
+std::vector<wire::MemberRow> member_rows(const State &state);
 // In the host table with that role? And the error for a host that is not (not_found).
 bool in_table(const State &state, HostRole role, const std::string &name);
 Status not_in_table(HostRole role, const std::string &name);

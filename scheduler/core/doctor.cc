@@ -69,20 +69,23 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
 
 // Hosts that are well and still get nothing, all of them: what operators set, and may have forgotten.
 std::optional<wire::ProblemRow> closed_pool(const Draft &d) {
-    int drained = 0, without_slots = 0;
+    int drained = 0, without_slots = 0, shut = 0;
     for (const Host &host : d.state.hosts) {
         if (!host.configured || host.status != HostStatus::active || too_open(host)) continue;
         if (host.setting.drained) ++drained;
         else if (host.config->slots == 0) ++without_slots;
+        else if (!host.shut.empty()) ++shut;
         else return {};
     }
-    if (drained + without_slots == 0) return {};
+    if (drained + without_slots + shut == 0) return {};
     wire::ProblemRow row;
     row.entity = "pool";
     row.problem = "no host takes grains: " + std::to_string(drained) + " drained, " + std::to_string(without_slots) +
-                  " without slots";
+                  " without slots" + (shut > 0 ? ", " + std::to_string(shut) + " shut" : "");
     row.affects = "every grain that waits";
-    row.advice = drained > 0 ? "dcs host undrain NAME" : "dcs host set NAME --slots N";
+    row.advice = drained > 0         ? "dcs host undrain NAME"
+                 : without_slots > 0 ? "dcs host set NAME --slots N"
+                                     : "dcs host show NAME says why it is shut; it opens by itself";
     return row;
 }
 
@@ -123,6 +126,22 @@ std::optional<wire::ProblemRow> backup_problem(const Draft &d) {
     return row;
 }
 
+// They hold slots until their results are recorded.
+wire::ProblemRow unrecorded_grains(const std::string &user, NoRoom why, int grains) {
+    wire::ProblemRow row;
+    row.entity = "user " + user;
+    row.problem =
+        std::to_string(grains) +
+        (grains == 1 ? " grain has ended, but its result waits: " : " grains have ended, but their results wait: ") +
+        (why == NoRoom::of_user ? "the user exceeds the share of the scheduler's disk, which is nearly full"
+                                : "the scheduler's disk is full");
+    row.affects = std::to_string(grains) + (grains == 1 ? " slot, which it holds" : " slots, which they hold") +
+                  " until the result is recorded";
+    row.advice = "free space on the scheduler's disk, or let " + user +
+                 " remove closed sessions (dcs session clean); the results then arrive by themselves";
+    return row;
+}
+
 std::optional<wire::ProblemRow> empty_table(const Draft &d) {
     for (const Host &host : d.state.hosts)
         if (host.configured) return {};
@@ -142,6 +161,9 @@ void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
         if (!caller.privileged && caller.user != key.session.user) continue;
         problems.push_back(circling_grain(d, key));
     }
+    for (const auto &[user, reasons] : d.state.unrecorded.counts(d.state))
+        for (const auto &[why, grains] : reasons)
+            if (caller.privileged || caller.user == user) problems.push_back(unrecorded_grains(user, why, grains));
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i)
         if (auto row = host_problem(d, static_cast<HostId>(i))) problems.push_back(std::move(*row));
     if (auto row = backup_problem(d)) problems.push_back(std::move(*row));

@@ -90,8 +90,14 @@ void Report::settled_or_running(const Grain &g) {
         if (u.by == key_) why = Why::staged;
         if (u.displaced == key_) why = Why::displaced;
     }
+    const auto unrecorded = state_.unrecorded.of(state_, key_);
+    if (unrecorded) why = Why::unrecorded;
     about_host(why, g.runs_on());
     if (const auto away = why_away(*host)) about_host(*away, g.runs_on());
+    if (unrecorded) {
+        out.summary = unrecorded_text(*unrecorded);
+        return;
+    }
     const char *verbs[] = {"runs", "starts", "is staged", "runs, but is about to leave,"};
     out.summary = std::string("it ") + verbs[static_cast<int>(why) - static_cast<int>(Why::running)] + where;
 }

@@ -154,6 +154,8 @@ void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
 void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call) {
     const HostId id = d.state.host_id(call.host);
     Trust trust = d.state.trust;
+    for (const auto *keys : {&trust.keys, &trust.clients, &trust.backups})
+        if (const auto key = keys->find(call.host); key != keys->end()) trust.members.erase(key->second);
     const bool client = trust.clients.erase(call.host) > 0, backup = trust.backups.erase(call.host) > 0;
     const bool had_key = trust.keys.erase(call.host) > 0 || client || backup;
     const bool server = in_table(d.state, HostRole::server, call.host);

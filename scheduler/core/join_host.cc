@@ -10,6 +10,12 @@ namespace {
 
 // A host that waits asks every few seconds; one that stops asking has given up.
 constexpr Duration pending_patience = seconds(120);
+// The end of a certificate is recorded to the day: who asks for many costs no more commits.
+constexpr std::int64_t day_s = 24 * 3600;
+
+void renew(Member &member, std::int64_t until_s) {
+    if (member.expires_s / day_s != until_s / day_s) member.expires_s = until_s;
+}
 
 const char *as_what(HostRole role) {
     if (role == HostRole::client) return ", for control programs to call from";
@@ -99,6 +105,10 @@ void let_in(Draft &d, const JoinCall &in, const TokenHash &hash, const std::stri
     const TokenHash counted = counts;
     const bool had_other_key = counted != TokenHash{} && counted != in.key;
     counts = in.key;
+    if (had_other_key) trust.members.erase(counted);
+    Member &member = trust.members[in.key];
+    if (member.joined_s == 0) member.joined_s = in.wall_s;
+    renew(member, in.until_s);
     JoinCode &code = trust.codes.at(hash);
     code.used = true;
     code.key = in.key;
@@ -118,7 +128,45 @@ void let_in(Draft &d, const JoinCall &in, const TokenHash &hash, const std::stri
     d.effect(CloseConnection{in.conn});
 }
 
+wire::MemberRow member_row(const State &state, HostRole role, const std::string &name) {
+    wire::MemberRow row;
+    row.name = name;
+    row.role = role == HostRole::client ? "client" : "backup";
+    const auto &keys = state.trust.of(role);
+    const auto key = keys.find(name);
+    row.joined = key != keys.end();
+    if (!row.joined) return row;
+    const auto known = state.trust.members.find(key->second);
+    if (known == state.trust.members.end()) return row;
+    row.joined_s = known->second.joined_s;
+    row.expires_s = known->second.expires_s;
+    return row;
+}
+
 }  // namespace
+
+std::vector<wire::MemberRow> member_rows(const State &state) {
+    std::vector<wire::MemberRow> rows;
+    for (const auto &[name, users] : state.sources) {
+        rows.push_back(member_row(state, HostRole::client, name));
+        rows.back().users = users;
+    }
+    if (!state.backup_host.name.empty()) {
+        rows.push_back(member_row(state, HostRole::backup, state.backup_host.name));
+        rows.back().address = state.backup_host.address;
+        rows.back().connected = state.backup.conn != no_connection && state.backup.host == state.backup_host.name;
+    }
+    return rows;
+}
+
+void certificate_renewed(Draft &d, const CertificateRenewed &in) {
+    const auto &keys = d.state.trust.of(in.role);
+    const auto key = keys.find(in.who.host);
+    if (key == keys.end() || key->second != in.who.key) return;
+    Trust trust = d.state.trust;
+    renew(trust.members[in.who.key], in.who.not_after_s);
+    if (trust != d.state.trust) d.change(SetTrust{std::move(trust)});
+}
 
 void join_host(Draft &d, const JoinCall &in) {
     const TokenHash &hash = in.has_code ? in.code : in.key;

@@ -190,6 +190,7 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     row.out_length = g.out_length;
     row.err_length = g.err_length;
     row.checkpoint_length = g.checkpoint_length;
+    if (const auto why = d.state.unrecorded.of(d.state, key)) row.note = unrecorded_text(*why);
     return row;
 }
 
@@ -251,6 +252,7 @@ void query_grains(Draft &d, const Caller &caller, const wire::Query &call, const
 // Those that are there and those that were set aside, in one order.
 void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
     wire::QueryReply reply;
+    reply.last_number = last_number_of(d.state, call.user.empty() ? caller.user : call.user);
     const std::string &first = call.after_user.empty() ? call.user : call.after_user;
     const bool pages = !call.after_user.empty() || call.after >= 0;
     SessionKey start{first, 0};
@@ -287,6 +289,7 @@ void query_hosts(Draft &d, const Caller &caller, const wire::Query &call) {
                                      "the status of a host must be active, delinquent, dead, no_job or "
                                      "unknown, not " +
                                          call.status));
+    reply.members = member_rows(d.state);
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
         if (host.configured && (call.status.empty() || call.status == state_word(d.state, static_cast<HostId>(i))))

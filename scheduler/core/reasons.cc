@@ -18,6 +18,8 @@ constexpr Reason reasons[] = {
     {"staged", "the grain is ready on its host and starts there as soon as the grain of a younger session has left",
      ""},
     {"displaced", "the grain has to leave its host for one of an older session and goes to the front of its queue", ""},
+    {"unrecorded", "the grain has ended, and its host repeats its report because the scheduler cannot store the result",
+     "remove sessions that you no longer need (dcs session clean), or ask the pool's operator for more space"},
     {"session_closed", "the session is closed, and nothing of it runs", "reopen the session (d_reopen_ses)"},
     {"damaged", "the grain's record is damaged and was set aside", "dcs doctor says which file it is"},
     {"no_hosts", "the host table is empty", "add hosts to the host table and run dcs reload"},
@@ -85,6 +87,13 @@ const Reason &reason_of(Why why) {
     const auto index = static_cast<std::size_t>(why);
     DCS_REQUIRE(index < std::size(reasons), "every reason has words");
     return reasons[index];
+}
+
+const char *unrecorded_text(NoRoom why) {
+    return why == NoRoom::of_user
+               ? "it has ended; its result waits: its user exceeds the share of the scheduler's disk, "
+                 "which is nearly full"
+               : "it has ended; its result waits: the scheduler's disk is full";
 }
 
 }  // namespace dcs::core

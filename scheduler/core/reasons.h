@@ -3,6 +3,8 @@
 // has the same table; a test compares them.
 #include <cstdint>
 
+#include "scheduler/state/unrecorded.h"
+
 namespace dcs::core {
 
 enum class Why : std::uint8_t {
@@ -11,9 +13,10 @@ enum class Why : std::uint8_t {
     failed,
     killed,
     running,
-    starting,   // the lease was sent, the server has not confirmed it
-    staged,     // tentative: it waits there for the slot of a younger session's grain
-    displaced,  // such a grain
+    starting,    // the lease was sent, the server has not confirmed it
+    staged,      // tentative: it waits there for the slot of a younger session's grain
+    displaced,   // such a grain
+    unrecorded,  // it has ended, and there is no room for its result
     session_closed,
     damaged,
     // it waits, whatever the hosts do
@@ -66,6 +69,7 @@ struct Reason {
     const char *word, *sentence, *hint;  // the hint may be empty
 };
 const Reason &reason_of(Why why);
+const char *unrecorded_text(NoRoom why);
 
 // No grain of this kind will ever run there as things are configured.
 constexpr bool for_ever(Why why) { return why >= Why::other_class && why <= Why::no_resource; }

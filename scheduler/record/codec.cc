@@ -100,12 +100,8 @@ Result<core::SessionInfo> decode_session(std::string_view file) {
     return decode<core::SessionInfo>(file, session_0_1, get_0_1);
 }
 
-std::string encode_auth(const std::map<TokenHash, core::AuthEntry> &table) { return encode(AuthTable{table}); }
-Result<std::map<TokenHash, core::AuthEntry>> decode_auth(std::string_view file) {
-    auto table = decode<AuthTable>(file, auth_0_1, get_0_1);
-    if (!table) return table.status();
-    return std::move(table->tokens);
-}
+std::string encode_auth(const AuthTable &table) { return encode(table); }
+Result<AuthTable> decode_auth(std::string_view file) { return decode<AuthTable>(file, auth_0_1, get_0_1); }
 
 std::string encode_hosts(const core::State &state) {
     HostsTable table;

@@ -35,8 +35,8 @@ Result<GrainEntry> next_grain(std::string_view &log);
 // A file that holds exactly one record.
 Result<GrainRecord> decode_grain(std::string_view file, const HostIds &ids);
 
-std::string encode_auth(const std::map<TokenHash, core::AuthEntry> &table);
-Result<std::map<TokenHash, core::AuthEntry>> decode_auth(std::string_view file);
+std::string encode_auth(const AuthTable &table);
+Result<AuthTable> decode_auth(std::string_view file);
 
 // The statistics of hosts and what was set of them, by name.
 std::string encode_hosts(const core::State &state);

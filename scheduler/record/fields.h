@@ -178,7 +178,10 @@ template <> struct Fields<core::AuthEntry> {
     }
 };
 template <> struct Fields<AuthTable> {
-    static void list(auto &a) { a.field(1, "tokens", &AuthTable::tokens, "SHA-256 of a token: token"); }
+    static void list(auto &a) {
+        a.field(1, "tokens", &AuthTable::tokens, "SHA-256 of a token: token");
+        a.field(2, "last_numbers", &AuthTable::last_numbers, "user: highest number of a removed session", "0.2");
+    }
 };
 
 template <> struct Fields<core::HostTotals> {
@@ -225,6 +228,12 @@ template <> struct Fields<core::JoinCode> {
         a.field(6, "role", &C::role, "0 grain server, 1 control programs, 2 backup");
     }
 };
+template <> struct Fields<core::Member> {
+    static void list(auto &a) {
+        a.field(1, "joined_s", &core::Member::joined_s, "wall clock since when");
+        a.field(2, "expires_s", &core::Member::expires_s, "wall clock of the end of its certificate");
+    }
+};
 template <> struct Fields<core::Trust> {
     static void list(auto &a) {
         using T = core::Trust;
@@ -232,6 +241,7 @@ template <> struct Fields<core::Trust> {
         a.field(2, "keys", &T::keys, "host: SHA-256 of its grain server's key");
         a.field(3, "clients", &T::clients, "host of control programs: SHA-256 of its key");
         a.field(4, "backups", &T::backups, "host of a backup: SHA-256 of its key");
+        a.field(5, "members", &T::members, "SHA-256 of such a key: member", "0.2");
     }
 };
 

@@ -103,7 +103,8 @@ void TurnChanges::erase_grain(const core::State &before, const GrainKey &key) {
 }
 
 void TurnChanges::add(const core::State &before, const core::Change &change) {
-    if (std::holds_alternative<core::SetAuth>(change) || std::holds_alternative<core::EraseAuth>(change)) {
+    if (std::holds_alternative<core::SetAuth>(change) || std::holds_alternative<core::EraseAuth>(change) ||
+        std::holds_alternative<core::SetLastNumber>(change)) {
         auth_ = true;
     } else if (const auto *set = std::get_if<core::SetSession>(&change)) {
         sessions_[set->key].status = true;
@@ -240,7 +241,9 @@ Plan TurnChanges::plan(const core::State &after, bool with_hosts, std::int64_t w
         if (changes.erased) plan.updates.push_back({session_directory(key), session_tree, {}, true});
         if (after.session(key) || !changes.erased) plan_session(after, key, changes, wall_ms, plan);
     }
-    if (auth_) plan.updates.push_back({auth_directory, auth_tree, {node(auth_file, encode_auth(after.auth))}, false});
+    if (auth_)
+        plan.updates.push_back(
+            {auth_directory, auth_tree, {node(auth_file, encode_auth({after.auth, after.last_numbers}))}, false});
     if (trust_)
         plan.updates.push_back({trust_directory, trust_tree, {node(trust_file, encode_trust(after.trust))}, false});
     if (handed_over_)

@@ -299,8 +299,10 @@ private:
         if (Status s = read_table(path(auth_directory, auth_file), decode_auth,
                                   "control programs that were running when the scheduler started",
                                   "control programs must be started again to get new tokens",
-                                  [this](auto table) {
-                                      for (const auto &[hash, entry] : table) apply(core::SetAuth{hash, entry});
+                                  [this](AuthTable table) {
+                                      for (const auto &[hash, entry] : table.tokens) apply(core::SetAuth{hash, entry});
+                                      for (const auto &[user, number] : table.last_numbers)
+                                          apply(core::SetLastNumber{user, number});
                                   });
             !s)
             return s;

@@ -14,6 +14,8 @@ using HostIds = std::function<core::HostId(const std::string &)>;
 using HandedOver = std::map<std::string, core::HandedOver>;
 struct AuthTable {
     std::map<TokenHash, core::AuthEntry> tokens;
+    std::map<std::string, std::int32_t> last_numbers;
+    bool operator==(const AuthTable &) const = default;
 };
 struct HostsTable {
     std::map<std::string, core::DurableHost> hosts;

@@ -78,7 +78,13 @@ std::optional<std::string> read_field(std::string_view key, std::string_view val
     }
     if (key == "slots") return read_amount(key, value, max_slots, host.slots);
     if (key == "cores") return read_amount(key, value, max_cores, host.cores);
-    if (key == "memory") return read_amount(key, value, max_memory_mb, host.memory_mb);
+    if (key == "memory") {
+        const auto mb = megabytes_of_text(value);
+        if (mb && *mb <= max_memory_mb) host.memory_mb = static_cast<std::int32_t>(*mb);
+        return mb && *mb <= max_memory_mb
+                   ? ""
+                   : "memory must be a size such as 16G, or megabytes such as 16384: at most 1024T";
+    }
     if (key == "resources") {
         Result<Offers> offers = offers_of(value);
         if (offers) host.resources = std::move(*offers);

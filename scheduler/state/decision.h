@@ -31,6 +31,7 @@ struct SetSources { Sources sources; };           // volatile
 struct SetClasses { HostClasses classes; };       // volatile
 struct SetBackupHost { BackupHost host; };        // volatile
 struct SetWaiters { SessionKey key; std::vector<Waiter> waiters; };  // volatile
+struct SetLastNumber { std::string user; std::int32_t number = 0; };
 struct SetHandedOver { std::string host; HandedOver up_to; };
 struct SetBackup { BackupLink link; };            // volatile
 struct SetWaitingCall { std::string host; WaitingCall call; };  // volatile; none: it no longer waits
@@ -48,7 +49,8 @@ enum class File : std::uint8_t {
 struct WriteFile { GrainKey key; File file; std::uint64_t old_length = 0; Payload bytes; };
 using ChangeOf = std::variant<SetAuth, EraseAuth, SetSession, EraseSession, EraseDamaged, AddGrains, EraseGrain,
                             SetGrain, SetHost, SetWaiters, WriteFile, SetPolicy, SetTrust, SetPending, SetSources,
-                            SetHandedOver, SetBackup, SetWaitingCall, SetBackupHost, SetClasses>;
+                            SetHandedOver, SetBackup, SetWaitingCall, SetBackupHost, SetClasses,
+                            SetLastNumber>;
 // Its special members are in variants.cc, as those of AnyMessage are in message.cc.
 class Change : public ChangeOf {
 public:

@@ -113,8 +113,10 @@ struct JoinCall {
     TokenHash code{};
     TokenHash key{};
     std::string public_key;
-    std::int64_t wall_s = 0;
+    std::int64_t wall_s = 0, until_s = 0;  // until_s: the end of a certificate that is issued now
 };
+// A host of the pool has got another certificate for its key.
+struct CertificateRenewed { HostRole role = HostRole::server; Certified who; };
 // What dcs_begin of another host asks for: a token and a certificate for a program of this user. The shell drew the
 // token, read the key, and looked the user up.
 struct BeginControl {
@@ -165,7 +167,8 @@ struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that c
 
 using InputOf = std::variant<UserCall, JoinCall, BeginControl, ServerFirstCall, ServerCallIn, ServerReport,
     ServerLaunchResult, ConnectionClosed, ServerEnded, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, RemoveOld,
-    FillHost, Usurp, PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver, TellOfBackup>;
+    FillHost, Usurp, PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver, TellOfBackup,
+    CertificateRenewed>;
 class Input : public InputOf {
 public:
     using InputOf::InputOf;

@@ -152,6 +152,11 @@ Status missing_session(const State &state, const SessionKey &key) {
     return fail(Code::session_unknown, key.user + " has no session " + std::to_string(key.number));
 }
 
+std::int32_t last_number_of(const State &state, const std::string &user) {
+    const auto found = state.last_numbers.find(user);
+    return found == state.last_numbers.end() ? -1 : found->second;
+}
+
 Status missing_grain(const State &state, const GrainKey &key) {
     static const std::map<GrainNumber, std::string> none;
     const Session *session = state.session(key.session);
@@ -161,6 +166,32 @@ Status missing_grain(const State &state, const GrainKey &key) {
                                         "; kill it to continue without it, or restore the file while the scheduler is "
                                         "stopped");
     return fail(Code::grain_unknown, "session " + to_text(key.session) + " has no grain " + std::to_string(key.grain));
+}
+
+namespace {
+
+constexpr std::size_t most_unrecorded = 4096;  // more are not named
+
+}  // namespace
+
+void Unrecorded::note(const State &state, const GrainKey &key, Incarnation lease, NoRoom why) {
+    if (ended_.size() >= most_unrecorded)
+        std::erase_if(ended_, [&](const auto &entry) { return !of(state, entry.first); });
+    if (ended_.size() < most_unrecorded || ended_.count(key) != 0) ended_[key] = {lease, why};
+}
+
+std::optional<NoRoom> Unrecorded::of(const State &state, const GrainKey &key) const {
+    const auto found = ended_.find(key);
+    const Grain *grain = found == ended_.end() ? nullptr : state.grain(key);
+    const bool counts = grain && grain->status() == GrainStatus::running && grain->lease == found->second.lease;
+    return counts ? std::optional<NoRoom>(found->second.why) : std::nullopt;
+}
+
+std::map<std::string, std::map<NoRoom, int>> Unrecorded::counts(const State &state) const {
+    std::map<std::string, std::map<NoRoom, int>> counts;
+    for (const auto &[key, ended] : ended_)
+        if (const auto why = of(state, key)) ++counts[key.session.user][*why];
+    return counts;
 }
 
 }  // namespace dcs::core

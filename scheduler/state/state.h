@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "scheduler/state/grain.h"
 #include "scheduler/state/stored.h"
+#include "scheduler/state/unrecorded.h"
 #include "wire/server_calls.h"
 
 namespace dcs::core {
@@ -246,11 +247,17 @@ struct JoinCode {
     HostRole role = HostRole::server;
     bool operator==(const JoinCode &) const = default;
 };
+// Of a host that has joined: wall clock of that, and of the end of its certificate.
+struct Member {
+    std::int64_t joined_s = 0, expires_s = 0;
+    bool operator==(const Member &) const = default;
+};
 struct Trust {
     std::map<TokenHash, JoinCode> codes;
     std::map<std::string, TokenHash> keys;     // by host: whose certificates count, by the hash of their key
     std::map<std::string, TokenHash> clients;  // the same of the hosts of control programs
     std::map<std::string, TokenHash> backups;  // likewise
+    std::map<TokenHash, Member> members;       // by these keys; none of hosts that joined with release 0.1
     const std::map<std::string, TokenHash> &of(HostRole r) const { return this->*place(r); }
     std::map<std::string, TokenHash> &of(HostRole r) { return this->*place(r); }
     static constexpr std::map<std::string, TokenHash> Trust::*place(HostRole r) {
@@ -290,6 +297,7 @@ struct State {
     HostClasses classes;                               // volatile
     BackupHost backup_host;                            // volatile
     std::map<std::string, HandedOver> handed_over;     // by host
+    std::map<std::string, std::int32_t> last_numbers;  // by user: the highest of removed sessions
     BackupLink backup;                                 // volatile
     std::map<std::string, WaitingCall> waiting_calls;  // volatile, by host: until the backup has handed over
     // derived
@@ -315,6 +323,7 @@ struct State {
     std::set<SessionKey> unpacked;                 // terminated, with packable grains
     std::map<std::string, std::int64_t> parked;    // calls that wait, by user
     Stored stored;                                 // with facts of the disk
+    Unrecorded unrecorded;                         // a fact of the disk, too
     const Session *session(const SessionKey &key) const;
     const Grain *grain(const GrainKey &key) const;
     const Host *host(HostId id) const;
@@ -329,6 +338,9 @@ struct State {
 Instant deadline_of(const Host &host), lapse_of(const Host &host);
 // It came back from hosts so often that `dcs doctor` names it.
 bool circles(const Grain &g);
+
+// The highest number of this user's removed sessions; -1: there is none.
+std::int32_t last_number_of(const State &state, const std::string &user);
 
 // What is said of what is not there: session_unknown; or io_error when it exists but is set aside as damaged.
 Status missing_session(const State &state, const SessionKey &key);

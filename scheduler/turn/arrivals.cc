@@ -77,6 +77,8 @@ void Turn::take_one(Arrival arrival) {
             {"connection " + to_text(arrival.conn) + ": " + decoded.note, sender_of(*connections_.find(arrival.conn))});
     if (decoded.reply) outside_.send(arrival.conn, *decoded.reply, core::RequestId{arrival.header.request});
     if (decoded.close) hang_up(arrival.conn);
+    if (const auto &ended = decoded.unrecorded)
+        state_.unrecorded.note(state_, ended->first, ended->second, core::NoRoom::of_user);
     intake_.charge(decoded.weight);
     if (!decoded.input) return;
     taken_bytes_ += arrival.payload.size();  // what was answered on the spot is not of this turn

@@ -319,6 +319,7 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
             d.note = "grain " + to_text(wire::key_of(report->key)) +
                      " must report later: its user exceeds the share "
                      "of the scheduler's disk, which is nearly full";
+            if (report->ended) d.unrecorded.emplace(wire::key_of(report->key), report->incarnation);
             return d;
         }
         d.input = core::ServerReport{arrival.conn, host, std::make_shared<const wire::GrainReport>(std::move(*report))};

@@ -22,7 +22,8 @@ struct Decoded {
     std::optional<core::Input> input;
     std::optional<wire::AnyMessage> reply;  // goes out at once, with the frame's request id
     bool close = false;
-    std::string note;        // for the log; empty: nothing to say
+    std::string note;                                            // for the log; empty: nothing to say
+    std::optional<std::pair<GrainKey, Incarnation>> unrecorded;  // a lease of a grain that ended, without room for that
     std::size_t weight = 0;  // what it costs its sender without an input, in small requests
 };
 // Closes, and says nothing to the peer.
@@ -57,8 +58,8 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
 Decoded begin_frame(const core::State &state, Outside &outside, const Arrival &arrival, const Connection &who,
                     wire::AnyMessage message);
 
-// A certificate costs a signature of the keeper, for which all wait, and a line of the audit log, but its sender no
-// commit. Hosts are counted by their keys: one that was removed takes nothing from its successor.
+// A certificate costs a signature of the keeper, for which all wait, and a line of the audit log, but its sender at
+// most one commit a day. Hosts are counted by their keys: one that was removed takes nothing from its successor.
 std::optional<Decoded> refuse_renewal(DecodeContext &context, const Connection &who, const wire::AnyMessage &message);
 
 // Of a control program of another host, for its own key.

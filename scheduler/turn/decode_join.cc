@@ -3,6 +3,7 @@
 #include "base/load_limits.h"
 #include "base/planted.h"
 #include "base/text.h"
+#include "pki/authority.h"
 #include "pki/digest.h"
 #include "pki/key.h"
 #include "scheduler/core/authorise.h"
@@ -21,15 +22,19 @@ Decoded refuse(const Connection &who, Code code, const std::string &text) {
             .note = who.address + ": " + text};
 }
 
-Result<wire::Renewed> renewed_for(Outside &outside, const Connection &who, const wire::RenewCertificate &call,
-                                  core::HostRole role) {
+Result<Decoded> renewed_for(Outside &outside, const Connection &who, const wire::RenewCertificate &call,
+                            core::HostRole role) {
     const auto request = pki::read_request(call.request);
     if (!request) return request.status();
     if (request->hash != who.certified.key)
         return fail(Code::refused, "the requested key is not the key of its present certificate");
     auto issued = outside.issue_certificate(who.certified.host, request->public_key, role);
     if (!issued) return issued.status();
-    return wire::Renewed{std::move(issued->certificate)};
+    Decoded d;
+    if (const auto fresh = pki::read_certificate(issued->certificate))
+        d.input = core::CertificateRenewed{role, {who.certified.host, request->hash, fresh->not_after_s}};
+    d.reply = wire::Renewed{std::move(issued->certificate)};
+    return d;
 }
 
 }  // namespace
@@ -92,6 +97,7 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
     join.key = request->hash;
     join.public_key = std::move(request->public_key);
     join.wall_s = outside.wall_s();
+    join.until_s = join.wall_s + pki::certificate_life_s;
     Decoded d;
     d.input = std::move(join);
     return d;
@@ -106,7 +112,8 @@ Decoded begin_frame(const core::State &state, Outside &outside, const Arrival &a
         if (Status s = core::check_client(state, who.certified); !s) return refuse(who, s.code, s.text);
         auto renewed = renewed_for(outside, who, *renew, core::HostRole::client);
         if (!renewed) return refuse(who, renewed.status().code, renewed.status().text);
-        return {.reply = std::move(*renewed), .close = true};
+        renewed->close = true;
+        return std::move(*renewed);
     }
     auto *call = std::get_if<wire::BeginControl>(&message);
     const auto key = pki::hash_of_public_key(call->public_key);
@@ -138,10 +145,10 @@ Result<core::RenewProgram> program_renewal(Outside &outside, const wire::RenewCe
 Decoded renewal(Outside &outside, const Connection &who, const wire::RenewCertificate &call) {
     const bool backup = who.door == Door::backup;
     auto renewed = who.certified.host.empty()
-                       ? fail(Code::refused, "its link is not a TLS connection")
+                       ? Result<Decoded>(fail(Code::refused, "its link is not a TLS connection"))
                        : renewed_for(outside, who, call, backup ? core::HostRole::backup : core::HostRole::server);
     if (!renewed) return {.note = "host " + who.certified.host + " gets no new certificate: " + renewed.status().text};
-    return {.reply = std::move(*renewed)};
+    return std::move(*renewed);
 }
 
 }  // namespace dcs::turn

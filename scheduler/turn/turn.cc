@@ -292,6 +292,7 @@ void Turn::refuse(const core::Input &input, const Status &why) {
     }
     if (const auto *report = std::get_if<core::ServerReport>(&input)) {
         const wire::GrainReport &r = *report->report;
+        if (r.ended) state_.unrecorded.note(state_, wire::key_of(r.key), r.incarnation, core::NoRoom::of_all);
         const wire::ReportAck later{r.key, r.incarnation, r.last_seq, r.ended, wire::Verdict::later};
         return outside_.send(report->conn, later, core::no_request);
     }

@@ -7,12 +7,16 @@
 #include <initializer_list>
 
 #include "base/version.h"
+#include "client/pool.h"
 #include "client/pool_path.h"
+#include "client/remote.h"
 #include "command.h"
 #include "commands/dcs/frame/colour.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/this_pool.h"
 #include "commands/dcs/host/client_host.h"
+#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/pool/copy_state.h"
 #include "commands/dcs/query/scheduler.h"
 #include "completion.h"
 #include "habits.h"
@@ -168,6 +172,17 @@ std::string example_of(const Verb &verb) {
     return "for example " + line.substr(0, line.find("   "));
 }
 
+void tell_of_waiting(const std::string &why, Duration gives_up) {
+    const client::RemotePtr elsewhere = this_pool().remote();
+    const auto copy = why.empty() && !elsewhere ? waits_for_copy(this_pool().directory()) : std::nullopt;
+    const std::string where = elsewhere ? "at " + elsewhere->address : "of " + this_pool().directory();
+    const std::string what = copy          ? copy->message
+                             : why.empty() ? "the scheduler " + where + " is connected, but does not answer"
+                                           : "no answer from the scheduler " + where + ": " + why;
+    std::fprintf(stderr, "dcs: waiting: %s; gives up in %lld s\n", printable(what).c_str(),
+                 static_cast<long long>(gives_up.ns / 1'000'000'000));
+}
+
 // `whole` is what this program was called with.
 int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call,
               const std::vector<std::string> &whole) {
@@ -187,6 +202,7 @@ int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call
     if (call.directory.empty())
         if (Status s = find_directory(verb, whole, call); !s) return call.fail(directory_failure(s));
     if (!call.directory.empty()) open_this_pool(call.directory);
+    this_pool().waits = tell_of_waiting;
     set_patience(usual_patience_s);
     const int exit = verb.run(call);
     if (std::fflush(stdout) != 0 && exit == exits::ok)

@@ -77,6 +77,8 @@ Failure with_habit(const std::string &name, const std::string &text, const std::
     const std::string word =
         text.rfind(unknown, 0) == 0 ? text.substr(unknown.size(), text.find(';') - unknown.size()) : "";
     const char *hint = word.empty() ? nullptr : hint_of(of_options, word);
+    const bool glued = word.size() > 2 && word[0] == '-' && word[1] != '-';  // -n2
+    if (hint == nullptr && glued) hint = hint_of(of_options, word.substr(0, 2));
     // What the tool means is known, so the nearest name of an option here is not: --chdir is not --dir.
     if (hint != nullptr) return usage_failure(name + ": " + unknown + word, hint);
     return usage_failure(name + ": " + text, otherwise);

@@ -143,6 +143,16 @@ static int open_folder(const char *path, struct host *host) {
     return -1;
 }
 
+static int privileged(void) { return geteuid() == 0 || getegid() != getgid(); }
+
+/* Why a file of this host's identity cannot be opened. */
+static const char *not_shared(int error, const char *name) {
+    if (error != EACCES || !privileged() || strcmp(name, "pool.conf") == 0) return strerror(error);
+    return "Permission denied: the group dcs-key cannot read it, as on a host that joined before that group existed. "
+           "As root, repeat `dcs host join`; or chgrp dcs-key and chmod 710 the directory, chgrp dcs-key and chmod 640 "
+           "the files in it";
+}
+
 /* Reads a file that only root can write and, if `secret`, only root and the group of this program can read. */
 static int read_file(int folder, const char *path, const char *name, int secret, struct host *host, struct file *file) {
     struct stat st = {0};
@@ -150,7 +160,7 @@ static int read_file(int folder, const char *path, const char *name, int secret,
     const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     const char *problem = NULL;
     if (fd < 0 || fstat(fd, &st) != 0) {
-        problem = strerror(errno);
+        problem = not_shared(errno, name);
     } else if (!S_ISREG(st.st_mode) || st.st_nlink != 1) {
         problem = "it is not a regular file with one link";
     } else if (st.st_uid != 0 || (st.st_mode & 022) != 0) {
@@ -205,8 +215,6 @@ static int read_conf(char *text, struct host *host) {
         }
     return 1;
 }
-
-static int privileged(void) { return geteuid() == 0 || getegid() != getgid(); }
 
 void read_host(struct host *host) {
     static struct file conf;

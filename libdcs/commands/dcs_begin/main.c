@@ -30,7 +30,7 @@
 
 #include "begin.h"
 
-enum { attempt_s = 30, least_attempt_s = 5 };
+enum { attempt_s = 30, least_attempt_s = 5, wondering_s = 3 };
 /* This process has the host's key while it waits. */
 static const double most_patience_remote_s = 3600;
 
@@ -121,11 +121,16 @@ static enum outcome ask_for_credentials(const struct pool *pool, const char *ide
     double most = patience();
     if (pool->scheduler && most > most_patience_remote_s) most = most_patience_remote_s;
     const double end = now() + most;
+    double tells = now() + wondering_s;
     for (long pause_ms = 50;; pause_ms = pause_ms < 500 ? 2 * pause_ms : 1000) {
         double limit = end > now() + attempt_s ? now() + attempt_s : end;
         if (limit < now() + least_attempt_s) limit = now() + least_attempt_s;
         const enum outcome o = ask_once(pool, ident, limit, text, length);
         if (o != try_again || now() >= end) return o;
+        if (now() >= tells) {
+            fprintf(stderr, "dcs_begin: waiting for the scheduler: %s; gives up in %.0f s\n", why, end - now());
+            tells = end;
+        }
         const struct timespec pause = {pause_ms / 1000, pause_ms % 1000 * 1000000};
         nanosleep(&pause, NULL);
     }

@@ -6,7 +6,7 @@ import os
 import pwd
 import threading
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_size_t, c_uint, c_void_p
-from typing import Any, BinaryIO, List, Optional, Set, Type, TypeVar
+from typing import Any, BinaryIO, Collection, List, Optional, Set, Type, TypeVar
 
 from . import _library as lib
 from ._fields import STRUCTURES, c_bytes, c_bytes_or_none, read
@@ -137,6 +137,14 @@ class Pool:
     def sessions(self, user: Optional[str] = None) -> List[SessionRow]:
         """The sessions of all users, or one user's."""
         return self._query(_SESSIONS, user, -1, -1, SessionRow, "sessions")
+
+    def free_number(self, taken: Collection[int] = (), above: int = 0) -> int:
+        """The caller's first number for a session above those of removed sessions: no number means two sessions."""
+        removed = self._query(_SESSIONS, None, -1, -1, System, "")[0].last_session
+        number = max(removed if removed < 2**30 else 0, above) + 1
+        while number in taken:
+            number += 1
+        return number
 
     def grains(self, session: int = -1, state: Optional[str] = None, user: Optional[str] = None) -> List[GrainRow]:
         """The grains of a session, or of all sessions of the user; all, or those that are ready, running, finished, killed."""

@@ -23,6 +23,7 @@ class System:
     hosts_total: Int
     hosts_active: Int
     sessions_active: Int
+    last_session: Int
     version: Text
 
 

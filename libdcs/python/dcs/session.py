@@ -20,8 +20,8 @@ _MANY = 1024  # results that come at a time at most
 class Session:
     """A session of this program, which calls itself `ident`, in a pool.
 
-    Without `number` it is the session of that ident which is there from an earlier run, else a new one under the first
-    free number: a plain rerun finds its own. `mode`: "resume" opens it if there is none and takes it over if there is,
+    Without `number` it is the session of that ident which is there from an earlier run, else a new one under a free
+    number: a plain rerun finds its own. `mode`: "resume" opens it if there is none and takes it over if there is,
     "open" wants a new one, "reopen" makes a terminated one active again. `sent_reset`: results come again from the first.
     `skip`: sessions of this ident that are not meant; a new one then has a greater number than they.
 
@@ -220,19 +220,18 @@ def _open(pool: Pool, number: int, mode: str, sent_reset: bool) -> int:
 
 
 def _find(pool: Pool, ident: str, mode: str, sent_reset: bool, skip: Collection[int]) -> int:
-    """The first session of this ident; else a new one under the first free number; behind those to skip."""
+    """The first session of this ident; else a new one under a free number; behind those to skip."""
     own = [row for row in pool.sessions() if row.user == login_name()]
     mine = sorted(row.session for row in own if row.ident == ident and row.session > max(skip, default=0))
     if mine and mode != "open":
         return _open(pool, mine[0], mode, sent_reset)
     used = {row.session for row in own}
-    number = max(skip, default=0) + 1
     while True:
-        if number not in used:
-            try:
-                return _open(pool, number, "resume" if mode == "reopen" else mode, sent_reset)
-            except Error as error:
-                # Another program of this user took the number since the query: the next one will do.
-                if error.name not in ("D_E_SESSION_TAKEN", "D_E_SESSION_ACTIVE", "D_E_SESSION_CLOSED"):
-                    raise
-        number += 1
+        number = pool.free_number(used, max(skip, default=0))
+        try:
+            return _open(pool, number, "resume" if mode == "reopen" else mode, sent_reset)
+        except Error as error:
+            # Another program of this user took the number since the query: the next one will do.
+            if error.name not in ("D_E_SESSION_TAKEN", "D_E_SESSION_ACTIVE", "D_E_SESSION_CLOSED"):
+                raise
+        used.add(number)

@@ -247,6 +247,12 @@ def packaged_hosts(base):
                "says why it ended\n" in result.stderr, (words, result)
         result = seen(pool, *words)
         assert "restart `dcs_scheduler --dir /var/lib/dcs/scheduler`\n" in result.stderr, (words, result)
+    # A pool of the user's own comes before it, and says so.
+    for conf, way in (("dir /var/lib/dcs", "DCS_DIR=/var/lib/dcs means the pool of this host"),
+                      ("scheduler sched:7001", "commands use the pool of this host, at sched:7001")):
+        result = seen(f"echo {conf} >/etc/dcs/pool.conf; mkdir -p /run/home/.local/state/dcs/scheduler; "
+                      'exec env -i HOME=/run/home "$0/dcs" status')
+        assert re.search("^your own; .*" + re.escape(way), result.stdout, re.M), result
     for role, part in (("server", "runs grains for"), ("backup", "has the backup of")):
         result = seen(f"mkdir /var/lib/dcs/{role}; printf 'DCS_NAME=h1\\nDCS_SCHEDULER=sched:7001\\n' "
                       f">/var/lib/dcs/{role}/service", "host", "ls")

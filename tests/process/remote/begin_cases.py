@@ -285,6 +285,8 @@ case("key of the user", "users other root can write", world=change(lambda n: os.
 case("key a link", "symbolic links", world=change(replace(lambda n: os.symlink(n + ".old", n))))
 case("key of two names", "regular file one link", world=change(lambda n: os.link(n, n + ".2")))
 case("key a FIFO", "not regular file", world=change(replace(lambda n: (os.mkfifo(n), shared(n)))))
+case("joined before the group was made", "root repeat dcs host join",
+     world=change(lambda n: (os.chown(n, 0, 0), os.chmod(n, 0o600)), "/etc/dcs/pki/certificate.pem"))
 case("no key", "No such file", world=change(os.unlink))
 def foreign_text(name):
     with open(name, "w") as file:
@@ -324,6 +326,7 @@ def junk(text, pause):  # byte after byte; what is not read, or not waited for, 
             peer.recv(1 << 16)
     return stranger(talk)
 hurry = {"env": lambda w: {"DCS_PATIENCE_S": "0.1"}}
+case("peer: hangs up again and again", "waiting for the scheduler: ", world=junk(b"", 0), env=lambda w: {"DCS_PATIENCE_S": "6"})
 case("peer: of another role", "not a scheduler's", world=peer("client"), **hurry)
 case("peer: of another pool", "issued another authority", world=peer("serve", "foreign"), **hurry)
 case("peer: refuses", "scheduler refuses not today", world=peer("refuse"), **hurry)

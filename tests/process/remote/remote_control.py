@@ -1,5 +1,6 @@
 """Control programs of other hosts: they work over TLS, killed or not, also while the scheduler is away; and no other peer does
 with what he could have got hold of. The part of dcs_begin is played by remote_peer.py; begin_remote.py has the real one."""
+import json
 import os
 import re
 import signal
@@ -25,7 +26,12 @@ def hosts_join(pool):
     lines = [line for line in open(os.path.join(folder, "pool.conf")).read().splitlines() if not line.startswith("#")]
     assert lines == [f"scheduler {pool.proxy.address}", f"pki {folder}/pki"], lines
     pool.join_client("desk1")  # a peer that did not hear the answer asks again
+    member = {row["name"]: row for row in json.loads(pool.dcs("host", "ls", "-o", "json").stdout)["members"]}["desk1"]
+    assert member["joined"] and abs(member["joined_s"] - time.time()) < 86400 and member["role"] == "client", member
+    assert 80 * 86400 < member["expires_s"] - member["joined_s"] < 91 * 86400, member
     pool.join_client("desk2")
+    assert pool.dcs("host", "ls", "desk1", "desk2").stdout.splitlines()[1].startswith("desk1  client  joined  "), pool
+    assert pool.dcs("host", "drain", "desk1", check=False).returncode == 3
     for line, why in ((pool.client_code("--host", "desk1") + ["--host", "desk2"], "code host desk1 not desk2"),
                       (pool.code("--host", "h1") + ["--role", "client"], "code host grain server"),
                       ([w for w in pool.client_code() if w not in ("--role", "client")], "host of control programs"),

@@ -61,6 +61,8 @@ TEST_CASE("a file is read whole or not at all, unless its start is asked for") {
     REQUIRE(replace_durably(dir->get(), "f", large));
     CHECK(*read_file(dir->get(), "f", 100'000) == large);
     CHECK(*list_directory(dir->get()) == std::vector<std::string>{"f", "link", "pipe"});
+    const std::string long_name(300, 'n');  // an error says in which directory
+    CHECK(replace_file(dir->get(), long_name, "").text == d.path + "/" + long_name + ".tmp: File name too long");
 }
 
 TEST_CASE("what comes through a pipe is read to its end, or to one byte more than allowed") {

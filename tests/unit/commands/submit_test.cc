@@ -1,4 +1,6 @@
 // Files of `dcs submit`: what they mean, what is wrong with them, and the order in which their grains run.
+#include <map>
+
 #include "commands/dcs/submit/flow.h"
 #include "commands/dcs/submit/job_file.h"
 #include "support/about.h"
@@ -123,10 +125,28 @@ TEST_CASE("items of the command line are for a file with one grain") {
 }
 
 TEST_CASE("ranges of an array") {
-    CHECK(items_of_array("7") == std::vector<std::string>{"7"});
-    CHECK(items_of_array("0-2,5") == std::vector<std::string>{"0", "1", "2", "5"});
-    for (const char *none : {"", "x", "1-", "-1", "3-1", "1,", "1-2-3", "0-1000000", "1.5"})
-        CHECK_FALSE(items_of_array(none));
+    CHECK(*items_of_array("7") == std::vector<std::string>{"7"});
+    CHECK(*items_of_array("0-2,5") == std::vector<std::string>{"0", "1", "2", "5"});
+    CHECK(*items_of_array("1-10:4,7-8:9") == std::vector<std::string>{"1", "5", "9", "7"});
+    CHECK(items_of_array("0-2147483647:1000000")->size() == 2148);
+    const std::map<std::string, std::string> wrong = {{"", "ranges"},
+                                                      {"1,", "ranges"},
+                                                      {"x", "N-M:STEP"},
+                                                      {"1-", "N-M:STEP"},
+                                                      {"-1", "N-M:STEP"},
+                                                      {"1-2-3", "N-M:STEP"},
+                                                      {"1.5", "N-M:STEP"},
+                                                      {"1-9:0", "N-M:STEP"},
+                                                      {"1-9:", "N-M:STEP"},
+                                                      {"1-99999999999", "2147483647"},
+                                                      {"10-1", "10-1 last less than first"},
+                                                      {"0-1000000", "million"},
+                                                      {"0-999999,1", "million"},
+                                                      {"1-10%2", "% slots"}};
+    for (const auto &[text, words] : wrong) {
+        CAPTURE(text);
+        CHECK(items_of_array(text).status().text == about(words));
+    }
 }
 
 TEST_CASE("grains start when all that they come after has succeeded") {

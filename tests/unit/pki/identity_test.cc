@@ -102,6 +102,20 @@ TEST_CASE("an identity is written and read whole") {
     CHECK(read->authority.der == authority.certificate.der);
     for (const char *name : {"/key.pem", "/certificate.pem", "/authority.pem"})
         CHECK(mode_of(dir.pki() + name) == 0600);
+    SECTION("its key may be shared with one group, if its reader says so") {
+        constexpr std::uint32_t group = 61777;
+        if (::geteuid() != 0) {
+            WARN("SKIPPED: only root can give files to a group");
+            return;
+        }
+        REQUIRE(share_identity(dir.pki(), group));
+        CHECK(mode_of(dir.pki() + "/key.pem") == 0640);
+        CHECK(read_identity(dir.pki(), group));
+        CHECK(read_identity(dir.pki()).status().text == about("key.pem read by other users join again chmod 600"));
+        REQUIRE(::chmod((dir.pki() + "/key.pem").c_str(), 0644) == 0);
+        CHECK(read_identity(dir.pki(), group).status().text ==
+              about("key.pem read by other users join again chgrp dcs-key chmod 640"));
+    }
     SECTION("a certificate of another key is told") {
         const Identity other = identity_of(authority, new_key(), "h1");
         std::ofstream(dir.pki() + "/certificate.pem") << certificate_to_pem(other.certificate.der);

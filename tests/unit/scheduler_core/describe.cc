@@ -115,6 +115,9 @@ struct ChangeText {
     std::string operator()(const SetHandedOver &c) const {
         return Line("handed over " + c.host).number("store", c.up_to.store).number("up to", c.up_to.number);
     }
+    std::string operator()(const SetLastNumber &c) const {
+        return "last number of " + c.user + " " + std::to_string(c.number);
+    }
     std::string operator()(const SetBackup &c) const {
         return Line("backup")
             .number("conn", static_cast<std::uint64_t>(c.link.conn))

@@ -142,6 +142,7 @@ struct InputText {
     std::string operator()(const PackGrains &in) const {
         return "pack " + std::to_string(in.grains.size()) + " grains of " + to_text(in.session);
     }
+    std::string operator()(const CertificateRenewed &in) const { return "certificate of " + in.who.host + " renewed"; }
     std::string operator()(const RemoveOld &in) const { return "remove " + to_text(in.session) + " if it is old"; }
     std::string operator()(const FillHost &in) const { return "fill " + host_name(state, in.host); }
     std::string operator()(const PlaceGrain &in) const { return "place " + to_text(in.key); }

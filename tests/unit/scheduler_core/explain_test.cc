@@ -60,13 +60,13 @@ const std::map<Why, Scene> &scenes() {
              s.pool.gexec(eve, 1, 0);
              s.pool.boundary("h1");
          }},
+        {Why::unrecorded, [](ExplainStage &s) { s.submit(0); s.pool.unrecorded("ann/1:0", NoRoom::of_user); }},
         {Why::session_closed, [](ExplainStage &s) { s.occupy(); s.submit(0); s.pool.close(s.ann, 1); }},
         {Why::damaged,
          [](ExplainStage &s) {
-             const SessionKey key{"ann", 2};
              SessionInfo info = s.pool.session("ann/1").info;
              info.seniority += 1;
-             load_session(s.pool.state, key, info, {}, {{0, "grains/0: its checksum differs"}});
+             load_session(s.pool.state, {"ann", 2}, info, {}, {{0, "grains/0: its checksum differs"}});
          }},
         {Why::no_hosts, [](ExplainStage &s) { s.pool.hosts.clear(); s.settle(); s.submit(0); }},
         {Why::user_quota,

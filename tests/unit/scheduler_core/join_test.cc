@@ -244,3 +244,60 @@ TEST_CASE("codes are bounded, and the expired ones make room") {
     roll_back(pool.state, undo);
     CHECK(pool.state.trust.codes.empty());
 }
+
+TEST_CASE(
+    "when a host joined and when its certificate ends is known, until it is removed or another one has its name") {
+    constexpr std::int64_t day = 24 * 3600;
+    Joining pool;
+    HostConfig desk;
+    desk.name = "desk";
+    desk.source = true;
+    desk.users = {"ann"};
+    pool.hosts.push_back(desk);
+    pool.table();
+    const auto row = [&] {
+        wire::Query hosts;
+        hosts.type = wire::QueryType::hosts;
+        const auto members = pool.answer<wire::QueryReply>(pool.root, hosts).members;
+        REQUIRE(members.size() == 1);
+        CHECK(members[0].name == "desk");
+        CHECK(members[0].role == "client");
+        CHECK(members[0].users == std::vector<std::string>{"ann"});
+        return members[0];
+    };
+    CHECK_FALSE(row().joined);
+    const auto join = [&](int code, int key, std::int64_t at) {
+        pool.call(pool.root,
+                  CreateCode{"desk", HostRole::client, 7 * day, wall, {}, numbered_hash(code), "pool:7001", "hash"});
+        JoinCall call = Joining::asking(code, key, "desk");
+        call.role = HostRole::client;
+        call.wall_s = at;
+        call.until_s = at + 90 * day;
+        CHECK(pool.lets_in(pool.feed(call), "desk"));
+    };
+    join(1, 11, wall);
+    CHECK(row().joined);
+    CHECK(row().joined_s == wall);
+    CHECK(row().expires_s == wall + 90 * day);
+    join(1, 11, wall + 5);  // a repetition of the same day costs nothing
+    CHECK(row().expires_s == wall + 90 * day);
+
+    const auto renewed = [&](int key, std::int64_t until) {
+        pool.feed(CertificateRenewed{HostRole::client, {"desk", numbered_hash(key), until}});
+    };
+    renewed(11, wall + 150 * day);
+    CHECK(pool.touched_disk());
+    CHECK(row().joined_s == wall);
+    CHECK(row().expires_s == wall + 150 * day);
+    renewed(11, wall + 150 * day + 1);
+    CHECK_FALSE(pool.touched_disk());
+    renewed(12, wall + 200 * day);  // not its key
+    CHECK(row().expires_s == wall + 150 * day);
+
+    join(2, 12, wall + day);
+    CHECK(row().joined_s == wall + day);
+    CHECK(pool.state.trust.members.size() == 1);
+    pool.call(pool.root, wire::RemoveHost{"desk"});
+    CHECK(pool.state.trust.members.empty());
+    CHECK_FALSE(row().joined);
+}

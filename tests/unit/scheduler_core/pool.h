@@ -179,6 +179,11 @@ public:
         return feed(ServerLaunchResult{conn(host), id(host), r});
     }
 
+    // Its end was reported, and there was no room for it.
+    void unrecorded(const std::string &grain, NoRoom why) {
+        state.unrecorded.note(state, key(grain), state.grain(key(grain))->lease, why);
+    }
+
     Lines staged(const std::string &host, const std::string &grain) {
         wire::LaunchResult r;
         r.key = wire::wire_of(key(grain));

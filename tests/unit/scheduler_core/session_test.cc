@@ -322,3 +322,33 @@ TEST_CASE("one user's abandoned tokens are bounded") {
     CHECK(pool.state.auth.count(first.token) == 0);
     CHECK(pool.state.auth.count(bob.token) == 1);
 }
+
+TEST_CASE("the highest number of a user's removed sessions is kept") {
+    Pool pool(0);
+    const Program ann = pool.begin("ann", "find"), ben = pool.begin("ben", "find");
+    const auto last = [&](const Program &who, const std::string &user = "") {
+        wire::Query sessions;
+        sessions.type = wire::QueryType::sessions;
+        sessions.user = user;
+        return pool.answer<wire::QueryReply>(who, sessions).last_number;
+    };
+    const auto remove = [&](int number) {
+        pool.close(ann, number);
+        CHECK(pool.call(ann, wire::CleanSession{"", number}) == Lines{"ann: done"});
+    };
+    for (int number : {1, 3, 7}) pool.open(ann, number);
+    CHECK(last(ann) == -1);
+    remove(3);
+    CHECK(pool.touched_disk());
+    CHECK(last(ann) == 3);
+    remove(1);
+    CHECK(last(ann) == 3);
+    CHECK(last(ben) == -1);
+    CHECK(last(ben, "ann") == 3);
+    pool.open(ann, 3);  // who names a number gets it
+    remove(7);
+    CHECK(last(ann) == 7);
+    pool.state.set_aside[{"ann", 9}] = "grains: its checksum differs";
+    CHECK(pool.call(ann, wire::CleanSession{"", 9}) == Lines{"ann: done"});
+    CHECK(last(ann) == 9);
+}

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,6 +66,12 @@ TEST_CASE("a host table line says what it says") {
         "h cores=8 memory=16384 check=h,10.0.0.1:22 fileserver=nfs-1.example.org:2049 gateway=[fe80::1%eth0],[::1]:9",
         "hosts");
     REQUIRE(more);
+    for (const auto &[memory, mb] :
+         std::map<std::string, int>{{"16G", 16384}, {"512M", 512}, {"1T", 1 << 20}, {"0", 0}}) {
+        const auto sized = shell::parse_host_table("h memory=" + memory, "hosts");
+        REQUIRE(sized);
+        CHECK(sized->at(0).memory_mb == mb);
+    }
     const auto pilots = shell::parse_host_table("a pilot=yes\nb pilot=no\nc", "hosts");
     REQUIRE(pilots);
     CHECK((pilots->at(0).pilot && !pilots->at(1).pilot && !pilots->at(2).pilot));
@@ -162,7 +169,9 @@ TEST_CASE("an error in the host table names file and line, and nothing is taken"
         {"h binary=", "hosts:1: binary"},
         {"h cores=-1", "hosts:1: cores"},
         {"h cores=65537", "hosts:1: cores"},
-        {"h memory=1g", "hosts:1: memory"},
+        {"h memory=1g", "hosts:1: memory 16G 16384"},
+        {"h memory=1025T", "hosts:1: memory 1024T"},
+        {"h memory=100K", "hosts:1: memory"},
         {"h memory=9999999999", "hosts:1: memory"},
         {"h check=", "hosts:1 check address"},
         {"h check=a,b:", "hosts:1: check must be addresses"},

@@ -43,9 +43,12 @@ TEST_CASE("what joining has left survives") {
     CHECK(joined.certificate == "certificate of h1");
     CHECK(pool.outside->closed.back() == conn);
     CHECK_FALSE(on_disk(pool, code));
+    const core::Member member = pool.turn->state().trust.members.at(h1.hash());
+    CHECK(member.expires_s == member.joined_s + pki::certificate_life_s);
     pool.verify();
     pool.restart();
     pool.verify();
+    CHECK(pool.turn->state().trust.members.at(h1.hash()) == member);
     CHECK(pool.turn->state().trust.keys == std::map<std::string, TokenHash>{{"h1", h1.hash()}});
     conn = pool.open(turn::Door::join, "a stranger");
     CHECK(pool.ask<wire::Joined>(conn, h1.call(code)).host == "h1");

@@ -215,7 +215,8 @@ std::string Pool::durable_text(const core::State &state) {
                 text += std::to_string(position) + ":" + std::to_string(number) + " ";
         for (const GrainNumber number : session.results) text += std::to_string(number) + " ";
     }
-    return text + "\nauth " + record::encode_auth(state.auth) + "\ntrust " + record::encode_trust(state.trust);
+    return text + "\nauth " + record::encode_auth({state.auth, state.last_numbers}) + "\ntrust " +
+           record::encode_trust(state.trust);
 }
 
 void Pool::verify() {

@@ -79,11 +79,11 @@ TEST_CASE("a record whose checksum is right and whose fields are not does not de
     const std::string session = record::encode_session(d.info);
     CHECK(wrong(record::decode_session(with_body(session, longer))) == does_not);
     CHECK(wrong(record::decode_session(with_body(session, shorter))) == does_not);
-    CHECK(wrong(record::decode_auth(with_body(record::encode_auth(state.auth), longer))) == does_not);
+    CHECK(wrong(record::decode_auth(with_body(record::encode_auth({state.auth, {}}), longer))) == does_not);
     CHECK(wrong(record::decode_hosts(with_body(record::encode_hosts(state), shorter))) == does_not);
     const std::string follow = "it continues after its record";
     CHECK(wrong(record::decode_session(session + "x")) == follow);
-    CHECK(wrong(record::decode_auth(record::encode_auth(state.auth) + "x")) == follow);
+    CHECK(wrong(record::decode_auth(record::encode_auth({state.auth, {}}) + "x")) == follow);
     CHECK(wrong(record::decode_hosts(record::encode_hosts(state) + "x")) == follow);
     const std::string handed = record::encode_handed_over({{"h1", {7, 3}}});
     CHECK(wrong(record::decode_handed_over(handed)).empty());

@@ -132,3 +132,51 @@ TEST_CASE("contents count for who brought them, from their first piece on") {
     CHECK(pool.turn->state().stored.of("ben").contents == core::on_disk(first.size()));
     CHECK(pool.turn->state().stored.of("ann").contents == 0);
 }
+
+TEST_CASE("a grain that has ended without room for its result is named, to its user and to operators") {
+    Pool pool({host("h1", 2)});
+    pool.turn->take_policy(core::Policy());
+    ModelServer server(pool, "h1");
+    server.connect();
+    const ConnId ann = pool.control("ann", "prog"), ben = pool.control("ben", "prog");
+    for (const ConnId conn : {ann, ben})
+        pool.ask<wire::OpenReply>(conn, wire::OpenSession{1, wire::OpenMode::resume, false});
+    pool.ask<wire::Done>(ann, wire::Gexec{1, 0, copying_grain(std::string(200'000, 'a'))});
+    pool.ask<wire::Done>(ben, wire::Gexec{1, 0, copying_grain("b")});
+    server.read();
+    const GrainKey key{{"ann", 1}, 0};
+    REQUIRE(server.held.count(key) == 1);
+    const auto why = [&] { return pool.ask<wire::Explanation>(ann, wire::Explain{"", 1, 0}); };
+    CHECK(why().reasons.at(0).reason == "running");
+    CHECK(pool.store->flush().answer == store::Answer::done);
+    pool.disk.set_capacity(pool.disk.used_bytes() + 200'000);
+    server.finish(key);
+    server.read();
+    REQUIRE(server.held[key].unacknowledged);
+    CHECK(why().state == "running");
+    CHECK(why().reasons.at(0).reason == "unrecorded");
+    CHECK(why().summary == about("has ended waits share"));
+    wire::Query grains;
+    grains.type = wire::QueryType::grains;
+    grains.session = 1;
+    CHECK(pool.ask<wire::QueryReply>(ann, grains).grains.at(0).note == why().summary);
+    const auto named = [&](ConnId conn) {
+        std::string text;
+        for (const auto &row : pool.ask<wire::DoctorReply>(conn, wire::Doctor{}).problems)
+            if (row.entity == "user ann") text += row.problem + ". " + row.affects + ". " + row.advice;
+        return text;
+    };
+    CHECK(named(ann) == about("1 grain has ended share 1 slot clean"));
+    CHECK(named(ben).empty());
+    const ConnId root = pool.open(turn::Door::user, "root", true);
+    pool.ask<wire::Welcome>(root, wire::Hello{});
+    CHECK(named(root) == named(ann));
+
+    pool.disk.set_capacity(~0ull);
+    server.repeat();
+    server.read();
+    CHECK_FALSE(server.held.count(key));
+    CHECK(why().reasons.at(0).reason == "finished");
+    CHECK(pool.ask<wire::QueryReply>(ann, grains).grains.at(0).note.empty());
+    CHECK(named(root).empty());
+}

@@ -40,8 +40,10 @@ inline GrainRow grain_row() {
     r.user_s = 1.25, r.system_s = 0.25, r.max_rss_kb = 2048, r.minor_faults = 11, r.major_faults = 12;
     r.in_blocks = 13, r.out_blocks = 14;
     r.class_names = "gpu,0x1", r.directory = "/home/ann", r.env = {"A=1", "EMPTY="};
+    r.note = "it has ended";
     return r;
 }
+inline MemberRow member_row() { return {"vault", "backup", "vault:7003", true, true, 5, 6, {"ann", "bob"}}; }
 inline HostRow host_row() {
     HostRow r;
     r.name = "local1", r.state = "active", r.binary_class = "x86_64-linux-gnu";
@@ -119,7 +121,7 @@ inline std::vector<AnyMessage> all() {
         Fetch{"ann", 3, 17, Stream::file, 1ull << 33, 4096, "out/result", true},
         Piece{100, "bytes", 95, 2},
         Query{QueryType::grain, "ann", 3, 17, 16, "running", "bob"},
-        QueryReply{system_row(), {host_row()}, {session_row()}, {grain_row(), grain_row()}, true},
+        QueryReply{system_row(), {host_row()}, {session_row()}, {grain_row(), grain_row()}, true, {member_row()}, 7},
         ErrorReply{11, "differs", 17},
         FirstCall{opening_form, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}, 3, "gpu=[0]"},
         CallIn{0.5, 1000, true, "the owner works"},

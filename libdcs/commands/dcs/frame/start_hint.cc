@@ -20,14 +20,6 @@ std::string group_name(unsigned gid) {
     return entry != nullptr ? entry->gr_name : std::to_string(gid);
 }
 
-// A pool of the user's own goes before that of the host, also one that was forgotten.
-std::string other_pool(const std::string &directory) {
-    const auto own = client::own_pool_directory();
-    const auto host = client::host_conf();
-    if (!own || *own != directory || !host || host->dir.empty()) return "";
-    return "; DCS_DIR=" + host->dir + " means the pool of this host";
-}
-
 // A process listens there, which for some reason does not answer. Never waits.
 bool listens(const std::string &socket) {
     sockaddr_un address = {};
@@ -49,6 +41,8 @@ std::string start_by_hand(const std::string &directory) {
     return "`systemctl start dcs-scheduler` starts it, `journalctl -u dcs-scheduler` says why it ended";
 }
 
+std::string behind(const std::string &more) { return more.empty() ? "" : "; " + more; }
+
 std::string no_pool() {
     const std::string part = part_in_far_pool();
     if (part.empty()) return "`dcs up` starts a private pool; for one in another directory set DCS_DIR";
@@ -58,6 +52,16 @@ std::string no_pool() {
 }
 
 }  // namespace
+
+std::string other_pool(const std::string &directory) {
+    const auto own = client::own_pool_directory();
+    const auto host = client::host_conf();
+    if (!own || *own != directory || !host) return "";
+    if (!host->dir.empty()) return "DCS_DIR=" + host->dir + " means the pool of this host";
+    return host->scheduler.empty()
+               ? ""
+               : "without " + directory + " commands use the pool of this host, at " + host->scheduler;
+}
 
 std::string start_hint(const std::string &directory) {
     const std::string socket = directory + "/scheduler/user.sock";
@@ -71,8 +75,8 @@ std::string start_hint(const std::string &directory) {
     if (there && ::access(socket.c_str(), W_OK) != 0 && (st.st_mode & 020) != 0)
         return "you are not a member of the group " + group_name(st.st_gid) +
                ": ask an administrator of this host to add you, then log in again";
-    if (maker == Pool::Maker::dcs_up) return "`dcs up` starts it again" + other_pool(directory);
-    return start_by_hand(directory) + other_pool(directory);
+    if (maker == Pool::Maker::dcs_up) return "`dcs up` starts it again" + behind(other_pool(directory));
+    return start_by_hand(directory) + behind(other_pool(directory));
 }
 
 }  // namespace dcs::commands

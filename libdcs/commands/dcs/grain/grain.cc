@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <optional>
 
 #include "commands/dcs/frame/call.h"
@@ -30,6 +31,17 @@ std::vector<std::string> items_of(const ChosenGrains &chosen) {
     return items;
 }
 
+// What the scheduler says of some: as few lines as there are different words.
+void print_notes(const ChosenGrains &chosen) {
+    std::map<std::string, std::vector<std::string>> notes;
+    for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i)
+        if (!chosen.grains.rows[i].note.empty()) notes[chosen.grains.rows[i].note].push_back(chosen.name(i));
+    for (const auto &[note, names] : notes)
+        std::printf("%s%s: %s\n", names[0].c_str(),
+                    names.size() == 1 ? "" : (" and " + std::to_string(names.size() - 1) + " more").c_str(),
+                    printable(note).c_str());
+}
+
 void print_table(const ChosenGrains &chosen) {
     Table table{">GRAIN", "*STATE", "HOST", ">STARTS", ">FAILURES", "END", ">CPU", ">OUT", ">ERR", "ITEM"};
     const std::vector<std::string> items = items_of(chosen);
@@ -52,10 +64,13 @@ void print_table(const ChosenGrains &chosen) {
     std::printf("%s: %d ready, %d running, %d finished (%d failed), %d killed; %s of CPU\n",
                 counted(static_cast<std::int64_t>(chosen.grains.rows.size()), "grain").c_str(), ready, running,
                 finished, failed, killed, seconds_text(cpu_s).c_str());
+    print_notes(chosen);
 }
 
 int list_grains(const Call &call) {
-    const std::string state = call.arguments.value("state").value_or("");
+    if (call.arguments.has("failed") && call.arguments.has("state"))
+        return call.fail(usage_failure("dcs grain ls: --failed is --state failed: it excludes --state"));
+    const std::string state = call.arguments.has("failed") ? "failed" : call.arguments.value("state").value_or("");
     const auto words = call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words;
     const ChosenGrains chosen = choose_grains(words, true, state);
     if (chosen.failure) return call.fail(*chosen.failure);
@@ -171,7 +186,8 @@ Examples:
   dcs grain ls 7:1-20 -o json | jq '.grains[].cpu_s'
 )",
     .options = {{"state", 0, "STATE", one_of("ready|running|finished|killed|failed"),
-                 "ready, running, finished, killed, or failed (finished with an exit code or a signal)"}},
+                 "ready, running, finished, killed, or failed (finished with an exit code or a signal)"},
+                {"failed", 0, nullptr, {}, "as --state failed"}},
     .notes = R"(SEL is SES or SES:G, SES:1-20, SES:1,5-7, SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last). `all` lists the grains of all sessions, USER/all those of one user; other users' grains are shown
 without their labels and commands unless you run the pool.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/clock.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/query/row_text.h"
 #include "host_changes.h"
@@ -55,25 +56,53 @@ void print_table(const std::vector<wire::HostRow> &rows) {
                 active, counted(slots, "slot").c_str(), running);
 }
 
+std::string member_state(const wire::MemberRow &row) {
+    if (!row.joined) return "not joined";
+    if (row.expires_s > 0 && row.expires_s < wall_clock_s()) return "expired";
+    return row.role != "backup" ? "joined" : row.connected ? "connected" : "not connected";
+}
+
+void print_members(const std::vector<wire::MemberRow> &members) {
+    Table table{"HOST", "ROLE", "STATE", "JOINED", "CERTIFICATE ENDS", "USERS", "ADDRESS"};
+    for (const wire::MemberRow &row : members)
+        table.add({row.name, row.role, member_state(row), time_text(static_cast<double>(row.joined_s)),
+                   time_text(static_cast<double>(row.expires_s)),
+                   !row.users.empty()     ? joined(row.users)
+                   : row.role == "client" ? "all but root"
+                                          : "-",
+                   row.address.empty() ? "-" : row.address});
+    std::printf("%s\n", table.text().c_str());
+}
+
 int list_hosts(const Call &call) {
-    const ChosenHosts chosen = choose_hosts(call.arguments.words);
+    const ChosenHosts chosen = choose_hosts(call.arguments.words, Which::with_members);
     if (chosen.failure) return call.fail(*chosen.failure);
     const std::vector<wire::HostRow> &rows = chosen.rows;
     if (call.format == Format::json) {
-        std::vector<std::string> json;
-        for (const wire::HostRow &row : rows) json.push_back(wire::to_json(row));
-        print_document("dcs.host.list/1", "hosts", json_array(json));
+        std::vector<std::string> hosts, members;
+        for (const wire::HostRow &row : rows) hosts.push_back(wire::to_json(row));
+        for (const wire::MemberRow &row : chosen.members) members.push_back(wire::to_json(row));
+        JsonObject json("dcs.host.list/1");
+        json.add_raw("hosts", json_array(hosts)).add_raw("members", json_array(members));
+        std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::name) {
         for (const wire::HostRow &row : rows) std::printf("%s\n", row.name.c_str());
+        for (const wire::MemberRow &row : chosen.members) std::printf("%s\n", row.name.c_str());
     } else {
-        print_table(rows);
+        if (!chosen.members.empty()) print_members(chosen.members);
+        if (!rows.empty() || chosen.members.empty() || call.arguments.words.empty()) print_table(rows);
     }
     return exits::ok;
 }
 
 int show_host(const Call &call) {
-    const ChosenHosts chosen = choose_hosts(call.arguments.words);
+    const ChosenHosts chosen = choose_hosts(call.arguments.words, Which::with_members);
     if (chosen.failure) return call.fail(*chosen.failure);
+    for (const wire::MemberRow &row : chosen.members) {
+        if (call.format == Format::json) print_document("dcs.host.member/1", "member", wire::to_json(row));
+        else if (call.format == Format::name) std::printf("%s\n", row.name.c_str());
+    }
+    if (call.format == Format::table && !chosen.members.empty()) print_members(chosen.members);
     for (std::size_t i = 0; i < chosen.rows.size(); ++i) {
         if (call.format == Format::json) print_document("dcs.host/1", "host", wire::to_json(chosen.rows[i]));
         else if (call.format == Format::name) std::printf("%s\n", chosen.rows[i].name.c_str());
@@ -89,15 +118,19 @@ extern const Verb host_ls_verb = {
     .name = "ls",
     .words = "[NAME...]",
     .summary = "list the hosts of the pool",
-    .about = R"(Lists the grain hosts with their classes, states and slots.
+    .about = R"(Lists the grain hosts with their classes, states and slots; before them the hosts of control
+programs and the backup's, if the host table has some: since when each is a member of the pool, and when its
+certificate ends.
 
 Examples:
   dcs host ls
   dcs host ls -o json | jq '.hosts[] | select(.state != "active").name'
+  dcs host ls -o json | jq '.members[] | select(.expires_s < now + 7 * 86400).name'
 )",
     .notes = R"(States: active; delinquent (late with its report); dead (its grains were moved); unknown (has not
 called in yet); no_job (a pilot that no batch job runs now; it does not count as a host of the pool). A drained
-host gets no new grains.
+host gets no new grains. Of a member: joined or not; a backup's: connected or not; expired (its certificate has
+ended: join again). JOINED is - for hosts that joined with release 0.1.
 )",
     .run = list_hosts};
 

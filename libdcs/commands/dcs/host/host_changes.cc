@@ -55,7 +55,7 @@ void take_numbers(const Arguments &arguments, d_host_change &change) {
 
 }  // namespace
 
-ChosenHosts choose_hosts(const std::vector<std::string> &names) {
+ChosenHosts choose_hosts(const std::vector<std::string> &names, Which which) {
     ChosenHosts chosen;
     Info info;
     if (const Status s = info.ask(wire::QueryType::hosts); !s) {
@@ -65,11 +65,16 @@ ChosenHosts choose_hosts(const std::vector<std::string> &names) {
     for (wire::HostRow &row : info.hosts)
         if (names.empty() || is_named(names, row.name)) chosen.rows.push_back(std::move(row));
     for (const std::string &name : names) {
-        const auto here = [&](const wire::HostRow &row) { return name == row.name; };
+        const auto here = [&](const auto &row) { return name == row.name; };
         if (name == "all" || std::any_of(chosen.rows.begin(), chosen.rows.end(), here)) continue;
-        chosen.failure = not_found_failure("there is no host " + name, "`dcs host ls` lists the existing ones");
+        const bool member = std::any_of(info.members.begin(), info.members.end(), here);
+        if (member && which == Which::with_members) continue;
+        chosen.failure = not_found_failure(member ? "host " + name + " runs no grains" : "there is no host " + name,
+                                           "`dcs host ls` lists the existing ones");
         return chosen;
     }
+    for (wire::MemberRow &row : info.members)
+        if (names.empty() || is_named(names, row.name)) chosen.members.push_back(std::move(row));
     return chosen;
 }
 

@@ -13,10 +13,12 @@ namespace dcs::commands {
 
 struct ChosenHosts {
     std::vector<wire::HostRow> rows;  // each once, in the table's order
+    std::vector<wire::MemberRow> members;
     std::optional<Failure> failure;
 };
+enum class Which : std::uint8_t { grain_hosts, with_members };
 // No name: all hosts, as `all`. A name that is none of a host is a failure.
-ChosenHosts choose_hosts(const std::vector<std::string> &names);
+ChosenHosts choose_hosts(const std::vector<std::string> &names, Which which = Which::grain_hosts);
 
 d_host_change no_change();
 d_host_change drain_change(bool evict);

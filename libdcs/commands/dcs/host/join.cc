@@ -144,7 +144,8 @@ Status write_service(const JoinOrder &order, const std::string &name) {
 std::string start_command(const JoinOrder &order, const std::string &name) {
     if (order.client()) return "dcs_begin PROGRAM";
     const std::string where = " --dir " + order.directory + " --scheduler " + order.address;
-    return order.backup() ? "dcs_backupd" + where + " --tls ADDRESS:PORT" : "dcs_grainserver --name " + name + where;
+    return order.backup() ? "dcs_backupd" + where + " --tls ADDRESS:PORT"
+                          : "dcs_grainserver --name " + name + where + " --log-level info";
 }
 
 // What is next on this host: where there is a service, a command by hand would be a second daemon.

@@ -65,8 +65,12 @@ int renew(const Call &call) {
     if (scheduler.empty())
         return failed("", fail(Code::not_found, directory + "/pool.conf names no scheduler of another host"),
                       "this command is for hosts that joined with --role client; daemons renew their own certificates");
-    const auto who = pki::read_identity(place);
-    if (!who) return failed("this host's certificate", who.status(), "run it as root; or join the pool again");
+    const auto who = pki::read_identity(place, group_of_key());
+    if (!who)
+        return failed("this host's certificate", who.status(),
+                      ::geteuid() != 0 ? "run it as root"
+                                       : "`dcs token create` on the scheduler's host prints the command by which this "
+                                         "host joins again");
     if (!call.arguments.has("now") && !pki::wants_renewal(who->certificate, wall_clock_s()))
         return tell(call, who->certificate, false);
     if (::access(place.c_str(), W_OK) != 0)

@@ -166,10 +166,13 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
                       session = std::to_string(opened.session);
     // Elsewhere the exit code and the outputs of a short run say it.
     if (console.shown() == Shown::bar || (console.shown() == Shown::plain && whole.elapsed_s >= long_run_s))
-        console.note(of_all + " in " + seconds_text(whole.elapsed_s) + ", " + std::to_string(failures) + " failed; " +
-                     seconds_text(work.cpu_s()) + " of CPU" +
-                     (whole.saved_cpu_s > 0 ? ", checkpoints saved another " + seconds_text(whole.saved_cpu_s) : "") +
-                     "; session " + session + ", `dcs session cat " + session + "` prints the outputs again");
+        console.note(
+            of_all +
+            (opened.done_before > 0 ? ", " + std::to_string(opened.done_before) + " of them before this run," : "") +
+            " in " + seconds_text(whole.elapsed_s) + ", " + std::to_string(failures) + " failed; " +
+            seconds_text(work.cpu_s()) + " of CPU" +
+            (whole.saved_cpu_s > 0 ? ", checkpoints saved another " + seconds_text(whole.saved_cpu_s) : "") +
+            "; session " + session + ", `dcs session cat " + session + "` prints the outputs again");
     if (work.lost() > 0)
         console.note(std::to_string(work.lost()) + " of " + of_all + " succeeded without giving all outputs" +
                      (work.replay_helps() ? "; correct that, then the same command with --replay copies them" : ""));
@@ -315,8 +318,9 @@ Examples:
          {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
           "what is shown on standard error: bar (default on a terminal), plain (a line at each 10 % and\n"
           "each minute of runs over 30 s; default elsewhere), json (such lines as JSON), none"},
-         {"session", 0, "N", whole_number(0, INT32_MAX),
-          "use this session: continue it or, if it is complete, print its outputs again", "The session"},
+         {"session", 0, "N", some_text,
+          "use this session, by its number or last: continue it or, if it is complete, print its outputs again",
+          "The session"},
          {"new", 0, nullptr, {}, "start over, regardless of earlier runs"},
          {"replay", 0, nullptr, {}, "run nothing: print the outputs of the last run, which is complete, again"},
          {"resume-failed",

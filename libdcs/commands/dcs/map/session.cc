@@ -234,13 +234,21 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
 }
 
 OpenedMap Opening::open() {
-    const auto number = call_.arguments.number("session");
+    const std::string word = call_.arguments.value("session").value_or("");
+    std::optional<std::int64_t> number = number_of(word, 0, INT32_MAX);
+    if (!word.empty() && !number && word != "last")
+        return failed(usage_failure("dcs map: --session is " + word + ": it must be a session's number, or last"));
     if (asked("replay") && (asked("new") || asked("resume-failed")))
         return failed(usage_failure("dcs map: --replay runs nothing: it excludes --new and --resume-failed"));
     if (auto claims = open_claims(call_.directory)) claims_ = std::move(*claims);
     if (claims_) (void)claims_->enter(in_seconds(door_patience_s));
     const SessionsAnswer own = own_sessions();
     if (own.failed) return failed(own.failure);
+    if (word == "last") {
+        const SessionsAnswer last = sessions_of({word});
+        if (last.failed) return failed(last.failure);
+        number = last.sessions[0].number;
+    }
     OpenedMap opened = number ? named(static_cast<int>(*number), own.sessions) : newest(own.sessions);
     if (claims_) {
         claims_->leave();

@@ -63,7 +63,9 @@ std::string daemons_json(const std::vector<Daemon> &daemons) {
 }
 
 void print_table(const std::string &where, const std::vector<Daemon> &daemons, const wire::SystemRow *info) {
-    std::printf("pool %s\n\n", where.c_str());
+    const std::string other =
+        other_pool(where);  // a pool of the user's own comes before it, also one that was forgotten
+    std::printf("pool %s\n%s\n", where.c_str(), other.empty() ? "" : ("your own; " + other + "\n").c_str());
     Table table{"DAEMON", "NAME", ">PID", "*STATE"};
     for (const Daemon &daemon : daemons)
         table.add({daemon.role, daemon.name, daemon.up && daemon.pid > 0 ? std::to_string(daemon.pid) : "-",

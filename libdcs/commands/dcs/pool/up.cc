@@ -19,6 +19,7 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/start_hint.h"
 #include "processes.h"
 #include "start_daemon.h"
 #include "stop_daemons.h"
@@ -301,7 +302,6 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
 }
 
 constexpr const char *usage_hint = "for example dcs up --local 2; `dcs up --help` lists the options";
-
 constexpr const char *another_directory = "name another directory by --dir DIR";
 
 Failure failed_with(const Status &status, const char *hint) {
@@ -337,6 +337,8 @@ int up(const Call &call) {
     if (active < numbers.servers)
         std::fprintf(stderr, "dcs: only %d of %d grain servers have called in so far; `dcs host ls` shows them\n",
                      active, numbers.servers);
+    if (const std::string other = other_pool(pool.directory()); !other.empty() && !outcome.started.empty())
+        std::fprintf(stderr, "dcs: note: your commands use this pool now; %s\n", other.c_str());
     if (::geteuid() == 0)
         std::fprintf(stderr, "dcs: warning: started by root, so the grains of this pool run as root\n");
     print_result(call, pool, numbers, outcome, active);

@@ -73,6 +73,7 @@ bool user_set_patience() { return patience_is_the_users; }
 
 void set_patience(int seconds) {
     if (!patience_is_the_users) this_pool().set_patience(seconds);
+    if (seconds >= work_patience_s) this_pool().waits = nullptr;  // who waits so long says it in its own words
 }
 
 std::string Session::name() const { return (own() ? "" : user + "/") + std::to_string(number); }
@@ -108,6 +109,7 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
         answer.failure = call_failure("the list of sessions", s);
         return answer;
     }
+    answer.last_number = info.last_number;
     for (const wire::SessionRow &row : info.sessions) {
         Session session = session_of(row);
         if (!selector.of_all_users && session.user != user) continue;

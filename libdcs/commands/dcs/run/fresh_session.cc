@@ -1,5 +1,7 @@
 #include "fresh_session.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <set>
 
@@ -12,6 +14,9 @@ namespace dcs::commands {
 namespace {
 
 constexpr int most_tries = 1000;  // others may take numbers at the same moment
+
+// No number comes twice, as long as there are some.
+int number_after(int removed) { return removed < INT32_MAX / 2 ? std::max(removed, 0) + 1 : 1; }
 
 }  // namespace
 
@@ -36,7 +41,7 @@ OpenedSession open_fresh_session(const std::string &ident) {
     }
     std::set<int> used;
     for (const Session &session : own.sessions) used.insert(session.number);
-    for (int tries = 0, number = 1; tries < most_tries; ++tries, ++number) {
+    for (int tries = 0, number = number_after(own.last_number); tries < most_tries; ++tries, ++number) {
         while (used.count(number) > 0) ++number;
         const int error = d_pool_resume_ses(&this_pool(), number, 1);
         if (error == NO_ERROR) {

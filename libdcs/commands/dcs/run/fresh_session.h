@@ -12,8 +12,8 @@ struct OpenedSession {
     Failure failure;
 };
 
-// Names this program `ident` (which no other one uses) and opens the caller's first unused number, as Python's Session
-// does.
+// Names this program `ident` (which no other one uses) and opens the caller's first unused number above those of
+// removed sessions, as Python's Session does.
 OpenedSession open_fresh_session(const std::string &ident);
 
 std::string random_suffix();  // 8 hex digits

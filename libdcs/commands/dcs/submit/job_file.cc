@@ -147,8 +147,7 @@ void JobReader::items(const toml::table &table, JobGrain &grain) {
     std::string text, why;
     if (array != nullptr && is_string("array", *array, text)) {
         auto numbers = items_of_array(text);
-        if (!numbers)
-            return wrong(array->source().begin, "array must be ranges of numbers, such as \"1-1000\" or \"1-5,9\"");
+        if (!numbers) return wrong(array->source().begin, "array: " + numbers.status().text);
         grain.items = std::move(*numbers);
     }
     if (lines != nullptr && is_string("each-line", *lines, text)) {
@@ -312,16 +311,41 @@ const OptionTable &grain_options() {
     return table;
 }
 
-std::optional<std::vector<std::string>> items_of_array(std::string_view text) {
+namespace {
+
+struct Range {
+    std::int64_t first = 0, last = 0, step = 1;
+    std::int64_t count() const { return (last - first) / step + 1; }
+};
+
+// N, N-M or N-M:STEP.
+Result<Range> range_of(std::string_view text) {
+    const auto wrong = [&](const std::string &why) { return fail(Code::invalid, std::string(text) + why); };
+    if (text.find('%') != text.npos)
+        return wrong(": there is no limit (%) of grains that run at a time: the pool's slots limit them");
+    const std::size_t colon = std::min(text.find(':'), text.size()), dash = std::min(text.find('-'), colon);
+    const auto number = [&](std::string_view word) { return number_of(word, 0, INT32_MAX); };
+    const auto first = number(text.substr(0, dash));
+    const auto last = dash == colon ? first : number(text.substr(dash + 1, colon - dash - 1));
+    const auto step = colon == text.size() ? std::optional<std::int64_t>(1) : number(text.substr(colon + 1));
+    if (!first || !last || !step || *step == 0)
+        return wrong(": it must be N, N-M or N-M:STEP, with numbers from 0 to 2147483647");
+    if (*last < *first) return wrong(": the last number is less than the first");
+    return Range{*first, *last, *step};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> items_of_array(std::string_view text) {
+    if (text.empty() || text.back() == ',')
+        return fail(Code::invalid, "it must be ranges of numbers, such as 1-1000 or 1-5,9");
     std::vector<std::string> items;
-    if (text.empty() || text.back() == ',') return {};
-    for (const std::string_view range : words_of(text, ",")) {
-        const std::size_t dash = range.find('-');
-        const auto first = number_of(range.substr(0, dash), 0, INT32_MAX);
-        const auto last = dash == std::string_view::npos ? first : number_of(range.substr(dash + 1), 0, INT32_MAX);
-        if (!first || !last || *last < *first || *last - *first >= most_job_grains) return {};
-        for (std::int64_t i = *first; i <= *last; ++i) items.push_back(std::to_string(i));
-        if (items.size() > static_cast<std::size_t>(most_job_grains)) return {};
+    for (const std::string_view word : words_of(text, ",")) {
+        const auto range = range_of(word);
+        if (!range) return range.status();
+        if (range->count() + static_cast<std::int64_t>(items.size()) > most_job_grains)
+            return fail(Code::limit, std::string(text) + ": more than a million numbers");
+        for (std::int64_t i = range->first; i <= range->last; i += range->step) items.push_back(std::to_string(i));
     }
     return items;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "commands/dcs/frame/arguments.h"
 
 namespace dcs::commands {
@@ -33,8 +34,8 @@ struct JobFile {
 const OptionTable &grain_options();
 inline constexpr std::int32_t most_job_grains = 1'000'000;
 
-// "1-1000", "3", "1-10,20": each number as an item. Nothing if it is none of these, or more than a million.
-std::optional<std::vector<std::string>> items_of_array(std::string_view text);
+// "1-1000", "3", "1-10,20", "0-9:3": each number as an item; at most a million. The error says what is wrong.
+Result<std::vector<std::string>> items_of_array(std::string_view text);
 // `command_items`: of --array or --each-line, for a file with one table [[grain]] without items. `errors` gets
 // NAME:LINE:COLUMN: what. Paths in the file are taken from its reader's directory.
 JobFile parse_job_file(std::string_view text, const std::string &name,

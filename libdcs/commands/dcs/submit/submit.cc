@@ -60,18 +60,21 @@ std::string ident_of_job(const std::string &text, const std::string &directory, 
     return "submit-" + hex_of({reinterpret_cast<const char *>(digest.data()), digest.size()}).substr(0, ident_digits);
 }
 
-Failure errors_in_file(const std::vector<std::string> &errors) {
+Failure errors_in_file(const std::vector<std::string> &errors, const char *hint = "") {
     std::string text;
     for (std::size_t i = 0; i < std::min(errors.size(), most_errors); ++i) text += (i == 0 ? "" : "\n  ") + errors[i];
     if (errors.size() > most_errors) text += "\n  and " + std::to_string(errors.size() - most_errors) + " more";
-    return {exits::usage, "usage", text, "`dcs submit --help` lists the keys of a file"};
+    return {exits::usage, "usage", text, hint};
 }
 
 std::optional<Failure> items_said(const Call &call, std::optional<std::vector<std::string>> &items) {
     const auto array = call.arguments.value("array"), lines = call.arguments.value("each-line");
     if (array && lines) return usage_failure("dcs submit: --array and --each-line exclude each other");
-    if (array && !(items = items_of_array(*array)))
-        return usage_failure("dcs submit: --array " + *array + ": it must be ranges such as 1-1000 or 1-5,9");
+    if (array) {
+        auto numbers = items_of_array(*array);
+        if (!numbers) return usage_failure("dcs submit: --array: " + numbers.status().text);
+        items = std::move(*numbers);
+    }
     std::string wrong;
     if (lines) items = lines_of_file(*lines, wrong);
     if (!wrong.empty()) return usage_failure("dcs submit: --each-line: " + wrong);
@@ -88,7 +91,10 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
     if (auto failure = items_said(call, items)) return failure;
     std::vector<std::string> errors;
     job.file = parse_job_file(*text, job.name, items, errors);
-    if (!errors.empty()) return errors_in_file(errors);
+    const bool of_keys = std::any_of(errors.begin(), errors.end(), [](const std::string &error) {
+        return error.find("unknown key") != error.npos || error.find("missing") != error.npos;
+    });
+    if (!errors.empty()) return errors_in_file(errors, of_keys ? "`dcs submit --help` lists the keys of a file" : "");
     job.parts = prepare_job(job.file, call.directory, errors);
     if (!errors.empty()) return errors_in_file(errors);
     job.ident = ident_of_job(*text, *directory, job.file);
@@ -325,7 +331,8 @@ Examples:
     after = "prepare"
 )",
     .options = {{"wait", 0, nullptr, {}, "return when all grains have ended"},
-                {"array", 0, "RANGES", some_text, "the only grain of the file once for each number: 1-1000, or 1-5,9"},
+                {"array", 0, "RANGES", some_text,
+                 "the only grain of the file once for each number: 1-1000, 1-5,9 or 0-90:10"},
                 {"each-line", 0, "PATH", some_text, "the only grain of the file once for each line of PATH"},
                 {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
                  "with --wait, on standard error: bar (default on a terminal), plain, json, none"},

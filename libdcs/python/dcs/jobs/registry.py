@@ -168,7 +168,10 @@ class Registry:
                 if row.ident == IDENT and row.session != current and row.ready + row.running == 0:
                     default_pool.close_session(login_name(), row.session)
                     self._forget()
-            self._session = Session(IDENT, _free_number() if current is None else current)
+            if current is not None:
+                self._session = Session(IDENT, current)
+            else:
+                self._session = Session(IDENT, default_pool.free_number({row.session for row in default_pool.sessions(login_name())}))
             if current is None:
                 self.db.execute("delete from current")
                 self.db.execute("insert into current values (?, ?, ?)", (self._session.number, time.time(), json.dumps(others)))
@@ -318,14 +321,6 @@ def dcs_command() -> str:
         if os.access(path, os.X_OK):
             return path
     return shutil.which("dcs") or "dcs"
-
-
-def _free_number() -> int:
-    used = {row.session for row in default_pool.sessions(login_name())}
-    number = 1
-    while number in used:
-        number += 1
-    return number
 
 
 def _end_of(row: GrainRow) -> str:

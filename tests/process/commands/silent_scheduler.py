@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+"""A command that waits for its scheduler says for what; session numbers do not come again."""
+import json
+import os
+import signal
+import subprocess
+import threading
+
+from pool import Pool, wait_for
+
+
+def tells_while_it_waits(pool):
+    """The scheduler is connected and says nothing: after a few seconds there is a word, and the answer is still taken."""
+    pid = pool.pid("scheduler", "scheduler")
+    os.kill(pid, signal.SIGSTOP)
+    child = pool.start([os.path.join(pool.bin, "dcs"), "session", "ls"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = []
+    reader = threading.Thread(target=lambda: said.extend(child.stderr))
+    reader.start()
+    try:
+        wait_for("a word about the wait", lambda: said or child.poll() is not None)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    out = child.stdout.read()
+    reader.join()
+    assert child.wait() == 0 and "0 sessions" in out, (child.returncode, out, said)
+    assert len(said) == 1 and said[0].startswith(f"dcs: waiting: the scheduler of {pool.dir} is connected, but does not "
+                                                 "answer; gives up in "), said
+
+
+def numbers_do_not_come_again(pool):
+    def session_of(*words):
+        pool.dcs("map", *words, "--", "true", ":::", *"ab")
+        return json.loads(pool.dcs("session", "ls", "last", "-o", "json").stdout)["sessions"][0]["session"]
+    first = session_of()
+    pool.dcs("session", "clean", str(first))
+    second = session_of("--new")
+    assert second > first, (first, second)
+    pool.dcs("run", "--", "true", data=b"")  # its session is removed when it has ended
+    third = session_of("--new")
+    assert third > second + 1, (second, third)
+    pool.dcs("session", "clean", str(third), str(second))
+    pool.kill("scheduler", "scheduler")
+    pool.up()
+    fourth = session_of("--new")
+    assert fourth > third, (third, fourth)
+    # Who names one gets it; and --session takes `last`.
+    pool.dcs("map", "--session", str(first), "--", "echo", ":::", "x")
+    again = pool.dcs("map", "--session", "last", "--", "echo", ":::", "x")
+    assert again.stdout == b"x\n" and f"session {first}: " in again.stderr.decode(), again
+    wrong = pool.dcs("map", "--session", "lost", "--", "echo", ":::", "x", check=False)
+    assert wrong.returncode == 255 and "must be a session's number, or last" in wrong.stderr.decode(), wrong
+
+
+def main():
+    with Pool(servers=1) as pool:
+        tells_while_it_waits(pool)
+        numbers_do_not_come_again(pool)
+    print("2 passed, 0 failed, 0 skipped")
+
+
+if __name__ == "__main__":
+    main()
