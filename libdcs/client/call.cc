@@ -1,5 +1,6 @@
 #include "client/call.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <time.h>
@@ -29,6 +30,9 @@ void sleep_until(Instant until) {
     }
 }
 
+// An open connection is given longer than one that broke: a busy disk is no failure.
+Duration silence_of(Duration patience) { return std::max(patience * 4, seconds(10)); }
+
 // Says once what a call waits for, when that takes long enough for a person to wonder.
 class Notice {
 public:
@@ -41,8 +45,8 @@ public:
     // Before an answer that comes until then.
     void look(Transport &transport, Instant until) {
         if (!say_ || until == Instant::never() || until <= at_) return;
-        const Instant now = boot_clock();
-        if (transport.silent_until(at_)) tell("", until - now);
+        // After that the call is repeated once, on a new connection.
+        if (transport.silent_until(at_)) tell("", until - boot_clock() + silence_of(patience_));
     }
 
 private:
@@ -227,8 +231,7 @@ Result<wire::AnyMessage> converse(Pool &pool, const wire::AnyMessage &request, H
     terms.request = next_request_id();
     terms.token = *token;
     terms.patience = pool.patience();
-    // An open connection is given longer than one that broke: a busy disk is no failure.
-    terms.silence = std::max(terms.patience * 4, seconds(10));
+    terms.silence = silence_of(terms.patience);
     terms.for_ever = how.for_ever;
     terms.met = pool.scheduler_met();
     if (l.remote) {

@@ -77,7 +77,7 @@ class Needs:
         name = name.strip()
         if name in ("h_rt", "s_rt", "walltime"):
             self.wall = clock(value, name)
-        elif name in ("h_vmem", "s_vmem", "mem_free", "virtual_free", "vmem", "mem", "pmem", "h_rss"):
+        elif name in ("h_vmem", "s_vmem", "mem_free", "mf", "virtual_free", "vf", "vmem", "mem", "pmem", "h_rss"):
             self.memory = max(self.memory, megabytes(value, "-l " + name, "b"))
         elif name in ("ncpus", "ppn", "num_proc", "slots"):
             self.cores = whole(value, "-l " + name, 1)
