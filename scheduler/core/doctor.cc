@@ -112,6 +112,21 @@ wire::ProblemRow circling_grain(const Draft &d, const GrainKey &key) {
     return row;
 }
 
+// The one that the host table names; it is on another host, so no process here can ask it.
+std::optional<wire::ProblemRow> backup_problem(const Draft &d) {
+    const std::string &name = d.state.backup_host.name;
+    const BackupLink &link = d.state.backup;
+    const bool joined = d.state.trust.backups.count(name) != 0;
+    if (name.empty() || (joined && link.conn != no_connection && link.host == name)) return {};
+    wire::ProblemRow row;
+    row.entity = "backup " + name;
+    row.problem = joined ? "is not connected" : "has not joined, or its certificate has been revoked";
+    row.affects = "while the scheduler is away, reports wait on the hosts of the grains";
+    row.advice = joined ? "check that dcs_backupd runs on " + name + " and can reach the scheduler"
+                        : "`dcs token create --host " + name + " --role backup` prints the command with which it joins";
+    return row;
+}
+
 // They hold slots until their results are recorded.
 wire::ProblemRow unrecorded_grains(const std::string &user, NoRoom why, int grains) {
     wire::ProblemRow row;
@@ -152,6 +167,7 @@ void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
             if (caller.privileged || caller.user == user) problems.push_back(unrecorded_grains(user, why, grains));
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i)
         if (auto row = host_problem(d, static_cast<HostId>(i))) problems.push_back(std::move(*row));
+    if (auto row = backup_problem(d)) problems.push_back(std::move(*row));
     if (auto row = empty_table(d)) problems.push_back(std::move(*row));
     if (auto row = closed_pool(d)) problems.push_back(std::move(*row));
     d.effect(ReplyDoctor{caller.conn, caller.request, std::move(problems)});

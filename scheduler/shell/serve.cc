@@ -59,7 +59,12 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
     outside_.on_reread([this] { return reread_settings(); });
     outside_.on_remove_line([this](const std::string &host) { return remove_host_line(host); });
     outside_.use_tls(doors_.tls.get());
-    outside_.on_more_problems([this] { return with_refused(configuration_.refused(), mirror_.problems()); });
+    outside_.on_more_problems([this] {
+        auto rows = with_refused(configuration_.refused(), mirror_.problems());
+        if (doors_.tls)
+            for (wire::ProblemRow &row : doors_.tls->problems()) rows.push_back(std::move(row));
+        return rows;
+    });
 }
 
 Status Service::run() {

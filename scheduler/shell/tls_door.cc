@@ -16,6 +16,8 @@ namespace {
 
 constexpr Duration look_pause = seconds(3600);
 constexpr std::int64_t clock_step_s = 60;
+constexpr std::int64_t authority_notice_s = 365 * pki::day_s;
+constexpr std::int64_t own_notice_s = pki::certificate_life_s / 4;  // it is renewed when a third is left
 constexpr int lines_a_second = 10;
 
 net::Limits door_limits() {
@@ -118,13 +120,33 @@ Result<wire::Begun> TlsDoor::issue(const core::SendProgram &program) const {
     return wire::Begun{"", std::move(*issued), authority_.der};
 }
 
+std::vector<wire::ProblemRow> certificate_problems(const pki::Certificate &authority, const pki::Certificate &own,
+                                                   std::int64_t now_s) {
+    std::vector<wire::ProblemRow> rows;
+    const auto add = [&](const char *whose, const pki::Certificate &its, std::int64_t notice_s, const char *advice) {
+        const std::int64_t left_s = its.not_after_s - now_s;
+        if (left_s >= notice_s) return;
+        const std::string problem =
+            left_s <= 0 ? "has expired" : "expires in " + std::to_string(left_s / pki::day_s) + " days";
+        rows.push_back({std::string("certificate of ") + whose, "", problem, "after that no host can connect", advice});
+    };
+    add("the pool's authority", authority, authority_notice_s,
+        "stop the scheduler, move DIR/pki away, start it, and let all hosts join again");
+    add("the scheduler", own, own_notice_s, "its renewal has failed: the scheduler's log says why");
+    return rows;
+}
+
+std::vector<wire::ProblemRow> TlsDoor::problems() const {
+    return certificate_problems(authority_, own_, wall_clock_s());
+}
+
 void TlsDoor::look_after(Instant now) {
     // A certificate of a time when the clock was wrong would keep every host out until the next look.
     const std::int64_t set_to_s = wall_clock_s() - now.ns / 1'000'000'000;
     if (now < look_at_ && std::abs(set_to_s - set_to_s_) < clock_step_s) return;
     set_to_s_ = set_to_s;
     look_at_ = now + look_pause;
-    if (authority_.not_after_s - wall_clock_s() < 365 * pki::day_s)
+    if (authority_.not_after_s - wall_clock_s() < authority_notice_s)
         log_warn(
             "the certificate of the pool's authority expires within a year: all hosts must join again before "
             "that");

@@ -11,6 +11,7 @@
 #include "scheduler/keeper/keeper_client.h"
 #include "scheduler/state/decision.h"
 #include "wire/join_calls.h"
+#include "wire/session_calls.h"
 
 namespace dcs::shell {
 
@@ -31,6 +32,7 @@ public:
     Result<wire::Begun> issue(const core::SendProgram &program) const;  // without its token
     // Renews our own certificate in time, and when the wall clock was set.
     void look_after(Instant now);
+    std::vector<wire::ProblemRow> problems() const;
     // A peer was refused: logged, but at a limited rate.
     void refused(Instant now, const std::string &address, const std::string &why);
 
@@ -56,5 +58,9 @@ private:
     Instant second_{};           // in which `told_lines_` lines were written
     int told_lines_ = 0, untold_ = 0;
 };
+
+// Which of them is near its end, as rows of `dcs doctor`.
+std::vector<wire::ProblemRow> certificate_problems(const pki::Certificate &authority, const pki::Certificate &own,
+                                                   std::int64_t now_s);
 
 }  // namespace dcs::shell

@@ -12,16 +12,18 @@ RULES = os.path.join(ROOT, "deploy/prometheus/alerts.yml")
 
 
 class Prometheus:
-    def __init__(self, base, url, rules=RULES):
+    def __init__(self, base, url, rules=RULES, access=None):
+        """`access`: of a page for other hosts, the directory with its token and certificate."""
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
-        target = url.removeprefix("http://").rstrip("/")
+        target = url.partition("://")[2].rstrip("/")
+        secure = f", scheme: https, authorization: {{credentials_file: '{access}/token'}}, tls_config: {{ca_file: '{access}/certificate.pem'}}"
         config = os.path.join(base, "prometheus.yml")
         with open(config, "w") as f:
             f.write(f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n"
                     f"rule_files: ['{rules}']\n"
-                    f"scrape_configs: [{{job_name: dcs, static_configs: [{{targets: ['{target}']}}]}}]\n")
+                    f"scrape_configs: [{{job_name: dcs{secure if access else ''}, static_configs: [{{targets: ['{target}']}}]}}]\n")
         self.process = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={base}/tsdb",
                                          f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=error"])
 

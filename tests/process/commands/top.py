@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""dcs top: what it shows is what runs. On a terminal it has four screens, drawn to the terminal's size and without flicker; it
+"""dcs top: what it shows is what runs. On a terminal it has five screens, drawn to the terminal's size and without flicker; it
 says when the scheduler is away and goes on when it is back, and leaves the terminal as it was, by q, by a signal, and while it
 is stopped."""
 import os
@@ -51,6 +51,8 @@ def screens(pool):
     terminal.shows(r"\[3 Time line\].*now\|$.*^local1 +.*\[1+.*\^.*^\[ start")
     terminal.type("4")
     terminal.shows(r"\[4 Events\].*1  grain \d started on local")
+    terminal.type("\t")
+    terminal.shows(r"\[5 Dataflow\].*^Session 1: .*^begin$.*^ +grains 1-3: running")
     terminal.type("\t")
     terminal.shows(r"\[1 Hosts\]")
     terminal.sent = ""

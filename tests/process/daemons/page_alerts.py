@@ -1,12 +1,14 @@
 """Each alert of deploy/prometheus/alerts.yml is raised by the fault that it is for, under --full: a real pool, its page, and a
 Prometheus with these rules. Their waits (`for:`) are cut to a second here; promtool tests them on a clock of its own, with the
 cases of alerts_cases.yml."""
+import atexit
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 from pool import FULL, Pool, lock_holder, program, wait_for
 from prometheus import RULES, Prometheus
@@ -138,6 +140,39 @@ class Faults:
         pool.up()
         self.fires("DcsSessionDamaged")
 
+    def host_leaves(self):
+        """Administration raises nothing: the host that finished everything leaves the table."""
+        pool = self.pool
+        before = self.prometheus.value('sum(dcs_grain_finishes_total{result="finished"})')
+        pool.dcs("map", "--new", "--", "true", ":::", *map(str, range(60)))
+        wait_for("the ends to be counted", lambda: self.prometheus.value('sum(dcs_grain_finishes_total{result="finished"})') >= before + 60)
+        resets = 'sum(resets(dcs_grain_finishes_total[1h]))'
+        assert self.prometheus.value(resets) == 0
+        self.ends("DcsRunsFail")
+        pool.dcs("host", "rm", "local3")
+        wait_for("the host to have left", lambda: self.prometheus.value("sum(dcs_hosts)") == 2)
+        wait_for("a rule to be judged", lambda: self.prometheus.value('count_over_time(dcs_up[3s])') is not None)
+        assert self.prometheus.value(resets) == 0, "a counter fell"
+        assert "DcsRunsFail" not in self.prometheus.firing()
+
+    def backup_elsewhere(self):
+        """The host table names a backup that has not come."""
+        table = os.path.join(self.pool.dir, "scheduler/hosts")
+        with open(table, "a") as f:
+            f.write("bk role=backup address=127.0.0.1:1\n")
+        self.pool.dcs("reload")
+        wait_for("the doctor to name it", lambda: any(p["entity"] == "backup bk" for p in self.pool.json("doctor", check=False)["problems"]))
+        self.fires("DcsBackupDown")
+
+    def full_disk(self):
+        filler = os.path.join(self.pool.dir, "filler")
+        room = os.statvfs(self.pool.dir)
+        with open(filler, "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, room.f_bavail * room.f_frsize - (40 << 20))
+        self.fires("DcsDiskNearlyFull")
+        os.remove(filler)
+        self.ends("DcsDiskNearlyFull")
+
     def page_ends(self, page):
         page.kill()
         page.wait()
@@ -150,22 +185,46 @@ if not FULL:
 if not shutil.which("prometheus") or not shutil.which("promtool"):
     print("prometheus is not installed")
     sys.exit(77)
+if os.getuid() != 0:
+    print("not root: a small disk cannot be made")
+    sys.exit(77)
+
+
+def short_lived_access(base):
+    """For a page whose certificate ends in five days."""
+    access = os.path.join(base, "access")
+    os.mkdir(access)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "5",
+                    "-subj", "/CN=page", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                    "-keyout", f"{access}/key.pem", "-out", f"{access}/certificate.pem"], check=True, stderr=subprocess.DEVNULL)
+    os.chmod(f"{access}/key.pem", 0o600)
+    return access
+
+
 subprocess.run(["promtool", "test", "rules", os.path.join(HERE, "alerts_cases.yml")], check=True)
-with Pool(servers=3, slots=12, interval=0.5) as pool:
+disk = tempfile.mkdtemp(prefix="dcs-test-")
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600m", "dcs-test", disk], check=True)
+atexit.register(lambda: (subprocess.run(["umount", disk], check=True), os.rmdir(disk)))
+with Pool(servers=3, slots=12, interval=0.5, directory=os.path.join(disk, "pool")) as pool:
     pool.dcs("up", "--mirror", "lagging", "--dir", pool.dir)
-    page = pool.start([program("dcs"), "page", "--listen", "0", "--interval", "0.5", "-o", "name"], stdout=subprocess.PIPE)
+    page = pool.start([program("dcs"), "page", "--listen", "127.0.0.1:0", "--access", short_lived_access(pool.base),
+                       "--interval", "0.5", "-o", "name"], stdout=subprocess.PIPE)
     url = page.stdout.readline().decode().strip()
-    prometheus = Prometheus(pool.base, url, quick_rules(pool.base))
+    prometheus = Prometheus(pool.base, url, quick_rules(pool.base), os.path.join(pool.base, "access"))
     faults = Faults(pool, prometheus)
     try:
         wait_for("the first scrape", lambda: prometheus.value("dcs_up") == 1)
-        wait_for("a healthy pool", lambda: not prometheus.firing())
+        faults.fires("DcsCertificateEnds")
+        wait_for("a healthy pool otherwise", lambda: prometheus.firing() == {"DcsCertificateEnds"})
         faults.grains_that_fail()
         faults.nothing_runs()
         faults.late_then_dead()
         faults.backup_holds()
         faults.copy_behind()
+        faults.backup_elsewhere()
+        faults.full_disk()
         faults.damaged_session()
+        faults.host_leaves()
         faults.page_ends(page)
         assert faults.fired == set(alerts_of(RULES)), set(alerts_of(RULES)) - faults.fired
     finally:

@@ -1,6 +1,12 @@
 // The parts of `dcs page` that need no socket.
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.h"
 #include "commands/dcs/page/answer.h"
 #include "commands/dcs/page/html.h"
 #include "commands/dcs/page/journal.h"
@@ -129,7 +135,7 @@ TEST_CASE("a counter of departures begins with all its reasons, and imported log
     s.copy.emplace();
     s.copy->mode = "lagging";
     s.copy->lag_s = 75;
-    const std::string text = metrics_of(s, Journal(0), {}).text;
+    const std::string text = metrics_of(s, HostCounters(), Journal(0), {}).text;
     for (const char *line :
          {"dcs_grain_migrations_total{reason=\"host_dead\"} 0\n", "dcs_grain_migrations_total{reason=\"other\"} 0\n",
           "dcs_backup_reachable 0\n", "dcs_store_copy_lag_seconds 75\n"}) {
@@ -139,6 +145,72 @@ TEST_CASE("a counter of departures begins with all its reasons, and imported log
     CHECK(text.find("dcs_backup_connected") == std::string::npos);
 }
 
+TEST_CASE("no change of the host table looks like work") {
+    std::vector<wire::HostRow> hosts = {a_host("a", "active", 4, 3), a_host("b", "active", 4, 1)};
+    hosts[0].failed = hosts[0].launched = 500;
+    hosts[1].finished = hosts[1].launched = 400;
+    HostCounters counters;
+    const auto now = [&] { return std::vector{counters.failed(), counters.finished(), counters.starts().at("any")}; };
+    counters.take(hosts);
+    CHECK(now() == std::vector<std::int64_t>{0, 0, 0});
+    hosts[0].failed += 3, hosts[1].finished += 5, hosts[1].launched += 5;
+    counters.take(hosts);
+    CHECK(now() == std::vector<std::int64_t>{3, 5, 5});
+    counters.take({hosts[1]});  // one leaves
+    CHECK(now() == std::vector<std::int64_t>{3, 5, 5});
+    counters.take(hosts);  // and comes back, with what it had done
+    CHECK(now() == std::vector<std::int64_t>{3, 5, 5});
+    hosts[1].finished -= 2;  // the scheduler was killed, and knows a little less
+    counters.take(hosts);
+    hosts[1].finished += 4;
+    counters.take(hosts);
+    CHECK(now() == std::vector<std::int64_t>{3, 9, 5});
+}
+
+TEST_CASE("a page for other hosts is for those who show its token, under the names of its certificate") {
+    char base[] = "/tmp/dcs-unit-XXXXXX";
+    REQUIRE(::mkdtemp(base) != nullptr);
+    const std::string directory = std::string(base) + "/access";
+    auto made = access_in(directory, "192.0.2.7");
+    REQUIRE(made);
+    const auto again = access_in(directory, "192.0.2.8");
+    REQUIRE(again);
+    CHECK(again->token == made->token);
+    CHECK(again->certificate == made->certificate);
+    CHECK(made->token.size() == 40);
+    for (const char *good : {"192.0.2.7", "192.0.2.7:8327", "localhost:1", "127.0.0.1"}) CHECK(made->is_named(good));
+    for (const char *bad :
+         {"", "192.0.2.8", "evil.example", "localhost.evil.example", "192.0.2.7:", "192.0.2.7:x", "[::1]:80", ":"})
+        CHECK_FALSE(made->is_named(bad));
+    made->token = "abcdefghijklmnopqrstuvwxyz";
+    for (const char *good :
+         {"Bearer abcdefghijklmnopqrstuvwxyz", "bearer  abcdefghijklmnopqrstuvwxyz",
+          "Basic YW5uOmFiY2RlZmdoaWprbG1ub3BxcnN0dXZ3eHl6", "BASIC OmFiY2RlZmdoaWprbG1ub3BxcnN0dXZ3eHl6"})
+        CHECK(made->admits(good));
+    for (const char *bad :
+         {"", "Bearer", "Bearer ", "Bearer abcdefghijklmnopqrstuvwxy", "Bearer abcdefghijklmnopqrstuvwxyZ",
+          "abcdefghijklmnopqrstuvwxyz", "Basic abcdefghijklmnopqrstuvwxyz", "Basic ====", "Basic !!!!",
+          "Basic YW5uYWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXo=", "Digest abcdefghijklmnopqrstuvwxyz"})
+        CHECK_FALSE(made->admits(bad));
+    AskedFor asked;
+    asked.method = "GET";
+    asked.target = "/page.css";
+    asked.host = "192.0.2.7";
+    CHECK(answer_to(asked, nullptr, true, false, &*made).status == 401);
+    asked.authorization = "Bearer " + made->token;
+    CHECK(answer_to(asked, nullptr, true, false, &*made).status == 200);
+    asked.fetch_site = "cross-site";
+    CHECK(answer_to(asked, nullptr, true, false, &*made).status == 403);
+    asked.host = "evil.example";
+    CHECK(answer_to(asked, nullptr, true, false, &*made).status == 421);
+    REQUIRE(::chmod((directory + "/token").c_str(), 0644) == 0);
+    CHECK(access_in(directory, "").status().code == Code::refused);
+    REQUIRE(::unlink((directory + "/token").c_str()) == 0);
+    REQUIRE(::unlink((directory + "/key.pem").c_str()) == 0);
+    CHECK(access_in(directory, "").status().code == Code::invalid);
+    REQUIRE(remove_tree(AT_FDCWD, base));
+}
+
 TEST_CASE("figures have one value for each label, and both formats hold the same samples") {
     Snapshot s;
     s.at_ms = 5'000;
@@ -146,10 +218,13 @@ TEST_CASE("figures have one value for each label, and both formats hold the same
     s.system.version = "1\"2\\3";
     s.hosts = {a_host("a", "active", 4, 3), a_host("b", "delinquent", 4, 1), a_host("c", "dead", 2, 0),
                a_host("d", "no_job", 0, 0)};
+    HostCounters counters;
+    counters.take(s.hosts);
     s.hosts[0].finished = 7;
     s.hosts[1].failed = 2;
+    counters.take(s.hosts);
     const Journal journal(0);
-    const Metrics m = metrics_of(s, journal, {3, 2, 1.5});
+    const Metrics m = metrics_of(s, counters, journal, {3, 2, 1.5});
     for (const char *line :
          {"dcs_up 1\n", "dcs_build_info{version=\"1\\\"2\\\\3\"} 1\n", "dcs_hosts{class=\"any\",state=\"late\"} 1\n",
           "dcs_hosts{class=\"any\",state=\"no_job\"} 1\n", "dcs_hosts{class=\"any\",state=\"unknown\"} 0\n",

@@ -85,6 +85,32 @@ TEST_CASE("the screen of a thousand hosts has a sign for each, and those to look
     set_colour("automatic");
 }
 
+TEST_CASE("the dataflow has each decision with the grains that it submitted, many alike as one") {
+    set_colour("never");
+    top::Look look;
+    look.pool.at_ms = 1;
+    CHECK(top::screen_lines(look, top::flow_screen, 80).size() == 1);
+    auto shown = std::make_shared<top::FlowLook>();
+    shown->session = "7";
+    shown->flow.decisions = {{0}, {2}, {3}};
+    shown->flow.end = 2;
+    Flow::Grains many, one;
+    many.numbers = {1, 2};
+    many.to = 1;
+    many.state = wire::GrainState::finished;
+    one.numbers = {3};
+    one.from = 1;
+    one.to = 2;
+    one.state = wire::GrainState::finished;
+    one.failed = true;
+    shown->flow.grains = {many, one};
+    look.flow = shown;
+    CHECK(joined_lines(top::screen_lines(look, top::flow_screen, 80)) ==
+          "Session 7: what followed from which results\nbegin\n    grains 1-2: finished -> decision at 2 results\n"
+          "decision at 2 results\n    grain 3: failed -> end\nend at 3 results\n");
+    set_colour("automatic");
+}
+
 TEST_CASE("the time line has a line for each slot, with starts, checkpoints, and what is done again") {
     set_colour("never");
     const std::int64_t now_s = 10'000;

@@ -95,6 +95,31 @@ TEST_CASE("servers of other hosts are told where the backup is, and it which ser
     t.pool.verify();
 }
 
+TEST_CASE("the doctor names a backup on another host that is not connected") {
+    TwoHosts t;
+    const auto problem = [&] {
+        const ConnId root = t.pool.open(turn::Door::user, "root", true);
+        t.pool.ask<wire::Welcome>(root, wire::Hello{});
+        std::string found;
+        for (const auto &row : t.pool.ask<wire::DoctorReply>(root, wire::Doctor{}).problems)
+            if (row.entity == "backup vault") found = row.problem + "; " + row.advice;
+        return found;
+    };
+    const std::string away = "is not connected; check that dcs_backupd runs on vault and can reach the scheduler";
+    CHECK(problem() == away);
+    t.backup.connect(t.pool);
+    CHECK(problem().empty());
+    t.pool.hang_up(t.backup.conn);
+    t.pool.pump();
+    CHECK(problem() == away);
+    t.backup.connect(t.pool);
+    CHECK(problem().empty());
+    t.command(wire::RemoveHost{"vault"});
+    CHECK(problem() ==
+          "has not joined, or its certificate has been revoked; `dcs token create --host vault --role backup` prints "
+          "the command with which it joins");
+}
+
 TEST_CASE("a server of this host is told nothing") {
     TwoHosts t;
     ModelServer local(t.pool, "h2");

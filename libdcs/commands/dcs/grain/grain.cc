@@ -18,20 +18,15 @@
 namespace dcs::commands {
 namespace {
 
-constexpr std::size_t most_items = 2000, item_columns = 32;
+constexpr std::size_t most_items = 2000;
 
-// What each grain is about: its label, which for dcs map is the input; else its command. Each is a question of its
-// own, so long lists go without.
+// Each is a question of its own, so long lists go without.
 std::vector<std::string> items_of(const ChosenGrains &chosen) {
     std::vector<std::string> items;
     if (chosen.grains.rows.size() > most_items) return items;
     for (const wire::GrainRow &row : chosen.grains.rows) {
-        Info info;
-        const bool known = row.argv.empty() && info.ask(wire::QueryType::grain, row.user, row.session, row.grain) &&
-                           info.grains.size() == 1;
-        const wire::GrainRow &whole = known ? info.grains[0] : row;
-        const std::string item = whole.label.empty() ? label_of(whole.argv, item_columns) : whole.label;
-        items.push_back(item.empty() ? "-" : shortened(printable(item), item_columns));
+        const std::string item = item_of(row);
+        items.push_back(item.empty() ? "-" : item);
     }
     return items;
 }

@@ -35,12 +35,15 @@ bool is_loopback_host(std::string_view host) {
     return false;
 }
 
-Answer answer_to(const AskedFor &asked, const Published *p, bool own, bool metrics_for_all) {
+Answer answer_to(const AskedFor &asked, const Published *p, bool own, bool metrics_for_all, const Access *access) {
     if (asked.method != "GET" && asked.method != "HEAD") return refusal(405, "this page is read-only: use GET or HEAD");
-    if (asked.hosts != 1 || !is_loopback_host(asked.host))
-        return refusal(421, "the name in the address must be localhost or 127.0.0.1");
+    if (asked.hosts != 1 || !(access ? access->is_named(asked.host) : is_loopback_host(asked.host)))
+        return refusal(421, "the name in the address must be " +
+                                (access ? "one of the certificate: " + access->names : "localhost or 127.0.0.1"));
     if (asked.fetch_site == "cross-site" && asked.fetch_mode != "navigate")
         return refusal(403, "this page is not for other sites");
+    if (access && !access->admits(asked.authorization))
+        return refusal(401, "this page asks for its token, as the password of any user name");
     const auto target = target_of(asked.target);
     const std::string path = asked.target.substr(0, asked.target.find('?'));
     if (!own && !(metrics_for_all && path == "/metrics"))

@@ -4,12 +4,13 @@
 #include <string>
 #include <utility>
 
+#include "access.h"
 #include "published.h"
 
 namespace dcs::commands::page {
 
 struct AskedFor {
-    std::string method, target, host, accept, last_id, fetch_site, fetch_mode;
+    std::string method, target, host, accept, last_id, fetch_site, fetch_mode, authorization;
     std::size_t hosts = 1;  // Host fields
 };
 
@@ -40,8 +41,10 @@ inline constexpr const char *picture_policy =
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox";
 
 Answer refusal(int status, const std::string &why);
-// `own`: the peer is the user whom the page belongs to, or root. `published`: nullptr before the first look.
-Answer answer_to(const AskedFor &asked, const Published *published, bool own, bool metrics_for_all);
+// `own`: the peer is the user whom the page belongs to, or root. `published`: nullptr before the first look. `access`:
+// of a page for other hosts, whose readers show its token instead.
+Answer answer_to(const AskedFor &asked, const Published *published, bool own, bool metrics_for_all,
+                 const Access *access = nullptr);
 // Whether a Host field names this host's loopback. Other names are of sites that point their name here, so that
 // their scripts may read what they could not otherwise.
 bool is_loopback_host(std::string_view host);

@@ -19,6 +19,7 @@ constexpr std::size_t most_kept_bytes = 1 << 20;
 
 std::vector<Panel> draw(const Snapshot &s, const Journal &journal, const Series &series, std::int64_t now_ms) {
     return {{"head", "Pool", head_panel(s), 0},
+            {"problems", "Problems", problems_panel(s), 0},
             {"hosts", "Hosts", hosts_panel(s), 0},
             {"sessions", "Sessions", sessions_panel(s, journal), 0},
             {"time", "What ran in the last hour", time_panel(s, journal, now_ms), 0},
@@ -29,11 +30,13 @@ std::vector<Panel> draw(const Snapshot &s, const Journal &journal, const Series 
 
 }  // namespace
 
-Collector::Collector(std::string directory, std::string file, double interval_s, Publish publish)
+Collector::Collector(std::string directory, std::string file, double interval_s, double certificate_end_s,
+                     Publish publish)
     : directory_(std::move(directory)),
       file_(std::move(file)),
       run_(std::to_string(wall_clock_ms())),
       interval_s_(interval_s),
+      certificate_end_s_(certificate_end_s),
       started_s_(static_cast<double>(wall_clock_ms()) / 1000),
       publish_(std::move(publish)),
       journal_(wall_clock_ms()) {
@@ -70,6 +73,7 @@ void Collector::look() {
     snapshot_ = take_snapshot(directory_, std::move(snapshot_));
     const std::int64_t now_ms = wall_clock_ms();
     if (snapshot_.reachable) {
+        counters_.take(snapshot_.hosts);
         journal_.follow(snapshot_.sessions, now_ms);
         const Totals t = totals_of(snapshot_.hosts);
         const bool news = series_.take(now_ms, t.finished + t.failed, snapshot_.system.ready, snapshot_.system.running);
@@ -86,7 +90,8 @@ void Collector::look() {
     }
     next.update = next.update_since(last_.id());
     next.first_page = text_of(first_page_of(next));
-    Metrics metrics = metrics_of(snapshot_, journal_, {next.number, watchers_, started_s_});
+    Metrics metrics =
+        metrics_of(snapshot_, counters_, journal_, {next.number, watchers_, started_s_, certificate_end_s_});
     next.metrics = text_of(std::move(metrics.text));
     next.open_metrics = text_of(std::move(metrics.open));
     last_ = next;

@@ -12,6 +12,7 @@
 
 #include "base/instant.h"
 #include "details.h"
+#include "host_counters.h"
 #include "journal.h"
 #include "published.h"
 #include "series.h"
@@ -28,7 +29,7 @@ public:
     // `publish` and what ask() is given are called in the collector's thread. The thread never ends: it may be in a
     // question when the process ends.
     // `file`: keeps throughput and queue for the next process; empty: none.
-    Collector(std::string directory, std::string file, double interval_s, Publish publish);
+    Collector(std::string directory, std::string file, double interval_s, double certificate_end_s, Publish publish);
     void start();
     // The page of one session, grain or host. False: too many ask already.
     bool ask(const std::string &target, Done done);
@@ -47,7 +48,7 @@ private:
     Duration pause_after(double took_s) const;
 
     const std::string directory_, file_, run_;
-    const double interval_s_, started_s_;
+    const double interval_s_, certificate_end_s_, started_s_;
     const Publish publish_;
     std::atomic<std::size_t> watchers_{0};
     std::mutex mutex_;  // of what follows
@@ -56,6 +57,7 @@ private:
     bool hurry_ = false;
     // of the thread alone
     Snapshot snapshot_;
+    HostCounters counters_;
     Journal journal_;
     Series series_;
     Published last_;

@@ -166,7 +166,7 @@ std::string grain_rows(const std::vector<wire::GrainRow> &grains) {
                            g.host.empty() ? "" : host_link(g.host), std::to_string(g.starts),
                            std::to_string(g.failures), words(end_text(g)), seconds_text(g.cpu_s),
                            g.checkpoint_age_s < 0 ? "" : seconds_text(g.checkpoint_age_s) + " old",
-                           bytes_text(g.out_length)});
+                           bytes_text(g.out_length), "<span class=\"what\">" + words(item_of(g)) + "</span>"});
     }
     return rows;
 }
@@ -191,7 +191,7 @@ Detail session_page(const Target &target, std::int32_t number, const Snapshot &s
     body += answer->grains.empty()
                 ? "<p>No such grain.</p>\n"
                 : wide_table("table of grains", table_head({"Grain", "State", "Host", "Starts", "Failures", "End",
-                                                            "CPU", "Checkpoint", "Output"}) +
+                                                            "CPU", "Checkpoint", "Output", "Input or command"}) +
                                                     "<tbody>\n" + grain_rows(answer->grains) + "</tbody>");
     if (answer->grains.size() > rows_on_page || answer->more) {
         const std::size_t last = std::min(answer->grains.size(), rows_on_page) - 1;

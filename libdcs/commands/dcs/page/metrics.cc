@@ -75,9 +75,8 @@ private:
 
 std::string class_label(const wire::HostRow &row) { return class_text(row.host_class, row.class_names); }
 
-void put_hosts(Writer &w, const Snapshot &s) {
+void put_hosts(Writer &w, const Snapshot &s, const HostCounters &counters) {
     std::map<std::pair<std::string, std::string>, std::int64_t> hosts, slots;
-    std::map<std::string, std::int64_t> starts;
     for (const wire::HostRow &row : s.hosts) {
         const std::string name = class_label(row), word = host_word(row);
         for (const char *state : {"active", "drained", "late", "dead", "no_job", "unknown"})
@@ -85,7 +84,6 @@ void put_hosts(Writer &w, const Snapshot &s) {
         slots[{name, "busy"}] += row.running;
         slots[{name, "free"}] += word == "active" ? std::max(0, row.slots - row.running) : 0;
         slots[{name, "closed"}] += word == "active" ? 0 : std::max(0, row.slots - row.running);
-        starts[name] += row.launched;
     }
     w.gauge("dcs_hosts", "Hosts of the host table, by class and state.");
     for (const auto &[key, n] : hosts) w.add({{"class", key.first}, {"state", key.second}}, static_cast<double>(n));
@@ -95,15 +93,14 @@ void put_hosts(Writer &w, const Snapshot &s) {
     for (const wire::HostRow &row : s.hosts)
         if (row.last_call_in_s >= 0)
             w.add({{"host", row.name}}, static_cast<double>(s.at_ms) / 1000 - row.last_call_in_s);
-    w.counter("dcs_grain_starts", "Launches of grains since the backing store was created, by class of the host.");
-    for (const auto &[name, n] : starts) w.add({{"class", name}}, static_cast<double>(n));
-    const Totals t = totals_of(s.hosts);
-    w.counter("dcs_grain_finishes", "Runs that ended since the backing store was created, by how they ended.");
-    w.add({{"result", "finished"}}, static_cast<double>(t.finished));
-    w.add({{"result", "failed"}}, static_cast<double>(t.failed));
-    w.add({{"result", "given_back"}}, static_cast<double>(t.given_back));
-    w.counter("dcs_cpu_seconds", "CPU time of grains on the hosts of the host table.");
-    w.add({}, t.cpu_s);
+    w.counter("dcs_grain_starts", "Launches of grains since the page's start, by class of the host.");
+    for (const auto &[name, n] : counters.starts()) w.add({{"class", name}}, static_cast<double>(n));
+    w.counter("dcs_grain_finishes", "Runs that ended since the page's start, by how they ended.");
+    w.add({{"result", "finished"}}, static_cast<double>(counters.finished()));
+    w.add({{"result", "failed"}}, static_cast<double>(counters.failed()));
+    w.add({{"result", "given_back"}}, static_cast<double>(counters.given_back()));
+    w.counter("dcs_cpu_seconds", "CPU time of grains since the page's start.");
+    w.add({}, counters.cpu_s());
 }
 
 void put_sessions(Writer &w, const Snapshot &s) {
@@ -145,6 +142,27 @@ void put_backup(Writer &w, const Snapshot &s) {
     w.add({}, s.copy->lag_s);
 }
 
+// The first word of what has the problem; as many as there are kinds.
+void put_problems(Writer &w, const Snapshot &s) {
+    std::map<std::string, std::int64_t> kinds = {{"other", 0}};
+    for (const char *kind : {"backing", "backup", "certificate", "grain", "host", "library", "session"})
+        kinds[kind] = 0;
+    for (const wire::ProblemRow &p : s.problems) {
+        const auto it = kinds.find(p.entity.substr(0, p.entity.find(' ')));
+        ++(it != kinds.end() ? it->second : kinds["other"]);
+    }
+    w.gauge("dcs_problems", "Problems that dcs doctor lists, by what has them; backing: the backing store.");
+    for (const auto &[kind, n] : kinds) w.add({{"kind", kind}}, static_cast<double>(n));
+}
+
+void put_store(Writer &w, const Snapshot &s) {
+    if (s.store_size == 0) return;
+    w.gauge("dcs_store_free_bytes", "Free on the disk with the backing store.");
+    w.add({}, static_cast<double>(s.store_free));
+    w.gauge("dcs_store_disk_bytes", "Size of the disk with the backing store.");
+    w.add({}, static_cast<double>(s.store_size));
+}
+
 void put_journal(Writer &w, const Journal &journal) {
     w.counter(
         "dcs_grain_migrations",
@@ -167,6 +185,10 @@ void put_page(Writer &w, const Snapshot &s, const PageFigures &page) {
     w.add({}, static_cast<double>(page.looks));
     w.gauge("dcs_page_watchers", "Browsers that follow the page.");
     w.add({}, static_cast<double>(page.watchers));
+    if (page.certificate_end_s > 0) {
+        w.gauge("dcs_page_certificate_end_timestamp_seconds", "End of the page's own certificate.");
+        w.add({}, page.certificate_end_s);
+    }
     w.gauge("process_start_time_seconds", "Start of the page's process.");
     w.add({}, page.started_s);
     ProcessStat stat;
@@ -179,7 +201,7 @@ void put_page(Writer &w, const Snapshot &s, const PageFigures &page) {
 
 }  // namespace
 
-Metrics metrics_of(const Snapshot &s, const Journal &journal, const PageFigures &page) {
+Metrics metrics_of(const Snapshot &s, const HostCounters &counters, const Journal &journal, const PageFigures &page) {
     Writer w;
     w.gauge("dcs_up", "1 if the scheduler answered the last question.");
     w.add({}, s.reachable);
@@ -188,9 +210,11 @@ Metrics metrics_of(const Snapshot &s, const Journal &journal, const PageFigures 
         w.add({{"version", s.system.version}}, 1);
         w.gauge("dcs_up_since_timestamp_seconds", "Start of the scheduler.");
         w.add({}, s.up_since_s);
-        put_hosts(w, s);
+        put_hosts(w, s, counters);
         put_sessions(w, s);
+        put_problems(w, s);
     }
+    put_store(w, s);
     put_backup(w, s);
     put_journal(w, journal);
     put_page(w, s, page);

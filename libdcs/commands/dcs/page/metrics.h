@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "host_counters.h"
 #include "journal.h"
 #include "snapshot.h"
 
@@ -14,10 +15,11 @@ struct Metrics {
     std::string open;  // application/openmetrics-text; version=1.0.0
 };
 struct PageFigures {
-    std::uint64_t looks = 0;   // at the pool
-    std::size_t watchers = 0;  // browsers that follow the page
-    double started_s = 0;      // this process's start, since 1970
+    std::uint64_t looks = 0;       // at the pool
+    std::size_t watchers = 0;      // browsers that follow the page
+    double started_s = 0;          // this process's start, since 1970
+    double certificate_end_s = 0;  // of the page's own certificate; 0: it has none
 };
-Metrics metrics_of(const Snapshot &s, const Journal &journal, const PageFigures &page);
+Metrics metrics_of(const Snapshot &s, const HostCounters &counters, const Journal &journal, const PageFigures &page);
 
 }  // namespace dcs::commands::page

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+
+#include <arpa/inet.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -31,22 +33,51 @@ namespace {
 constexpr std::uint16_t usual_port = 8327;
 constexpr double usual_interval_s = 2;
 
-Result<page::Place> place_of(const std::optional<std::string> &listen) {
-    if (!listen) return page::Place{"", usual_port, true};
+// "ADDRESS:PORT", of IPv6 "[ADDRESS]:PORT".
+bool takes_address(const std::string &text, page::Place &place) {
+    const std::size_t colon = text.rfind(':');
+    if (colon == std::string::npos || !read_number(std::string_view(text).substr(colon + 1), place.port)) return false;
+    std::string address = text.substr(0, colon);
+    const bool six = address.size() > 2 && address.front() == '[' && address.back() == ']';
+    if (six) address = address.substr(1, address.size() - 2);
+    unsigned char bytes[sizeof(in6_addr)];
+    if (::inet_pton(six ? AF_INET6 : AF_INET, address.c_str(), bytes) != 1) return false;
+    place.address = std::move(address);
+    return true;
+}
+
+// Of this host alone.
+Result<page::Place> local_place(const std::string &listen) {
     page::Place place;
-    if (listen->find('/') != std::string::npos) {
-        place.path = absolute_path(*listen);
+    if (listen.find('/') != std::string::npos) {
+        place.path = absolute_path(listen);
         if (place.path.size() < sizeof(sockaddr_un{}.sun_path)) return place;
         return fail(Code::invalid, "--listen: the path " + place.path + " is too long for a socket");
     }
-    std::string_view left = *listen;
+    std::string_view left = listen;
     for (const std::string_view host : {"127.0.0.1:", "localhost:"})
         if (left.substr(0, host.size()) == host) left.remove_prefix(host.size());
     if (read_number(left, place.port)) return place;
     if (left.find_first_not_of("0123456789") == std::string_view::npos)
-        return fail(Code::invalid, "--listen " + *listen + ": the port must be a number from 0 to 65535");
-    return fail(Code::invalid,
-                "--listen " + *listen + ": give a port of 127.0.0.1 or the path of a socket: the page has no TLS");
+        return fail(Code::invalid, "--listen " + listen + ": the port must be a number from 0 to 65535");
+    return fail(Code::invalid, "--listen " + listen +
+                                   (takes_address(listen, place)
+                                        ? ": with another address than 127.0.0.1 name a directory by --access"
+                                        : ": give a port of 127.0.0.1, the path of a socket, or ADDRESS:PORT"));
+}
+
+Result<page::Place> place_of(const Arguments &arguments) {
+    const auto listen = arguments.value("listen"), directory = arguments.value("access");
+    if (!directory) return listen ? local_place(*listen) : page::Place{"", "", usual_port, true, {}};
+    page::Place place;
+    if (!listen || !takes_address(*listen, place))
+        return fail(Code::invalid, "--access needs --listen ADDRESS:PORT, such as 0.0.0.0:8327");
+    if (arguments.has("metrics"))
+        return fail(Code::invalid, "--metrics is for logins of this host: with --access all readers show the token");
+    auto access = page::access_in(absolute_path(*directory), place.address);
+    if (!access) return access.status();
+    place.access = std::move(*access);
+    return place;
 }
 
 // Where the other commands look for the page of a pool.
@@ -87,14 +118,26 @@ Status remove_old_socket(const std::string &path) {
     return ::unlink(path.c_str()) == 0 ? Status::ok() : fail_errno(Code::io_error, path, errno);
 }
 
+void say_who(const Call &call, const std::string &url) {
+    const auto access = call.arguments.value("access");
+    if (access)
+        std::printf(
+            "For all who have the token, as the password of any user name: %s/token\n"
+            "Browsers and Prometheus check it by %s/certificate.pem\n",
+            access->c_str(), access->c_str());
+    else
+        std::printf("For you and root on this host. Elsewhere: ssh -L 8327:%s HOST\n",
+                    url.compare(0, 5, "unix:") == 0 ? url.c_str() + 5 : url.substr(7, url.size() - 8).c_str());
+}
+
 void say_ready(const Call &call, const std::string &url, bool noted) {
     if (call.format == Format::json) {
         std::printf("%s\n", JsonObject("dcs.page/1").add("url", url).add("pid", ::getpid()).text().c_str());
     } else if (call.format == Format::name) {
         std::printf("%s\n", url.c_str());
     } else {
-        std::printf("The pool's page: %s\nFor you and root on this host. Elsewhere: ssh -L 8327:%s HOST\n", url.c_str(),
-                    url.compare(0, 5, "unix:") == 0 ? url.c_str() + 5 : url.substr(7, url.size() - 8).c_str());
+        std::printf("The pool's page: %s\n", url.c_str());
+        say_who(call, url);
         if (noted) std::printf("`dcs status` names it. Ctrl-C ends it; the pool goes on.\n");
     }
     std::fflush(stdout);
@@ -105,8 +148,10 @@ void say_ready(const Call &call, const std::string &url, bool noted) {
 }
 
 int show_page(const Call &call) {
-    const auto place = place_of(call.arguments.value("listen"));
+    const auto place = place_of(call.arguments);
     if (!place) {
+        if (place.status().code != Code::invalid || call.arguments.has("access"))
+            return call.fail(failure_of("dcs page", place.status()));
         Failure failure = usage_failure("dcs page: " + place.status().text);
         failure.hint = "--listen PORT or --listen PATH; from another host, ssh -L 8327:127.0.0.1:PORT HOST";
         return call.fail(failure);
@@ -132,6 +177,7 @@ int show_page(const Call &call) {
         if (Status s = write_file((*noted)->file, url + "\n"); !s) return call.fail(failure_of("dcs page", s));
     page::Collector collector(elsewhere ? "" : call.directory, *noted ? pool.page().directory + "/load" : "",
                               call.arguments.seconds("interval").value_or(usual_interval_s),
+                              place->access ? place->access->not_after_s : 0,
                               [&](auto published) { server.publish(std::move(published)); });
     collector.start();
     say_ready(call, url, noted->has_value());
@@ -158,19 +204,26 @@ Examples:
   dcs page                               prints the address to open
   dcs page --listen 9000
   dcs page --listen /run/user/1000/dcs   a Unix socket: ssh -L 8327:/run/user/1000/dcs HOST
+  dcs page --listen 0.0.0.0:8327 --access /etc/dcs/page   for other hosts, by TLS and a token
   dcs up --page                          starts it with the pool; `dcs down` ends it
 )",
-    .options = {{"listen", 0, "WHERE", some_text,
-                 "a port of 127.0.0.1, or the path of a Unix socket; default port 8327, or a free one if it is taken"},
-                {"metrics", 0, "WHO", one_of("own|all"),
-                 "who may read /metrics: own (the default) is you and root, all is every login of this host"},
-                {"interval", 0, "S", seconds_from(0.5, 3600),
-                 "seconds between queries of the pool while a browser is open (default 2); without a browser at\n"
-                 "least 10, and longer if queries are slow"},
-                {"ready-fd", 0, "N", whole_number(3, 1023), "writes a line there when it serves (for `dcs up`)"}},
+    .options =
+        {{"listen", 0, "WHERE", some_text,
+          "a port of 127.0.0.1, or the path of a Unix socket; default port 8327, or a free one if it is taken.\n"
+          "With --access ADDRESS:PORT, such as 0.0.0.0:8327"},
+         {"access", 0, "DIR", some_text,
+          "serve other hosts too, by TLS, with certificate.pem, key.pem and token of DIR. What is missing there is\n"
+          "made. Who shows the token sees what you see"},
+         {"metrics", 0, "WHO", one_of("own|all"),
+          "who may read /metrics: own (the default) is you and root, all is every login of this host"},
+         {"interval", 0, "S", seconds_from(0.5, 3600),
+          "seconds between queries of the pool while a browser is open (default 2); without a browser at\n"
+          "least 10, and longer if queries are slow"},
+         {"ready-fd", 0, "N", whole_number(3, 1023), "writes a line there when it serves (for `dcs up`)"}},
     .notes =
-        R"(The kernel says which user is at the other end of each connection; other users get a refusal. The page has no
-TLS, so it listens on no other address: from another host, forward a port by ssh. Outputs of grains are not shown.
+        R"(The kernel says which user is at the other end of each connection; other users get a refusal. From
+another host, forward a port by ssh, or use --access: then each request shows the token, as a bearer's or as the
+password of any user name, and the page has your rights in this. Outputs of grains are not shown.
 docs/STATUS_PAGE.md describes the panels and the figures.
 )",
     .run = show_page};

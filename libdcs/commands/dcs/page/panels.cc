@@ -10,7 +10,8 @@
 namespace dcs::commands::page {
 namespace {
 
-constexpr std::size_t sessions_shown = 30, moves_shown = 12, events_shown = 60, command_columns = 60;
+constexpr std::size_t sessions_shown = 30, moves_shown = 12, problems_shown = 10, events_shown = 60,
+                      command_columns = 60;
 
 std::string fact(const char *name, const std::string &value, const char *kind = "") {
     return std::string("<div") + (*kind ? std::string(" class=\"") + kind + "\"" : "") + "><dt>" + name + "</dt><dd>" +
@@ -18,6 +19,9 @@ std::string fact(const char *name, const std::string &value, const char *kind = 
 }
 
 std::string backup_fact(const Snapshot &s) {
+    for (const wire::ProblemRow &p : s.problems)
+        if (p.entity.compare(0, 7, "backup ") == 0)
+            return fact("Backup", words(p.entity.substr(7) + " " + p.problem), "bad");
     if (!s.has_backup) return fact("Backup", "none on this host");
     if (!s.backup) return fact("Backup", "does not answer", "bad");
     const bool apart = !s.backup->scheduler;
@@ -84,6 +88,24 @@ std::string head_panel(const Snapshot &s) {
     r += fact("Grains", count(s.system.running) + " running, " + count(s.system.ready) + " waiting");
     r += fact("CPU time", seconds_text(t.cpu_s) + " since the pool was made");
     return r + "</dl>\n";
+}
+
+std::string problems_panel(const Snapshot &s) {
+    if (s.problems.empty()) return "<p>None that the scheduler knows of.</p>\n";
+    std::string r = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table of problems\"><table>" +
+                    table_head({"What", "Problem", "Affects", "What to do"}) + "<tbody>\n";
+    std::size_t shown = 0;
+    for (const wire::ProblemRow &p : s.problems) {
+        if (++shown > problems_shown) break;
+        r += row({words(p.entity + (p.file.empty() ? "" : ", " + p.file)), words(p.problem), words(p.affects),
+                  words(p.advice)},
+                 "wraps");
+    }
+    r += "</tbody></table></div>\n";
+    if (shown > problems_shown)
+        r += "<p class=\"note\">The first " + count(problems_shown) + " of " +
+             count(static_cast<std::int64_t>(s.problems.size())) + ": <code>dcs doctor</code> lists all.</p>\n";
+    return r;
 }
 
 std::string sessions_table(const std::vector<const wire::SessionRow *> &rows, const Journal &journal) {

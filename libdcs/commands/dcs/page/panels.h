@@ -9,6 +9,7 @@
 namespace dcs::commands::page {
 
 std::string head_panel(const Snapshot &s);
+std::string problems_panel(const Snapshot &s);
 std::string hosts_panel(const Snapshot &s);
 std::string sessions_panel(const Snapshot &s, const Journal &journal);
 std::string time_panel(const Snapshot &s, const Journal &journal, std::int64_t now_ms);

@@ -2,17 +2,21 @@
 // The connections of browsers: GET and HEAD, and the stream of events. One thread, bounded in everything.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "access.h"
 #include "base/status.h"
 #include "collector.h"
 
 namespace dcs::commands::page {
 
-struct Place {         // where it listens
-    std::string path;  // a Unix socket; empty: TCP on 127.0.0.1
+struct Place {            // where it listens
+    std::string path;     // a Unix socket; empty: TCP
+    std::string address;  // of TCP; empty: 127.0.0.1
     std::uint16_t port = 0;
-    bool any_port = false;  // if that one is taken
+    bool any_port = false;         // if that one is taken
+    std::optional<Access> access;  // with an address: TLS, and a token
 };
 
 class Server {

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sys/statvfs.h>
 #include <tuple>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "client/call.h"
+#include "commands/dcs/frame/this_pool.h"
 #include "commands/dcs/pool/copy_state.h"
 #include "commands/dcs/query/scheduler.h"
 
@@ -34,6 +37,14 @@ void ask_backup(const std::string &directory, Snapshot &s) {
     if (auto told = ask<wire::MirrorStatus>(scheduler, wire::AskMirror{}, backup_patience_s)) s.copy = *told;
 }
 
+void measure_store(const std::string &directory, Snapshot &s) {
+    struct statvfs disk = {};
+    s.store_size = 0;
+    if (directory.empty() || ::statvfs((directory + "/scheduler").c_str(), &disk) != 0) return;
+    s.store_free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    s.store_size = std::uint64_t{disk.f_blocks} * disk.f_frsize;
+}
+
 }  // namespace
 
 Snapshot take_snapshot(const std::string &directory, Snapshot s) {
@@ -42,7 +53,14 @@ Snapshot take_snapshot(const std::string &directory, Snapshot s) {
     Status asked = system.ask(wire::QueryType::system);
     if (asked) asked = hosts.ask(wire::QueryType::hosts);
     if (asked) asked = sessions.ask(wire::QueryType::sessions);
+    wire::DoctorReply doctor;
+    if (asked) {
+        auto told = client::ask<wire::DoctorReply>(this_pool(), wire::Doctor{}, client::How{client::With::any});
+        if (told) doctor = std::move(*told);
+        else asked = told.status();
+    }
     const Instant asked_pool = boot_clock();
+    measure_store(directory, s);
     ask_backup(directory, s);
     s.backup_s = (boot_clock() - asked_pool).seconds();
     s.took_s = (boot_clock() - begun).seconds();
@@ -53,6 +71,7 @@ Snapshot take_snapshot(const std::string &directory, Snapshot s) {
     const double since = static_cast<double>(s.at_ms) / 1e3 - static_cast<double>(system.system.up_s);
     // The scheduler counts whole seconds: the same start appears as two.
     if (s.system.epoch != system.system.epoch || std::abs(since - s.up_since_s) > 2) s.up_since_s = std::floor(since);
+    s.problems = std::move(doctor.problems);
     s.system = std::move(system.system);
     s.hosts = std::move(hosts.hosts);
     s.sessions = std::move(sessions.sessions);

@@ -19,8 +19,10 @@ struct Snapshot {
     wire::SystemRow system;
     std::vector<wire::HostRow> hosts;  // in the scheduler's order
     std::vector<wire::SessionRow>
-        sessions;             // active ones first, in the order in which they get hosts; newest closed first
-    bool has_backup = false;  // it is on this host, and may be asked
+        sessions;  // active ones first, in the order in which they get hosts; newest closed first
+    std::vector<wire::ProblemRow> problems;        // as `dcs doctor` lists them
+    std::uint64_t store_free = 0, store_size = 0;  // bytes of the disk with the backing store, if it is on this host
+    bool has_backup = false;                       // it is on this host, and may be asked
     std::optional<wire::BackupStatus> backup;
     std::optional<wire::MirrorStatus> copy;  // what the scheduler says of the backup's copy of its store
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "commands/dcs/frame/unicode.h"
+
 namespace dcs::commands {
 namespace {
 
@@ -81,6 +83,14 @@ ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_
 
 void print_grain_names(const ChosenGrains &chosen) {
     for (std::size_t i = 0; i < chosen.grains.count(); ++i) std::printf("%s\n", chosen.name(i).c_str());
+}
+
+std::string item_of(const wire::GrainRow &row, std::size_t columns) {
+    Info info;
+    const bool asked = row.argv.empty() && info.ask(wire::QueryType::grain, row.user, row.session, row.grain) &&
+                       info.grains.size() == 1;
+    const wire::GrainRow &whole = asked ? info.grains[0] : row;
+    return shortened(printable(whole.label.empty() ? label_of(whole.argv, columns) : whole.label), columns);
 }
 
 bool is_failed(const wire::GrainRow &row) { return row.state == "finished" && (row.exit_code != 0 || row.signal != 0); }

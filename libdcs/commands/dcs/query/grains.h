@@ -39,6 +39,9 @@ struct ChosenGrains {
 ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session, const std::string &state = "");
 void print_grain_names(const ChosenGrains &chosen);
 
+// What it is about: its label, which for `dcs map` is the input; else its command. A question, if the row does not say.
+std::string item_of(const wire::GrainRow &row, std::size_t columns = 32);
+
 bool is_failed(const wire::GrainRow &row);
 
 }  // namespace dcs::commands

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/query/session_events.h"
 
 namespace dcs::commands::top {
 namespace {
@@ -13,10 +14,12 @@ namespace {
 constexpr double share_of_time = 0.05;  // that a look may take of the time until the next one
 constexpr double longest_interval_s = 60;
 constexpr std::size_t sessions_asked = 20;
+constexpr std::int64_t grains_drawn = 2000;  // as many as the page draws
+constexpr std::size_t together = 1;          // of grains that nothing tells apart
 
 bool is_busy(const Session &s) { return !s.terminated() && !s.damaged() && s.running > 0; }
 
-std::shared_ptr<const Look> look_of(const page::Snapshot &pool, const page::Journal &journal, std::int64_t now_ms) {
+std::shared_ptr<Look> look_of(const page::Snapshot &pool, const page::Journal &journal, std::int64_t now_ms) {
     auto look = std::make_shared<Look>();
     look->pool = pool;
     if (pool.reachable) {
@@ -39,6 +42,41 @@ std::shared_ptr<const Look> look_of(const page::Snapshot &pool, const page::Jour
     return look;
 }
 
+// Reads the log of the caller's first session, again if something has happened in it.
+class FlowReader {
+public:
+    std::shared_ptr<const FlowLook> look(const page::Snapshot &pool) {
+        const auto is_own = [](const wire::SessionRow &row) {
+            return row.user == own_user() && row.state != "damaged";
+        };
+        const auto row = std::find_if(pool.sessions.begin(), pool.sessions.end(), is_own);
+        if (row == pool.sessions.end()) return told("", "You have no session.");
+        const std::string name = std::to_string(row->session);
+        const std::int64_t grains = std::int64_t{row->ready} + row->running + row->finished + row->killed;
+        if (grains > grains_drawn)
+            return told(name, "Session " + name + " has too many grains to show: dcs trace " + name + " --graph FILE");
+        const std::string figures = name + " " + row->state + " " + std::to_string(row->ready) + " " +
+                                    std::to_string(row->running) + " " + std::to_string(row->finished) + " " +
+                                    std::to_string(row->killed) + " " + std::to_string(row->sent);
+        if (last_ && figures == figures_) return last_;
+        Session session;
+        session.user = row->user;
+        session.number = row->session;
+        const auto history = history_of(session);
+        if (!history) return told(name, "The log of session " + name + ": " + history.status().text);
+        figures_ = figures;
+        last_ = std::make_shared<FlowLook>(FlowLook{name, "", flow_of(*history, together)});
+        return last_;
+    }
+
+private:
+    static std::shared_ptr<const FlowLook> told(const std::string &name, const std::string &why) {
+        return std::make_shared<FlowLook>(FlowLook{name, why, {}});
+    }
+    std::shared_ptr<const FlowLook> last_;
+    std::string figures_;
+};
+
 }  // namespace
 
 std::vector<wire::GrainRow> running_grains(const std::vector<Session> &sessions) {
@@ -53,16 +91,21 @@ std::vector<wire::GrainRow> running_grains(const std::vector<Session> &sessions)
     return grains;
 }
 
-void look_repeatedly(std::string directory, double interval_s, std::function<void(std::shared_ptr<const Look>)> take) {
-    std::thread([directory = std::move(directory), interval_s, take = std::move(take)] {
+void look_repeatedly(std::string directory, double interval_s, std::function<bool()> wants_flow,
+                     std::function<void(std::shared_ptr<const Look>)> take) {
+    std::thread([directory = std::move(directory), interval_s, wants_flow = std::move(wants_flow),
+                 take = std::move(take)] {
         page::Snapshot pool;
         page::Journal journal(wall_clock_ms());
+        FlowReader flows;
         for (;;) {
             const Instant begun = boot_clock();
             pool = page::take_snapshot(directory, std::move(pool));
             const std::int64_t now_ms = wall_clock_ms();
             if (pool.reachable) journal.follow(pool.sessions, now_ms);
-            take(look_of(pool, journal, now_ms));
+            auto look = look_of(pool, journal, now_ms);
+            if (pool.reachable && wants_flow()) look->flow = flows.look(pool);
+            take(std::move(look));
             // A scheduler that does not answer has no work with the question.
             const double took_s = pool.reachable ? (boot_clock() - begun).seconds() - pool.backup_s : 0;
             const double pause_s = std::min(longest_interval_s, std::max(interval_s, took_s / share_of_time));

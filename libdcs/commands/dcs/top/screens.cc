@@ -202,6 +202,7 @@ Lines screen_lines(const Look &look, std::size_t chosen, std::size_t columns) {
     if (look.pool.at_ms == 0) return {};  // no answer so far
     if (chosen == 0) return host_lines(look, columns);
     if (chosen == 1) return session_lines(look, columns);
+    if (chosen == flow_screen) return flow_lines(look);
     return chosen == 2 ? time_lines(look, columns) : event_lines(look);
 }
 

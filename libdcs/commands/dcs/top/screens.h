@@ -1,5 +1,5 @@
 #pragma once
-// The four screens, as lines that may have colours. They are as long as they have rows: the terminal shows a part.
+// The five screens, as lines that may have colours. They are as long as they have rows: the terminal shows a part.
 #include <array>
 #include <string>
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace dcs::commands::top {
 
-inline constexpr std::array<const char *, 4> screen_names = {"Hosts", "Sessions", "Time line", "Events"};
+inline constexpr std::array<const char *, 5> screen_names = {"Hosts", "Sessions", "Time line", "Events", "Dataflow"};
+inline constexpr std::size_t flow_screen = 4;
 
 using Lines = std::vector<std::string>;
 
@@ -16,6 +17,7 @@ using Lines = std::vector<std::string>;
 Lines head_lines(const Look &look, std::size_t chosen);
 Lines screen_lines(const Look &look, std::size_t chosen, std::size_t columns);
 
+Lines flow_lines(const Look &look);
 Lines time_lines(const Look &look, std::size_t columns);
 // `text` in the colour of a code, such as "1" for bold, if there are colours.
 std::string painted(const char *code, const std::string &text);

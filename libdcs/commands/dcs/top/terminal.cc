@@ -70,6 +70,7 @@ Key take_key(std::string_view &typed) {
                                                                 {"2", Key::second},
                                                                 {"3", Key::third},
                                                                 {"4", Key::fourth},
+                                                                {"5", Key::fifth},
                                                                 {"q", Key::leave},
                                                                 {"Q", Key::leave},
                                                                 {"\004", Key::leave}};

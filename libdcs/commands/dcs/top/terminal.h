@@ -18,7 +18,7 @@ struct Size {
 // The first `columns` columns of a line; sequences that set colours take none.
 std::string cut(std::string_view line, std::size_t columns);
 
-enum class Key { none, leave, up, down, page_up, page_down, home, end, next, first, second, third, fourth };
+enum class Key { none, leave, up, down, page_up, page_down, home, end, next, first, second, third, fourth, fifth };
 // Takes the first key away; `none`: it means nothing here.
 Key take_key(std::string_view &typed);
 

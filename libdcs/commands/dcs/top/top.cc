@@ -1,6 +1,7 @@
-// dcs top: the pool on a terminal, in four screens that follow it; once, as text, elsewhere.
+// dcs top: the pool on a terminal, in five screens that follow it; once, as text, elsewhere.
 #include <algorithm>
 #include <cstdint>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -157,6 +158,7 @@ public:
         case top::Key::second: chosen_ = 1; break;
         case top::Key::third: chosen_ = 2; break;
         case top::Key::fourth: chosen_ = 3; break;
+        case top::Key::fifth: chosen_ = 4; break;
         case top::Key::none:
         case top::Key::leave: break;
         }
@@ -170,13 +172,14 @@ public:
         from = std::min(from, all.size() - std::min(all.size(), room));
         for (std::size_t i = from; i < all.size() && i < from + room; ++i) shown.push_back(all[i]);
         shown.resize(size.rows - 1);
-        std::string keys = "1-4 screens, q quits";
+        std::string keys = "1-5 screens, q quits";
         if (all.size() > room)
             keys += "; lines " + std::to_string(from + 1) + "-" + std::to_string(std::min(all.size(), from + room)) +
                     " of " + std::to_string(all.size()) + ", arrows scroll";
         shown.push_back(std::move(keys));
         return shown;
     }
+    std::size_t chosen() const { return chosen_; }
     static std::size_t page_of(top::Size size) { return size.rows - 3; }
 
 private:
@@ -187,9 +190,11 @@ private:
 void follow(const std::string &directory, double interval_s) {
     // They outlive this function: the thread that looks may wait for a scheduler that does not answer.
     static Newest newest;
+    static std::atomic<bool> flow_is_shown{false};
     top::Terminal terminal;
-    top::look_repeatedly(directory, interval_s,
-                         [](std::shared_ptr<const top::Look> look) { newest.put(std::move(look)); });
+    top::look_repeatedly(
+        directory, interval_s, [] { return flow_is_shown.load(); },
+        [](std::shared_ptr<const top::Look> look) { newest.put(std::move(look)); });
     Viewer viewer;
     for (;;) {
         if (const auto look = newest.get()) terminal.draw(viewer.lines(*look, terminal.size()));
@@ -197,6 +202,7 @@ void follow(const std::string &directory, double interval_s) {
         for (const top::Key key : terminal.wait(newest.news())) {
             if (key == top::Key::leave) return;
             viewer.take(key, Viewer::page_of(terminal.size()));
+            flow_is_shown = viewer.chosen() == top::flow_screen;
         }
     }
 }
@@ -223,12 +229,13 @@ extern const Verb top_verb = {
     .noun = "",
     .name = "top",
     .summary = "show the pool on a terminal",
-    .about = R"(Shows the pool on a terminal and follows it, on four screens:
+    .about = R"(Shows the pool on a terminal and follows it, on five screens:
 
   1 Hosts      each host with its slots; those to look at first
   2 Sessions   in the order in which they get hosts, with their progress; your running grains
   3 Time line  what ran in each slot in the last hour, checkpoints, and grains that left a host
   4 Events     the latest entries of the sessions' logs
+  5 Dataflow   of your first session: each decision of its control program, and the grains that followed
 
 If standard output is not a terminal it prints the pool's state once: busy slots, your active sessions, hosts, and
 your running grains.
@@ -241,7 +248,7 @@ Examples:
     .options = {{"once", 0, nullptr, {}, "print it once; the default if standard output is not a terminal"},
                 {"interval", 0, "S", seconds_from(least_pause_s),
                  "seconds between queries of the pool (default 2, at least 0.5); longer if queries are slow"}},
-    .notes = R"(Keys: 1 to 4 and Tab choose a screen; arrows, j, k, PgUp, PgDn, g and G scroll; q and Ctrl-C quit.
+    .notes = R"(Keys: 1 to 5 and Tab choose a screen; arrows, j, k, PgUp, PgDn, g and G scroll; q and Ctrl-C quit.
 It works over ssh, and has colours as other commands do (--color, NO_COLOR). If the scheduler does not answer, the first
 line says so.
 )",

@@ -1,0 +1,224 @@
+#include "access.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <fcntl.h>
+#include <netdb.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <openssl/crypto.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+
+#include "base/fd.h"
+#include "base/files.h"
+#include "base/hex.h"
+#include "base/text.h"
+#include "pki/authority.h"
+#include "pki/openssl_types.h"
+
+namespace dcs::commands::page {
+namespace {
+
+constexpr std::size_t file_bytes = 64 << 10, token_bytes = 20, least_token = 20, most_token = 256;
+constexpr std::int64_t life_s = 10 * 365 * pki::day_s;
+constexpr const char *certificate_name = "certificate.pem", *key_name = "key.pem", *token_name = "token";
+
+using NamesPtr = std::unique_ptr<GENERAL_NAMES, pki::Release<GENERAL_NAMES_free>>;
+
+pki::X509Ptr first_certificate(const std::string &pem) {
+    const pki::BioPtr in(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+    return pki::X509Ptr(in ? PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr) : nullptr);
+}
+
+// As text of the extension: "DNS:h1,DNS:h1.example,IP:10.0.0.1".
+std::string names_of_this_host(const std::string &address) {
+    std::vector<std::string> names = {"DNS:localhost", "IP:127.0.0.1"};
+    const auto add = [&](const std::string &kind, const std::string &name) {
+        if (std::find(names.begin(), names.end(), kind + name) == names.end()) names.push_back(kind + name);
+    };
+    char name[256] = "";
+    if (::gethostname(name, sizeof name - 1) == 0 && is_name(name)) {
+        add("DNS:", name);
+        addrinfo hints = {}, *found = nullptr;
+        hints.ai_flags = AI_CANONNAME;
+        if (::getaddrinfo(name, nullptr, &hints, &found) == 0) {
+            if (found->ai_canonname != nullptr && is_name(found->ai_canonname)) add("DNS:", found->ai_canonname);
+            ::freeaddrinfo(found);
+        }
+    }
+    if (address != "0.0.0.0" && address != "::") add("IP:", address);
+    std::string text;
+    for (const std::string &each : names) text += (text.empty() ? "" : ",") + each;
+    return text;
+}
+
+bool add_extension(X509 *x, int which, const std::string &value) {
+    X509V3_CTX context;
+    X509V3_set_ctx(&context, x, x, nullptr, nullptr, 0);
+    const std::unique_ptr<X509_EXTENSION, pki::Release<X509_EXTENSION_free>> extension(
+        X509V3_EXT_conf_nid(nullptr, &context, which, value.c_str()));
+    return extension && X509_add_ext(x, extension.get(), -1) == 1;
+}
+
+// Signed by itself: its readers get it as a file, or accept it once.
+std::string new_certificate(const std::string &key, const std::string &names) {
+    const pki::KeyPtr pair(pki::from_der<EVP_PKEY>(key, d2i_AutoPrivateKey));
+    const pki::X509Ptr x(X509_new());
+    const std::time_t now = std::time(nullptr);
+    std::uint64_t serial = 0;
+    X509_NAME *name = X509_get_subject_name(x.get());
+    const bool good =
+        pair && RAND_bytes(reinterpret_cast<unsigned char *>(&serial), sizeof serial) == 1 &&
+        X509_set_version(x.get(), 2) == 1 && ASN1_INTEGER_set_uint64(X509_get_serialNumber(x.get()), serial | 1) == 1 &&
+        ASN1_TIME_set(X509_getm_notBefore(x.get()), now - pki::backdated_s) != nullptr &&
+        ASN1_TIME_set(X509_getm_notAfter(x.get()), now + life_s) != nullptr &&
+        X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char *>("dcs page"), -1,
+                                   -1, 0) == 1 &&
+        X509_set_issuer_name(x.get(), name) == 1 && X509_set_pubkey(x.get(), pair.get()) == 1 &&
+        add_extension(x.get(), NID_basic_constraints, "critical,CA:FALSE") &&
+        add_extension(x.get(), NID_key_usage, "critical,digitalSignature") &&
+        add_extension(x.get(), NID_ext_key_usage, "serverAuth") &&
+        add_extension(x.get(), NID_subject_alt_name, names) && X509_sign(x.get(), pair.get(), EVP_sha256()) > 0;
+    DCS_REQUIRE(good, "libcrypto issues a certificate");
+    return pki::certificate_to_pem(pki::to_der(x.get(), i2d_X509));
+}
+
+Result<std::string> read_one(const std::string &directory, const char *name, bool secret) {
+    const std::string path = directory + "/" + name;
+    const Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!file) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, path, errno);
+    struct stat st = {};
+    if (::fstat(file.get(), &st) != 0) return fail_errno(Code::io_error, path, errno);
+    if (!S_ISREG(st.st_mode)) return fail(Code::refused, path + " is not a file");
+    if (secret && (st.st_mode & 077) != 0)
+        return fail(Code::refused,
+                    path + " can be read by other users: make a new one, or if it was not read, chmod 600");
+    auto bytes = read_open(file.get(), path, file_bytes, false);
+    return bytes.status().code == Code::limit ? fail(Code::invalid, path + " is too long") : bytes;
+}
+
+Status write_one(const std::string &directory, const char *name, const std::string &bytes) {
+    const Fd folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return folder ? replace_durably(folder.get(), name, bytes) : fail_errno(Code::io_error, directory, errno);
+}
+
+Status make_missing(const std::string &directory, const std::string &address) {
+    if (Status s = make_directories(directory); !s) return s;
+    const bool certificate = file_exists(AT_FDCWD, directory + "/" + certificate_name);
+    const bool key = file_exists(AT_FDCWD, directory + "/" + key_name);
+    if (certificate != key)
+        return fail(Code::invalid, directory + " has only one of " + certificate_name + " and " + key_name +
+                                       ": add the other one, or remove it to have both made");
+    if (!certificate) {
+        const std::string pair = pki::new_key();
+        if (Status s = write_one(directory, key_name, pki::key_to_pem(pair)); !s) return s;
+        const std::string made = new_certificate(pair, names_of_this_host(address));
+        if (Status s = write_one(directory, certificate_name, made); !s) return s;
+    }
+    if (file_exists(AT_FDCWD, directory + "/" + token_name)) return Status::ok();
+    unsigned char random[token_bytes];
+    DCS_REQUIRE(RAND_bytes(random, sizeof random) == 1, "the kernel provides random bytes");
+    const std::string_view bytes(reinterpret_cast<const char *>(random), sizeof random);
+    return write_one(directory, token_name, hex_of(bytes) + "\n");
+}
+
+double end_of(const X509 *x) {
+    std::tm parts = {};
+    return ASN1_TIME_to_tm(X509_get0_notAfter(x), &parts) == 1 ? static_cast<double>(::timegm(&parts)) : 0;
+}
+
+std::string names_in(X509 *x) {
+    const NamesPtr all(static_cast<GENERAL_NAMES *>(X509_get_ext_d2i(x, NID_subject_alt_name, nullptr, nullptr)));
+    std::string text;
+    for (int i = 0; all && i < sk_GENERAL_NAME_num(all.get()); ++i) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(all.get(), i);
+        if (name->type != GEN_DNS) continue;
+        text += (text.empty() ? "" : ", ") +
+                std::string(reinterpret_cast<const char *>(ASN1_STRING_get0_data(name->d.dNSName)),
+                            static_cast<std::size_t>(ASN1_STRING_length(name->d.dNSName)));
+    }
+    return text;
+}
+
+std::optional<std::string> from_base64(std::string_view text) {
+    if (text.empty() || text.size() % 4 != 0 || text.size() > 1024) return {};
+    std::string bytes(text.size() / 4 * 3, '\0');
+    const int n = EVP_DecodeBlock(reinterpret_cast<unsigned char *>(bytes.data()),
+                                  reinterpret_cast<const unsigned char *>(text.data()), static_cast<int>(text.size()));
+    if (n < 0) return {};
+    const std::size_t padding = text.back() != '=' ? 0 : text[text.size() - 2] != '=' ? 1 : 2;
+    bytes.resize(static_cast<std::size_t>(n) - padding);
+    return bytes;
+}
+
+bool same(std::string_view a, std::string_view b) {
+    return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+bool takes_scheme(std::string_view &field, std::string_view scheme) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+    if (field.size() <= scheme.size() || field[scheme.size()] != ' ') return false;
+    for (std::size_t i = 0; i < scheme.size(); ++i)
+        if (lower(field[i]) != scheme[i]) return false;
+    field.remove_prefix(std::min(field.find_first_not_of(' ', scheme.size()), field.size()));
+    return true;
+}
+
+}  // namespace
+
+bool Access::is_named(std::string_view host) const {
+    const pki::X509Ptr x = first_certificate(certificate);
+    std::string name(host);
+    const std::size_t colon = name.rfind(':');
+    std::uint16_t port = 0;
+    if (colon != std::string::npos && name.find(']', colon) == std::string::npos) {
+        if (!read_number(std::string_view(name).substr(colon + 1), port)) return false;
+        name.resize(colon);
+    }
+    if (name.empty() || name.find('\0') != std::string::npos) return false;
+    if (name.size() > 2 && name.front() == '[' && name.back() == ']') name = name.substr(1, name.size() - 2);
+    return x && (X509_check_ip_asc(x.get(), name.c_str(), 0) == 1 ||
+                 X509_check_host(x.get(), name.data(), name.size(), 0, nullptr) == 1);
+}
+
+bool Access::admits(std::string_view authorization) const {
+    if (takes_scheme(authorization, "bearer")) return same(authorization, token);
+    if (!takes_scheme(authorization, "basic")) return false;
+    const auto pair = from_base64(authorization);
+    const std::size_t colon = pair ? pair->find(':') : std::string::npos;
+    return colon != std::string::npos && same(std::string_view(*pair).substr(colon + 1), token);
+}
+
+Result<Access> access_in(const std::string &directory, const std::string &address) {
+    if (Status s = make_missing(directory, address); !s) return s;
+    Access access;
+    auto certificate = read_one(directory, certificate_name, false);
+    auto key = read_one(directory, key_name, true), token = read_one(directory, token_name, true);
+    for (const auto *each : {&certificate, &key, &token})
+        if (!*each) return each->status();
+    const std::string where = directory + "/";
+    const pki::X509Ptr x = first_certificate(*certificate);
+    const pki::BioPtr in(BIO_new_mem_buf(key->data(), static_cast<int>(key->size())));
+    const pki::KeyPtr pair(PEM_read_bio_PrivateKey(in.get(), nullptr, nullptr, const_cast<char *>("")));
+    ERR_clear_error();
+    if (!x) return fail(Code::invalid, where + certificate_name + " has no certificate in PEM form");
+    if (!pair) return fail(Code::invalid, where + key_name + " has no key in PEM form, or one with a password");
+    if (X509_check_private_key(x.get(), pair.get()) != 1)
+        return fail(Code::invalid, where + key_name + " is not the key of " + certificate_name);
+    const double end_s = end_of(x.get());
+    if (end_s < static_cast<double>(std::time(nullptr)))
+        return fail(Code::invalid, where + certificate_name + " has expired: replace it, or remove it and " + key_name +
+                                       " to have new ones made");
+    while (!token->empty() && (token->back() == '\n' || token->back() == '\r')) token->pop_back();
+    if (token->size() < least_token || token->size() > most_token ||
+        !std::all_of(token->begin(), token->end(), [](char c) { return c > ' ' && c < 127 && c != ':'; }))
+        return fail(Code::invalid, where + token_name + ": a token has " + std::to_string(least_token) + " to " +
+                                       std::to_string(most_token) +
+                                       " characters without blanks and colons; remove the file to have one made");
+    return Access{std::move(*certificate), std::move(*key), std::move(*token), end_s, names_in(x.get())};
+}
+
+}  // namespace dcs::commands::page
