@@ -105,6 +105,7 @@ def hosts_show_them(pool):
 def what_a_server_is_given_reaches_the_scheduler(pool):
     pid = pool.pid("grainserver", "local2")
     words = open(f"/proc/{pid}/cmdline").read().split("\0")[:-1]
+    words = words[:words.index("--ready-fd")]
     words[words.index("--resources") + 1] = "foo=3"
     assert "foo" not in open(os.path.join(pool.dir, "scheduler", "hosts")).read()
     pool.kill("grainserver", "local2")
