@@ -56,7 +56,6 @@ void link_opened(Turn &t) {
     call.boot_id = t.state.boot_id;
     call.instance = t.state.instance;
     call.confinement = t.state.confinement;
-    call.resources = t.state.resources;
     const bool to_backup = t.state.peer == Peer::backup;  // the list of held grains is not for the backup
     for (const auto &[id, g] : t.state.grains)
         if (g.ending != Ending::discard && !to_backup)

@@ -76,7 +76,8 @@ void slice_tick(Turn &t) {
 // Load and memory are sent after the reports of the same call-in.
 void gauged(Turn &t, const Gauged &g) {
     if (!t.state.with_scheduler()) return;
-    t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, t.state.courtesy.shut, g.memory_kb}});
+    t.emit(Send{
+        wire::CallIn{g.load, g.free_memory_kb, g.boundary, t.state.courtesy.shut, g.memory_kb, t.state.resources}});
 }
 
 }  // namespace dcs::server

@@ -32,7 +32,6 @@ struct FirstCall {
     std::uint64_t instance = 0;  // random per server process
     std::vector<HeldGrain> held;
     std::uint32_t confinement = 0;  // Rungs of each grain that it starts (base/confinement.h)
-    std::string resources;          // that it has found, "gpu=[0,1]" (base/resources.h); the host table goes before it
 };
 // Periodic report (each call-in interval; early when a grain changed state). GrainReports of the
 // same call-in precede it.
@@ -42,6 +41,7 @@ struct CallIn {
     bool boundary = false;       // a time slice ends with it: running grains may be usurped
     std::string shut;            // not empty: why this host takes no grains now; for display
     std::int64_t memory_kb = 0;  // that the server may use, free or not; 0: unknown
+    std::string resources;       // that it has found, "gpu=[0,1]" (base/resources.h); the host table goes before it
 };
 // The cause of an innocent end that no message ordered.
 enum class GivenBack : std::uint8_t {
@@ -172,11 +172,12 @@ template <class A> void serialize(A &a, FirstCall &x, unsigned) {
     a & DCS_FIELD(protocol) & at_most(limits::name_bytes, DCS_FIELD(host))
       & at_most(limits::name_bytes, DCS_FIELD(binary_class)) & DCS_FIELD(boot_id) & DCS_FIELD(instance)
       & at_most(limits::held_grains, DCS_FIELD(held))
-      & DCS_FIELD(confinement) & at_most(limits::offer_bytes, shown_since<9>(DCS_FIELD(resources)));
+      & DCS_FIELD(confinement);
 }
 template <class A> void serialize(A &a, CallIn &x, unsigned) {
     a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(boundary)
-      & at_most(limits::message_bytes, DCS_FIELD(shut)) & shown_since<9>(DCS_FIELD(memory_kb));
+      & at_most(limits::message_bytes, DCS_FIELD(shut)) & shown_since<9>(DCS_FIELD(memory_kb))
+      & at_most(limits::offer_bytes, shown_since<9>(DCS_FIELD(resources)));
 }
 template <class A> void serialize(A &a, GrainReport &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(first_seq) & DCS_FIELD(last_seq) & DCS_FIELD(has_checkpoint)

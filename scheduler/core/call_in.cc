@@ -91,14 +91,15 @@ void hear_from(Draft &d, HostId id) {
 }
 
 namespace {
-void take_found(Draft &d, HostId id, const std::string &resources) {
-    Host &host = d.host(id);
+// True if they are other than before.
+bool take_found(Draft &d, Host &host, const std::string &resources) {
     const Result<Offers> found = offers_of(resources);
-    if (!found) d.event("host " + host.config->name + ": its resources are ignored: " + found.status().text);
+    const bool first = !std::exchange(host.found_known, true);
+    if (first && !found) d.event("host " + host.config->name + ": its resources are ignored: " + found.status().text);
     Shared<Offers> now(found ? *found : Offers(), host.found);
-    if (now == host.found) return;
+    if (now == host.found) return first;
     host.found = std::move(now);
-    for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
+    return true;
 }
 }  // namespace
 
@@ -118,7 +119,8 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.binary_class = call.binary_class;
     host.form = in.form;
     host.confinement = call.confinement;
-    take_found(d, id, call.resources);
+    host.found = {};  // its first call-in states them
+    host.found_known = false;
     host.free_memory_kb = -1;
     host.total_memory_kb = 0;
     host.pace = Pace();
@@ -144,7 +146,8 @@ void call_in(Draft &d, const ServerCallIn &in) {
     host.free_memory_kb = std::clamp<std::int64_t>(in.call.free_memory_kb, 0, std::int64_t{1} << 50);
     std::int64_t total = std::clamp<std::int64_t>(in.call.memory_kb, 0, std::int64_t{1} << 50);
     if (total > 0) total = std::max(total, host.free_memory_kb);
-    if (std::exchange(host.total_memory_kb, total) != total)  // what could run here may be too large for it, or fit now
+    const bool other_memory = std::exchange(host.total_memory_kb, total) != total;
+    if (take_found(d, host, in.call.resources) || other_memory)  // what could run here may not fit it, or fit now
         for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
     const std::string shut = in.call.shut.substr(0, limits::move_detail_bytes);
     if (host.shut.empty() != shut.empty())

@@ -46,8 +46,12 @@ std::int64_t offered(const State &state, HostId id, const std::string &name) {
 
 bool resources_ever_fit(const State &state, HostId id, const std::string &resources) {
     if (resources.empty()) return true;
-    for (const auto &[name, amount] : asked(resources))
-        if (amount > offered(state, id, name)) return false;
+    const bool all_known = state.host(id)->found_known;
+    for (const auto &[name, amount] : asked(resources)) {
+        const bool may_be_found =
+            !all_known && !is_of_pool(state, name) && state.host(id)->config->resources.count(name) == 0;
+        if (!may_be_found && amount > offered(state, id, name)) return false;
+    }
     return true;
 }
 

@@ -180,7 +180,8 @@ struct Host : DurableHost {
     wire::Form form = wire::newest_form;  // of messages, that its server reads; until it calls it may read any
     double load = 0;
     std::uint32_t confinement = 0;     // Rungs, as its server said when it connected
-    Shared<Offers> found;              // resources, likewise
+    Shared<Offers> found;              // resources, as its server said in its last call-in
+    bool found_known = false;          // it has called in since its connection began
     std::string shut;                  // not empty: it takes nothing now, and why; until a call-in without it
     std::int64_t free_memory_kb = -1;  // unknown; less what was launched there since it was reported
     std::int64_t total_memory_kb = 0;  // 0: unknown

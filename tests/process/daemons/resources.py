@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Named resources on real daemons: a host of four made-up GPUs, a pool of three licences. Each grain locks a file for
 each index that it got (the kernel frees it with the process), so two grains with one index see each other; meanwhile
-scheduler, server and launcher are killed. A grain that demands too much waits, and explain says why."""
+scheduler, server and launcher are killed. A grain that demands too much waits, and explain says why. What a server is
+given by --resources reaches the scheduler, though the host table does not mention it."""
 import os
 import signal
 import subprocess
@@ -101,6 +102,26 @@ def hosts_show_them(pool):
     assert "RESOURCES" in table and "gpu 0/4, scratch_gb 0/100" in table, table
 
 
+def what_a_server_is_given_reaches_the_scheduler(pool):
+    pid = pool.pid("grainserver", "local2")
+    words = open(f"/proc/{pid}/cmdline").read().split("\0")[:-1]
+    words = words[:words.index("--ready-fd")]
+    words[words.index("--resources") + 1] = "foo=3"
+    assert "foo" not in open(os.path.join(pool.dir, "scheduler", "hosts")).read()
+    pool.kill("grainserver", "local2")
+    server = pool.start(words, stdout=subprocess.DEVNULL)
+    for _ in range(2):
+        wait_for("the resource at local2", lambda: pool.json("host", "show", "local2")["host"]["resources"] == "foo=3")
+        ran = pool.dcs("run", "--resource", "foo=2", "--", "/bin/sh", "-c", "echo $DCS_RESOURCE_FOO")
+        assert ran.stdout == b"2\n", ran.stdout
+        pool.kill("scheduler", "scheduler")
+        up(pool)
+    # The scheduler has just begun: a grain that comes before the server's first call-in waits for it.
+    assert pool.dcs("run", "--resource", "foo=1", "--", "true").stdout == b""
+    server.terminate()
+    server.wait()
+
+
 def main():
     with Pool(servers=2, slots=6) as pool:
         up(pool)
@@ -112,6 +133,7 @@ def main():
         indices_are_not_shared(pool, folder)
         a_grain_that_is_killed_keeps_its_index_until_it_has_ended(pool)
         what_waits_is_explained(pool)
+        what_a_server_is_given_reaches_the_scheduler(pool)
 
 
 main()

@@ -17,7 +17,10 @@ Pool pool_of(const std::vector<std::string> &offers) {
     for (std::size_t i = 0; i < offers.size(); ++i)
         pool.add_host("h" + std::to_string(i + 1), 1, 8).resources = *offers_of(offers[i]);
     pool.table();
-    for (std::size_t i = 0; i < offers.size(); ++i) pool.first_call("h" + std::to_string(i + 1));
+    for (std::size_t i = 0; i < offers.size(); ++i) {
+        pool.first_call("h" + std::to_string(i + 1));
+        pool.call_in("h" + std::to_string(i + 1));
+    }
     return pool;
 }
 
@@ -126,18 +129,23 @@ TEST_CASE(
 
 TEST_CASE("resources: what a server has found counts unless the host table says otherwise") {
     Pool pool = pool_of({"gpu=0", ""});
-    auto call = std::make_shared<wire::FirstCall>();
-    for (const char *host : {"h1", "h2"}) {
-        call = std::make_shared<wire::FirstCall>();
-        call->host = host;
-        call->resources = "gpu=[3]";
-        pool.feed(ServerFirstCall{pool.conn(host), call, {}, {}, false, wire::newest_form});
-    }
+    const auto find_there = [&pool](const std::string &host) {
+        return pool.feed(
+            ServerCallIn{pool.conn(host), pool.id(host), wire::CallIn{0.5, 1 << 20, true, "", 0, "gpu=[3]"}});
+    };
     const Program find = pool.begin("ann", "find");
     pool.open(find, 1);
-    CHECK(pool.call(find, wants(1, 0, "gpu=1")) == Lines{"ann: done", "h2: launch ann/1:0 inc 1 next 1"});
+    CHECK(pool.call(find, wants(1, 0, "gpu=1")) == Lines{"ann: done"});
+    CHECK(!why_none_can_run(pool.state, Pool::key("ann/1:0").session).empty());
+    CHECK(find_there("h1").empty());
+    CHECK(find_there("h2") == Lines{"h2: launch ann/1:0 inc 1 next 1"});
     CHECK(offers_in(pool) == "gpu=[3]");
     CHECK(pool.call(find, wants(1, 1, "gpu=1")) == Lines{"ann: done"});
+    // A server that connects anew may offer other resources: those of before do not count, nor does it offer none.
+    pool.first_call("h2", {{"ann/1:0", 1}});
+    CHECK(pool.end("h2", "ann/1:0") == Lines{"h2: ack ann/1:0 inc 1 last 1 ended taken"});
+    CHECK(why_none_can_run(pool.state, Pool::key("ann/1:1").session).empty());
+    CHECK(find_there("h2") == Lines{"h2: launch ann/1:1 inc 1 next 1"});
 }
 
 TEST_CASE("resources: a host of an older release gets no grain that demands some") {

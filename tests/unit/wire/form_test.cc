@@ -121,7 +121,7 @@ TEST_CASE("release 0.1 is not asked for a grain that demands resources, and is t
     launch.demands.resources.clear();
     launch.offers = "gpu=[0]";
     CHECK(!encode(launch, 3, positional_form));
-    FirstCall found, none;
+    CallIn found, none;
     found.resources = "gpu=[0]";
     CHECK(*encode(found, 3, positional_form) == *encode(none, 3, positional_form));
     CHECK(out_of_range({.resources = "gpu"}) == about("resources gpu"));
