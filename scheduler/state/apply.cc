@@ -263,7 +263,7 @@ struct Applier {
     void operator()(const SetLastNumber &c) {
         std::map<std::string, std::int32_t> next = state.last_numbers;
         next[c.user] = c.number;
-        replace(&State::last_numbers, std::move(next));
+        replace(&State::last_numbers, next);
     }
     void operator()(const SetWaitingCall &c) {
         steps.push_back([host = c.host, before = put_waiting_call(state, c.host, c.call)](State &s) {
