@@ -35,7 +35,7 @@ Status check_private(int fd, const std::string &path, Readers readers) {
     if ((st.st_mode & (readers && st.st_gid == *readers ? 037 : 077)) != 0)
         return fail(Code::refused, path +
                                        " can be read by other users, who could use this identity: remove it and join "
-                                       "again, or, if nobody has read it, " +
+                                       "again, or, if no other user has read it, " +
                                        (readers ? "chgrp dcs-key and chmod 640" : "chmod 600"));
     return Status::ok();
 }
