@@ -21,7 +21,7 @@ install(TARGETS drmaa LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/dcs COMPONENT 
 install(FILES ${CMAKE_SOURCE_DIR}/libdcs/drmaa/drmaa.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dcs COMPONENT development)
 
 # Daemons and commands find each other in the folder of their own executable.
-foreach(name dcs_command dcs_scheduler dcs_backupd dcs_grainserver dcs_launcher dcs_begin dcs_checkpoint find_factor ellipsc
+foreach(name dcs_command dcs_scheduler dcs_backupd dcs_grainserver dcs_launcher dcs_container dcs_begin dcs_checkpoint find_factor ellipsc
     count_primes golomb primes_between queens_below golomb_below lucas_lehmer)
   if(TARGET ${name})
     install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)

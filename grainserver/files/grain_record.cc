@@ -89,6 +89,12 @@ std::uint32_t sequence_of(std::string_view name, std::string_view prefix) {
     return error == std::errc{} && stop == name.data() + name.size() ? n : 0;
 }
 
+const FileRecord *image_of(const std::vector<FileRecord> &files) {
+    for (const FileRecord &file : files)
+        if (file.role == wire::FileRole::image) return &file;
+    return nullptr;
+}
+
 std::string pack(const LaunchRecord &x) { return packed("DGL5", x); }
 Result<LaunchRecord> unpack_launch(std::string_view bytes) { return unpacked<LaunchRecord>("DGL5", bytes); }
 

@@ -42,6 +42,9 @@ struct FileRecord {
     std::string binary_class;
 };
 
+// The image of the container in which a grain with these runs; null: it runs in none.
+const FileRecord *image_of(const std::vector<FileRecord> &files);
+
 // The account of the grain's processes.
 struct Account {
     bool change = false;  // false: the server's account

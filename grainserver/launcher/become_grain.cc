@@ -85,6 +85,7 @@ void set_limits(const Plan &plan) noexcept {
 }
 
 void enter_namespaces(const Plan &plan) noexcept {
+    if (plan.contained) return;
     const uid_t uid = plan.change_user ? plan.uid : ::geteuid();
     const gid_t gid = plan.change_user ? plan.gid : ::getegid();
     if (const int error = files::enter_namespaces(*plan.confinement, plan.room, uid, gid); error != 0)
@@ -127,7 +128,8 @@ void change_identity(const Plan &plan) noexcept {
 void only_prove(const Plan &plan) noexcept {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (::getppid() == plan.launcher && ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0) return;
-    if (::faccessat(AT_FDCWD, plan.program, X_OK, AT_EACCESS) != 0) give_up(plan, Step::exec, errno);
+    if (::faccessat(AT_FDCWD, plan.contained ? plan.runner : plan.program, X_OK, AT_EACCESS) != 0)
+        give_up(plan, Step::exec, errno);
     ::_exit(0);
 }
 
@@ -168,7 +170,7 @@ void open_streams(const Plan &plan) noexcept {
 }
 
 void enter_directory(const Plan &plan) noexcept {
-    if (plan.directory != nullptr) {
+    if (plan.directory != nullptr && !plan.contained) {
         if (::chdir(plan.directory) != 0) give_up(plan, Step::directory, errno);
         return;
     }
@@ -195,10 +197,10 @@ void enter_directory(const Plan &plan) noexcept {
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    if (plan.runner != nullptr) see_program(plan);
+    if (plan.runner != nullptr && !plan.contained) see_program(plan);
     if (plan.only_prove) only_prove(plan);
-    if (const int error = files::put_confinement_on(*plan.confinement); error != 0)
-        give_up(plan, Step::confinement, error);
+    const int error = plan.contained ? 0 : files::put_confinement_on(*plan.confinement);
+    if (error != 0) give_up(plan, Step::confinement, error);
     be_modest();
     ::umask(plan.umask);
     ::execve(plan.runner != nullptr ? plan.runner : plan.program, plan.argv, plan.env);

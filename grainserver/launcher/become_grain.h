@@ -24,6 +24,7 @@ struct Plan {
     bool used_again = false;  // an earlier grain of this account, of which no process is left, had the room
     const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
     const char *runner = nullptr;  // executed instead of the program, which is among its arguments
+    bool contained = false;        // the runner makes a container: program and directory are in it, and it confines
     char *const *argv = nullptr;
     char *const *env = nullptr;
     mode_t umask = 077;

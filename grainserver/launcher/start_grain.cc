@@ -22,6 +22,7 @@
 #include "base/files.h"
 #include "base/require.h"
 #include "grainserver/launcher/become_grain.h"
+#include "grainserver/launcher/container.h"
 
 namespace dcs::launcher {
 namespace {
@@ -77,7 +78,8 @@ StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
     switch (failure.step) {
     case Step::exec: return failed(code, exec_words(launch.program, failure));
     case Step::runner:
-        return failed(Code::io_error, "the runner of this host: " + exec_words(launch.runner[0], failure));
+        return failed(Code::io_error, "the runner of this host: " +
+                                          exec_words(launch.runner.empty() ? container_runner() : launch.runner[0], failure));
     case Step::directory:
         if (launch.directory.empty()) return failed(trouble, "working directory of the grain: " + why);
         return failed(code,
@@ -100,8 +102,9 @@ std::vector<char *> pointers(const std::vector<std::string> &items) {
 }
 
 // The command to execute: the program, or the host's runner followed by the program's path and arguments.
-std::vector<std::string> command(const files::LaunchRecord &launch) {
+std::vector<std::string> command(const files::LaunchRecord &launch, const std::string &grains) {
     DCS_REQUIRE(!launch.argv.empty(), "a record without a program was refused before");
+    if (files::image_of(launch.files) != nullptr) return container_command(launch, grains);
     if (launch.runner.empty()) return launch.argv;
     std::vector<std::string> words;
     for (const std::string &word : launch.runner) words.push_back(word == "{name}" ? launch.argv[0] : word);
@@ -181,6 +184,8 @@ void fill_plan(StartMaterial &p, const Place &place, const Fd &grain, const file
     plan.directory = launch.directory.empty() ? nullptr : launch.directory.c_str();
     plan.program = launch.program.c_str();
     if (!launch.runner.empty()) plan.runner = launch.runner[0].c_str();
+    plan.contained = files::image_of(launch.files) != nullptr;
+    if (plan.contained) plan.runner = p.words[0].c_str();
     plan.boot_id = place.boot_id.c_str();
     plan.argv = p.argv_list.data();
     plan.env = p.env_list.data();
@@ -235,7 +240,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     p.out = files::out_name(launch.next_seq);
     p.err = files::err_name(launch.next_seq);
     p.env = environment(launch, place.path + "/" + dir + "/" + files::room_name, given);
-    p.words = command(launch);
+    p.words = command(launch, place.path);
     p.argv_list = pointers(p.words);
     p.env_list = pointers(p.env);
     int ends[2];
@@ -316,7 +321,8 @@ std::optional<Ready> find(const Place &place, const std::string &dir, StartOutco
     Result<files::LaunchRecord> launch =
         bytes ? files::unpack_launch(*bytes) : Result<files::LaunchRecord>(bytes.status());
     if (!launch) outcome = failed(Code::io_error, launch.status().text);
-    else if (launch->argv.empty() || launch->program.empty() || launch->program[0] != '/')
+    else if (launch->argv.empty() || launch->program.empty() ||
+             (launch->program[0] != '/' && files::image_of(launch->files) == nullptr))
         outcome = failed(Code::invalid, "the launch record names no program");
     else if (const Status s = allowed(place, *launch); !s) outcome = failed(Code::io_error, s.text);
     else return Ready{std::move(*grain), std::move(*launch)};

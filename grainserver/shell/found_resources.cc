@@ -1,9 +1,13 @@
 #include "grainserver/shell/found_resources.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/limits.h"
@@ -12,6 +16,7 @@
 namespace dcs::server {
 namespace {
 
+constexpr const char *podman = "/usr/bin/podman";  // also in grainserver/container/podman.cc
 constexpr std::string_view device_start = "nvidia";  // nvidiactl and others are none of the devices
 
 bool is_device(int directory, const std::string &name) {
@@ -36,19 +41,38 @@ Offer gpus_in(const std::string &devices) {
     return gpus;
 }
 
+// Tried in a process of its own.
+bool may_make_namespaces() {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 ? 0 : 1);
+    int status = 1;
+    while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    return child > 0 && status == 0;
+}
+
 }  // namespace
 
-Result<Offers> found_resources(const std::string &option, const char *visible, const std::string &devices) {
+std::string lacks_containers(bool users) {
+    if (users) return "each user's grains have an account of their own (--run-as users)";
+    if (::access(podman, X_OK) != 0) return std::string(podman) + " is missing";
+    if (!may_make_namespaces()) return "its kernel refuses user namespaces";
+    return "";
+}
+
+Result<Offers> found_resources(const std::string &option, const char *visible, bool containers,
+                               const std::string &devices) {
     if (option == "none") return Offers();
-    if (option != "auto") return offers_of(option);
+    if (option != "auto" && option != no_devices) return offers_of(option);
     Offers found;
-    Offer gpus = gpus_in(devices);
+    Offer gpus;
+    if (option == "auto") gpus = gpus_in(devices);
     if (visible != nullptr)
         std::erase_if(gpus.indices, [words = words_of(visible, ",")](std::int32_t index) {
             return std::find(words.begin(), words.end(), std::to_string(index)) == words.end();
         });
     gpus.amount = static_cast<std::int64_t>(gpus.indices.size());
     if (gpus.amount > 0) found.emplace("gpu", std::move(gpus));
+    if (containers) found.emplace(container_resource, Offer{limits::host_slots, {}});
     return found;
 }
 

@@ -159,20 +159,23 @@ Result<files::LaunchRecord> GrainFiles::launch_of(int grain) const {
 Result<files::LaunchRecord> GrainFiles::record_of(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
     const std::string home = homes_ + "/" + files::encoded_name(id.key.session.user);
     const auto absolute = [&](const std::string &path) { return path[0] == '/' ? path : home + "/" + path; };
+    const bool contained = std::any_of(launch.files.begin(), launch.files.end(), [](const wire::GrainFile &file) {
+        return file.role == wire::FileRole::image;  // paths are then those of the container
+    });
     files::LaunchRecord record;
     record.boot_id = boot_id_;
     record.argv = launch.argv;
     if (launch.argv.empty() || launch.argv[0].empty()) return fail(Code::invalid, "the grain names no program");
-    record.program = absolute(launch.argv[0]);
-    DCS_REQUIRE(record.program[0] == '/', "the launcher accepts only absolute paths");
+    record.program = contained ? launch.argv[0] : absolute(launch.argv[0]);
+    DCS_REQUIRE(contained || record.program[0] == '/', "the launcher accepts only absolute paths");
     record.argv[0] = record.program.substr(record.program.rfind('/') + 1);
     if (record.argv[0].empty()) return fail(Code::not_found, launch.argv[0] + " is a directory, not a program");
     for (const auto *list : {&launch.argv, &launch.env})
         for (const std::string &item : *list)
             if (item.find('\0') != std::string::npos) return fail(Code::invalid, "an argument contains a NUL byte");
     record.env = launch.env;
-    record.runner = runner_;
-    if (!launch.directory.empty()) record.directory = absolute(launch.directory);
+    if (!contained) record.runner = runner_;
+    if (!launch.directory.empty()) record.directory = contained ? launch.directory : absolute(launch.directory);
     record.checkpoint_length = launch.checkpoint_length;
     record.input_base = launch.input_base;
     record.next_seq = launch.next_seq;
@@ -190,7 +193,7 @@ Result<files::LaunchRecord> GrainFiles::record_of(const GrainId &id, const wire:
     record.rungs = rungs_;
     record.writable = writable_;
     record.writable.push_back(home);
-    if (launch.argv[0][0] != '/' || (!launch.directory.empty() && launch.directory[0] != '/'))
+    if ((launch.argv[0][0] != '/' && !contained) || (!launch.directory.empty() && launch.directory[0] != '/'))
         if (Status s = make_home(files::encoded_name(id.key.session.user), *account); !s) return s;
     return record;
 }

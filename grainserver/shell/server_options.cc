@@ -43,7 +43,7 @@ std::string wrong_with(const ServerOptions &o) {
         return "--name, --dir and --scheduler must not be empty";
     if (!o.backup.empty() && o.backup.find('/') == std::string::npos && !net::parse_tcp_address(o.backup))
         return "--backup must be HOST:PORT, or a socket of this host, whose name has a slash";
-    if (const auto offers = found_resources(o.resources, nullptr); !offers)
+    if (const auto offers = found_resources(o.resources, nullptr, false); !offers)
         return "--resources: " + offers.status().text;
     if (!o.runner.empty() && (o.runner[0][0] != '/' || ::access(o.runner[0].c_str(), X_OK) != 0))
         return "--runner must begin with the absolute path of a program that this host can execute";
@@ -147,9 +147,9 @@ CommandLine command_line(OptionWords &words) {
          {.name = "library-mb", .into = &o.library_mb, .value = "N",
           .help = "size of the library of contents, in megabytes (default 4096)", .where = Where::reload,
           .takes = megabytes_from(0)},
-         {.name = "resources", .into = &o.resources, .value = "auto|none|NAME=N,...",
-          .help = "what this host offers besides cores: auto (default), a gpu for each /dev/nvidiaN; none; or such as "
-                  "gpu=[0,1],scratch_gb=200"},
+         {.name = "resources", .into = &o.resources, .value = "auto|no-devices|none|NAME=N,...",
+          .help = "what this host offers besides cores: auto (default), a gpu for each /dev/nvidiaN, and container if it "
+                  "can run containers; no-devices: auto without the gpus; none; or such as gpu=[0,1],scratch_gb=200"},
          {"runner", &words.runner, "WORDS", "runs the programs, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
          choice("courtesy", words.courtesy, "watch|priority",
                 "watch (default): grains leave when the owner needs the host; priority: they only have the lowest "

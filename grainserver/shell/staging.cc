@@ -116,7 +116,7 @@ Result<Fd> destination(const files::Room &room, const Fd &work, const files::Lau
 // A program is executed at its own path if its content has the right digest; then sets *program to null.
 Work Contents::know_program(const files::LaunchRecord *record, const FileRecord **program) {
     *program = program_of(record->files, binary_class_);
-    if (*program == nullptr) co_return;
+    if (*program == nullptr || files::image_of(record->files) != nullptr) co_return;  // a container has no programs of the host
     Identity identity{};
     const Result<Fd> fd = open_program_(record->program, record->account);
     if (!fd || !identify(fd->get(), (*program)->size, identity)) co_return;
@@ -139,6 +139,7 @@ Work Contents::fill_room(const files::LaunchRecord *record, const files::Room *r
     if (!work) *status = work.status();
     for (const FileRecord &file : record->files) {
         if (!*status) co_return;
+        if (has_role(file, wire::FileRole::image)) continue;  // the container's runner reads it in the library
         if (has_role(file, wire::FileRole::program) && &file != program) continue;
         const Result<Fd> to = destination(*room, *work, *record, file);
         if (!to) *status = to.status();

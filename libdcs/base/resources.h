@@ -21,6 +21,9 @@ struct Offer {
 using Offers = std::map<std::string, Offer, std::less<>>;
 using Amounts = std::map<std::string, std::int64_t, std::less<>>;  // by the names of resources
 
+// Offered by hosts that run grains with an image, one unit for each; such a grain demands 1.
+inline constexpr const char *container_resource = "container";
+
 bool is_resource_name(std::string_view name);  // [a-z][a-z0-9_]*, at most 32
 Result<Amounts> amounts_of(std::string_view demand);
 Result<Offers> offers_of(std::string_view offer);

@@ -58,7 +58,11 @@ Status fill_spec(const d_grain &g, wire::GrainSpec &spec) {
     spec.demands = wire::demands_in(g);
     if (std::string wrong = wire::out_of_range(spec.demands); !wrong.empty())
         return fail(Code::invalid, std::move(wrong));
-    spec.demands.resources = resource_text(*amounts_of(spec.demands.resources));  // one text for one meaning
+    Amounts resources = *amounts_of(spec.demands.resources);
+    if (g.image && *g.image) resources.emplace(container_resource, 1);
+    if (resources.size() > limits::grain_resources)
+        return too_much("the number of resources, with that of the image,", resources.size(), limits::grain_resources);
+    spec.demands.resources = resource_text(resources);  // one text for one meaning
     Totals used;
     if (Status s = copy_strings(g.gargv, used, spec.argv); !s) return s;
     if (Status s = copy_strings(g.genvv, used, spec.env); !s) return s;

@@ -126,7 +126,8 @@ Status upload_content(Pool &pool, const wire::GrainFile &content, std::FILE *fro
 
 Status LocalFiles::add(wire::FileRole role, const d_file &file, wire::GrainSpec &spec) {
     if (!file.path || !*file.path) return fail(Code::invalid, "a file of the grain has no path to read it from");
-    if (role != wire::FileRole::program && !file.name)
+    const bool named = role != wire::FileRole::program && role != wire::FileRole::image;
+    if (named && !file.name)
         return fail(Code::invalid, std::string("the file ") + file.path + " has no name for the grain's directory");
     if (role == wire::FileRole::program && file.name)
         return fail(Code::invalid,
@@ -196,6 +197,11 @@ Status LocalFiles::take(const d_grain &grain, wire::GrainSpec &spec) {
         const auto file = known(at_stride(grain.programs, grain.programs->struct_size, i), "programs");
         if (!file) return file.status();
         if (Status s = add(wire::FileRole::program, *file, spec); !s) return s;
+    }
+    if (grain.image && *grain.image) {
+        d_file image{};
+        image.path = grain.image;
+        if (Status s = add(wire::FileRole::image, image, spec); !s) return s;
     }
     for (const char *const *name = grain.outputs; name && *name; ++name) {
         if (spec.files.size() > limits::grain_files) break;

@@ -224,6 +224,9 @@ struct d_grain {
     int input_fd;          /* -1 (the default): none; 0 is this program's standard input */
     int reserved;          /* 0 */
     const char *resources; /* named resources that it uses, "gpu=1,scratch_gb=20"; NULL or empty: none */
+    const char *image;     /* file on this host with the image of the container in which it runs (docs/CONTAINERS.md);
+                            * gargv[0] is then a path in it, or a name that is looked up there; directory too is a
+                            * path in it. NULL or empty: no container */
 };
 void d_grain_init_sized(struct d_grain *grain, size_t struct_size);
 static inline void d_grain_init(struct d_grain *grain) { d_grain_init_sized(grain, sizeof *grain); }

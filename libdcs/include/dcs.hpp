@@ -159,6 +159,7 @@ struct grain {
     std::vector<std::string> outputs = {};
     std::string input_path = {};  // instead of input
     int input_fd = -1;            // likewise, to its end
+    std::string image = {};       // of the container in which it runs; empty: none
 };
 
 struct order {
@@ -219,6 +220,7 @@ public:
         c.outputs = outputs_.empty() ? nullptr : outputs_.data();
         c.input_path = text_or_null(from.input_path);
         c.input_fd = from.input_fd;
+        c.image = text_or_null(from.image);
     }
     c_grain(c_grain &&) = default;
     c_grain(const c_grain &) = delete;

@@ -11,6 +11,7 @@ const char *name_of(FileRole role) {
     case FileRole::program: return "program";
     case FileRole::input: return "input";
     case FileRole::output: return "output";
+    case FileRole::image: return "image";
     }
     return "?";
 }

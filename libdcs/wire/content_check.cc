@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/limits.h"
+#include "base/resources.h"
 
 namespace dcs::wire {
 namespace {
@@ -12,7 +13,8 @@ Status bad(const std::string &why) { return fail(Code::invalid, why); }
 
 Status check_one(const GrainFile &file) {
     const std::string what = to_text(file);
-    const bool named = file.role != FileRole::program && file.role != FileRole::input;
+    const bool named =
+        file.role != FileRole::program && file.role != FileRole::input && file.role != FileRole::image;
     if (named && !good_file_name(file.name))
         return bad("the file name \"" + file.name.substr(0, 80) +
                    "\" is not one below the working directory: give a relative one without \"..\", of at most " +
@@ -31,6 +33,17 @@ Status check_one(const GrainFile &file) {
         return fail(Code::limit, what + " has " + std::to_string(file.size) + " bytes, the limit is " +
                                      std::to_string(limits::content_bytes) + ": put it onto a file server");
     return Status::ok();
+}
+
+// Only hosts that offer the resource run containers.
+Status check_image(const GrainSpec &spec) {
+    const auto images = std::count_if(spec.files.begin(), spec.files.end(),
+                                      [](const GrainFile &file) { return file.role == FileRole::image; });
+    if (images == 0) return Status::ok();
+    if (images > 1) return bad("the grain has " + std::to_string(images) + " images: give one");
+    const auto amounts = amounts_of(spec.demands.resources);
+    if (amounts && amounts->contains(container_resource)) return Status::ok();
+    return bad(std::string("a grain with an image must demand the resource ") + container_resource);
 }
 
 // No two in the same place, and none below another.
@@ -85,6 +98,7 @@ Status check_files(const GrainSpec &spec) {
     if (inputs == 1 && !spec.input.empty()) return bad("the input is given twice: as bytes and as a content");
     if (!classes.empty() && (spec.argv.empty() || spec.argv[0].empty()))
         return bad("argv[0], the path of the program, is missing");
+    if (Status s = check_image(spec); !s) return s;
     return check_places(spec);
 }
 

@@ -131,6 +131,11 @@ std::string in_use(const std::string &name, std::int64_t used, std::int64_t most
            std::to_string(amount);
 }
 
+// What a host must have to offer it.
+std::string needs(const std::string &name) {
+    return name == container_resource ? ", which needs podman, user namespaces and --run-as self there" : "";
+}
+
 }  // namespace
 
 std::string resources_in_words(const State &state, const Grain &grain, std::optional<HostId> busy) {
@@ -141,7 +146,7 @@ std::string resources_in_words(const State &state, const Grain &grain, std::opti
         for (std::size_t i = 0; i < state.hosts.size(); ++i)
             if (state.hosts[i].configured) most = std::max(most, offered(state, static_cast<HostId>(i), name));
         if (amount > most && most == 0) {
-            say(is_of_pool(state, name) ? "the pool has no " + name : "no host offers " + name);
+            say(is_of_pool(state, name) ? "the pool has no " + name : "no host offers " + name + needs(name));
         } else if (amount > most) {
             say(is_of_pool(state, name) ? "the pool has " + std::to_string(most) + " of " + name
                                         : "no host offers more than " + std::to_string(most) + " of " + name);

@@ -61,7 +61,8 @@ class Grain:
     """A grain to submit: the fields of `struct d_grain` in dcs.h, in its order. argv[0]: the path of the executable,
     relative ones from the user's DCS home on the host. `input`: standard input (str as UTF-8); or `input_path`, or
     `input_fd` to its end. `env`: a mapping, or "NAME=value". `files`: names to paths, or File. `outputs`: files to bring
-    back. `resources`: named ones that it uses, {"gpu": 1} or "gpu=1"."""
+    back. `resources`: named ones that it uses, {"gpu": 1} or "gpu=1". `image`: a file with the image of the container in
+    which it runs."""
     argv: Annotated[Sequence[Path], CStrings("gargv", _words)]
     input: Annotated[Union[bytes, str], Bytes()] = b""
     env: Annotated[Union[Mapping[str, str], Sequence[str]], CStrings("genvv", as_environment)] = field(default_factory=dict)
@@ -81,6 +82,7 @@ class Grain:
     input_path: Annotated[Optional[Path], CString()] = None
     input_fd: Int = -1
     resources: Annotated[Union[Mapping[str, int], str, None], Resources()] = None
+    image: Annotated[Optional[Path], CString()] = None
 
     def fill(self, to: Any) -> List[Any]:
         """As the library wants it. What is returned must live until the call is over."""

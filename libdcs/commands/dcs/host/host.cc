@@ -21,7 +21,7 @@ std::string load_text(double load) {
 
 void print_table(const std::vector<wire::HostRow> &rows) {
     const bool resources =
-        std::any_of(rows.begin(), rows.end(), [](const auto &row) { return !row.resources.empty(); });
+        std::any_of(rows.begin(), rows.end(), [](const auto &row) { return !resources_text(row).empty(); });
     std::vector<const char *> headings{"HOST",         ">CLASS",    "BINARY",        "*STATE",
                                        ">SLOTS",       ">RUNNING",  ">LAST CALL-IN", ">LOAD",
                                        ">FREE MEMORY", ">FINISHED", ">FAILED",       "CONFINEMENT"};

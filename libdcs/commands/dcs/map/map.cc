@@ -74,7 +74,7 @@ std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files
 
 // What would lose a grain's files is found before anything runs.
 std::optional<Failure> check_files(const MapPlan &plan, const FileWords &files) {
-    if (!files.any()) return std::nullopt;
+    if (!files.any() && files.image.empty()) return std::nullopt;
     std::set<std::string> directories;
     std::int32_t number = 0;
     for (const std::string &input : plan.inputs)
@@ -89,6 +89,7 @@ std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOp
     if (auto failure = take_demands(call.arguments, options.demands)) return failure;
     if (auto failure = take_file_words(call.arguments, options.files, true)) return failure;
     if (auto failure = check_outputs(plan, options.files)) return failure;
+    options.brings = call.arguments.has("bring");
     options.at_once = call.arguments.number("jobs").value_or(0);
     options.tag = call.arguments.has("tag");
     options.results = call.arguments.value("results").value_or("");
@@ -109,7 +110,7 @@ std::optional<Failure> find_the_program(const MapPlan &plan, const MapOptions &o
     const bool depends = has_placeholder(word, plan.columns);
     if (plan.inputs.empty() || (depends && !is_shell_text(word))) return std::nullopt;
     const std::string name = plan.words(1)[0];
-    const auto program = find_program(name, options.search_path, plan.directory);
+    const auto program = program_of(options.files, options.brings, name, options.search_path, plan.directory);
     if (program && !depends) path = *program;
     if (program) return std::nullopt;
     Failure failure = failure_of("dcs map", program.status());
@@ -311,6 +312,7 @@ Examples:
           "",
           Given::many},
          {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"},
+         image_option(),
          {"results", 0, "DIR", some_text, "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any"},
          {"jobs", 'j', "N", whole_number(1, INT32_MAX), "at most N grains at a time"},
          {"tag", 0, nullptr, {}, "each line of the outputs begins with its input and a tab"},

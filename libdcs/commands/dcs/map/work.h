@@ -25,6 +25,7 @@ struct MapOptions {
     std::vector<std::string> environment;
     std::string search_path;
     FileWords files;
+    bool brings = false;  // --bring: the program is one of this host
     Format format = Format::table;
     Shown shown = Shown::plain;
     JobLog *joblog = nullptr;

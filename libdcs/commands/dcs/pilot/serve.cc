@@ -83,7 +83,7 @@ std::vector<std::string> server_line(const Call &call, const std::string &direct
             "--courtesy",
             "priority",
             "--resources",  // the engine says which of this host's devices are the job's
-            ::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? "auto" : "none",
+            ::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? "auto" : "no-devices",
             "--log-level",
             "info",
             "--leave-after",

@@ -152,6 +152,7 @@ std::string resources_text(const wire::HostRow &row) {
     std::string text;
     if (!offers || !used) return text;
     for (const auto &[name, offer] : *offers) {
+        if (name == container_resource) continue;  // no limit that people choose: `dcs host show` has it
         const auto in_use = used->find(name);
         text += (text.empty() ? "" : ", ") + name + " " + std::to_string(in_use == used->end() ? 0 : in_use->second) +
                 "/" + std::to_string(offer.amount);

@@ -10,6 +10,7 @@
 #include "commands/dcs/query/scheduler.h"
 #include "wire/content_check.h"
 #include "commands/dcs/frame/this_pool.h"
+#include "caller_environment.h"
 #include "placeholders.h"
 
 namespace dcs::commands {
@@ -38,7 +39,21 @@ std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &wo
         if (pair.path.empty()) return usage_failure("--" + option + " " + value + ": the path is missing");
         (option == "file" ? words.files : words.outputs).push_back(std::move(pair));
     }
+    words.image = arguments.value("image").value_or("");
+    words.in_room = !words.image.empty() && !arguments.has("cwd");
+    if (arguments.has("image") && words.image.empty()) return usage_failure("--image: the path is missing");
     return std::nullopt;
+}
+
+OptionRow image_option(const char *group) {
+    return {"image", 0, "FILE", {},
+            "CMD runs in a container of this image: an archive of docker or OCI, or of a root file system", group};
+}
+
+Result<std::string> program_of(const FileWords &words, bool brought, const std::string &name,
+                               const std::string &search_path, const std::string &directory) {
+    if (words.image.empty() || brought) return find_program(name, search_path, directory);
+    return name;
 }
 
 bool FileWords::by_input(bool columns) const {
@@ -60,6 +75,8 @@ FileWords FileWords::for_input(const std::string &input, std::int32_t number) co
 }
 
 std::optional<Failure> check_places(const FileWords &words, std::set<std::string> &seen) {
+    if (!words.image.empty() && ::access(words.image.c_str(), R_OK) != 0)
+        return failure_of("", fail_errno(Code::io_error, "the image " + words.image + " cannot be read", errno));
     for (const FileWords::Pair &file : words.files) {
         if (auto failure = bad_name("file", file.path, file.name)) return failure;
         struct stat about = {};
@@ -101,7 +118,8 @@ void FileWords::put_into(d_grain &grain) {
         grain.programs = &program_;
         grain.program_count = 1;
     }
-    if (any()) grain.directory = nullptr;
+    if (!image.empty()) grain.image = image.c_str();
+    if (any() || in_room) grain.directory = nullptr;
 }
 
 namespace {

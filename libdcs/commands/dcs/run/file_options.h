@@ -1,5 +1,5 @@
 #pragma once
-// --file and --output of `dcs run` and `dcs map`, file and output of `dcs submit`.
+// --file, --output and --image of `dcs run` and `dcs map`, file, output and image of `dcs submit`.
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -19,6 +19,8 @@ struct FileWords {
     std::vector<Pair> files;    // name in the grain's directory (empty: that of the path), path here
     std::vector<Pair> outputs;  // the same, after the run
     std::string program;        // CMD's file, if it goes along
+    std::string image;          // of the container in which CMD runs; empty: none
+    bool in_room = false;       // of the container, if no directory in it is named
 
     bool any() const { return !files.empty() || !outputs.empty(); }
     // The grain then runs in a directory of its own. This outlives the d_gexec_grain call.
@@ -35,6 +37,11 @@ private:
 };
 
 // What the command line says; a usage error otherwise. `per_input`: for_input() follows.
+// --image, for the table of a verb.
+OptionRow image_option(const char *group = "");
+// CMD's path, as find_program() does; of a container, in which it is looked up later, the word itself.
+Result<std::string> program_of(const FileWords &words, bool brought, const std::string &name,
+                               const std::string &search_path, const std::string &directory);
 std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &words, bool per_input = false);
 // Before a grain with these is submitted: its files can be read, and the directories of its outputs can be written to;
 // missing ones are made. `seen`: directories that earlier calls have checked.

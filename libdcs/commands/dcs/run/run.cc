@@ -74,8 +74,9 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     command.reads_input = !call.arguments.has("no-input");
     command.label = label_of(command.words, 60);
     const char *path = std::getenv("PATH");
-    const auto program =
-        find_program(command.words[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, *directory);
+    if (auto failure = take_file_words(call.arguments, command.files)) return failure;
+    const auto program = program_of(command.files, call.arguments.has("bring"), command.words[0],
+                                    path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, *directory);
     if (!program) {
         Failure failure = failure_of("dcs run", program.status());
         if (is_shell_text(command.words[0]))
@@ -91,7 +92,7 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     if (auto failure = set_variables(call.arguments, *directory, command.environment)) return failure;
     if (auto failure = describe_session(call.arguments)) return failure;
     if (call.arguments.has("bring")) command.files.program = *program;
-    return take_file_words(call.arguments, command.files);
+    return std::nullopt;
 }
 
 // A reader that closes the pipe is not an error.
@@ -338,6 +339,7 @@ Examples:
   dcs run --class gpu --attempts 3 -- ./simulate 42
   while read x; do dcs run -n -- ./simulate $x; done <list
   dcs run --file table=/data/t7 --output sorted -- sort -o sorted table
+  dcs run --image tools.tar -- simulate 42
 )",
     .options = with_demands(
         with_start({{"live",
@@ -367,9 +369,11 @@ Examples:
                      "a file that CMD makes in the grain's directory; after the run it is copied to NAME or PATH",
                      "",
                      Given::many},
-                    {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"}})),
+                    {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"},
+                    image_option()})),
     .notes = R"(CMD is looked up in PATH and runs in the current directory with the current environment, without a
-shell. With --file or --output it runs in a separate directory instead. Standard input is read to its end
+shell. With --file or --output it runs in a separate directory instead. With --image it is looked up in the image, and
+--cwd is a directory there; without --cwd it runs in a separate directory. Standard input is read to its end
 first (1 GiB at most; not a terminal, and not with -n). The session of the grain is removed at the end;
 Ctrl-C kills the grain. With --detach neither happens: `dcs session close N` stops the grain, `clean N` removes it.
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/run/demand_options.h"
+#include "commands/dcs/run/file_options.h"
 #include "commands/dcs/run/start_options.h"
 
 #define TOML_EXCEPTIONS 0
@@ -303,7 +304,8 @@ std::size_t line_of_deep_key(std::string_view text) {
 const OptionTable &grain_options() {
     static const OptionTable table = [] {
         OptionTable all = with_demands({{"file", 0, "[NAME=]PATH", {}, "", "", Given::many},
-                                        {"output", 0, "NAME[=PATH]", {}, "", "", Given::many}});
+                                        {"output", 0, "NAME[=PATH]", {}, "", "", Given::many},
+                                        image_option()});
         for (const OptionRow &row : with_start({}))
             if (row.name == std::string_view("cwd") || row.name == std::string_view("env")) all.push_back(row);
         return all;

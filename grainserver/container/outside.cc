@@ -1,0 +1,229 @@
+#include "grainserver/container/outside.h"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/confinement.h"
+#include "grainserver/container/child.h"
+#include "grainserver/container/image.h"
+#include "grainserver/container/podman.h"
+#include "grainserver/container/words.h"
+
+namespace dcs::container {
+namespace {
+
+constexpr int elsewhere = 74;  // D_EXIT_WRITE_ERROR, of a grain that has announced itself: it goes on elsewhere
+constexpr int no_program = 127, not_executable = 126;
+
+// The fault is this host's. Only a grain that has announced itself may say so by its exit status.
+int give_back(const std::string &room, const std::string &why) {
+    std::fprintf(stderr, "the container cannot be started on this host: %s\n", why.c_str());
+    const int fd = ::open((room + "/announce").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0) ::close(fd);
+    return elsewhere;
+}
+
+[[noreturn]] void end_by(int signal) {
+    ::signal(signal, SIG_DFL);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::kill(::getpid(), signal);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::_exit(128 + signal);
+}
+
+std::vector<pid_t> children() {
+    std::vector<pid_t> pids;
+    std::ifstream list("/proc/self/task/" + std::to_string(::getpid()) + "/children");
+    for (pid_t pid = 0; list >> pid;) pids.push_back(pid);
+    return pids;
+}
+
+// podman, conmon and what else is left. As the subreaper, this process gets them all.
+void end_all() {
+    int status = 0;
+    for (;;) {
+        for (const pid_t pid : children()) ::kill(pid, SIGKILL);
+        if (::waitpid(-1, &status, 0) < 0 && errno != EINTR) return;
+    }
+}
+
+class Supervision {
+public:
+    Supervision(int line, int signals, pid_t engine) : line_(line), signals_(signals), engine_(engine) {}
+
+    // Until the grain has ended, or podman without starting it.
+    void run() {
+        while (!ended_ && !closed_ && (begun() || !engine_ended_)) {
+            std::array<pollfd, 2> ready = {pollfd{line_, POLLIN, 0}, pollfd{signals_, POLLIN, 0}};
+            if (::poll(ready.data(), ready.size(), -1) < 0) continue;
+            if (ready[1].revents != 0) take_signal();
+            if (ready[0].revents != 0) listen();
+        }
+        while (!closed_ && listen()) {}  // what it said before podman ended
+    }
+
+    std::optional<int> status() const { return ended_; }
+    std::optional<Line> failure() const { return failure_; }
+    bool begun() const { return grain_ > 0; }
+
+private:
+    void take_signal() {
+        signalfd_siginfo info{};
+        if (::read(signals_, &info, sizeof info) != sizeof info) return;
+        const int signal = static_cast<int>(info.ssi_signo);
+        if (signal == SIGCHLD) {
+            int status = 0;
+            for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
+                engine_ended_ = engine_ended_ || pid == engine_;
+        } else if (grain_ > 0) {
+            ::kill(grain_, signal);
+        } else if (signal != SIGUSR1 && signal != SIGUSR2) {  // nothing of the grain has run
+            end_all();
+            end_by(signal);
+        }
+    }
+
+    // False: there is no more now.
+    bool listen() {
+        Line line{};
+        iovec part{&line, sizeof line};
+        alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
+        msghdr message{};
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = control;
+        message.msg_controllen = sizeof control;
+        const ssize_t n = ::recvmsg(line_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        if (n == 0) closed_ = true;
+        if (n != static_cast<ssize_t>(sizeof line)) return false;
+        // podman has done its part: all that it still would do is take memory.
+        if (line.said == Said::begun && !engine_ended_) ::kill(engine_, SIGKILL);
+        if (line.said == Said::begun)
+            for (cmsghdr *c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c))
+                if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
+                    ucred sender{};
+                    std::memcpy(&sender, CMSG_DATA(c), sizeof sender);
+                    grain_ = sender.pid;
+                }
+        if (line.said == Said::ended) ended_ = line.value;
+        if (line.said == Said::failed || line.said == Said::confinement_failed) failure_ = line;
+        return true;
+    }
+
+    int line_, signals_;
+    pid_t engine_, grain_ = 0;
+    bool engine_ended_ = false, closed_ = false;
+    std::optional<int> ended_;
+    std::optional<Line> failure_;
+};
+
+Words words_for(const Wanted &wanted, const Mounts &mounts, mode_t mask) {
+    Words words;
+    words.rungs = wanted.rungs;
+    words.umask = mask;
+    words.directory = wanted.directory.empty() ? wanted.room + "/work" : wanted.directory;
+    words.program = mounts.program.empty() ? wanted.program : mounts.program_inside();
+    words.argv = wanted.argv;
+    words.env = wanted.env;
+    return words;
+}
+
+int report(const Wanted &wanted, const Supervision &run, int log) {
+    if (const auto failure = run.failure(); failure && failure->said == Said::confinement_failed)
+        return give_back(wanted.room, std::string("its confinement: ") + std::strerror(failure->value));
+    if (const auto failure = run.failure()) {
+        std::fprintf(stderr, "%s cannot be started in the container: %s\n", wanted.program.c_str(),
+                     std::strerror(failure->value));
+        return failure->value == ENOENT ? no_program : not_executable;
+    }
+    if (const auto status = run.status()) {
+        if (WIFSIGNALED(*status)) end_by(WTERMSIG(*status));
+        return WEXITSTATUS(*status);
+    }
+    if (run.begun()) end_by(SIGKILL);  // the container was ended from outside
+    return give_back(wanted.room, "podman: " + tail_of(log));
+}
+
+int run_container(const Wanted &wanted, mode_t mask, const std::string &rootfs, const std::string &state, int signals) {
+    char self[4096];
+    const ssize_t length = ::readlink("/proc/self/exe", self, sizeof self);
+    const std::string runner(self, length > 0 ? static_cast<std::size_t>(length) : 0);
+    const Mounts mounts{rootfs, wanted.grains, wanted.room, runner, wanted.brought};
+    if ((rootfs + wanted.room + runner + wanted.brought).find(':') != std::string::npos)
+        return give_back(wanted.room, "podman takes no path with a colon: " + wanted.room);
+    if (const std::string wrong = write_configs(state); !wrong.empty()) return give_back(wanted.room, wrong);
+    const Fd words(pack(words_for(wanted, mounts, mask))), log(::memfd_create("podman", MFD_CLOEXEC));
+    int ends[2];
+    const int yes = 1;
+    if (!words || !log || ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return give_back(wanted.room, std::strerror(errno));
+    const Fd line(ends[0]);
+    Fd theirs(ends[1]);
+    if (::setsockopt(line.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes) != 0)
+        return give_back(wanted.room, std::strerror(errno));
+    const pid_t engine = start(podman_command(mounts, (wanted.rungs & rung_no_network) == 0), {state, state},
+                               {words.get(), theirs.get(), 0, 1, 2}, log.get());
+    if (engine < 0) return give_back(wanted.room, std::strerror(errno));
+    theirs = Fd();
+    Supervision run(line.get(), signals, engine);
+    run.run();
+    end_all();
+    std::error_code ignored;
+    std::filesystem::remove_all(state, ignored);
+    return report(wanted, run, log.get());
+}
+
+// Of grains of this host that were killed with all their processes.
+void remove_remains(const std::string &store) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator it(store, error), end; !error && it != end; it.increment(error)) {
+        const std::string name = it->path().filename();
+        if (!name.starts_with("run-")) continue;
+        const std::string process = "/proc/" + name.substr(4);
+        std::error_code ignored;
+        if (::access(process.c_str(), F_OK) != 0) std::filesystem::remove_all(it->path(), ignored);
+    }
+}
+
+}  // namespace
+
+int run_outside(const Wanted &wanted) {
+    sigset_t taken;
+    ::sigemptyset(&taken);
+    for (const int signal : {SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGALRM, SIGWINCH})
+        ::sigaddset(&taken, signal);
+    const mode_t mask = ::umask(022);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    if (const std::string wrong = enter_namespaces(); !wrong.empty()) return give_back(wanted.room, wrong);
+    const Rootfs rootfs = take_rootfs(wanted.archive, wanted.store, wanted.hex);  // a signal ends it here
+    if (!rootfs.error.empty() && !rootfs.of_image) return give_back(wanted.room, rootfs.error);
+    if (!rootfs.error.empty()) {
+        std::fprintf(stderr, "%s\n", rootfs.error.c_str());
+        return not_executable;
+    }
+    ::sigprocmask(SIG_BLOCK, &taken, nullptr);
+    const Fd signals(::signalfd(-1, &taken, SFD_CLOEXEC));
+    if (!signals) return give_back(wanted.room, std::strerror(errno));
+    remove_remains(wanted.store);
+    return run_container(wanted, mask, rootfs.path, wanted.store + "/run-" + std::to_string(::getpid()), signals.get());
+}
+
+}  // namespace dcs::container

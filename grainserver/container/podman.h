@@ -1,0 +1,23 @@
+#pragma once
+// podman, in a user namespace that maps one uid, with all that it keeps in a directory of this grain.
+#include <string>
+#include <vector>
+
+namespace dcs::container {
+
+inline constexpr const char *podman = "/usr/bin/podman";  // also in grainserver/shell/found_resources.cc
+
+// Makes the directory, with podman's configuration files. What is wrong, or "".
+std::string write_configs(const std::string &directory);
+
+struct Mounts {
+    std::string rootfs, grains, room, runner, program;  // program: of the host; empty: none
+    std::string runner_inside() const { return grains + "/.dcs_container"; }
+    std::string program_inside() const { return grains + "/.program"; }
+};
+std::vector<std::string> podman_command(const Mounts &mounts, bool network);
+
+// Enters a user namespace that maps this account alone, and a mount namespace. What is wrong, or "".
+std::string enter_namespaces();
+
+}  // namespace dcs::container

@@ -1,0 +1,40 @@
+#include "grainserver/launcher/container.h"
+
+#include <climits>
+
+#include <unistd.h>
+
+#include "base/hex.h"
+#include "base/require.h"
+
+namespace dcs::launcher {
+
+std::string container_runner() {
+    char path[PATH_MAX];
+    const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path - 1);
+    const std::string self(path, n > 0 ? static_cast<std::size_t>(n) : 0);
+    return self.substr(0, self.rfind('/') + 1) + "dcs_container";
+}
+
+// The words are read by grainserver/container/main.cc.
+std::vector<std::string> container_command(const files::LaunchRecord &launch, const std::string &grains) {
+    const files::FileRecord *image = files::image_of(launch.files);
+    DCS_REQUIRE(image != nullptr && !launch.argv.empty(), "only a grain with an image and a program has such a command");
+    const std::string directory = grains.substr(0, grains.rfind('/')), hex = hex_of(image->digest);
+    bool brought = false;
+    for (const files::FileRecord &file : launch.files) brought = brought || file.role == wire::FileRole::program;
+    std::vector<std::string> words = {container_runner(),
+                                      "run",
+                                      directory + "/library/" + hex.substr(0, 2) + "/" + hex + "/content",
+                                      directory + "/images",
+                                      hex,
+                                      grains,
+                                      std::to_string(launch.rungs),
+                                      brought ? launch.program : "",
+                                      launch.directory,
+                                      launch.program};
+    words.insert(words.end(), launch.argv.begin(), launch.argv.end());
+    return words;
+}
+
+}  // namespace dcs::launcher
