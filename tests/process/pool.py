@@ -77,7 +77,8 @@ def bin_directory(path, test_builds):
     """The programs of a pool with some daemons replaced by their test builds. Each program finds the others in the
     folder of its own executable, as the kernel names it, so these are hard links or copies, not symbolic links."""
     os.mkdir(path)
-    for name in ("dcs", "dcs_scheduler", "dcs_backupd", "dcs_grainserver", "dcs_launcher", "dcs_begin", "dcs_lock"):
+    for name in ("dcs", "dcs_scheduler", "dcs_backupd", "dcs_grainserver", "dcs_launcher", "dcs_container", "dcs_begin",
+                 "dcs_lock"):
         source = os.path.join(os.path.dirname(BIN), "tests", name + "_test") if name in test_builds else program(name)
         try:
             os.link(source, os.path.join(path, name))

@@ -1,0 +1,247 @@
+#!/usr/bin/python3
+"""Grains in containers, under the host's podman, as root and as a user without privileges: checkpoints, a host that is killed,
+signals, exit codes, limits, files; archives of docker; hosts without containers. The images are made of this machine's files."""
+import hashlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+
+from pool import BIN, Pool, program, tells, wait_for
+
+TICKS = os.path.join(os.path.dirname(BIN), "tests", "ticks")
+LAST = 60
+APPLETS = ("sh", "cat", "dd", "echo", "env", "id", "ls", "pwd", "sleep", "touch", "true")
+
+
+def libraries_of(path):
+    words = subprocess.run(["ldd", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode().split()
+    return sorted({word for word in words if word.startswith("/")})
+
+
+def add_bytes(archive, name, data):
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = len(data), 0o644
+    archive.addfile(member, io.BytesIO(data))
+
+
+def add_programs(archive):
+    archive.add("/bin/busybox", "bin/busybox")
+    for applet in APPLETS:
+        link = tarfile.TarInfo("bin/" + applet)
+        link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+        archive.addfile(link)
+    archive.add(TICKS, "opt/ticks")
+    for library in sorted(set(libraries_of(TICKS) + libraries_of("/bin/busybox"))):
+        archive.add(os.path.realpath(library), library[1:])
+
+
+def make_rootfs(path):
+    with tarfile.open(path, "w:gz") as archive:
+        add_programs(archive)
+        add_bytes(archive, "image", b"of a root file system\n")
+        for name in ("proc", "dev", "tmp"):
+            folder = tarfile.TarInfo(name)
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(folder)
+
+
+def make_docker(path):
+    """As `docker save` writes it; the second layer removes a file of the first."""
+    layers = []
+    for fill in (lambda a: (add_programs(a), add_bytes(a, "gone", b"x"), add_bytes(a, "image", b"old\n")),
+                 lambda a: (add_bytes(a, ".wh.gone", b""), add_bytes(a, "image", b"of layers\n"))):
+        data = io.BytesIO()
+        with tarfile.open(fileobj=data, mode="w") as archive:
+            fill(archive)
+        layers.append(data.getvalue())
+    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": {
+        "type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest() for layer in layers]}}).encode()
+    manifest = [{"Config": "config.json", "RepoTags": None, "Layers": [f"{i}/layer.tar" for i in range(len(layers))]}]
+    with tarfile.open(path, "w") as archive:
+        add_bytes(archive, "config.json", config)
+        for i, layer in enumerate(layers):
+            add_bytes(archive, f"{i}/layer.tar", layer)
+        add_bytes(archive, "manifest.json", json.dumps(manifest).encode())
+
+
+def run(pool, image, *words, options=(), data=None, code=0):
+    done = pool.dcs("run", "--image", image, *options, "--", *words, data=data, check=False)
+    assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def ticks(last=LAST, pause=50):
+    return f"1 {last} {pause}\n".encode(), "".join(f"tick {i}\n" for i in range(1, last + 1)).encode()
+
+
+def the_container_is_the_image(pool, image):
+    assert run(pool, image, "/bin/cat", "/image").stdout == b"of a root file system\n"
+    assert run(pool, image, "cat", "/image").stdout == b"of a root file system\n"  # found by PATH in the image
+    listed = run(pool, image, "ls", "-a", "/").stdout.split()
+    assert b"home" not in listed and b"image" in listed, listed
+    assert run(pool, image, "sh", "-c", "touch /new || echo refused").stdout == b"refused\n"
+    assert run(pool, image, "sh", "-c", "touch /tmp/new; ls /tmp").stdout.endswith(b"new\n")
+    assert run(pool, image, "pwd", options=["--cwd", "/opt"]).stdout == b"/opt\n"
+    assert run(pool, image, "sh", "-c", "echo $A $DCS_RESOURCE_CONTAINER; pwd", options=["--env", "A=b c"]).stdout.startswith(
+        b"b c 1\n" + pool.dir.encode())
+
+
+def ends_are_exact(pool, image):
+    for code in (0, 7, 126, 137, 255):
+        said = run(pool, image, "sh", "-c", f"exit {code}", code=code).stderr
+        assert not tells(said, "signal"), said
+    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV):
+        said = run(pool, image, "sh", "-c", f"kill -{int(number)} $$", code=128 + number).stderr
+        assert tells(said, f"signal {int(number)}"), said
+    assert tells(run(pool, image, "nothing", code=127).stderr, "nothing cannot be started in the container")
+    assert tells(run(pool, image, "/image", code=126).stderr, "/image cannot be started in the container")
+    assert run(pool, image, "sh", "-c", "cat; echo two >&2", data=b"one\n").stdout == b"one\n"
+
+
+def limits_hold(pool, image):
+    said = run(pool, image, "sleep", "600", options=["--wall", "3"], code=128 + signal.SIGXCPU).stderr
+    assert tells(said, "3 s"), said
+    run(pool, image, "dd", "if=/dev/zero", "of=/dev/null", "bs=400M", "count=500", options=["--memory", "150"],
+        code=128 + signal.SIGKILL)
+    # Nothing but the container's own: no mounts, no namespaces, though the process outside may make them.
+    status = run(pool, image, "cat", "/proc/self/status").stdout.decode().split("\n")
+    confined = pool.json("host", "show", "local1")["host"]["confinement"]
+    assert "NoNewPrivs:\t1" in status and "CapEff:\t0000000000000000" in status, status
+    assert ("Seccomp:\t2" in status) == ("filter" in confined), (confined, status)
+
+
+def files_go_in_and_out(pool, image, folder):
+    with open(os.path.join(folder, "table"), "w") as file:
+        file.write("in\n")
+    out = os.path.join(folder, "out")
+    run(pool, image, "sh", "-c", "cat table > made; echo out >> made",
+        options=["--file", os.path.join(folder, "table"), "--output", "made=" + out])
+    assert open(out).read() == "in\nout\n"
+    data, expected = ticks(3, 1)
+    assert run(pool, image, TICKS, options=["--bring"], data=data).stdout == expected  # a program that is not in the image
+    mapped = pool.dcs("map", "--image", image, "--", "cat", "{}", ":::", "/image", "/image").stdout
+    assert mapped == b"of a root file system\n" * 2, mapped
+
+
+def it_goes_on_elsewhere(pool, image, folder):
+    """The host is killed with all its processes after a checkpoint; the output is that of the program outside."""
+    data, expected = ticks()
+    with open(os.path.join(folder, "input"), "wb") as file:
+        file.write(data)
+    assert pool.dcs("run", "--", TICKS, data=ticks(3, 1)[0]).stdout == ticks(3, 1)[1]
+    grain = pool.start([program("dcs"), "run", "--image", image, "--", "/opt/ticks"],
+                       stdin=open(os.path.join(folder, "input")), stdout=subprocess.PIPE)
+
+    def saved():
+        rows = [row for row in pool.json("grain", "ls", "all")["grains"] if row["state"] == "running"]
+        return rows and rows[0]["checkpoint_length"] > 0 and rows[0]
+    row = wait_for("a checkpoint of the grain in its container", saved)
+    assert pool.kill_host(row["host"]), "the grain was killed"
+    out, _ = grain.communicate(timeout=300)
+    assert grain.returncode == 0 and out == expected, (grain.returncode, out)
+    pool.up()
+    starts = [move for move in pool.json("host", "ls")["hosts"] if move["name"] != row["host"]]
+    assert starts[0]["launched"] > 0, starts
+
+
+def withdrawn_with_a_checkpoint(pool, image, folder):
+    """A drain signals the grain inside: it takes its checkpoint and goes to the other host."""
+    data, expected = ticks()
+    with open(os.path.join(folder, "input"), "wb") as file:
+        file.write(data)
+    grain = pool.start([program("dcs"), "run", "--image", image, "--", "/opt/ticks"],
+                       stdin=open(os.path.join(folder, "input")), stdout=subprocess.PIPE)
+
+    def begun():
+        rows = [row for row in pool.json("grain", "ls", "all")["grains"] if row["state"] == "running"]
+        return rows and rows[0]["checkpoint_length"] > 0 and rows[0]
+    row = wait_for("a checkpoint", begun)
+    pool.dcs("host", "drain", "--evict", row["host"])
+    out, _ = grain.communicate(timeout=300)
+    assert grain.returncode == 0 and out == expected, (grain.returncode, out)
+    pool.dcs("host", "undrain", row["host"])
+
+
+def unpacked(pool):
+    found = {}
+    for name in pool.host_names():
+        store = os.path.join(pool.dir, "servers", name, "images")
+        for entry in os.listdir(store) if os.path.isdir(store) else ():
+            if os.path.isdir(os.path.join(store, entry)) and "." not in entry and not entry.startswith("run-"):
+                found[name, entry] = os.stat(os.path.join(store, entry)).st_ino
+    return found
+
+
+def archives_of_docker_work(pool, folder):
+    image = os.path.join(folder, "docker.tar")
+    make_docker(image)
+    assert run(pool, image, "cat", "/image").stdout == b"of layers\n"
+    assert b"gone" not in run(pool, image, "ls", "/").stdout.split()
+    once = unpacked(pool)
+    for _ in range(3):
+        run(pool, image, "true")
+    again = unpacked(pool)
+    assert all(again[key] == inode for key, inode in once.items()), (once, again)
+    broken = os.path.join(folder, "broken.tar")
+    with open(broken, "w") as file:
+        file.write("no archive")
+    assert tells(run(pool, broken, "true", code=126).stderr, "no archive that tar can unpack")
+
+
+def hosts_without_are_explained(folder, image):
+    with Pool(servers=1, slots=1, directory=os.path.join(folder, "without")) as pool:
+        pool.dcs("down")
+        pool.dcs("up", "--local", "1", "--resources", "container=0")
+        session = pool.dcs("run", "--detach", "--image", image, "--", "true").stdout.decode().strip()
+        said = wait_for("the reason", lambda: (lambda text: b"container" in text and text)(
+            pool.dcs("grain", "explain", session + ":1", check=False).stdout))
+        assert tells(said, "no host offers container, which needs podman"), said
+        pool.dcs("session", "close", session)
+    assert tells(subprocess.run([program("dcs"), "run", "--image", os.path.join(folder, "none"), "--", "true"], env=pool.env,
+                                stderr=subprocess.PIPE).stderr, "none")
+
+
+def all_of_it(whole):
+    with Pool(servers=2, slots=2, interval=0.5) as pool:
+        folder = os.path.join(pool.base, "work")
+        os.mkdir(folder)
+        image = os.path.join(folder, "rootfs.tar.gz")
+        make_rootfs(image)
+        the_container_is_the_image(pool, image)
+        it_goes_on_elsewhere(pool, image, folder)
+        if whole:
+            ends_are_exact(pool, image)
+            limits_hold(pool, image)
+            files_go_in_and_out(pool, image, folder)
+            withdrawn_with_a_checkpoint(pool, image, folder)
+            archives_of_docker_work(pool, folder)
+            hosts_without_are_explained(folder, image)
+        for host in pool.host_names():
+            store = os.path.join(pool.dir, "servers", host, "images")
+            assert len(os.listdir(store) if os.path.isdir(store) else ()) < 20, os.listdir(store)
+
+
+def main():
+    if not os.access("/usr/bin/podman", os.X_OK) or not os.access("/bin/busybox", os.X_OK):
+        print("podman or busybox is missing")
+        sys.exit(77)
+    if subprocess.run(["unshare", "--user", "--mount", "--map-root-user", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        print("this host refuses user namespaces")
+        sys.exit(77)
+    whole = "part" not in sys.argv[1:] and not os.environ.get("DCS_CONTAINERS_PART")
+    all_of_it(whole)
+    if whole and os.geteuid() == 0:  # once more without root
+        drop = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"]
+        here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        env = dict(os.environ, DCS_CONTAINERS_PART="1", HOME="/tmp")
+        if subprocess.run([*drop, "test", "-x", program("dcs")]).returncode == 0:
+            subprocess.run([*drop, sys.executable, "-B", here, "containers"], env=env, check=True)
+    print("1 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()
