@@ -46,8 +46,9 @@ std::vector<std::string> variables(const Environment &environment) {
                          int log) {
     constexpr int aside = 100;  // above all that are open here, and all places
     const int null = ::open("/dev/null", O_RDONLY);
-    bool good = null >= 0 && ::dup2(null, 0) == 0 && ::dup2(log, 1) == 1 && ::dup2(log, 2) == 2;
+    bool good = null >= 0;
     for (std::size_t i = 0; i < fds.size(); ++i) good = good && ::dup2(fds[i], aside + static_cast<int>(i)) >= 0;
+    good = good && ::dup2(null, 0) == 0 && ::dup2(log, 1) == 1 && ::dup2(log, 2) == 2;
     for (std::size_t i = 0; i < fds.size(); ++i)
         good = good && ::dup2(aside + static_cast<int>(i), 3 + static_cast<int>(i)) >= 0;
     ::syscall(SYS_close_range, static_cast<unsigned>(3 + fds.size()), ~0u, 0u);
@@ -60,7 +61,8 @@ std::vector<std::string> variables(const Environment &environment) {
 
 }  // namespace
 
-pid_t start(const std::vector<std::string> &argv, const Environment &environment, const std::vector<int> &fds, int log) {
+pid_t start(const std::vector<std::string> &argv, const Environment &environment, const std::vector<int> &fds,
+            int log) {
     const std::vector<std::string> env = variables(environment);
     const std::vector<char *> words = pointers(argv), entries = pointers(env);
     const pid_t child = ::fork();

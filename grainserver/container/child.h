@@ -12,8 +12,8 @@ struct Environment {
     std::string home;     // a private directory
     std::string configs;  // of podman; empty: none
 };
-// Starts it with no signal blocked. `fds`: take the places from 3 on. Standard input is empty; both outputs go to `log`.
-// -1 and errno.
+// Starts it with no signal blocked. `fds`: take the places from 3 on. Standard input is empty; both outputs go to
+// `log`. -1 and errno.
 pid_t start(const std::vector<std::string> &argv, const Environment &environment, const std::vector<int> &fds, int log);
 // Runs it to its end: its status as of wait(2), -1 if it cannot be started.
 int run(const std::vector<std::string> &argv, const Environment &environment, int log);

@@ -72,9 +72,10 @@ bool is_in(const std::string &archive, const char *name, const Environment &envi
 // Everything belongs to the grain's account. Devices are those of the container.
 std::string untar(const std::string &archive, const std::string &to, const Environment &environment) {
     const Fd log(::memfd_create("tar", MFD_CLOEXEC));
-    const int status = run({tar, "--extract", "--file", archive, "--directory", to, "--no-same-owner", "--preserve-permissions",
-                            "--delay-directory-restore", "--exclude=dev/*", "--exclude=./dev/*"},
-                           environment, log.get());
+    const int status =
+        run({tar, "--extract", "--file", archive, "--directory", to, "--no-same-owner", "--preserve-permissions",
+             "--delay-directory-restore", "--exclude=dev/*", "--exclude=./dev/*"},
+            environment, log.get());
     return status == 0 ? "" : "the image is no archive that tar can unpack: " + tail_of(log.get());
 }
 
@@ -135,6 +136,7 @@ Rootfs take_rootfs(const std::string &archive, const std::string &store, const s
         remove_old(store, hex);
         const std::string making = rootfs.path + making_end;
         rootfs.error = make_rootfs(archive, making);
+        unmount_below(making);
         rootfs.of_image = !rootfs.error.empty();
         if (rootfs.error.empty() && ::rename((making + "/root").c_str(), rootfs.path.c_str()) != 0)
             rootfs.error = words_for(rootfs.path, errno);

@@ -10,7 +10,7 @@ namespace dcs::container {
 struct Rootfs {
     std::string path;
     Fd lock;
-    std::string error;  // not empty: there is none
+    std::string error;      // not empty: there is none
     bool of_image = false;  // the error is of the image: the same on each host
 };
 // Waits while another process unpacks the same image. Removes images that were not used lately.

@@ -1,5 +1,5 @@
-// dcs_container: runs a grain in a container, by the host's podman. It is linked statically, because it is also the first
-// process in the container, whatever the image has.
+// dcs_container: runs a grain in a container, by the host's podman. It is linked statically, because it is also the
+// first process in the container, whatever the image has.
 //
 //   dcs_container run ARCHIVE STORE DIGEST GRAINS RUNGS BROUGHT DIRECTORY PROGRAM ARGV...   by dcs_launcher
 //   dcs_container inside                                                                   by podman

@@ -186,6 +186,7 @@ int run_container(const Wanted &wanted, mode_t mask, const std::string &rootfs, 
     Supervision run(line.get(), signals, engine);
     run.run();
     end_all();
+    unmount_below(state);
     std::error_code ignored;
     std::filesystem::remove_all(state, ignored);
     return report(wanted, run, log.get());

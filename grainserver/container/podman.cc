@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -23,8 +25,8 @@ std::string put(const std::string &path, const std::string &text, int flags) {
 
 }  // namespace
 
-// Locks in files: those in shared memory would be lost for the account when a grain is killed. No limits of its own: the
-// launcher has set those of the grain.
+// Locks in files: those in shared memory would be lost for the account when a grain is killed. No limits of its own:
+// the launcher has set those of the grain.
 std::string write_configs(const std::string &directory) {
     ::mkdir(directory.c_str(), 0700);
     const std::string quoted = "\"" + directory;
@@ -38,8 +40,8 @@ std::string write_configs(const std::string &directory) {
                             O_CREAT | O_TRUNC);
     if (wrong.empty())
         wrong = put(directory + "/storage.conf",
-                    "[storage]\ndriver = \"vfs\"\ngraphroot = " + quoted + "/graph\"\nrootless_storage_path = " +
-                        quoted + "/graph\"\nrunroot = " + quoted +
+                    "[storage]\ndriver = \"vfs\"\ngraphroot = " + quoted +
+                        "/graph\"\nrootless_storage_path = " + quoted + "/graph\"\nrunroot = " + quoted +
                         "/run\"\n[storage.options]\nignore_chown_errors = \"true\"\n"
                         "[storage.options.vfs]\nignore_chown_errors = \"true\"\n",
                     O_CREAT | O_TRUNC);
@@ -67,6 +69,18 @@ std::vector<std::string> podman_command(const Mounts &mounts, bool network) {
     if (!network) words.emplace_back("--network=none");
     words.insert(words.end(), {"--rootfs", mounts.rootfs, mounts.runner_inside(), "inside"});
     return words;
+}
+
+void unmount_below(const std::string &directory) {
+    std::vector<std::string> places;
+    std::ifstream mounts("/proc/self/mountinfo");
+    for (std::string line; std::getline(mounts, line);) {
+        std::istringstream words(line);
+        std::string word;
+        for (int i = 0; i < 5; ++i) words >> word;  // the fifth is where it is mounted
+        if (word.starts_with(directory + "/")) places.push_back(word);
+    }
+    for (auto place = places.rbegin(); place != places.rend(); ++place) (void)::umount2(place->c_str(), MNT_DETACH);
 }
 
 std::string enter_namespaces() {

@@ -20,4 +20,7 @@ std::vector<std::string> podman_command(const Mounts &mounts, bool network);
 // Enters a user namespace that maps this account alone, and a mount namespace. What is wrong, or "".
 std::string enter_namespaces();
 
+// Unmounts all that podman mounted below the directory.
+void unmount_below(const std::string &directory);
+
 }  // namespace dcs::container

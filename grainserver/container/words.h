@@ -25,7 +25,7 @@ enum class Said : std::uint32_t {
     begun,   // by the grain's process itself, just before its exec
     failed,  // by the same: the exec failed; `value` is an errno
     confinement_failed,
-    ended    // `value`: its status as of wait(2)
+    ended  // `value`: its status as of wait(2)
 };
 struct Line {
     Said said;

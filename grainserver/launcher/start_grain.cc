@@ -78,8 +78,9 @@ StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
     switch (failure.step) {
     case Step::exec: return failed(code, exec_words(launch.program, failure));
     case Step::runner:
-        return failed(Code::io_error, "the runner of this host: " +
-                                          exec_words(launch.runner.empty() ? container_runner() : launch.runner[0], failure));
+        return failed(Code::io_error,
+                      "the runner of this host: " +
+                          exec_words(launch.runner.empty() ? container_runner() : launch.runner[0], failure));
     case Step::directory:
         if (launch.directory.empty()) return failed(trouble, "working directory of the grain: " + why);
         return failed(code,
@@ -183,9 +184,8 @@ void fill_plan(StartMaterial &p, const Place &place, const Fd &grain, const file
     plan.err = p.err.c_str();
     plan.directory = launch.directory.empty() ? nullptr : launch.directory.c_str();
     plan.program = launch.program.c_str();
-    if (!launch.runner.empty()) plan.runner = launch.runner[0].c_str();
     plan.contained = files::image_of(launch.files) != nullptr;
-    if (plan.contained) plan.runner = p.words[0].c_str();
+    if (plan.contained || !launch.runner.empty()) plan.runner = p.words[0].c_str();
     plan.boot_id = place.boot_id.c_str();
     plan.argv = p.argv_list.data();
     plan.env = p.env_list.data();
@@ -201,7 +201,6 @@ void fill_plan(StartMaterial &p, const Place &place, const Fd &grain, const file
     plan.confinement = p.confinement;
     plan.file_bytes = static_cast<std::uint64_t>(launch.limits.file_mb) << 20;
     // The sum over all grains of the user on this host, as a first barrier; the limit itself is checked separately.
-
     if (launch.account.made_up && launch.limits.processes > 0 && !p.leaf.processes)
         plan.user_processes = static_cast<std::uint64_t>(launch.limits.processes * slot_limit);
 }

@@ -16,7 +16,7 @@
 namespace dcs::server {
 namespace {
 
-constexpr const char *podman = "/usr/bin/podman";  // also in grainserver/container/podman.cc
+constexpr const char *podman = "/usr/bin/podman";    // also in grainserver/container/podman.cc
 constexpr std::string_view device_start = "nvidia";  // nvidiactl and others are none of the devices
 
 bool is_device(int directory, const std::string &name) {

@@ -91,8 +91,7 @@ Result<GrainRules> Server::settle_rules() {
     const std::string lack = lacks_containers(options_.identity.users);
     if (options_.resources == "auto" || options_.resources == no_devices)
         log_(Level::info, lack.empty() ? "grains can run in containers" : "grains cannot run in containers: " + lack);
-    if (const auto found =
-            found_resources(options_.resources, std::getenv("CUDA_VISIBLE_DEVICES"), lack.empty()))
+    if (const auto found = found_resources(options_.resources, std::getenv("CUDA_VISIBLE_DEVICES"), lack.empty()))
         state_.resources = resource_text(*found);
     log_(Level::info, "grains are confined by " + to_words(*rungs));
     const std::string uids =

@@ -148,8 +148,8 @@ CommandLine command_line(OptionWords &words) {
           .help = "size of the library of contents, in megabytes (default 4096)", .where = Where::reload,
           .takes = megabytes_from(0)},
          {.name = "resources", .into = &o.resources, .value = "auto|no-devices|none|NAME=N,...",
-          .help = "what this host offers besides cores: auto (default), a gpu for each /dev/nvidiaN, and container if it "
-                  "can run containers; no-devices: auto without the gpus; none; or such as gpu=[0,1],scratch_gb=200"},
+          .help = "what this host offers besides cores: auto (default), a gpu for each /dev/nvidiaN, and container if "
+                  "it can run containers; no-devices: the latter; none; or such as gpu=[0,1],scratch_gb=200"},
          {"runner", &words.runner, "WORDS", "runs the programs, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
          choice("courtesy", words.courtesy, "watch|priority",
                 "watch (default): grains leave when the owner needs the host; priority: they only have the lowest "

@@ -116,7 +116,8 @@ Result<Fd> destination(const files::Room &room, const Fd &work, const files::Lau
 // A program is executed at its own path if its content has the right digest; then sets *program to null.
 Work Contents::know_program(const files::LaunchRecord *record, const FileRecord **program) {
     *program = program_of(record->files, binary_class_);
-    if (*program == nullptr || files::image_of(record->files) != nullptr) co_return;  // a container has no programs of the host
+    if (*program == nullptr || files::image_of(record->files) != nullptr)
+        co_return;  // a container has no programs of the host
     Identity identity{};
     const Result<Fd> fd = open_program_(record->program, record->account);
     if (!fd || !identify(fd->get(), (*program)->size, identity)) co_return;

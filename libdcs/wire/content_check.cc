@@ -13,8 +13,7 @@ Status bad(const std::string &why) { return fail(Code::invalid, why); }
 
 Status check_one(const GrainFile &file) {
     const std::string what = to_text(file);
-    const bool named =
-        file.role != FileRole::program && file.role != FileRole::input && file.role != FileRole::image;
+    const bool named = file.role != FileRole::program && file.role != FileRole::input && file.role != FileRole::image;
     if (named && !good_file_name(file.name))
         return bad("the file name \"" + file.name.substr(0, 80) +
                    "\" is not one below the working directory: give a relative one without \"..\", of at most " +

@@ -14,12 +14,12 @@ inline core::Payload payload_of(std::string bytes) {
 }
 
 // Digest of the program that the spec names, which may be relative to the user's home; not 0. One that the
-// library has is another program than one that hosts have: it may be missing there.
+// library has is another program than one that hosts have: it may be missing there. So is one in an image.
 inline std::uint32_t program_of(const std::string &user, const wire::GrainSpec &spec) {
     if (spec.argv.empty()) return 0;
     std::uint32_t sum = crc32c(spec.argv[0], crc32c(user));
     for (const wire::GrainFile &file : spec.files)
-        if (file.role == wire::FileRole::program) sum = crc32c(file.digest, sum);
+        if (file.role == wire::FileRole::program || file.role == wire::FileRole::image) sum = crc32c(file.digest, sum);
     return std::max<std::uint32_t>(1, sum);
 }
 

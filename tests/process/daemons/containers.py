@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tarfile
 
-from pool import BIN, Pool, program, tells, wait_for
+from pool import BIN, ROOT, Pool, program, tells, wait_for
 
 TICKS = os.path.join(os.path.dirname(BIN), "tests", "ticks")
 LAST = 60
@@ -127,6 +127,24 @@ def files_go_in_and_out(pool, image, folder):
     assert mapped == b"of a root file system\n" * 2, mapped
 
 
+PYTHON = """import sys
+import dcs
+with dcs.Session("containers") as session:
+    session.submit(1, ["cat", "/image"], env={"PATH": "/bin"}, image=sys.argv[1])
+    print(next(iter(session.results())).check().output.decode(), end="")
+"""
+
+
+def every_way_in(pool, image, folder):
+    with open(os.path.join(folder, "job.toml"), "w") as file:
+        file.write(f'[defaults]\nimage = "{image}"\n[[grain]]\nname = "one"\ncommand = ["cat", "/image"]\n')
+    printed = pool.dcs("submit", "--wait", "job.toml", cwd=folder).stdout
+    assert b"of a root file system" in printed or b"of a root file system" in pool.dcs("session", "cat", printed.split()[-1].decode()).stdout
+    env = dict(pool.env, PYTHONPATH=os.path.join(ROOT, "libdcs/python"), DCS_LIBRARY=os.path.join(os.path.dirname(BIN), "lib/libdcs.so"))
+    done = subprocess.run([sys.executable, "-c", PYTHON, image], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+    assert done.stdout == b"of a root file system\n", (done.stdout, done.stderr)
+
+
 def it_goes_on_elsewhere(pool, image, folder):
     """The host is killed with all its processes after a checkpoint; the output is that of the program outside."""
     data, expected = ticks()
@@ -214,6 +232,7 @@ def all_of_it(whole):
         the_container_is_the_image(pool, image)
         it_goes_on_elsewhere(pool, image, folder)
         if whole:
+            every_way_in(pool, image, folder)
             ends_are_exact(pool, image)
             limits_hold(pool, image)
             files_go_in_and_out(pool, image, folder)

@@ -65,6 +65,17 @@ bool allowed(const Account &account) {
 }
 }  // namespace
 
+TEST_CASE("containers are for grains under the server's own account") {
+    LaunchRecord record = good();
+    record.files.push_back({wire::FileRole::image, "", std::string(32, 'i'), 5, ""});
+    CHECK_FALSE(allowed(record));
+    OwnerRules rules;
+    record.account = {};
+    record.limits = {};
+    record.writable.clear();
+    CHECK(permits(rules, record, logins));
+}
+
 TEST_CASE("the owner's rules on disk: what is written comes back, and nothing else") {
     const OwnerRules rules = strict();
     const std::string bytes = pack(rules);

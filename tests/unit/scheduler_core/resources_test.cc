@@ -85,9 +85,11 @@ TEST_CASE("resources: what can run nowhere keeps nothing from others, and d_gwai
     pool.open(find, 1);
     pool.call(find, wants(1, 0, "gpu=3"));
     pool.call(find, wants(1, 1, "tpu=1"));
+    pool.call(find, wants(1, 3, "container=1"));
     CHECK(pool.call(find, wants(1, 2, "gpu=1")) == Lines{"ann: done", "h1: launch ann/1:2 inc 1 next 1"});
     CHECK(summary(pool, "ann/1:0").find("no host offers more than 2 of gpu") != std::string::npos);
     CHECK(summary(pool, "ann/1:1").find("no host offers tpu") != std::string::npos);
+    CHECK(summary(pool, "ann/1:3").find("no host offers container, which needs podman") != std::string::npos);
     pool.end("h1", "ann/1:2");
     const std::string why = why_none_can_run(pool.state, Pool::key("ann/1:0").session);
     CHECK(why.find("1 without the resources; no host offers more than 2 of gpu") != std::string::npos);

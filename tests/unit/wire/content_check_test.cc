@@ -72,6 +72,20 @@ TEST_CASE("files of a submission that cannot be") {
     CHECK(checked(many) == Code::ok);
 }
 
+TEST_CASE("a grain has one image, and demands a host that runs containers") {
+    GrainSpec spec;
+    spec.argv = {"a"};
+    spec.directory = "/in/the/image";
+    spec.files = {file(FileRole::image, "")};
+    CHECK(check_files(spec).text == about("image resource container"));
+    spec.demands.resources = "container=1,gpu=1";
+    CHECK(check_files(spec));
+    spec.files = {file(FileRole::image, "name")};
+    CHECK(check_files(spec).code == Code::invalid);
+    spec.files = {file(FileRole::image, ""), file(FileRole::image, "")};
+    CHECK(check_files(spec).text == about("2 images"));
+}
+
 TEST_CASE("an exported grain keeps its files, outputs as they came back") {
     GrainLine line;
     line.grain = samples::exported_grain();

@@ -79,7 +79,10 @@ const Result<std::string> &MapWork::program_path(const std::string &name) {
     auto known = programs_.find(name);
     if (known == programs_.end()) {
         if (programs_.size() >= 1000) programs_.clear();
-        known = programs_.emplace(name, program_of(options_.files, options_.brings, name, options_.search_path, plan_.directory)).first;
+        known =
+            programs_
+                .emplace(name, program_of(options_.files, options_.brings, name, options_.search_path, plan_.directory))
+                .first;
     }
     return known->second;
 }

@@ -216,7 +216,7 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
              pool.path("backup/backup.sock"), "--binary-class", binary_class_of_this_host(), "--courtesy",
              numbers.watch ? "watch" : "priority", "--log-level", "error", "--run-as", "self"},
             server.directory};
-        if (i > 1) start.arguments.insert(start.arguments.end(), {"--resources", "no-devices"});  // the first has this host's
+        if (i > 1) start.arguments.insert(start.arguments.end(), {"--resources", "no-devices"});  // local1 has them
         if (Status started = start_daemon(start, ready_patience_s); !started)
             return fail(started.code, "grain server " + name + " did not start: " + started.text +
                                           "\n  its log: " + server.directory + "/log");

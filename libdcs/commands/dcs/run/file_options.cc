@@ -46,8 +46,12 @@ std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &wo
 }
 
 OptionRow image_option(const char *group) {
-    return {"image", 0, "FILE", {},
-            "CMD runs in a container of this image: an archive of docker or OCI, or of a root file system", group};
+    return {"image",
+            0,
+            "FILE",
+            {},
+            "CMD runs in a container of this image: an archive of docker or OCI, or of a root file system",
+            group};
 }
 
 Result<std::string> program_of(const FileWords &words, bool brought, const std::string &name,

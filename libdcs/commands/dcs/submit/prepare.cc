@@ -24,8 +24,8 @@ std::optional<Failure> prepare_part(const JobGrain &grain, const std::string &po
     add_umask(part.environment);
     if (auto failure = set_variables(grain.options, part.directory, part.environment)) return failure;
     const char *path = std::getenv("PATH");
-    const auto program =
-        program_of(part.files, false, grain.command[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, part.directory);
+    const auto program = program_of(part.files, false, grain.command[0],
+                                    path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path, part.directory);
     if (!program) return failure_of("", program.status());
     part.program = *program;
     for (FileWords::Pair &output : part.files.outputs)
