@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+from cases import counted
 from hurry import Hurry
 from pool import FULL, ROOT, Pool
 
@@ -73,6 +74,7 @@ def main():
         print(f"{kind}.{name}: {APART.get(name, 'fails') if wrong else 'passes'}")
     failed = {name: wrong for _, name, wrong in seen if wrong and name not in EITHER}
     assert len(seen) >= 20 and set(failed) == set(APART), (sorted(failed), [text for name, text in failed.items() if name not in APART])
+    assert counted("CPython 3.11, `test_concurrent_futures`") == (len([kind for kind, name, _ in seen if name not in APART]), len(seen))
     print(f"{sum(not wrong for _, _, wrong in seen)} of {len(seen)} cases of CPython pass")
     return 0
 
