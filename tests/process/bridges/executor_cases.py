@@ -14,7 +14,6 @@ CASES = "/usr/lib/python3.11/test/test_concurrent_futures.py"
 # Those that fail, and why.
 APART = {
     "test_max_workers_negative": "the pool decides how many run: there is no max_workers",
-    "test_no_stale_references": "a method of an object is refused: functions are found by module and name",
     "test_interpreter_shutdown": "the program names the executor's class in concurrent.futures; the grain's output is not the program's",
     "test_submit_after_interpreter_shutdown": "the program names the executor's class in concurrent.futures",
     "test_hang_gh83386": "the program names the executor's class in concurrent.futures; the grain's output is not the program's",

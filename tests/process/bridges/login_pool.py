@@ -45,7 +45,7 @@ def accounts():
 
 def as_login(words, env, **options):
     """What the login types, with an environment of its own."""
-    home = {"PATH": "/usr/bin:/bin", "HOME": HOME, "PWD": HOME, "USER": LOGIN, "LOGNAME": LOGIN, "TMPDIR": HOME + "/tmp", "LANG": "C.UTF-8"}
+    home = {"PATH": "/usr/bin:/bin", "HOME": HOME, "PWD": HOME, "USER": LOGIN, "LOGNAME": LOGIN, "SHELL": "/bin/sh", "TMPDIR": HOME + "/tmp", "LANG": "C.UTF-8"}
     return subprocess.Popen(words, env={**home, **env}, user=UID, group=UID, extra_groups=[GROUP], cwd=HOME, stdin=subprocess.DEVNULL, **options)
 
 
@@ -55,15 +55,21 @@ class RootPool:
     def __init__(self):
         self.base, self.daemons, self.names = DIRECTORY, {}, []
 
-    def make(self, servers, slots, interval):
-        self.names = [f"local{i + 1}" for i in range(servers)]
+    def begin(self):
+        """The scheduler alone, which is enough for dcs_begin."""
         for path in (f"{self.base}/scheduler", "/etc/dcs"):
             os.makedirs(path)
+        open(f"{self.base}/scheduler/hosts", "w").close()
+        with open("/etc/dcs/pool.conf", "w") as file:
+            file.write(f"dir {self.base}\n")
+        self.up()
+
+    def make(self, servers, slots, interval):
+        self.names = [f"local{i + 1}" for i in range(servers)]
         with open(f"{self.base}/scheduler/hosts", "w") as file:
             file.write("".join(f"{name} class=0x{1 << i:x} slots={slots} interval={interval} alert=60 limit=120 extended=120 accounts={LOGIN}\n"
                                for i, name in enumerate(self.names)))
-        with open("/etc/dcs/pool.conf", "w") as file:
-            file.write(f"dir {self.base}\n")
+        subprocess.run([program("dcs"), "reload"], env=dict(os.environ, DCS_DIR=self.base), check=True, stdout=subprocess.DEVNULL)
         self.up()
         return self.base
 
@@ -138,8 +144,6 @@ class LoginPool(pool.Pool):
     def __init__(self, servers=2, slots=1, interval=1.0):
         super().__init__(servers, slots, interval, directory=DIRECTORY)
         self.env.pop("DCS_DIR")
-        if "DCS_AUTH_FD" in os.environ:  # as the clients that a program of dcs_begin starts have it: the descriptor is closed there
-            self.env["DCS_AUTH_FD"] = os.environ["DCS_AUTH_FD"]
         self.wire = socket.socket(fileno=os.dup(int(os.environ[WIRE]))).makefile("rw")
 
     def ask(self, *words):

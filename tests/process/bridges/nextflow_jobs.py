@@ -122,7 +122,8 @@ def tasks(grid):
         grid.until("the log", lambda: task.read(".command.log"))
         assert task.read(".command.out") == task.read(".command.log") == f"{n} {n * 2}\n"
     assert bad.read(".command.err") == "so not\n"
-    row = grid.pool.json("grain", "show", f"1:{good[1].job}")["grain"]
+    session = max(row["session"] for row in grid.pool.json("session", "ls")["sessions"])  # each home directory has its own
+    row = grid.pool.json("grain", "show", f"{session}:{good[1].job}")["grain"]
     assert (row["cores"], row["memory_mb"], row["wall_s"]) == (2, 200, 3600), row
 
 

@@ -42,6 +42,7 @@ def run(kind, name):
     ours, theirs = socket.socketpair()
     pool = RootPool()
     with Hurry(pool), ours:
+        pool.begin()
         env[login_pool.WIRE] = str(theirs.fileno())
         child = as_login(words_of(kind, name), env, pass_fds=[theirs.fileno()])
         theirs.close()

@@ -40,7 +40,7 @@ std::optional<Failure> classes_of(const std::string &name, std::string &classes)
     return std::nullopt;
 }
 
-// rsync speaks with its other end, and a grain's input is read to its end before it starts: both would wait for ever.
+// rsync speaks with its other end, and the input of a grain is read to its end first: both would wait for ever.
 bool is_rsync_server(const std::string &text) {
     const std::string program = text.substr(0, text.find(' '));
     return program.substr(program.rfind('/') + 1) == "rsync" && text.find(" --server") != std::string::npos;
