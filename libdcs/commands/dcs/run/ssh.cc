@@ -57,9 +57,10 @@ int ssh(const Call &call) {
     std::string text;
     for (const std::string &word : words) text += (text.empty() ? "" : " ") + word;
     if (is_rsync_server(text))
-        return call.fail(usage_failure("dcs ssh: rsync does not work through a grain, whose input ends before it starts",
-                                         "leave out --transferfile, --return and --basefile if the hosts share the "
-                                         "directory; `dcs map --file {} --output NAME=PATH` copies files"));
+        return call.fail(
+            usage_failure("dcs ssh: rsync does not work through a grain, whose input ends before it starts",
+                          "leave out --transferfile, --return and --basefile if the hosts share the "
+                          "directory; `dcs map --file {} --output NAME=PATH` copies files"));
     Call of_run = call;
     of_run.arguments.words = {"/bin/sh", "-c", text};
     std::string classes;
