@@ -74,6 +74,7 @@ Snapshot take_snapshot(const std::string &directory, Snapshot s) {
     s.problems = std::move(doctor.problems);
     s.system = std::move(system.system);
     s.hosts = std::move(hosts.hosts);
+    s.members = std::move(hosts.members);
     s.sessions = std::move(sessions.sessions);
     std::sort(s.sessions.begin(), s.sessions.end(), goes_before);
     return s;

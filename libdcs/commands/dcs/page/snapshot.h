@@ -17,7 +17,8 @@ struct Snapshot {
     std::string why;         // not reachable: the cause
     double up_since_s = 0;   // the scheduler's start, since 1970
     wire::SystemRow system;
-    std::vector<wire::HostRow> hosts;  // in the scheduler's order
+    std::vector<wire::HostRow> hosts;      // in the scheduler's order
+    std::vector<wire::MemberRow> members;  // hosts without a grain server
     std::vector<wire::SessionRow>
         sessions;  // active ones first, in the order in which they get hosts; newest closed first
     std::vector<wire::ProblemRow> problems;        // as `dcs doctor` lists them
