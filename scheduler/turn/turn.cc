@@ -220,7 +220,6 @@ void Turn::finish() {
     const std::vector<Line> events = std::exchange(events_, {});
     changes_ = record::TurnChanges();
     undo_ = core::Undo();
-    const std::vector<Taken> taken = std::exchange(taken_, {});
     taken_bytes_ = taken_weight_ = 0;
     for (const Line &event : events) say(Level::info, event);
     tell_left_out();
@@ -236,15 +235,16 @@ void Turn::finish() {
     for (const ConnId conn : perform_.take_closed()) hang_up(conn);
     for (const std::string &host : perform_.take_closed_hosts())
         for (const ConnId conn : connections_.programs_of(host)) hang_up(conn);
-    measure_calls(taken);
+    measure_calls();
+    taken_.clear();
 }
 
 // From its arrival to here a call has its answer, or is known to wait for one.
-void Turn::measure_calls(const std::vector<Taken> &taken) {
+void Turn::measure_calls() {
     if (now_ >= figures_.next_look()) figures_.look(state_, now_);
-    const bool any = std::any_of(taken.begin(), taken.end(), [](const Taken &t) { return t.at != Instant{}; });
-    const Instant over = any ? outside_.now() : now_;
-    for (const Taken &t : taken)
+    if (taken_.empty()) return;
+    const Instant over = outside_.now();
+    for (const Taken &t : taken_)
         if (const auto kind = t.at == Instant{} ? std::nullopt : Figures::kind_of(t.input))
             figures_.took(*kind, over - t.at);
 }

@@ -114,7 +114,7 @@ private:
     void apply(const core::Change &change);
     void start_commit(store::Room room);
     void finish();
-    void measure_calls(const std::vector<Taken> &taken);
+    void measure_calls();
     void decide_again(const Status &why);
     void refuse(const core::Input &input, const Status &why);
     static bool may_use_reserve(const core::Input &input);

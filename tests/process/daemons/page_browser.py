@@ -137,8 +137,8 @@ def check_prometheus(pool, url):
         queries = [target["expr"].replace("$job", "dcs") for panel in dashboard["panels"] for target in panel["targets"]]
         for query in queries:
             prometheus.ask("query", query=query)
-        # Prometheus leaves out what this pool does not have: certificates, and damaged sessions.
-        instant = [query for query in queries if not re.search(r"rate\(|increase\(|damaged|certificate", query)]
+        # Prometheus leaves out what this pool does not have: certificates, a copy of the store, damaged sessions.
+        instant = [query for query in queries if not re.search(r"rate\(|increase\(|damaged|certificate|copy_lag", query)]
         assert all(prometheus.value(query) is not None for query in instant), [q for q in instant if prometheus.value(q) is None]
         rules = wait_for("the rules", lambda: (lambda found: found if all(r["health"] == "ok" for r in found) else None)(
             [rule for group in prometheus.ask("rules")["groups"] for rule in group["rules"]]))

@@ -90,3 +90,27 @@ TEST_CASE("calls, reports and commits are counted by how long they took") {
     CHECK(count_of(system_of(pool, control), "report") >= 1);
     CHECK(pool.ask<wire::QueryReply>(control, wire::Query{wire::QueryType::hosts}).system.delays.empty());
 }
+
+TEST_CASE("the pool's row has the backup of the host table, and how far its copy of the store is") {
+    Pool pool({host("h1", 1)});
+    const ConnId control = pool.control("ann", "prog");
+    CHECK(system_of(pool, control).backups.empty());
+    pool.outside->copy.mode = "off";
+    CHECK(system_of(pool, control).backups.empty());
+    pool.outside->copy.mode = "lagging", pool.outside->copy.state = "behind", pool.outside->copy.lag_s = 2.5;
+    wire::SystemRow row = system_of(pool, control);  // a process of this host
+    REQUIRE(row.backups.size() == 1);
+    CHECK(row.backups[0].name.empty());
+    CHECK(row.backups[0].copy == "behind");
+    core::HostConfig vault;
+    vault.name = "vault";
+    vault.backup_at = "vault:7003";
+    pool.turn->take_host_table({host("h1", 1), vault});
+    pool.pump();
+    row = system_of(pool, control);
+    REQUIRE(row.backups.size() == 1);
+    CHECK(row.backups[0].name == "vault");
+    CHECK(row.backups[0].state == "not_joined");
+    CHECK(row.backups[0].mode == "lagging");
+    CHECK(row.backups[0].lag_s == 2.5);
+}
