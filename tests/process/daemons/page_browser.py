@@ -113,14 +113,14 @@ def check_live(pool, driver):
     works = [subprocess.Popen([program("dcs"), "map", "--new", "--label", "curves", "--", script, ":::", *["600"] * 5], **quiet)]
     try:
         wait_for("the runs to appear", lambda: "5 running" in text_of(driver, "head"))
-        wait_for("checkpoints", lambda: driver.find_elements(By.CSS_SELECTOR, "#time .checkpoint"), timeout=180)
+        wait_for("checkpoints", lambda: len(driver.find_elements(By.CSS_SELECTOR, "#time .checkpoint")) >= 40, timeout=600)
         works.append(subprocess.Popen([program("dcs"), "map", "--new", "--nice", "5", "--label", "segments", "--", "sleep", ":::",
                                        *["2"] * 300], **quiet))
         wait_for("the throughput", lambda: driver.find_elements(By.CSS_SELECTOR, "#load .line.ended"), timeout=300)
         pool.kill_host("local2")
         wait_for("the death of a host", lambda: "dead" in text_of(driver, "hosts"), timeout=180)
         wait_for("the departure", lambda: "host_dead" in text_of(driver, "moves"))
-        wait_for("the arrow", lambda: driver.find_elements(By.CSS_SELECTOR, "#time .move"), timeout=180)
+        wait_for("the arrow", lambda: driver.find_elements(By.CSS_SELECTOR, "#time svg .move"), timeout=180)
         check_looks(driver)
     finally:
         for work in works:

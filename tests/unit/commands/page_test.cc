@@ -108,6 +108,17 @@ TEST_CASE("foreign text is escaped in every panel") {
     REQUIRE(commands::page::count(-123) == "-123");
 }
 
+TEST_CASE("no more slots are busy than there are, though a grain waits on the host") {
+    Snapshot s;
+    s.reachable = true;
+    s.at_ms = 1;
+    s.hosts = {a_host("a", "active", 2, 3), a_host("b", "active", 2, 1)};
+    CHECK(totals_of(s.hosts).busy == 3);
+    CHECK(hosts_panel(s).find("3 of 4 slots busy") != std::string::npos);
+    CHECK(hosts_panel(s).find("2/2 busy and 1 more") != std::string::npos);
+    CHECK(metrics_of(s, HostCounters(), Journal(0), {}).text.find("state=\"busy\"} 3\n") != std::string::npos);
+}
+
 TEST_CASE("the panels of a thousand hosts and ten thousand sessions stay small") {
     Snapshot s;
     s.reachable = true;

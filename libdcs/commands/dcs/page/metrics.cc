@@ -85,7 +85,7 @@ void put_hosts(Writer &w, const Snapshot &s, const HostCounters &counters) {
         const std::string name = class_label(row), word = host_word(row);
         for (const char *state : {"active", "drained", "late", "dead", "no_job", "unknown"})
             hosts[{name, state}] += state == word;
-        slots[{name, "busy"}] += row.running;
+        slots[{name, "busy"}] += busy_slots(row);
         slots[{name, "free"}] += word == "active" ? std::max(0, row.slots - row.running) : 0;
         slots[{name, "closed"}] += word == "active" ? 0 : std::max(0, row.slots - row.running);
     }

@@ -89,7 +89,7 @@ std::string head_panel(const Snapshot &s) {
     r += fact("Sessions", count(s.system.sessions_active) + " active");
     const double oldest_s = s.system.oldest_ready_s;
     r += fact("Grains", count(s.system.running) + " running, " + count(s.system.ready) + " waiting" +
-                            (s.system.ready > 0 && oldest_s > 0 ? ", one for " + seconds_text(oldest_s) : ""));
+                            (s.system.ready > 0 && oldest_s > 0 ? ", the longest for " + seconds_text(oldest_s) : ""));
     r += fact("CPU time", seconds_text(t.cpu_s) + " since the pool was made");
     return r + "</dl>\n";
 }

@@ -31,6 +31,9 @@ struct Snapshot {
 // `directory`: of the pool, empty if it is on another host. What cannot be had is as it was `before`.
 Snapshot take_snapshot(const std::string &directory, Snapshot before);
 
+// A host can have more grains than slots: one waits there, or its slots became fewer.
+std::int32_t busy_slots(const wire::HostRow &row);
+
 struct Totals {
     std::int64_t slots = 0, busy = 0;                                     // of active hosts
     std::int64_t finished = 0, failed = 0, given_back = 0, launched = 0;  // since the store was created
