@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _encoding
-from ._fields import Path
+from ._fields import Path, printable
 from ._staging import Staging, as_files, main_of
 from .errors import Error, GrainDiffers, GrainUnknown, NothingLeft, ReplayEnd
 from .pool import Pool, default_pool, login_name
@@ -329,7 +329,7 @@ class Executor(concurrent.futures.Executor):
             return
         if why.state == "ready" and not any(reason.reason == "takes_it" for reason in why.reasons):
             self._told = True
-            _log.warning("dcs: call %d of session %d waits: %s (`dcs grain explain %d:%d`)", first, self.session.number, why.summary,
+            _log.warning("dcs: call %d of session %d waits: %s (`dcs grain explain %d:%d`)", first, self.session.number, printable(why.summary),
                          self.session.number, first)
 
     def _take(self, result: Result) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 import sys
 import time
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
@@ -293,7 +294,10 @@ def say_cancelled(registry: Registry, job: Job) -> None:
         return
     out, err = paths(batch, job.leader, job.number, job.task)
     with contextlib.suppress(OSError):  # this host may not have the directory
-        descriptor = os.open(err or out, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        # Where others may write, as in /tmp, it may be no file of the job: a link, or a pipe that no process reads.
+        descriptor = os.open(err or out, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         text = f"slurmstepd: error: *** JOB {job.number} ON {job.host} CANCELLED AT {time.strftime('%Y-%m-%dT%H:%M:%S')} ***\n"
         with os.fdopen(descriptor, "w") as file:
-            file.write(text)
+            now = os.fstat(descriptor)
+            if stat.S_ISREG(now.st_mode) and now.st_nlink == 1:
+                file.write(text)

@@ -11,6 +11,7 @@ import sys
 import time
 from typing import Any, Dict, Sequence
 
+from .._fields import printable
 from ..errors import Error
 from ..pool import default_pool
 from . import holding
@@ -124,7 +125,7 @@ def why(job: Job) -> str:
     try:
         with default_pool.grain_stream(job.session, job.number, "err") as stream:
             text = stream.read(2000).decode(errors="replace").strip()
-        return f": {text}" if text else ""
+        return f": {printable(text)}" if text else ""
     except (Error, OSError):
         return ""
 
