@@ -1,5 +1,5 @@
 /* find_factor: a control program that factors a list of integers on the pool. Declarations shared by its parts;
- * docs/FIND_FACTOR.md describes how it works and why a plain rerun continues where it stopped. */
+ * docs/EXAMPLES.md describes how it works and why a plain rerun continues where it stopped. */
 #ifndef FIND_FACTOR_H
 #define FIND_FACTOR_H
 

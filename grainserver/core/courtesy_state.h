@@ -1,6 +1,6 @@
 #pragma once
 // Courtesy: the host's owner has priority. The measurements, the state derived from them, and the
-// thresholds. docs/COURTESY.md describes the rule.
+// thresholds. docs/GRAIN_HOSTS.md describes the rule.
 #include <cstdint>
 #include <optional>
 #include <string>

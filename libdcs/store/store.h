@@ -12,7 +12,7 @@
 // turns/applied records the number, and only then is the journal used again from its start, and are
 // the turn roots and large temporaries removed. Recovery applies every committed turn above
 // `applied` again, in order: each step is idempotent. So after a crash each turn is visible whole or not at all, and an
-// acknowledged one whole. docs/BACKING_STORE.md describes the rules step by step.
+// acknowledged one whole. docs/STATE_FORMAT.md, section 1, has the files.
 //
 // Not thread-safe: one thread at a time (the scheduler passes the store to its storage thread for
 // the duration of a commit, and reads only between commits).

@@ -6,7 +6,7 @@ for script in deploy/quickstart deploy/install-packages deploy/packages tests/ru
     sh -n "$script"
     [ -x "$script" ] || { echo "$script is not executable"; exit 1; }
 done
-for script in libdcs/shell/*.sh tests/process/*/*.sh; do
+for script in libdcs/shell/*.sh libdcs/bridges/snakemake/status tests/process/*/*.sh; do
     sh -n "$script"
 done
 for script in libdcs/python/*.py libdcs/python/dcs/*.py libdcs/python/dcs/*/*.py libdcs/bridges/jobs.in \

@@ -13,7 +13,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Page: headings of the sections whose tables and lists a test compares with the code.
-COMPARED = {"SECURITY.md": ("9. ", "12. "), "AUTHORISATION.md": ("2. ", "3. "), "SCHEDULING.md": ("8. ", "9. "),
+COMPARED = {"SECURITY.md": ("9. ", "10. "), "AUTHORISATION.md": ("2. ", "3. "), "SCHEDULING.md": ("8. ", "9. "),
             "ARCHITECTURE.md": ("2. ",), "CONFIGURATION.md": ("",)}
 FILLER = re.compile(
     r"\b(somebody|nobody|whoever|someone|anybody|everybody|(?:is|are|was|were|be|been) told|told what|it is looked|"

@@ -17,6 +17,11 @@ def text(value: Optional[bytes]) -> str:
     return (value or b"").decode("utf-8", "surrogateescape")
 
 
+def printable(words: str) -> str:
+    """For people: words of hosts and of other users, in which nothing drives a terminal or turns the direction of writing."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in words)
+
+
 def c_bytes(value: Any, what: str) -> bytes:
     """A C string; str as the file system's encoding has it."""
     encoded = os.fsencode(value)

@@ -2,7 +2,8 @@
 file beside the modules that it needs (below `modules`), so it uses nothing but the standard library.
 
 Standard input: a line of JSON {"module", "function", "encoding", "main", "pickler"}, then the encoded calls, a list of pairs of
-arguments and keyword arguments; without a module, the first argument is the function. Standard output: the encoded answer. What
+arguments and keyword arguments; without a module, the first argument is the function. With "initializer", a module and a name, the
+first pair is of that function, whose value is not sent. Standard output: the encoded answer. What
 the function prints goes to standard error.
 """
 import importlib
@@ -31,14 +32,20 @@ def apply(function, *args, **named):
     return function(*args, **named)
 
 
-def find(head):
-    main = load_main(head["main"]) if head["main"] else None
-    if not head["module"]:
+def find(module, name):
+    if not module:
         return apply
-    module = main if head["module"] in ("__main__", "__dcs_main__") else importlib.import_module(head["module"])
-    for name in head["function"].split("."):
-        module = getattr(module, name)
-    return module
+    found = sys.modules["__dcs_main__"] if module in ("__main__", "__dcs_main__") else importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def values_of(function, prepare, calls):
+    if prepare is not None:
+        args, named = calls.pop(0)
+        prepare(*args, **named)
+    return [function(*args, **named) for args, named in calls]
 
 
 def failure(error):
@@ -46,9 +53,9 @@ def failure(error):
     return {"kind": kind, "text": str(error), "traceback": printed}
 
 
-def answer_pickle(function, data, pickler):
+def answer_pickle(function, prepare, data, pickler):
     try:
-        return pickler.dumps((True, [function(*args, **named) for args, named in pickle.loads(data)]), PICKLE_PROTOCOL)
+        return pickler.dumps((True, values_of(function, prepare, pickle.loads(data))), PICKLE_PROTOCOL)
     except Exception as error:
         told = failure(error)
         error.__traceback__ = error.__cause__ = error.__context__ = None
@@ -58,9 +65,9 @@ def answer_pickle(function, data, pickler):
             return pickle.dumps((False, (None, told)), PICKLE_PROTOCOL)
 
 
-def answer_json(function, data):
+def answer_json(function, prepare, data):
     try:
-        return json.dumps({"values": [function(*args, **named) for args, named in json.loads(data)]}).encode()
+        return json.dumps({"values": values_of(function, prepare, json.loads(data))}).encode()
     except Exception as error:
         return json.dumps({"failure": failure(error)}).encode()
 
@@ -71,11 +78,14 @@ def main():
     sys.path[0:1] = [os.path.join(os.getcwd(), "modules")]
     head = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read()
-    function = find(head)
+    if head["main"]:
+        load_main(head["main"])
+    function = find(head["module"], head["function"])
+    prepare = find(*head["initializer"]) if "initializer" in head else None
     if head["encoding"] == "json":
-        answers.write(answer_json(function, data))
+        answers.write(answer_json(function, prepare, data))
     else:
-        answers.write(answer_pickle(function, data, importlib.import_module(head["pickler"])))
+        answers.write(answer_pickle(function, prepare, data, importlib.import_module(head["pickler"])))
     sys.stdout.flush()
     answers.close()
 

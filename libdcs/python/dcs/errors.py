@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Dict, Type
 
+from ._fields import printable
+
 if TYPE_CHECKING:
     from .result import Result
 
@@ -15,7 +17,7 @@ class Error(Exception):
     code = 0
 
     def __init__(self, code: int, name: str, text: str, hint: str):
-        super().__init__(text if hint in text else f"{text} ({hint})")
+        super().__init__(printable(text if hint in text else f"{text} ({hint})"))
         self.code, self.name, self.text, self.hint = code, name, text, hint
         self.taken, self.refused = 0, 0
 

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _encoding
-from ._fields import Path
+from ._fields import Path, printable
 from ._staging import Staging, as_files, main_of
 from .errors import Error, GrainDiffers, GrainUnknown, NothingLeft, ReplayEnd
 from .pool import Pool, default_pool, login_name
@@ -90,19 +90,22 @@ class Executor(concurrent.futures.Executor):
     the hosts: by default this program's own in a pool of `dcs up`, whose hosts are this one, and /usr/bin/python3 in others.
     `encoding`: "pickle"; "cloudpickle", which sends functions of the program itself, closures and lambdas as they are; or
     "json" for arguments and results that JSON can say; a pickle from a host can do anything in this program, JSON cannot.
-    `fields` are those of Grain, for all grains.
+    `fields` are those of Grain, for all grains. `initializer` is called with `initargs` before the calls of each grain; an
+    exception of it is that of their futures.
 
     When nothing of it has run for some seconds because of other work, the logger "dcs" says once what it waits for, on standard
     error unless the program configures logging."""
 
     def __init__(self, ident: Optional[str] = None, number: Optional[int] = None, *, fresh: bool = False,
                  modules: Iterable[Union[str, ModuleType]] = (), python: Optional[str] = None, encoding: str = "pickle",
-                 pool: Pool = default_pool, **fields: Any):
+                 pool: Pool = default_pool, initializer: Union[Callable[..., Any], str, None] = None, initargs: Iterable[Any] = (),
+                 **fields: Any):
         if encoding not in _encoding.ENCODINGS:
             raise ValueError(f'encoding is {encoding!r}: it must be "pickle", "cloudpickle" or "json"')
         self._cloud = _encoding.cloudpickle_name() if encoding == "cloudpickle" else "pickle"
         here = sys.executable if sys.executable and pool.on_this_host() else _SYSTEM_PYTHON
         self._python, self._encoding, self._fields = python or here, encoding, fields
+        self._first = None if initializer is None else (initializer, tuple(initargs))
         self._staging = Staging(modules)
         sys.modules.setdefault("__dcs_main__", sys.modules["__main__"])  # what call.py calls the control program
         self._kept = ident is not None
@@ -195,6 +198,25 @@ class Executor(concurrent.futures.Executor):
         return 2 + sum(host.slots for host in self.session.pool.hosts("active"))
 
     def _call_grain(self, fn: Union[Callable[..., Any], str], calls: Calls) -> Grain:
+        module, name, calls = self._named(fn, calls)
+        head: Dict[str, Any] = {"module": module, "function": name, "encoding": self._encoding}
+        functions, of = [fn], ""
+        if self._first is not None:
+            of, first, before = self._named(self._first[0], [(self._first[1], {})])
+            head["initializer"], calls, functions = (of, first), before + calls, [fn, self._first[0]]
+        data, modules = _encoding.write(calls, self._encoding, self._cloud)
+        named = [name for name in dict.fromkeys((module, of)) if name]
+        by_value = self._encoding == "cloudpickle" and not all(isinstance(function, str) for function in functions)
+        staged = self._staging.files(named + sorted(modules - set(named)), imports_of_main=by_value)
+        head.update(main=main_of(staged), pickler=self._cloud)
+        fields = dict(self._fields)
+        fields["files"] = staged + as_files(fields.get("files", ()))
+        # By the PATH an interpreter finds itself and its virtual environment, as argv[0] is a name there.
+        fields["env"] = {"PATH": os.path.dirname(self._python) + ":/usr/bin:/bin", **dict(fields.get("env", {}))}
+        return Grain([self._python, "dcs_call.py"], input=json.dumps(head).encode() + b"\n" + data, **fields)
+
+    def _named(self, fn: Union[Callable[..., Any], str], calls: Calls) -> Tuple[str, str, Calls]:
+        """The module and name by which a host finds the function; empty: it travels before its arguments."""
         by_value = self._encoding == "cloudpickle" and not isinstance(fn, str)
         module, name = ("", "") if by_value else _encoding.name_of(fn)
         if not module:
@@ -202,14 +224,7 @@ class Executor(concurrent.futures.Executor):
                 raise ValueError(f"{fn!r} cannot be found on another host: it must be a function that a module has under its name, "
                                  "not a lambda or one within another function")
             calls = [((fn, *args), named) for args, named in calls]
-        data, modules = _encoding.write(calls, self._encoding, self._cloud)
-        staged = self._staging.files(([module] if module else []) + sorted(modules - {module}), imports_of_main=by_value)
-        head = {"module": module, "function": name, "encoding": self._encoding, "main": main_of(staged), "pickler": self._cloud}
-        fields = dict(self._fields)
-        fields["files"] = staged + as_files(fields.get("files", ()))
-        # By the PATH an interpreter finds itself and its virtual environment, as argv[0] is a name there.
-        fields["env"] = {"PATH": os.path.dirname(self._python) + ":/usr/bin:/bin", **dict(fields.get("env", {}))}
-        return Grain([self._python, "dcs_call.py"], input=json.dumps(head).encode() + b"\n" + data, **fields)
+        return module, name, calls
 
     def _submit(self, grains: Sequence[Tuple[Grain, Callable[[Result], Any]]]) -> List[Future]:
         futures: List[Future] = []
@@ -314,7 +329,7 @@ class Executor(concurrent.futures.Executor):
             return
         if why.state == "ready" and not any(reason.reason == "takes_it" for reason in why.reasons):
             self._told = True
-            _log.warning("dcs: call %d of session %d waits: %s (`dcs grain explain %d:%d`)", first, self.session.number, why.summary,
+            _log.warning("dcs: call %d of session %d waits: %s (`dcs grain explain %d:%d`)", first, self.session.number, printable(why.summary),
                          self.session.number, first)
 
     def _take(self, result: Result) -> None:

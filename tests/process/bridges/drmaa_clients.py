@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+from cases import counted
 from drmaa_library import LIBRARY
 from hurry import Hurry
 from pool import FULL, ROOT, Pool
@@ -156,7 +157,7 @@ def examples(world):
             said_by(program, world.run(os.path.join(world.work, program), *arguments))
             print(f"  {program}, with {header}", flush=True)
             seen += 1
-    assert seen == 22 and world.read("DRMAA_JOB.8") == "I sleep 5\n"
+    assert counted("gridengine-drmaa-dev, examples") == (seen, 22) and world.read("DRMAA_JOB.8") == "I sleep 5\n"
 
 
 def snakemake(world):

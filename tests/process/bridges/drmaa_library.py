@@ -143,6 +143,11 @@ def refused(code, call, *arguments, **named):
     raise AssertionError(f"{call.__name__}{arguments} was not refused")
 
 
+def environment(**more):
+    """Of a program that this one starts: credentials of dcs_begin are for this one alone, and Python still names them to others."""
+    return {**{name: value for name, value in os.environ.items() if name != "DCS_AUTH_FD"}, **more}
+
+
 class Tour:
     """A program in a directory of its own, on a pool."""
 

@@ -64,7 +64,7 @@ def start(tour, name):
     path = os.path.join(tour.work, "program.py")
     with open(path, "w") as file:
         file.write(PROGRAM)
-    return subprocess.Popen([sys.executable, path, name, tour.work], stdout=subprocess.PIPE, text=True, env=dict(os.environ, DCS_DIR=tour.pool.dir))
+    return subprocess.Popen([sys.executable, path, name, tour.work], stdout=subprocess.PIPE, text=True, env=d.environment(DCS_DIR=tour.pool.dir))
 
 
 def killed(tour, name, kill_scheduler):
@@ -126,7 +126,7 @@ def away(tour):
     tour.until(job, d.RUNNING)
     child = subprocess.Popen([sys.executable, "-c", "import sys\nfrom drmaa_library import *\nlib = Library()\nlib.init()\nprint('waits', flush=True)\n"
                               "print(lib.wait(sys.argv[1])[1], flush=True)\nlib.exit()", job], stdout=subprocess.PIPE, text=True,
-                             env=dict(os.environ, DCS_PATIENCE_S="1"))
+                             env=d.environment(DCS_PATIENCE_S="1"))
     assert child.stdout.readline() == "waits\n"
     tour.pool.kill("scheduler", "scheduler")
     time.sleep(3)  # longer than its patience

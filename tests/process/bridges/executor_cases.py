@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+from cases import counted
 from hurry import Hurry
 from pool import FULL, ROOT, Pool
 
@@ -13,7 +14,6 @@ CASES = "/usr/lib/python3.11/test/test_concurrent_futures.py"
 # Those that fail, and why.
 APART = {
     "test_max_workers_negative": "the pool decides how many run: there is no max_workers",
-    "test_no_stale_references": "a method of an object is refused: functions are found by module and name",
     "test_interpreter_shutdown": "the program names the executor's class in concurrent.futures; the grain's output is not the program's",
     "test_submit_after_interpreter_shutdown": "the program names the executor's class in concurrent.futures",
     "test_hang_gh83386": "the program names the executor's class in concurrent.futures; the grain's output is not the program's",
@@ -73,6 +73,7 @@ def main():
         print(f"{kind}.{name}: {APART.get(name, 'fails') if wrong else 'passes'}")
     failed = {name: wrong for _, name, wrong in seen if wrong and name not in EITHER}
     assert len(seen) >= 20 and set(failed) == set(APART), (sorted(failed), [text for name, text in failed.items() if name not in APART])
+    assert counted("CPython 3.11, `test_concurrent_futures`") == (len([kind for kind, name, _ in seen if name not in APART]), len(seen))
     print(f"{sum(not wrong for _, _, wrong in seen)} of {len(seen)} cases of CPython pass")
     return 0
 

@@ -10,7 +10,7 @@ LIBEXEC = os.path.join(os.path.dirname(BIN), "libexec/dcs")
 
 class Facade:
     def __init__(self, pool, kind):
-        self.pool, self.folder = pool, os.path.join(LIBEXEC, kind)
+        self.pool, self.kind, self.folder = pool, kind, os.path.join(LIBEXEC, kind)
         self.work = os.path.join(pool.base, "work-" + kind)
         os.makedirs(self.work, exist_ok=True)
         self.env = dict(pool.env, PATH=f"{self.folder}:{LIBEXEC}/slurm:{BIN}:{pool.env['PATH']}", HOME=self.work, PWD=self.work)
@@ -50,7 +50,7 @@ class Facade:
         with open(os.path.join(ROOT, "docs/BRIDGES.md")) as file:
             text = file.read()
         blocks = re.findall(r"```run\n(.*?)```\n\n```output\n(.*?)```", text, re.S)
-        assert len(blocks) == text.count("```run") >= 3
+        assert len(blocks) == text.count("```run\n") >= 3
         for commands, wanted in blocks:
             assert self.run("/bin/sh", "-c", commands) + "\n" == wanted, (commands, self.said)
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+from cases import counted
 from hurry import Hurry
 from pool import FULL, ROOT, Pool, wait_for
 
@@ -195,6 +196,7 @@ def cases(pool, work):
     for name in sorted(failed):
         print(f"{name}: {APART.get(name, 'fails')}")
     assert failed == set(APART), (failed ^ set(APART), done.stdout[-20000:])
+    assert counted("joblib 1.2, `test_parallel`") == (sum(how in ("PASSED", "XPASS") for how, *_ in seen), len(seen))
     print(f"{sum(how in ('PASSED', 'XPASS') for how, *_ in seen)} of {len(seen)} cases of joblib pass")
 
 

@@ -46,6 +46,11 @@ def transport(world):
     run("dcs", "ssh", "any", "kill -TERM $$", code=128 + 15)
     run("dcs", "ssh", "nowhere", "true", code=255)
     assert about(world.said, "no host and no class of hosts nowhere") and about(world.said, "any means all hosts")
+    bare = {name: value for name, value in world.env.items() if name != "SHELL"}  # as a service has it; sshd sets the variable, too
+    assert subprocess.run(["dcs", "ssh", "any", "echo $SHELL"], cwd=world.work, env=bare, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout == b"/bin/sh\n"
+    for rsync in ("rsync --server -logDtpre.iLsfxCIvu . .", "/usr/bin/rsync --server --sender -e. . out"):  # it would wait for ever
+        run("dcs", "ssh", "any", rsync, code=255)
+        assert about(world.said, "rsync --transferfile dcs map --file"), world.said
     run("dcs", "ssh", "any", code=255)
     assert about(world.said, "CMD is missing")
     child = subprocess.Popen(["dcs", "ssh", "any", "echo begun >begun; sleep 1000"], cwd=world.work, env=world.env, stdin=subprocess.DEVNULL)
@@ -67,6 +72,8 @@ def parallel(world):
     run(*world.parallel("-S", "4/any", "--halt", "now,fail=1", "echo {} >>tried; [ {} != 1 ] && sleep 1000"), code=1, data=numbers)
     wait_for("the end of the others", lambda: not world.pool.grain_processes(), timeout=300)
     assert 1 <= world.count("tried") < 20
+    run(*world.parallel("-S", "2/any", "--transferfile", "{}", "--return", "{}.out", "--cleanup", "cp {} {}.out"), code=1, data="log\n")
+    assert about(world.said, "rsync --transferfile dcs map --file"), world.said
     assert run(*world.parallel("-k", "-S", "any", "echo {}"), data="1\n2\n") == "1\n2\n"  # parallel asks for the cores by itself
 
 

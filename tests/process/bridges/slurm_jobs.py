@@ -3,6 +3,7 @@
 ends how; jobs outlive the shell that submitted them, and kills of the scheduler, of a host and of the process that holds jobs."""
 import contextlib
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -189,7 +190,7 @@ def refusals(slurm):
     for words in ("--account no effect accounts", "--partition=short no host class", "--mail-type no mail", "-H DCS_JOBS_IGNORE"):
         assert about(slurm.said, words), slurm.said
     ended(slurm, job, "COMPLETED")
-    for command in ("sbatch", "srun", "squeue", "sacct", "scancel"):
+    for command in ("sbatch", "srun", "squeue", "sacct", "scancel", "sinfo", "scontrol"):
         assert about(slurm.run(command, "--help"), f"Usage: {command}")
 
 
@@ -203,6 +204,38 @@ def resources(slurm):
         job = slurm.run("sbatch", "--parsable", "--wait", *words, "--wrap",
                         "echo ${CUDA_VISIBLE_DEVICES-no} ${DCS_RESOURCE_FPGA-no} ${DCS_RESOURCE_SEAT-no}")
         assert slurm.read(f"slurm-{job}.out") == wanted + "\n", slurm.read(f"slurm-{job}.out")
+
+
+def details(slurm):
+    """sinfo and scontrol, as users and programs call them."""
+    hosts = slurm.pool.host_names()
+    assert slurm.run("sinfo", "-h", "-o", "%P %a %D %T %N") == f"dcs* up 2 idle {','.join(hosts)}"
+    each = [line.split() for line in slurm.run("sinfo", "-h", "-N", "-o", "%N %c %m %t").split("\n")]
+    assert [row[0] for row in each] == hosts and all(row[1].isdigit() and row[2].isdigit() and row[3] == "idle" for row in each), each
+    assert slurm.run("sinfo").split("\n")[0].split() == "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST".split()
+    job = slurm.run("sbatch", "--parsable", "-a", "7", "-J", "shown", "-t", "5", "-o", "at-%A_%a", "--wrap", "while [ ! -e shown ]; do sleep 0.1; done; exit 3")
+    slurm.until("its run", lambda: slurm.run("squeue", "-h", "-t", "R", "-j", job))
+    assert slurm.run("squeue", "-u", slurm.run("id", "-un"), "-h", "-o", "%U") == str(os.getuid())
+    assert slurm.run("squeue", "-u", str(os.getuid()), "-h", "-o", "%T") == "RUNNING"
+    assert about(slurm.refused("squeue", "-u", "nobody"), "your own jobs only dcs session ls")
+    assert about(slurm.refused("scancel", "-u", "nobody"), "scancel ends your own jobs only dcs session close")
+    show = lambda *words: dict(word.split("=", 1) for word in slurm.run("scontrol", "show", "job", *words).split() if "=" in word)  # noqa: E731
+    facts = show(job)
+    assert (facts["JobState"], facts["ArrayTaskId"], facts["JobName"], facts["TimeLimit"]) == ("RUNNING", "7", "shown", "5:00"), facts
+    assert facts["StdOut"] == facts["StdErr"] == os.path.join(slurm.work, f"at-{job}_7") and facts["NodeList"] in hosts, facts
+    slurm.write("shown", "")
+    slurm.until("its end", lambda: show(job)["JobState"] == "FAILED")
+    assert show("-o", job)["ExitCode"] == "3:0" and slurm.run("scontrol", "show", "jobs") == "No jobs in the system"
+    slurm.run("sbatch", "--wait", "-o", "names", "--wrap", "scontrol show hostnames $SLURM_JOB_NODELIST; scontrol show hostnames")
+    assert len(set(slurm.read("names").split())) == 1 and slurm.read("names").count("\n") == 2, slurm.read("names")
+    row = slurm.run("sacct", "-nP", "-S", "now-1hour", "-E", "now", "-j", job, "--format=JobID%20,UID,CPUTimeRAW,TimelimitRaw,NTasks")
+    assert re.fullmatch(rf"{job}_7\|{os.getuid()}\|\d+\|5\|1", row), row
+    assert slurm.run("sacct", "-n", "-S", "now-2hours", "-E", "now-1hours") == "" and slurm.run("sacct", "-n", "-S", "today") != ""
+    assert about(slurm.run("scontrol", "show", "config"), "SchedulerTimeSlice = 1 sec")
+    for words, wanted in (("show job 99999", "no job 99999"), ("hold 1", "scancel"), ("requeue 1", "dcs grain restart"), ("show node x", "dcs host show"),
+                          ("show partition", "sinfo"), ("frobnicate", "show job")):
+        assert about(slurm.refused("scontrol", *words.split()), wanted), (words, slurm.said)
+    assert about(slurm.refused("sinfo", "-s"), "dcs status") and about(slurm.refused("sinfo", "-o", "%X"), "unknown column %X")
 
 
 def ages(slurm):
@@ -223,7 +256,7 @@ def ages(slurm):
 def main():
     with Pool(servers=2, slots=2, interval=0.5) as pool, Hurry(pool):
         slurm = Facade(pool, "slurm")
-        for part in (Facade.type_page, scripts, arrays, others_submit, dependencies, ends, refusals, resources, shells, ages):
+        for part in (Facade.type_page, scripts, arrays, others_submit, dependencies, ends, refusals, details, resources, shells, ages):
             part(slurm)
             print(f"{part.__name__}: seen", flush=True)
     print("jobs of sbatch run, wait, end and are found as under Slurm")

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 from facade import Facade
 from hurry import Hurry
@@ -63,6 +64,15 @@ def scripts(smk):
     smk.run("cancel", job, "99999")  # goes on behind Snakemake's back
     smk.until("its end", lambda: smk.run("status", job) == "failed")
     assert smk.run("status", "99999") == "failed"
+    now = int(time.time())  # the states of all steps, which one look at the pool left: only while they are new, and of this pool
+    for line, wanted in ((f"{now} 99999=success 99998=running", "success"), (f"{now - 60} 99999=success", "failed"),
+                         (f"{now + 60} 99999=success", "failed"), (f"{now} 9999=success 99999=failed", "failed")):
+        smk.write(".snakemake/dcs/states", f"{line}\n{smk.pool.env.get('DCS_DIR', '')}\n")
+        assert smk.run("status", "99999") == wanted, line
+    smk.write(".snakemake/dcs/states", f"{now} 99999=success\n/of/another/pool\n")
+    assert smk.run("status", "99999") == "failed"
+    states, pool = smk.read(".snakemake/dcs/states").splitlines()
+    assert f" {job}=failed" in states and pool == smk.pool.env.get("DCS_DIR", ""), states
     smk.write("other.sh", "#!/bin/sh\n")
     assert about(smk.refused("submit", "other.sh"), "no job script of Snakemake properties")
 

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""Toil (Debian's) with `--batchSystem grid_engine` on qsub, qstat, qacct and qdel, under --full: its own cases of that batch system, and a
-workflow whose leader is killed and that is restarted."""
+"""Toil (Debian's) on the commands of Grid Engine and on those of Slurm, under --full: its own cases of these batch systems, and a workflow
+whose leader is killed and that is restarted."""
 import os
 import re
 import signal
 import subprocess
 import sys
 
+from cases import counted
 from facade import Facade
 from hurry import Hurry
 from pool import FULL, Pool, wait_for
@@ -14,8 +15,10 @@ from pool import FULL, Pool, wait_for
 PYTHON = "/usr/bin/python3"
 CASES = "/usr/lib/python3/dist-packages/toil/test/batchSystems/batchSystemTest.py"
 # Those that fail, and why.
-APART = {name: "it sends a script as words with ; and $ in them, which qsub -b y here gives to a shell; Toil itself sends no such words"
-         for name in ("test_set_env", "test_set_job_env")}
+APART = {"slurm": {}, "sge": {name: "it sends a script as words with ; and $ in them, which qsub -b y here gives to a shell; Toil itself sends no such words"
+         for name in ("test_set_env", "test_set_job_env")}}
+SYSTEMS = {"sge": "grid_engine", "slurm": "slurm"}
+CLASSES = {"sge": "GridEngineBatchSystemTest", "slurm": "SlurmBatchSystemTest"}
 WORKFLOW = """
 import os, time
 from toil.common import Toil
@@ -58,42 +61,44 @@ if __name__ == "__main__":
 """
 
 
-def cases(sge):
-    tools = os.path.join(sge.work, "tools")
+def cases(jobs):
+    tools = os.path.join(jobs.work, "tools")
     os.mkdir(tools)
     with open(os.path.join(tools, "qhost"), "w") as file:  # by which the cases find out that Grid Engine is there
         file.write("#!/bin/sh\n")
     os.chmod(os.path.join(tools, "qhost"), 0o755)
-    done = subprocess.run([PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-q", "--tb=short", CASES, "-k", "GridEngineBatchSystemTest"],
-                          env=dict(sge.env, PATH=f"{tools}:{sge.env['PATH']}", TOIL_GRIDENGINE_PE="smp"), cwd=sge.work, stdin=subprocess.DEVNULL,
+    name, apart = CLASSES[jobs.kind], APART[jobs.kind]
+    done = subprocess.run([PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-q", "--tb=short", CASES, "-k", name],
+                          env=dict(jobs.env, PATH=f"{tools}:{jobs.env['PATH']}", TOIL_GRIDENGINE_PE="smp"), cwd=jobs.work, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, text=True, timeout=1500)
-    seen = re.findall(r"^(PASSED|FAILED|ERROR|SKIPPED) \S*::GridEngineBatchSystemTest::(\w+)", done.stdout, re.M)
-    failed = {name for how, name in seen if how in ("FAILED", "ERROR")}
-    for how, name in seen:
-        print(f"{name}: {APART.get(name, how.lower())}")
-    assert failed == set(APART) and len(seen) > 3, done.stdout[-8000:]
+    seen = re.findall(rf"^(PASSED|FAILED|ERROR|SKIPPED) \S*::{name}::(\w+)", done.stdout, re.M)
+    failed = {case for how, case in seen if how in ("FAILED", "ERROR")}
+    for how, case in seen:
+        print(f"{case}: {apart.get(case, how.lower())}")
+    assert failed == set(apart) and len(seen) > 3, done.stdout[-8000:]
+    assert counted(f"toil on the commands of {jobs.kind}") == (len(seen) - len(failed), len(seen))
     print(f"{len(seen) - len(failed)} of {len(seen)} cases of toil pass", flush=True)
 
 
-def start(sge, *words):
-    with open(os.path.join(sge.work, "said"), "a") as said:
-        return subprocess.Popen([PYTHON, "workflow.py", "--batchSystem", "grid_engine", "--statePollingWait", "1", "--maxLocalJobs", "4", *words, "file:" + os.path.join(sge.work, "store")],
-                                env=sge.env, cwd=sge.work, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
+def start(jobs, *words):
+    with open(os.path.join(jobs.work, "said"), "a") as said:
+        return subprocess.Popen([PYTHON, "workflow.py", "--batchSystem", SYSTEMS[jobs.kind], "--statePollingWait", "1", "--maxLocalJobs", "4", *words, "file:" + os.path.join(jobs.work, "store")],
+                                env=jobs.env, cwd=jobs.work, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
 
 
-def workflow(sge):
-    sge.write("workflow.py", WORKFLOW)
-    sge.write("stop", "")
-    process = start(sge)
-    wait_for("its jobs", lambda: process.poll() is not None or all(sge.exists(f"runs-{n}") for n in range(4)), timeout=300)
-    assert process.poll() is None, sge.read("said")
-    sge.pool.kill("scheduler", "scheduler")
+def workflow(jobs):
+    jobs.write("workflow.py", WORKFLOW)
+    jobs.write("stop", "")
+    process = start(jobs)
+    wait_for("its jobs", lambda: process.poll() is not None or all(jobs.exists(f"runs-{n}") for n in range(4)), timeout=300)
+    assert process.poll() is None, jobs.read("said")
+    jobs.pool.kill("scheduler", "scheduler")
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    sge.pool.up()
-    os.unlink(os.path.join(sge.work, "stop"))
-    process = start(sge, "--restart")
-    assert process.wait(timeout=600) == 0 and "sum 14" in sge.read("said"), sge.read("said")[-8000:]
+    jobs.pool.up()
+    os.unlink(os.path.join(jobs.work, "stop"))
+    process = start(jobs, "--restart")
+    assert process.wait(timeout=600) == 0 and "sum 14" in jobs.read("said"), jobs.read("said")[-8000:]
     print("a workflow whose leader and scheduler were killed: seen", flush=True)
 
 
@@ -105,9 +110,9 @@ def main():
         print("SKIPPED: deploy/install-packages --full installs toil")
         return 77
     with Pool(servers=2, slots=2, interval=1) as pool, Hurry(pool):
-        sge = Facade(pool, "sge")
-        for part in (workflow, cases):
-            part(sge)
+        for kind in SYSTEMS:
+            for part in (workflow, cases):
+                part(Facade(pool, kind))
     return 0
 
 

@@ -66,6 +66,40 @@ def virtual_environment(env):
     assert done.stdout == "True\n", (done.stdout, done.stderr)
 
 
+PREPARED = """
+import dcs
+
+known = []
+
+def prepare(*words):
+    known.extend(words)
+
+def words(n):
+    return [*known, n]
+
+def wrong():
+    raise LookupError("no table")
+
+if __name__ == "__main__":
+    for encoding in dcs.executor._encoding.ENCODINGS:
+        with dcs.Executor(encoding=encoding, initializer=prepare, initargs="ab") as run:
+            print(list(run.map(words, range(3), chunksize=2)), run.submit("operator:neg", 4).result())
+    with dcs.Executor(initializer="sys:setrecursionlimit", initargs=(7777,)) as run:
+        print(run.submit("sys:getrecursionlimit").result())
+    with dcs.Executor(initializer=wrong) as run:
+        for _ in range(2):
+            print(repr(run.submit(abs, -1).exception()))
+"""
+
+
+def prepared(env):
+    """An initialiser is called before the calls of each grain, and its value is none of theirs."""
+    with open("prepared.py", "w") as file:
+        file.write(PREPARED)
+    done = subprocess.run([PYTHON, "prepared.py"], env=env, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "[['a', 'b', 0], ['a', 'b', 1], ['a', 'b', 2]] -4\n" * 3 + "7777\n" + "LookupError('no table')\n" * 2, (done.stdout, done.stderr)
+
+
 TWO = """
 import dcs
 
@@ -125,11 +159,11 @@ def main():
         env = dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1")
         os.mkdir(os.path.join(pool.base, "work"))
         os.chdir(os.path.join(pool.base, "work"))
-        for what in (edited, unguarded, virtual_environment, twice, nameless):
+        for what in (edited, unguarded, virtual_environment, prepared, twice, nameless):
             what(env)
         ends()
         os.chdir("/")
-    print("6 passed, 0 failed")
+    print("7 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Prints what each process of a pool of root's may still do, by the kernel's words, and how much of the source runs with root's
-rights; and compares both with the tables of docs/SECURITY.md, section 12. Needs root."""
+rights; and compares both with the tables of docs/SECURITY.md, section 10. Needs root."""
 import glob
 import os
 import re

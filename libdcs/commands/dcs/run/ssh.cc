@@ -1,6 +1,7 @@
 // dcs ssh: dcs run in the words of ssh, for programs that start commands over a transport, such as GNU parallel.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,12 @@ std::optional<Failure> classes_of(const std::string &name, std::string &classes)
     return std::nullopt;
 }
 
+// rsync speaks with its other end, and the input of a grain is read to its end first: both would wait for ever.
+bool is_rsync_server(const std::string &text) {
+    const std::string program = text.substr(0, text.find(' '));
+    return program.substr(program.rfind('/') + 1) == "rsync" && text.find(" --server") != std::string::npos;
+}
+
 int ssh(const Call &call) {
     std::vector<std::string> words = call.arguments.words;
     const std::string name = words.front();
@@ -50,6 +57,12 @@ int ssh(const Call &call) {
             usage_failure("dcs ssh: CMD is missing", "there is no shell at a terminal: `dcs ssh HOST CMD`"));
     std::string text;
     for (const std::string &word : words) text += (text.empty() ? "" : " ") + word;
+    if (is_rsync_server(text))
+        return call.fail(
+            usage_failure("dcs ssh: rsync does not work through a grain, whose input ends before it starts",
+                          "leave out --transferfile, --return and --basefile if the hosts share the "
+                          "directory; `dcs map --file {} --output NAME=PATH` copies files"));
+    ::setenv("SHELL", "/bin/sh", 0);  // as sshd sets it; parallel runs its jobs by it, and without it none, in silence
     Call of_run = call;
     of_run.arguments.words = {"/bin/sh", "-c", text};
     std::string classes;

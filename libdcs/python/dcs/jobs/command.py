@@ -10,8 +10,9 @@ from ..errors import Error, Unreachable
 from .words import Wrong, leave
 
 COMMANDS = {"sbatch": "slurm", "srun": "slurm", "squeue": "slurm_show", "sacct": "slurm_show", "scancel": "slurm_show",
+            "sinfo": "slurm_control", "scontrol": "slurm_control",
             "qsub": "sge", "qstat": "sge_show", "qacct": "sge_show", "qdel": "sge_show",
-            "submit": "snakemake", "status": "snakemake", "cancel": "snakemake"}
+            "submit": "snakemake", "status_of_pool": "snakemake", "cancel": "snakemake"}
 
 
 def main(argv: List[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 import sys
 import time
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
@@ -19,6 +20,7 @@ from .words import Option, Options, Values, Wrong, last, ranges
 SHORT = {"PENDING": "PD", "RUNNING": "R", "COMPLETED": "CD", "FAILED": "F", "CANCELLED": "CA", "TIMEOUT": "TO", "OUT_OF_MEMORY": "OOM",
          "UNKNOWN": "NF"}
 OTHERS = "it shows your own jobs only; `dcs session ls` lists the sessions of all users"
+OF_OTHERS = "scancel ends your own jobs only; `dcs session close USER/NUM` ends another user's"
 
 SQUEUE = (
     Option("-h --noheader"), Option("-j --jobs", "LIST"), Option("-n --name", "LIST"), Option("-o --format", "FORMAT"), Option("-r --array"),
@@ -34,7 +36,7 @@ SACCT = (
     Option("-X --allocations"), Option("-s --state", "LIST"), Option("--name", "LIST"), Option("-u --user", "NAMES"), Option("-b --brief"),
     Option("-D --duplicates"), Option("--delimiter", "TEXT"), Option("-S --starttime", "TIME"), Option("--help"),
     Option("--units", "UNIT", note="MaxRSS is in KB, ReqMem in MB"), Option("-a --allusers", note=OTHERS),
-    Option("-E --endtime", "TIME", refusal="-S TIME, or -j LIST"), Option("-l --long", refusal="-o FIELDS selects columns"),
+    Option("-E --endtime", "TIME"), Option("-l --long", refusal="-o FIELDS selects columns"),
     Option("--json", refusal="-P prints fields with | between"),
 )
 SCANCEL = (
@@ -63,10 +65,10 @@ def state_names(values: Values, key: str) -> Optional[List[str]]:
     return found or None
 
 
-def chosen(registry: Registry, values: Values, words: Sequence[str], always: str) -> List[Job]:
+def chosen(registry: Registry, values: Values, words: Sequence[str], always: str, others: str = OTHERS) -> List[Job]:
     """The jobs of -j, -n, -p and -u. Without a list of jobs: those of the condition `always`."""
-    if any(name not in (login_name(),) for name in names(values, "user")):
-        raise Wrong(f"--user={','.join(names(values, 'user'))}: {OTHERS}")
+    if any(name not in (login_name(), str(os.getuid())) for name in names(values, "user")):
+        raise Wrong(f"--user={','.join(names(values, 'user'))}: {others}")
     jobs: List[Job] = []
     for word in words:
         found = registry.of_word(word)
@@ -117,7 +119,7 @@ class Line:
         texts: Dict[str, Callable[[], str]] = {
             "i": self.number, "A": lambda: str(job.number), "F": lambda: str(job.leader), "a": lambda: "(null)",
             "K": lambda: "N/A" if job.task is None else ranges(self.tasks), "j": lambda: job.name, "t": lambda: SHORT[job.now],
-            "T": lambda: job.now, "u": login_name, "U": lambda: login_name(), "P": lambda: batch.queue or "dcs",
+            "T": lambda: job.now, "u": login_name, "U": lambda: str(os.getuid()), "P": lambda: batch.queue or "dcs",
             "M": lambda: seconds((ended or time.time()) - began) if began else "0:00", "l": lambda: self.limit, "D": lambda: "1",
             "C": lambda: str(max(1, batch.cores)), "m": lambda: f"{batch.memory_mb}M", "N": lambda: job.host if job.now != "PENDING" else "",
             "B": lambda: job.host or "n/a", "r": lambda: reason_of(job) if job.now == "PENDING" else "None", "Z": lambda: batch.directory,
@@ -188,10 +190,12 @@ def lines_of(jobs: Sequence[Job], each: bool) -> List[Tuple[Job, List[Job]]]:
 FIELDS = {"jobid": 12, "jobidraw": 12, "jobname": 10, "partition": 10, "account": 10, "alloccpus": 10, "ncpus": 10, "reqcpus": 8, "state": 10,
           "exitcode": 8, "elapsed": 10, "elapsedraw": 10, "start": 19, "end": 19, "submit": 19, "user": 9, "nodelist": 15, "maxrss": 10,
           "totalcpu": 10, "usercpu": 10, "systemcpu": 10, "cputime": 10, "workdir": 20, "reqmem": 10, "timelimit": 10, "nnodes": 8,
-          "derivedexitcode": 15}
+          "derivedexitcode": 15, "cputimeraw": 10, "timelimitraw": 12, "uid": 6, "cluster": 10, "qos": 10, "allocnodes": 10, "ntasks": 8,
+          "eligible": 19, "averss": 10, "avecpu": 10}
 PROPER = {name.lower(): name for name in (
     "JobID JobIDRaw JobName Partition Account AllocCPUS NCPUS ReqCPUS State ExitCode Elapsed ElapsedRaw Start End Submit User NodeList MaxRSS "
-    "TotalCPU UserCPU SystemCPU CPUTime WorkDir ReqMem Timelimit NNodes DerivedExitCode").split()}
+    "TotalCPU UserCPU SystemCPU CPUTime WorkDir ReqMem Timelimit NNodes DerivedExitCode "
+    "CPUTimeRAW TimelimitRaw UID Cluster QOS AllocNodes NTasks Eligible AveRSS AveCPU").split()}
 
 
 def fields_of(job: Job, batch: Batch, clock: times.Times) -> Dict[str, str]:
@@ -208,7 +212,9 @@ def fields_of(job: Job, batch: Batch, clock: times.Times) -> Dict[str, str]:
             "exitcode": f"{job.code}:{job.signal}", "derivedexitcode": f"{job.code}:0", "elapsedraw": str(int(elapsed)),
             "start": moment(began, "Unknown"), "end": moment(ended, "Unknown"), "submit": moment(job.submitted), "user": login_name(),
             "nodelist": job.host or "None assigned", "maxrss": f"{end['rss']}K" if end.get("rss") else "", "workdir": batch.directory,
-            "reqmem": f"{batch.memory_mb}M", "nnodes": "1"}
+            "reqmem": f"{batch.memory_mb}M", "nnodes": "1", "allocnodes": "1", "ntasks": "1", "uid": str(os.getuid()), "cluster": "dcs", "qos": "normal",
+            "cputimeraw": str(int(clocks["cputime"])), "timelimitraw": str(batch.wall_s // 60) if batch.wall_s else "", "eligible": moment(job.submitted),
+            "averss": f"{end['rss']}K" if end.get("rss") else "", "avecpu": found["totalcpu"]}
 
 
 def sacct(words: Sequence[str]) -> int:
@@ -229,9 +235,10 @@ def sacct(words: Sequence[str]) -> int:
         raise Wrong(f"-o: unknown field {wrong[0]}; the fields are {', '.join(PROPER.values())}")
     widths = [int(text.split("%")[1].lstrip("-") or 0) if "%" in text else 0 for text in (last(values, "format") or ",".join(fields)).split(",")]
     since = times.since(last(values, "starttime"))
-    jobs = chosen(registry, values, [word.split(".")[0] for word in names(values, "jobs")], f"submitted >= {since}")
+    until = times.since(last(values, "endtime") or "now")
+    jobs = chosen(registry, values, [word.split(".")[0] for word in names(values, "jobs")], f"submitted >= {since} and submitted <= {until}")
     states = state_names(values, "state")
-    clock = times.Times(jobs if {"elapsed", "elapsedraw", "start", "end", "cputime"} & set(fields) else [])
+    clock = times.Times(jobs if {"elapsed", "elapsedraw", "start", "end", "cputime", "cputimeraw"} & set(fields) else [])
     mark = last(values, "delimiter") or "|"
     rows = [] if "noheader" in values else [[PROPER[field] for field in fields]]
     for job in jobs:
@@ -267,13 +274,13 @@ def scancel(words: Sequence[str]) -> int:
     failed, jobs = 0, []
     for word in rest:
         if registry.of_word(word):
-            jobs += chosen(registry, values, [word], "")
+            jobs += chosen(registry, values, [word], "", OF_OTHERS)
         else:
             failed = 1
             if "quiet" not in values:
                 print(f"scancel: error: Kill job error on job id {word}: Invalid job id specified", file=sys.stderr)
     if not rest:
-        jobs = chosen(registry, values, [], "state in ('held', 'sent')")
+        jobs = chosen(registry, values, [], "state in ('held', 'sent')", OF_OTHERS)
     states = state_names(values, "state")
     for job in registry.cancel([job for job in jobs if not job.over and (states is None or job.now in states)]):
         say_cancelled(registry, job)
@@ -287,7 +294,10 @@ def say_cancelled(registry: Registry, job: Job) -> None:
         return
     out, err = paths(batch, job.leader, job.number, job.task)
     with contextlib.suppress(OSError):  # this host may not have the directory
-        descriptor = os.open(err or out, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        # Where others may write, as in /tmp, it may be no file of the job: a link, or a pipe that no process reads.
+        descriptor = os.open(err or out, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         text = f"slurmstepd: error: *** JOB {job.number} ON {job.host} CANCELLED AT {time.strftime('%Y-%m-%dT%H:%M:%S')} ***\n"
         with os.fdopen(descriptor, "w") as file:
-            file.write(text)
+            now = os.fstat(descriptor)
+            if stat.S_ISREG(now.st_mode) and now.st_nlink == 1:
+                file.write(text)

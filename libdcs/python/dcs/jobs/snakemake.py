@@ -1,6 +1,7 @@
 """The profile for Snakemake 7: submit, status and cancel, as its options --cluster, --cluster-status and --cluster-cancel call them."""
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -10,6 +11,7 @@ import sys
 import time
 from typing import Any, Dict, Sequence
 
+from .._fields import printable
 from ..errors import Error
 from ..pool import default_pool
 from . import holding
@@ -18,6 +20,8 @@ from .registry import Job, Registry
 from .words import Wrong
 
 LOGS = ".snakemake/dcs"
+STATES = LOGS + "/states"  # which the script `status` reads
+LATEST = 5000  # steps whose states it has
 ENDING_S = 12  # after SIGTERM a job has ten seconds
 AWAY_S = "600"  # for which a submission waits for a scheduler that is being started again
 
@@ -62,6 +66,7 @@ def submit(words: Sequence[str]) -> int:
             return 0
         if not earlier.over:
             registry.cancel([earlier])
+            forget_states(where)
             hold = holding.condition([], False, time.time() + ENDING_S)
     resources = job.get("resources", {})
     name = job.get("rule") or job.get("groupid") or "snakemake"
@@ -75,17 +80,20 @@ def submit(words: Sequence[str]) -> int:
     return 0
 
 
-def status(words: Sequence[str]) -> int:
-    """Prints running, success or failed. A scheduler that is away for a while is no reason to give a step up."""
+def status_of_pool(words: Sequence[str]) -> int:
+    """Prints running, success or failed, and leaves the states of all steps for the next questions. A scheduler that is away for a while
+    is no reason to give a step up."""
     if len(words) != 1:
         raise Wrong("the number of the job is missing; `snakemake --profile DIR` calls this command")
     registry = Registry()
     try:
         jobs = registry.look(registry.of_word(words[0]))
+        steps = registry.look(registry.jobs("mark is not null and number > (select max(number) from job) - ?", LATEST))
     except ConnectionError as error:
         print(f"status: {error}", file=sys.stderr)
         print("running")
         return 0
+    leave_states(steps)
     holding.keep_going(registry)
     for job in jobs:
         if job.over and not job.good:
@@ -94,12 +102,30 @@ def status(words: Sequence[str]) -> int:
     return 0
 
 
+def leave_states(steps: Sequence[Job]) -> None:
+    """In the directory of the workflow; without it each question is answered by a look of its own."""
+    states = " ".join(f"{job.number}={'running' if not job.over else 'success' if job.good else 'failed'}" for job in steps)
+    part = f"{STATES}.{os.getpid()}"
+    try:
+        with open(part, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"{int(time.time())} {states}\n{os.environ.get('DCS_DIR', '')}\n")
+        os.replace(part, STATES)
+    except OSError:
+        pass
+
+
+def forget_states(directory: str) -> None:
+    """Some of them are no longer so."""
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(directory, STATES))
+
+
 def why(job: Job) -> str:
     """What the step itself could not write into its log: that it did not begin."""
     try:
         with default_pool.grain_stream(job.session, job.number, "err") as stream:
             text = stream.read(2000).decode(errors="replace").strip()
-        return f": {text}" if text else ""
+        return f": {printable(text)}" if text else ""
     except (Error, OSError):
         return ""
 
@@ -110,4 +136,5 @@ def cancel(words: Sequence[str]) -> int:
         os.setsid()
         registry = Registry()
         registry.cancel([job for word in words for job in registry.of_word(word)])
+        forget_states(working_directory())
     return 0

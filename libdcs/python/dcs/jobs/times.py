@@ -38,10 +38,13 @@ class Times:
 
 
 def since(text: Optional[str]) -> float:
-    """sacct -S; without one, today."""
-    if text is None:
+    """sacct -S and -E; without a time, today's beginning."""
+    if text == "now":
+        return time.time()
+    if text in (None, "today", "midnight"):
         today = time.localtime()
         return time.mktime(today[:3] + (0, 0, 0) + today[6:8] + (-1,))
+    assert text is not None
     found = text.replace("now-", "")
     if text.startswith("now-") and found.rstrip("adehinorstuy").isdigit():
         unit = found.lstrip("0123456789")[:1] or "s"
@@ -51,4 +54,4 @@ def since(text: Optional[str]) -> float:
             return time.mktime(time.strptime(text, form))
         except ValueError:
             continue
-    raise Wrong(f"-S {text}: not a time such as 2026-03-01, 2026-03-01T06:00 or now-2days")
+    raise Wrong(f"{text}: not a time such as 2026-03-01, 2026-03-01T06:00 or now-2days")

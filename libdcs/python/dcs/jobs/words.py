@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from typing import Callable, Dict, List, NoReturn, Optional, Sequence, Tuple
 
+from .._fields import printable
+
 Values = Dict[str, List[str]]
 
 
@@ -16,7 +18,7 @@ class Wrong(Exception):
 
 
 def say(command: str, text: str) -> None:
-    print(f"{command}: {text}", file=sys.stderr)
+    print(f"{command}: {printable(text)}", file=sys.stderr)
 
 
 def leave(command: str, text: str) -> NoReturn:
