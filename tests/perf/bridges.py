@@ -72,8 +72,8 @@ class Work:
                 lambda: self.run(["/usr/bin/snakemake", "--quiet", "--profile", f"{LIBEXEC}/snakemake", *more], files))
 
     def snakemake_groups(self):
-        """Twenty steps are one job."""
-        return self.snakemake('group: "twenty"', ("--group-components", "twenty=20"))
+        """Twenty steps are one job, of one core: they run one after another."""
+        return self.snakemake('group: "twenty"', ("--group-components", "twenty=20", "--cores", "1"))
 
     def parallel(self):
         numbers = "".join(f"{n}\n" for n in range(int(self.items)))
