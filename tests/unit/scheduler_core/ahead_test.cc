@@ -1,6 +1,4 @@
 // Grains that wait on a host for a slot: how many, which, and when they come back.
-#include <algorithm>
-
 #include "unit/scheduler_core/pool.h"
 
 using namespace dcs;
@@ -87,25 +85,6 @@ TEST_CASE("a grain that waits on its host counts as ready in every row") {
         }
     }
     CHECK(row.running == static_cast<std::int32_t>(s.leased(0) - s.ahead(0)));
-}
-
-TEST_CASE("a grain that is killed while it waits on its host has no starts, one that runs has") {
-    AheadStage s(1, 40);
-    s.learn("h1", 10);
-    REQUIRE(s.ahead(0) > 0);
-    const GrainKey waits = *s.pool.state.ahead[0].rbegin();
-    const GrainKey runs = *std::find_if(s.pool.state.running[0].begin(), s.pool.state.running[0].end(),
-                                        [&](const GrainKey &key) { return s.pool.state.ahead[0].count(key) == 0; });
-    for (const auto &[key, starts] : {std::pair{waits, 0}, {runs, 1}}) {
-        s.pool.gkill(s.ann, 1, key.grain);
-        wire::Query query{wire::QueryType::grain};
-        query.session = 1;
-        query.grain = key.grain;
-        const auto rows = s.pool.answer<wire::QueryReply>(s.ann, query).grains;
-        REQUIRE(rows.size() == 1);
-        CHECK(rows[0].state == "killed");
-        CHECK(rows[0].starts == starts);
-    }
 }
 
 TEST_CASE("a host is given as many grains ahead as end there in a second") {
