@@ -52,6 +52,8 @@ void join_host(Draft &d, const JoinCall &in);
 void certificate_renewed(Draft &d, const CertificateRenewed &in);
 // Hosts of the table without a grain server.
 std::vector<wire::MemberRow> member_rows(const State &state);
+// Wall clock, of the certificate of a host that runs grains; 0: it has none, or that is not known.
+std::int64_t certificate_end(const State &state, const std::string &host);
 // In the host table with that role? And the error for a host that is not (not_found).
 bool in_table(const State &state, HostRole role, const std::string &name);
 Status not_in_table(HostRole role, const std::string &name);

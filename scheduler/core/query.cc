@@ -45,6 +45,11 @@ wire::SystemRow system_row(const State &state) {
         row.hosts_active += host.configured && host.status == HostStatus::active;
     }
     row.sessions_active = static_cast<std::int32_t>(state.by_seniority.size());
+    for (const wire::MemberRow &member : member_rows(state))
+        if (member.role == "backup")
+            row.backups.push_back({member.name, !member.joined     ? "not_joined"
+                                                : member.connected ? "connected"
+                                                                   : "away"});
     for (const auto &[seniority, key] : state.by_seniority) {
         const Session &session = *state.session(key);
         row.ready += count_for_people(session, GrainStatus::ready);
@@ -125,6 +130,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.given_back = static_cast<std::int64_t>(host.totals.given_back);
     row.cpu_s = static_cast<double>(host.totals.cpu_us) / 1e6;
     if (host.called) row.confinement = to_words(host.confinement);
+    row.expires_s = certificate_end(d.state, host.config->name);
     return row;
 }
 
