@@ -13,6 +13,7 @@
 #include "wire/content.h"
 #include "wire/demands.h"
 #include "wire/form_8.h"
+#include "wire/system_row.h"
 
 namespace dcs::wire {
 
@@ -143,18 +144,6 @@ struct Query {  // -> QueryReply
     std::string status;
     std::string after_user;
 };
-struct ClassRow {
-    std::string name;
-    std::uint32_t mask = 0;
-};  // a name for a mask of host classes
-struct SystemRow {
-    std::uint64_t epoch = 0, turn = 0;
-    std::int64_t pid = 0, up_s = 0;
-    std::int32_t hosts = 0, hosts_active = 0, sessions_active = 0;  // without pilots that have no job
-    std::int64_t ready = 0, running = 0;
-    std::string version;
-    std::vector<ClassRow> classes;  // that the host table declares
-};
 struct HostRow {
     std::string name, state, binary_class;  // state: unknown active delinquent dead no_job
     std::uint32_t host_class = 0;
@@ -178,6 +167,7 @@ struct HostRow {
     std::int32_t time_zone_offset = 0;  // minutes that its local time is ahead of the scheduler's, by the host table
     std::string resources;              // named ones that it offers, "gpu=[0,1],scratch_gb=200" (base/resources.h)
     std::string resources_used;         // of these, by running grains: "gpu=1"
+    std::int64_t expires_s = 0;         // wall clock, of its certificate; 0: it has none, or that is not known
 };
 // A host of the table without a grain server: of control programs (role client), or of the passive backup.
 struct MemberRow {
@@ -311,14 +301,6 @@ template <class A> void serialize(A &a, Query &x, unsigned) {
       & DCS_FIELD(after) & at_most(limits::name_bytes, DCS_FIELD(status))
       & DCS_FIELD(after_user);
 }
-template <class A> void serialize(A &a, ClassRow &x, unsigned) {
-    a & at_most(limits::name_bytes, DCS_FIELD(name)) & DCS_FIELD(mask);
-}
-template <class A> void serialize(A &a, SystemRow &x, unsigned) {
-    a & DCS_FIELD(epoch) & DCS_FIELD(turn) & DCS_FIELD(pid) & DCS_FIELD(up_s) & DCS_FIELD(hosts) & DCS_FIELD(hosts_active)
-      & DCS_FIELD(sessions_active) & DCS_FIELD(ready) & DCS_FIELD(running) & DCS_FIELD(version)
-      & shown_since<9>(DCS_FIELD(classes));
-}
 template <class A> void serialize(A &a, HostRow &x, unsigned) {
     a & at_most(limits::path_bytes, DCS_FIELD(name)) & at_most(limits::name_bytes, DCS_FIELD(state))
       & at_most(limits::name_bytes, DCS_FIELD(binary_class)) & DCS_FIELD(host_class) & DCS_FIELD(slots)
@@ -329,7 +311,7 @@ template <class A> void serialize(A &a, HostRow &x, unsigned) {
       & DCS_FIELD(launched) & DCS_FIELD(finished) & DCS_FIELD(failed) & DCS_FIELD(given_back) & DCS_FIELD(cpu_s)
       & DCS_FIELD(confinement) & shown_since<9>(DCS_FIELD(class_names))
       & shown_since<9>(DCS_FIELD(time_zone_offset)) & shown_since<9>(DCS_FIELD(resources))
-      & shown_since<9>(DCS_FIELD(resources_used));
+      & shown_since<9>(DCS_FIELD(resources_used)) & shown_since<9>(DCS_FIELD(expires_s));
 }
 template <class A> void serialize(A &a, MoveRow &x, unsigned) {
     a & DCS_FIELD(reason) & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(detail) & DCS_FIELD(incarnation)

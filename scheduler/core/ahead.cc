@@ -117,12 +117,11 @@ void recall_for_older(Draft &d, const GrainKey &key, const Grain &grain) {
     });
 }
 
-void recall_of(Draft &d, const SessionKey &session) {
+void recall_of(Draft &d, const SessionKey &session, const std::string &why) {
     if (planted("core.no_recall_of")) return;
     for (const HostId id : d.state.crowded)
         if (!recalled_lately(d, id))
-            (void)recall(d, id, most_handed_ahead,
-                         "session " + to_text(session) + " has another place among the others",
+            (void)recall(d, id, most_handed_ahead, "session " + to_text(session) + " " + why,
                          [&](const GrainKey &there) { return there.session == session; });
 }
 

@@ -14,8 +14,8 @@ bool may_lead(const State &state, HostId id);
 void fill_ahead(Draft &d, HostId id);
 // For a ready grain that found no free slot: what waits where it could run, and comes after it, is called back.
 void recall_for_older(Draft &d, const GrainKey &key, const Grain &grain);
-// The session goes first or last from now on: what waits of it comes back, and takes its new place.
-void recall_of(Draft &d, const SessionKey &session);
+// The session has another place from now on, or its user is denied: what waits of it comes back.
+void recall_of(Draft &d, const SessionKey &session, const std::string &why);
 // For a free slot that found no ready grain: half of what waits on another host comes back.
 void recall_for_idle(Draft &d, HostId idle);
 void recall_all(Draft &d, HostId id, const std::string &why);

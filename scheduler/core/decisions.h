@@ -25,6 +25,9 @@ void submit_grains(Draft &d, const Caller &caller, const SubmitGrains &call);
 void kill_grain(Draft &d, const Caller &caller, const wire::Gkill &call);
 void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call);
 void wait_grains(Draft &d, const Caller &caller, const wire::GwaitMany &call);
+// The control program of an active session sees something that a grain has before it finished: what it submits from
+// now on may follow from it, so this goes into the event log, once for each increment.
+void note_shown(Draft &d, const Caller &caller, const GrainKey &key);
 void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call);
 void set_session(Draft &d, const Caller &caller, const wire::SetSession &call);
 void query(Draft &d, const Caller &caller, const wire::Query &call);
@@ -49,6 +52,8 @@ void join_host(Draft &d, const JoinCall &in);
 void certificate_renewed(Draft &d, const CertificateRenewed &in);
 // Hosts of the table without a grain server.
 std::vector<wire::MemberRow> member_rows(const State &state);
+// Wall clock, of the certificate of a host that runs grains; 0: it has none, or that is not known.
+std::int64_t certificate_end(const State &state, const std::string &host);
 // In the host table with that role? And the error for a host that is not (not_found).
 bool in_table(const State &state, HostRole role, const std::string &name);
 Status not_in_table(HostRole role, const std::string &name);
@@ -118,6 +123,7 @@ void answer_waiters(Draft &d, const AnswerWaiters &in);
 void raise_fences(Draft &d, const Session &session);
 
 // ---- what one user may have (policy.cc); who may call at all is in authorise.h ---------------
+bool is_denied(const State &state, const std::string &user);  // by the policy
 // One more active session, so many more unfinished grains.
 Status check_session_quota(const State &state, const std::string &user);
 Status check_grain_quota(const State &state, const std::string &user, std::int64_t more = 1);

@@ -102,6 +102,10 @@ void Report::settled_or_running(const Grain &g) {
     out.summary = std::string("it ") + verbs[static_cast<int>(why) - static_cast<int>(Why::running)] + where;
 }
 
+Why why_none(const State &state, const std::string &user) {
+    return is_denied(state, user) ? Why::user_denied : Why::user_quota;
+}
+
 // Who else waits for one of these hosts and comes before this grain.
 void Report::order(const Grain &g, const std::vector<HostId> &hosts) {
     std::uint32_t classes = 0;
@@ -124,7 +128,7 @@ void Report::order(const Grain &g, const std::vector<HostId> &hosts) {
     for (const auto &[shape, waiting] : state_.waiting) {
         if (!class_fits(shape.host_class, classes)) continue;
         for (const auto &[user, sessions] : waiting) {
-            if ((!any_user && users.count(user) == 0) || over_quota(state_, user)) continue;
+            if ((!any_user && users.count(user) == 0) || may_start_none(state_, user)) continue;
             if (share(user) < own_share) fewer.insert(user);
             if (share(user) != own_share) continue;
             for (auto it = sessions.begin(); it != sessions.end() && it->first < own; ++it)
@@ -197,7 +201,7 @@ void Report::waiting(const Grain &g) {
         out.can_run = out.can_run || could_run(state_, id, key_.session, g);
     }
     if (!configured) about_grain(Why::no_hosts);
-    if (over_quota(state_, key_.session.user)) about_grain(Why::user_quota);
+    if (may_start_none(state_, key_.session.user)) about_grain(why_none(state_, key_.session.user));
     order(g, able);
     for (std::size_t w = 0; w < by_reason.size(); ++w)
         for (const HostId id : by_reason[w]) about_host(static_cast<Why>(w), id);
@@ -215,7 +219,7 @@ Why why_not(const State &state, Instant now, HostId id, const GrainKey &key, con
     if (held_back(host, key, now)) return Why::held_back;
     if (rests(grain, now)) return Why::resting;
     if (state.free_slots(id) == 0) return would_usurp(state, now, id) == key ? Why::usurps : Why::busy;
-    if (over_quota(state, key.session.user)) return Why::user_quota;
+    if (may_start_none(state, key.session.user)) return why_none(state, key.session.user);
     if (!accepts_now(state, id)) return Why::probation;
     if (in_trouble(host, key.session.user, now)) return Why::trouble;
     if (!cores_fit(state, id, grain.demands->cores, {})) return Why::cores_in_use;

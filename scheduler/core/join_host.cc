@@ -128,22 +128,32 @@ void let_in(Draft &d, const JoinCall &in, const TokenHash &hash, const std::stri
     d.effect(CloseConnection{in.conn});
 }
 
+// Null: it has not joined, or did with release 0.1.
+const Member *member_with(const State &state, HostRole role, const std::string &name) {
+    const auto &keys = state.trust.of(role);
+    const auto key = keys.find(name);
+    const auto known = key == keys.end() ? state.trust.members.end() : state.trust.members.find(key->second);
+    return known == state.trust.members.end() ? nullptr : &known->second;
+}
+
 wire::MemberRow member_row(const State &state, HostRole role, const std::string &name) {
     wire::MemberRow row;
     row.name = name;
     row.role = role == HostRole::client ? "client" : "backup";
-    const auto &keys = state.trust.of(role);
-    const auto key = keys.find(name);
-    row.joined = key != keys.end();
-    if (!row.joined) return row;
-    const auto known = state.trust.members.find(key->second);
-    if (known == state.trust.members.end()) return row;
-    row.joined_s = known->second.joined_s;
-    row.expires_s = known->second.expires_s;
+    row.joined = state.trust.of(role).count(name) != 0;
+    if (const Member *member = member_with(state, role, name)) {
+        row.joined_s = member->joined_s;
+        row.expires_s = member->expires_s;
+    }
     return row;
 }
 
 }  // namespace
+
+std::int64_t certificate_end(const State &state, const std::string &host) {
+    const Member *member = member_with(state, HostRole::server, host);
+    return member ? member->expires_s : 0;
+}
 
 std::vector<wire::MemberRow> member_rows(const State &state) {
     std::vector<wire::MemberRow> rows;

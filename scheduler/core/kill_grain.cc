@@ -7,6 +7,7 @@ namespace {
 void kill(Draft &d, const GrainKey &key) {
     const Grain &old = *d.state.grain(key);
     Grain &g = d.grain(key);
+    if (old.ahead) g.course.edit().skipped += 1;  // it was shown as ready, so it has never run
     g.become(Killed{d.state.session(key.session)->info.shown});
     if (old.status() == GrainStatus::running) {
         d.withdraw(old.runs_on(), key, old.lease, true, "killed by its control program");

@@ -145,7 +145,7 @@ void set_session(Draft &d, const Caller &caller, const wire::SetSession &call) {
     const std::uint64_t seniority = call.nice < 0 ? info.seniority : seniority_of(age_in(info.seniority), call.nice);
     if (seniority != info.seniority) {
         info.seniority = seniority;
-        recall_of(d, key);
+        recall_of(d, key, "has another place among the others");
         for (const auto &[shape, queue] : session->ready) d.follow_up(PlaceGrain{{key, queue.grains.front().grain}});
     }
     if (call.set_label) info.label = call.label;

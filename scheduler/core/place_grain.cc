@@ -111,7 +111,7 @@ std::vector<Cursor> cursors_for(const State &state, Instant now, HostId id, cons
         if (!fits && !may_keep(state, id, shape, vacancy)) continue;
         const bool elsewhere = !fits && !pool_fits(state, asked(shape.resources));  // it may wait on other hosts
         for (const auto &[user, sessions] : users) {
-            if (over_quota(state, user)) continue;
+            if (may_start_none(state, user)) continue;
             if (!elsewhere && (!permits(host.config, user) || in_trouble(host, user, now))) continue;
             const std::int64_t share = state.policy.fair_share ? state.users.at(user).running : 0;
             cursors.push_back({sessions.begin(), sessions.end(), share});
@@ -136,7 +136,8 @@ bool binary_fits(const Host &host, const std::vector<std::string> &classes) {
 
 bool form_fits(const Host &host, wire::Form needed) { return host.form >= needed || planted("core.any_form"); }
 
-bool over_quota(const State &state, const std::string &user) {
+bool may_start_none(const State &state, const std::string &user) {
+    if (is_denied(state, user)) return true;
     const std::int32_t most = state.policy.running_per_user;
     const auto counts = state.users.find(user);
     return most > 0 && counts != state.users.end() && counts->second.running >= most;
@@ -329,7 +330,7 @@ void place_grain(Draft &d, const PlaceGrain &in) {
     const Grain *grain = d.state.grain(in.key);
     if (!grain || grain->status() != GrainStatus::ready) return;
     if (d.state.session(in.key.session)->info.status != SessionStatus::active) return;
-    if (over_quota(d.state, in.key.session.user)) return;
+    if (may_start_none(d.state, in.key.session.user)) return;
     // Where it failed once it is tried first, then by the lowest common class bit.
     const bool same_first = grain->recent->failures_there > 0 && d.state.free_slots(grain->recent->failed_on) > 0;
     if (same_first && try_host(d, in.key, *grain, grain->recent->failed_on)) return;

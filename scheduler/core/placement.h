@@ -60,7 +60,8 @@ std::optional<GrainKey> first_for_pool(const State &state, Instant now);
 std::string resources_in_words(const State &state, const Grain &grain, std::optional<HostId> busy);
 
 // ---- now -----------------------------------------------------------------------------------
-bool over_quota(const State &state, const std::string &user);  // of running grains
+// No grain of the user may start: denied by the policy, or as many run as it allows.
+bool may_start_none(const State &state, const std::string &user);
 bool cores_fit(const State &state, HostId id, std::int32_t cores, const Vacancy &vacancy);
 // `thrash` against what the host reported as free, less what was launched there since; memory_mb
 // against what other grains asked for, or against the same where the table does not say.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/load_limits.h"
+#include "scheduler/core/ahead.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -11,16 +12,25 @@ void take_policy(Draft &d, const PolicyTable &in) {
     if (in.policy.resources != d.state.policy.resources)  // what could run nowhere may have enough now
         for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
     d.change(SetPolicy{in.policy});
+    for (const auto &[seniority, key] : d.state.by_seniority)
+        if (is_denied(d.state, key.user)) recall_of(d, key, "is of a denied user");
     // A higher quota, or another order: what waits may go now.
     for (const auto &[host_class, hosts] : d.state.open_hosts)
         for (const HostId id : hosts) d.follow_up(FillHost{id});
     d.event("the pool's policy is in effect" + std::string(in.policy.fair_share ? ", users share fairly" : ""));
 }
 
+bool is_denied(const State &state, const std::string &user) {
+    const std::vector<std::string> &denied = state.policy.denied;
+    return std::find(denied.begin(), denied.end(), user) != denied.end();
+}
+
 Status check_user(const State &state, const Caller &caller) {
     const std::vector<std::string> &users = state.policy.users;
-    if (users.empty() || caller.privileged) return Status::ok();
-    if (std::find(users.begin(), users.end(), caller.user) != users.end()) return Status::ok();
+    if (caller.privileged) return Status::ok();
+    if (is_denied(state, caller.user))
+        return fail(Code::refused, "the pool's policy denies " + caller.user + ": ask the pool's operator why");
+    if (users.empty() || std::find(users.begin(), users.end(), caller.user) != users.end()) return Status::ok();
     return fail(Code::refused, caller.user +
                                    " is not in the scheduler's list of users: ask the pool's operator to "
                                    "add the name");

@@ -1,4 +1,4 @@
-// d_query and the streams of a grain. Decides nothing, so floating point is allowed in rows.
+// d_query. Decides nothing, so floating point is allowed in rows.
 #include <algorithm>
 #include <tuple>
 
@@ -27,6 +27,14 @@ constexpr std::size_t rows_in_one_answer = 16384;
 
 double since(Instant now, Instant then) { return then == Instant{} ? -1 : (now - then).seconds(); }
 
+// A grain that waits on a host for one of its slots has not started: it counts as ready.
+GrainStatus status_for_people(const Grain &g) { return g.ahead ? GrainStatus::ready : g.status(); }
+
+std::int32_t count_for_people(const Session &session, GrainStatus status) {
+    const int sign = status == GrainStatus::ready ? 1 : status == GrainStatus::running ? -1 : 0;
+    return session.counts[static_cast<int>(status)] + sign * session.ahead;
+}
+
 wire::SystemRow system_row(const State &state) {
     wire::SystemRow row;
     row.epoch = state.epoch;
@@ -37,10 +45,15 @@ wire::SystemRow system_row(const State &state) {
         row.hosts_active += host.configured && host.status == HostStatus::active;
     }
     row.sessions_active = static_cast<std::int32_t>(state.by_seniority.size());
+    for (const wire::MemberRow &member : member_rows(state))
+        if (member.role == "backup")
+            row.backups.push_back({member.name, !member.joined     ? "not_joined"
+                                                : member.connected ? "connected"
+                                                                   : "away"});
     for (const auto &[seniority, key] : state.by_seniority) {
         const Session &session = *state.session(key);
-        row.ready += session.counts[static_cast<int>(GrainStatus::ready)] + session.ahead;
-        row.running += session.counts[static_cast<int>(GrainStatus::running)] - session.ahead;
+        row.ready += count_for_people(session, GrainStatus::ready);
+        row.running += count_for_people(session, GrainStatus::running);
     }
     return row;
 }
@@ -117,20 +130,20 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.given_back = static_cast<std::int64_t>(host.totals.given_back);
     row.cpu_s = static_cast<double>(host.totals.cpu_us) / 1e6;
     if (host.called) row.confinement = to_words(host.confinement);
+    row.expires_s = certificate_end(d.state, host.config->name);
     return row;
 }
 
 wire::SessionRow session_row(const Caller &caller, const SessionKey &key, const Session &session) {
-    const auto count = [&](GrainStatus s) { return session.counts[static_cast<int>(s)]; };
     wire::SessionRow row;
     row.user = key.user;
     row.session = key.number;
     row.ident = session.info.ident;
     row.state = name_of(session.info.status);
-    row.ready = count(GrainStatus::ready);
-    row.running = count(GrainStatus::running) - session.ahead;
-    row.finished = count(GrainStatus::finished);
-    row.killed = count(GrainStatus::killed);
+    row.ready = count_for_people(session, GrainStatus::ready);
+    row.running = count_for_people(session, GrainStatus::running);
+    row.finished = count_for_people(session, GrainStatus::finished);
+    row.killed = count_for_people(session, GrainStatus::killed);
     row.sent = acknowledged(session);
     row.saved_cpu_s = static_cast<double>(session.saved_us) / 1e6;
     row.nice = nice_in(session.info.seniority);
@@ -158,13 +171,13 @@ double cpu_of(const wire::Usage &u) {
 wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     wire::GrainRow row;
     const Host *host = d.state.host(g.lessee);
-    const bool runs = g.status() == GrainStatus::running;
+    const GrainStatus status = status_for_people(g);
     const wire::Usage usage = total_usage(g);
     row.user = key.session.user;
     row.session = key.session.number;
     row.grain = key.grain;
-    row.state = name_of(g.status());
-    row.host = host && g.status() != GrainStatus::ready ? host->config->name : "";
+    row.state = name_of(status);
+    row.host = host && status != GrainStatus::ready ? host->config->name : "";
     row.incarnation = g.incarnation;
     row.demands = g.demands.get();
     row.starts = static_cast<std::int32_t>(g.incarnation - std::min(g.course->skipped, g.incarnation));
@@ -185,7 +198,8 @@ wire::GrainRow grain_row(const Draft &d, const GrainKey &key, const Grain &g) {
     row.out_blocks = usage.out_blocks;
     row.run_cpu_s = cpu_of(g.course->current);
     row.saved_cpu_s = static_cast<double>(g.course->kept->saved) / 1e6;
-    row.last_contact_s = runs && host && host->status != HostStatus::unknown ? since(d.now, host->last_contact) : -1;
+    const bool runs = status == GrainStatus::running && host;
+    row.last_contact_s = runs && host->status != HostStatus::unknown ? since(d.now, host->last_contact) : -1;
     row.checkpoint_age_s = since(d.now, g.recent->checkpoint_time);
     row.out_length = g.course->out_length;
     row.err_length = g.course->err_length;
@@ -218,9 +232,9 @@ void grain_rows(const Draft &d, const SessionKey &key, const wire::Query &call, 
     std::size_t left = 0;  // rows that can still match, so that the search ends early
     for (int s = 0; s < 4; ++s)
         if (call.status.empty() || call.status == name_of(static_cast<GrainStatus>(s)))
-            left += static_cast<std::size_t>(session.counts[s]);
+            left += static_cast<std::size_t>(count_for_people(session, static_cast<GrainStatus>(s)));
     for (auto it = session.grains.upper_bound(call.after); it != session.grains.end() && left > 0; ++it) {
-        if (!call.status.empty() && call.status != name_of(it->second.status())) continue;
+        if (!call.status.empty() && call.status != name_of(status_for_people(it->second))) continue;
         if (reply.grains.size() >= max) {
             reply.more = true;
             return;
@@ -299,16 +313,6 @@ void query_hosts(Draft &d, const Caller &caller, const wire::Query &call) {
     d.reply(caller, std::move(reply));
 }
 
-// The control program of an active session sees something that a grain has before it finished: what it submits from
-// now on may follow from it, so this goes into the event log, once for each increment.
-void note_shown(Draft &d, const Caller &caller, const GrainKey &key) {
-    const Grain &g = *d.state.grain(key);
-    const SessionInfo &info = d.state.session(key.session)->info;
-    const bool its_own = caller.has_token && info.token == caller.token && info.status == SessionStatus::active;
-    if (its_own && !g.is_over() && g.course->told != g.course->sequence)
-        d.grain(key).course.edit().told = g.course->sequence;
-}
-
 void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const std::string &user) {
     const GrainKey key{SessionKey{user, call.session}, call.grain};
     if (!d.state.session(key.session)) return d.refuse(caller, missing_session(d.state, key.session));
@@ -334,60 +338,6 @@ void query(Draft &d, const Caller &caller, const wire::Query &call) {
     case wire::QueryType::grain: return query_grain(d, caller, call, user);
     }
     d.refuse(caller, fail(Code::invalid, "a query of an unknown type"));
-}
-
-namespace {
-
-// It brought this file back.
-Status check_output(const Grain &grain, const GrainKey &key, const std::string &name) {
-    const std::string what = "grain " + to_text(key) + ": ";
-    for (const wire::GrainFile &file : grain.files->outputs) {
-        if (file.name != name) continue;
-        if (!file.digest.empty()) return Status::ok();
-        return fail(Code::not_found, what + (grain.status() == GrainStatus::finished
-                                                 ? "it ended without making the file " + name
-                                                 : "it has not ended, and its files arrive when it ends"));
-    }
-    return fail(Code::not_found, what + "a file " + name + " is not among the outputs of its submission");
-}
-
-struct Asked {
-    ConnId conn{};
-    Incarnation incarnation = 0;
-    std::uint32_t after = 0;
-    std::uint64_t recorded = 0;
-};
-
-// It runs, and more is wanted of it than the scheduler has.
-std::optional<Asked> ask_its_host(const State &state, const GrainKey &key, const wire::Fetch &fetch) {
-    const Grain &g = *state.grain(key);
-    if (g.status() != GrainStatus::running) return std::nullopt;
-    const Host *host = state.host(g.runs_on());
-    const bool output = fetch.stream == wire::Stream::out || fetch.stream == wire::Stream::err;
-    const std::uint64_t recorded = fetch.stream == wire::Stream::out ? g.course->out_length : g.course->err_length;
-    if (!output || !host || host->conn == no_connection || fetch.offset < recorded) return std::nullopt;
-    if (host->form == wire::positional_form) return std::nullopt;  // release 0.1 does not know the question
-    return Asked{host->conn, g.lease, g.course->sequence, recorded};
-}
-
-}  // namespace
-
-void fetch_stream(Draft &d, const Caller &caller, const wire::Fetch &call) {
-    wire::Fetch fetch = call;
-    if (fetch.user.empty()) fetch.user = caller.user;
-    const GrainKey key{SessionKey{fetch.user, fetch.session}, fetch.grain};
-    if (!d.state.session(key.session)) return d.refuse(caller, missing_session(d.state, key.session));
-    const bool of_grain = fetch.stream != wire::Stream::log;
-    if (of_grain && !d.state.grain(key)) return d.refuse(caller, missing_grain(d.state, key));
-    if (fetch.stream == wire::Stream::file)
-        if (Status s = check_output(*d.state.grain(key), key, fetch.file); !s) return d.refuse(caller, s);
-    if (of_grain && fetch.stream != wire::Stream::input) note_shown(d, caller, key);
-    const auto chunk = static_cast<std::uint32_t>(limits::fetch_chunk_bytes);
-    fetch.max = fetch.max == 0 ? chunk : std::min(fetch.max, chunk);
-    if (const auto live = of_grain && fetch.live ? ask_its_host(d.state, key, fetch) : std::nullopt)
-        return d.effect(ReplyLive{caller.conn, caller.request, key, fetch, live->conn, live->incarnation, live->after,
-                                  live->recorded});
-    d.effect(ReplyPiece{caller.conn, caller.request, key, fetch});
 }
 
 }  // namespace dcs::core

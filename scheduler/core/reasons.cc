@@ -25,6 +25,7 @@ constexpr Reason reasons[] = {
     {"no_hosts", "the host table is empty", "add hosts to the host table and run dcs reload"},
     {"user_quota", "its user has as many running grains as the pool's policy allows",
      "it starts when one of them ends"},
+    {"user_denied", "the pool's policy denies its user", "ask the pool's operator; what runs may end"},
     {"older_first", "grains of older sessions come first", "it starts when these have what they need"},
     {"fewer_first", "grains of users with fewer running grains come first", "it starts when these have their share"},
     {"earlier_first", "earlier grains of its own session come first", "submit what matters most as urgent"},

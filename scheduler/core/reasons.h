@@ -22,6 +22,7 @@ enum class Why : std::uint8_t {
     // it waits, whatever the hosts do
     no_hosts,
     user_quota,
+    user_denied,
     older_first,
     fewer_first,  // fair share
     earlier_first,

@@ -93,7 +93,7 @@ std::optional<GrainKey> first_for_pool(const State &state, Instant now) {
         const auto of_pool = [&](const auto &ask) { return is_of_pool(state, ask.first); };
         if (!std::any_of(asks.begin(), asks.end(), of_pool) || !pool_fits(state, asks)) continue;
         for (const auto &[user, sessions] : users) {
-            if (over_quota(state, user) || sessions.begin()->first > best.first) continue;
+            if (may_start_none(state, user) || sessions.begin()->first > best.first) continue;
             const auto &[seniority, key] = *sessions.begin();
             const Session &session = *state.session(key);
             const auto &[position, number] = session.ready.at(shape).grains.front();

@@ -58,6 +58,7 @@ public:
     void pump(bool may_read);
     bool holds() const { return mirror_.holds(); }
     std::vector<wire::ProblemRow> problems() const { return mirror_.problems(); }
+    wire::MirrorStatus status() const { return mirror_.status(); }
     Instant next_look() const { return mirror_.next_look(); }
 
 private:

@@ -40,7 +40,8 @@ std::string read_rule(const Words &words, core::Policy &policy) {
     const std::string rule(words[0]);
     if (rule == "resource") return read_resource(words, policy);
     std::int32_t *number = number_of(rule, policy);
-    if (number == nullptr && rule != "fair_share" && rule != "user") return "unknown rule `" + rule + "`";
+    if (number == nullptr && rule != "fair_share" && rule != "user" && rule != "deny")
+        return "unknown rule `" + rule + "`";
     if (words.size() != 2) return "`" + rule + "` must have exactly one value";
     if (rule == "token_age" || rule == "session_age") {
         const auto age_s = seconds_of_text(words[1]);
@@ -53,9 +54,9 @@ std::string read_rule(const Words &words, core::Policy &policy) {
                    : rule + " must be a percentage from 0 to 100; 0 means no limit";
     if (number != nullptr)
         return read_number(words[1], *number) && *number >= 0 ? "" : rule + " must be a number; 0 means no limit";
-    if (rule == "user") {
-        if (!is_name(words[1])) return "user must be a login name";
-        policy.users.emplace_back(words[1]);
+    if (rule == "user" || rule == "deny") {
+        if (!is_name(words[1])) return rule + " must have a login name";
+        (rule == "user" ? policy.users : policy.denied).emplace_back(words[1]);
         return "";
     }
     policy.fair_share = words[1] == "on";
@@ -71,7 +72,8 @@ Result<core::Policy> parse_policy(std::string_view text, const std::string &file
         std::string wrong = read_rule(words, policy);
         if (!wrong.empty()) return wrong;
         if (words[0] == "resource") return "";
-        const std::string said(words[0] == "user" ? "user " + policy.users.back() : std::string(words[0]));
+        const bool of_one = words[0] == "user" || words[0] == "deny";
+        const std::string said = std::string(words[0]) + (of_one ? " " + std::string(words[1]) : "");
         return seen.insert(said).second ? "" : "`" + said + "` occurs twice";
     });
     if (!read) return read;

@@ -10,6 +10,7 @@
 //   token_age 24h            that a control program's token stays which holds no session
 //   session_age 30d          that a closed session stays (default: until it is removed by command)
 //   user ann                 who may call, any number of lines (default: all)
+//   deny bob                 who may not, and whose grains do not start; any number of lines
 #include <string>
 #include <string_view>
 

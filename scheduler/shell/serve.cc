@@ -59,6 +59,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
     outside_.on_reread([this] { return reread_settings(); });
     outside_.on_remove_line([this](const std::string &host) { return remove_host_line(host); });
     outside_.use_tls(doors_.tls.get());
+    outside_.on_copy_of_store([this] { return mirror_.status(); });
     outside_.on_more_problems([this] {
         auto rows = with_refused(configuration_.refused(), mirror_.problems());
         if (doors_.tls)

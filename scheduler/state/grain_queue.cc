@@ -14,6 +14,13 @@ bool GrainQueue::holds(const Place &place) const {
     return run != runs_.end() && run->second.first + (place.position - run->first) == place.grain;
 }
 
+bool GrainQueue::any_in(std::int64_t from, std::int64_t end) const {
+    if (from >= end) return false;
+    if (run_of(from) != runs_.end()) return true;
+    const auto next = runs_.lower_bound(from);
+    return next != runs_.end() && next->first < end;
+}
+
 void GrainQueue::insert(const Place &place) {
     DCS_REQUIRE(run_of(place.position) == runs_.end(), "two grains at one place of a queue");
     const auto next = runs_.lower_bound(place.position);

@@ -56,8 +56,9 @@ public:
     Place front() const { return *begin(); }
     // At its position stands this grain.
     bool holds(const Place &place) const;
-    void insert(const Place &place);  // whose position is free
-    void erase(const Place &place);   // which it holds
+    bool any_in(std::int64_t from, std::int64_t end) const;  // at a position of [from, end)
+    void insert(const Place &place);                         // whose position is free
+    void erase(const Place &place);                          // which it holds
 
 private:
     Runs::const_iterator run_of(std::int64_t position) const;  // that has this position; else end()

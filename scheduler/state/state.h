@@ -211,9 +211,10 @@ struct Policy {
     std::int32_t stored_share = 50;       // limit of a user, in percent of the free space and the user's data
     std::int32_t probation = 0;           // so many grains blamed in a row: one grain at a time until one finishes
     std::int32_t token_age_s = static_cast<std::int32_t>(limits::token_age_s);  // that a token stays without sessions
-    std::int32_t session_age_s = 0;  // that a closed session stays; 0: until it is removed by command
-    std::vector<std::string> users;  // who may call; empty: all
-    Amounts resources;               // named ones that all hosts share, such as licences
+    std::int32_t session_age_s = 0;   // that a closed session stays; 0: until it is removed by command
+    std::vector<std::string> users;   // who may call; empty: all
+    std::vector<std::string> denied;  // who may not, and whose grains do not start
+    Amounts resources;                // named ones that all hosts share, such as licences
     bool operator==(const Policy &) const = default;
 };
 // Of one user's active sessions.

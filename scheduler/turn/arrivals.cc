@@ -35,6 +35,7 @@ void Turn::take(Arrival arrival) {
     if (Status s = who->privileged ? Status::ok() : intake_.room_for(who->door, who->user, arrival); !s)
         return outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text},
                              core::RequestId{arrival.header.request});
+    arrival.at = outside_.now();
     intake_.put(who->door, who->user, std::move(arrival), who->privileged);
 }
 
@@ -85,7 +86,7 @@ void Turn::take_one(Arrival arrival) {
     const bool of_user = std::holds_alternative<core::UserCall>(*decoded.input);
     const std::size_t weight = weight_of(*decoded.input), before = effects_.size(), followed = followed_;
     intake_.charge(weight);
-    decide_new(std::move(*decoded.input));
+    decide_new(std::move(*decoded.input), arrival.at);
     std::size_t more = 0;
     for (std::size_t i = before; i < effects_.size(); ++i) more += weight_of(state_, effects_[i], perform_.verified());
     // A call that makes many grains look for a host counts as many.

@@ -53,7 +53,18 @@ void Effects::act(const core::Reply &e) {
     completed.system.version = about_.version;
     completed.system.turn = store_.turn();
     completed.system.up_s = static_cast<std::int64_t>((outside_.now() - about_.started).seconds());
+    if (completed.system.epoch != 0) complete(completed.system);  // it was asked for
     outside_.send(e.conn, std::move(completed), e.request);
+}
+
+void Effects::complete(wire::SystemRow &row) {
+    figures_.tell(state_, outside_.now(), row);
+    const wire::MirrorStatus copy = outside_.copy_of_store();
+    if (copy.mode.empty() || copy.mode == "off") return;
+    if (row.backups.empty()) row.backups.emplace_back();
+    row.backups[0].mode = copy.mode;
+    row.backups[0].copy = copy.state;
+    row.backups[0].lag_s = copy.lag_s;
 }
 
 Result<wire::GrainResult> Effects::complete_result(const GrainKey &key, const core::Grain &grain,

@@ -9,6 +9,7 @@
 #include "scheduler/record/read_blob.h"
 #include "scheduler/record/scrub.h"
 #include "scheduler/turn/contents.h"
+#include "scheduler/turn/figures.h"
 #include "scheduler/turn/live.h"
 #include "scheduler/turn/outside.h"
 #include "store/store.h"
@@ -26,12 +27,13 @@ struct AboutProcess {
 class Effects {
 public:
     Effects(const core::State &state, store::Store &store, const record::Scrub &scrub, Contents &contents, Live &live,
-            Outside &outside, AboutProcess about)
+            Figures &figures, Outside &outside, AboutProcess about)
         : state_(state),
           store_(store),
           scrub_(scrub),
           contents_(contents),
           live_(live),
+          figures_(figures),
           outside_(outside),
           about_(std::move(about)) {}
 
@@ -47,6 +49,7 @@ public:
 
 private:
     void act(const core::Reply &e);
+    void complete(wire::SystemRow &row);
     void act(const core::ReplyResult &e);
     void act(const core::ReplyResults &e);
     void act(const core::ReplyPiece &e);
@@ -84,6 +87,7 @@ private:
     const record::Scrub &scrub_;
     Contents &contents_;
     Live &live_;
+    Figures &figures_;
     Outside &outside_;
     AboutProcess about_;
     record::Verified verified_;

@@ -32,6 +32,7 @@ struct Arrival {
     core::Certified certified;  // of another host: who it is by its certificate
     std::string address;        // where it comes from
     // frame only
+    Instant at{};  // when it came; the Turn notes it
     wire::FrameHeader header;
     std::string payload;
     // closed only

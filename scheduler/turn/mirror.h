@@ -84,6 +84,7 @@ public:
     void look(Instant now);
     Instant next_look() const;
     std::vector<wire::ProblemRow> problems() const;
+    wire::MirrorStatus status() const;
 
 private:
     struct Making {                                   // of a copy
@@ -107,7 +108,6 @@ private:
     void told_contents(const wire::MirrorContents &told);
     void acknowledged(const wire::MirrorHas &has);
     void asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t request);
-    wire::MirrorStatus status() const;
     void begin_copy(const std::string &why);
     void touched(const CopiedTurn &turn);
     void settle();

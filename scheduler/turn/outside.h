@@ -84,6 +84,8 @@ public:
     }
     // What else is wrong that people should know of, for `dcs doctor`.
     virtual std::vector<wire::ProblemRow> more_problems() { return {}; }
+    // How far the backup's copy of the store is; no mode: that is not known here.
+    virtual wire::MirrorStatus copy_of_store() { return {}; }
     virtual void set_log_level(const std::string &level) { (void)level; }
     // The disk is in doubt: says so and ends the process without another reply. A test's twin may
     // return; the Turn is dead from then on.

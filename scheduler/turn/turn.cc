@@ -40,7 +40,7 @@ Turn::Turn(Setup setup, store::Store &store, Outside &outside)
       outside_(outside),
       contents_(std::move(setup.library), outside),
       live_(outside),
-      perform_(state_, store, scrub_, contents_, live_, outside, std::move(setup.about)) {
+      perform_(state_, store, scrub_, contents_, live_, figures_, outside, std::move(setup.about)) {
     state_.set_aside = std::move(setup.set_aside);
     contents_.tell(state_.stored);
     measure();
@@ -109,11 +109,11 @@ bool Turn::gather() {
 
 // ---- decide and apply ---------------------------------------------------------------------
 
-void Turn::decide_new(core::Input input) {
+void Turn::decide_new(core::Input input, Instant at) {
     failpoint("turn.decide.before");
     taken_weight_ += weight_of(input);
     const bool needed_disk = decide_all(input, DiskFor::all);
-    taken_.push_back(Taken{std::move(input), needed_disk});
+    taken_.push_back(Taken{std::move(input), needed_disk, at});
     failpoint("turn.decide.after");
 }
 
@@ -189,6 +189,7 @@ void Turn::start_commit(store::Room room) {
     phase_ = Phase::committing;
     room_ = room;
     failpoint("turn.commit.before_start");
+    commit_begun_ = outside_.now();
     outside_.start_commit(std::move(plan.updates), room);
     failpoint("turn.commit.after_start");
 }
@@ -200,6 +201,7 @@ void Turn::committed(const store::CommitResult &result) {
     failpoint("turn.commit.answered");
     switch (result.answer) {
     case store::Answer::done:
+        figures_.took(Figures::Of::commit, now_ - commit_begun_);
         if (std::exchange(with_hosts_, false)) {
             hosts_stale_ = false;
             hosts_not_before_ = now_ + hosts_pause * (1 + static_cast<int>(state_.hosts.size() / 100));
@@ -218,7 +220,6 @@ void Turn::finish() {
     const std::vector<Line> events = std::exchange(events_, {});
     changes_ = record::TurnChanges();
     undo_ = core::Undo();
-    taken_.clear();
     taken_bytes_ = taken_weight_ = 0;
     for (const Line &event : events) say(Level::info, event);
     tell_left_out();
@@ -234,6 +235,18 @@ void Turn::finish() {
     for (const ConnId conn : perform_.take_closed()) hang_up(conn);
     for (const std::string &host : perform_.take_closed_hosts())
         for (const ConnId conn : connections_.programs_of(host)) hang_up(conn);
+    measure_calls();
+    taken_.clear();
+}
+
+// From its arrival to here a call has its answer, or is known to wait for one.
+void Turn::measure_calls() {
+    if (now_ >= figures_.next_look()) figures_.look(state_, now_);
+    if (taken_.empty()) return;
+    const Instant over = outside_.now();
+    for (const Taken &t : taken_)
+        if (const auto kind = t.at == Instant{} ? std::nullopt : Figures::kind_of(t.input))
+            figures_.took(*kind, over - t.at);
 }
 
 // The commit left the store as it was before: so does this the State.
@@ -253,7 +266,7 @@ void Turn::decide_again(const Status &why) {
         const bool needs_disk =
             goes_on ? decide_all(t.input, DiskFor::own) : t.needed_disk || decide_all(t.input, DiskFor::none);
         if (needs_disk && !goes_on) refuse(t.input, why);
-        else taken_.push_back(Taken{std::move(t.input), needs_disk});
+        else taken_.push_back(Taken{std::move(t.input), needs_disk, t.at});
     }
     if (changes_.empty()) return finish();
     DCS_REQUIRE(reserve, "something durable was decided without a disk");

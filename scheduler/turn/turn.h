@@ -31,6 +31,7 @@
 #include "scheduler/turn/contents.h"
 #include "scheduler/turn/decode.h"
 #include "scheduler/turn/effects.h"
+#include "scheduler/turn/figures.h"
 #include "scheduler/turn/imports.h"
 #include "scheduler/turn/intake.h"
 #include "scheduler/turn/line_budget.h"
@@ -86,6 +87,7 @@ private:
     struct Taken {
         core::Input input;
         bool needed_disk = false;  // its own decision, follow-ups aside
+        Instant at{};              // when it came; of inputs from inside: nothing
     };
 
     struct Line {
@@ -103,7 +105,7 @@ private:
     void suspect(const Concern &concern);
     void say(Level level, const Line &line);
     void tell_left_out();
-    void decide_new(core::Input input);
+    void decide_new(core::Input input, Instant at = {});
     // What may need the disk: everything, the input's own decision (not its follow-ups), nothing.
     enum class DiskFor : std::uint8_t { all, own, none };
     // Decides an input and its follow-ups; true if its own decision needs the disk. What may not
@@ -112,6 +114,7 @@ private:
     void apply(const core::Change &change);
     void start_commit(store::Room room);
     void finish();
+    void measure_calls();
     void decide_again(const Status &why);
     void refuse(const core::Input &input, const Status &why);
     static bool may_use_reserve(const core::Input &input);
@@ -128,6 +131,7 @@ private:
     Imports imports_;
     Contents contents_;
     Live live_;
+    Figures figures_;
     Intake intake_;
     record::Scrub scrub_;
     Effects perform_;
@@ -149,7 +153,7 @@ private:
 
     // of the turn at hand
     Phase phase_ = Phase::open;
-    Instant now_{};
+    Instant now_{}, commit_begun_{};
     std::vector<Taken> taken_;
     std::size_t taken_bytes_ = 0, taken_weight_ = 0;
     std::size_t followed_ = 0;  // inputs that others led to, all in all

@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """What the bridges cost: the same work by a client alone, with two processes, and by the same client on a pool of two slots.
 
-    bridges.py [--items 200] [--seconds 0.2] [--rounds 1] [snakemake] [snakemake-groups] [parallel] [joblib] [executor]
+    bridges.py [--items 200] [--seconds 0.2] [--rounds 1] [--hurry] [snakemake] [snakemake-groups] [parallel] [joblib] [executor]
 
-In turns; medians of the rounds. Each item sleeps for that time, so the ratio is what a client and the pool add."""
+In turns; medians of the rounds. Each item sleeps for that time, so the ratio is what a client and the pool add. With --hurry grains
+have the priority of other programs: on a busy machine they would wait for those."""
 import argparse
+import contextlib
 import os
 import statistics
 import subprocess
@@ -14,6 +16,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../process"))
 import folders  # noqa: E402, F401
 from facade import LIBEXEC  # noqa: E402
+from hurry import Hurry  # noqa: E402
 from pool import BIN, ROOT, Pool  # noqa: E402
 
 SNAKEFILE = """
@@ -69,8 +72,8 @@ class Work:
                 lambda: self.run(["/usr/bin/snakemake", "--quiet", "--profile", f"{LIBEXEC}/snakemake", *more], files))
 
     def snakemake_groups(self):
-        """Twenty steps are one job."""
-        return self.snakemake('group: "twenty"', ("--group-components", "twenty=20"))
+        """Twenty steps are one job, of one core: they run one after another."""
+        return self.snakemake('group: "twenty"', ("--group-components", "twenty=20", "--cores", "1"))
 
     def parallel(self):
         numbers = "".join(f"{n}\n" for n in range(int(self.items)))
@@ -98,11 +101,12 @@ def main():
     parser.add_argument("--items", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=0.2)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--hurry", action="store_true")
     parser.add_argument("clients", nargs="*", metavar="CLIENT")
     words = parser.parse_args()
     if unknown := set(words.clients) - set(CLIENTS):
         parser.error(f"no such client: {', '.join(sorted(unknown))}; there are {', '.join(CLIENTS)}")
-    with Pool(servers=1, slots=2, interval=10.0) as pool:
+    with Pool(servers=1, slots=2, interval=10.0) as pool, Hurry(pool) if words.hurry else contextlib.nullcontext():
         work = Work(pool, words.items, words.seconds)
         print(f"{words.items} items of {words.seconds} s, {words.rounds} rounds; load {os.getloadavg()[0]:.1f} at the beginning", flush=True)
         for name in words.clients or CLIENTS:

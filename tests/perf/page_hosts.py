@@ -6,7 +6,8 @@
 The real scheduler with HOSTS (1000) connections of played grain servers (perf_call_in: each calls in every 10 s with a report,
 every tenth ends its grain and gets the next), and GRAINS (100,000) more that wait. By turns of SECONDS (15) there is no page, and a
 page with fifty browsers. Prints of each turn the scheduler's CPU time, and the time from a host's report to its answer; of the
-page its CPU time, that of a look, the bytes of the first page and of an update; then the figures of perf_call_in."""
+page its CPU time, that of a look, the bytes of the first page and of an update; in Chromium, if it is installed, when the page was
+painted and what an update costs there; then the figures of perf_call_in."""
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "process"))
 from browsers import Browser, end, fetch, figure, start_page  # noqa: E402
+from chromium import browser, is_installed  # noqa: E402
 from pool import BIN, program, wait_for  # noqa: E402
 
 HOSTS, GRAINS, PAIRS, SECONDS = (int(sys.argv[i + 1]) if len(sys.argv) > i + 1 else n for i, n in enumerate((1000, 100_000, 6, 15)))
@@ -75,6 +77,42 @@ def with_browsers(scheduler, env):
         end(page)
 
 
+def in_chromium(env):
+    """What a reader sees: the first paint of three loads, and the work of an update."""
+    page, url = start_page(env)
+    others = [Browser(url) for _ in range(BROWSERS - 1)]
+    driver = browser()
+    try:
+        painted = []
+        for _ in range(3):
+            driver.get(url)
+            wait_for("the page to be live", lambda: driver.find_element("id", "live").text == "live")
+            painted.append(driver.execute_script(
+                "return [performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint').startTime,"
+                " performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd]"))
+        size = driver.execute_script("return [document.querySelectorAll('*').length, document.getElementById('head').textContent]")
+        driver.execute_cdp_cmd("Performance.enable", {})
+        driver.execute_script("window.seen = 0; new MutationObserver(() => ++window.seen)"
+                              ".observe(document.getElementById('head'), {childList: true})")
+
+        def work():
+            found = driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+            return {m["name"]: m["value"] for m in found}, driver.execute_script("return window.seen")
+        before, seen = work()
+        wait_for("ten updates", lambda: work()[1] >= seen + 10, timeout=300)
+        after, updates = work()
+        spent = [1000 * (after[name] - before[name]) / (updates - seen)
+                 for name in ("TaskDuration", "ScriptDuration", "LayoutDuration", "RecalcStyleDuration")]
+        print("Chromium: painted after " + ", ".join(f"{p[0]:.0f}" for p in painted) + " ms, loaded after "
+              + ", ".join(f"{p[1]:.0f}" for p in painted) + f" ms, {size[0]} elements; an update takes {spent[0]:.0f} ms "
+              f"(scripts {spent[1]:.0f}, layout {spent[2]:.0f}, style {spent[3]:.0f})", flush=True)
+    finally:
+        driver.quit()
+        for one in others:
+            one.close()
+        end(page)
+
+
 def measure(scheduler, env, load):
     without, beside, page, before, after = [], [], [], [], []
     for _ in range(PAIRS):
@@ -94,7 +132,8 @@ def measure(scheduler, env, load):
 
 
 def main():
-    seconds = 2 * PAIRS * (SECONDS + 3) + 10 + GRAINS // 3000
+    drawn = HOSTS >= 1000 and is_installed()
+    seconds = 2 * PAIRS * (SECONDS + 3) + 10 + GRAINS // 3000 + (90 if drawn else 0)
     load = subprocess.Popen([os.path.join(BIN, "perf_call_in"), str(HOSTS), str(seconds), "10"], stdout=subprocess.PIPE, text=True)
     directory = re.fullmatch(r"the pool is in (\S+)\n", load.stdout.readline())[1]
     scheduler = processes_in(directory)
@@ -103,6 +142,8 @@ def main():
         lines = "".join(f"{i}\n" for i in range(GRAINS)).encode()
         subprocess.run([program("dcs"), "map", "--detach", "--", "sleep"], input=lines, env=env, check=True, stdout=subprocess.DEVNULL)
         measure(scheduler, env, load)
+        if drawn:
+            in_chromium(env)
         assert load.poll() is None, "the load has ended before the measurement"
         print(load.stdout.read(), end="")
         assert load.wait() == 0

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 
 import hurry
 import pool
@@ -16,20 +15,17 @@ from pool import grains_of_server, lock_holder, program, wait_for
 
 LOGIN, UID, GROUP = "ann", 61201, 64341
 HOME = f"/home/{LOGIN}"
-DIRECTORY = "/var/lib/dcs-login"
+DIRECTORY = "/srv/dcs"
 WIRE = "DCS_TEST_ROOT_POOL"  # the descriptor by which a LoginPool asks
 
 
 def accounts():
     """In this mount namespace only: a login, its home directory, the group whose members may use the pool."""
-    overlay = tempfile.mkdtemp(prefix="dcs-login-")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", overlay], check=True)
-    for name in ("up", "work"):
-        os.mkdir(os.path.join(overlay, name))
-    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir=/etc,upperdir={overlay}/up,workdir={overlay}/work", "/etc"], check=True)
-    for path in ("/home", "/var/lib/dcs-login"):
-        os.makedirs(path, exist_ok=True)
+    for path in ("/mnt", "/home", "/srv"):  # which each Debian has: nothing is made that would stay
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", path], check=True)
+    for path in ("/mnt/up", "/mnt/work", DIRECTORY):
+        os.mkdir(path)
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", "lowerdir=/etc,upperdir=/mnt/up,workdir=/mnt/work", "/etc"], check=True)
     for path, lines in (("/etc/passwd", f"{LOGIN}:x:{UID}:{UID}::{HOME}:/bin/sh\n"), ("/etc/group", f"dcs:x:{GROUP}:{LOGIN}\n{LOGIN}:x:{UID}:\n")):
         with open(path) as file:
             text = "".join(line for line in file if line.split(":")[0] not in ("dcs", LOGIN))
@@ -40,7 +36,6 @@ def accounts():
     for path in (HOME, HOME + "/tmp"):
         os.mkdir(path, 0o700)
         os.chown(path, UID, UID)
-    return overlay
 
 
 def as_login(words, env, **options):

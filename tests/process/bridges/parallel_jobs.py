@@ -46,6 +46,8 @@ def transport(world):
     run("dcs", "ssh", "any", "kill -TERM $$", code=128 + 15)
     run("dcs", "ssh", "nowhere", "true", code=255)
     assert about(world.said, "no host and no class of hosts nowhere") and about(world.said, "any means all hosts")
+    bare = {name: value for name, value in world.env.items() if name != "SHELL"}  # as a service has it; sshd sets the variable, too
+    assert subprocess.run(["dcs", "ssh", "any", "echo $SHELL"], cwd=world.work, env=bare, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout == b"/bin/sh\n"
     for rsync in ("rsync --server -logDtpre.iLsfxCIvu . .", "/usr/bin/rsync --server --sender -e. . out"):  # it would wait for ever
         run("dcs", "ssh", "any", rsync, code=255)
         assert about(world.said, "rsync --transferfile dcs map --file"), world.said

@@ -216,6 +216,9 @@ def details(slurm):
     job = slurm.run("sbatch", "--parsable", "-a", "7", "-J", "shown", "-t", "5", "-o", "at-%A_%a", "--wrap", "while [ ! -e shown ]; do sleep 0.1; done; exit 3")
     slurm.until("its run", lambda: slurm.run("squeue", "-h", "-t", "R", "-j", job))
     assert slurm.run("squeue", "-u", slurm.run("id", "-un"), "-h", "-o", "%U") == str(os.getuid())
+    assert slurm.run("squeue", "-u", str(os.getuid()), "-h", "-o", "%T") == "RUNNING"
+    assert about(slurm.refused("squeue", "-u", "nobody"), "your own jobs only dcs session ls")
+    assert about(slurm.refused("scancel", "-u", "nobody"), "scancel ends your own jobs only dcs session close")
     show = lambda *words: dict(word.split("=", 1) for word in slurm.run("scontrol", "show", "job", *words).split() if "=" in word)  # noqa: E731
     facts = show(job)
     assert (facts["JobState"], facts["ArrayTaskId"], facts["JobName"], facts["TimeLimit"]) == ("RUNNING", "7", "shown", "5:00"), facts

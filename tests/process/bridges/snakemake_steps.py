@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """The profile for Snakemake: submit, status and cancel as Snakemake calls them. Under --full Snakemake itself, with workflows of
 which Snakemake, the scheduler and a host are killed, and that are run again: each step runs once, with the right output. Steps
-that fail, that are tried again, and an interrupted workflow; 200 steps and ten kills."""
+that fail, that are tried again, and an interrupted workflow; 200 steps and ten kills.
+
+    snakemake_steps [STEPS KILLS]    only a workflow of so many steps, with so many kills"""
 import os
 import re
 import signal
@@ -64,6 +66,9 @@ def scripts(smk):
     smk.run("cancel", job, "99999")  # goes on behind Snakemake's back
     smk.until("its end", lambda: smk.run("status", job) == "failed")
     assert smk.run("status", "99999") == "failed"
+    wide = smk.run("submit", smk.write("wide.sh", SCRIPT.replace('"threads": 2', '"threads": 999')))  # it would wait in silence
+    assert about(smk.said, f"no host job {wide} part fewer cores"), smk.said
+    smk.run("cancel", wide)
     now = int(time.time())  # the states of all steps, which one look at the pool left: only while they are new, and of this pool
     for line, wanted in ((f"{now} 99999=success 99998=running", "success"), (f"{now - 60} 99999=success", "failed"),
                          (f"{now + 60} 99999=success", "failed"), (f"{now} 9999=success 99999=failed", "failed")):
@@ -180,6 +185,9 @@ def many(pool, steps, kills):
 
 def main():
     with Pool(servers=2, slots=2, interval=1) as pool, Hurry(pool):
+        if sys.argv[1:]:
+            many(pool, int(sys.argv[1]), int(sys.argv[2]))
+            return 0
         smk = Facade(pool, "snakemake")
         scripts(smk)
         if FULL:

@@ -133,6 +133,43 @@ def check_crowd(pool, page):
     kept.close()
 
 
+def served_by(page):
+    """How many connections the page has, by the kernel."""
+    rows = [line.split() for line in open("/proc/net/tcp").readlines()[1:]]
+    return sum(row[1].endswith(f":{page.port:04X}") and row[3] == "01" for row in rows)
+
+
+def check_stalls(page):
+    """A handshake that stops in its middle, and readers that read nothing, end by themselves."""
+    wait_for("earlier connections to end", lambda: served_by(page) == 0)
+    records = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = page.tls.wrap_bio(*records, server_hostname="localhost")
+    try:
+        client.do_handshake()
+    except ssl.SSLWantReadError:
+        hello = records[1].read()
+    halves = [page.connect() for _ in range(3)]
+    for s, size in zip(halves, (1, 40, len(hello) - 1)):
+        s.sendall(hello[:size])
+    whole = page.connect()  # which never answers the server's part
+    whole.sendall(hello)
+    wait_for("stalled handshakes to end", lambda: open_still(halves) == 0 and served_by(page) == 0)
+    request = f"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {page.token}\r\n\r\n".encode()
+    deaf = []
+    for _ in range(4):
+        s = page.tls.wrap_socket(page.connect(), server_hostname="localhost")
+        s.settimeout(1)
+        try:
+            s.sendall(request * 900)  # with answers of several megabytes
+        except OSError:
+            pass  # the page does not read either while it writes
+        deaf.append(s)
+    assert page.get("/")[0] == 200, "others are served meanwhile"
+    wait_for("readers that read nothing to end", lambda: served_by(page) == 0, timeout=180)
+    for s in [*halves, whole, *deaf]:
+        s.close()
+
+
 def check_mistakes(pool, page):
     def refused(*options):
         result = pool.dcs("page", *options, check=False)
@@ -157,6 +194,7 @@ with Pool(servers=1, slots=1) as pool:
     check_token(page)
     check_refusals(page)
     check_crowd(pool, page)
+    check_stalls(page)
     page.end()
     again = Page(pool)
     assert again.token == page.token

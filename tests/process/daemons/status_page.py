@@ -91,7 +91,10 @@ def check_refusals(page):
     assert " 421 " in page.raw(b"GET / HTTP/1.1\r\n\r\n")
     assert " 421 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
     assert " 200 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost:1\r\n\r\n"), "a forwarded port is another one"
-    assert page.get("/metrics", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"})[0] == 403
+    for site in ("cross-site", "same-site"):
+        assert page.get("/metrics", **{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"})[0] == 403, site
+        assert page.get("/events", **{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "cors"})[0] == 403, site
+    assert page.get("/page.css", **{"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "no-cors"})[0] == 200
     assert page.get("/", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})[0] == 200
     assert " 431 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20000 + b"\r\n\r\n")
     try:
@@ -101,6 +104,9 @@ def check_refusals(page):
     assert page.get("/")[0] == 200
     assert " 400 " in page.raw(b"nonsense\r\n\r\n")
     assert " 400 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello")
+    assert " 400 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+    assert " 421 " in page.raw(b"GET http://localhost/ HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+    assert " 431 " in page.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"A: b\r\n" * 1500 + b"\r\n"), "many small header fields"
 
 
 def check_contents(pool, page):
@@ -140,6 +146,9 @@ def check_metrics(page):
     assert metrics["dcs_up"] == 1 and metrics['dcs_hosts{class="0x1",state="active"}'] == 2
     assert metrics['dcs_grain_finishes_total{result="finished"}'] == 3 and metrics['dcs_grains{state="failed"}'] == 1
     assert metrics['dcs_slots{class="0x1",state="busy"}'] + metrics['dcs_slots{class="0x1",state="free"}'] == 4
+    for kind in ("submit", "wait", "query", "change", "report"):
+        assert metrics[f'dcs_request_duration_seconds_count{{call="{kind}"}}'] > 0, kind
+    assert metrics["dcs_store_commit_duration_seconds_count"] > 0 and metrics["dcs_ready_queue_oldest_seconds"] == 0
     assert metrics['dcs_grain_runtime_seconds_bucket{le="+Inf"}'] == metrics["dcs_grain_runtime_seconds_count"]
     assert abs(metrics["dcs_page_last_answer_timestamp_seconds"] - time.time()) < 3600
     _, headers, text = page.get("/metrics", Accept="application/openmetrics-text; version=1.0.0")
@@ -148,7 +157,7 @@ def check_metrics(page):
     labels = {label for key in metrics for label in re.findall(r'([a-z]+)="', key)}
     assert metrics["dcs_store_disk_bytes"] >= metrics["dcs_store_free_bytes"] > 0
     assert all(n == 0 for key, n in metrics.items() if key.startswith("dcs_problems")), "a healthy pool"
-    assert labels == {"class", "state", "host", "version", "result", "reason", "le", "kind"} - ({"reason"} - labels), labels
+    assert labels == {"class", "state", "host", "version", "result", "reason", "le", "kind", "call"} - ({"reason"} - labels), labels
 
 
 def check_stream(page):
@@ -311,9 +320,11 @@ def check_rules(page):
     dashboard = json.load(open(os.path.join(ROOT, "deploy/grafana/dcs.json")))
     queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     asked = set(re.findall(r"\b(?:dcs|process)_[a-z_]+", rules + " ".join(queries)))
-    asked = {re.sub(r"_bucket$", "", name) for name in asked}
+    asked = {re.sub(r"_(bucket|count)$", "", name) for name in asked}
     known.add("dcs_page_certificate_end_timestamp_seconds")  # of a page for other hosts
     assert len(asked) > 12 and asked <= known, asked - known
+    shown = " ".join(queries)
+    assert not [name for name in known if name not in shown], "figures without a panel"
     alerts = re.findall(r"- alert: (\w+)", rules)
     assert alerts == re.findall(r"^## (\w+)$", open(os.path.join(ROOT, "docs/ALERTS.md")).read(), re.M)
     described = open(os.path.join(ROOT, "docs/STATUS_PAGE.md")).read()

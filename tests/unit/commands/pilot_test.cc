@@ -67,6 +67,15 @@ TEST_CASE("pilots: no second server of one name, and none where none may run") {
     CHECK(plan({drained, pilot(0, 0, "")}, 5).submit.empty());
 }
 
+TEST_CASE("pilots: a job that its engine only cleans up after is followed by another") {
+    Pilot over = pilot(8, 0, "runs");
+    over.row.connected = false;
+    over.jobs[0].over = true;
+    CHECK(plan({over}, 8, 1).submit == Places{0});
+    over.row.connected = true;  // its server is still there
+    CHECK(plan({over, pilot(8, 0, "")}, 8).submit == Places{1});
+}
+
 TEST_CASE("pilots: jobs that wait are cancelled when no grain waits, others are left to end") {
     const PilotPlan none = plan({pilot(8, 0, "waits"), pilot(8, 2, "runs")}, 0);
     REQUIRE(none.cancel.size() == 1);

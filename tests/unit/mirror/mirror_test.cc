@@ -1,4 +1,5 @@
 // The running copy of the store: when commits wait for it, when it is made again, what is refused.
+#include "support/about.h"
 #include "unit/mirror/bench.h"
 
 namespace dcs::mirror_test {
@@ -137,13 +138,13 @@ TEST_CASE("a host that is not the backup is turned out, and the doctor says what
     CHECK(b.mirror->holds());
     const auto waiting = b.mirror->problems();
     REQUIRE(waiting.size() == 1);
-    CHECK(waiting[0].problem == "commits wait for it: it was revoked");
+    CHECK(waiting[0].problem == about("commits wait revoked"));
     CHECK(waiting[0].advice.find("let a backup join") == 0);
     REQUIRE(b.mirror->detach("a test"));
     CHECK(b.attachment == Attachment::detached);
     CHECK_FALSE(b.mirror->holds());
     CHECK_FALSE(b.mirror->detach("a test"));
-    CHECK(b.mirror->problems().at(0).problem == "it is detached: commits do not wait for it (it was revoked)");
+    CHECK(b.mirror->problems().at(0).problem == about("detached commits not wait revoked"));
     b.copy.reset();
     REQUIRE(b.connect().empty());
     b.deliver_all();

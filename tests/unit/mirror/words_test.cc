@@ -48,11 +48,10 @@ TEST_CASE("each page that makes no sense is called what it is") {
     };
     CHECK(b.refused_page(page(static_cast<MirrorStep>(99))) == nonsense("an unknown step"));
     CHECK(b.refused_page(with(MirrorStep::begin, [](auto &p) { p.name = 0; })) == nonsense("a store without a name"));
-    CHECK(b.refused_page(with(MirrorStep::begin, [](auto &p) { p.name = 1; })) ==
-          nonsense("it is of another store than the copy here"));
-    CHECK(b.refused_page(page(MirrorStep::file, "t/1/log")) == nonsense("a file without the beginning of a copy"));
-    CHECK(b.refused_page(page(MirrorStep::removed, "t")) == nonsense("a removal without the beginning of a copy"));
-    CHECK(b.refused_page(page(MirrorStep::whole)) == nonsense("the end of a copy without its beginning"));
+    CHECK(b.refused_page(with(MirrorStep::begin, [](auto &p) { p.name = 1; })) == about(nonsense("store copy here")));
+    CHECK(b.refused_page(page(MirrorStep::file, "t/1/log")) == about(nonsense("file without beginning copy")));
+    CHECK(b.refused_page(page(MirrorStep::removed, "t")) == about(nonsense("removal without beginning copy")));
+    CHECK(b.refused_page(page(MirrorStep::whole)) == about(nonsense("end copy without beginning")));
     CHECK(b.refused_page(with(MirrorStep::turn, [](auto &p) { p.offset = 7; })) ==
           nonsense("inconsistent pieces of a turn"));
     CHECK(b.refused_page(page(MirrorStep::content)) == nonsense("an inconsistent content"));
@@ -67,7 +66,7 @@ TEST_CASE("a turn or an end for a copy that is not there, or is another store's,
     test::SimDisk empty(16);
     auto opened = backup::Copy::open(empty, small_store());
     REQUIRE(opened);
-    CHECK((*opened)->take(page(MirrorStep::turn)).text == nonsense("a turn without a complete copy"));
+    CHECK((*opened)->take(page(MirrorStep::turn)).text == about(nonsense("turn without complete copy")));
     // All files of one store come under the name of another one.
     Copied b;
     wire::MirrorPage begin = page(MirrorStep::begin), whole = page(MirrorStep::whole);
@@ -79,7 +78,7 @@ TEST_CASE("a turn or an end for a copy that is not there, or is another store's,
         REQUIRE((*opened)->take(file));
     }
     whole.turn = b.store->turn();
-    CHECK((*opened)->take(whole).text == nonsense("the received store is not the announced one"));
+    CHECK((*opened)->take(whole).text == about(nonsense("received store not announced")));
 }
 
 TEST_CASE("a copy's files that are damaged say what a person can do") {
@@ -121,9 +120,8 @@ TEST_CASE("a backup whose copy cannot be taken is told why, and a scheduler that
     call.name = 0xbeef;
     CHECK(b.refused_call(call) == about("`dcs promote` `mirror`"));
     call.name = 0xfeed, call.epoch = 3, call.turn = 1000;
-    CHECK(b.refused_call(call) == "its copy is ahead (turn 1000, here " + std::to_string(b.store->turn()) +
-                                      "): this state directory is out of date; `dcs backup promote` makes the copy the "
-                                      "scheduler's");
+    CHECK(b.refused_call(call) == about("copy ahead turn 1000 here " + std::to_string(b.store->turn()) +
+                                        "): state directory out date dcs backup promote makes copy scheduler's"));
     call.epoch = 4;
     CHECK(b.refused_call(call) == "this scheduler's epoch has ended");
     CHECK(b.fenced_why == about("scheduler 4 3"));

@@ -212,7 +212,7 @@ TEST_CASE("TLS: our caller and doors that are none, or old") {
     other.join();
     CHECK(closed.what == What::closed);
     INFO(closed.why);
-    CHECK(closed.why.find(old ? "no TLS version in common" : "this is not TLS") != std::string::npos);
+    CHECK(closed.why == about(old ? "no TLS version common" : "not TLS"));
     ::close(listener);
     loop->connect_tls("127.0.0.1:" + std::to_string(ntohs(at.sin_port)), tls_limits(),
                       context_of(issuer.host(), issuer.trust(pki::Role::scheduler)));

@@ -137,8 +137,8 @@ TEST_CASE("a scheduler that sends too much of a stream, or another each time") {
     bench.answer<wire::Fetch>([](const wire::Fetch &f) { return wire::Piece{f.max + 1, std::string(f.max + 1, 'x')}; });
     const std::string most = std::to_string(limits::fetch_chunk_bytes);
     SAYS(stream("out"), D_E_PROTOCOL,
-         "the answer does not follow the DCS protocol: Piece: field bytes: has " +
-             std::to_string(limits::fetch_chunk_bytes + 1) + " elements, the limit is " + most);
+         "answer not follow DCS protocol Piece field bytes " + std::to_string(limits::fetch_chunk_bytes + 1) +
+             " elements, the limit is " + most);
     int nth = 0;
     bench.answer<wire::Fetch>([&nth](const wire::Fetch &) { return wire::Piece{100 + std::uint64_t(++nth), "part"}; });
     SAYS(stream("message"), D_E_IO_ERROR, "replaces stream fetched");
@@ -151,15 +151,13 @@ TEST_CASE("input and files that cannot be brought") {
     {
         const Refusing write("fwrite", ENOSPC);
         SAYS(with_input(large.path()), D_E_NO_SPACE,
-             "cannot copy " + std::string(large.path()) + " to a temporary file: No space left on device");
+             "cannot copy " + std::string(large.path()) + " temporary file No space left device");
     }
     const std::string most = std::to_string(limits::content_bytes);
     const Scratch huge("");
     huge.resize(off_t(limits::content_bytes) + 1);
     SAYS(with_file(huge.path()), D_E_LIMIT,
-         huge.path() + (" has more than " + most +
-                        " bytes, the limit for a file: "
-                        "put it on a file server"));
+         huge.path() + (" has more than " + most + " bytes limit file put file server"));
     // The scheduler lacks what the grain needs; `asked` happens when it is asked what that is.
     const auto lacking = [&](const std::function<void()> &asked, const wire::AnyMessage &to_a_piece) {
         bench.fake.script([=](const wire::AnyMessage &m, int) {
@@ -176,10 +174,9 @@ TEST_CASE("input and files that cannot be brought") {
     };
     const Scratch file("some bytes");
     lacking([] {}, wire::ErrorReply{D_E_INVALID, "other bytes"});
-    SAYS(with_file(file.path()), D_E_INVALID,
-         file.path() + std::string(" changed while it was read: call again (other bytes)"));
+    SAYS(with_file(file.path()), D_E_INVALID, file.path() + std::string(" changed read call bytes"));
     lacking([&] { file.resize(3); }, wire::Done{});
-    SAYS(with_file(file.path()), D_E_INVALID, file.path() + std::string(" became shorter while it was read"));
+    SAYS(with_file(file.path()), D_E_INVALID, file.path() + std::string(" became shorter read"));
     bench.fake.script(nullptr);
 }
 
@@ -187,7 +184,7 @@ TEST_CASE("credentials that cannot be read or used") {
     FakeScheduler fake;
     const auto begun = [](int fd, const std::string &what) {
         return "DCS_AUTH_FD=" + std::to_string(fd) + " " + what +
-               ": start the program by dcs_begin again; on the scheduler's host it also works without";
+               " start program dcs_begin scheduler's host works without";
     };
     const auto handed = [](const std::string &bytes) {
         const int fd = ::memfd_create("credentials", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -212,9 +209,7 @@ TEST_CASE("credentials that cannot be read or used") {
     };
     fd = handed(text(pki::certificate_to_pem(own)));
     SAYS(d_get_auth("tester"), D_E_NO_AUTH,
-         begun(fd,
-               "holds invalid credentials ("
-               "the key and the certificate do not belong together, or cannot be used)"));
+         begun(fd, "holds invalid credentials key certificate not belong together cannot used"));
     ::close(fd);
     // A certificate, but none of a pool.
     static const char strange[] =

@@ -67,7 +67,7 @@ std::string start(const char *call, int error, const char *of, bool session = fa
 TEST_CASE("a daemon that may not give up its rights") {
     if (::geteuid() == 0)  // no other process takes from that set
         CHECK(told("prctl", EPERM, PR_CAPBSET_DROP, 0, capabilities) ==
-              giving_up + "a capability of the bounding set" + not_permitted);
+              about(giving_up + "a capability bounding set" + not_permitted));
     CHECK(told("prctl", EPERM, PR_CAP_AMBIENT, 0, capabilities) == giving_up + "ambient capabilities" + not_permitted);
     CHECK(told("syscall", EPERM, SYS_capget, 0, capabilities) == giving_up + "capabilities" + not_permitted);
     CHECK(told("syscall", EPERM, SYS_capset, 0, capabilities) == giving_up + "capabilities" + not_permitted);
@@ -78,7 +78,7 @@ TEST_CASE("a daemon that may not give up its rights") {
         // The first call asks for the version.
         CHECK(told("syscall", EPERM, SYS_landlock_create_ruleset, 1, files) == giving_up + "files" + not_permitted);
         CHECK(told("syscall", EPERM, SYS_landlock_add_rule, 0, files) ==
-              "cannot restrict file access to /tmp" + not_permitted);
+              about("cannot restrict file access /tmp" + not_permitted));
         CHECK(told("syscall", EPERM, SYS_landlock_restrict_self, 0, [] {
                   (void)::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
                   return files();

@@ -65,6 +65,28 @@ struct AheadStage {
 
 }  // namespace
 
+TEST_CASE("a grain that waits on its host counts as ready in every row") {
+    AheadStage s(1, 40);
+    s.learn("h1", 10);
+    REQUIRE(s.ahead(0) > 2);
+    const auto sessions = s.pool.answer<wire::QueryReply>(s.ann, wire::Query{wire::QueryType::sessions});
+    REQUIRE(sessions.sessions.size() == 1);
+    const wire::SessionRow &row = sessions.sessions[0];
+    CHECK(row.ready + row.running + row.finished == 40);
+    wire::Query query{wire::QueryType::grains};
+    query.session = 1;
+    for (const auto &[status, count] : {std::pair{"ready", row.ready}, {"running", row.running}}) {
+        query.status = status;
+        const auto grains = s.pool.answer<wire::QueryReply>(s.ann, query).grains;
+        CHECK(static_cast<std::int32_t>(grains.size()) == count);
+        for (const wire::GrainRow &grain : grains) {
+            CHECK(grain.state == status);
+            CHECK(grain.host == (grain.state == "running" ? "h1" : ""));
+        }
+    }
+    CHECK(row.running == static_cast<std::int32_t>(s.leased(0) - s.ahead(0)));
+}
+
 TEST_CASE("a host is given as many grains ahead as end there in a second") {
     AheadStage s(1);
     CHECK(s.leased(0) == 2);

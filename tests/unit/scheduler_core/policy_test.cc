@@ -32,6 +32,29 @@ TEST_CASE("with a list of users only these call, and those with privilege") {
     CHECK(pool.open(bob, 1) == Lines{"bob: opened fresh"});
 }
 
+TEST_CASE("a denied user may not call and starts no grain until the policy allows it again") {
+    Pool pool(1);
+    const Program ann = pool.begin("ann", "find"), bob = pool.begin("bob", "find");
+    pool.open(ann, 1);
+    pool.open(bob, 1);
+    pool.gexec(bob, 1, 0);  // runs
+    pool.gexec(bob, 1, 1);
+    pool.gexec(ann, 1, 0);
+    Policy p;
+    p.denied = {"bob"};
+    pool.rules(p);
+    CHECK(code_of(pool.call(bob, wire::Query{})) == "REFUSED");
+    CHECK(code_of(pool.call(pool.stranger("bob"), GetAuth{"x", {}, {}, 0})) == "REFUSED");
+    CHECK(code_of(pool.call(pool.stranger("root", true), wire::Query{})) == "");
+    CHECK(pool.session("bob/1").grains.at(0).status() == GrainStatus::running);
+    pool.end("h1", "bob/1:0");
+    CHECK(pool.session("ann/1").grains.at(0).status() == GrainStatus::running);
+    pool.end("h1", "ann/1:0");
+    CHECK(pool.session("bob/1").grains.at(1).status() == GrainStatus::ready);
+    pool.rules(Policy());
+    CHECK(pool.session("bob/1").grains.at(1).status() == GrainStatus::running);
+}
+
 TEST_CASE("a user's active sessions are limited where they become active") {
     Pool pool(1);
     const Program ann = pool.begin("ann", "find"), again = pool.begin("ann", "find"), bob = pool.begin("bob", "b");

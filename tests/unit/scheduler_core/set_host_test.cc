@@ -238,7 +238,7 @@ TEST_CASE("a running grain whose host cannot be told moves at once, and its copy
     s.pool.first_call("h2");
     CHECK(s.pool.restart(s.root, "ann/1:0") == Lines{"root: done", "h2: launch ann/1:0 inc 2 next 1"});
     CHECK(s.pool.first_call("h1", {{"ann/1:0", 1, 1000}}).at(1) ==
-          "h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host");
+          about("h1 withdraw ann/1:0 inc 1 discard no longer leased host"));
 }
 
 TEST_CASE("a restarted ready grain forgets its failures, its nogo hosts and what holds it back") {

@@ -17,6 +17,7 @@
 #include "daemon/spawn.h"
 #include "dcs.h"
 #include "places.h"
+#include "support/about.h"
 #include "support/catch.h"
 #include "wire/message.h"
 
@@ -167,7 +168,7 @@ TEST_CASE("a broken policy stops the start, with file and line") {
     Daemon d;
     d.write("policy", "fair_share on\nprobation many\n");
     REQUIRE_FALSE(d.start());
-    CHECK(get_file(d.log).find(d.directory + "/policy:2: probation must be a number") != std::string::npos);
+    CHECK(get_file(d.log) == about(d.directory + "/policy:2 probation must number"));
 }
 
 TEST_CASE("host table and policy are read again together: both, or neither") {

@@ -19,7 +19,7 @@ TEST_CASE("a policy says what it says") {
         "probation 3\n"
         "token_age 1:30:00\n"
         "session_age 30d\n"
-        "user ann\nuser bob",
+        "user ann\nuser bob\ndeny eve",
         "policy");
     REQUIRE(policy);
     core::Policy expected;
@@ -33,6 +33,7 @@ TEST_CASE("a policy says what it says") {
     expected.token_age_s = 5400;
     expected.session_age_s = 30 * 24 * 3600;
     expected.users = {"ann", "bob"};
+    expected.denied = {"eve"};
     CHECK(*policy == expected);
     CHECK(*shell::parse_policy("", "policy") == core::Policy{});
     CHECK(*shell::parse_policy("fair_share off\nprobation 0\n", "policy") == core::Policy{});
@@ -56,6 +57,8 @@ TEST_CASE("an error in the policy names file and line; a missing file is the def
         {"session_age 0", "policy:1 session_age 24h"},
         {"token_age never", "policy:1 token_age 24h"},
         {"user a/b", "policy:1 user login"},
+        {"deny a/b", "policy:1 deny login"},
+        {"deny ann\ndeny ann", "policy:2: `deny ann` occurs twice"},
         {"user ann bob", "policy:1 `user` exactly"},
         {"user ann\nuser ann", "policy:2: `user ann` occurs twice"},
         {"users ann", "policy:1: unknown rule `users`"},

@@ -3,6 +3,7 @@
 
 #include "pki/key.h"
 #include "pool.h"
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -116,8 +117,7 @@ TEST_CASE("the doctor names a backup on another host that is not connected") {
     CHECK(problem().empty());
     t.command(wire::RemoveHost{"vault"});
     CHECK(problem() ==
-          "has not joined, or its certificate has been revoked; `dcs token create --host vault --role backup` prints "
-          "the command with which it joins");
+          about("not joined certificate revoked dcs token create --host vault --role backup prints command joins"));
 }
 
 TEST_CASE("a server of this host is told nothing") {

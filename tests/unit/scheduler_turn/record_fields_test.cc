@@ -247,8 +247,7 @@ TEST_CASE("a record of a newer version keeps the scheduler from starting, one of
     auto rebuilt = record::rebuild(*pool.store, pool.outside->clock);
     REQUIRE_FALSE(rebuilt);
     CHECK(rebuilt.status().code == Code::protocol);
-    CHECK(rebuilt.status().text ==
-          path + ": it has format 8, written by a newer release: this scheduler reads formats up to 7");
+    CHECK(rebuilt.status().text == about(path + " format 8 written newer release scheduler reads formats up 7"));
     replace(path, 6);
     rebuilt = record::rebuild(*pool.store, pool.outside->clock);
     REQUIRE(rebuilt);

@@ -63,9 +63,8 @@ TEST_CASE("what is wrong with a submission is said before its session is looked 
     CHECK(wrong([](auto &s) { s.argv.clear(); }) == about("argv[0] program missing"));
     CHECK(wrong([](auto &s) { s.argv.resize(limits::argv_items); }) == about("argv environment 4096"));
     CHECK(wrong([](auto &s) { s.env[0] = std::string("A=\0", 3); }) == about("argv environment NUL"));
-    CHECK(wrong([](auto &s) {
-              s.env[0] = "A=" + std::string(limits::argv_env_bytes, 'x');
-          }).find("argv and environment have more than ") == 0);
+    CHECK(wrong([](auto &s) { s.env[0] = "A=" + std::string(limits::argv_env_bytes, 'x'); }) ==
+          about("argv environment"));
     CHECK(wrong([](auto &s) { s.input = std::string(limits::input_bytes + 1, 'x'); }) ==
           about("fit inline descriptor"));
     CHECK(wrong([](auto &s) { s.directory = std::string("/a\0b", 4); }) == about("working directory path"));
@@ -186,7 +185,7 @@ TEST_CASE("a content that is damaged is none") {
         return library::work(disk, {library::Job::Kind::seal, digest, bytes.size(), "d/x"}).status.text;
     };
     CHECK(judged(bytes.substr(1)) == about("199999 not 200000"));
-    CHECK(judged(std::string(200'000, 'd')) == "content does not match its SHA-256");
+    CHECK(judged(std::string(200'000, 'd')) == about("content not match SHA-256"));
 }
 
 TEST_CASE("a content that became shorter after it was checked is set aside, and can be uploaded again") {
@@ -212,8 +211,7 @@ TEST_CASE("a content that became shorter after it was checked is set aside, and 
     CHECK(std::get<wire::Piece>(input_from(150'000)).bytes.size() == 50'000);
     f.pool.disk.cut(library::path_of(digest), 100'000);
     for (const std::uint64_t offset : {150'000, 0})
-        CHECK(error_of(input_from(offset)) ==
-              "the library does not have content " + name + " any longer: it has 100000 bytes, not 200000");
+        CHECK(error_of(input_from(offset)) == about("library not content " + name + " longer 100000 bytes not 200000"));
     CHECK(f.pool.turn->state().session({"ann", 1})->grains.count(0) == 1);
     upload();
     CHECK(std::get<wire::Piece>(input_from(150'000)).bytes.size() == 50'000);

@@ -199,8 +199,8 @@ TEST_CASE("turns of another store that do not fit are called what they are, and 
 TEST_CASE("what a root says in vain") {
     const std::string root = encode_turn(12, {removal_step("g/1"), removal_step("g/2")}, RootLayout{512, 1000});
     REQUIRE(decode_turn(with_count(root, 2), 12, true)->steps.size() == 2);
-    CHECK(decode_turn(with_count(root, 1), 12, true).status().text == "there are bytes after its last step");
-    CHECK(decode_turn(with_count(root, 3), 12, true).status().text == "it states more steps than it can contain");
+    CHECK(decode_turn(with_count(root, 1), 12, true).status().text == about("bytes last step"));
+    CHECK(decode_turn(with_count(root, 3), 12, true).status().text == about("states steps contain"));
 }
 
 TEST_CASE("without its format and its stamp, or without a stamp while turns wait, a store is not touched") {
@@ -216,9 +216,7 @@ TEST_CASE("without its format and its stamp, or without a stamp while turns wait
     before = both.files();
     const auto opened = try_open(both);
     CHECK(opened.status().code == Code::io_error);
-    CHECK(opened.status().text ==
-          "neither the file format nor turns/applied can be read: restore the state directory "
-          "from a backup");
+    CHECK(opened.status().text == about("neither file format nor turns/applied read restore state directory backup"));
     CHECK(both.files() == before);
 }
 
@@ -240,9 +238,7 @@ TEST_CASE("bytes of a turn that are damaged cost their tree, which says so") {
         CHECK(report.damaged[0].path == "g/1");
         CHECK(report.damaged[0].what == "in turn 1 " + one.what);
         CHECK(*store->read("g/1/DAMAGED", 0, 999) ==
-              "This tree is set aside: in turn 1 " + one.what +
-                  ". Later commits to it are missing, from that turn on. "
-                  "Remove the tree, or restore the state directory from a backup.\n");
+              about("set aside turn 1 " + one.what + " Later commits missing Remove restore backup"));
         const CommitResult result = store->commit({status("g/2", "b"), status("g/1", "b")});
         CHECK(result.answer == Answer::nothing);
         CHECK(result.status.text == about("g/1 g/1/DAMAGED describes directory"));
@@ -277,7 +273,7 @@ TEST_CASE("turns that are missing, without a format, or cut while they are read 
     }
     const auto before = foreign.files();
     CHECK(try_open(foreign).status().text ==
-          "the directory has no format file but contains `" + root_name(1) + "`: restore it from a backup");
+          about("directory no format file contains `" + root_name(1) + "`: restore backup"));
     CHECK(foreign.files() == before);
 
     struct Shorter : Passed {
@@ -287,7 +283,7 @@ TEST_CASE("turns that are missing, without a format, or cut while they are read 
         }
     };
     Shorter cut(shorter);
-    CHECK(try_open(cut).status().text == second + ": it became shorter while it was read" + advice);
+    CHECK(try_open(cut).status().text == about(second + " became shorter read" + advice));
     CHECK(*open(shorter)->read("g/1/status", 0, 9) == "c");
 }
 

@@ -36,7 +36,7 @@ TEST_CASE("bytes that are no message: each error names the field and what is wro
     neither.back() = 2;
     CHECK(why<Gwait>(neither) == about("field neither 0"));
     CHECK(why<Gwait>(gwait + "xy") == "2 bytes too many");
-    CHECK(why<Gwait>(gwait.substr(0, 2)) == "field session: the bytes end too early");
+    CHECK(why<Gwait>(gwait.substr(0, 2)) == about("field session bytes end early"));
 
     SetHost host;
     host.limit_s = std::numeric_limits<double>::quiet_NaN();
@@ -52,7 +52,7 @@ TEST_CASE("bytes that are no message: each error names the field and what is wro
 
     const std::size_t most = limits::name_bytes;
     CHECK(why<GetAuth>(bytes_of(GetAuth{std::string(most + 1, 'x')})) ==
-          "field ident: has " + std::to_string(most + 1) + " elements, the limit is " + std::to_string(most));
+          about("field ident " + std::to_string(most + 1) + " elements limit " + std::to_string(most)));
 }
 
 TEST_CASE("numbered fields that are no message: each error names the field and what is wrong") {
@@ -76,8 +76,8 @@ TEST_CASE("numbered fields that are no message: each error names the field and w
     fetch.stream = static_cast<Stream>(200);
     CHECK(why<Fetch>(tagged(fetch), 9) == about("field stream not"));
     CHECK(why<GetAuth>(tagged(GetAuth{std::string(limits::name_bytes + 1, 'x')}), 9) ==
-          "field ident: has " + std::to_string(limits::name_bytes + 1) + " elements, the limit is " +
-              std::to_string(limits::name_bytes));
+          about("field ident " + std::to_string(limits::name_bytes + 1) + " elements limit " +
+                std::to_string(limits::name_bytes)));
     QueryReply reply;
     reply.grains.resize(1000);  // each of them one byte
     CHECK(why<QueryReply>(tagged(reply), 9) == about("field 1000 elements"));

@@ -55,13 +55,29 @@ inline HostRow host_row() {
     r.launched = 9, r.finished = 7, r.failed = 1, r.given_back = 1, r.cpu_s = 2.5;
     r.confinement = "accounts,filter", r.class_names = "gpu,fast";
     r.time_zone_offset = -330;
-    r.resources = "gpu=[0,1]", r.resources_used = "gpu=1";
+    r.resources = "gpu=[0,1]", r.resources_used = "gpu=1", r.expires_s = 1'800'000'000;
     return r;
 }
 inline SessionRow session_row() {
     return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5, 0.25, "dcs map -- a", "night", 5, 6, 7.5, 8.5};
 }
-inline SystemRow system_row() { return {1, 2, 3, 4, 5, 6, 7, 8, 9, "0.1.0", {{"gpu", 2}, {"fast", 0x80000000}}}; }
+inline SystemRow system_row() {
+    return {1,
+            2,
+            3,
+            4,
+            5,
+            6,
+            7,
+            8,
+            9,
+            "0.1.0",
+            {{"gpu", 2}, {"fast", 0x80000000}},
+            {1000, 10000},
+            {{"commit", {3, 2, 1}, 77}},
+            12.5,
+            {{"vault", "connected", "sync", "behind", 0.5}}};
+}
 
 inline ExportedSession exported_session() { return {"ann", 3, "factor", "active", 9, 7, 8, 12, "log"}; }
 inline ExportedGrain exported_grain() {

@@ -40,8 +40,9 @@ Answer answer_to(const AskedFor &asked, const Published *p, bool own, bool metri
     if (asked.hosts != 1 || !(access ? access->is_named(asked.host) : is_loopback_host(asked.host)))
         return refusal(421, "the name in the address must be " +
                                 (access ? "one of the certificate: " + access->names : "localhost or 127.0.0.1"));
-    if (asked.fetch_site == "cross-site" && asked.fetch_mode != "navigate")
-        return refusal(403, "this page is not for other sites");
+    // Another port of the same host is the same site, and may be another user's.
+    const bool other_site = asked.fetch_site == "cross-site" || asked.fetch_site == "same-site";
+    if (other_site && asked.fetch_mode != "navigate") return refusal(403, "this page is not for other sites");
     if (access && !access->admits(asked.authorization))
         return refusal(401, "this page asks for its token, as the password of any user name");
     const auto target = target_of(asked.target);

@@ -14,7 +14,7 @@ constexpr std::int32_t boxes_shown = 24;  // of one host
 
 // Busy slots are filled, free ones empty; of more than a line of them only the share.
 std::string slots_picture(const wire::HostRow &row) {
-    const std::string says = std::to_string(row.running) + " of " + std::to_string(row.slots) + " slots busy";
+    const std::string says = std::to_string(busy_slots(row)) + " of " + std::to_string(row.slots) + " slots busy";
     if (row.slots > boxes_shown || row.slots <= 0)
         return bar({{row.running, "runs"}, {std::max(0, row.slots - row.running), "waits"}}, says);
     std::string r = "<svg class=\"slots\" width=\"" + std::to_string(row.slots * 13) +
@@ -29,11 +29,15 @@ std::string call_in_text(const wire::HostRow &row) {
     return row.last_call_in_s < 0 ? "has not called in" : "called in " + seconds_text(row.last_call_in_s) + " ago";
 }
 
+std::string busy_text(const wire::HostRow &row) {
+    const std::string text = std::to_string(busy_slots(row)) + "/" + std::to_string(row.slots) + " busy";
+    return row.running > row.slots ? text + " and " + std::to_string(row.running - row.slots) + " more" : text;
+}
+
 std::string card(const wire::HostRow &row) {
     const std::string word = host_word(row);
     std::string r = "<li class=\"host " + word + "\">" + host_link(row.name) + " <b>" + word + "</b> " +
-                    slots_picture(row) + "<span>" + std::to_string(row.running) + "/" + std::to_string(row.slots) +
-                    " busy, " + call_in_text(row) + "</span>";
+                    slots_picture(row) + "<span>" + busy_text(row) + ", " + call_in_text(row) + "</span>";
     if (!row.note.empty()) r += "<span class=\"note\">" + words(row.note) + "</span>";
     return r + "</li>\n";
 }
@@ -69,7 +73,7 @@ std::string class_part(const std::string &name, const std::vector<const wire::Ho
         const bool up = row->state == "active";
         active += up;
         expected += row->state != "no_job";
-        if (up) slots += row->slots, busy += row->running;
+        if (up) slots += row->slots, busy += busy_slots(*row);
         troubled += is_troubled(*row);
     }
     std::string r = "<h3>" + words(name) + "</h3>\n<p>" + count(active) + " of " + words(counted(expected, "host")) +

@@ -46,7 +46,6 @@ void Spread::take(double s) {
     std::size_t i = 0;
     while (i < bounds_s.size() && s > bounds_s[i]) ++i;
     ++counts[i];
-    ++count;
     sum_s += std::max(0.0, s);
 }
 

@@ -48,7 +48,6 @@ struct Spread {
     static constexpr std::array<double, 10> bounds_s = {0.1, 1, 5, 15, 60, 300, 1800, 7200, 43200, 259200};
     std::array<std::uint64_t, bounds_s.size() + 1> counts = {};
     double sum_s = 0;
-    std::uint64_t count = 0;
     void take(double s);
 };
 

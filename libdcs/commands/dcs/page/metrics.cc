@@ -42,19 +42,23 @@ public:
         out_.text += line;
         out_.open += line;
     }
-    void histogram(const char *name, const char *help, const Spread &spread) {
-        head(name, "histogram", "", help);
+    void histogram(const char *name, const char *help) { head(name, "histogram", "", help); }
+    // `counts`: by bound, and last of what is above all of them.
+    template <class Bounds, class Counts>
+    void buckets(const Labels &labels, const Bounds &bounds_s, const Counts &counts, double sum_s) {
         std::uint64_t below = 0;
-        for (std::size_t i = 0; i < Spread::bounds_s.size(); ++i) {
-            below += spread.counts[i];
+        Labels with = labels;
+        with.emplace_back("le", "");
+        for (std::size_t i = 0; i < counts.size(); ++i) {
+            below += counts[i];
+            std::string &bound = with.back().second;
+            bound = i < bounds_s.size() ? value_text(bounds_s[i]) : "+Inf";
             // OpenMetrics wants bounds as floating-point numbers.
-            std::string bound = value_text(Spread::bounds_s[i]);
-            if (bound.find('.') == std::string::npos) bound += ".0";
-            add({{"le", bound}}, static_cast<double>(below), "_bucket");
+            if (bound.find_first_of(".I") == std::string::npos) bound += ".0";
+            add(with, static_cast<double>(below), "_bucket");
         }
-        add({{"le", "+Inf"}}, static_cast<double>(spread.count), "_bucket");
-        add({}, spread.sum_s, "_sum");
-        add({}, static_cast<double>(spread.count), "_count");
+        add(labels, sum_s, "_sum");
+        add(labels, static_cast<double>(below), "_count");
     }
     Metrics done() {
         out_.open += "# EOF\n";
@@ -81,7 +85,7 @@ void put_hosts(Writer &w, const Snapshot &s, const HostCounters &counters) {
         const std::string name = class_label(row), word = host_word(row);
         for (const char *state : {"active", "drained", "late", "dead", "no_job", "unknown"})
             hosts[{name, state}] += state == word;
-        slots[{name, "busy"}] += row.running;
+        slots[{name, "busy"}] += busy_slots(row);
         slots[{name, "free"}] += word == "active" ? std::max(0, row.slots - row.running) : 0;
         slots[{name, "closed"}] += word == "active" ? 0 : std::max(0, row.slots - row.running);
     }
@@ -93,6 +97,11 @@ void put_hosts(Writer &w, const Snapshot &s, const HostCounters &counters) {
     for (const wire::HostRow &row : s.hosts)
         if (row.last_call_in_s >= 0)
             w.add({{"host", row.name}}, static_cast<double>(s.at_ms) / 1000 - row.last_call_in_s);
+    w.gauge("dcs_host_certificate_end_timestamp_seconds", "End of each host's certificate.");
+    for (const wire::HostRow &row : s.hosts)
+        if (row.expires_s > 0) w.add({{"host", row.name}}, static_cast<double>(row.expires_s));
+    for (const wire::MemberRow &row : s.members)
+        if (row.expires_s > 0) w.add({{"host", row.name}}, static_cast<double>(row.expires_s));
     w.counter("dcs_grain_starts", "Launches of grains since the page's start, by class of the host.");
     for (const auto &[name, n] : counters.starts()) w.add({{"class", name}}, static_cast<double>(n));
     w.counter("dcs_grain_finishes", "Runs that ended since the page's start, by how they ended.");
@@ -127,19 +136,48 @@ void put_sessions(Writer &w, const Snapshot &s) {
     w.add({}, saved_s);
 }
 
+// A backup on another host is known by what the scheduler says of it.
 void put_backup(Writer &w, const Snapshot &s) {
-    if (!s.has_backup) return;
-    w.gauge("dcs_backup_reachable", "1 if the passive backup of this host answers.");
-    w.add({}, s.backup.has_value());
-    if (s.backup) {
+    const wire::BackupRow *far = s.system.backups.empty() ? nullptr : &s.system.backups[0];
+    const bool elsewhere = far != nullptr && !far->name.empty();
+    if (s.has_backup) {
+        w.gauge("dcs_backup_reachable", "1 if the passive backup of this host answers.");
+        w.add({}, s.backup.has_value());
+    }
+    if (elsewhere || s.backup) {
         w.gauge("dcs_backup_connected", "1 if the backup is connected to the scheduler.");
-        w.add({}, s.backup->scheduler);
+        w.add({}, elsewhere ? far->state == "connected" : s.backup->scheduler);
+    }
+    if (s.backup) {
         w.gauge("dcs_backup_held_reports", "Reports that the backup holds for the scheduler.");
         w.add({}, static_cast<double>(s.backup->reports));
     }
-    if (!s.copy || s.copy->mode == "off") return;
+    const bool asked = s.copy && s.copy->mode != "off";
+    if (!asked && (far == nullptr || far->mode.empty())) return;
     w.gauge("dcs_store_copy_lag_seconds", "Age of the oldest turn that is not in the backup's copy of the store.");
-    w.add({}, s.copy->lag_s);
+    w.add({}, asked ? s.copy->lag_s : far->lag_s);
+}
+
+// Numbers of a release of the scheduler that does not measure this are left out.
+void put_delays(Writer &w, const wire::SystemRow &system) {
+    if (system.oldest_ready_s >= 0) {
+        w.gauge("dcs_ready_queue_oldest_seconds", "For how long the grain has waited that waits longest.");
+        w.add({}, system.oldest_ready_s);
+    }
+    std::vector<double> bounds_s;
+    for (const std::uint64_t us : system.bounds_us) bounds_s.push_back(static_cast<double>(us) / 1e6);
+    const auto put = [&](const wire::DelayRow &row, const Labels &labels) {
+        if (row.counts.size() == bounds_s.size() + 1)
+            w.buckets(labels, bounds_s, row.counts, static_cast<double>(row.sum_us) / 1e6);
+    };
+    if (system.delays.empty()) return;
+    w.histogram("dcs_request_duration_seconds",
+                "From the arrival of a call to its answer, by kind of call, since the scheduler's start.");
+    for (const wire::DelayRow &row : system.delays)
+        if (row.what != "commit") put(row, {{"call", row.what}});
+    w.histogram("dcs_store_commit_duration_seconds", "Commits of the backing store, since the scheduler's start.");
+    for (const wire::DelayRow &row : system.delays)
+        if (row.what == "commit") put(row, {});
 }
 
 // The first word of what has the problem; as many as there are kinds.
@@ -171,9 +209,11 @@ void put_journal(Writer &w, const Journal &journal) {
     for (const auto &[reason, n] : journal.departures()) w.add({{"reason", reason}}, static_cast<double>(n));
     w.counter("dcs_checkpoints", "Checkpoints recorded in these sessions since the page's start.");
     w.add({}, static_cast<double>(journal.checkpoints()));
-    w.histogram("dcs_grain_wait_seconds", "From submission to the first start, in these sessions.", journal.waits());
+    w.histogram("dcs_grain_wait_seconds", "From submission to the first start, in these sessions.");
+    w.buckets({}, Spread::bounds_s, journal.waits().counts, journal.waits().sum_s);
     w.histogram("dcs_grain_runtime_seconds",
-                "From launch to end of the last run of grains that finished, in these sessions.", journal.runtimes());
+                "From launch to end of the last run of grains that finished, in these sessions.");
+    w.buckets({}, Spread::bounds_s, journal.runtimes().counts, journal.runtimes().sum_s);
 }
 
 void put_page(Writer &w, const Snapshot &s, const PageFigures &page) {
@@ -213,6 +253,7 @@ Metrics metrics_of(const Snapshot &s, const HostCounters &counters, const Journa
         put_hosts(w, s, counters);
         put_sessions(w, s);
         put_problems(w, s);
+        put_delays(w, s.system);
     }
     put_store(w, s);
     put_backup(w, s);

@@ -22,6 +22,8 @@ std::string backup_fact(const Snapshot &s) {
     for (const wire::ProblemRow &p : s.problems)
         if (p.entity.compare(0, 7, "backup ") == 0)
             return fact("Backup", words(p.entity.substr(7) + " " + p.problem), "bad");
+    for (const wire::BackupRow &far : s.system.backups)
+        if (!far.name.empty()) return fact("Backup", words(backup_text(far)));
     if (!s.has_backup) return fact("Backup", "none on this host");
     if (!s.backup) return fact("Backup", "does not answer", "bad");
     const bool apart = !s.backup->scheduler;
@@ -85,7 +87,9 @@ std::string head_panel(const Snapshot &s) {
               s.system.hosts_active < s.system.hosts ? "warn" : "");
     r += fact("Slots", count(t.busy) + " of " + count(t.slots) + " busy");
     r += fact("Sessions", count(s.system.sessions_active) + " active");
-    r += fact("Grains", count(s.system.running) + " running, " + count(s.system.ready) + " waiting");
+    const double oldest_s = s.system.oldest_ready_s;
+    r += fact("Grains", count(s.system.running) + " running, " + count(s.system.ready) + " waiting" +
+                            (s.system.ready > 0 && oldest_s > 0 ? ", the longest for " + seconds_text(oldest_s) : ""));
     r += fact("CPU time", seconds_text(t.cpu_s) + " since the pool was made");
     return r + "</dl>\n";
 }

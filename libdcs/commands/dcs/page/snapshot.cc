@@ -74,15 +74,18 @@ Snapshot take_snapshot(const std::string &directory, Snapshot s) {
     s.problems = std::move(doctor.problems);
     s.system = std::move(system.system);
     s.hosts = std::move(hosts.hosts);
+    s.members = std::move(hosts.members);
     s.sessions = std::move(sessions.sessions);
     std::sort(s.sessions.begin(), s.sessions.end(), goes_before);
     return s;
 }
 
+std::int32_t busy_slots(const wire::HostRow &row) { return std::min(row.running, row.slots); }
+
 Totals totals_of(const std::vector<wire::HostRow> &hosts) {
     Totals t;
     for (const wire::HostRow &row : hosts) {
-        if (row.state == "active") t.slots += row.slots, t.busy += row.running;
+        if (row.state == "active") t.slots += row.slots, t.busy += busy_slots(row);
         t.finished += row.finished;
         t.failed += row.failed;
         t.given_back += row.given_back;

@@ -17,7 +17,8 @@ struct Snapshot {
     std::string why;         // not reachable: the cause
     double up_since_s = 0;   // the scheduler's start, since 1970
     wire::SystemRow system;
-    std::vector<wire::HostRow> hosts;  // in the scheduler's order
+    std::vector<wire::HostRow> hosts;      // in the scheduler's order
+    std::vector<wire::MemberRow> members;  // hosts without a grain server
     std::vector<wire::SessionRow>
         sessions;  // active ones first, in the order in which they get hosts; newest closed first
     std::vector<wire::ProblemRow> problems;        // as `dcs doctor` lists them
@@ -29,6 +30,9 @@ struct Snapshot {
 
 // `directory`: of the pool, empty if it is on another host. What cannot be had is as it was `before`.
 Snapshot take_snapshot(const std::string &directory, Snapshot before);
+
+// A host can have more grains than slots: one waits there, or its slots became fewer.
+std::int32_t busy_slots(const wire::HostRow &row);
 
 struct Totals {
     std::int64_t slots = 0, busy = 0;                                     // of active hosts

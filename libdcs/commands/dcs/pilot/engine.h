@@ -15,6 +15,7 @@ struct EngineJob {
     double used_s = 0;   // since it started
     double left_s = -1;  // to its limit; -1: not known
     bool waits = false;  // it has not started
+    bool over = false;   // its processes are gone, or cut off; only the engine has not cleaned up after it
 };
 
 struct JobOrder {

@@ -39,6 +39,7 @@ EngineJob job_of_line(std::string_view line) {
     }
     EngineJob job{.id = fields[0], .name = fields[1], .node = fields[4], .state = fields[2]};
     job.waits = job.state == "PENDING";
+    job.over = job.state == "COMPLETING";
     if (job.waits) job.reason = fields[6];
     else job.left_s = seconds_of_slurm(fields[3]);
     job.used_s = std::max(0.0, seconds_of_slurm(fields[5]));

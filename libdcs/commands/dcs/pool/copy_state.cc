@@ -19,6 +19,15 @@ std::string copy_state_text(const wire::MirrorStatus &s) {
     return text;
 }
 
+std::string backup_text(const wire::BackupRow &backup) {
+    std::string text = backup.name + (backup.state == "connected"    ? ", connected"
+                                      : backup.state == "not_joined" ? ", has not joined, or its certificate is revoked"
+                                                                     : ", not connected");
+    if (!backup.mode.empty()) text += "; copy of the store: " + backup.mode + ", " + backup.copy;
+    if (backup.lag_s > 0) text += ", " + seconds_text(backup.lag_s) + " behind";
+    return text;
+}
+
 std::optional<Failure> waits_for_copy(const std::string &pool_directory) {
     const auto copy =
         ask<wire::MirrorStatus>(pool_directory + "/scheduler/server.sock", wire::AskMirror{}, copy_patience_s);

@@ -19,6 +19,9 @@ Result<Reply> ask(const std::string &socket, const wire::AnyMessage &question, i
 // One that was started while the backup is away does not know how far the copy is.
 std::string copy_state_text(const wire::MirrorStatus &s);
 
+// Of the one that the host table names: "vault, connected; copy of the store: sync, current".
+std::string backup_text(const wire::BackupRow &backup);
+
 // Why a scheduler that runs does not answer: its commits wait for the copy. Nothing: they do not, or the caller may
 // not ask.
 std::optional<Failure> waits_for_copy(const std::string &pool_directory);

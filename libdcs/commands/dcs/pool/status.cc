@@ -62,6 +62,19 @@ std::string daemons_json(const std::vector<Daemon> &daemons) {
     return json_array(rows);
 }
 
+// Null: there is none, or it is a process of this host without a copy of the store.
+std::string backup_json(const wire::SystemRow &system) {
+    if (system.backups.empty()) return "null";
+    const wire::BackupRow &row = system.backups[0];
+    JsonObject json;
+    if (row.name.empty()) json.add_raw("host", "null").add_raw("state", "null");
+    else json.add("host", row.name).add("state", row.state);
+    if (row.mode.empty()) return json.add_raw("copy", "null").text();
+    return json
+        .add_raw("copy", JsonObject().add("mode", row.mode).add("state", row.copy).add("lag_s", row.lag_s).text())
+        .text();
+}
+
 void print_table(const std::string &where, const std::vector<Daemon> &daemons, const wire::SystemRow *info) {
     const std::string other =
         other_pool(where);  // a pool of the user's own comes before it, also one that was forgotten
@@ -73,6 +86,8 @@ void print_table(const std::string &where, const std::vector<Daemon> &daemons, c
     if (!daemons.empty()) std::printf("%s\n", table.text().c_str());
     for (const Daemon &daemon : daemons) print_trouble(daemon);
     if (info == nullptr) return;
+    for (const wire::BackupRow &backup : info->backups)
+        if (!backup.name.empty()) std::printf("backup    %s\n", printable(backup_text(backup)).c_str());
     std::printf("hosts     %d of %d active\n", info->hosts_active, info->hosts);
     std::printf("sessions  %d active\n", info->sessions_active);
     std::printf("grains    %lld ready, %lld running\n", static_cast<long long>(info->ready),
@@ -106,7 +121,7 @@ int show_status(const Call &call) {
             .add_raw("daemons", daemons_json(daemons));
         const std::string page = elsewhere ? "" : pool.page_url();
         json.add_raw("page", page.empty() ? "null" : json_string(page)).add("reachable", bool(asked));
-        if (asked) json.add_members(json_of_system(info.system));
+        if (asked) json.add_members(json_of_system(info.system)).add_raw("backup", backup_json(info.system));
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::name) {
         for (const Daemon &daemon : daemons)
@@ -132,8 +147,9 @@ Examples:
   dcs status -o json | jq '.daemons[] | select(.state == "down")'
 )",
     .notes = R"(Daemons are shown even if the scheduler does not answer; the exit code is then 5. Their states are
-up, down, and unknown (you have no permission to read the daemon's files). A scheduler that answers is up. Grain
-servers and a backup that `dcs up` did not start are not shown: use `dcs host ls` and `dcs backup status`.
+up, down, and unknown (you have no permission to read the daemon's files). A scheduler that answers is up. Of a backup
+on another host the line `backup` has what the scheduler knows: whether it is connected, and how far its copy of the
+store is. Grain servers that `dcs up` did not start are not shown: use `dcs host ls`.
 )",
     .run = show_status};
 

@@ -179,6 +179,7 @@ std::string host_facts(const wire::HostRow &row) {
     facts.add("delinquent", "after " + seconds_text(row.alert_s));
     facts.add("dead", "after " + seconds_text(row.limit_s) + ", or " + seconds_text(row.extended_s) +
                           " while a probe is answered");
+    facts.add_if(row.expires_s > 0, "certificate", "ends " + time_text(static_cast<double>(row.expires_s)));
     facts.add("load", figures ? load : "-");
     facts.add("memory", (figures ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) << 10) : "-") +
                             " free; grains demand " + megabytes(row.memory_used_mb) +

@@ -64,7 +64,7 @@ std::string waiting_text(const wire::Explanation &why, const std::vector<Session
         const std::string &word = reason.reason;
         if (word == "takes_it") return "";  // it is about to start
         if (word == "older_first") first = "; " + who_goes_first(reason, sessions);
-        else if (word == "user_quota" || word == "fewer_first") first += "; " + reason.text;
+        else if (word == "user_quota" || word == "user_denied" || word == "fewer_first") first += "; " + reason.text;
         if (reason.hosts == 0 || (word == "others_first" && !first.empty())) continue;
         hosts += (hosts.empty() ? "" : ", ") + counted(reason.hosts, "host") + ": " +
                  (word == "busy" ? "no free slot" : reason.text);

@@ -1,6 +1,7 @@
 // dcs ssh: dcs run in the words of ssh, for programs that start commands over a transport, such as GNU parallel.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,7 @@ int ssh(const Call &call) {
             usage_failure("dcs ssh: rsync does not work through a grain, whose input ends before it starts",
                           "leave out --transferfile, --return and --basefile if the hosts share the "
                           "directory; `dcs map --file {} --output NAME=PATH` copies files"));
+    ::setenv("SHELL", "/bin/sh", 0);  // as sshd sets it; parallel runs its jobs by it, and without it none, in silence
     Call of_run = call;
     of_run.arguments.words = {"/bin/sh", "-c", text};
     std::string classes;

@@ -305,7 +305,7 @@ extern const Verb session_close_verb = {
     .words = "SEL...",
     .summary = "end a session; results stay",
     .about = R"(Ends sessions: running grains are withdrawn; results, checkpoints and outputs stay. Only root and the
-pool's owner may close sessions of other users, as USER/NUM. Closing a closed session is not an error.
+pool's owner may close sessions of other users, as USER/NUM or USER/all. Closing a closed session is not an error.
 
 Examples:
   dcs session close 7

@@ -20,6 +20,7 @@ from .words import Option, Options, Values, Wrong, last, ranges
 SHORT = {"PENDING": "PD", "RUNNING": "R", "COMPLETED": "CD", "FAILED": "F", "CANCELLED": "CA", "TIMEOUT": "TO", "OUT_OF_MEMORY": "OOM",
          "UNKNOWN": "NF"}
 OTHERS = "it shows your own jobs only; `dcs session ls` lists the sessions of all users"
+OF_OTHERS = "scancel ends your own jobs only; `dcs session close USER/NUM` ends another user's"
 
 SQUEUE = (
     Option("-h --noheader"), Option("-j --jobs", "LIST"), Option("-n --name", "LIST"), Option("-o --format", "FORMAT"), Option("-r --array"),
@@ -64,10 +65,10 @@ def state_names(values: Values, key: str) -> Optional[List[str]]:
     return found or None
 
 
-def chosen(registry: Registry, values: Values, words: Sequence[str], always: str) -> List[Job]:
+def chosen(registry: Registry, values: Values, words: Sequence[str], always: str, others: str = OTHERS) -> List[Job]:
     """The jobs of -j, -n, -p and -u. Without a list of jobs: those of the condition `always`."""
-    if any(name not in (login_name(),) for name in names(values, "user")):
-        raise Wrong(f"--user={','.join(names(values, 'user'))}: {OTHERS}")
+    if any(name not in (login_name(), str(os.getuid())) for name in names(values, "user")):
+        raise Wrong(f"--user={','.join(names(values, 'user'))}: {others}")
     jobs: List[Job] = []
     for word in words:
         found = registry.of_word(word)
@@ -273,13 +274,13 @@ def scancel(words: Sequence[str]) -> int:
     failed, jobs = 0, []
     for word in rest:
         if registry.of_word(word):
-            jobs += chosen(registry, values, [word], "")
+            jobs += chosen(registry, values, [word], "", OF_OTHERS)
         else:
             failed = 1
             if "quiet" not in values:
                 print(f"scancel: error: Kill job error on job id {word}: Invalid job id specified", file=sys.stderr)
     if not rest:
-        jobs = chosen(registry, values, [], "state in ('held', 'sent')")
+        jobs = chosen(registry, values, [], "state in ('held', 'sent')", OF_OTHERS)
     states = state_names(values, "state")
     for job in registry.cancel([job for job in jobs if not job.over and (states is None or job.now in states)]):
         say_cancelled(registry, job)

@@ -16,12 +16,12 @@ from ..errors import Error
 from ..pool import default_pool
 from . import holding
 from .batch import Batch, here, umask, working_directory
-from .registry import Job, Registry
-from .words import Wrong
+from .registry import Job, Registry, cannot_run
+from .words import Wrong, say
 
 LOGS = ".snakemake/dcs"
 STATES = LOGS + "/states"  # which the script `status` reads
-LATEST = 5000  # steps whose states it has
+LATEST = 2000  # steps whose states it has
 ENDING_S = 12  # after SIGTERM a job has ten seconds
 AWAY_S = "600"  # for which a submission waits for a scheduler that is being started again
 
@@ -75,7 +75,10 @@ def submit(words: Sequence[str]) -> int:
     batch = Batch("slurm", name, where, f"{LOGS}/{name}-%j.log", script=script, script_name="snakejob", env=dict(os.environ),
                   cores=int(job.get("threads", 1)), memory_mb=amount(resources, "mem_mb"), wall_s=60 * amount(resources, "runtime"),
                   host_class=default_pool.host_class(classes) if classes else 0, umask=umask(), host=here())
-    print(registry.add(batch, hold, mark)[0].leader)
+    jobs = registry.add(batch, hold, mark)
+    print(jobs[0].leader)
+    if why_not := cannot_run(jobs):
+        say("submit", f"no host of the pool can run job {jobs[0].leader} ({name}): {why_not}")
     holding.keep_going(registry)
     return 0
 
