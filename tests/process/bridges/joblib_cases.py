@@ -186,7 +186,8 @@ def cases(pool, work):
     assert subprocess.run([PYTHON, "-c", "import numpy"]).returncode == 0, "deploy/install-packages --full installs numpy, without which cases do nothing"
     text, count = re.subn(r"PROCESS_BACKENDS = \['multiprocessing', 'loky'\]\nPARALLEL_BACKENDS = PROCESS_BACKENDS \+ \['threading'\]",
                           "PROCESS_BACKENDS = ['dcs']\nPARALLEL_BACKENDS = ['dcs']", text)
-    assert count == 1
+    text, slow = re.subn(r"timeout=1[05]\b", "timeout=600", text)  # of programs that they start: this machine has other work
+    assert count == 1 and slow == 4
     with open(os.path.join(work, "test_their_cases.py"), "w") as file:
         file.write(text)
     with open(os.path.join(work, "sitecustomize.py"), "w") as file:  # their cases start programs that know nothing of the backend
