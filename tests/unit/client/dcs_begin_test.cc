@@ -11,6 +11,7 @@
 #include "fake_scheduler.h"
 #include "places.h"
 #include "support/catch.h"
+#include "support/about.h"
 
 using namespace dcs;
 using dcs::test::Act;
@@ -110,7 +111,7 @@ TEST_CASE("dcs_begin: exit statuses tell who failed") {
     });
     const Outcome refused = run({"true"});
     CHECK(refused.status == 125);
-    CHECK(refused.output == "dcs_begin: the scheduler refuses: not today\n");
+    CHECK(refused.output == about("dcs_begin scheduler refuses not today"));
     fake.stop();
     ::setenv("DCS_PATIENCE_S", "0.2", 1);
     const Outcome nobody = run({"true"});
@@ -160,20 +161,18 @@ TEST_CASE("dcs_begin: what it says of answers that no scheduler gives") {
     };
     CHECK(says([](Act &a, const wire::AnyMessage &m) {
               if (std::holds_alternative<wire::GetAuth>(m)) a.reply = wire::AuthReply{std::string(31, 'T')};
-          }) == "dcs_begin: the scheduler sent a token of the wrong length\n");
+          }) == about("dcs_begin scheduler sent token wrong length"));
     std::string newer = *wire::encode(wire::Welcome{}, 1, wire::opening_form), longer = newer;
     newer[6] = static_cast<char>(wire::opening_form + 1);  // of the header
     CHECK(says([&](Act &a, const wire::AnyMessage &) { a.raw = newer; }) ==
-          "dcs_begin: the scheduler speaks protocol version " + std::to_string(wire::opening_form + 1) +
-              ", but this program speaks " + std::to_string(wire::opening_form) + ": use the same release\n");
+          about("dcs_begin scheduler speaks protocol version " + std::to_string(wire::opening_form + 1) +
+                " program speaks " + std::to_string(wire::opening_form) + " use same release"));
     longer.replace(8, 4, std::string("\x01\x20\0\0", 4));  // the payload's length
-    CHECK(says([&](Act &a, const wire::AnyMessage &) { a.raw = longer; }) ==
-          "dcs_begin: the scheduler's reply is too long\n");
+    CHECK(says([&](Act &a, const wire::AnyMessage &) { a.raw = longer; }) == about("dcs_begin scheduler's reply long"));
     ::setenv("DCS_PATIENCE_S", "0", 1);
-    CHECK(says([](Act &a, const wire::AnyMessage &) { a.park = true; }) ==
-          "dcs_begin: the scheduler does not answer\n");
+    CHECK(says([](Act &a, const wire::AnyMessage &) { a.park = true; }) == about("dcs_begin scheduler not answer"));
     CHECK(says([](Act &a, const wire::AnyMessage &) { a.cut_before = true; }) ==
-          "dcs_begin: the scheduler closed the connection\n");
+          about("dcs_begin scheduler closed connection"));
 }
 
 // The same program where calls fail, as begin_refusals.c makes them.
@@ -187,12 +186,12 @@ TEST_CASE("dcs_begin: what it says when the machine refuses it something") {
         CHECK(o.status == 125);
         return o.output;
     };
-    CHECK(without("no_socket") == "dcs_begin: socket: Too many open files\n");
-    CHECK(without("no_send") == "dcs_begin: sending to the scheduler: Broken pipe\n");
-    CHECK(without("no_recv") == "dcs_begin: receiving from the scheduler: Connection reset by peer\n");
-    CHECK(without("no_malloc") == "dcs_begin: no memory\n");
-    CHECK(without("no_environment") == "dcs_begin: cannot keep the credentials: Cannot allocate memory\n");
-    CHECK(without("no_words") == "dcs_begin: cannot prepare the lock: Cannot allocate memory\n");
+    CHECK(without("no_socket") == about("dcs_begin socket many open files"));
+    CHECK(without("no_send") == about("dcs_begin sending scheduler Broken pipe"));
+    CHECK(without("no_recv") == about("dcs_begin receiving scheduler Connection reset peer"));
+    CHECK(without("no_malloc") == about("dcs_begin no memory"));
+    CHECK(without("no_environment") == about("dcs_begin cannot keep credentials Cannot allocate memory"));
+    CHECK(without("no_words") == about("dcs_begin cannot prepare lock Cannot allocate memory"));
     CHECK(without("") == "dcs_begin: " DCS_BINARY_DIR
                          "/tests/dcs_lock: No such file or directory; it must be installed beside dcs_begin\n");
     fake.script([](const wire::AnyMessage &, int) {
@@ -200,5 +199,5 @@ TEST_CASE("dcs_begin: what it says when the machine refuses it something") {
         a.park = true;  // so that it has to wait
         return a;
     });
-    CHECK(without("no_poll") == "dcs_begin: waiting for the scheduler: Cannot allocate memory\n");
+    CHECK(without("no_poll") == about("dcs_begin waiting scheduler Cannot allocate memory"));
 }

@@ -89,13 +89,12 @@ std::vector<Case> of_grains() {
     static char *huge_argv[] = {huge.data(), nullptr};
     static std::vector<char *> many(limits::argv_items + 1, const_cast<char *>("x"));
     many.push_back(nullptr);
-    static const std::string items = "the number of strings in gargv and genvv together is " +
-                                     std::to_string(limits::argv_items + 1) + ", the limit is " +
-                                     std::to_string(limits::argv_items),
-                             bytes = "the length of gargv and genvv together is " + std::to_string(huge.size() + 1) +
+    static const std::string items = "number strings gargv genvv together " + std::to_string(limits::argv_items + 1) +
+                                     ", the limit is " + std::to_string(limits::argv_items),
+                             bytes = "length gargv genvv together " + std::to_string(huge.size() + 1) +
                                      ", the limit is " + std::to_string(limits::argv_env_bytes),
-                             input = "the length of the input is " + std::to_string(limits::input_bytes + 1) +
-                                     ", the limit is " + std::to_string(limits::input_bytes),
+                             input = "length input " + std::to_string(limits::input_bytes + 1) + ", the limit is " +
+                                     std::to_string(limits::input_bytes),
                              directory = "the length of directory is " + std::to_string(limits::path_bytes + 1) +
                                          ", the limit is " + std::to_string(limits::path_bytes),
                              label = "the length of label is " + std::to_string(limits::label_bytes + 1) +
@@ -130,10 +129,8 @@ std::vector<Case> of_files() {
         g.file_count = count;
     };
     static const std::string most = "files, the limit is " + std::to_string(limits::grain_files),
-                             name =
-                                 "the file name \"../up\" is not one below the working directory: give a "
-                                 "relative one without \"..\", of at most " +
-                                 std::to_string(limits::file_name_bytes) + " bytes";
+                             name = "file name \"../up\" not below working directory give relative without \"..\", " +
+                                    std::to_string(limits::file_name_bytes) + " bytes";
     return {
         field("files NULL not", D_E_INVALID, [](d_grain &g) { g.file_count = 1; }),
         field(most.c_str(), D_E_LIMIT, [=](d_grain &g) { files(g, &nowhere, limits::grain_files + 1); }),
@@ -149,14 +146,13 @@ std::vector<Case> of_files() {
                   g.programs = programs;
                   g.program_count = 2;
               }),
-        field("/no/such/file cannot such file", D_E_NOT_FOUND, [=](d_grain &g) { files(g, &missing, 1); }),
+        field("/no/such/file cannot file", D_E_NOT_FOUND, [=](d_grain &g) { files(g, &missing, 1); }),
         field("/tmp not ordinary", D_E_INVALID, [=](d_grain &g) { files(g, &folder, 1); }),
-        field("cannot read /proc/self/mem: Input/output error", D_E_IO_ERROR,
+        field("cannot read /proc/self/mem Input/output error", D_E_IO_ERROR,
               [=](d_grain &g) { files(g, &unreadable, 1); }),
         field(name.c_str(), D_E_INVALID, [=](d_grain &g) { files(g, &above, 1); }),
-        field("the program set a field of files that this library, version " DCS_VERSION
-              ", does not have: install a newer library",
-              D_E_INVALID, [=](d_grain &g) { files(g, &later, 1); }),
+        field("program set field files library version " DCS_VERSION " not install newer library", D_E_INVALID,
+              [=](d_grain &g) { files(g, &later, 1); }),
         field("two files name", D_E_INVALID, [=](d_grain &g) { files(g, twice, 2); }),
         field("file a/b below", D_E_INVALID, [=](d_grain &g) { files(g, below, 2); }),
         field("working directory directory", D_E_INVALID,
@@ -170,7 +166,7 @@ std::vector<Case> of_files() {
                   g.input_fd = 0;
               }),
         field("input_fd cannot Bad descriptor", D_E_INVALID, [](d_grain &g) { g.input_fd = 12345; }),
-        field("cannot read /proc/self/mem: Input/output error", D_E_IO_ERROR,
+        field("cannot read /proc/self/mem Input/output error", D_E_IO_ERROR,
               [](d_grain &g) { g.input_path = "/proc/self/mem"; }),
     };
 }
@@ -187,8 +183,8 @@ std::vector<Case> of_numbers_and_names() {
         {"grain_num -2 2147483647", D_E_INVALID, [] { return d_gkill(1, -2); }},
         {"user longer longest", D_E_INVALID, [] { return d_gkill_of(long_name.c_str(), 1, 1); }},
         {"orders NULL 2", D_E_INVALID, [] { return d_gexec_many(1, nullptr, 2, nullptr, nullptr); }},
-        orders("grain 7: it occurs twice in orders, at 0 and 2", {7, 8, 7}),
-        orders("grain -1: grain_num is -1: grain numbers are 0 to 2147483647", {7, -1}),
+        orders("grain 7 occurs twice orders 0 2", {7, 8, 7}),
+        orders("grain -1 grain_num -1 grain numbers 0 2147483647", {7, -1}),
         {"max 0 least", D_E_INVALID, [] { return d_gwait_many(0, 1, 0, results, &count); }},
         {"results not NULL", D_E_INVALID, [] { return d_gwait_many(0, 1, 1, nullptr, &count); }},
         {"session 4711 not", D_E_SESSION_UNKNOWN, [] { return wait_one(4711); }},
@@ -203,13 +199,12 @@ std::vector<Case> of_numbers_and_names() {
         {"host missing table", D_E_INVALID, [] { return d_sethost("", nullptr); }},
         {"host longer host's", D_E_INVALID, [] { return d_sethost(long_name.c_str(), nullptr); }},
         {"change is NULL", D_E_INVALID, [] { return d_sethost("h", nullptr); }},
-        change("no field of the change is set: set one after d_host_change_init", [](d_host_change &) {}),
-        change("limit_s must be at most 1e9 seconds, or negative to keep it",
-               [](d_host_change &c) { c.limit_s = NAN; }),
-        ident("control_ident is empty: give this control program a name", ""),
-        ident("control_ident has 65 bytes, at most 64 are allowed", long_name.c_str()),
-        ident("control_ident may not begin with . or -", "-x"),
-        ident("control_ident may consist of A-Z a-z 0-9 . _ - only", "a b"),
+        change("no field change set set d_host_change_init", [](d_host_change &) {}),
+        change("limit_s must 1e9 seconds negative keep", [](d_host_change &c) { c.limit_s = NAN; }),
+        ident("control_ident empty give control program name", ""),
+        ident("control_ident 65 bytes 64 allowed", long_name.c_str()),
+        ident("control_ident not begin -", "-x"),
+        ident("control_ident consist A-Z a-z 0-9 _ -", "a b"),
     };
 }
 
@@ -222,9 +217,7 @@ int handed_over(const std::string &bytes, bool sealed) {
     return fd;
 }
 
-std::string begun(const std::string &what) {
-    return what + ": start the program by dcs_begin again; on the scheduler's host it also works without";
-}
+std::string begun(const std::string &what) { return what + " start program dcs_begin scheduler's host works without"; }
 
 Case answered(const char *text, int error, std::function<bool(const wire::AnyMessage &)> which, wire::AnyMessage reply,
               std::function<int()> call, FakeScheduler &fake) {
@@ -250,22 +243,21 @@ TEST_CASE("wrong arguments: each error says which one, and what it may be") {
     check(of_files());
     check(of_numbers_and_names());
     REQUIRE(d_close_ses(1) == NO_ERROR);
-    check({{"session 1 was closed by this program", D_E_SESSION_CLOSED, [] { return wait_one(1); }}});
+    check({{"session 1 closed program", D_E_SESSION_CLOSED, [] { return wait_one(1); }}});
 }
 
 TEST_CASE("what dcs_begin should have left, and did not") {
     FakeScheduler fake;
     const auto get = [] { return d_get_auth("tester"); };
     ::setenv("DCS_AUTH_FD", "none", 1);
-    check({{begun("DCS_AUTH_FD=none is not an open descriptor").c_str(), D_E_NO_AUTH, get}});
+    check({{begun("DCS_AUTH_FD=none not open descriptor").c_str(), D_E_NO_AUTH, get}});
     int fd = handed_over(std::string(32, 't'), false);
     check({{begun("DCS_AUTH_FD=" + std::to_string(fd) + " does not hold a token").c_str(), D_E_NO_AUTH, get}});
     ::close(fd);
     fd = handed_over("something else, of some length that no token has", true);
     CHECK(d_errorname(get()) == std::string("D_E_NO_AUTH"));
-    CHECK(std::string(d_errortext()) == begun("DCS_AUTH_FD=" + std::to_string(fd) +
-                                              " does not hold a token (the credentials of dcs_begin: their "
-                                              "version is not that of this library)"));
+    CHECK(std::string(d_errortext()) == about(begun("DCS_AUTH_FD=" + std::to_string(fd) +
+                                                    " not hold token credentials dcs_begin version not library")));
     ::close(fd);
     ::unsetenv("DCS_AUTH_FD");
 }
@@ -289,22 +281,22 @@ TEST_CASE("a scheduler that talks nonsense is not believed, and what it said is 
     const auto take = [&] { return d_gwait_many(0, 2, 2, results, &count); };
     const auto three = [] { return d_open_ses(3); };
     check({
-        answered("the scheduler sent the unknown error 99: oh", D_E_PROTOCOL, is<wire::OpenSession>,
-                 wire::ErrorReply{99, "oh"}, three, fake),
-        answered("the scheduler answered OpenSession with AuthReply", D_E_PROTOCOL, is<wire::OpenSession>,
-                 wire::AuthReply{}, three, fake),
+        answered("scheduler sent unknown error 99 oh", D_E_PROTOCOL, is<wire::OpenSession>, wire::ErrorReply{99, "oh"},
+                 three, fake),
+        answered("scheduler answered OpenSession AuthReply", D_E_PROTOCOL, is<wire::OpenSession>, wire::AuthReply{},
+                 three, fake),
         answered(
-            "the scheduler sent result -1 again, expected 0", D_E_PROTOCOL, is<wire::Gwait>, result(0),
-            [] { return wait_one(2); }, fake),
-        answered("the scheduler sent 3 results, expected 1 to 2", D_E_PROTOCOL, is<wire::GwaitMany>,
+            "scheduler sent result -1 expected 0", D_E_PROTOCOL, is<wire::Gwait>, result(0), [] { return wait_one(2); },
+            fake),
+        answered("scheduler sent 3 results expected 1 2", D_E_PROTOCOL, is<wire::GwaitMany>,
                  wire::GrainResults{{result(1), result(2), result(3)}}, take, fake),
-        answered("the scheduler sent result 4, expected one from 5 on", D_E_PROTOCOL, is<wire::GwaitMany>,
+        answered("scheduler sent result 4 expected 5", D_E_PROTOCOL, is<wire::GwaitMany>,
                  wire::GrainResults{{result(5), result(5)}}, take, fake),
         answered(
-            "the scheduler repeats a page of sessions", D_E_PROTOCOL, is<wire::Query>, sessions,
+            "scheduler repeats page sessions", D_E_PROTOCOL, is<wire::Query>, sessions,
             [&] { return d_query(D_Q_SESSIONS, nullptr, -1, -1, &info); }, fake),
         answered(
-            "the scheduler repeats a page of grains", D_E_PROTOCOL, is<wire::Query>, grains,
+            "scheduler repeats page grains", D_E_PROTOCOL, is<wire::Query>, grains,
             [&] { return d_query(D_Q_GRAINS, nullptr, 2, -1, &info); }, fake),
     });
     fake.script([](const wire::AnyMessage &m, int) {
@@ -319,5 +311,5 @@ TEST_CASE("a scheduler that talks nonsense is not believed, and what it said is 
     g.files = &file;
     g.file_count = 1;
     CHECK(d_gexec_grain(2, 1, &g) == D_E_PROTOCOL);
-    CHECK(d_errortext() == std::string("the scheduler requests a content that was not offered"));
+    CHECK(d_errortext() == about(std::string("scheduler requests content not offered")));
 }

@@ -12,6 +12,7 @@
 #include "client/pool.h"
 #include "dcs.h"
 #include "pki/authority.h"
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -108,7 +109,7 @@ static int is_forgotten() {
     pool.set_inherited_token(token);
     pool.forget_token(token);  // as when the scheduler has said that it does not know it
     EXPECT(d_get_auth("find") == D_E_NO_AUTH);
-    EXPECT(d_errortext() == std::string("the scheduler no longer knows this program: start it by dcs_begin again"));
+    EXPECT(d_errortext() == about("scheduler knows program dcs_begin again"));
     return 0;
 }
 
@@ -117,7 +118,7 @@ static int has_no_home() {
     while (::getpwuid(nobody)) ++nobody;
     for (const char *name : {"DCS_DIR", "XDG_STATE_HOME", "HOME"}) ::unsetenv(name);
     EXPECT(::setresuid(nobody, nobody, nobody) == 0);
-    EXPECT(pool_directory().status().text == "neither DCS_DIR nor HOME is set: set DCS_DIR to the pool's directory");
+    EXPECT(pool_directory().status().text == about("DCS_DIR HOME set DCS_DIR directory"));
     return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "commands/dcs/query/selector.h"
 
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -45,8 +46,7 @@ TEST_CASE("what is no session selector is refused") {
         auto s = session_selector(text);
         CHECK_FALSE(s);
         CHECK(s.status().code == Code::invalid);
-        CHECK(s.status().text == "`" + std::string(text) +
-                                     "` does not name a session: write NUM, last or all, or USER/ before one of these");
+        CHECK(s.status().text == about("`" + std::string(text) + "` not name session write NUM last all USER/"));
     }
 }
 

@@ -1,4 +1,5 @@
 // The command line of dcs_lock: forms, options, units, and what is refused with which words.
+#include "support/about.h"
 #include "support/catch.h"
 
 #include "commands/dcs_lock/parse.h"
@@ -29,7 +30,7 @@ std::string wrong(const std::vector<std::string> &line) {
 bool has(const std::string &text, const std::string &part) {
     INFO(text);
     INFO(part);
-    const bool found = text.find(part) != std::string::npos;
+    const bool found = text == about(part);
     CHECK(found);
     return found;
 }
@@ -147,8 +148,8 @@ TEST_CASE("a bare number without a command is a descriptor") {
     has(wrong({"--", "9"}), "no command follows");
     has(wrong({"lock"}), "no command follows");
     has(wrong({"99999999999"}), "descriptor");
-    has(wrong({"-i", "5", "9"}), "cannot be combined with a descriptor");
-    has(wrong({"-q", "9"}), "cannot be combined with a descriptor");
+    has(wrong({"-i", "5", "9"}), "cannot combined descriptor");
+    has(wrong({"-q", "9"}), "cannot combined descriptor");
 }
 
 TEST_CASE("verbs are reserved, two dashes or a slash escape them") {
@@ -177,8 +178,8 @@ TEST_CASE("verbs are reserved, two dashes or a slash escape them") {
 }
 
 TEST_CASE("options that do not go together say so") {
-    has(wrong({"list", "-q"}), "--queue cannot be combined with `list`");
-    has(wrong({"--head", "a", "x"}), "--head cannot be combined with a command");
+    has(wrong({"list", "-q"}), "--queue cannot combined list");
+    has(wrong({"--head", "a", "x"}), "--head cannot combined command");
     has(wrong({"-s", "-i", "5", "a", "x"}), "shared");
     has(wrong({"-s", "-j", "5", "a", "x"}), "shared");
     has(wrong({"--paper", "a", "x"}), "--paper needs");
@@ -200,7 +201,7 @@ TEST_CASE("values of single options") {
     CHECK(good({"--since=start", "-i", "5", "a", "x"}).since == locks::Since::start);
     has(wrong({"--since=now", "-i", "5", "a", "x"}), "end or start");
     CHECK(good({"--keep=tree", "a", "x"}).keep == locks::Keep::tree);
-    has(wrong({"--keep=none", "a", "x"}), "both, leader, tree, exec or fd");
+    has(wrong({"--keep=none", "a", "x"}), "both leader tree exec fd");
     CHECK(good({"--mode=0660", "a", "x"}).mode == 0660);
     for (const char *mode : {"777", "0644", "4600", "x", "", "06600"}) has(wrong({"--mode", mode, "a", "x"}), "--mode");
     const Options grace = good({"--grace=1s,2s,3s", "-e", "5", "a", "x"});
