@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """The tests of the bridges as an ordinary user, who is neither root nor has rights of any daemon: in pools of that user's own, and as a
-login of a pool of root's, in a program that dcs_begin started. Under --full with the clients of Debian and their own cases."""
+login of a pool of root's, in a program that dcs_begin started. Under --full with the clients of Debian and their own cases.
+
+    ordinary_user [own|login] [NAME[:ARGUMENT...]...]    only these, such as snakemake_steps:30:10"""
 import glob
 import os
 import runpy
@@ -56,8 +58,9 @@ def run(kind, name):
 def inside(kind, name):
     """In the process of the user."""
     login_pool.be_the_login() if kind == "login" else login_pool.leave_the_pace()
+    name, *arguments = name.split(":")
     path = folders.find(name)
-    sys.argv[:] = [path]
+    sys.argv[:] = [path, *arguments]
     runpy.run_path(path, run_name="__main__")
 
 

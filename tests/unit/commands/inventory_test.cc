@@ -96,9 +96,29 @@ TEST_CASE("no name or value of an inventory brings another setting or line") {
     CHECK(json("h1", "4 accounts=ann") == about("dcs_slots `4 accounts=ann`"));
     for (const char *value : {"4\\nh2", "4#", "4\\t", "4\\u007f"})
         CHECK(json("h1", value).find("dcs_slots is not one word") != std::string::npos);
-    for (const char *name : {"h1 accounts=ann", "h1\\nh2", "h1#"})
+    for (const char *name : {"h1 accounts=ann", "h1\\nh2", "h1#", "slots=4", "-h1", ""})
         CHECK(json(name, "4").find("is not a host name") != std::string::npos);
+    const std::string keyed = R"({"_meta": {"hostvars": {"h1": {"dcs_accounts=ann,slots": 4}}}})";
+    CHECK(ansible(keyed) == about("h1 dcs_accounts=ann,slots not setting"));
+    CHECK(ansible("slots=4 dcs_slots=4\n") == "inv:1: `slots=4` is not a host name");
     CHECK(ansible("h1 dcs_slots=\"4 accounts=ann\"\n").find("dcs_slots is not one word") != std::string::npos);
+}
+
+TEST_CASE("groups with many ways from one to another are looked at once each") {
+    constexpr int levels = 64, long_way = 100'000;
+    std::string text;
+    for (int i = 0; i < levels; ++i) {
+        const std::string a = "a" + std::to_string(i), b = "b" + std::to_string(i);
+        const std::string below = i + 1 < levels ? "a" + std::to_string(i + 1) + "\nb" + std::to_string(i + 1) : "last";
+        text += "[" + a + ":children]\n" + below + "\n[" + b + ":children]\n" + below + "\n";
+        text += "[" + a + ":vars]\ndcs_slots=" + std::to_string(i + 1) + "\n";
+    }
+    CHECK(ansible(text + "[last]\nh\n") == "h slots=64");
+    CHECK(ansible(text + "[last]\nh\n[last:children]\na5\n") == about("inv group own children"));
+    std::string chain;
+    for (int i = 0; i < long_way; ++i)
+        chain += "[g" + std::to_string(i) + ":children]\ng" + std::to_string((i + 1) % long_way) + "\n";
+    CHECK(ansible(chain) == about("inv group own children"));
 }
 
 TEST_CASE("a list of ssh logins") {
@@ -108,7 +128,7 @@ TEST_CASE("a list of ssh logins") {
     CHECK(logins("@gpu\n") == about("logins:1 `@gpu` `/`"));
     CHECK(logins("0/h1\n") == about("logins:1 `0/h1` 65536"));
     CHECK(logins("99999999999999999999/h1\n") == about("logins:1 `99999999999999999999/h1` 65536"));
-    for (const char *login : {"..", "ann@", "2/", "[::1]"})
+    for (const char *login : {"..", "ann@", "2/", "[::1]", "8/slots=4"})
         CHECK(logins(std::string("\n") + login + "\n") ==
               "logins:2: `" + std::string(login) + "` is not a valid host name of the host table");
 }

@@ -108,6 +108,17 @@ TEST_CASE("foreign text is escaped in every panel") {
     REQUIRE(commands::page::count(-123) == "-123");
 }
 
+TEST_CASE("no more slots are busy than there are, though a grain waits on the host") {
+    Snapshot s;
+    s.reachable = true;
+    s.at_ms = 1;
+    s.hosts = {a_host("a", "active", 2, 3), a_host("b", "active", 2, 1)};
+    CHECK(totals_of(s.hosts).busy == 3);
+    CHECK(hosts_panel(s).find("3 of 4 slots busy") != std::string::npos);
+    CHECK(hosts_panel(s).find("2/2 busy and 1 more") != std::string::npos);
+    CHECK(metrics_of(s, HostCounters(), Journal(0), {}).text.find("state=\"busy\"} 3\n") != std::string::npos);
+}
+
 TEST_CASE("the panels of a thousand hosts and ten thousand sessions stay small") {
     Snapshot s;
     s.reachable = true;
@@ -239,6 +250,40 @@ TEST_CASE("figures have one value for each label, and both formats hold the same
     REQUIRE(m.text.find("# TYPE dcs_page_looks_total counter\n") != std::string::npos);
     REQUIRE(m.open.find("# TYPE dcs_page_looks counter\n") != std::string::npos);
     REQUIRE(m.open.substr(m.open.size() - 6) == "# EOF\n");
+}
+
+TEST_CASE("what the scheduler measures of itself, ends of certificates and a backup on another host are figures") {
+    Snapshot s;
+    s.at_ms = 5'000;
+    s.reachable = true;
+    s.hosts = {a_host("a", "active", 4, 3), a_host("b", "active", 4, 1)};
+    s.hosts[0].expires_s = 1'800'000'000;
+    s.members.push_back({"lab", "client", "", true, false, 5, 1'700'000'000, {}});
+    CHECK(metrics_of(s, HostCounters(), Journal(0), {}).text.find("dcs_request_duration") == std::string::npos);
+    CHECK(metrics_of(s, HostCounters(), Journal(0), {}).text.find("dcs_backup_connected") == std::string::npos);
+    s.system.bounds_us = {500, 1'000'000};
+    s.system.delays = {{"submit", {3, 2, 1}, 2'500'000}, {"odd", {1}, 1}, {"commit", {0, 4, 0}, 8000}};
+    s.system.oldest_ready_s = 75;
+    s.system.backups = {{"vault", "away", "lagging", "behind", 12}};
+    const Metrics m = metrics_of(s, HostCounters(), Journal(0), {});
+    for (const char *line :
+         {"dcs_request_duration_seconds_bucket{call=\"submit\",le=\"0.0005\"} 3\n",
+          "dcs_request_duration_seconds_bucket{call=\"submit\",le=\"1.0\"} 5\n",
+          "dcs_request_duration_seconds_bucket{call=\"submit\",le=\"+Inf\"} 6\n",
+          "dcs_request_duration_seconds_sum{call=\"submit\"} 2.5\n",
+          "dcs_request_duration_seconds_count{call=\"submit\"} 6\n",
+          "dcs_store_commit_duration_seconds_bucket{le=\"1.0\"} 4\n", "dcs_ready_queue_oldest_seconds 75\n",
+          "dcs_host_certificate_end_timestamp_seconds{host=\"a\"} 1800000000\n",
+          "dcs_host_certificate_end_timestamp_seconds{host=\"lab\"} 1700000000\n", "dcs_backup_connected 0\n",
+          "dcs_store_copy_lag_seconds 12\n"}) {
+        INFO(line);
+        CHECK(m.text.find(line) != std::string::npos);
+        CHECK(m.open.find(line) != std::string::npos);
+    }
+    CHECK(m.text.find("odd") == std::string::npos);  // counts without bounds
+    CHECK(m.text.find("end_timestamp_seconds{host=\"b\"}") == std::string::npos);
+    CHECK(head_panel(s).find("vault, not connected; copy of the store: lagging, behind, 12 s behind") !=
+          std::string::npos);
 }
 
 TEST_CASE("throughput and queue outlive the process, and damage costs no more than what it hits") {

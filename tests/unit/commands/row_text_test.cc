@@ -50,6 +50,15 @@ TEST_CASE("facts of a grain that ended") {
     CHECK(end_text(ready_row()) == "-");
 }
 
+TEST_CASE("a checkpoint whose age was lost with the scheduler is still one") {
+    wire::GrainRow row = ready_row();
+    CHECK(checkpoint_age_text(row) == "none");
+    row.checkpoint_length = 20;
+    CHECK(grain_facts("7:1", row).find("checkpoint   20, from before the scheduler's start\n") != std::string::npos);
+    row.checkpoint_age_s = 12;
+    CHECK(checkpoint_age_text(row) == "12 s ago");
+}
+
 TEST_CASE("facts of a host") {
     wire::HostRow row{};
     row.name = "local1", row.state = "active", row.binary_class = "x86_64-linux-gnu", row.settings = "", row.note = "";

@@ -232,7 +232,7 @@ TEST_CASE("the launcher starts nothing beyond the rules, whatever the record say
     auto answer = p.start(grain);
     CHECK(answer.verb == files::Verb::failed);
     CHECK(answer.number == static_cast<int>(Code::io_error));
-    CHECK(answer.text.find("it asks for less confinement than " + to_words(rung_no_network)) == 0);
+    CHECK(answer.text == about("asks less confinement " + to_words(rung_no_network)));
     CHECK(p.ask({files::Verb::prove, grain}).verb == files::Verb::failed);
     ::unlink((p.dir.path + "/rules").c_str());
     answer = p.start(grain);

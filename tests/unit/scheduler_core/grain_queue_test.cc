@@ -50,6 +50,9 @@ TEST_CASE("a queue of grains holds its places in order, whatever is taken out an
             REQUIRE(queue.size() == expected.size());
             REQUIRE(queue.empty() == expected.empty());
             REQUIRE(places_of(queue) == expected);
+            const std::int64_t from = front - 2 + static_cast<std::int64_t>(random() % 40), end = from + random() % 20;
+            const auto first = expected.lower_bound(from);
+            REQUIRE(queue.any_in(from, end) == (first != expected.end() && first->first < end));
             if (expected.empty()) continue;
             CHECK(queue.front().position == expected.begin()->first);
             CHECK(queue.front().grain == expected.begin()->second);

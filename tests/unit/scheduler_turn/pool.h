@@ -36,6 +36,7 @@ public:
         return std::nullopt;
     }
     void fatal(const std::string &why) override { died = why; }
+    wire::MirrorStatus copy_of_store() override { return copy; }
     TlsDoor tls_door() override { return {"pool:7001", std::string(32, 'a')}; }
     Result<wire::Joined> issue_certificate(const std::string &name, const std::string &key,
                                            core::HostRole role) override {
@@ -67,6 +68,7 @@ public:
     std::map<std::uint64_t, std::string> to_decode;  // streams of imports, then
     std::deque<library::Job> library_jobs;           // done by Pool::do_library_jobs()
     std::string died;
+    wire::MirrorStatus copy;
     std::vector<std::string> removed_lines;
     Status line_stays;
     Status login;           // what the tables of users say

@@ -199,22 +199,57 @@ Status read_json(std::string_view text, const std::string &file, Inventory &inve
 
 // ---- what it comes to ---------------------------------------------------------------------------------------------
 
-// How far a group is from the outermost ones; false: it is among its own children.
-bool deepen(Inventory &inventory, const std::string &name, std::size_t depth,
-            std::map<std::string, std::size_t> &depths) {
-    if (depth > inventory.groups.size()) return false;
-    const auto at = depths.try_emplace(name, depth);
-    if (!at.second && at.first->second >= depth && depth > 0) return true;
-    at.first->second = std::max(at.first->second, depth);
-    for (const std::string &child : inventory.groups[name].children)
-        if (!deepen(inventory, child, depth + 1, depths)) return false;
-    return true;
+// Groups may have children in common, so that there are many ways to one: each group is looked at once.
+using Depths = std::map<std::string, std::size_t>;
+
+// One of `left`, each of which has a parent there: one that is among its own children.
+std::string in_a_circle(const Inventory &inventory, const std::set<std::string> &left) {
+    std::map<std::string, std::string> parents;
+    for (const std::string &name : left)
+        for (const std::string &child : inventory.groups.at(name).children)
+            if (left.count(child) != 0) parents[child] = name;
+    std::string name = *left.begin();
+    for (std::size_t i = 0; i < left.size(); ++i) name = parents.at(name);
+    return name;
 }
 
-void hosts_below(Inventory &inventory, const std::string &name, std::set<std::string> &hosts) {
-    const Group &group = inventory.groups[name];
-    hosts.insert(group.hosts.begin(), group.hosts.end());
-    for (const std::string &child : group.children) hosts_below(inventory, child, hosts);
+// How far each group is from the outermost ones, and from `all`; or the name of one that is among its own children.
+std::string deepen(Inventory &inventory, Depths &depths) {
+    std::vector<std::string> order;
+    for (const auto &[name, group] : inventory.groups)
+        order.insert(order.end(), group.children.begin(), group.children.end());
+    for (const std::string &child : order) inventory.groups.try_emplace(child);
+    std::map<std::string, std::size_t> parents;
+    std::set<std::string> left;
+    for (const std::string &child : order) ++parents[child];
+    order.clear();
+    for (const auto &[name, group] : inventory.groups) {
+        left.insert(name);
+        depths[name] = name == "all" ? 0 : 1;
+        if (parents.count(name) == 0) order.push_back(name);
+    }
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        const std::string name = order[i];
+        left.erase(name);
+        for (const std::string &child : inventory.groups.at(name).children) {
+            depths[child] = std::max(depths[child], depths[name] + 1);
+            if (--parents[child] == 0) order.push_back(child);
+        }
+    }
+    return left.empty() ? "" : in_a_circle(inventory, left);
+}
+
+std::set<std::string> hosts_below(const Inventory &inventory, const std::string &outermost) {
+    std::set<std::string> hosts, seen{outermost};
+    std::vector<std::string> ahead{outermost};
+    while (!ahead.empty()) {
+        const Group &group = inventory.groups.at(ahead.back());
+        ahead.pop_back();
+        hosts.insert(group.hosts.begin(), group.hosts.end());
+        for (const std::string &child : group.children)
+            if (seen.insert(child).second) ahead.push_back(child);
+    }
+    return hosts;
 }
 
 // Names and tags of machines may be chosen by others: none brings another setting, or a line of its own.
@@ -224,39 +259,36 @@ bool is_one_word(const std::string &text) {
 }
 
 Result<std::vector<ListedHost>> listed(Inventory &inventory, const std::string &file, const std::string &only) {
-    std::map<std::string, std::size_t> depths;
-    for (const auto &[name, group] : inventory.groups)
-        if (!deepen(inventory, name, name == "all" ? 0 : 1, depths))
-            return fail(Code::invalid, file + ": group " + name + " is among its own children");
+    Depths depths;
+    if (const std::string circle = deepen(inventory, depths); !circle.empty())
+        return fail(Code::invalid, file + ": group " + circle + " is among its own children");
     std::vector<std::string> order;
     for (const auto &[name, depth] : depths) order.push_back(name);
     std::stable_sort(order.begin(), order.end(), [&](const auto &a, const auto &b) { return depths[a] < depths[b]; });
     if (!only.empty() && only != "all" && inventory.groups.count(only) == 0)
         return fail(Code::not_found, file + ": there is no group " + only);
+    const std::set<std::string> everyone(inventory.order.begin(), inventory.order.end());
     std::map<std::string, Variables> settings;
     for (const std::string &name : order) {
-        std::set<std::string> hosts;
-        if (name == "all") hosts.insert(inventory.order.begin(), inventory.order.end());
-        else hosts_below(inventory, name, hosts);
+        const std::set<std::string> hosts = name == "all" ? everyone : hosts_below(inventory, name);
         for (const std::string &host : hosts)
             for (const auto &[key, value] : inventory.groups[name].variables) settings[host][key] = value;
     }
-    std::set<std::string> chosen(inventory.order.begin(), inventory.order.end());
-    if (!only.empty() && only != "all") {
-        chosen.clear();
-        hosts_below(inventory, only, chosen);
-    }
+    const std::set<std::string> chosen = only.empty() || only == "all" ? everyone : hosts_below(inventory, only);
     std::vector<ListedHost> hosts;
     for (const std::string &name : inventory.order) {
         if (chosen.count(name) == 0) continue;
         for (const auto &[key, value] : inventory.hosts[name]) settings[name][key] = value;
         ListedHost host{name, {}, inventory.origins[name]};
-        if (!is_one_word(name)) return fail(Code::invalid, host.origin + ": `" + name + "` is not a host name");
+        if (!is_name(name)) return fail(Code::invalid, host.origin + ": `" + name + "` is not a host name");
         for (const auto &[key, value] : settings[name]) {
             if (key.rfind(ours, 0) != 0) continue;
-            if (!is_one_word(key) || !is_one_word(value))
-                return fail(Code::invalid,
-                            host.origin + ": " + name + ": " + key + " is not one word: `" + value + "`");
+            const auto refused = [&](const std::string &what) {
+                return fail(Code::invalid, host.origin + ": " + name + ": " + key + what + ": `" + value + "`");
+            };
+            if (!is_name(std::string_view(key).substr(ours.size())))
+                return refused(" is not a setting of the host table");
+            if (!is_one_word(value)) return refused(" is not one word");
             host.settings.emplace_back(key.substr(ours.size()), value);
         }
         hosts.push_back(std::move(host));

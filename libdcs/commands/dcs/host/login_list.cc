@@ -37,8 +37,7 @@ std::string take_login(std::string_view login, const std::string &own_name, List
     const std::size_t colon = name.find(':');
     const bool port = colon != name.npos && number_of(name.substr(colon + 1), 1, 65535).has_value();
     if (port) name.erase(colon);
-    if (name.empty() || name == ".." || name.find_first_of(":[]/") != name.npos)
-        return "`" + whole + "` is not a valid host name of the host table";
+    if (!is_name(name)) return "`" + whole + "` is not a valid host name of the host table";
     host.name = name;
     return "";
 }

@@ -103,6 +103,11 @@ std::string end_text(const wire::GrainRow &row) {
     return std::to_string(row.exit_code);
 }
 
+std::string checkpoint_age_text(const wire::GrainRow &row) {
+    if (row.checkpoint_age_s >= 0) return seconds_text(row.checkpoint_age_s) + " ago";
+    return row.checkpoint_length > 0 ? "from before the scheduler's start" : "none";  // which keeps no ages
+}
+
 std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
     const std::string state = shown(row.state), host = shown(row.host), demands = demands_text(row.demands);
     Facts facts;
@@ -125,7 +130,7 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
                          (row.saved_cpu_s > 0 ? "; checkpoints saved another " + seconds_text(row.saved_cpu_s) : ""));
     facts.add_if(row.max_rss_kb > 0, "usage", usage_text(row));
     if (row.checkpoint_length > 0)
-        facts.add("checkpoint", bytes_text(row.checkpoint_length) + ", " + seconds_text(row.checkpoint_age_s) + " old");
+        facts.add("checkpoint", bytes_text(row.checkpoint_length) + ", " + checkpoint_age_text(row));
     facts.add_if(row.last_contact_s >= 0, "last contact", seconds_text(row.last_contact_s) + " ago");
     facts.add("output", bytes_text(row.out_length) + ", " + bytes_text(row.err_length) + " of errors");
     for (std::size_t i = 0; i < row.files.size(); ++i) {

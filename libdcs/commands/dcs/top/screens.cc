@@ -10,8 +10,21 @@
 #include "commands/dcs/frame/unicode.h"
 #include "commands/dcs/page/html.h"
 #include "commands/dcs/page/panels.h"
+#include "commands/dcs/query/row_text.h"
 
 namespace dcs::commands::top {
+
+std::string running_grains_text(const std::vector<wire::GrainRow> &grains, std::size_t most) {
+    Table table{">GRAIN", "HOST", ">CPU", ">CHECKPOINT", ">RESTARTS", "MESSAGE OR LABEL"};
+    for (std::size_t i = 0; i < std::min(grains.size(), most); ++i) {
+        const wire::GrainRow &row = grains[i];
+        table.add({std::to_string(row.session) + ":" + std::to_string(row.grain), row.host, seconds_text(row.cpu_s),
+                   checkpoint_age_text(row), std::to_string(row.restarts),
+                   row.message.empty() ? row.label : row.message});
+    }
+    return table.text();
+}
+
 namespace {
 
 constexpr std::size_t hosts_in_words = 48, bar_columns = 20, boxes = 16, least_words = 20;
@@ -139,14 +152,7 @@ Lines session_lines(const Look &look, std::size_t columns) {
     if (look.grains.empty()) return lines;
     lines.emplace_back();
     lines.push_back(painted("1", "Your running grains") + ", those with the most CPU time first");
-    Table table{">GRAIN", "HOST", ">CPU", ">CHECKPOINT", ">RESTARTS", "MESSAGE OR LABEL"};
-    for (std::size_t i = 0; i < std::min(look.grains.size(), grains_shown); ++i) {
-        const wire::GrainRow &row = look.grains[i];
-        table.add({std::to_string(row.session) + ":" + std::to_string(row.grain), row.host, seconds_text(row.cpu_s),
-                   row.checkpoint_age_s < 0 ? "none" : seconds_text(row.checkpoint_age_s) + " ago",
-                   std::to_string(row.restarts), row.message.empty() ? row.label : row.message});
-    }
-    append(lines, table.text());
+    append(lines, running_grains_text(look.grains, grains_shown));
     return lines;
 }
 

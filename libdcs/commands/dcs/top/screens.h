@@ -17,6 +17,8 @@ using Lines = std::vector<std::string>;
 Lines head_lines(const Look &look, std::size_t chosen);
 Lines screen_lines(const Look &look, std::size_t chosen, std::size_t columns);
 
+// At most so many, as a table.
+std::string running_grains_text(const std::vector<wire::GrainRow> &grains, std::size_t most);
 Lines flow_lines(const Look &look);
 Lines time_lines(const Look &look, std::size_t columns);
 // `text` in the colour of a code, such as "1" for bold, if there are colours.

@@ -106,13 +106,7 @@ std::string hosts_text(const View &view) {
 }
 
 std::string grains_text(const View &view) {
-    Table table{">GRAIN", "HOST", ">CPU", ">CHECKPOINT", ">RESTARTS", "MESSAGE OR LABEL"};
-    for (const wire::GrainRow &row : view.grains) {
-        table.add({std::to_string(row.session) + ":" + std::to_string(row.grain), row.host, seconds_text(row.cpu_s),
-                   row.checkpoint_age_s < 0 ? "none" : seconds_text(row.checkpoint_age_s) + " ago",
-                   std::to_string(row.restarts), row.message.empty() ? row.label : row.message});
-    }
-    return view.grains.empty() ? "" : "\n" + table.text();
+    return view.grains.empty() ? "" : "\n" + top::running_grains_text(view.grains, view.grains.size());
 }
 
 std::string screen(const View &view) {
