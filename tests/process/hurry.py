@@ -4,8 +4,19 @@ import threading
 import time
 
 
+def family(pid):
+    """A process and its descendants, such as what a grain's container needs before its program starts."""
+    found = [pid]
+    for one in found:
+        try:
+            found += map(int, open(f"/proc/{one}/task/{one}/children").read().split())
+        except OSError:
+            pass  # it has just ended
+    return found
+
+
 def hurry(pool):
-    for _, _, pid, _ in pool.grain_processes():
+    for pid in (one for _, _, leader, _ in pool.grain_processes() for one in family(leader)):
         try:
             os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
             os.setpriority(os.PRIO_PROCESS, pid, 0)
