@@ -87,6 +87,17 @@ TEST_CASE("a grain that waits on its host counts as ready in every row") {
     CHECK(row.running == static_cast<std::int32_t>(s.leased(0) - s.ahead(0)));
 }
 
+TEST_CASE("a grain that is killed while it waits on its host has never started") {
+    AheadStage s(1, 40);
+    s.learn("h1", 10);
+    REQUIRE(s.ahead(0) > 0);
+    const GrainKey key = *s.pool.state.ahead[0].begin();
+    s.pool.gkill(s.ann, 1, key.grain);
+    const Grain &grain = *s.pool.state.grain(key);
+    CHECK(grain.status() == GrainStatus::killed);
+    CHECK(grain.incarnation == grain.course->skipped);  // no start is counted
+}
+
 TEST_CASE("a host is given as many grains ahead as end there in a second") {
     AheadStage s(1);
     CHECK(s.leased(0) == 2);
