@@ -97,7 +97,7 @@ def what_waits_is_explained(pool):
 
 def hosts_show_them(pool):
     row = pool.json("host", "show", "local1")["host"]
-    assert row["resources"] == "gpu=[0,1,2,5],scratch_gb=100", row["resources"]
+    assert row["resources"].removeprefix("container=65536,") == "gpu=[0,1,2,5],scratch_gb=100", row["resources"]
     table = pool.dcs("host", "ls").stdout.decode()
     assert "RESOURCES" in table and "gpu 0/4, scratch_gb 0/100" in table, table
 
