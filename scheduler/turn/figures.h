@@ -1,6 +1,6 @@
 #pragma once
 // What the scheduler measures of itself, for dashboards: how long calls and commits take, and since when grains wait.
-// Nothing of it is decided or recorded; it begins anew with the process.
+// Nothing of it is decided or recorded; it starts from nothing with the process.
 #include <array>
 #include <cstdint>
 #include <map>

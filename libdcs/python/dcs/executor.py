@@ -100,6 +100,10 @@ class Executor(concurrent.futures.Executor):
                  modules: Iterable[Union[str, ModuleType]] = (), python: Optional[str] = None, encoding: str = "pickle",
                  pool: Pool = default_pool, initializer: Union[Callable[..., Any], str, None] = None, initargs: Iterable[Any] = (),
                  **fields: Any):
+        for name in fields:
+            if name not in Grain.__dataclass_fields__:
+                more = ": the pool's slots say how many calls run at a time" if name == "max_workers" else ""
+                raise TypeError(f"Executor has no argument {name}{more}")
         if encoding not in _encoding.ENCODINGS:
             raise ValueError(f'encoding is {encoding!r}: it must be "pickle", "cloudpickle" or "json"')
         self._cloud = _encoding.cloudpickle_name() if encoding == "cloudpickle" else "pickle"

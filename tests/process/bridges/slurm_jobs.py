@@ -122,6 +122,7 @@ def dependencies(slurm):
     os.kill(keeper, signal.SIGKILL)
     wait_for("the end of the keeper", lambda: not slurm.keeper())
     slurm.pool.kill("scheduler", "scheduler")
+    assert about(slurm.refused("squeue"), "no scheduler dcs up")
     slurm.write("go", "")
     slurm.pool.up()
     assert slurm.run("squeue", "-h", "-j", after, "-o", "%i") == after
@@ -197,7 +198,7 @@ def refusals(slurm):
 def resources(slurm):
     """Devices and licences are named resources of the pool; what no host offers is said at once."""
     job = slurm.run("sbatch", "--parsable", "--gpus=2", "--wrap", "true")
-    assert about(slurm.said, f"no host job {job} gpu"), slurm.said
+    assert about(slurm.said, f"no host job {job} gpu") and "earlier grains" not in slurm.said, slurm.said
     slurm.run("scancel", job)
     slurm.pool.dcs("up", "--resources", "gpu=[3,5],fpga=1,seat=4")
     for words, wanted in ((["--gpus=a100:2"], "3,5 no no"), (["--gres=gpu:1,fpga"], "3 1 no"), (["-L", "seat:2"], "no no 2")):

@@ -139,6 +139,7 @@ def failures(number):
         raises(ValueError, lambda: session.submit(1, ["/bin/echo"], memory_mb=2**31), "32 bits")
         raises(TypeError, lambda: session.submit(1, "/bin/echo"), "list")
         raises(TypeError, lambda: session.submit(1, ["/bin/echo"], wishes=3))
+        raises(TypeError, lambda: dcs.Executor(max_workers=2), "max_workers", "slots")
         raises(TypeError, lambda: session.submit(1, ["/bin/cat"], input=5), "str or bytes")
         raises(dcs.Invalid, lambda: session.submit(1, ["/bin/echo"], notice=-1), "notice is -1")
         raises(ValueError, lambda: next(session.results(batch=0)), "batch 0 must least 1")

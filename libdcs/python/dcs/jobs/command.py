@@ -7,12 +7,31 @@ import sqlite3
 from typing import List
 
 from ..errors import Error, Unreachable
-from .words import Wrong, leave
+from ..pool import Pool
+from .words import Wrong, leave, say
 
 COMMANDS = {"sbatch": "slurm", "srun": "slurm", "squeue": "slurm_show", "sacct": "slurm_show", "scancel": "slurm_show",
             "sinfo": "slurm_control", "scontrol": "slurm_control",
             "qsub": "sge", "qstat": "sge_show", "qacct": "sge_show", "qdel": "sge_show",
             "submit": "snakemake", "status_of_pool": "snakemake", "cancel": "snakemake"}
+
+
+PATIENCE_S = 3
+WAIT = {"sbatch", "srun", "qsub", "submit", "status_of_pool", "cancel"}  # whose failure would end a script or a workflow
+ABOUT = {"--help", "--usage", "--version", "-V", "-help"}
+
+
+def look_for_scheduler(name: str, words: List[str]) -> None:
+    """Says soon that it is away; calls alone wait for it much longer and in silence."""
+    if ABOUT.intersection(words):
+        return
+    try:
+        with Pool(patience=PATIENCE_S) as pool:
+            pool.system()
+    except Unreachable as error:
+        if name not in WAIT:
+            raise
+        say(name, f"waiting for the scheduler, nothing is lost: {error.text}")
 
 
 def main(argv: List[str]) -> int:
@@ -24,11 +43,12 @@ def main(argv: List[str]) -> int:
             return keep(Registry())
         if name not in COMMANDS:
             leave(name, "call it by one of the names " + ", ".join(COMMANDS))
+        look_for_scheduler(name, words)
         return int(getattr(importlib.import_module("." + COMMANDS[name], __package__), name)(words))
     except BrokenPipeError:
         return 1
     except Unreachable as error:
-        leave(name, f"error: {error.text}")
+        leave(name, f"error: {error.text}; `dcs up` starts a private pool again")
     except (Wrong, Error, ImportError, OSError, sqlite3.Error) as error:
         leave(name, f"error: {error}")
     except KeyboardInterrupt:

@@ -311,7 +311,8 @@ def cannot_run(jobs: Sequence[Job]) -> Optional[str]:
     if told.can_run != 0:
         return None
     what = told.summary.partition("; ")[2]  # behind the counts of hosts: "no host offers gpu"
-    return "; ".join(what or r.text if r.reason == "no_resource" else r.text for r in told.reasons) or told.summary
+    never = [r for r in told.reasons if r.reason not in ("older_first", "fewer_first", "earlier_first")]  # those go away
+    return "; ".join(what or r.text if r.reason == "no_resource" else r.text for r in never) or told.summary
 
 
 def dcs_command() -> str:
