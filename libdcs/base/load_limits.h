@@ -17,6 +17,8 @@ inline constexpr std::size_t held_bytes = 128u << 20;
 // Calls that wait for a result: of one session, where each thread of a control program has one, and of one user.
 inline constexpr std::size_t parked_waits = 1024;
 inline constexpr std::size_t parked_waits_per_user = 4096;
+// Kinds of grains that one user may have waiting, in all sessions together: a free slot looks at each.
+inline constexpr std::size_t shapes_per_user = 4096;
 // With less free space than this at the backing store, reports of a user's grains are accepted only while the user is
 // within the share; the servers keep them in the meantime.
 inline constexpr std::uint64_t reports_leave_bytes = 256u << 20;

@@ -27,10 +27,12 @@ std::int64_t memory_need_kb(const Grain &g) {
 
 // Grains of the shape wait for resources of this host, or for some of the pool: those behind them do not get these.
 bool may_keep(const State &state, HostId id, const Shape &shape, const Vacancy &vacancy) {
-    if (shape.resources.empty() || resources_fit(state, id, shape.resources, vacancy)) return false;
-    if (!pool_fits(state, asked(shape.resources))) return true;
+    if (shape.resources.empty()) return false;
+    const Amounts asks = asked(shape.resources);
+    if (resources_fit(state, id, asks, vacancy)) return false;
+    if (!pool_fits(state, asks)) return true;
     const Host &host = *state.host(id);
-    return class_fits(shape.host_class, host.config->host_class) && resources_ever_fit(state, id, shape.resources);
+    return class_fits(shape.host_class, host.config->host_class) && resources_ever_fit(state, id, asks);
 }
 
 // Such a grain waits for nothing else. For resources of the pool it may wait on another host.
@@ -226,18 +228,23 @@ std::optional<GrainKey> first_for_host(const State &state, Instant now, HostId i
     if (!accepts_now(state, id)) return {};
     KeptFor none;
     if (kept == nullptr) kept = &none;
+    // A heap: a user may have tens of thousands of sessions and shapes waiting.
     std::vector<Cursor> cursors = cursors_for(state, now, id, vacancy);
-    for (;;) {
-        const Cursor *first = nullptr;
-        for (const Cursor &c : cursors)
-            if (c.at != c.end && (!first || (planted("core.younger_first") ? first->before(c) : c.before(*first))))
-                first = &c;
-        if (!first || first->at->first >= vacancy.senior_to) return {};
-        const auto [seniority, key] = *first->at;
+    const auto after = [](const Cursor &a, const Cursor &b) {
+        return planted("core.younger_first") ? a.before(b) : b.before(a);
+    };
+    std::make_heap(cursors.begin(), cursors.end(), after);
+    while (!cursors.empty()) {
+        const auto [seniority, key] = *cursors.front().at;
+        if (seniority >= vacancy.senior_to) return {};
         if (const auto number = first_of_session(state, now, id, key, vacancy, *kept)) return GrainKey{key, *number};
-        for (Cursor &c : cursors)
-            if (c.at != c.end && c.at->first == seniority) ++c.at;
+        while (!cursors.empty() && cursors.front().at->first == seniority) {
+            std::pop_heap(cursors.begin(), cursors.end(), after);
+            if (++cursors.back().at == cursors.back().end) cursors.pop_back();
+            else std::push_heap(cursors.begin(), cursors.end(), after);
+        }
     }
+    return {};
 }
 
 // It begins with what its newest checkpoint holds. That is saved, unless nothing ran since it was last counted.

@@ -35,6 +35,7 @@ std::int32_t cores_of(const HostConfig &config);
 // With nothing else on it.
 bool ever_fits(const Host &host, const Grain &grain);
 bool resources_ever_fit(const State &state, HostId id, const std::string &resources);
+bool resources_ever_fit(const State &state, HostId id, const Amounts &asks);
 // The first of these that is against it.
 std::optional<Why> for_ever_not(const State &state, HostId id, const GrainKey &key, const Grain &grain);
 // All of these. Liveness does not count, and no mark that lapses.
@@ -48,6 +49,7 @@ bool is_of_pool(const State &state, const std::string &name);  // the policy nam
 std::int64_t offered(const State &state, HostId id, const std::string &name);  // by the pool, or this host
 bool pool_fits(const State &state, const Amounts &asks);
 bool resources_fit(const State &state, HostId id, const std::string &resources, const Vacancy &vacancy);
+bool resources_fit(const State &state, HostId id, const Amounts &asks, const Vacancy &vacancy);
 // The resources for which earlier grains wait: later ones do not get them.
 struct KeptFor {
     std::set<std::string> names;

@@ -45,9 +45,12 @@ std::int64_t offered(const State &state, HostId id, const std::string &name) {
 }
 
 bool resources_ever_fit(const State &state, HostId id, const std::string &resources) {
-    if (resources.empty()) return true;
+    return resources.empty() || resources_ever_fit(state, id, asked(resources));
+}
+
+bool resources_ever_fit(const State &state, HostId id, const Amounts &asks) {
     const bool all_known = state.host(id)->found_known;
-    for (const auto &[name, amount] : asked(resources)) {
+    for (const auto &[name, amount] : asks) {
         const bool may_be_found =
             !all_known && !is_of_pool(state, name) && state.host(id)->config->resources.count(name) == 0;
         if (!may_be_found && amount > offered(state, id, name)) return false;
@@ -64,8 +67,11 @@ bool pool_fits(const State &state, const Amounts &asks) {
 }
 
 bool resources_fit(const State &state, HostId id, const std::string &resources, const Vacancy &vacancy) {
-    if (resources.empty() || planted("core.resources_without_end")) return true;
-    const Amounts asks = asked(resources);
+    return resources.empty() || resources_fit(state, id, asked(resources), vacancy);
+}
+
+bool resources_fit(const State &state, HostId id, const Amounts &asks, const Vacancy &vacancy) {
+    if (planted("core.resources_without_end")) return true;
     if (!pool_fits(state, asks)) return false;
     const Amounts &used = state.used[static_cast<std::size_t>(id)].resources;
     for (const auto &[name, amount] : asks)

@@ -1,8 +1,11 @@
 // d_gexec and d_gexec_many: checks, idempotence, the record; placing them is the follow-up.
+#include <algorithm>
 #include <set>
 
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "base/load_limits.h"
+#include "base/planted.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -90,6 +93,28 @@ std::uint64_t stored_by(const SubmitGrain &call) {
     return call.params.size() > shared_bytes ? on_disk(1) + on_disk(call.params.size()) : call.params.size();
 }
 
+// What a free slot has to look at.
+Status check_shapes(const Submission &s) {
+    if (s.shapes.empty()) return Status::ok();
+    const auto refused = [](const std::string &whose, std::size_t shapes) {
+        return fail(Code::limit, "grains of " + whose + " wait with " + std::to_string(shapes) +
+                                     " different combinations of class, cores, memory, resources and program: let "
+                                     "some finish, or make them more alike");
+    };
+    const std::size_t of_session = s.d.state.session(s.key)->ready.size();
+    if (of_session + s.shapes.size() > limits::shapes_per_session)
+        return refused("session " + to_text(s.key), of_session);
+    const auto counts = s.d.state.users.find(s.key.user);
+    const std::size_t of_user = counts == s.d.state.users.end() ? 0 : static_cast<std::size_t>(counts->second.shapes);
+    const auto is_new = [&](const Shape &shape) {
+        const auto waiting = s.d.state.waiting.find(shape);
+        return waiting == s.d.state.waiting.end() || waiting->second.count(s.key.user) == 0;
+    };
+    const auto more = static_cast<std::size_t>(std::count_if(s.shapes.begin(), s.shapes.end(), is_new));
+    if (of_user + more <= limits::shapes_per_user || planted("core.shapes_without_end")) return Status::ok();
+    return refused("user " + s.key.user, of_user);
+}
+
 // What one user and one session may have waiting.
 Status check_room(const Submission &s) {
     if (s.fresh.empty()) return Status::ok();
@@ -98,11 +123,7 @@ Status check_room(const Submission &s) {
     if (Status status = check_stored(s.d.state, s.key.user, s.caller.privileged, bytes); !status) return status;
     const auto more = static_cast<std::int64_t>(s.fresh.size());
     if (Status status = check_grain_quota(s.d.state, s.key.user, more); !status) return status;
-    const std::size_t shapes = s.d.state.session(s.key)->ready.size();
-    if (s.shapes.empty() || shapes + s.shapes.size() <= limits::shapes_per_session) return Status::ok();
-    return fail(Code::limit, "grains of session " + to_text(s.key) + " wait with " + std::to_string(shapes) +
-                                 " different combinations of class, cores, memory and program: let some finish, "
-                                 "or make them more alike");
+    return check_shapes(s);
 }
 
 // `near`: the demands of a grain that probably has the same. Returns the new grain's.

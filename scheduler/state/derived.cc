@@ -24,7 +24,9 @@ template <class Sets, class Key, class Value> void put_into(Sets &sets, const Ke
 // Whether this session is among those that wait with grains of this shape.
 void put_waiting(State &state, const SessionKey &key, std::uint64_t seniority, const Shape &shape, bool waits) {
     if (waits) {
-        state.waiting[shape][key.user].insert_or_assign(seniority, key);
+        const auto [of_user, fresh] = state.waiting[shape].try_emplace(key.user);
+        of_user->second.insert_or_assign(seniority, key);
+        if (fresh) state.users[key.user].shapes += 1;
         return;
     }
     const auto of_shape = state.waiting.find(shape);
@@ -32,7 +34,12 @@ void put_waiting(State &state, const SessionKey &key, std::uint64_t seniority, c
     const auto of_user = of_shape->second.find(key.user);
     if (of_user == of_shape->second.end()) return;
     of_user->second.erase(seniority);
-    if (of_user->second.empty()) of_shape->second.erase(of_user);
+    if (of_user->second.empty()) {
+        of_shape->second.erase(of_user);
+        UserCounts &user = state.users[key.user];
+        user.shapes -= 1;
+        DCS_REQUIRE(user.shapes >= 0, "no count is below nothing");
+    }
     if (of_shape->second.empty()) state.waiting.erase(of_shape);
 }
 

@@ -229,6 +229,8 @@ void Checker::check_indexes() {
     }
     require(active == state.by_seniority, "order of seniority differs from the sessions");
     require(waiting == state.waiting, "sessions with ready grains differ");
+    for (const auto &[shape, of_shape] : waiting)
+        for (const auto &[user, sessions] : of_shape) users[user].shapes += 1;
     require(running == state.running, "running grains differ from their hosts");
     std::vector<std::set<GrainKey>> ahead(state.hosts.size());
     std::set<HostId> crowded;

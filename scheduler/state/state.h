@@ -220,6 +220,7 @@ struct Policy {
 // Of one user's active sessions.
 struct UserCounts {
     std::int64_t sessions = 0, unfinished = 0, running = 0;
+    std::int64_t shapes = 0;  // of grains that wait, in all sessions together
     bool operator==(const UserCounts &) const = default;
 };
 struct Used {

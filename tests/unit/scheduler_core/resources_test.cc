@@ -1,5 +1,6 @@
 // Named resources: who gets what of hosts and the pool, who waits, and what is said of it.
 #include "base/resources.h"
+#include "base/load_limits.h"
 #include "pool.h"
 #include "scheduler/core/explain.h"
 #include "scheduler/core/placement.h"
@@ -186,4 +187,35 @@ TEST_CASE("resources: a demand that is none is refused") {
     const Lines said = pool.call(find, wants(1, 0, "gpu"));
     REQUIRE(said.size() == 1);
     CHECK(said[0].find("resources: `gpu`") != std::string::npos);
+}
+
+TEST_CASE("a user has only so many kinds of grains waiting, however many sessions") {
+    Pool pool(0);
+    const Program ann = pool.begin("ann", "find"), bob = pool.begin("bob", "find");
+    const auto each = static_cast<int>(limits::shapes_per_session), most = static_cast<int>(limits::shapes_per_user);
+    const auto kinds = [&](int session, int first, int count) {
+        std::vector<SubmitGrain> grains;
+        for (int i = 0; i < count; ++i) {
+            grains.push_back(Pool::grain(session, first + i));
+            grains.back().demands.resources = "r" + std::to_string(first + i) + "=1";
+        }
+        return SubmitGrains{session, std::make_shared<const std::vector<SubmitGrain>>(grains)};
+    };
+    const int last = most / each + 1;
+    for (int session = 1; session <= last; ++session) pool.open(ann, session);
+    for (int i = 0; i < most / each; ++i) {  // without the checks of Pool, which look at all grains after each one
+        const auto decision = decide(pool.state, pool.now, UserCall{pool.caller(ann), kinds(1 + i, i * each, each)});
+        REQUIRE(decision.changes.size() > 1);
+        Undo undo;
+        for (const Change &c : decision.changes) apply(pool.state, c, undo);
+    }
+    CHECK(check(pool.state).empty());
+    const Lines refused = pool.call(ann, kinds(last, most, 1));
+    CHECK(refused.at(0).find("LIMIT") != std::string::npos);
+    CHECK(refused.at(0).find("user ann") != std::string::npos);
+    CHECK(pool.call(ann, kinds(last, 5, 3)).at(0) == "ann: done");  // kinds that wait in another session
+    pool.open(bob, 1);
+    CHECK(pool.call(bob, kinds(1, 0, 3)).at(0) == "bob: done");
+    pool.gkill(ann, 1, 100);
+    CHECK(pool.call(ann, kinds(last, most, 1)).at(0) == "ann: done");
 }
