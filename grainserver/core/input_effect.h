@@ -52,7 +52,8 @@ struct ReportUnsendable {                            // no part of it was sent
     std::uint32_t checkpoint = 0;
     std::string text;
 };
-struct Gauged { double load = 0; std::int64_t free_memory_kb = 0; bool boundary = false; std::int64_t memory_kb = 0; };
+struct Gauged { double load = 0; std::int64_t free_memory_kb = 0; bool boundary = false; std::int64_t memory_kb = 0;
+    bool disk_full = false; };
 struct FilesPlaced { GrainId id; };
 struct FilesMissing { GrainId id; std::vector<wire::GrainFile> files; };  // their contents are not on this host
 struct FilesUnplaced { GrainId id; Code code = Code::io_error; std::string text; };

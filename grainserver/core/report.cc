@@ -100,6 +100,8 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
         report.reason = g.exit->reason;
     } else if (g.by_engine) {
         put_mark(report, "the batch system ends the job of this host");
+    } else if (g.facts.disk_full && !planted("server.full_disk_is_no_matter")) {
+        put_mark(report, "the disk of its host was full when it ended");
     } else if (could_not_write(g)) {
         put_mark(report, "the grain could not write its output on this host");
     } else if (asks_again(g)) {
@@ -228,6 +230,7 @@ void looked(Turn &t, Looked x) {
     g->facts = std::move(x.facts);
     g->cpu_us = std::max(g->cpu_us, g->facts.usage.user_us + g->facts.usage.system_us);
     g->looked = true;
+    if (g->phase == Phase::ended && g->facts.disk_full) t.emit(Gauge{});
     if (g->ending == Ending::discard) return;
     if (g->phase == Phase::running) {
         if (g->ending != Ending::overrun) check_limits(t, x.id, *g);

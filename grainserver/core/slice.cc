@@ -74,10 +74,24 @@ void slice_tick(Turn &t) {
 }
 
 // Load and memory are sent after the reports of the same call-in.
+// The scheduler is told with the call-in that follows.
+void note_disk(Turn &t, bool full) {
+    if (full == !t.state.full_disk.empty()) return;
+    t.state.full_disk = full ? "the disk of its grains is full" : "";
+    t.log(full ? Level::error : Level::info,
+          full ? "accepting no grains: " + t.state.full_disk : "the disk has room: accepting grains again");
+    if (full) drop_queued(t, t.state.full_disk);
+}
+
+const std::string &shut_reason(const State &state) {
+    return state.courtesy.shut.empty() ? state.full_disk : state.courtesy.shut;
+}
+
 void gauged(Turn &t, const Gauged &g) {
+    note_disk(t, g.disk_full);
     if (!t.state.with_scheduler()) return;
-    t.emit(Send{
-        wire::CallIn{g.load, g.free_memory_kb, g.boundary, t.state.courtesy.shut, g.memory_kb, t.state.resources}});
+    t.emit(
+        Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, shut_reason(t.state), g.memory_kb, t.state.resources}});
 }
 
 }  // namespace dcs::server

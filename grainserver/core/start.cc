@@ -54,8 +54,8 @@ void launch(Turn &t, wire::Launch message) {
         answer(t, id, false, Code::invalid, "the launch message is inconsistent");
         return;
     }
-    if (!t.state.courtesy.shut.empty())  // the scheduler did not know yet
-        return answer(t, id, false, Code::limit, "this host accepts no grains now: " + t.state.courtesy.shut);
+    if (const std::string &why = shut_reason(t.state); !why.empty())  // the scheduler did not know yet
+        return answer(t, id, false, Code::limit, "this host accepts no grains now: " + why);
     if (!message.demands.resources.empty() && t.state.launcher_up && !t.state.launcher_queues)
         return answer(t, id, false, Code::limit,
                       "this host's launcher is of an older release: it ends with its grains");

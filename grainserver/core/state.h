@@ -39,6 +39,7 @@ struct DirFacts {
     std::map<std::uint32_t, std::uint64_t> checkpoints;  // number -> bytes
     wire::Usage usage;                                   // of the running process
     std::string strange;                                 // a file that is ignored, and why
+    bool disk_full = false;                              // ended: what it wrote last may be missing
 };
 
 enum class Phase : std::uint8_t {
@@ -176,6 +177,7 @@ struct State {
     Instant slice_start{}, next_call_in{};
     std::uint64_t next_order = 1;
     Courtesy courtesy;
+    std::string full_disk;  // not empty: no grain is accepted; the reason
     Job job;
     std::map<GrainId, Grain> grains;
     Derived derived;
@@ -197,8 +199,9 @@ inline constexpr int queued_there = 2;                       // for each slot: g
 inline constexpr Duration report_pause = milliseconds(15);   // between ends that are reported, while grains wait here
 inline constexpr std::uint64_t in_flight_max = 128u << 20;   // bytes of unanswered reports
 
-Instant leave_time(const State &state);  // by the clock; never, once it is leaving
-bool has_left(const State &state);       // it is leaving, and all that it had is reported
+const std::string &shut_reason(const State &state);  // why no grain is accepted; or empty
+Instant leave_time(const State &state);              // by the clock; never, once it is leaving
+bool has_left(const State &state);                   // it is leaving, and all that it had is reported
 // The earliest instant at which Tick has an effect.
 Instant next_deadline(const State &state);
 // For tests. Empty: all cross references are consistent; otherwise the inconsistency.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -261,6 +262,19 @@ std::vector<Adopted> GrainFiles::adopt() {
     return found;
 }
 
+namespace {
+// Less than what programs write at once: the last of it may be missing.
+constexpr std::uint64_t full_below = 64 << 10;
+
+// Nothing can be written there. File systems without such figures are never full.
+bool is_full(int directory) {
+    struct statvfs disk {};
+    if (::fstatvfs(directory, &disk) != 0) return false;
+    const bool no_bytes = disk.f_blocks > 0 && std::uint64_t{disk.f_bavail} * disk.f_frsize < full_below;
+    return no_bytes || (disk.f_files > 0 && disk.f_favail == 0);
+}
+}  // namespace
+
 DirFacts GrainFiles::look(const GrainId &id, bool ended) const {
     DirFacts facts;
     const Result<Fd> grain = directory_of(id);
@@ -280,9 +294,12 @@ DirFacts GrainFiles::look(const GrainId &id, bool ended) const {
             if (out >= 0 && err >= 0) facts.increments[n] = static_cast<std::uint64_t>(out + err);
         }
     }
-    if (!ended) facts.usage = usage_of(grain->get(), boot_id_);
+    if (ended) facts.disk_full = is_full(room->fd.get());
+    else facts.usage = usage_of(grain->get(), boot_id_);
     return facts;
 }
+
+bool GrainFiles::disk_full() const { return is_full(grains_.get()); }
 
 pid_t GrainFiles::process_of(const GrainId &id) const {
     const Result<Fd> grain = directory_of(id);

@@ -56,6 +56,7 @@ public:
 
     // `ended`: without the usage, which its exit record states.
     DirFacts look(const GrainId &id, bool ended = false) const;
+    bool disk_full() const;
     pid_t process_of(const GrainId &id) const;  // the grain's first process; 0 if it does not run
     std::optional<ExitFacts> exit_of(const GrainId &id) const;
     // The report for `plan`, or why it cannot be built.

@@ -355,7 +355,7 @@ TEST_CASE("files that cannot be read: tried at each call-in, then given up as lo
     REQUIRE(b.state.grains.empty());
 }
 
-TEST_CASE("status 74, an unknown status and a stopped launcher are innocent; other ends are not") {
+TEST_CASE("status 74, an unknown status, a full disk and a stopped launcher are innocent; other ends are not") {
     Bench b;
     b.connect();
     b.run_grain(id());
@@ -367,6 +367,7 @@ TEST_CASE("status 74, an unknown status and a stopped launcher are innocent; oth
     // clang-format off
     SECTION("write error") { e.code = 74; whose = wire::GivenBack::by_itself; }
     SECTION("74 of a program that never announced itself") { e.code = 74; d.announced = innocent = false; }
+    SECTION("a full disk") { d.disk_full = true; whose = wire::GivenBack::by_itself; }
     SECTION("launcher stopped") { e.innocent = true; e.signal = 15; e.reason = "stopped"; }
     SECTION("code 1") { e.code = 1; innocent = false; }
     SECTION("signal 9") { e.signal = 9; innocent = false; }
