@@ -184,6 +184,11 @@ Status write_record(int directory, const std::string &name, std::string_view byt
     return error == 0 ? Status::ok() : file_error(name, error);
 }
 
+Status reserve_record(int directory, const std::string &name) {
+    const Fd fd(::openat(directory, name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    return fd && ::pwrite(fd.get(), "", 1, 0) == 1 ? Status::ok() : file_error(name, errno);
+}
+
 bool void_record(int directory, const std::string &name) {
     const Fd fd(::openat(directory, name.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
     return fd && ::pwrite(fd.get(), "", 1, 0) == 1;

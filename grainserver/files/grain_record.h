@@ -141,6 +141,8 @@ bool has_record(int directory, const std::string &name);
 Status write_record(int directory, const std::string &name, std::string_view bytes);
 // The same between vfork and exec, into an open file; gives an errno, or 0.
 int put_record(int fd, const char *bytes, std::size_t size) noexcept;
+// Takes the space of one, which is not there before it is written.
+Status reserve_record(int directory, const std::string &name);
 // The file has no record from now on. False if there is no such file.
 bool void_record(int directory, const std::string &name);
 

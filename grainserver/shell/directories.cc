@@ -76,6 +76,8 @@ Status GrainFiles::make_fresh(const GrainId &id, const files::LaunchRecord &reco
     if (error != 0) return file_error(name, error);
     const Result<Fd> grain = directory_of(id);
     Status s = grain ? furnish(grain->get(), input) : grain.status();
+    // So that the launcher can write it on a disk that became full meanwhile.
+    if (s) s = files::reserve_record(grain->get(), files::exit_name);
     // If files are still missing, the room belongs to the server until they are placed (staging.cc).
     if (s && record.placed) s = giving_->give_room(name, record.account);
     if (s) s = replace_file(grain->get(), files::launch_name, files::pack(record));

@@ -8,7 +8,8 @@ TEST_CASE("a host accepts no grains while the disk of its grains is full") {
     Bench b;
     b.connect(9, 1);
     b.run_grain(id(1));
-    b.launch(id(2));  // waits for a slot
+    b.launch(id(2));
+    b.in(LaunchWritten{id(2)});  // waits for a slot
     b.clear();
     const auto gauge = [&](bool full) { b.in(Gauged{0.5, 4096, false, 8192, full}); };
     gauge(true);
