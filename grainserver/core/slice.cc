@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/require.h"
+#include "base/shut_words.h"
 #include "grainserver/core/turn.h"
 
 namespace dcs::server {
@@ -77,7 +78,7 @@ void slice_tick(Turn &t) {
 // The scheduler is told with the call-in that follows.
 void note_disk(Turn &t, bool full) {
     if (full == !t.state.full_disk.empty()) return;
-    t.state.full_disk = full ? "the disk of its grains is full" : "";
+    t.state.full_disk = full ? full_disk_words : "";
     t.log(full ? Level::error : Level::info,
           full ? "accepting no grains: " + t.state.full_disk : "the disk has room: accepting grains again");
     if (full) drop_queued(t, t.state.full_disk);

@@ -1,6 +1,7 @@
 // `dcs doctor`: what the State knows to be wrong, each with what it affects and what to do.
 #include <algorithm>
 
+#include "base/shut_words.h"
 #include "scheduler/core/placement.h"
 
 namespace dcs::core {
@@ -39,9 +40,43 @@ std::string age_text(const Draft &d, const Host &host) {
     return std::to_string(std::max<std::int64_t>(0, s)) + " s";
 }
 
+// Of an active host.
+enum class Trouble : std::uint8_t { none, too_open, full_disk, no_connection };
+
+Trouble trouble_of(const Draft &d, const Host &host) {
+    if (too_open(host)) return Trouble::too_open;
+    if (host.shut == full_disk_words) return Trouble::full_disk;
+    const bool away = host.conn == no_connection && d.now - host.last_contact > host.config->interval * 2;
+    return away ? Trouble::no_connection : Trouble::none;
+}
+
+void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::ProblemRow &row) {
+    switch (trouble) {
+    case Trouble::none: return;
+    case Trouble::too_open:
+        row.problem = "is " + too_open_text(host);
+        row.affects += ", which get no grains";
+        row.advice =
+            "start its grain server with the --confine, --run-as and --grain-network that provide this, or "
+            "require less in the host table (require_confinement)";
+        return;
+    case Trouble::full_disk:
+        row.problem = "accepts no grains: " + host.shut;
+        row.affects += ", which get no grains; what ends there runs again elsewhere";
+        row.advice = "make room where its grain server has its directory (--dir); it accepts grains again by itself";
+        return;
+    case Trouble::no_connection:
+        row.problem = "is not connected: it last reported " + age_text(d, host) + " ago";
+        row.affects += ", which get no grains; what runs there stays until the host is delinquent";
+        return;
+    }
+}
+
 std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     const Host &host = *d.state.host(id);
-    if (!host.configured || (host.status == HostStatus::active && !too_open(host))) return {};
+    if (!host.configured) return {};
+    const Trouble trouble = host.status == HostStatus::active ? trouble_of(d, host) : Trouble::none;
+    if (host.status == HostStatus::active && trouble == Trouble::none) return {};
     const std::size_t running = d.state.running[static_cast<std::size_t>(id)].size();
     if (without_job(d.state, id)) return {};
     wire::ProblemRow row;
@@ -49,11 +84,7 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     row.affects = std::to_string(host.config->slots) + " slots";
     row.advice = "check that its grain server runs and can reach the scheduler; in a private pool `dcs up` restarts it";
     if (host.status == HostStatus::active) {
-        row.problem = "is " + too_open_text(host);
-        row.affects += ", which get no grains";
-        row.advice =
-            "start its grain server with the --confine, --run-as and --grain-network that provide this, or "
-            "require less in the host table (require_confinement)";
+        tell_trouble(d, host, trouble, row);
     } else if (host.status == HostStatus::unknown) {
         row.problem = "has not called in since the scheduler started";
         if (running > 0) row.affects += ", " + std::to_string(running) + " grains that run there";

@@ -66,6 +66,33 @@ TEST_CASE("the doctor says what to do about a host that is more open than demand
     CHECK(reply->problems[0].advice == about("--confine --grain-network require_confinement"));
 }
 
+TEST_CASE("the doctor names an active host that is not connected, or whose disk is full") {
+    Pool pool;
+    pool.add_host("h1");
+    pool.table();
+    pool.first_call("h1");
+    const Program ann = pool.stranger("ann");
+    const auto problem = [&] {
+        pool.call(ann, wire::Doctor{});
+        const auto *reply = std::get_if<ReplyDoctor>(&pool.effects.back());
+        REQUIRE(reply);
+        return reply->problems.empty() ? std::string() : reply->problems[0].problem + ": " + reply->problems[0].advice;
+    };
+    CHECK(problem().empty());
+    const auto says = [&](const char *shut) {
+        pool.feed(ServerCallIn{pool.conn("h1"), pool.id("h1"), wire::CallIn{0.5, 1 << 20, false, shut}});
+    };
+    says("others leave no room");
+    CHECK(problem() == about("no host takes grains"));  // its owner's matter, and the pool's if it is the only one
+    says("the disk of its grains is full");
+    CHECK(problem() == about("accepts no grains disk full make room --dir"));
+    says("");
+    pool.hang_up("h1");
+    CHECK(problem().empty());  // it may only connect again
+    pool.now = pool.now + seconds(21);
+    CHECK(problem() == about("not connected 21 s"));
+}
+
 TEST_CASE("a pilot without a job is no problem, unless grains run there") {
     Pool pool;
     pool.add_host("h1").pilot = true;

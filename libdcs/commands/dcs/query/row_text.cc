@@ -148,7 +148,9 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
 
 std::string state_text(const wire::HostRow &row) {
     const bool shut = shown(row.note).rfind("shut: ", 0) == 0;  // for its owner's sake: the scheduler's first word then
-    return shown(row.state) + (row.drained ? ", drained" : "") + (shut ? ", shut" : "");
+    const bool away = shown(row.state) == "active" && !row.connected;
+    return shown(row.state) + (row.drained ? ", drained" : "") + (shut ? ", shut" : "") +
+           (away ? ", not connected" : "");
 }
 
 std::string resources_text(const wire::HostRow &row) {
@@ -171,7 +173,8 @@ std::string host_facts(const wire::HostRow &row) {
     std::snprintf(load, sizeof load, "%.2f", row.load);
     Facts facts;
     facts.add("host", shown(row.name));
-    facts.add("state", state_text(row) + (row.connected ? ", connected" : ", not connected"));
+    const bool said = row.connected || shown(row.state) == "active";
+    facts.add("state", state_text(row) + (row.connected ? ", connected" : said ? "" : ", not connected"));
     facts.add_if(!shown(row.note).empty(), "note", shown(row.note));
     facts.add("class", class_text(row.host_class, shown(row.class_names)));
     facts.add("binary", shown(row.binary_class));
