@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """A program of DRMAA on a host whose scheduler is elsewhere, started by an ordinary login by dcs_begin: killed while its jobs run, with the
-scheduler or without, it finds them when it runs again, and each job runs once. Without dcs_begin it is told what to do."""
+scheduler or without, it finds them when it runs again, and each job runs once. Without dcs_begin an error says what to do."""
 import os
 import sys
 
