@@ -276,6 +276,7 @@ class Registry:
                 ended.append(job)
         rest = [job for job in self.look(self.jobs("number in (%s)" % ",".join(str(j.number) for j in jobs)))
                 if job.state == "sent" and not job.over]
+        rest.sort(key=lambda job: job.now != "PENDING")  # else one that waits takes the slot of one that has just ended
         for job in rest:
             with contextlib.suppress(SessionUnknown, GrainUnknown):
                 default_pool.kill_grain(login_name(), job.session, job.number)
