@@ -17,7 +17,7 @@ extern const Verb grain_ls_verb, grain_show_verb, grain_cat_verb, grain_tail_ver
 extern const Verb host_ls_verb, host_show_verb, host_drain_verb, host_undrain_verb, host_set_verb;
 extern const Verb host_join_verb, host_renew_verb, host_import_verb, host_approve_verb, host_rm_verb;
 extern const Verb backup_status_verb, backup_promote_verb, backup_detach_verb;
-extern const Verb pilot_slurm_verb, pilot_ls_verb, pilot_stop_verb, pilot_serve_verb;
+extern const Verb pilot_slurm_verb, pilot_pbs_verb, pilot_condor_verb, pilot_ls_verb, pilot_stop_verb, pilot_serve_verb;
 extern const Verb token_create_verb, token_ls_verb, token_revoke_verb;
 extern const Verb replay_check_verb, doctor_verb, reload_verb, log_level_verb, completion_verb;
 extern const Verb config_check_verb, config_show_verb;

@@ -8,24 +8,9 @@ import sys
 import time
 
 import slurm_world
-from pool import FULL, ROOT, Pool, wait_for
+from pilot_grains import Work
+from pool import FULL, Pool, wait_for
 
-COUNTER = """import os, sys, time
-sys.path.insert(0, %r)
-import dcs_grain
-dcs_grain.handler()
-n, last, name = dcs_grain.text.readline().split()
-n, last = int(n), int(last)
-trace = os.open(os.path.join(%r, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-while n < last:
-    os.write(trace, b"%%d\\n" %% n)
-    print(name, n, flush=True)
-    time.sleep(0.1)
-    n += 1
-    if dcs_grain.time_to_checkpoint():
-        with dcs_grain.checkpoint("at %%d" %% n) as state:
-            state.write("%%d %%d %%s\\n" %% (n, last, name))
-"""
 PILOTS, SLOTS, INTERVAL = 3, 2, 2
 GRAINS, STEPS = (2000, 100) if FULL else (6, 320)  # of a tenth of a second each
 LIMIT, MARGIN, IDLE = 60, 20 if FULL else 30, 5
@@ -34,11 +19,7 @@ LIMIT, MARGIN, IDLE = 60, 20 if FULL else 30, 5
 class World:
     def __init__(self, slurm, pool):
         self.slurm, self.pool, self.control = slurm, pool, None
-        self.trace = os.path.join(pool.base, "trace")
-        os.mkdir(self.trace)
-        self.program = os.path.join(pool.base, "counter.py")
-        with open(self.program, "w") as out:
-            out.write(COUNTER % (os.path.join(ROOT, "libdcs/python"), self.trace))
+        self.work = Work(pool, GRAINS, STEPS)
         pool.env.update(PATH=slurm_world.ENGINE_PATH, SLURM_CONF=slurm.env["SLURM_CONF"])
         port = slurm_world.free_port()
         pool.dcs("up", "--local", "0", "--pilots", str(PILOTS), "--pilot-slots", str(SLOTS), "--listen", f"127.0.0.1:{port}",
@@ -60,30 +41,6 @@ class World:
         """The pilots that have a job and are connected, as {name: job}."""
         return {p["pilot"]: p["job"] for p in self.pool.json("pilot", "ls")["pilots"]
                 if p["connected"] and p["state"] == "RUNNING"}
-
-    def work(self):
-        """Starts the grains; their outputs come to a file."""
-        submit = f"""import sys
-sys.path.insert(0, {os.path.join(ROOT, "libdcs/python")!r})
-import dcs
-with dcs.Session("pilots") as session:
-    for i in range({GRAINS}):
-        session.submit(i + 1, ["/usr/bin/python3", {self.program!r}], input="0 {STEPS} g%d\\n" % i, env={{"PATH": "/usr/bin:/bin"}},
-                       directory="/tmp", attempts=1)
-    for i in range({GRAINS}):
-        result = session.wait()
-        print(result.grain, result.ok, result.output.decode().replace("\\n", ","), flush=True)
-"""
-        path = os.path.join(self.pool.base, "submit.py")
-        with open(path, "w") as out:
-            out.write(submit)
-        env = dict(self.pool.env, LD_LIBRARY_PATH=os.path.join(os.path.dirname(self.pool.bin), "lib"))
-        return subprocess.Popen(["/usr/bin/python3", "-B", path], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    def repeated(self):
-        """Steps that ran, and steps of these that had run before."""
-        steps = sum(len(open(os.path.join(self.trace, name)).readlines()) for name in os.listdir(self.trace))
-        return steps, steps - GRAINS * STEPS
 
 
 def checkpoint_is_there(world):
@@ -110,17 +67,6 @@ def disturb(world):
     connected = lambda: {h["name"] for h in world.pool.json("host", "ls")["hosts"] if h["connected"]}  # noqa: E731
     wait_for("pilot2 to leave, though Slurm believes that its job runs", lambda: "pilot2" not in connected(), timeout=120)
     world.slurm.say("scancel", jobs["pilot2"])  # else Slurm notices at its limit
-
-
-def check_results(world, out):
-    lines = sorted((line.split(" ", 2) for line in out.decode().splitlines()), key=lambda words: int(words[0]))
-    assert len(lines) == GRAINS, lines
-    for number, (grain, good, text) in enumerate(lines):
-        wanted = "".join(f"g{number} {n}," for n in range(STEPS))
-        assert (int(grain), good, text) == (number + 1, "True", wanted), (grain, good, text[:200])
-    steps, again = world.repeated()
-    print(f"{steps} steps, {again} of them ({100 * again / steps:.1f} %) had run before")
-    assert 0 <= again < steps / 5, (steps, again)
 
 
 def nothing_left(world):
@@ -190,12 +136,13 @@ def main():
             world = World(slurm, pool)
             words(world)
             began = time.monotonic()
-            worker = world.work()
+            worker = world.work.start()
             world.begin_control()
             disturb(world)
             out, err = worker.communicate(timeout=14400)
             assert worker.returncode == 0, (out[-2000:], err)
-            check_results(world, out)
+            steps, again = world.work.check(out)
+            assert 0 <= again < steps / 5, (steps, again)
             nothing_left(world)
             print(f"grains and jobs gone after {time.monotonic() - began:.0f} s")
             stopping(world)

@@ -76,6 +76,15 @@ TEST_CASE("pilots: a job that its engine only cleans up after is followed by ano
     CHECK(plan({over, pilot(8, 0, "")}, 8).submit == Places{1});
 }
 
+TEST_CASE("pilots: a held job takes no grains, and no second one is submitted for its pilot") {
+    Pilot held = pilot(8, 0, "waits");
+    held.jobs[0].held = true;
+    CHECK(plan({held, pilot(8, 0, "")}, 8).submit == Places{1});
+    CHECK(plan({held}, 8).submit.empty());
+    CHECK(plan({held, pilot(8, 0, "")}, 8, 100, 1).submit.empty());  // the limit of jobs that wait ends it
+    CHECK(plan({held}, 0).cancel.size() == 1);
+}
+
 TEST_CASE("pilots: jobs that wait are cancelled when no grain waits, others are left to end") {
     const PilotPlan none = plan({pilot(8, 0, "waits"), pilot(8, 2, "runs")}, 0);
     REQUIRE(none.cancel.size() == 1);

@@ -1,5 +1,5 @@
 #pragma once
-// What `dcs pilot slurm` does, and how all pilots of a pool are seen.
+// What `dcs pilot slurm` and its like do, and how all pilots of a pool are seen.
 #include <set>
 #include <string>
 #include <vector>
@@ -20,12 +20,13 @@ struct PilotOrder {
 std::optional<Failure> open_to_all(const std::vector<wire::HostRow> &pilots, bool own_pool, bool root);
 
 // The hosts with their jobs; jobs of hosts that the table no longer has come last, with a row of their name only.
+// `engine`: nullptr if no job was submitted yet.
 struct SeenPilots {
     std::vector<Pilot> pilots;
     std::int64_t ready = 0;
     std::optional<Failure> failure;
 };
-SeenPilots see_pilots(Engine &engine, const PilotPlace &place);
+SeenPilots see_pilots(Engine *engine, const PilotPlace &place);
 
 class PilotControl {
 public:
@@ -48,5 +49,9 @@ private:
     std::string told_;
     bool submitted_ = false;
 };
+
+// The verb of an engine, and the options of each.
+int pilot_work(const Call &call, const EngineKind &kind);
+OptionTable pilot_options();
 
 }  // namespace dcs::commands

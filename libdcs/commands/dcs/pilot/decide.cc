@@ -15,11 +15,13 @@ const EngineJob *live_job(const Pilot &pilot) {
     return live == pilot.jobs.end() ? nullptr : &*live;
 }
 
-// Grains that a pilot with a job will take: one that waits, all that it has slots for; one that will leave soon, none.
+// Grains that a pilot with a job will take: one that waits, all that it has slots for; one that is held or will leave
+// soon, none.
 std::int64_t room_of(const Pilot &pilot, double margin_s) {
     const EngineJob *live = live_job(pilot);
     if (live == nullptr || pilot.row.drained) return 0;
     const EngineJob &job = *live;
+    if (job.held) return 0;
     if (!job.waits && job.left_s >= 0 && job.left_s < margin_s) return 0;
     if (!job.waits && !pilot.row.connected && job.used_s > connects_within_s) return 0;  // it has lost its server
     return std::max(0, pilot.row.slots - (pilot.row.connected ? pilot.row.running : 0));

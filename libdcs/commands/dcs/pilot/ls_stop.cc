@@ -13,7 +13,13 @@ namespace dcs::commands {
 namespace {
 
 constexpr double usual_patience_s = 180;
-constexpr long look_again_ms = 500;
+constexpr long look_again_ms = 1000;
+
+// nullptr: no job was submitted yet.
+std::unique_ptr<Engine> engine_of(const PilotPlace &place) {
+    const EngineKind *kind = place.engine();
+    return kind == nullptr ? nullptr : kind->make(place.directory());
+}
 
 std::string pilot_json(const Pilot &pilot, const EngineJob &job) {
     JsonObject json;
@@ -24,7 +30,7 @@ std::string pilot_json(const Pilot &pilot, const EngineJob &job) {
 
 int pilot_ls(const Call &call) {
     const PilotPlace place(call);
-    const SeenPilots seen = see_pilots(*slurm(), place);
+    const SeenPilots seen = see_pilots(engine_of(place).get(), place);
     if (seen.failure) return call.fail(*seen.failure);
     std::vector<std::string> json;
     Table table{"PILOT", "JOB", "STATE", "NODE", ">LEFT", ">RUNNING", ">SLOTS", "NOTE"};
@@ -49,11 +55,13 @@ int pilot_ls(const Call &call) {
 }
 
 // Those that wait are cancelled, the others asked to end; with --now all are cancelled. Number of jobs.
-Result<std::size_t> end_jobs(Engine &engine, const PilotPlace &place, bool now) {
-    const auto jobs = engine.list(place.prefix());
+Result<std::size_t> end_jobs(Engine *engine, const PilotPlace &place, bool now) {
+    if (engine == nullptr) return std::size_t{0};
+    const auto jobs = engine->list(place.prefix());
     if (!jobs) return jobs.status();
     for (const EngineJob &job : *jobs) {
-        const Status s = job.waits || now ? engine.cancel(job) : engine.ask_to_end(job);
+        if (job.over) continue;
+        const Status s = job.waits || now ? engine->cancel(job) : engine->ask_to_end(job);
         if (!s && s.code == Code::not_found) return s;  // else it may have ended in between: the list says so
     }
     return jobs->size();
@@ -63,10 +71,10 @@ int pilot_stop(const Call &call) {
     const PilotPlace place(call);
     if (Status made = place.make(); !made) return call.fail(failure_of("the directory of pilots", made));
     if (Status s = write_file(place.path("stop"), ""); !s) return call.fail(failure_of("pilots were not stopped", s));
-    const auto engine = slurm();
-    const auto count = end_jobs(*engine, place, call.arguments.has("now"));
+    const auto engine = engine_of(place);
+    const auto count = end_jobs(engine.get(), place, call.arguments.has("now"));
     const Instant end = boot_clock() + seconds_of(call.arguments.seconds("timeout").value_or(usual_patience_s));
-    for (auto left = count;; left = end_jobs(*engine, place, call.arguments.has("now"))) {
+    for (auto left = count;; left = end_jobs(engine.get(), place, call.arguments.has("now"))) {
         if (!left) return call.fail(failure_of("the jobs of pilots", left.status()));
         if (*left == 0) break;
         if (boot_clock() > end)
@@ -97,9 +105,9 @@ Examples:
 extern const Verb pilot_stop_verb = {
     .noun = "pilot",
     .name = "stop",
-    .summary = "end the jobs of pilots, and `dcs pilot slurm`",
-    .about = R"(Ends `dcs pilot slurm`, cancels jobs that wait, and asks the others to end: their grains take last
-checkpoints and continue in other jobs or hosts. Returns when no job is left.
+    .summary = "end the jobs of pilots, and what submits them",
+    .about = R"(Ends `dcs pilot slurm` (or `pbs`, `condor`), cancels jobs that wait, and asks the others to end: their
+grains take last checkpoints and continue in other jobs or hosts. Returns when no job is left.
 
 Examples:
   dcs pilot stop

@@ -58,6 +58,15 @@ PilotPlace::PilotPlace(const Call &call) : directory_(state_directory(call)) {}
 
 Status PilotPlace::make() const { return make_directories(directory_); }
 
+const EngineKind *PilotPlace::engine() const {
+    const auto text = read_file(path("engine"), 100);
+    return text ? engine_kind(std::string_view(*text).substr(0, text->find('\n'))) : nullptr;
+}
+
+Status PilotPlace::set_engine(const EngineKind &kind) const {
+    return write_file(path("engine"), kind.name + std::string("\n"));
+}
+
 // FNV-1a, 64 bits: names of jobs are short.
 std::string PilotPlace::prefix() const {
     std::uint64_t hash = 14695981039346656037u;
@@ -68,6 +77,14 @@ std::string PilotPlace::prefix() const {
 }
 
 bool is_pilot_name(std::string_view name) { return number_in(name) > 0; }
+
+bool job_is_asked_to_end(const std::string &pki) {
+    const char *id = std::getenv("PBS_JOBID");
+    if (id == nullptr) return false;
+    const auto text = read_file(pki + "/../end", 1000);
+    // "17.server": a host may call the server otherwise.
+    return text && text->substr(0, text->find('.')) == std::string(id).substr(0, std::string(id).find('.'));
+}
 
 PilotHosts pilot_hosts() {
     PilotHosts found;

@@ -20,12 +20,14 @@
 #include "commands/dcs/pool/start_daemon.h"
 #include "commands/dcs/pool/stop_daemons.h"
 #include "locks/files/lock_search.h"
+#include "place.h"
 
 namespace dcs::commands {
 namespace {
 
 constexpr std::time_t young_s = 600;  // of a directory whose server may not have locked it yet
-constexpr int launcher_patience_s = 15;
+constexpr int launcher_patience_s = 15, server_patience_s = 30;
+constexpr std::time_t look_s = 2;
 constexpr double usual_margin_s = 60, usual_server_idle_s = 300;
 
 std::string place_on_node(const Call &call) {
@@ -54,10 +56,12 @@ void sweep(const std::string &base) {
 
 // The time that this job has: the engine's own word, or else the limit that was asked for.
 double time_left_s(double limit_s) {
-    const char *end = std::getenv("SLURM_JOB_END_TIME");
-    std::int64_t at = 0;
-    if (end == nullptr || !read_number(end, at)) return limit_s;
-    return std::min(limit_s, static_cast<double>(at - std::time(nullptr)));
+    std::int64_t seconds = 0;
+    if (const char *end = std::getenv("SLURM_JOB_END_TIME"); end != nullptr && read_number(end, seconds))
+        return std::min(limit_s, static_cast<double>(seconds - std::time(nullptr)));
+    if (const char *whole = std::getenv("PBS_WALLTIME"); whole != nullptr && read_number(whole, seconds))
+        return std::min(limit_s, static_cast<double>(seconds));  // of Torque
+    return limit_s;
 }
 
 // Root's server gives each user's grains an account of their own; in root's own pool they are root's.
@@ -104,14 +108,45 @@ pid_t start_server(const std::vector<std::string> &line, const sigset_t &before)
 }
 
 // Until the server has ended; its exit code.
-int serve_until_end(pid_t server, const sigset_t &signals) {
-    for (;;) {
+int serve_until_end(pid_t server, const sigset_t &signals, const std::string &pki) {
+    for (bool asked = false;;) {
         int status = 0;
-        const int number = ::sigwaitinfo(&signals, nullptr);
+        const timespec look = {look_s, 0};
+        int number = ::sigtimedwait(&signals, nullptr, &look);
+        if (number < 0 && !asked && job_is_asked_to_end(pki)) {
+            asked = true;
+            number = SIGTERM;
+        }
         if (::waitpid(server, &status, WNOHANG) == server)
             return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         if (number != SIGCHLD && number > 0) ::kill(server, SIGTERM);  // still ours: it was not waited for
     }
+}
+
+// What is left of this pilot on the node, as far as nothing has ended it yet.
+void end_all(const std::string &directory) {
+    const Daemon server{"grainserver", "grainserver", directory, directory + "/lock"};
+    const Daemon launcher{"launcher", "launcher", directory, directory + "/launcher.lock"};
+    (void)stop_daemons({server}, server_patience_s);
+    (void)stop_daemons({launcher}, launcher_patience_s);
+    if (const Status s = remove_tree(AT_FDCWD, directory); !s) std::fprintf(stderr, "dcs: %s\n", s.text.c_str());
+}
+
+// An engine may kill the session of a job, in which this process and the server are, but not the launcher and grains.
+// A process in a session of its own then ends these. It lives until the returned end of a pipe is closed.
+Result<Fd> leave_a_sweeper(const std::string &directory) {
+    int ends[2] = {-1, -1};
+    if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(Code::io_error, "pipe", errno);
+    Fd ours(ends[1]), its(ends[0]);
+    const pid_t child = ::fork();
+    if (child < 0) return fail_errno(Code::io_error, "fork", errno);
+    if (child > 0) return ours;
+    ::setsid();
+    ours = Fd();
+    char byte = 0;
+    while (::read(its.get(), &byte, 1) < 0 && errno == EINTR) {}
+    if (::access(directory.c_str(), F_OK) == 0) end_all(directory);
+    ::_exit(0);
 }
 
 // Grains under accounts of their own have to pass through it.
@@ -138,12 +173,12 @@ int pilot_serve(const Call &call) {
     sweep(base);
     const auto directory = make_on_node(base, accounts_of_grains(call) == "users");
     if (!directory) return call.fail(failure_of("the grain server's directory", directory.status()));
+    const auto sweeper = leave_a_sweeper(*directory);
+    if (!sweeper) return call.fail(failure_of("", sweeper.status()));
     const pid_t server = start_server(server_line(call, *directory), before);
     if (server < 0) return call.fail(failure_of("", fail_errno(Code::io_error, "fork", errno)));
-    const int exit = serve_until_end(server, signals);
-    const Daemon launcher{"launcher", "launcher", *directory, *directory + "/launcher.lock"};
-    (void)stop_daemons({launcher}, launcher_patience_s);
-    if (const Status s = remove_tree(AT_FDCWD, *directory); !s) std::fprintf(stderr, "dcs: %s\n", s.text.c_str());
+    const int exit = serve_until_end(server, signals, call.arguments.value("pki").value_or(""));
+    end_all(*directory);
     return exit;
 }
 
@@ -153,9 +188,9 @@ extern const Verb pilot_serve_verb = {
     .noun = "pilot",
     .name = "serve",
     .words = "PILOT",
-    .summary = "what the jobs of `dcs pilot slurm` execute",
-    .about = R"(Runs the grain server of a pilot until its job ends. Jobs of `dcs pilot slurm` execute it; for
-another batch system, submit it yourself. SIGTERM makes it leave with last checkpoints.
+    .summary = "what the jobs of pilots execute",
+    .about = R"(Runs the grain server of a pilot until its job ends. Jobs of `dcs pilot slurm`, `pbs` and `condor`
+execute it; for another batch system, submit it yourself. SIGTERM makes it leave with last checkpoints.
 
 Examples:
   dcs pilot serve pilot1 --scheduler pool.example:7001 --pki ~/.local/state/dcs/pilots/pilot1/pki --limit 4h

@@ -5,7 +5,6 @@
 
 #include "base/option_table.h"
 #include "base/text.h"
-#include "commands/dcs/pool/start_daemon.h"
 #include "engine.h"
 
 namespace dcs::commands {
@@ -14,15 +13,8 @@ namespace {
 // Slurm signals up to a minute early (sbatch(1), --signal): with a short limit that would be at once.
 constexpr double least_signalled_s = 600;
 
-// The output of one of Slurm's commands, or what it said instead.
 Result<std::string> slurm_says(const std::string &program, const std::vector<std::string> &arguments) {
-    auto ran = run_program(program, arguments);
-    if (!ran && ran.status().code == Code::not_found)
-        return fail(Code::not_found, program + " is not in PATH: run this where Slurm's commands are installed");
-    if (!ran) return ran.status();
-    if (ran->exit_code == 0) return std::move(ran->output);
-    const std::string said = ran->errors.empty() ? "exit code " + std::to_string(ran->exit_code) : ran->errors;
-    return fail(Code::refused, said.rfind(program, 0) == 0 ? said : program + ": " + said);
+    return engine_says("Slurm", program, arguments);
 }
 
 Status told(const std::vector<std::string> &arguments) {
@@ -41,7 +33,8 @@ EngineJob job_of_line(std::string_view line) {
     job.waits = job.state == "PENDING";
     job.over = job.state == "COMPLETING";
     if (job.waits) job.reason = fields[6];
-    else job.left_s = seconds_of_slurm(fields[3]);
+    job.held = job.waits && job.reason.starts_with("JobHeld");
+    if (!job.waits) job.left_s = seconds_of_slurm(fields[3]);
     job.used_s = std::max(0.0, seconds_of_slurm(fields[5]));
     return job;
 }
@@ -53,6 +46,12 @@ public:
         if (!said) return said.status();
         if (said->find("DCS") == std::string::npos) return Status::ok();
         return fail(Code::refused, "sbatch in PATH is the one of DCS, which submits to a pool: put Slurm's before it");
+    }
+
+    std::string own_option_in(const std::vector<std::string> &options) const override {
+        return option_among({"-t", "--time", "-J", "--job-name", "-o", "--output", "-a", "--array", "--signal", "-N",
+                             "--nodes", "-n", "--ntasks", "--wrap", "-W", "--wait"},
+                            options);
     }
 
     Result<std::vector<EngineJob>> list(const std::string &prefix) override {
@@ -85,13 +84,14 @@ public:
         return said->substr(0, said->find_first_of(";\n"));  // "17;cluster"
     }
 
+    // To what the job began with, and to no other process of it.
     Status ask_to_end(const EngineJob &job) override { return told({"--batch", "--signal=TERM", job.id}); }
     Status cancel(const EngineJob &job) override { return told({job.id}); }
 };
 
 }  // namespace
 
-std::unique_ptr<Engine> slurm() { return std::make_unique<Slurm>(); }
+std::unique_ptr<Engine> slurm(const std::string &) { return std::make_unique<Slurm>(); }
 
 double seconds_of_slurm(std::string_view text) {
     const std::size_t dash = text.find('-');

@@ -1,4 +1,4 @@
-// dcs pilot slurm: keeps grain servers as jobs of Slurm while grains wait.
+// dcs pilot slurm, pbs, condor: keep grain servers as jobs of an engine while grains wait.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -17,24 +17,8 @@ namespace {
 
 constexpr double least_limit_s = 60, usual_idle_s = 300, usual_every_s = 10, least_margin_s = 20, most_margin_s = 60;
 constexpr int usual_waiting = 4;
-constexpr const char *pilot_help = "`dcs pilot slurm --help` shows how it is used";
 
-// Options of sbatch that this command sets itself.
-constexpr const char *own_options[] = {"-t",       "--time",  "-J",       "--job-name", "-o",      "--output",
-                                       "-a",       "--array", "--signal", "-N",         "--nodes", "-n",
-                                       "--ntasks", "--wrap",  "-W",       "--wait"};
-
-std::string own_option_in(const std::vector<std::string> &options) {
-    for (const std::string &word : options)
-        for (const char *own : own_options) {
-            const std::string_view name = own;
-            const bool is_long = name.starts_with("--");
-            if (word == name || (is_long ? word.starts_with(own + std::string("=")) : word.starts_with(name))) {
-                if (is_long || !word.starts_with("--")) return own;
-            }
-        }
-    return "";
-}
+std::string command_of(const EngineKind &kind) { return std::string("dcs pilot ") + kind.name; }
 
 PilotOrder order_of(const Call &call) {
     const Arguments &said = call.arguments;
@@ -50,16 +34,33 @@ PilotOrder order_of(const Call &call) {
     return order;
 }
 
-std::optional<Failure> wrong_with(const PilotOrder &order) {
+std::optional<Failure> wrong_with(const EngineKind &kind, const Engine &engine, const PilotOrder &order) {
+    const std::string command = command_of(kind);
     if (order.limit_s == 0)
-        return usage_failure("dcs pilot slurm: --time is missing: the limit of each job",
-                             "for example dcs pilot slurm --time 4h");
-    if (const std::string own = own_option_in(order.options); !own.empty())
-        return usage_failure("dcs pilot slurm: " + own + " of sbatch is set by this command",
-                             own == "-t" || own == "--time" ? "give --time before `--`" : pilot_help);
+        return usage_failure(command + ": --time is missing: the limit of each job",
+                             "for example " + command + " --time 4h");
+    if (const std::string own = engine.own_option_in(order.options); !own.empty()) {
+        const bool time = own == "-l walltime" || (own == "-t" && &kind == engine_kind("slurm")) || own == "--time";
+        return usage_failure(command + ": " + own + " of " + kind.submit + " is set by this command",
+                             time ? "give --time before `--`" : "`" + command + " --help` shows how it is used");
+    }
     if (order.margin_s * 2 > order.limit_s)
-        return usage_failure("dcs pilot slurm: --margin is more than half of --time", "jobs would hardly run grains");
+        return usage_failure(command + ": --margin is more than half of --time", "jobs would hardly run grains");
     return std::nullopt;
+}
+
+// Two engines at a time would submit two jobs for one pilot.
+std::optional<Failure> others_jobs(const EngineKind &kind, const PilotPlace &place) {
+    const EngineKind *former = place.engine();
+    if (former == nullptr || former == &kind) return std::nullopt;
+    const auto jobs = former->make(place.directory())->list(place.prefix());
+    if (!jobs && jobs.status().code == Code::not_found) return std::nullopt;  // that engine is not here any more
+    if (!jobs) return failure_of(std::string("jobs of pilots in ") + former->title, jobs.status());
+    if (jobs->empty()) return std::nullopt;
+    return Failure{exits::refused, "refused",
+                   std::string(former->title) + " still has " +
+                       counted(static_cast<std::int64_t>(jobs->size()), "job") + " of this pool's pilots",
+                   "`dcs pilot stop` ends them"};
 }
 
 // False: a signal that ends this process.
@@ -91,10 +92,13 @@ int work_for_pilots(const Call &call, Engine &engine, const PilotPlace &place, c
     }
 }
 
-int pilot_slurm(const Call &call) {
+}  // namespace
+
+int pilot_work(const Call &call, const EngineKind &kind) {
     PilotOrder order = order_of(call);
-    if (const auto wrong = wrong_with(order)) return call.fail(*wrong);
     const PilotPlace place(call);
+    const auto engine = kind.make(place.directory());
+    if (const auto wrong = wrong_with(kind, *engine, order)) return call.fail(*wrong);
     const PilotHosts hosts = pilot_hosts();
     if (hosts.failure) return call.fail(*hosts.failure);
     const bool own = Pool(call.directory).maker() == Pool::Maker::dcs_up, root = ::geteuid() == 0;
@@ -106,47 +110,27 @@ int pilot_slurm(const Call &call) {
     if (Status made = place.make(); !made) return call.fail(failure_of("the directory of pilots", made));
     const auto lock = locks::take_dcs_atom(locks::DcsAtom::pilots, place.path("lock"));
     if (!lock) {
-        Failure failure = failure_of("another `dcs pilot slurm` is already running for this pool", lock.status());
+        Failure failure = failure_of("pilots of this pool are already kept by another command", lock.status());
         failure.hint = "`dcs pilot ls` shows its jobs, `dcs pilot stop` ends both";
         return call.fail(failure);
     }
     (void)::unlink(place.path("stop").c_str());
-    const auto engine = slurm();
     if (const Status s = engine->usable(); !s) return call.fail(failure_of("no job can be submitted", s));
+    if (const auto others = others_jobs(kind, place)) return call.fail(*others);
+    if (Status s = place.set_engine(kind); !s) return call.fail(failure_of("the directory of pilots", s));
     return work_for_pilots(call, *engine, place, order);
 }
 
-}  // namespace
-
-extern const Verb pilot_slurm_verb = {
-    .noun = "pilot",
-    .name = "slurm",
-    .words = "[-- SBATCH-OPTION...]",
-    .summary = "run grain servers as jobs of Slurm while grains wait",
-    .about =
-        R"(Submits jobs to Slurm whose grain servers serve the pool's hosts pilot1, pilot2 and so on, as many as the
-waiting grains need. Run it where sbatch works, for example in tmux: while it runs, it submits the next job when one
-has reached its limit. It may be killed at any time; the same command takes its jobs over. Grains continue in the next
-job from their last checkpoints.
-
-Examples:
-  dcs up --local 0 --pilots 20 --pilot-slots 8 --listen 0.0.0.0:7001
-  dcs pilot slurm --time 4h --max 20
-  dcs pilot slurm --time 4h -- --partition=short --account=p17 --mem-per-cpu=2G
-)",
-    .options =
-        {{"time", 0, "LIMIT", seconds_from(least_limit_s), "limit of each job (90m, 4h, 1d)", "", Given::always},
-         {"max", 0, "N", whole_number(1, INT32_MAX), "jobs at a time; default: as many as the pool has pilots"},
-         {"idle", 0, "S", seconds_from(1), "a job ends when no grain came for that long; default 5m"},
-         {"backlog", 0, "N", whole_number(1, INT32_MAX), "jobs at a time that wait in Slurm's queue; default 4"},
-         {"margin", 0, "S", seconds_from(1),
-          "time before a job's limit at which its grains take their last checkpoints and leave; default a quarter\n"
-          "of the limit, at least 20 s and at most 60 s"},
-         {"every", 0, "S", seconds_from(1), "seconds between checks of the pool and the queue; default 10"}},
-    .notes = R"(Without grains it submits nothing, and cancels jobs that wait. After jobs that ran no grain, or that
-Slurm refused, it pauses. See PILOTS.md.
-)",
-    .run = pilot_slurm,
-    .formats = false};
+OptionTable pilot_options() {
+    return {
+        {"time", 0, "LIMIT", seconds_from(least_limit_s), "limit of each job (90m, 4h, 1d)", "", Given::always},
+        {"max", 0, "N", whole_number(1, INT32_MAX), "jobs at a time; default: as many as the pool has pilots"},
+        {"idle", 0, "S", seconds_from(1), "a job ends when no grain came for that long; default 5m"},
+        {"backlog", 0, "N", whole_number(1, INT32_MAX), "jobs at a time that wait in the engine's queue; default 4"},
+        {"margin", 0, "S", seconds_from(1),
+         "time before a job's limit at which its grains take their last checkpoints and leave; default a quarter\n"
+         "of the limit, at least 20 s and at most 60 s"},
+        {"every", 0, "S", seconds_from(1), "seconds between checks of the pool and the queue; default 10"}};
+}
 
 }  // namespace dcs::commands
