@@ -40,15 +40,15 @@ TEST_CASE("a host gets grains if it confines them as its table demands, and only
 }
 
 TEST_CASE("a host whose call waits for what the backup has of it is not silent") {
-    Pool pool(1);
-    pool.hosts[0].alert = seconds(1);
+    Pool pool(2);
+    pool.hosts[0].interval = pool.hosts[0].alert = seconds(1);
     pool.hosts[0].limit = seconds(2);
     pool.table();
     pool.first_call("h1");
     const Program find = pool.begin("ann", "find");
     pool.open(find, 1);
     pool.gexec(find, 1, 0);
-    REQUIRE(pool.status("ann/1:0") == "running");
+    REQUIRE(pool.at("ann/1:0").lessee == HostId{0});
     auto call = std::make_shared<wire::FirstCall>();
     call->host = "h1";
     call->held.push_back({wire::wire_of(Pool::key("ann/1:0")), 1, 0});
