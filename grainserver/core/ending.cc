@@ -47,7 +47,7 @@ void withdraw(Turn &t, const wire::Withdraw &w) {
     const GrainId id{wire::key_of(w.key), w.incarnation};
     Grain *g = t.find(id);
     if (w.discard) {
-        if (g != nullptr) discard(t, id, w.reason);
+        if (g != nullptr) discard(t, id, w.reason, Farewell::signal);
         return;
     }
     if (g == nullptr || g->phase == Phase::queued) {
@@ -110,7 +110,7 @@ void withdraw_looked(Turn &t, const GrainId &id, Grain &g) {
     g.act_at = std::min(t.now + look_for_checkpoint, g.term_at);
 }
 
-void discard(Turn &t, const GrainId &id, const std::string &reason) {
+void discard(Turn &t, const GrainId &id, const std::string &reason, Farewell farewell) {
     Grain *g = t.find(id);
     if (g == nullptr || g->ending == Ending::discard) return;
     t.log(Level::info, to_text(id) + " is discarded: " + reason);
@@ -118,6 +118,7 @@ void discard(Turn &t, const GrainId &id, const std::string &reason) {
         erase_dir(t, id);
         return start_queued(t);
     }
+    const bool has_signal = g->ending == Ending::terminated || g->ending == Ending::overrun;
     g->ending = Ending::discard;
     g->reason = reason;
     g->given_back = wire::GivenBack::no;
@@ -125,7 +126,9 @@ void discard(Turn &t, const GrainId &id, const std::string &reason) {
     g->outstanding.reset();
     t.emit(WriteEnding{id, Ending::discard, reason});
     if (waits_there(t.state, *g)) t.emit(RecallGrain{id});
-    repeat_ending(t, id, *g);
+    if (farewell == Farewell::none || has_signal || g->phase != Phase::running) return repeat_ending(t, id, *g);
+    g->act_at = t.now + kill_after;  // a program may remove what it has left elsewhere
+    t.emit(TerminateGrain{id});
 }
 
 void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason, std::int32_t signal) {

@@ -115,7 +115,9 @@ void ask_to_end(Turn &t, const GrainId &id, Grain &g, const std::string &reason,
                 wire::GivenBack given_back = wire::GivenBack::no);
 void withdraw(Turn &t, const wire::Withdraw &w);
 void withdraw_looked(Turn &t, const GrainId &id, Grain &g);
-void discard(Turn &t, const GrainId &id, const std::string &reason);  // may erase the grain
+// May erase the grain. With a signal it gets SIGTERM first, as one that is withdrawn.
+enum class Farewell { none, signal };
+void discard(Turn &t, const GrainId &id, const std::string &reason, Farewell farewell = Farewell::none);
 void overrun(Turn &t, const GrainId &id, Grain &g, const std::string &reason, std::int32_t signal);
 // It cannot be reported: tells the scheduler that this host no longer has it. Code::limit: and that the grain is not
 // the cause.

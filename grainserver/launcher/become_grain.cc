@@ -72,6 +72,8 @@ void join_groups(const Plan &plan) noexcept {
         while (n < 0 && errno == EINTR);
         if (n != 1) give_up(plan, Step::group, errno);
     }
+    if (plan.cpus != nullptr && ::sched_setaffinity(0, sizeof *plan.cpus, plan.cpus) != 0)
+        give_up(plan, Step::cpus, errno);
 }
 
 void set_limits(const Plan &plan) noexcept {

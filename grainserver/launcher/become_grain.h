@@ -3,13 +3,25 @@
 // allocates memory, and identities change by raw system calls: libc's wrappers would notify threads of the launcher.
 #include <cstdint>
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include "grainserver/files/confine.h"
 
 namespace dcs::launcher {
 
-enum class Step : std::int32_t { group, identity, confinement, streams, directory, pid_file, orphaned, exec, runner };
+enum class Step : std::int32_t {
+    group,
+    cpus,
+    identity,
+    confinement,
+    streams,
+    directory,
+    pid_file,
+    orphaned,
+    exec,
+    runner
+};
 enum class There : std::int32_t { nothing, something, directory };  // as visible to the grain
 struct Failure {
     Step step;
@@ -32,6 +44,7 @@ struct Plan {
     bool only_prove = false;
     const int *joins = nullptr;  // control groups to enter
     int join_count = 0;
+    const cpu_set_t *cpus = nullptr;  // those that it may run on; null: all
     bool change_user = false;
     uid_t uid = 0;
     gid_t gid = 0;

@@ -87,6 +87,9 @@ StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
                       "working directory " + launch.directory + ": " + why + for_account(failure, launch.account));
     case Step::streams: return failed(trouble, "standard streams of the grain: " + why);
     case Step::group: return failed(trouble, "control group of the grain: " + why);
+    case Step::cpus:
+        return failed(Code::io_error, "the grain's CPUs, which this host offers as its resource " +
+                                          std::string(cpu_resource) + ": " + why);
     case Step::confinement: return failed(trouble, "confinement of the grain: " + why);
     case Step::identity: return failed(trouble, "account of the grain: " + why);
     case Step::pid_file: return failed(trouble, "file pid of the grain: " + why);
@@ -168,6 +171,7 @@ struct StartMaterial {
     Leaf leaf;
     const files::Confinement *confinement = nullptr;
     std::vector<int> joins;
+    std::optional<cpu_set_t> cpus;
     Plan plan;
 };
 
@@ -199,6 +203,7 @@ void fill_plan(StartMaterial &p, const Place &place, const Fd &grain, const file
     plan.groups = launch.account.groups.data();
     plan.group_count = static_cast<unsigned>(launch.account.groups.size());
     plan.confinement = p.confinement;
+    if (p.cpus) plan.cpus = &*p.cpus;
     plan.file_bytes = static_cast<std::uint64_t>(launch.limits.file_mb) << 20;
     // The sum over all grains of the user on this host, as a first barrier; the limit itself is checked separately.
     if (launch.account.made_up && launch.limits.processes > 0 && !p.leaf.processes)
@@ -226,6 +231,16 @@ void name_owner(locks::Slots &slot, pid_t pid, const std::string &dir, const std
     slot.set_owner(world, owner, "grain " + dir);
 }
 
+std::optional<cpu_set_t> cpus_of(const Indices &indices) {
+    const auto its = indices.find(cpu_resource);
+    if (its == indices.end() || its->second.empty()) return std::nullopt;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const std::int32_t cpu : its->second)
+        if (cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &set);
+    return set;
+}
+
 // Without a slot: only proves that it could run.
 StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
                  locks::Slots *slot, int slot_limit, Leaf &leaf, GivenResources given) {
@@ -247,6 +262,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
         return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));
     const Fd report_in(ends[0]);
     Fd report_out(ends[1]);
+    p.cpus = cpus_of(given.indices);
     p.leaf = std::move(leaf);
     for (const Fd &join : p.leaf.joins) p.joins.push_back(join.get());
     fill_plan(p, place, grain, launch, slot_limit);

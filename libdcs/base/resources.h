@@ -23,6 +23,8 @@ using Amounts = std::map<std::string, std::int64_t, std::less<>>;  // by the nam
 
 // Offered by hosts that run grains with an image, one unit for each; such a grain demands 1.
 inline constexpr const char *container_resource = "container";
+// Its indices are numbers of CPUs: a grain that has some runs on these only.
+inline constexpr const char *cpu_resource = "cpu";
 
 bool is_resource_name(std::string_view name);  // [a-z][a-z0-9_]*, at most 32
 Result<Amounts> amounts_of(std::string_view demand);

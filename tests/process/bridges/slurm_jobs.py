@@ -56,7 +56,7 @@ def scripts(slurm):
     started, over = slurm.run("sacct", "-nP", "-j", job, "-o", "Start,End").split("|")
     assert started[:2] == over[:2] == "20" and started <= over
     # Steps of a job.
-    text = "#!/bin/sh\nsrun -n 1 --cpu-bind=none sh -c 'echo step of $SLURM_JOB_NAME; exit 4'; echo $?; srun -n 2 true; echo $?; srun nosuch; echo $?\n"
+    text = "#!/bin/sh\nsrun -n 1 --cpu-bind=none sh -c 'echo step of $SLURM_JOB_NAME; exit 4'; echo $?; srun -n 2 true; echo $?; srun --exact nosuch; echo $?\n"
     slurm.run("sbatch", "--wait", "-J", "steps", "-o", "steps", "-e", "said", data=text)
     assert slurm.read("steps") == "step of steps\n4\n1\n1\n"
     assert about(slurm.read("said"), "--cpu-bind no effect --ntasks=2 one task --array nosuch No such file"), slurm.read("said")
@@ -227,6 +227,9 @@ def details(slurm):
     assert about(slurm.refused("squeue", "-u", "nobody"), "your own jobs only dcs session ls")
     assert about(slurm.refused("scancel", "-u", "nobody"), "scancel ends your own jobs only dcs session close")
     show = lambda *words: dict(word.split("=", 1) for word in slurm.run("scontrol", "show", "job", *words).split() if "=" in word)  # noqa: E731
+    left = slurm.run("squeue", "-h", "-j", job, "-o", "%L")
+    assert re.fullmatch(r"[0-4]:\d\d|5:00", left), left
+    assert slurm.run("squeue", "-h", "-j", job, "-o", "%S") < slurm.run("squeue", "-h", "-j", job, "-o", "%e").replace("N/A", "")
     facts = show(job)
     assert (facts["JobState"], facts["ArrayTaskId"], facts["JobName"], facts["TimeLimit"]) == ("RUNNING", "7", "shown", "5:00"), facts
     assert facts["StdOut"] == facts["StdErr"] == os.path.join(slurm.work, f"at-{job}_7") and facts["NodeList"] in hosts, facts

@@ -116,9 +116,32 @@ def shared_pool():
         expect(host.run("sh", "-c", "echo B works", check=False), 0, b"B works\n")
 
 
+def killed_too_late(pool):
+    pool.dcs("map", "--", "echo", ":::", "a")
+    expect(pool.dcs("grain", "kill", "last:1", check=False), 4, b"", "was not killed: it has finished")
+
+
+def outputs_have_a_place(pool):
+    """Their directories are looked at before the run; what cannot be written after it stays in the pool."""
+    work = os.path.join(pool.base, "outputs")
+    os.mkdir(work)
+    expect(pool.dcs("run", "--output", "f=made/below/g", "--", "sh", "-c", "echo precious >f", data=b"", cwd=work), 0)
+    assert open(os.path.join(work, "made/below/g")).read() == "precious\n"
+    with open(os.path.join(work, "file"), "w"):
+        pass
+    gone = pool.dcs("run", "--output", "f=file/g", "--", "sh", "-c", f"echo ran >{work}/ran", data=b"", check=False, cwd=work)
+    expect(gone, 125, b"", "file/g cannot be written")
+    assert not os.path.exists(os.path.join(work, "ran"))
+    gone = pool.dcs("run", "--output", "f=away/g", "--", "sh", "-c", f"rmdir {work}/away; echo precious >f", data=b"", check=False, cwd=work)
+    expect(gone, 125, b"", "away/g cannot be written", "dcs grain cat ")
+    name = gone.stderr.decode().split("`dcs grain cat ")[1].split("`")[0]
+    assert pool.dcs("grain", "cat", name, "--file", "f").stdout == b"precious\n"
+    pool.dcs("session", "clean", name.split(":")[0])
+
+
 def main():
     with Pool(2, 1, 2.0) as pool:
-        parts = (argument_too_long, fixed_and_run_again, codes_pass, starts_are_starts, too_long_a_run, round_and_round)
+        parts = (argument_too_long, fixed_and_run_again, codes_pass, starts_are_starts, too_long_a_run, round_and_round, killed_too_late, outputs_have_a_place)
         for part in parts:
             part(pool)
             print(part.__name__, "ok", flush=True)

@@ -102,22 +102,42 @@ def hosts_show_them(pool):
     assert "RESOURCES" in table and "gpu 0/4, scratch_gb 0/100" in table, table
 
 
+def run_on(pool, demand):
+    """The CPUs that a grain may use."""
+    ran = pool.dcs("run", "--resource", demand, "--", "/usr/bin/python3", "-c", "import os; print(*sorted(os.sched_getaffinity(0)))")
+    return list(map(int, ran.stdout.split()))
+
+
 def what_a_server_is_given_reaches_the_scheduler(pool):
     pid = pool.pid("grainserver", "local2")
     words = open(f"/proc/{pid}/cmdline").read().split("\0")[:-1]
     words = words[:words.index("--ready-fd")]
-    words[words.index("--resources") + 1] = "foo=3"
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    offer = f"cpu=[{','.join(map(str, cpus))}],foo=3"
+    words[words.index("--resources") + 1] = offer
     assert "foo" not in open(os.path.join(pool.dir, "scheduler", "hosts")).read()
     pool.kill("grainserver", "local2")
     server = pool.start(words, stdout=subprocess.DEVNULL)
     for _ in range(2):
-        wait_for("the resource at local2", lambda: pool.json("host", "show", "local2")["host"]["resources"] == "foo=3")
+        wait_for("the resource at local2", lambda: pool.json("host", "show", "local2")["host"]["resources"] == offer)
         ran = pool.dcs("run", "--resource", "foo=2", "--", "/bin/sh", "-c", "echo $DCS_RESOURCE_FOO")
         assert ran.stdout == b"2\n", ran.stdout
+        for count in range(1, len(cpus) + 1):  # which pins the grain to them
+            assert run_on(pool, f"cpu={count}") == cpus[:count], (cpus, count)
+        assert run_on(pool, "foo=1") == sorted(os.sched_getaffinity(0))
         pool.kill("scheduler", "scheduler")
         up(pool)
     # The scheduler has just begun: a grain that comes before the server's first call-in waits for it.
     assert pool.dcs("run", "--resource", "foo=1", "--", "true").stdout == b""
+    server.terminate()
+    server.wait()
+    words[words.index("--resources") + 1] = "cpu=[1000]"
+    server = pool.start(words, stdout=subprocess.DEVNULL)
+    wrong = pool.start([program("dcs"), "run", "--resource", "cpu=1", "--", "true"], stderr=subprocess.PIPE)
+    waiting = wait_for("the grain", lambda: next((g for g in pool.json("grain", "ls", "all")["grains"] if g["state"] == "ready"), None))
+    wait_for("the reason", lambda: tells(pool.dcs("grain", "explain", f"{waiting['session']}:{waiting['grain']}").stdout, "resource cpu Invalid"))
+    wrong.kill()
+    wrong.wait()
     server.terminate()
     server.wait()
 

@@ -187,6 +187,9 @@ TEST_CASE("a discarded grain is not held, not reported, and killed again by a ne
     b.connect(9);
     b.run_grain(id());
     b.withdraw(id(), true, "gone");
+    b.one<TerminateGrain>();
+    REQUIRE(b.none<KillGrain>());
+    b.pass(kill_after + milliseconds(1));
     b.one<KillGrain>();
     b.in(LauncherDown{});
     b.in(LauncherUp{});

@@ -58,7 +58,7 @@ TEST_CASE("a grain that was withdrawn keeps its slot until it is gone; the next 
     b.connect(9, 1);
     b.run_grain(id(1));
     b.withdraw(id(1), true, "another lease");
-    b.one<KillGrain>();
+    b.one<TerminateGrain>();
     REQUIRE(b.one<WriteEnding>().ending == server::Ending::discard);
     b.launch(id(2));
     b.in(LaunchWritten{id(2)});

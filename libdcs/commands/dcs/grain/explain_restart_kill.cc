@@ -61,6 +61,8 @@ int carry_out(const Call &call, const Order &order) {
         const wire::GrainRow &row = chosen.grains.rows[i];
         const std::string name = chosen.name(i);
         if (!chosen.named_alone[i] && is_over(row)) continue;
+        if (order.call == d_pool_gkill_of && row.state == "finished")  // the call forgives that
+            return call.fail({exits::refused, "refused", "grain " + name + " was not killed: it has finished", ""});
         if (const int error = order.call(&this_pool(), row.user.c_str(), row.session, row.grain); error != NO_ERROR) {
             const Failure failure = call_failure("grain " + name + " was not " + order.done, error);
             if (!chosen.named_alone[i] && is_over_now(row)) continue;

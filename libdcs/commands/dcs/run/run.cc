@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include <fcntl.h>
@@ -115,6 +116,14 @@ Status copy(FILE *from, FILE *to) {
 void end_session(int session) {
     d_pool_close_ses(&this_pool(), session);
     d_pool_clean_ses(&this_pool(), session);
+}
+
+void keep_session(int session) {
+    d_pool_close_ses(&this_pool(), session);
+    std::fprintf(stderr,
+                 "dcs run: session %d has all outputs: `dcs grain cat %d:%d` prints them, with --file NAME those of "
+                 "files; `dcs session clean %d` removes them\n",
+                 session, session, grain_number, session);
 }
 
 // Ctrl-C and the like end the grain, then this program. A scheduler that is away must not keep it:
@@ -252,14 +261,17 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
     Status copied = shown ? shown->finish() : copy(out, stdout);
     if (Status s = shown ? Status::ok() : copy(err, stderr); copied) copied = s;
     std::optional<Failure> lost;
+    bool kept = !copied;  // the pool has what could not be written here
     for (const FileWords::Pair &output : files.outputs)
         if (auto failure = write_output(session, result.grain_num, output)) {
             if (lost) report(*lost, call.format);
             lost = failure;
+            kept = kept || failure->exit != exits::not_found;
         }
     if (result.termsig != 0 || result.retcode != 0) tell_why_ended(session, result);
     if (ending.exchange(true)) ::pause();
-    end_session(session);
+    if (kept) keep_session(session);
+    else end_session(session);
     if (lost) report(*lost, call.format);
     if (!copied) return call.fail(failure_of("", copied));
     if (result.termsig != 0) return 128 + result.termsig;
@@ -287,6 +299,11 @@ int run(const Call &call) {
     if (call.arguments.has("dry-run")) {
         std::printf("%s\n", shell_line(command.words).c_str());
         return exits::ok;
+    }
+    std::set<std::string> directories;
+    if (const auto failure = check_places(command.files, directories)) {
+        report(*failure, call.format);
+        return exits::run_failed;
     }
     set_patience(begin_patience_s);
     const sigset_t signals = block_ending_signals();

@@ -14,7 +14,7 @@ from .batch import here
 from .holding import keep_going
 from .registry import Job, Registry, reason_of
 from .slurm import shown
-from .slurm_show import formatted, moment, names, seconds
+from .slurm_show import end_of, formatted, moment, names, seconds
 from .words import Option, Options, Values, Wrong, last
 
 SINFO = (
@@ -91,7 +91,7 @@ def details(registry: Registry, job: Job, clock: times.Times) -> List[List[str]]
             [f"JobState={job.now if job.now != 'UNKNOWN' else 'NODE_FAIL'}", f"Reason={reason_of(job) if job.now == 'PENDING' else 'None'}"],
             ["Requeue=1", f"ExitCode={job.code}:{job.signal}"],
             [f"RunTime={seconds((ended or time.time()) - began if began else 0)}", f"TimeLimit={seconds(batch.wall_s) if batch.wall_s else 'UNLIMITED'}"],
-            [f"SubmitTime={moment(job.submitted)}", f"StartTime={moment(began, 'Unknown')}", f"EndTime={moment(ended, 'Unknown')}"],
+            [f"SubmitTime={moment(job.submitted)}", f"StartTime={moment(began, 'Unknown')}", f"EndTime={moment(end_of(batch, began, ended), 'Unknown')}"],
             [f"Partition={batch.queue or 'dcs'}", f"NodeList={job.host or '(null)'}"],
             ["NumNodes=1", f"NumCPUs={max(1, batch.cores)}", f"MinMemoryNode={batch.memory_mb}M"],
             [f"Command={' '.join(batch.words) or '(null)'}"], [f"WorkDir={batch.directory}"], [f"StdErr={err or out}"], [f"StdIn={batch.stdin}"],

@@ -99,6 +99,17 @@ def moment(value: Optional[float], otherwise: str = "N/A") -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(value)) if value else otherwise
 
 
+def end_of(batch: Batch, began: Optional[float], ended: Optional[float]) -> Optional[float]:
+    """Of a job that runs, when its limit ends it."""
+    return ended or (began + batch.wall_s if began and batch.wall_s else None)
+
+
+def left_of(batch: Batch, began: Optional[float], ended: Optional[float]) -> str:
+    if not batch.wall_s:
+        return "UNLIMITED"
+    return seconds(0 if ended else max(0.0, began + batch.wall_s - time.time()) if began else batch.wall_s)
+
+
 class Line:
     """What the columns of squeue say of a job, or of the waiting tasks of an array."""
 
@@ -124,7 +135,7 @@ class Line:
             "C": lambda: str(max(1, batch.cores)), "m": lambda: f"{batch.memory_mb}M", "N": lambda: job.host if job.now != "PENDING" else "",
             "B": lambda: job.host or "n/a", "r": lambda: reason_of(job) if job.now == "PENDING" else "None", "Z": lambda: batch.directory,
             "o": lambda: " ".join(batch.words) or "(null)", "V": lambda: moment(job.submitted), "S": lambda: moment(began),
-            "e": lambda: moment(ended), "Q": lambda: "1", "q": lambda: "normal", "L": lambda: "INVALID",
+            "e": lambda: moment(end_of(batch, began, ended)), "Q": lambda: "1", "q": lambda: "normal", "L": lambda: left_of(batch, began, ended),
             "R": lambda: f"({reason_of(job)})" if job.now == "PENDING" else job.host, "h": lambda: "OK", "y": lambda: "0", "E": lambda: "(null)",
         }
         if letter not in texts:
