@@ -10,6 +10,10 @@ namespace {
 constexpr Duration first_retry = milliseconds(200);
 constexpr Duration retry_max = seconds(30);
 constexpr Duration interval_min = milliseconds(50);
+// A refused server cannot know when the host table has it again: it asks after 1.6 s, later every 12 s, plus or minus a
+// quarter.
+constexpr Duration refused_max = seconds(12);
+constexpr int refused_from = 4;  // of the pauses of back_off()
 
 void forget_reports_on_the_way(Turn &t) {
     t.for_each([](const GrainId &, Grain &g) {
@@ -85,13 +89,12 @@ void reconnect(Turn &t) {
 namespace {
 
 void ask_later(Turn &t, const std::string &why) {
-    t.emit(
-        Log{Level::error,
-            why + "; asking again in " + std::to_string(static_cast<long>(t.state.interval.seconds() + 0.999)) + " s",
-            true});
+    State &s = t.state;
+    if (s.told_down != why) t.emit(Log{Level::error, why + "; asking again, at least every 15 s", true});
+    s.told_down = why;
     t.emit(Disconnect{});
-    t.state.failures = 0;
-    rest(t, Duration{static_cast<std::int64_t>(static_cast<double>(t.state.interval.ns) * (1 + t.jitter / 4))});
+    s.failures = 0;
+    rest(t, back_off(refused_from + s.refusals++, std::min(s.interval, refused_max), t.jitter));
 }
 
 }  // namespace
@@ -115,7 +118,7 @@ void configured(Turn &t, const wire::Configure &c) {
     if (s.link == Link::greeting) t.log(Level::info, "the scheduler has accepted this server");
     s.link = Link::ready;
     s.link_at = Instant::never();
-    s.failures = 0;
+    s.failures = s.refusals = 0;
     s.told_down.clear();
     call_in(t, false);  // not at the end of a slice
     tell_staged(t);

@@ -171,6 +171,7 @@ struct State {
     Instant link_at{};
     bool leaving = false;   // ready, to the backup: disconnect as soon as nothing is outstanding
     int failures = 0;       // failed connections to the scheduler in a row
+    int refusals = 0;       // answers in a row that this server or the scheduler refuses the other
     std::string told_down;  // the reason last logged why the scheduler does not answer
     bool launcher_up = false;
     bool launcher_queues = false;  // it takes more grains than there are slots, and gives them back

@@ -32,6 +32,7 @@ std::optional<Setting> setting_of(const std::string &text) {
 std::string to_text(const ConfigRecord &record) {
     std::string text = lines_of("option", record.settings) + lines_of("restart", record.after_restart);
     if (!record.refused.empty()) text += line_for_programs("refused", record.refused);
+    for (const std::string &warning : record.warnings) text += line_for_programs("warning", warning);
     return text + line_for_programs("end", "");
 }
 
@@ -46,6 +47,7 @@ std::optional<ConfigRecord> config_record_of(std::string_view text) {
         if (key == "end") return text.empty() ? std::optional(record) : std::nullopt;
         const auto setting = setting_of(value);
         if (key == "refused") record.refused = value;
+        else if (key == "warning") record.warnings.push_back(value);
         else if (setting && key == "option") record.settings.push_back(*setting);
         else if (setting && key == "restart") record.after_restart.push_back(*setting);
         else return std::nullopt;

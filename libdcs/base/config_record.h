@@ -19,12 +19,13 @@ struct ConfigRecord {
     std::vector<Setting> settings;       // all options, in the order of --help
     std::vector<Setting> after_restart;  // what the files say of some, which counts after a restart
     std::string refused;                 // why what was read last does not count; empty: it does
+    std::vector<std::string> warnings;   // of a check: what counts, and is probably not meant
     bool operator==(const ConfigRecord &) const = default;
 };
 inline constexpr const char *configuration_name = "configuration";  // in the daemon's directory
 
 // Lines of line_for_programs() (option_table.h): "option" NAME VALUE ORIGIN for each, "restart" alike, "refused" TEXT,
-// "end".
+// "warning" TEXT for each, "end".
 std::string to_text(const ConfigRecord &record);
 // Nothing for a text that is not whole, or none of these.
 std::optional<ConfigRecord> config_record_of(std::string_view text);

@@ -38,11 +38,11 @@ std::string joined(const std::vector<std::string> &words, const char *between) {
     std::exit(std::fflush(stdout) == 0 ? parsed.exit_code : 1);
 }
 
-[[noreturn]] void print_check(const std::vector<std::string> &why, const std::vector<Setting> &settings) {
+[[noreturn]] void print_check(const std::vector<std::string> &why, const ConfigRecord &record) {
     ParsedOptions said;
     said.exit_code = why.empty() ? 0 : 1;
     for (const std::string &error : why) said.error += escape_text(error) + "\n";
-    if (why.empty()) said.out = to_text({settings, {}, ""});
+    if (why.empty()) said.out = to_text(record);
     print_and_exit(said);
 }
 
@@ -74,8 +74,11 @@ Configuration Configuration::take(const CommandLine &line, int argc, char **argv
     if (!words.check && !parsed.proceed) print_and_exit(parsed);
     if (words.check && !words.asks) {
         if (!parsed.proceed) why.push_back(parsed.wrong);
-        else if (why.empty() && parsed.complete && line.check_files) why = line.check_files();
-        print_check(why, parsed.settings);
+        const bool look = why.empty() && parsed.complete;
+        if (look && line.check_files) why = line.check_files();
+        ConfigRecord record{parsed.settings, {}, "", {}};
+        if (look && why.empty() && line.warn_of_files) record.warnings = line.warn_of_files();
+        print_check(why, record);
     }
     if (!parsed.proceed) print_and_exit(parsed);
     c.record_.settings = parsed.settings;

@@ -42,6 +42,8 @@ struct CommandLine {
     std::function<Status()> check = {};
     // For --check-config: the errors of the files that the options name; `check` has found nothing.
     std::function<std::vector<std::string>()> check_files = {};
+    // The same where these have no error: what counts, and is probably not meant.
+    std::function<std::vector<std::string>()> warn_of_files = {};
 };
 
 // What a configuration file says of one option, already found to be what the option takes.

@@ -167,6 +167,8 @@ std::string Report::summary(const Grain &g, std::optional<HostId> busy) const {
     std::string counts;
     for (const wire::WhyRow &row : out.reasons)
         if (row.hosts > 0) counts += (counts.empty() ? "" : ", ") + std::to_string(row.hosts) + " " + row.reason;
+    if (is_denied(state_, key_.session.user))
+        return std::string(reason_of(Why::user_denied).sentence) + ", " + key_.session.user + ", so it does not start";
     std::string old = too_old(state_, g.demands);
     if (!old.empty()) old.insert(0, "; ");
     old = resources_in_words(state_, g, busy) + old;

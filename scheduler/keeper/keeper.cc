@@ -38,6 +38,7 @@ Reply Keeper::grant(const Request &request, std::int64_t now_s, int *fd) {
     case Ask::remove_host: return say(remove_from_host_table(place_.hosts, request.name));
     case Ask::user_name: return Reply{Status::ok(), login_name(request.number)};
     case Ask::check_login: return say(check_login(request.name, place_.group));
+    case Ask::knows_login: return say(knows_login(request.name));
     case Ask::echo_socket: break;
     }
     return open_echo_socket(request.number, fd);

@@ -11,7 +11,9 @@ constexpr unsigned char key_start[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a,
                                        0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
                                        0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04};
 
-bool may_name(Ask ask) { return ask == Ask::certificate || ask == Ask::remove_host || ask == Ask::check_login; }
+bool may_name(Ask ask) {
+    return ask == Ask::certificate || ask == Ask::remove_host || ask == Ask::check_login || ask == Ask::knows_login;
+}
 bool may_key(Ask ask) { return ask == Ask::certificate || ask == Ask::own_certificate; }
 bool is_role(pki::Role role) {
     return role == pki::Role::grain_server || role == pki::Role::client || role == pki::Role::program ||

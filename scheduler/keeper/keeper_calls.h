@@ -22,7 +22,8 @@ enum class Ask : std::uint8_t {
     user_name,        // number -> the login name of a uid
     check_login,      // name -> may this login name use the pool from other hosts
     echo_socket,      // number (4 or 6) -> a socket for echo requests, where only root may have one
-    last = echo_socket
+    knows_login,      // name -> has this host such a login
+    last = knows_login
 };
 enum class Settings : std::uint8_t { hosts, policy, limits, last = limits };
 

@@ -70,6 +70,10 @@ Status KeeperClient::check_login(const std::string &user) {
     return bytes({.ask = Ask::check_login, .name = user}).status();
 }
 
+Status KeeperClient::knows_login(const std::string &user) {
+    return bytes({.ask = Ask::knows_login, .name = user}).status();
+}
+
 int KeeperClient::echo_socket(bool v6) {
     int fd = -1;
     const bool opened = static_cast<bool>(call({.ask = Ask::echo_socket, .number = v6 ? 6u : 4u}, &fd).status);

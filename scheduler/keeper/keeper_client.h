@@ -28,6 +28,7 @@ public:
     Status remove_host(const std::string &host);
     std::string user_name(std::uint32_t uid);  // empty: none, or gone()
     Status check_login(const std::string &user);
+    Status knows_login(const std::string &user);
     int echo_socket(bool v6);  // the caller's; -1: none
 
 private:

@@ -10,4 +10,8 @@ namespace dcs::keeper {
 // May look up names at a server of the site.
 Status check_login(const std::string &user, const std::string &group);
 
+// not_found: this host has no such login. unreachable: the server of the site that knows does not answer; that takes no
+// longer than some seconds.
+Status knows_login(const std::string &user);
+
 }  // namespace dcs::keeper

@@ -97,6 +97,8 @@ Result<ServeSettings> settings_of(const SchedulerOptions &options) {
     settings.hosts = std::move(files.hosts);
     settings.policy = std::move(files.policy);
     settings.limits = files.limits;
+    settings.look_up_logins = options.users_are_known_here();
+    if (settings.look_up_logins) settings.logins = std::move(files.logins);
     return settings;
 }
 

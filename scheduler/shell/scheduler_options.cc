@@ -1,7 +1,10 @@
 #include "scheduler/shell/scheduler_options.h"
 
+#include "base/clock.h"
+#include "scheduler/keeper/login.h"
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/host_table_file.h"
+#include "scheduler/shell/lost_hosts.h"
 #include "scheduler/shell/policy_file.h"
 #include "scheduler/shell/settings_text.h"
 
@@ -30,6 +33,22 @@ std::vector<std::string> wrong_files(const SchedulerOptions &options) {
     std::vector<std::string> texts;
     for (const Status &s : why)
         for (std::string_view rest = s.text; !rest.empty();) texts.emplace_back(take_line(rest));
+    return texts;
+}
+
+// Of files without an error.
+std::vector<std::string> doubtful_files(const SchedulerOptions &options) {
+    std::vector<Status> why;
+    const SettingsPaths paths = options.settings();
+    const SettingsFiles files = read_settings_files(paths, why);
+    std::vector<std::string> texts;
+    if (!has_grain_host(files.hosts))
+        texts.push_back(paths.hosts + " lists no host that runs grains: a scheduler that has some refuses it");
+    if (!options.users_are_known_here()) return texts;
+    UnknownLogins unknown([](const std::string &login) { return static_cast<bool>(keeper::knows_login(login)); },
+                          boot_clock);
+    unknown.take(files.logins);
+    for (const NamedLogin &named : unknown.look()) texts.push_back(unknown_login_text(named));
     return texts;
 }
 
@@ -74,7 +93,8 @@ CommandLine command_line(SchedulerOptions &into) {
          {"ready-fd", &into.ready_fd, "N", "write \"ready\" to this descriptor when serving", false, Where::line}},
         // clang-format on
         .check = [&into] { return check_options(into); },
-        .check_files = [&into] { return wrong_files(into); }};
+        .check_files = [&into] { return wrong_files(into); },
+        .warn_of_files = [&into] { return doubtful_files(into); }};
 }
 
 SettingsFiles read_settings_files(const SettingsPaths &paths, const ReadSettings &read, std::vector<Status> &why) {
@@ -85,9 +105,14 @@ SettingsFiles read_settings_files(const SettingsPaths &paths, const ReadSettings
         return missing && which != keeper::Settings::hosts ? Result<std::string>("") : said;
     };
     using keeper::Settings;
-    take(text(Settings::hosts, paths.hosts, "the host table"), paths.hosts, parse_host_table, files.hosts, why);
-    take(text(Settings::policy, paths.policy, "the policy"), paths.policy, parse_policy, files.policy, why);
+    const auto hosts = text(Settings::hosts, paths.hosts, "the host table");
+    const auto policy = text(Settings::policy, paths.policy, "the policy");
+    take(hosts, paths.hosts, parse_host_table, files.hosts, why);
+    take(policy, paths.policy, parse_policy, files.policy, why);
     take(text(Settings::limits, paths.limits, "the limits"), paths.limits, parse_limits, files.limits, why);
+    if (hosts) files.logins = logins_of_hosts(*hosts, paths.hosts);
+    if (policy)
+        for (NamedLogin &named : logins_of_policy(*policy, paths.policy)) files.logins.push_back(std::move(named));
     return files;
 }
 
@@ -98,11 +123,23 @@ SettingsFiles read_settings_files(const SettingsPaths &paths, std::vector<Status
     return read_settings_files(paths, read, why);
 }
 
+std::vector<wire::ProblemRow> login_problems(const std::vector<NamedLogin> &unknown) {
+    constexpr std::size_t most = 20;
+    std::vector<wire::ProblemRow> rows;
+    for (std::size_t i = 0; i < std::min(unknown.size(), most); ++i) {
+        const NamedLogin &named = unknown[i];
+        rows.push_back({"login " + named.login, named.place,
+                        "`" + named.words + "` has no effect, because this host knows no such login",
+                        "what that line should permit or deny",
+                        "correct it there and run `dcs reload`, or create the account"});
+    }
+    return rows;
+}
+
 std::vector<wire::ProblemRow> with_refused(const std::string &why, std::vector<wire::ProblemRow> rows) {
     if (!why.empty())
-        rows.push_back({"the scheduler's settings", "", "the last reload failed: " + why,
-                        "the old settings remain in effect, and with this error the scheduler does not start again",
-                        "correct it, then `dcs reload`"});
+        rows.push_back({"settings of the scheduler", "", "the last reload failed: " + why,
+                        "the old settings remain in effect, but not over a restart", "correct it, then `dcs reload`"});
     return rows;
 }
 

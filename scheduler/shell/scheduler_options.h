@@ -6,6 +6,7 @@
 
 #include "daemon/options.h"
 #include "scheduler/keeper/keeper_calls.h"
+#include "scheduler/shell/named_logins.h"
 #include "scheduler/state/state.h"
 #include "scheduler/turn/user_limits.h"
 #include "wire/session_calls.h"
@@ -28,6 +29,8 @@ struct SchedulerOptions {
                 limits_file.empty() ? directory + "/limits" : limits_file};
     }
     std::vector<std::string> master_names() const;
+    // No user from another host, whose login is not known here.
+    bool users_are_known_here() const { return tls.empty() || group != "none"; }
 };
 
 // Options that go into the fields of `into`, which outlives it.
@@ -38,6 +41,7 @@ struct SettingsFiles {
     std::vector<core::HostConfig> hosts;
     core::Policy policy;
     turn::UserLimits limits;
+    std::vector<NamedLogin> logins;  // in hosts and policy
 };
 using ReadSettings = std::function<Result<std::string>(keeper::Settings, const std::string &file, const char *what)>;
 // All of them, or what is wrong with them in `why`. A missing policy is the default one, and so are missing limits.
@@ -45,6 +49,8 @@ SettingsFiles read_settings_files(const SettingsPaths &paths, const ReadSettings
 // Read by this process.
 SettingsFiles read_settings_files(const SettingsPaths &paths, std::vector<Status> &why);
 
+// For `dcs doctor`.
+std::vector<wire::ProblemRow> login_problems(const std::vector<NamedLogin> &unknown);
 // `rows` of `dcs doctor`, and that the last reload failed for the reason `why`, if it did.
 std::vector<wire::ProblemRow> with_refused(const std::string &why, std::vector<wire::ProblemRow> rows);
 

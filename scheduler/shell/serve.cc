@@ -16,6 +16,7 @@
 #include "daemon/log.h"
 #include "daemon/notify.h"
 #include "scheduler/core/authorise.h"
+#include "scheduler/shell/lost_hosts.h"
 #include "scheduler/shell/settings_text.h"
 
 namespace dcs::shell {
@@ -44,6 +45,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
       signals_(signals),
       keeper_(keeper),
       names_([this](std::uint32_t uid) { return user_of(uid); }),
+      logins_([this](const std::string &login) { return knows_login(login); }, boot_clock),
       store_(store),
       loop_(loop),
       storage_(store, loop),
@@ -64,6 +66,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
         auto rows = with_refused(configuration_.refused(), mirror_.problems());
         if (doors_.tls)
             for (wire::ProblemRow &row : doors_.tls->problems()) rows.push_back(std::move(row));
+        for (wire::ProblemRow &row : login_problems(logins_.look())) rows.push_back(std::move(row));
         return rows;
     });
 }
@@ -75,6 +78,7 @@ Status Service::run() {
     turn_.take_limits(settings_.limits);
     turn_.take_policy(std::move(settings_.policy));
     turn_.take_host_table(std::move(settings_.hosts));
+    logins_.take(std::move(settings_.logins));
     last_activity_ = boot_clock();
     turn_.run();
     failpoint("shell.start.before_ready");
@@ -246,6 +250,9 @@ KnownPeer Service::user_of(std::uint32_t uid) {
     return peer;
 }
 
+// One whose directory does not answer may be known.
+bool Service::knows_login(const std::string &login) { return keeper_.knows_login(login).code != Code::not_found; }
+
 // Its further messages are not read.
 void Service::turn_away(ConnId conn, const Status &why) {
     DCS_REQUIRE(!why, "a refusal has a reason");
@@ -328,6 +335,7 @@ Result<SettingsFiles> Service::read_tables() {
     std::vector<Status> why;
     SettingsFiles files = read_settings_files(settings_.files, read, why);
     if (!why.empty()) return in_short(why.front());
+    if (Status s = keeps_a_host(turn_.state(), files.hosts, settings_.files.hosts); !s) return s;
     return files;
 }
 
@@ -336,6 +344,8 @@ void Service::take_tables(SettingsFiles tables) {
     turn_.take_limits(tables.limits);
     turn_.take_policy(std::move(tables.policy));
     turn_.take_host_table(std::move(tables.hosts));
+    if (settings_.look_up_logins) logins_.take(std::move(tables.logins));
+    for (const NamedLogin &unknown : logins_.look()) log_warn(unknown_login_text(unknown));
 }
 
 // The configuration and all three files are read and checked, whole, before anything changes.
@@ -359,12 +369,7 @@ Status Service::reread_settings() {
 
 Status Service::remove_host_line(const std::string &host) {
     if (Status s = keeper_.remove_host(host); !s) return s;
-    auto tables = read_tables();
-    if (!tables) {
-        log_error("the old host table, policy and limits remain in effect: " + tables.status().text);
-        return tables.status();
-    }
-    take_tables(std::move(*tables));
+    (void)reread_settings();  // whether that succeeds or not, the host and its line are gone
     return Status::ok();
 }
 

@@ -29,6 +29,8 @@ struct ServeSettings {
     std::vector<core::HostConfig> hosts;  // their contents at the start
     core::Policy policy;
     turn::UserLimits limits;
+    std::vector<NamedLogin> logins;
+    bool look_up_logins = true;
     int ready_fd = -1;
     ServiceManager manager;
     bool members_only = false;         // of the group that the keeper knows, when they call here
@@ -58,6 +60,7 @@ private:
     void handle(net::Arrival arrival);
     void opened(const net::Arrival &arrival);
     KnownPeer user_of(std::uint32_t uid);
+    bool knows_login(const std::string &login);
     void turn_away(ConnId conn, const Status &why);
     void opened_from_afar(const net::Arrival &arrival);
     void readable(int watch);
@@ -81,6 +84,7 @@ private:
     Signals &signals_;
     keeper::KeeperClient &keeper_;
     PeerNames names_;
+    UnknownLogins logins_;
     store::Store &store_;
     net::Loop &loop_;
     storage::StorageThread storage_;

@@ -1,18 +1,23 @@
 #include "scheduler/shell/settings_text.h"
 
 namespace dcs::shell {
+std::vector<NumberedLine> lines_with_words(std::string_view text) {
+    std::vector<NumberedLine> lines;
+    for (std::size_t number = 1; !text.empty(); ++number) {
+        const std::string_view line = take_line(text);
+        Words words = words_of(line.substr(0, line.find('#')));
+        if (!words.empty()) lines.push_back({number, std::move(words)});
+    }
+    return lines;
+}
+
 Status each_line(std::string_view text, const std::string &file,
                  const std::function<std::string(const Words &)> &take) {
-    std::size_t number = 0;
     std::string errors;
-    while (!text.empty()) {
-        ++number;
-        const std::string_view line = take_line(text);
-        const Words words = words_of(line.substr(0, line.find('#')));
-        if (words.empty()) continue;
-        const std::string wrong = take(words);
+    for (const NumberedLine &line : lines_with_words(text)) {
+        const std::string wrong = take(line.words);
         if (wrong.empty()) continue;
-        errors += (errors.empty() ? "" : "\n") + file + ":" + std::to_string(number) + ": " + wrong;
+        errors += (errors.empty() ? "" : "\n") + file + ":" + std::to_string(line.number) + ": " + wrong;
     }
     return errors.empty() ? Status::ok() : fail(Code::invalid, errors);
 }

@@ -11,6 +11,12 @@
 namespace dcs::shell {
 
 using Words = std::vector<std::string_view>;
+struct NumberedLine {
+    std::size_t number;
+    Words words;
+};
+// The lines that have words; these point into `text`.
+std::vector<NumberedLine> lines_with_words(std::string_view text);
 // Calls `take` with the words of each line that has any; it says what is wrong, or "". All lines are read, and each
 // wrong one is a line "file:line: what" of the failure (invalid).
 Status each_line(std::string_view text, const std::string &file, const std::function<std::string(const Words &)> &take);

@@ -1,6 +1,7 @@
 """A real Prometheus that scrapes a page, with the alert rules of this tree."""
 import json
 import os
+import signal
 import socket
 import subprocess
 import urllib.parse
@@ -19,13 +20,19 @@ class Prometheus:
             self.port = s.getsockname()[1]
         target = url.partition("://")[2].rstrip("/")
         secure = f", scheme: https, authorization: {{credentials_file: '{access}/token'}}, tls_config: {{ca_file: '{access}/certificate.pem'}}"
-        config = os.path.join(base, "prometheus.yml")
+        self.config = config = os.path.join(base, "prometheus.yml")
         with open(config, "w") as f:
             f.write(f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n"
                     f"rule_files: ['{rules}']\n"
                     f"scrape_configs: [{{job_name: dcs{secure if access else ''}, static_configs: [{{targets: ['{target}']}}]}}]\n")
         self.process = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={base}/tsdb",
                                          f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=error"])
+
+    def scrape_nothing(self):
+        text = open(self.config).read()
+        with open(self.config, "w") as f:
+            f.write(text[:text.index("scrape_configs")])
+        self.process.send_signal(signal.SIGHUP)
 
     def ask(self, path, **query):
         url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(query)}"

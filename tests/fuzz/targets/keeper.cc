@@ -37,7 +37,8 @@ std::vector<Seed> seeds() {
         const bool certificate = request.ask == Ask::certificate;
         if (certificate) request.role = pki::Role::program;
         if (certificate || request.ask == Ask::own_certificate) request.point.fill(7);
-        if (certificate || request.ask == Ask::remove_host || request.ask == Ask::check_login)
+        if (certificate || request.ask == Ask::remove_host || request.ask == Ask::check_login ||
+            request.ask == Ask::knows_login)
             request.name = certificate ? "ann/desk1/dcs" : "h1";
         all.push_back({"ask-" + std::to_string(ask), to_packet(request)});
     }

@@ -75,6 +75,7 @@ class Faults:
         self.ends("DcsHostLate")
         pool.dcs("host", "set", "local1", "--reset")
         pool.kill_host("local1")
+        self.fires("DcsHostNotConnected")
         self.fires("DcsHostDead")
         self.fires("DcsGrainsMoveOften")
         pool.kill_host("local2")
@@ -86,7 +87,7 @@ class Faults:
         self.children = []
         pool.up()
         pool.dcs("session", "close", "2")
-        for alert in ("DcsHostDead", "DcsNoActiveHost"):
+        for alert in ("DcsHostDead", "DcsNoActiveHost", "DcsHostNotConnected"):
             self.ends(alert)
 
     def backup_holds(self):
@@ -164,6 +165,17 @@ class Faults:
         wait_for("the doctor to name it", lambda: any(p["entity"] == "backup bk" for p in self.pool.json("doctor", check=False)["problems"]))
         self.fires("DcsBackupDown")
 
+    def reload_fails(self):
+        table = os.path.join(self.pool.dir, "scheduler/hosts")
+        good = open(table).read()
+        open(table, "w").close()
+        assert self.pool.dcs("reload", check=False).returncode == 1
+        self.fires("DcsReloadFailed")
+        with open(table, "w") as f:
+            f.write(good)
+        self.pool.dcs("reload")
+        self.ends("DcsReloadFailed")
+
     def full_disk(self):
         filler = os.path.join(self.pool.dir, "filler")
         room = os.statvfs(self.pool.dir)
@@ -177,6 +189,11 @@ class Faults:
         page.kill()
         page.wait()
         self.fires("DcsPageDown")
+        assert "DcsNoFigures" not in self.prometheus.firing()
+
+    def job_is_gone(self):
+        self.prometheus.scrape_nothing()
+        self.fires("DcsNoFigures")
 
 
 if not FULL:
@@ -222,10 +239,12 @@ with Pool(servers=3, slots=12, interval=0.5, directory=os.path.join(disk, "pool"
         faults.backup_holds()
         faults.copy_behind()
         faults.backup_elsewhere()
+        faults.reload_fails()
         faults.full_disk()
         faults.damaged_session()
         faults.host_leaves()
         faults.page_ends(page)
+        faults.job_is_gone()
         assert faults.fired == set(alerts_of(RULES)), set(alerts_of(RULES)) - faults.fired
     finally:
         page.kill()

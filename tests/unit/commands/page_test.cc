@@ -233,6 +233,8 @@ TEST_CASE("figures have one value for each label, and both formats hold the same
     counters.take(s.hosts);
     s.hosts[0].finished = 7;
     s.hosts[1].failed = 2;
+    s.hosts[0].connected = true;
+    s.hosts[1].connected = false;
     counters.take(s.hosts);
     const Journal journal(0);
     const Metrics m = metrics_of(s, counters, journal, {3, 2, 1.5});
@@ -242,11 +244,13 @@ TEST_CASE("figures have one value for each label, and both formats hold the same
           "dcs_slots{class=\"any\",state=\"busy\"} 4\n", "dcs_slots{class=\"any\",state=\"free\"} 1\n",
           "dcs_slots{class=\"any\",state=\"closed\"} 5\n", "dcs_grain_finishes_total{result=\"finished\"} 7\n",
           "dcs_grain_finishes_total{result=\"failed\"} 2\n", "dcs_page_watchers 2\n", "dcs_page_looks_total 3\n",
+          "dcs_host_connected{host=\"a\"} 1\n", "dcs_host_connected{host=\"b\"} 0\n",
           "dcs_host_last_report_timestamp_seconds{host=\"b\"} 4\n", "dcs_grain_wait_seconds_bucket{le=\"+Inf\"} 0\n"}) {
         INFO(line);
         REQUIRE(m.text.find(line) != std::string::npos);
         REQUIRE(m.open.find(line) != std::string::npos);
     }
+    REQUIRE(m.text.find("dcs_host_connected{host=\"d\"}") == std::string::npos);  // a pilot without a job
     REQUIRE(m.text.find("# TYPE dcs_page_looks_total counter\n") != std::string::npos);
     REQUIRE(m.open.find("# TYPE dcs_page_looks counter\n") != std::string::npos);
     REQUIRE(m.open.substr(m.open.size() - 6) == "# EOF\n");

@@ -370,7 +370,8 @@ TEST_CASE("a configuration that is read again is taken whole or not at all") {
 }
 
 TEST_CASE("a record is read back, and nothing else is") {
-    const ConfigRecord record{{{"a", "x\ty\\\n", "default"}, {"b", "", "/f:1"}}, {{"b", "2", "/f:2"}}, "why\nso"};
+    const ConfigRecord record{
+        {{"a", "x\ty\\\n", "default"}, {"b", "", "/f:1"}}, {{"b", "2", "/f:2"}}, "why\nso", {"a\tb", "c"}};
     CHECK(config_record_of(to_text(record)) == record);
     CHECK(config_record_of(to_text(ConfigRecord{})) == ConfigRecord{});
     for (const char *text : {"", "end", "end\tx", "option\ta\nend\t\n", "option\ta\tb\nend\t\n",

@@ -1,5 +1,6 @@
 // Whom the grain server calls and when, and its time slice.
 #include "core_bench.h"
+#include "support/about.h"
 
 using namespace bench;
 
@@ -80,21 +81,38 @@ TEST_CASE("a reason why the scheduler does not answer is logged once, and anothe
     CHECK(logged("the certificate of scheduler has expired"));
 }
 
-TEST_CASE("a refusal is logged and asked again only after an interval") {
+TEST_CASE("a refused server asks again after some seconds, then more seldom, and logs the reason once") {
     Bench b;
-    b.state.interval = seconds(8);
+    b.state.interval = seconds(300);
     b.in(Began{});
+    const auto refused = [&](const char *why, Duration pause) {
+        CAPTURE(why, pause.seconds());
+        b.in(LinkOpened{});
+        b.clear();
+        b.message(wire::Refused{why});
+        b.one<Disconnect>();
+        const auto logs = b.take<Log>();
+        const Duration nearly{pause.ns - milliseconds(1).ns};
+        b.pass(nearly);
+        CHECK(b.none<Connect>());
+        b.pass(milliseconds(1));
+        b.one<Connect>();
+        return logs.size() == 1 ? logs[0].text : "";
+    };
+    CHECK(refused("not in the host table", milliseconds(1600)) == about("refuses not in the host table again 15 s"));
+    for (const Duration pause : {milliseconds(3200), milliseconds(6400), seconds(12), seconds(12)})
+        CHECK(refused("not in the host table", pause).empty());
+    CHECK(refused("its certificate is revoked", seconds(12)) == about("certificate is revoked"));
     b.in(LinkOpened{});
-    b.clear();
-    b.message(wire::Refused{"not in the host table"});
-    b.one<Disconnect>();
-    const auto logs = b.take<Log>();
-    REQUIRE(logs.size() == 1);
-    REQUIRE(logs[0].text.find("not in the host table") != std::string::npos);
-    b.pass(seconds(7));
-    REQUIRE(b.none<Connect>());
-    b.pass(seconds(3));
-    b.one<Connect>();
+    b.message(wire::Configure{300, 2, 1});
+    b.in(LinkClosed{"it ends"});
+    b.pass(seconds(1));
+    CHECK(refused("not in the host table", milliseconds(1600)) == about("not in the host table"));
+    b.in(LinkOpened{});
+    b.message(wire::Configure{1, 2, 1});
+    b.in(LinkClosed{"it ends"});
+    b.pass(seconds(1));
+    refused("not in the host table", seconds(1));  // never longer than its interval
 }
 
 TEST_CASE("it calls in each interval, after the reports of the same call-in") {

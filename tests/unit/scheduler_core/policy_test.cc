@@ -51,7 +51,17 @@ TEST_CASE("a denied user may not call and starts no grain until the policy allow
     CHECK(pool.session("ann/1").grains.at(0).status() == GrainStatus::running);
     pool.end("h1", "ann/1:0");
     CHECK(pool.session("bob/1").grains.at(1).status() == GrainStatus::ready);
+    pool.gexec(ann, 1, 1);
+    CHECK(pool.explain("bob/1:1", true).summary == about("policy denies its user bob not start"));
+    pool.hosts[0].users = {"ann"};  // whatever else is against it
+    pool.table();
+    CHECK(pool.explain("bob/1:1", true).summary == about("policy denies its user bob not start"));
+    CHECK_FALSE(pool.explain("bob/1:1", true).can_run);
     pool.rules(Policy());
+    CHECK(pool.explain("bob/1:1", true).summary == about("no configured host can run"));
+    pool.hosts[0].users.clear();
+    pool.table();
+    pool.end("h1", "ann/1:1");
     CHECK(pool.session("bob/1").grains.at(1).status() == GrainStatus::running);
 }
 

@@ -53,12 +53,13 @@ Reply ask(Keeper &keeper, const Request &request, int *fd = nullptr) {
 TEST_CASE("each request is read as it was made") {
     Request named = wish(Ask::user_name), echo = wish(Ask::echo_socket), file = wish(Ask::settings);
     Request own = wish(Ask::own_certificate), gone = wish(Ask::remove_host), login = wish(Ask::check_login);
+    Request known = wish(Ask::knows_login);
     named.number = 4'000'000'000u;
     echo.number = 6;
     file.which = Settings::limits;
     own.point = point_of_new_key();
-    gone.name = login.name = std::string(name_max - 1, 'n');
-    for (const Request &request : {wish(Ask::authority), named, echo, file, own, gone, login,
+    gone.name = login.name = known.name = std::string(name_max - 1, 'n');
+    for (const Request &request : {wish(Ask::authority), named, echo, file, own, gone, login, known,
                                    certificate_for(pki::Role::program, "ann/desk1/dcs", own.point)}) {
         const auto read = read_packet(to_packet(request));
         REQUIRE(read);
@@ -78,7 +79,7 @@ TEST_CASE("a request of any other form is none") {
     CHECK_FALSE(read_packet(""));
     CHECK_FALSE(read_packet(good + '\0'));
     CHECK_FALSE(read_packet(good.substr(1)));
-    for (const int kind : {0, 9, 255}) CHECK_FALSE(read_packet(with(0, static_cast<char>(kind))));
+    for (const int kind : {0, 10, 255}) CHECK_FALSE(read_packet(with(0, static_cast<char>(kind))));
     const auto no_role = static_cast<pki::Role>(9);
     for (const pki::Role role : {pki::Role::none, pki::Role::authority, pki::Role::scheduler, no_role})
         CHECK_FALSE(read_packet(with(1, static_cast<char>(role))));
@@ -204,6 +205,11 @@ TEST_CASE("it knows names") {
     Request login = wish(Ask::check_login);
     login.name = "no-such-login";
     CHECK(ask(keeper, login).status.code == Code::refused);
+    Request known = wish(Ask::knows_login);
+    known.name = "no-such-login";
+    CHECK(ask(keeper, known).status.code == Code::not_found);
+    known.name = "root";
+    CHECK(ask(keeper, known).status);
     int fd = 0;
     const Reply odd = Keeper(Place{}).answer("odd", now, &fd);
     CHECK(odd.status.code == Code::invalid);

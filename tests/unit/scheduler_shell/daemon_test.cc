@@ -199,6 +199,25 @@ TEST_CASE("host table and policy are read again together: both, or neither") {
     CHECK(open_session(3) == NO_ERROR);
 }
 
+TEST_CASE("a table that would remove all hosts is refused, and hosts work on") {
+    Daemon d;
+    const std::string stays =
+        "the old host table, policy and limits remain in effect: " + d.directory + "/hosts lists ";
+    const std::string advice = ": put their lines back, or remove each on purpose with `dcs host rm NAME`";
+    REQUIRE(d.start());
+    d.write("hosts", "# nothing\ndesk role=client\n");  // h1 never called
+    d.reread(stays + "no host that runs grains, and would remove h1" + advice);
+    Caller h1(d.directory, "h1");
+    REQUIRE(h1.hears<wire::Configure>(5000));
+    d.write("hosts", "");
+    d.reread(stays + "no host that runs grains, and would remove h1" + advice);
+    d.write("hosts", "h2\n");
+    d.reread(stays + "none of the connected hosts, and would remove h1" + advice);
+    d.write("hosts", "h1 slots=2\n");
+    d.reread("policy " + d.directory + "/policy reread");
+    CHECK(h1.hears<wire::Configure>(5000));  // on the same connection
+}
+
 TEST_CASE("the limit of descriptors is raised for all connections, as far as it may") {
     Daemon d;
     rlimit before{};

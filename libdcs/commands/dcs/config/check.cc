@@ -47,13 +47,17 @@ std::optional<Failure> choose_files(const Call &call, std::vector<File> &files) 
 }
 
 std::string row_of(const File &file, const Checked &checked) {
-    std::vector<std::string> errors;
-    for (const std::string &error : checked.errors) errors.push_back(json_string(error));
+    const auto texts = [](const std::vector<std::string> &lines) {
+        std::vector<std::string> json;
+        for (const std::string &line : lines) json.push_back(json_string(line));
+        return json_array(json);
+    };
     return JsonObject()
         .add("daemon", file.daemon->name)
         .add("file", file.path)
-        .add("good", errors.empty())
-        .add_raw("errors", json_array(errors))
+        .add("good", checked.errors.empty())
+        .add_raw("errors", texts(checked.errors))
+        .add_raw("warnings", texts(checked.record.warnings))
         .text();
 }
 
@@ -69,6 +73,8 @@ int check(const Call &call) {
         rows.push_back(row_of(file, *checked));
         if (call.format == Format::json) continue;
         for (const std::string &error : checked->errors) std::fprintf(stderr, "%s\n", printable(error).c_str());
+        for (const std::string &warning : checked->record.warnings)
+            std::fprintf(stderr, "warning: %s\n", printable(warning).c_str());
         if (checked->errors.empty())
             std::printf("%s%s\n", printable(file.path).c_str(), call.format == Format::name ? "" : ": good");
     }
@@ -100,7 +106,8 @@ Examples:
                 {"daemon", 0, "NAME", one_of("scheduler|grainserver|backupd"),
                  "the daemon that the files configure (default: by their names)"}},
     .notes = R"(Without FILE, all existing files are checked. A file's drop-ins (FILE.d/*.toml) are checked with it. The
-exit code is 1 if there are errors.
+exit code is 1 if there are errors. Warnings name what is probably not meant: logins that this host does not know, a
+host table without hosts.
 )",
     .run = check};
 

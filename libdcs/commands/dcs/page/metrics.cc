@@ -97,6 +97,9 @@ void put_hosts(Writer &w, const Snapshot &s, const HostCounters &counters) {
     for (const wire::HostRow &row : s.hosts)
         if (row.last_call_in_s >= 0)
             w.add({{"host", row.name}}, static_cast<double>(s.at_ms) / 1000 - row.last_call_in_s);
+    w.gauge("dcs_host_connected", "1 if the host's grain server is connected; not of pilots without a job.");
+    for (const wire::HostRow &row : s.hosts)
+        if (row.state != "no_job") w.add({{"host", row.name}}, row.connected);
     w.gauge("dcs_host_certificate_end_timestamp_seconds", "End of each host's certificate.");
     for (const wire::HostRow &row : s.hosts)
         if (row.expires_s > 0) w.add({{"host", row.name}}, static_cast<double>(row.expires_s));
@@ -183,13 +186,15 @@ void put_delays(Writer &w, const wire::SystemRow &system) {
 // The first word of what has the problem; as many as there are kinds.
 void put_problems(Writer &w, const Snapshot &s) {
     std::map<std::string, std::int64_t> kinds = {{"other", 0}};
-    for (const char *kind : {"backing", "backup", "certificate", "grain", "host", "library", "session"})
+    for (const char *kind :
+         {"backing", "backup", "certificate", "grain", "host", "library", "login", "session", "settings"})
         kinds[kind] = 0;
     for (const wire::ProblemRow &p : s.problems) {
         const auto it = kinds.find(p.entity.substr(0, p.entity.find(' ')));
         ++(it != kinds.end() ? it->second : kinds["other"]);
     }
-    w.gauge("dcs_problems", "Problems that dcs doctor lists, by what has them; backing: the backing store.");
+    w.gauge("dcs_problems",
+            "Problems that dcs doctor lists, by what has them; backing: the backing store; settings: a reload failed.");
     for (const auto &[kind, n] : kinds) w.add({{"kind", kind}}, static_cast<double>(n));
 }
 

@@ -1,15 +1,27 @@
 // dcs reload, dcs log-level: for operators.
+#include <cstdio>
 
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/unicode.h"
 #include "client/call.h"
 #include "wire/message.h"
 
 namespace dcs::commands {
 namespace {
 
+// What has been taken, and is probably not meant.
+void print_warnings() {
+    const auto reply = client::ask<wire::DoctorReply>(this_pool(), wire::Doctor{}, client::How{client::With::any});
+    if (!reply) return;
+    for (const wire::ProblemRow &row : reply->problems)
+        if (row.entity.starts_with("login "))
+            std::fprintf(stderr, "warning: %s: %s\n", printable(row.file).c_str(), printable(row.problem).c_str());
+}
+
 int reload(const Call &call) {
     const auto reply = client::ask<wire::Done>(this_pool(), wire::Reload{}, client::How{client::With::any});
+    if (reply) print_warnings();
     if (reply) return exits::ok;
     Failure failure = failure_of("the settings were not reread", reply.status());
     if (failure.exit == exits::usage) failure.exit = exits::error;  // it is a file that is wrong, not the line
@@ -31,7 +43,8 @@ extern const Verb reload_verb = {
     .summary = "make the scheduler reread its settings",
     .about = R"(Makes the scheduler reread its configuration, host table, policy and limits, as SIGHUP does. All files
 are read and checked before anything changes; if one has an error, its line is named and nothing
-changes. Grains on hosts that are no longer in the table are moved; settings of `dcs host set` stay.
+changes, and so if the host table would remove all hosts or all connected ones. A login that this host
+does not know is a warning. Grains on hosts that are no longer in the table are moved; settings of `dcs host set` stay.
 `dcs status` lists options that take effect only after a restart.
 For root, the scheduler's account and the owner of a private pool.
 

@@ -371,7 +371,7 @@ Examples:
           "after S, at least 10 s"},
          {"resources", 0, "LIST", some_text,
           "what local1 offers by name, such as gpu=[0,1],scratch_gb=200; auto (the default): the GPUs of this\n"
-          "host. docs/CONFIGURATION.md has the form"},
+          "host. docs/RESOURCES.md has the form"},
          {"courtesy", 0, "C", one_of("watch|priority"),
           "priority (the default): grains have the lowest priority. watch: the host also gives them back\n"
           "when other work keeps the processors busy or memory runs out, and takes none until it is calm\n"

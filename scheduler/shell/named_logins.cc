@@ -1,0 +1,80 @@
+#include "scheduler/shell/named_logins.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+#include "scheduler/shell/settings_text.h"
+
+namespace dcs::shell {
+namespace {
+
+constexpr Duration look_for = seconds(2), between_looks = seconds(60), after_slow_look = seconds(600);
+
+bool is_uid_name(std::string_view name) {
+    std::uint32_t uid = 0;
+    return name.starts_with("uid") && read_number(name.substr(3), uid);
+}
+
+void add_login(std::vector<NamedLogin> &logins, const std::string &place, std::string_view key,
+               std::string_view login) {
+    if (!is_uid_name(login)) logins.push_back({place, std::string(key) + std::string(login), std::string(login)});
+}
+
+}  // namespace
+
+std::vector<NamedLogin> logins_of_hosts(std::string_view text, const std::string &file) {
+    std::vector<NamedLogin> logins;
+    for (const NumberedLine &line : lines_with_words(text))
+        for (const std::string_view word : line.words)
+            for (const std::string_view key : {"users=", "accounts="})
+                if (word.starts_with(key))
+                    for (const std::string_view login : words_of(word.substr(key.size()), ","))
+                        add_login(logins, file + ":" + std::to_string(line.number), key, login);
+    return logins;
+}
+
+std::vector<NamedLogin> logins_of_policy(std::string_view text, const std::string &file) {
+    std::vector<NamedLogin> logins;
+    for (const NumberedLine &line : lines_with_words(text))
+        if (line.words.size() == 2 && (line.words[0] == "user" || line.words[0] == "deny"))
+            add_login(logins, file + ":" + std::to_string(line.number), std::string(line.words[0]) + " ",
+                      line.words[1]);
+    return logins;
+}
+
+std::string unknown_login_text(const NamedLogin &named) {
+    return named.place + ": `" + named.words + "`: this host knows no login " + named.login;
+}
+
+void UnknownLogins::take(std::vector<NamedLogin> named) {
+    named_ = std::move(named);
+    unknown_.clear();
+    first_look_ = true;
+    next_look_ = Instant{};
+}
+
+const std::vector<NamedLogin> &UnknownLogins::look() {
+    const Instant begun = clock_();
+    if (begun < next_look_) return unknown_;
+    // An account that was there does not go unnoticed for ever: the next reload looks them all up.
+    const std::vector<NamedLogin> doubtful = std::exchange(first_look_, false) ? named_ : std::move(unknown_);
+    unknown_.clear();
+    std::map<std::string, bool> asked;
+    bool slow = false;
+    for (const NamedLogin &named : doubtful) {
+        auto at = asked.find(named.login);
+        if (at == asked.end()) {
+            slow = clock_() - begun > look_for;
+            if (slow) break;
+            at = asked.emplace(named.login, knows_(named.login)).first;
+        }
+        if (!at->second) unknown_.push_back(named);
+    }
+    if (slow) first_look_ = true;
+    next_look_ = clock_() + (slow ? after_slow_look : between_looks);
+    return unknown_;
+}
+
+}  // namespace dcs::shell

@@ -1,0 +1,133 @@
+#!/usr/bin/python3
+"""Mistakes in the host table and the policy that are no errors of form: a table that was emptied, a line that was away for a
+while, logins that this host does not know."""
+import json
+import os
+
+from config import World
+from pool import Pool, about, tells, wait_for
+
+
+def hosts_of(world):
+    return [h["name"] for h in json.loads(world.dcs("host", "ls", "-o", "json").stdout)["hosts"]]
+
+
+def an_empty_table_is_refused(world):
+    world.hosts("h1 slots=2\nh2 slots=1\n")
+    world.dcs("reload")
+    world.hosts("")
+    said = world.dcs("reload", code=1).stderr
+    assert tells(said, "lists no host remove h1, h2 put lines back dcs host rm"), said
+    world.hang_up("scheduler", "remain in effect lists no host remove h1, h2")
+    assert tells(world.status("scheduler")["configuration_refused"], "lists no host remove h1, h2")
+    problems = json.loads(world.dcs("doctor", "-o", "json", code=1).stdout)["problems"]
+    assert [p for p in problems if p["entity"] == "settings of the scheduler" and "lists no host" in p["problem"]], problems
+    assert hosts_of(world) == ["h1", "h2"]
+    world.hosts("h1 slots=2\n")  # one that stays
+    world.dcs("reload")
+    assert hosts_of(world) == ["h1"] and "configuration_refused" not in world.status("scheduler")
+
+
+def all_are_removed_one_by_one(world):
+    """On purpose, also where the table was emptied before."""
+    world.hosts("h1 slots=2\nh2 slots=1\n")
+    world.dcs("reload")
+    world.hosts("")
+    world.dcs("reload", code=1)
+    world.dcs("host", "rm", "h1")
+    assert hosts_of(world) == ["h2"]
+    assert tells(world.status("scheduler")["configuration_refused"], "lists no host remove h2")
+    world.dcs("host", "rm", "h2")
+    assert hosts_of(world) == [] and "configuration_refused" not in world.status("scheduler")
+    world.dcs("reload")
+    world.hosts("h1 slots=2\n")
+    world.dcs("reload")
+
+
+def unknown_logins(world):
+    problems = json.loads(world.dcs("doctor", "-o", "json", code=None).stdout)["problems"]
+    return [(p["entity"], p["file"]) for p in problems if p["entity"].startswith("login ")]
+
+
+def unknown_logins_are_named(world):
+    """They count as they are written; the log, dcs reload, dcs doctor and dcs config check say where."""
+    table, policy = (os.path.join(world.pool, "scheduler", name) for name in ("hosts", "policy"))
+    world.hosts("h1 slots=2 users=root,no-such-user\n")
+    with open(policy, "w") as file:
+        file.write("fair_share on\ndeny no-such-login\ndeny nobody\n")
+    said = world.dcs("reload").stderr
+    assert said.count("\n") == 2 and about(said, f"{table}:1 users=no-such-user {policy}:2 deny no-such-login no effect"), said
+    log = world.log("scheduler")
+    assert about(log, f"{table}:1: users=no-such-user knows no login {policy}:2: deny no-such-login knows no login"), log
+    known = [("login no-such-user", table + ":1"), ("login no-such-login", policy + ":2")]
+    assert unknown_logins(world) == known
+    done = world.dcs("config", "check", world.path("scheduler.toml"))
+    assert done.stderr.count("warning: ") == 2 and tells(done.stderr, f"{policy}:2: deny no-such-login"), done
+    world.stop("scheduler")
+    world.start("scheduler")
+    assert unknown_logins(world) == known, "after a start, too"
+    world.hosts("h1 slots=2\n")
+    with open(policy, "w") as file:
+        file.write("fair_share on\ndeny nobody\n")
+    assert world.dcs("reload").stderr == "" and unknown_logins(world) == []
+    os.unlink(policy)
+
+
+def a_check_warns(world):
+    folder = os.path.join(world.base, "checked")
+    os.mkdir(folder)
+    table = os.path.join(folder, "hosts")
+    for text, words in (("h1 slots=1\n", None), ("# none yet\n", f"warning {table} lists no host refuses")):
+        with open(table, "w") as file:
+            file.write(text)
+        done = world.dcs("config", "check", "--from", folder)
+        assert done.stdout == f"{table}: good\n" and (tells(done.stderr, words) if words else done.stderr == ""), done
+        row = json.loads(world.dcs("config", "check", "--from", folder, "-o", "json").stdout)["files"][0]
+        assert row["good"] and len(row["warnings"]) == bool(words) and row["errors"] == [], row
+
+
+def a_line_that_comes_back_brings_its_host_back(pool):
+    """Within seconds, and not after an interval of the host."""
+    path = os.path.join(pool.dir, "scheduler", "hosts")
+
+    def table(*lines):
+        with open(path, "w") as file:
+            file.write("".join(line + "\n" for line in lines))
+        pool.dcs("reload")
+
+    def connected():
+        return {h["name"]: h["connected"] for h in pool.json("host", "ls")["hosts"]}
+
+    table("local1", "local2 interval=300")
+    table("local1")
+    assert connected() == {"local1": True}
+    log = os.path.join(pool.dir, "servers", "local2", "log")
+    wait_for("local2 to be refused", lambda: tells(open(log, errors="replace").read(), "removed table asking again"))
+    table("local1", "local2 interval=300")
+    wait_for("local2 to be back", lambda: connected()["local2"])
+    assert pool.dcs("reload", check=False).returncode == 0
+    table("local2", "local3")
+    assert connected() == {"local2": True, "local3": False}
+    with open(path, "w") as file:
+        file.write("local1\nlocal3\n")
+    refused = pool.dcs("reload", check=False)
+    assert refused.returncode == 1 and tells(refused.stderr, "none of the connected hosts, remove local2"), refused
+    assert connected()["local2"]
+
+
+def main():
+    world = World()
+    try:
+        world.hosts("h1 slots=2\n")
+        world.start("scheduler")
+        for part in (an_empty_table_is_refused, all_are_removed_one_by_one, unknown_logins_are_named, a_check_warns):
+            part(world)
+            print(part.__name__.replace("_", " "), flush=True)
+    finally:
+        world.close()
+    with Pool(servers=2) as pool:
+        a_line_that_comes_back_brings_its_host_back(pool)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+// Tables that would take out every host.
+#include <catch2/catch.hpp>
+
+#include "scheduler/shell/host_table_file.h"
+#include "scheduler/shell/lost_hosts.h"
+#include "support/about.h"
+
+using namespace dcs;
+using namespace dcs::shell;
+
+namespace {
+
+// Hosts of a pool; a '+' before the name: it is connected, a '-': it has left the table.
+core::State pool_of(std::initializer_list<const char *> names) {
+    core::State state;
+    for (const std::string name : names) {
+        core::Host host;
+        core::HostConfig config;
+        config.name = name.substr(name[0] == '+' || name[0] == '-');
+        host.config = host.table = config;
+        host.configured = name[0] != '-';
+        if (name[0] == '+') host.conn = ConnId{7};
+        state.hosts.push_back(std::move(host));
+    }
+    return state;
+}
+
+std::string refusal(std::initializer_list<const char *> pool, const char *table) {
+    const auto read = parse_host_table(table, "T");
+    REQUIRE(read);
+    const Status s = keeps_a_host(pool_of(pool), *read, "T");
+    return s ? "" : s.text;
+}
+
+}  // namespace
+
+TEST_CASE("a table is refused that keeps no host, or none that is connected") {
+    CHECK(refusal({}, "").empty());
+    CHECK(refusal({"-h1"}, "").empty());
+    CHECK(refusal({"h1"}, "") == about("T no host remove h1 put lines back dcs host rm"));
+    CHECK(refusal({"+h1", "h2", "-h3", "h4", "h5", "h6"}, "class c=1\nd role=client\nb role=backup address=b:1\n") ==
+          about("T no host remove h1, h2, h4 and 2 more put lines back dcs host rm"));
+    CHECK(refusal({"+h1", "+h2", "h3"}, "h3\nh4\n") == about("T none connected remove h1, h2 put lines back"));
+    CHECK(refusal({"+h1", "+h2", "h3"}, "h1 role=client\nh3\n") == about("T none connected remove h1, h2 put back"));
+    CHECK(refusal({"+h1", "+h2", "h3"}, "h2\n").empty());
+    CHECK(refusal({"h1", "h2"}, "h3\n").empty());  // none of them works
+    CHECK(refusal({"-h1", "+h2"}, "h1\n") == about("T none connected remove h2 put back"));
+}

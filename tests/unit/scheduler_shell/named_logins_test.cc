@@ -1,0 +1,68 @@
+// Logins that the host table and the policy name, and which of them are unknown.
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "scheduler/shell/named_logins.h"
+#include "scheduler/shell/scheduler_options.h"
+#include "support/about.h"
+
+using namespace dcs;
+using namespace dcs::shell;
+
+TEST_CASE("each login is found with its line") {
+    const std::vector<NamedLogin> hosts = logins_of_hosts(
+        "# users=no\nclass big=1\n\nh1 slots=1 users=ann,bob accounts=ann # users=no\n"
+        "h1 role=client users=uid70\n",
+        "H");
+    CHECK(hosts == std::vector<NamedLogin>{
+                       {"H:4", "users=ann", "ann"}, {"H:4", "users=bob", "bob"}, {"H:4", "accounts=ann", "ann"}});
+    const std::vector<NamedLogin> policy = logins_of_policy("fair_share on\nuser ann\n deny eve # deny bob\n", "P");
+    CHECK(policy == std::vector<NamedLogin>{{"P:2", "user ann", "ann"}, {"P:3", "deny eve", "eve"}});
+    CHECK(unknown_login_text(policy[1]) == about("P:3: deny eve knows no login eve"));
+    const auto rows = login_problems(policy);
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[1].entity == "login eve");
+    CHECK(rows[1].file == "P:3");
+    CHECK(rows[1].problem == about("deny eve no effect no such login"));
+}
+
+TEST_CASE("unknown logins are looked up after each reload, later once a minute, and not for long") {
+    Instant now = Instant{} + seconds(1000);
+    std::set<std::string> known = {"ann"};
+    std::vector<std::string> asked;
+    Duration takes{};
+    UnknownLogins logins(
+        [&](const std::string &login) {
+            asked.push_back(login);
+            now = now + takes;
+            return known.count(login) != 0;
+        },
+        [&] { return now; });
+    const auto names = [&] {
+        std::string text;
+        for (const NamedLogin &named : logins.look()) text += named.place + " ";
+        return text;
+    };
+    CHECK(names().empty());
+    logins.take({{"1", "", "ann"}, {"2", "", "eve"}, {"3", "", "eve"}, {"4", "", "bob"}});
+    CHECK(names() == "2 3 4 ");
+    CHECK(asked == std::vector<std::string>{"ann", "eve", "bob"});
+    known.insert("eve");
+    now = now + seconds(59);
+    CHECK(names() == "2 3 4 ");
+    now = now + seconds(1);
+    CHECK(names() == "4 ");
+    CHECK(asked == std::vector<std::string>{"ann", "eve", "bob", "eve", "bob"});
+    // One that answers late is asked for little, and not soon again.
+    asked.clear();
+    takes = seconds(3);
+    logins.take({{"1", "", "joe"}, {"2", "", "eve"}, {"3", "", "bob"}});
+    CHECK(names() == "1 ");
+    CHECK(asked == std::vector<std::string>{"joe"});
+    takes = Duration{};
+    now = now + seconds(599);
+    CHECK(names() == "1 ");
+    now = now + seconds(1);
+    CHECK(names() == "1 3 ");
+}
