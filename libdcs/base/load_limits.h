@@ -24,6 +24,10 @@ inline constexpr std::size_t shapes_per_user = 4096;
 inline constexpr std::uint64_t reports_leave_bytes = 256u << 20;
 // Above this a connection is not read until its peer has read its answers.
 inline constexpr std::size_t unread_bytes = 4u << 20;
+// Messages of one connection that are read ahead of their turn, and handed to the scheduler at once; and of one host in
+// one turn. A turn of so many takes some milliseconds, and others wait no longer for a host that sends without end.
+inline constexpr std::size_t frames_of_connection = 256;
+inline constexpr std::size_t host_requests_per_turn = 256;
 // Connections that are kept for root, the scheduler's own account and other hosts.
 inline constexpr std::size_t reserved_connections = 1024;
 // Lines of the log about one user or host, of what it need not wait for a commit for: so many at once, and one a

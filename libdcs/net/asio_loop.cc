@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/load_limits.h"
+#include "base/planted.h"
 
 // The queue of arrivals: what wait() does while it waits, and when it stops waiting.
 namespace dcs::net {
@@ -45,7 +47,15 @@ Task AsioLoop::watch_descriptors() {
 
 void AsioLoop::unwatch(int fd) {
     watches_.remove(fd);
-    std::erase_if(inbox_, [fd](const Arrival &a) { return a.what == What::ready && a.watch == fd; });
+    const auto others = inbox_.find(no_connection);
+    if (others == inbox_.end()) return;
+    std::deque<Arrival> &lane = others->second;
+    inbox_count_ -= std::min(lane.size(), limits::frames_of_connection);
+    std::erase_if(lane, [fd](const Arrival &a) { return a.what == What::ready && a.watch == fd; });
+    inbox_count_ += std::min(lane.size(), limits::frames_of_connection);
+    if (!lane.empty()) return;
+    inbox_.erase(others);
+    std::erase(next_, no_connection);
 }
 
 // ---- time ----
@@ -89,34 +99,64 @@ Instant AsioLoop::next_check() const { return checks_.empty() ? Instant::never()
 
 void AsioLoop::arrive(Arrival arrival) {
     inbox_bytes_ += arrival.payload.size();
-    inbox_.push_back(std::move(arrival));
+    std::deque<Arrival> &lane = inbox_[arrival.conn];
+    if (lane.empty()) next_.push_back(arrival.conn);
+    if (lane.size() < limits::frames_of_connection) ++inbox_count_;
+    lane.push_back(std::move(arrival));
+}
+
+bool AsioLoop::is_crowded(const Wire &wire) const {
+    const auto lane = inbox_.find(wire.id);
+    return lane != inbox_.end() && lane->second.size() >= limits::frames_of_connection;
 }
 
 // Takes what is there, up to what the caller can use: the rest waits in the sockets, which is how a
 // fast sender is slowed down.
 void AsioLoop::run_ready(std::size_t max) {
     const std::size_t enough = std::max(max, limits::inputs_per_turn);
-    while (inbox_.size() < enough && inbox_bytes_ < limits::bytes_per_turn)
+    while (inbox_count_ < enough && inbox_bytes_ < limits::bytes_per_turn)
         if (context_.poll_one() == 0) break;
 }
 
+// Of each connection in turn some, so that what one sends delays no other by more than that; and of each no more than
+// its share, as the caller gets all that is handed out done before it asks again.
 std::vector<Arrival> AsioLoop::hand_out(std::size_t max) {
     std::vector<Arrival> out;
-    while (!inbox_.empty() && out.size() < max) {
-        Arrival arrival = std::move(inbox_.front());
-        inbox_.pop_front();
-        DCS_REQUIRE(inbox_bytes_ >= arrival.payload.size(), "each payload was counted when it came");
-        inbox_bytes_ -= arrival.payload.size();
-        if (arrival.what == What::woken) woken_ = false;
-        if (arrival.what == What::ready) to_rearm_.push_back(arrival.watch);
-        if (arrival.conn != no_connection) {
-            WirePtr wire = find(arrival.conn);
-            if (!wire || wire->muted) continue;  // close() came between
-            if (arrival.what == What::closed) forget(arrival.conn);
+    std::vector<ConnId> had_share;
+    const bool no_turns = planted("net.first_come_first_served");
+    const std::size_t share = no_turns ? max : limits::frames_of_connection;
+    while (!next_.empty() && out.size() < max) {
+        const ConnId conn = next_.front();
+        next_.pop_front();
+        const auto lane = inbox_.find(conn);
+        DCS_REQUIRE(lane != inbox_.end() && !lane->second.empty(), "a connection has its turn while it has something");
+        const std::size_t most = std::min(max, out.size() + share);  // what is dropped does not count
+        while (!lane->second.empty() && out.size() < most) take_out(lane->second, out);
+        if (!lane->second.empty()) {
+            had_share.push_back(conn);
+            continue;
         }
-        out.push_back(std::move(arrival));
+        inbox_.erase(lane);
+        if (const WirePtr wire = find(conn)) read_on(wire);
     }
+    next_.insert(no_turns ? next_.begin() : next_.end(), had_share.begin(), had_share.end());
     return out;
+}
+
+void AsioLoop::take_out(std::deque<Arrival> &lane, std::vector<Arrival> &out) {
+    Arrival arrival = std::move(lane.front());
+    lane.pop_front();
+    DCS_REQUIRE(inbox_bytes_ >= arrival.payload.size(), "each payload was counted when it came");
+    inbox_bytes_ -= arrival.payload.size();
+    if (lane.size() < limits::frames_of_connection) --inbox_count_;
+    if (arrival.what == What::woken) woken_ = false;
+    if (arrival.what == What::ready) to_rearm_.push_back(arrival.watch);
+    if (arrival.conn != no_connection) {
+        const WirePtr wire = find(arrival.conn);
+        if (!wire || wire->muted) return;  // close() came between
+        if (arrival.what == What::closed) forget(arrival.conn);
+    }
+    out.push_back(std::move(arrival));
 }
 
 std::vector<Arrival> AsioLoop::wait(Instant deadline, std::size_t max) {

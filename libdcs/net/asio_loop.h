@@ -113,6 +113,8 @@ private:
     void cannot_wait(Wire &wire, const boost::system::error_code &error);
     bool has_room(const Listener &listener, const Peer &peer) const;
     void resume(const WirePtr &wire);
+    void read_on(const WirePtr &wire);
+    void start_reading(const WirePtr &wire);
     void answer_nonsense(Wire &wire, const Status &status);
     WirePtr find(ConnId conn) const;
     void forget(ConnId conn) { wires_.erase(conn); }
@@ -142,7 +144,9 @@ private:
     Instant next_check() const;
     void run_ready(std::size_t max);
     void arrive(Arrival arrival);
+    bool is_crowded(const Wire &wire) const;
     std::vector<Arrival> hand_out(std::size_t max);
+    void take_out(std::deque<Arrival> &lane, std::vector<Arrival> &out);
 
     asio::io_context context_;
     WatchSet watches_;
@@ -159,10 +163,13 @@ private:
     Duration away_;                                                               // how long no peer was served, in all
     Instant left_;                                                                // when wait() was last left
     std::vector<ConnId> dirty_;
-    std::deque<Arrival> inbox_;
+    // What came, of each connection, and of no_connection what belongs to none; and whose turn it is.
+    std::map<ConnId, std::deque<Arrival>> inbox_;
+    std::deque<ConnId> next_;
     std::size_t inbox_bytes_ = 0;
-    bool woken_ = false;         // an Arrival in inbox_ says so
-    std::vector<int> to_rearm_;  // watched descriptors that were reported to the caller
+    std::size_t inbox_count_ = 0;  // of each connection no more than it may have in there
+    bool woken_ = false;           // an Arrival in inbox_ says so
+    std::vector<int> to_rearm_;    // watched descriptors that were reported to the caller
 };
 
 }  // namespace dcs::net

@@ -49,6 +49,7 @@ struct Connection {
     bool writing = false;      // a coroutine waits until the socket takes more
     bool dirty = false;        // output was queued since the last flush
     bool stalled = false;      // not read until its peer has read what is queued for it
+    bool crowded = false;      // not read until what came of it was handed out
     std::size_t counted = 0;   // bytes held for it, as its user was charged with them
 
     Instant first_deadline() const;

@@ -163,6 +163,11 @@ Task AsioLoop::read_frames(WirePtr wire) {
             co_return;
         }
         if (!receive(*wire)) co_return;
+        if (is_crowded(*wire)) {
+            wire->crowded = true;  // hand_out() continues with it
+            wire->in_progress.stop();
+            co_return;
+        }
         if (wire->door >= 0 && wire->out.bytes() > limits::unread_bytes) {
             wire->stalled = true;  // flush() continues with it
             wire->in_progress.stop();
@@ -174,6 +179,16 @@ Task AsioLoop::read_frames(WirePtr wire) {
 void AsioLoop::resume(const WirePtr &wire) {
     if (!wire->stalled || !wire->alive || wire->muted || wire->out.bytes() > limits::unread_bytes / 2) return;
     wire->stalled = false;
+    start_reading(wire);
+}
+
+void AsioLoop::read_on(const WirePtr &wire) {
+    if (!wire->crowded || !wire->alive || wire->muted) return;
+    wire->crowded = false;
+    start_reading(wire);
+}
+
+void AsioLoop::start_reading(const WirePtr &wire) {
     if (!wire->reader.idle()) wire->in_progress.start(served_now(), wire->limits.progress);
     look_after(*wire);
     asio::co_spawn(context_, read_frames(wire), asio::detached);

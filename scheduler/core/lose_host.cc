@@ -2,6 +2,7 @@
 // probed, it is probed for signs of life before its grains are moved.
 #include <algorithm>
 
+#include "base/planted.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -58,6 +59,10 @@ void look_after(Draft &d, HostId id) {
 void overdue(Draft &d, HostId id) {
     const Host &host = d.state.hosts[static_cast<std::size_t>(id)];
     const HostConfig &config = host.config;
+    if (d.state.waiting_calls.contains(config.name) && !planted("core.waiting_is_silent")) {
+        d.host(id).last_contact = d.now;  // it has called: its call waits for what the backup has of it
+        return;
+    }
     if (d.now > end_of_ended(host)) return declare_dead(d, id, "its server ended and was not restarted");
     if (d.now <= host.last_contact + config.limit) {
         d.host(id).checked = Checked::no;  // its limit was raised since

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "base/load_limits.h"
+#include "base/planted.h"
 
 namespace dcs::turn {
 namespace {
@@ -114,18 +116,29 @@ void Intake::begin_turn() {
 }
 
 std::optional<Arrival> Intake::take() {
+    static const UserLimits of_host = [] {
+        UserLimits share;
+        share.requests_per_turn = planted("turn.hosts_without_end") ? SIZE_MAX : limits::host_requests_per_turn;
+        share.bytes_per_turn = SIZE_MAX;
+        return share;
+    }();
+    const auto take_of = [&](Group &group) {
+        last_ = &group;
+        return group.take(&group == &users_ ? &limits_ : &group == &servers_ ? &of_host : nullptr);
+    };
     const bool server =
         servers_.count > 0 && (operators_.count + users_.count == 0 || servers_in_a_row_ < server_share);
     servers_in_a_row_ = server && operators_.count + users_.count > 0 ? servers_in_a_row_ + 1 : 0;
-    if (server) last_ = &servers_;
+    Group *first = &servers_;
     if (!server) {
         const bool operators = operators_.count > 0 && (users_.count == 0 || operators_in_a_row_ < operator_share);
         operators_in_a_row_ = operators && users_.count > 0 ? operators_in_a_row_ + 1 : 0;
-        last_ = operators ? &operators_ : &users_;
+        first = operators ? &operators_ : &users_;
     }
-    auto arrival = last_->take(last_ == &users_ ? &limits_ : nullptr);
-    // What is left of users had its share; but the others go on.
-    if (!arrival && last_ == &users_) arrival = (last_ = servers_.count > 0 ? &servers_ : &operators_)->take(nullptr);
+    auto arrival = take_of(*first);
+    // What is left of those had its share; but the others go on.
+    for (Group *other : {&servers_, &operators_, &users_})
+        if (!arrival && other != first) arrival = take_of(*other);
     if (!arrival) return std::nullopt;
     DCS_REQUIRE(count_ > 0 && bytes_ >= arrival->payload.size(), "what is taken was counted");
     --count_;

@@ -151,6 +151,12 @@ def ends(slurm):
     assert slurm.run("squeue", "-h", "-o", "%i") == other
     slurm.run("scancel", "--me")
     ended(slurm, other, "CANCELLED")
+    many = slurm.run("sbatch", "--parsable", "-a", "0-39", "--wrap", "touch ran.$SLURM_ARRAY_TASK_ID; sleep 1000")
+    ran = lambda: [name for name in os.listdir(slurm.work) if name.startswith("ran.")]  # noqa: E731
+    slurm.until("four that run", lambda: len(ran()) == 4)
+    slurm.run("scancel", many)
+    ended(slurm, many, "CANCELLED")
+    assert len(ran()) == 4, ran()  # none took the slot of one that was cancelled before it
     assert about(slurm.refused("scancel", "99999"), "99999 Invalid job id")
     assert about(slurm.refused("squeue", "-j", "99999"), "Invalid job id specified no job 99999")
     assert slurm.run("squeue", "-h", "-j", job) == ""  # known, and over

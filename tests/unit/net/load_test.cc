@@ -132,8 +132,7 @@ TEST_CASE("a flood from one peer leaves the others their turn and the memory bou
     CHECK(largest <= 500);
     CHECK(flooded > 10'000);
     CHECK(modest_at >= 50);
-    // Behind what the loop had read of the flood already (limits::inputs_per_turn and one receive).
-    CHECK(modest_at <= 50 + (4096 + 20'000) / 500 + 2);
+    CHECK(modest_at <= 50 + 2);  // however much the loop had read of the flood already
     ::close(modest);
 }
 

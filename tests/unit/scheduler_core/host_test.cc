@@ -39,6 +39,34 @@ TEST_CASE("a host gets grains if it confines them as its table demands, and only
     CHECK_FALSE(too_open(pool.state.hosts[0]));
 }
 
+TEST_CASE("a host whose call waits for what the backup has of it is not silent") {
+    Pool pool(2);
+    pool.hosts[0].interval = pool.hosts[0].alert = seconds(1);
+    pool.hosts[0].limit = seconds(2);
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    REQUIRE(pool.at("ann/1:0").lessee == HostId{0});
+    auto call = std::make_shared<wire::FirstCall>();
+    call->host = "h1";
+    call->held.push_back({wire::wire_of(Pool::key("ann/1:0")), 1, 0});
+    pool.feed(ServerFirstCall{ConnId{7000}, call, {}, HandedOver{5, 1}});
+    REQUIRE(pool.state.waiting_calls.size() == 1);
+    SECTION("until it is believed without") {
+        pool.wait(backup_patience + seconds(1));
+        CHECK(pool.state.waiting_calls.empty());
+        CHECK(pool.status("ann/1:0") == "running");
+        CHECK(pool.at("ann/1:0").lease == 1);
+    }
+    SECTION("while its connection lasts") {
+        pool.feed(ConnectionClosed{ConnId{7000}});
+        pool.wait(seconds(3));
+        CHECK(pool.state.host(HostId{0})->status == HostStatus::dead);
+    }
+}
+
 TEST_CASE("silence: delinquent after the alert, dead after the limit, to the nanosecond") {
     Pool pool(1);
     const Instant called = pool.now;

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/limits.h"
+#include "base/load_limits.h"
 #include "scheduler/turn/intake.h"
 #include "support/catch.h"
 
@@ -83,6 +84,19 @@ TEST_CASE("one user gets a part of a turn, whatever waits; the next turn has ano
     intake.begin_turn();
     CHECK(next(intake, 100) == std::map<std::uint64_t, int>{{1, 7}, {2, 2}});
     CHECK(intake.count() == 22);
+}
+
+TEST_CASE("a host gets a part of a turn, and users and other hosts another") {
+    Intake intake;
+    const int share = limits::host_requests_per_turn;
+    for (int i = 0; i < 10 * share; ++i) intake.put(Door::server, "", frame(1));
+    for (int i = 0; i < share + 5; ++i) intake.put(Door::server, "", frame(2));
+    for (int i = 0; i < 10; ++i) intake.put(Door::user, "ann", frame(3));
+    intake.begin_turn();
+    CHECK(next(intake, 20 * share) == std::map<std::uint64_t, int>{{1, share}, {2, share}, {3, 10}});
+    CHECK_FALSE(intake.empty());
+    intake.begin_turn();
+    CHECK(next(intake, 20 * share) == std::map<std::uint64_t, int>{{1, share}, {2, 5}});
 }
 
 TEST_CASE("what waits of one user is bounded, and the error names the limit and its value") {

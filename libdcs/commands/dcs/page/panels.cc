@@ -70,6 +70,15 @@ std::string session_row(const wire::SessionRow &s, const Journal &journal) {
          "<span class=\"what\">" + words(what) + "</span>"});
 }
 
+// Newest first: the logs of sessions are read one after another.
+template <class T> std::vector<const T *> latest_of(const std::deque<T> &all, std::size_t most) {
+    std::vector<const T *> latest;
+    for (auto it = all.rbegin(); it != all.rend(); ++it) latest.push_back(&*it);
+    std::stable_sort(latest.begin(), latest.end(), [](const T *a, const T *b) { return a->at_ms > b->at_ms; });
+    if (latest.size() > most) latest.resize(most);
+    return latest;
+}
+
 }  // namespace
 
 std::string head_panel(const Snapshot &s) {
@@ -96,8 +105,9 @@ std::string head_panel(const Snapshot &s) {
 
 std::string problems_panel(const Snapshot &s) {
     if (s.problems.empty()) return "<p>None that the scheduler knows of.</p>\n";
-    std::string r = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table of problems\"><table>" +
-                    table_head({"What", "Problem", "Affects", "What to do"}) + "<tbody>\n";
+    std::string r =
+        "<div class=\"scroll stacks\" tabindex=\"0\" role=\"region\" aria-label=\"table of problems\"><table>" +
+        table_head({"What", "Problem", "Affects", "What to do"}) + "<tbody>\n";
     std::size_t shown = 0;
     for (const wire::ProblemRow &p : s.problems) {
         if (++shown > problems_shown) break;
@@ -150,10 +160,9 @@ std::string moves_panel(const Journal &journal) {
     for (const auto &[reason, n] : reasons) r += " <b>" + words(reason) + "</b> " + count(n);
     r += ".</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table of departures\"><table>" +
          table_head({"Time", "Grain", "Left", "Reason", "Detail"}) + "<tbody>\n";
-    std::size_t shown = 0;
-    for (auto it = moves.rbegin(); it != moves.rend() && shown < moves_shown; ++it, ++shown)
-        r += row({clock_time(it->at_ms), grain_link(it->session.first, it->session.second, it->grain),
-                  host_link(it->host), words(it->reason), words(it->detail)});
+    for (const Move *move : latest_of(moves, moves_shown))
+        r += row({clock_time(move->at_ms), grain_link(move->session.first, move->session.second, move->grain),
+                  host_link(move->host), words(move->reason), words(move->detail)});
     return r + "</tbody></table></div>\n";
 }
 
@@ -164,8 +173,7 @@ std::string events_panel(const Journal &journal) {
         r += "<p class=\"note\">Without sessions of other users, whose logs are for their owners.</p>\n";
     if (all.empty()) return r + "<p>Nothing has happened lately.</p>\n";
     r += "<ol class=\"events\" tabindex=\"0\" aria-label=\"events\">\n";
-    std::size_t shown = 0;
-    for (auto it = all.rbegin(); it != all.rend() && shown < events_shown; ++it, ++shown) {
+    for (const Happening *it : latest_of(all, events_shown)) {
         const std::string name = it->grain >= 0 ? grain_link(it->session.first, it->session.second, it->grain)
                                                 : session_link(it->session.first, it->session.second);
         const std::string of_grain = "grain " + std::to_string(it->grain) + " ";  // which the link says

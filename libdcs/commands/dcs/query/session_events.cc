@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "client/call.h"
 #include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/unicode.h"
 
 namespace dcs::commands {
 
@@ -88,7 +89,7 @@ std::string of_grain(const wire::Event &e) {
 std::string sentence_of(const wire::Event &e) {
     if (e.grain >= 0) return "grain " + std::to_string(e.grain) + " " + of_grain(e);
     switch (e.kind) {
-    case wire::EventKind::opened: return "session opened by " + e.text;
+    case wire::EventKind::opened: return "session opened by " + shortened(e.text, 32);  // dcs map has longer ones
     case wire::EventKind::resumed: return "session resumed: its control program restarted";
     case wire::EventKind::imported: return "session imported";
     case wire::EventKind::handed_out:

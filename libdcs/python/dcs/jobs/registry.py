@@ -267,20 +267,14 @@ class Registry:
 
     def cancel(self, jobs: Sequence[Job]) -> List[Job]:
         """Those that were not over yet."""
-        ended = []
-        for job in jobs:
-            with self.alone():
-                changed = self.db.execute("update job set state = 'cancelled' where number = ? and state = 'held'",
-                                          (job.number,)).rowcount
-            if changed:
-                ended.append(job)
-        rest = [job for job in self.look(self.jobs("number in (%s)" % ",".join(str(j.number) for j in jobs)))
-                if job.state == "sent" and not job.over]
-        for job in rest:
-            with contextlib.suppress(SessionUnknown, GrainUnknown):
-                default_pool.kill_grain(login_name(), job.session, job.number)
-                ended.append(job)
-        return ended
+        named = "number in (%s)" % ",".join(str(job.number) for job in jobs)
+        with self.alone():
+            held = {job.number for job in self.jobs(f"{named} and state = 'held'")}
+            self.db.execute(f"update job set state = 'cancelled' where {named} and state = 'held'")
+        ended = [job for job in jobs if job.number in held]
+        rest = [job for job in self.look(self.jobs(named)) if job.state == "sent" and not job.over]
+        waiting = [job for job in rest if job.now == "PENDING"]  # first: else they take slots of those that run
+        return ended + _killed(waiting) + _killed([job for job in rest if job.now != "PENDING"])
 
     def wait(self, jobs: Sequence[Job]) -> List[Job]:
         """Until all are over."""
@@ -294,6 +288,21 @@ class Registry:
                 pass
             time.sleep(pause)
             pause = min(1.0, pause * 1.3)
+
+
+def _killed(jobs: Sequence[Job]) -> List[Job]:
+    """Those that the pool still knew. Many at a time, which share the scheduler's commits."""
+    def kill(job: Job) -> bool:
+        with contextlib.suppress(SessionUnknown, GrainUnknown):
+            default_pool.kill_grain(login_name(), job.session, job.number)
+            return True
+        return False
+
+    if len(jobs) < 2:
+        return [job for job in jobs if kill(job)]
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(min(16, len(jobs))) as threads:
+        return [job for job, known in zip(jobs, threads.map(kill, jobs)) if known]
 
 
 def _rows(session: int, state: str) -> Dict[Tuple[int, int], GrainRow]:
