@@ -48,7 +48,7 @@ constexpr Reason reasons[] = {
      "dcs host ls shows what hosts offer; the host table and the policy say how much there is"},
     {"drained", "the host is drained: nothing new is started there", "dcs host undrain NAME"},
     {"no_job", "the host is a pilot, and no batch job runs its grain server now",
-     "dcs pilot ls shows the jobs, dcs pilot slurm submits them"},
+     "dcs pilot ls shows the jobs, dcs pilot slurm, pbs or condor submits them"},
     {"never_called", "the host has not called in since the scheduler started", "check that its grain server runs"},
     {"not_connected", "the host's grain server is not connected",
      "it reconnects by itself if it runs; dcs up starts it again where it has ended in a private pool"},

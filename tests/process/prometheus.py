@@ -26,7 +26,7 @@ class Prometheus:
                     f"rule_files: ['{rules}']\n"
                     f"scrape_configs: [{{job_name: dcs{secure if access else ''}, static_configs: [{{targets: ['{target}']}}]}}]\n")
         self.process = subprocess.Popen(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={base}/tsdb",
-                                         f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=error"])
+                                         f"--web.listen-address=127.0.0.1:{self.port}", "--query.lookback-delta=30s", "--log.level=error"])
 
     def scrape_nothing(self):
         text = open(self.config).read()

@@ -49,8 +49,9 @@ def submit(job):
         known[number] = job
     spool = f"{HERE}/spool/{number}"
     os.makedirs(spool + "/tmp")
-    with open(os.open(spool + "/script", os.O_WRONLY | os.O_CREAT, 0o700), "w") as out:
-        out.write(open(job["script"]).read())
+    if FLAVOUR != "condor":
+        with open(os.open(spool + "/script", os.O_WRONLY | os.O_CREAT, 0o700), "w") as out:
+            out.write(open(job["script"]).read())
     subprocess.Popen([sys.executable, "-B", __file__, HERE, FLAVOUR, "run", number], stdin=subprocess.DEVNULL,
                      stdout=open(HERE + "/runner.log", "a"), stderr=subprocess.STDOUT, start_new_session=True, cwd="/")
     return number
@@ -90,7 +91,8 @@ def start(number, job):
     out = open(spool + "/output", "w")
     options = {"stdout": out, "stderr": out, "start_new_session": True, "cwd": spool}
     if FLAVOUR == "condor":
-        return subprocess.Popen([spool + "/script"], env=dict(env, _CONDOR_SCRATCH_DIR=spool), stdin=subprocess.DEVNULL, **options)
+        options["cwd"] = job["directory"]
+        return subprocess.Popen(["/bin/sh", job["script"]], env=dict(env, _CONDOR_SCRATCH_DIR=spool), stdin=subprocess.DEVNULL, **options)
     env.update(PBS_JOBID=f"{number}.{SERVER}", HOME=os.environ.get("HOME", "/"), PBS_ENVIRONMENT="PBS_BATCH")
     if FLAVOUR == "torque":
         env["PBS_WALLTIME"] = str(job["limit"])
@@ -271,9 +273,11 @@ def condor_submit(arguments):
     assert text[-1] == "queue", text
     said = dict(re.split(r"\s*=\s*", line, maxsplit=1) for line in text[:-1] + lines)
     if "request_gpus" in said and not said["request_gpus"].isdigit():
-        fail("ERROR: Executable file does not exist" if "executable" not in said else
-             f"ERROR: request_gpus={said['request_gpus']} is invalid, it must evaluate to a number")
-    number = submit({"name": said["+DcsPilot"].strip('"'), "limit": int(said["+DcsLimit"]), "script": said["executable"]})
+        fail(f"ERROR: request_gpus={said['request_gpus']} is invalid, it must evaluate to a number")
+    assert said["executable"] == "/bin/sh" and said["transfer_executable"] == "false", said
+    script = re.fullmatch("\"'(.*)'\"", said["arguments"])[1].replace("''", "'").replace('""', '"')
+    number = submit({"name": said["+DcsPilot"].strip('"'), "limit": int(said["+DcsLimit"]), "script": script,
+                     "directory": said["initialdir"]})
     print(f"Submitting job(s).\n1 job(s) submitted to cluster {number}.")
 
 

@@ -16,7 +16,7 @@ from pool import Pool, start_time, wait_for
 PROGRAMS = {"condor": ("condor_submit", "condor_q", "condor_rm"), "openpbs": ("qsub", "qselect", "qstat", "qdel"),
             "torque": ("qsub", "qselect", "qstat", "qdel")}
 PILOTS, INTERVAL, LIMIT, MARGIN, IDLE = 2, 2, 60, 30, 5
-GRAINS, STEPS = 3, 360  # of a tenth of a second each: more than a job has before it leaves
+GRAINS, STEPS, STEP = 3, 72, 0.5  # longer than a job has before it leaves; with few steps, for grains are niced
 
 
 class Engine:
@@ -51,8 +51,9 @@ class Engine:
         return [tuple(line.split()) for line in open(self.base + "/events")]
 
     def delete(self, job):
-        subprocess.run([f"{self.base}/bin/{'condor_rm' if self.flavour == 'condor' else 'qdel'}", job], check=True,
-                       stdout=subprocess.DEVNULL)
+        """False: it has ended."""
+        return subprocess.run([f"{self.base}/bin/{'condor_rm' if self.flavour == 'condor' else 'qdel'}", job], check=False,
+                              stdout=subprocess.DEVNULL).returncode == 0
 
     def processes(self):
         """Of its jobs, also those that have left their session."""
@@ -73,7 +74,7 @@ class Engine:
 class World:
     def __init__(self, flavour):
         self.engine, self.pool, self.control = Engine(flavour), Pool(), None
-        self.work = Work(self.pool, GRAINS, STEPS)
+        self.work = Work(self.pool, GRAINS, STEPS, STEP)
         self.pool.env["PATH"] = self.engine.base + "/bin:" + os.environ["PATH"]
         self.pool.dcs("up", "--local", "0", "--pilots", str(PILOTS), "--listen", f"127.0.0.1:{slurm_world.free_port()}",
                       "--interval", str(INTERVAL), "--dir", self.pool.dir)
@@ -104,10 +105,10 @@ class World:
                         print(f"---- {where}/{name}", open(os.path.join(where, name), errors="replace").read()[-4000:], sep="\n")
         print("---- dcs pilot", self.said(), sep="\n")
 
-    def begin_control(self, *options):
+    def begin_control(self, limit=LIMIT):
         with open(self.pool.base + "/control.out", "ab") as out:
-            self.control = self.pool.start([self.pool.bin + "/dcs", "pilot", self.engine.verb, "--time", str(LIMIT), "--margin",
-                                            str(MARGIN), "--idle", str(IDLE), "--every", "1", *options], stdout=out, stderr=out)
+            self.control = self.pool.start([self.pool.bin + "/dcs", "pilot", self.engine.verb, "--time", str(limit), "--margin",
+                                            str(MARGIN), "--idle", str(IDLE), "--every", "1"], stdout=out, stderr=out)
 
     def said(self):
         path = self.pool.base + "/control.out"
@@ -148,16 +149,26 @@ def checkpoints_are_there(world):
     return len(rows) == PILOTS and all(g["checkpoint_age_s"] >= 0 for g in rows)
 
 
-def disturb(world):
-    """A job is deleted while nothing submits another; the other one ends by itself before its limit."""
-    wait_for("all pilots at work, with checkpoints", lambda: checkpoints_are_there(world), timeout=120)
-    jobs = world.serving()
-    print("at work:", jobs)
-    row = next(p for p in world.listed() if p["pilot"] == "pilot2")
-    assert row["node"].startswith("node7") and 0 < row["left_s"] <= LIMIT, row
+def delete_at_work(world):
+    """Their jobs; None: a job has just ended at its limit."""
+    if not checkpoints_are_there(world):
+        return None
+    rows = {p["pilot"]: p for p in world.listed() if p["connected"] and p["state"] == "RUNNING"}
+    if len(rows) < PILOTS:
+        return None
+    assert rows["pilot2"]["node"].startswith("node7") and 0 <= rows["pilot2"]["left_s"] <= LIMIT, rows
     world.control.kill()
     world.control.wait()
-    world.engine.delete(jobs["pilot1"])
+    if world.engine.delete(rows["pilot1"]["job"]):
+        return {name: row["job"] for name, row in rows.items()}
+    world.begin_control()
+    return None
+
+
+def disturb(world):
+    """A job is deleted while nothing submits another; the other one ends by itself before its limit."""
+    jobs = wait_for("all pilots at work, with checkpoints, and one deleted", lambda: delete_at_work(world), timeout=300)
+    print("at work:", jobs)
     number = jobs["pilot1"].split(".")[0]
     wait_for("the end of the deleted job", lambda: ("ended", number) in world.engine.events(), timeout=120)
     wait_for("no file of it", lambda: os.listdir(f"{world.engine.base}/spool/{number}/tmp") == [], timeout=120)
@@ -169,7 +180,9 @@ def disturb(world):
 
 
 def stopping(world):
-    """`dcs pilot stop` returns when grains have left, the job was not killed, and the other command ends."""
+    """`dcs pilot stop` returns when grains have left, long before the limit; the job was not killed, and the other command ends."""
+    end(world.control)
+    world.begin_control(3600)
     sleeper = world.a_grain("--class", "pilots")
     jobs = wait_for("a job for one grain", world.serving, timeout=120)
     world.pool.dcs("pilot", "stop")
@@ -207,5 +220,5 @@ def run(flavour, before=lambda world: None):
         stopping(world)
         wait_for("no process of a job", lambda: not world.engine.processes(), timeout=60)
         assert world.engine.scratch() == [], world.engine.scratch()
-        problems = [p["entity"] for p in world.pool.json("doctor", check=False)["problems"]]
-        assert not any(p.startswith("host pilot") for p in problems), problems
+        wait_for("hosts without a job to be no problem", lambda: not any(
+            p["entity"].startswith("host pilot") for p in world.pool.json("doctor", check=False)["problems"]))

@@ -14,7 +14,7 @@ trace = os.open(os.path.join(%r, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 while n < last:
     os.write(trace, b"%%d\\n" %% n)
     print(name, n, flush=True)
-    time.sleep(0.1)
+    time.sleep(%g)
     n += 1
     if dcs_grain.time_to_checkpoint():
         with dcs_grain.checkpoint("at %%d" %% n) as state:
@@ -34,14 +34,14 @@ with dcs.Session("pilots") as session:
 
 
 class Work:
-    def __init__(self, pool, grains, steps):
+    def __init__(self, pool, grains, steps, step=0.1):  # seconds
         self.pool, self.grains, self.steps = pool, grains, steps
         self.library = os.path.join(ROOT, "libdcs/python")
         self.trace = os.path.join(pool.base, "trace")
         os.mkdir(self.trace)
         self.program = os.path.join(pool.base, "counter.py")
         with open(self.program, "w") as out:
-            out.write(COUNTER % (self.library, self.trace))
+            out.write(COUNTER % (self.library, self.trace, step))
 
     def start(self):
         """Submits the grains; their outputs come to its standard output."""

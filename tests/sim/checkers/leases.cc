@@ -59,6 +59,11 @@ void Leases::launched(ConnId conn, const wire::Launch &launch, const core::State
         return clock_.complain("leases", to_text(key) + " is launched as incarnation " +
                                              std::to_string(launch.incarnation) + " after " + std::to_string(newest));
     newest = launch.incarnation;
+    // What was taken until now is of older ones, also where its host did not live to see the acknowledgement.
+    if (const core::Grain *known = state.grain(key)) {
+        Taken &taken = taken_[{session->info.seniority, key}];
+        taken.sequence = std::max(taken.sequence, known->course->sequence);
+    }
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         const core::Host &host = state.hosts[i];
         if (host.conn != conn) continue;

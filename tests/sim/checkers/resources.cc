@@ -66,7 +66,7 @@ void Resources::before_turn(const core::State &state) {
             for (const auto &[position, number] : queue.grains) {
                 const GrainKey grain{key, number};
                 waiting_.push_back({seniority, position, grain, *amounts_of(shape.resources)});
-                places_[grain] = {seniority, position};
+                places_[grain] = {seniority, position, state.grain(grain)->incarnation};
             }
         }
 }
@@ -79,7 +79,7 @@ void Resources::sends(ConnId conn, const wire::AnyMessage &message, const core::
     for (std::size_t id = 0; id < state.hosts.size(); ++id) {
         if (state.hosts[id].conn != conn) continue;
         if (!launch->tentative) more_than_there_is(key, asks, id, state);
-        return overtakes(key, asks, id, state);
+        return overtakes(key, launch->incarnation, asks, id, state);
     }
 }
 
@@ -102,14 +102,16 @@ void Resources::more_than_there_is(const GrainKey &key, const Amounts &asks, std
     }
 }
 
-void Resources::overtakes(const GrainKey &key, const Amounts &asks, std::size_t id, const core::State &state) {
+void Resources::overtakes(const GrainKey &key, Incarnation incarnation, const Amounts &asks, std::size_t id,
+                          const core::State &state) {
     const auto place = places_.find(key);
     const core::Session *session = state.session(key.session);
-    if (!session) return;
+    if (!session || (place != places_.end() && incarnation > place->second.last + 1)) return;
     for (const Waiting &w : waiting_) {
         if (w.key == key) continue;
-        if (place != places_.end() ? std::pair{w.seniority, w.position} > place->second
-                                   : w.seniority >= session->info.seniority)
+        if (place != places_.end()
+                ? std::pair{w.seniority, w.position} > std::pair{place->second.seniority, place->second.position}
+                : w.seniority >= session->info.seniority)
             continue;
         const auto shared =
             std::find_if(asks.begin(), asks.end(), [&](const auto &a) { return w.asks.count(a.first); });

@@ -20,6 +20,13 @@ public:
     void sends(ConnId conn, const wire::AnyMessage &message, const core::State &state);
 
 private:
+    // Where a grain was that was ready before the turn. One that a host got and lost within the turn comes back further
+    // to the front: so many incarnations have no place here.
+    struct Place {
+        std::uint64_t seniority;
+        std::int64_t position;
+        Incarnation last;
+    };
     // Its place among all: seniority, then the position in its session's queue.
     struct Waiting {
         std::uint64_t seniority;
@@ -28,11 +35,12 @@ private:
         Amounts asks;
     };
     void more_than_there_is(const GrainKey &key, const Amounts &asks, std::size_t host, const core::State &state);
-    void overtakes(const GrainKey &key, const Amounts &asks, std::size_t host, const core::State &state);
+    void overtakes(const GrainKey &key, Incarnation incarnation, const Amounts &asks, std::size_t host,
+                   const core::State &state);
 
     Clock &clock_;
     std::vector<Waiting> waiting_;
-    std::map<GrainKey, std::pair<std::uint64_t, std::int64_t>> places_;  // of those that were ready before the turn
+    std::map<GrainKey, Place> places_;
 };
 
 }  // namespace dcs::sim

@@ -387,27 +387,3 @@ TEST_CASE("a limit that is raised while addresses are checked counts from the la
     CHECK(pool.status("ann/1:0") == "running");
     CHECK(next_deadline(pool.state) == called + seconds(500) + Duration{1});
 }
-
-TEST_CASE("the note of a host says that a grain waits for a slot until that one has got it") {
-    Pool pool(1);
-    const Program ann = pool.begin("ann", "old"), bob = pool.begin("bob", "young");
-    pool.open(ann, 1);
-    pool.open(bob, 1);
-    pool.gexec(bob, 1, 0);
-    pool.launched("h1", "bob/1:0");
-    pool.gexec(ann, 1, 0);
-    const auto note = [&] {
-        return pool.answer<wire::QueryReply>(ann, wire::Query{wire::QueryType::hosts}).hosts[0].note;
-    };
-    CHECK(note().empty());
-    pool.boundary("h1");
-    CHECK(note() == "1 grain waits for a slot");
-    SECTION("the other grain leaves") {
-        pool.staged("h1", "ann/1:0");
-        CHECK(note() == "1 grain waits for a slot");
-        pool.end("h1", "bob/1:0", 0, 15, true);
-    }
-    SECTION("the other grain finishes first") { pool.end("h1", "bob/1:0"); }
-    SECTION("it does not start") { pool.launched("h1", "ann/1:0", Code::not_found); }
-    CHECK(note().empty());
-}

@@ -111,9 +111,15 @@ TEST_CASE("no grain goes to a host of an older release that cannot be told what 
     CHECK(pool.first_call("h2", {{"ann/1:0", 1}}) == Lines{"close h2", "h2: configure interval 10000ms slots 1"});
     CHECK(pool.status("ann/1:0") == "running");
     CHECK(pool.gexec(find, 1, 1) == Lines{"ann: done"});
+    const auto note = [&](std::size_t host) {
+        return pool.answer<wire::QueryReply>(find, wire::Query{wire::QueryType::hosts}).hosts[host].note;
+    };
+    CHECK(note(0) == about("server older release upgrade"));
+    CHECK(note(1) == about("server older release form 7 upgrade"));
     // and an upgrade is all that it takes
     pool.forms.clear();
     CHECK(pool.first_call("h1").back() == "h1: launch ann/1:1 inc 1 next 1");
+    CHECK(note(0).empty());
 }
 
 TEST_CASE("what a host of an older release cannot be told is said by its name") {

@@ -274,3 +274,27 @@ TEST_CASE("what is over is not restarted, nor what is another's") {
     s.pool.close(s.ann, 1);
     CHECK(code(s.ann, "ann/1:2") == "SESSION_CLOSED");
 }
+
+TEST_CASE("the note of a host says that a grain waits for a slot until that one has got it") {
+    Pool pool(1);
+    const Program ann = pool.begin("ann", "old"), bob = pool.begin("bob", "young");
+    pool.open(ann, 1);
+    pool.open(bob, 1);
+    pool.gexec(bob, 1, 0);
+    pool.launched("h1", "bob/1:0");
+    pool.gexec(ann, 1, 0);
+    const auto note = [&] {
+        return pool.answer<wire::QueryReply>(ann, wire::Query{wire::QueryType::hosts}).hosts[0].note;
+    };
+    CHECK(note().empty());
+    pool.boundary("h1");
+    CHECK(note() == "1 grain waits for a slot");
+    SECTION("the other grain leaves") {
+        pool.staged("h1", "ann/1:0");
+        CHECK(note() == "1 grain waits for a slot");
+        pool.end("h1", "bob/1:0", 0, 15, true);
+    }
+    SECTION("the other grain finishes first") { pool.end("h1", "bob/1:0"); }
+    SECTION("it does not start") { pool.launched("h1", "ann/1:0", Code::not_found); }
+    CHECK(note().empty());
+}

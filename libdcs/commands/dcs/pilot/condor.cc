@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include "base/text.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -51,29 +52,31 @@ EngineJob job_of_fields(const std::string (&fields)[fields_per_job], int status)
     return job;
 }
 
-// The machine has no limit of its own, so the job takes one along: its server leaves before.
+// In the form of `arguments`: in double quotes, a word in single ones; both are doubled within.
+std::string argument(const std::string &word) {
+    std::string text = "\"'";
+    for (const char c : word) text += c == '\'' || c == '"' ? std::string(2, c) : std::string(1, c);
+    return text + "'\"";
+}
+
+// The machine has no limit of its own, so the job takes one along: its server leaves before. The script is read where
+// the pilot's certificate is read too, so nothing is transferred.
 std::string description(const JobOrder &order) {
-    return "universe = vanilla\n"
-           "executable = " +
-           order.script +
-           "\n"
-           "batch_name = " +
-           order.name +
-           "\n"
-           "request_cpus = " +
-           std::to_string(order.cores) +
-           "\n"
-           "notification = never\n"
-           "+DcsPilot = \"" +
-           order.name +
-           "\"\n"
-           "+DcsLimit = " +
-           rounded_up(order.limit_s) +
-           "\n"
-           "periodic_remove = JobStatus == 2 && time() - JobCurrentStartDate > " +
-           rounded_up(order.limit_s) +
-           "\n"
-           "queue\n";
+    const std::pair<const char *, std::string> lines[] = {
+        {"universe", "vanilla"},
+        {"executable", "/bin/sh"},
+        {"transfer_executable", "false"},
+        {"arguments", argument(order.script)},
+        {"initialdir", order.script.substr(0, order.script.rfind('/'))},
+        {"batch_name", order.name},
+        {"request_cpus", std::to_string(order.cores)},
+        {"notification", "never"},
+        {"+DcsPilot", "\"" + order.name + "\""},
+        {"+DcsLimit", rounded_up(order.limit_s)},
+        {"periodic_remove", "JobStatus == 2 && time() - JobCurrentStartDate > " + rounded_up(order.limit_s)}};
+    std::string text;
+    for (const auto &[key, value] : lines) text += std::string(key) + " = " + value + "\n";
+    return text + "queue\n";
 }
 
 class Condor : public Engine {

@@ -270,7 +270,7 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
     std::printf("The pool in %s serves: a scheduler, a backup, and %s of %s.\n", pool.directory().c_str(),
                 counted(numbers.servers, "grain server").c_str(), counted(numbers.slots, "slot").c_str());
     if (numbers.pilots > 0)
-        std::printf("%s of %s wait for batch jobs: `dcs pilot slurm --time 4h` submits these.\n",
+        std::printf("%s of %s wait for batch jobs: `dcs pilot slurm --time 4h`, pbs or condor submits these.\n",
                     counted(numbers.pilots, "pilot").c_str(), counted(numbers.pilot_slots, "slot").c_str());
     if (outcome.started.empty())
         std::printf(outcome.told_to_reread ? "All daemons were running already; the new numbers apply from now on.\n"
