@@ -12,6 +12,7 @@
 #include "grainserver/launcher/leaves.h"
 #include "grainserver/launcher/prepared.h"
 #include "grainserver/launcher/slot_keeper.h"
+#include "grainserver/launcher/start_outcome.h"
 #include "locks/counted_slots.h"
 
 namespace dcs::launcher {
@@ -31,19 +32,6 @@ struct Place {
 struct HeldSlot {
     locks::Slots slot;
     std::string kept_as;
-};
-
-struct StartOutcome {
-    enum class Kind : std::uint8_t { started, have_it, failed } kind = Kind::failed;
-    pid_t pid = 0;           // started
-    files::Limits limits;    // started
-    Leaf leaf;               // started: its control group, if it has one, and which limits that enforces
-    files::Account account;  // started: as in its record
-    Code code = Code::ok;    // failed. not_found, invalid: see wire::LaunchResult; others: an error of the host
-    Indices indices;         // started: of resources, that are its own
-    bool again = false;      // failed: no slot is free just now, or too few indices of a resource
-    bool lacks_indices = false;
-    std::string text;  // failed: the reason
 };
 
 // `dir` has a `launch` record and `input`. A directory with `pid` or `exit` is not changed (have_it). On

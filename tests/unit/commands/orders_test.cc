@@ -225,8 +225,9 @@ TEST_CASE("dcs grain restart and kill: a range passes over what has ended, a gra
     CHECK(grains_of<wire::RestartGrain>(fake) == std::vector<int>{1, 2});
     const Ran killed = dcs_command({"grain", "kill", "7:2-4", "-o", "json"});
     CHECK(killed.out == "{\"schema\":\"dcs.grain.kill/1\",\"killed\":[\"7:2\"]}\n");
-    CHECK(dcs_command({"grain", "kill", "7:3", "-o", "name"}).out == "7:3\n");
-    CHECK(grains_of<wire::Gkill>(fake) == std::vector<int>{2, 3});
+    CHECK(dcs_command({"grain", "kill", "7:3"}).exit == exits::refused);  // it has finished, which the call forgives
+    CHECK(dcs_command({"grain", "kill", "7:4", "-o", "name"}).out == "7:4\n");
+    CHECK(grains_of<wire::Gkill>(fake) == std::vector<int>{2, 4});
     CHECK(fake.all<wire::Gkill>()[0].second.user == own_user());
     CHECK(dcs_command({"grain", "kill", "7:3-4"}).out == "nothing to do: none of these grains is ready or running\n");
     CHECK(dcs_command({"grain", "kill", "7:9"}).exit == exits::not_found);

@@ -58,4 +58,17 @@ OpenedSession open_fresh_session(const std::string &ident) {
     return opened;
 }
 
+void end_session(int session) {
+    d_pool_close_ses(&this_pool(), session);
+    d_pool_clean_ses(&this_pool(), session);
+}
+
+void keep_session(int session, int grain) {
+    d_pool_close_ses(&this_pool(), session);
+    std::fprintf(stderr,
+                 "dcs run: session %d has all outputs: `dcs grain cat %d:%d` prints them, with --file NAME those of "
+                 "files; `dcs session clean %d` removes them\n",
+                 session, session, grain, session);
+}
+
 }  // namespace dcs::commands

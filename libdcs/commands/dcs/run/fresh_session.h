@@ -16,6 +16,10 @@ struct OpenedSession {
 // removed sessions, as Python's Session does.
 OpenedSession open_fresh_session(const std::string &ident);
 
+void end_session(int session);  // nothing of it stays
+// Ends the session of `dcs run`, and says where the outputs of its grain are.
+void keep_session(int session, int grain);
+
 std::string random_suffix();  // 8 hex digits
 
 }  // namespace dcs::commands

@@ -113,19 +113,6 @@ Status copy(FILE *from, FILE *to) {
     return good || why == EPIPE ? Status::ok() : fail_errno(Code::io_error, "the output cannot be written", why);
 }
 
-void end_session(int session) {
-    d_pool_close_ses(&this_pool(), session);
-    d_pool_clean_ses(&this_pool(), session);
-}
-
-void keep_session(int session) {
-    d_pool_close_ses(&this_pool(), session);
-    std::fprintf(stderr,
-                 "dcs run: session %d has all outputs: `dcs grain cat %d:%d` prints them, with --file NAME those of "
-                 "files; `dcs session clean %d` removes them\n",
-                 session, session, grain_number, session);
-}
-
 // Ctrl-C and the like end the grain, then this program. A scheduler that is away must not keep it:
 // a second signal or a few seconds end the waiting, and the session stays.
 void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &ending) {
@@ -270,7 +257,7 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
         }
     if (result.termsig != 0 || result.retcode != 0) tell_why_ended(session, result);
     if (ending.exchange(true)) ::pause();
-    if (kept) keep_session(session);
+    if (kept) keep_session(session, grain_number);
     else end_session(session);
     if (lost) report(*lost, call.format);
     if (!copied) return call.fail(failure_of("", copied));
