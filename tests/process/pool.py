@@ -190,7 +190,7 @@ class Pool:
 
     def hurry(self):
         """The grains that there are now, once."""
-        hurry.hurry(self)
+        hurry.hurry(hurry.leaders_of(self))
 
     def grain_processes(self, host=None):
         """(host, directory name, pid, start time) of every live grain process, from the servers' own files."""

@@ -4,7 +4,7 @@ scheduler, until it has ended: what it printed is the grain's output, nothing tw
 import os
 import subprocess
 
-from pool import Pool, program, wait_for
+from pool import Pool, about, program, wait_for
 
 GEXEC = os.path.join(os.path.dirname(program("dcs")), "../tests/gexec")
 STEPS = os.path.join(os.path.dirname(program("dcs")), "../tests/steps")
@@ -53,10 +53,19 @@ def follows(pool):
     assert control.stdout.read().decode() == text and control.wait(timeout=60) == 0
 
 
+def of_a_closed_session(pool):
+    pool.dcs("map", "--new", "--detach", "--", "sleep", ":::", "300", "301", "302")
+    pool.dcs("session", "close", "last")
+    for grain in (1, 3):  # one that ran, and one that did not
+        done = pool.dcs("grain", "tail", "-f", f"last:{grain}")
+        assert about(done.stderr.decode(), "session closed not continue"), done
+
+
 def main():
     with Pool(1, 2, 1.0) as pool:
         last_lines(pool)
         follows(pool)
+        of_a_closed_session(pool)
     print("1 passed, 0 failed")
 
 

@@ -51,6 +51,18 @@ class Work:
         env = dict(self.pool.env, LD_LIBRARY_PATH=os.path.join(os.path.dirname(self.pool.bin), "lib"))
         return subprocess.Popen(["/usr/bin/python3", "-B", path], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
+    def processes(self):
+        """Of the grains, whose servers have their directories in jobs."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                words = open(f"/proc/{pid}/cmdline").read().split("\0")
+            except OSError:
+                continue
+            if words[:2] == ["/usr/bin/python3", self.program]:
+                found.append(int(pid))
+        return found
+
     def check(self, out):
         """All outputs are those of an undisturbed run; steps that ran, and those of them that had run before."""
         lines = sorted((line.split(" ", 2) for line in out.decode().splitlines()), key=lambda words: int(words[0]))

@@ -33,11 +33,22 @@ bool has_ended(const wire::GrainRow &grain) {
     return state == "finished" || state == "killed";
 }
 
+// Then the grain does not continue.
+bool is_closed(const wire::GrainRow &grain) {
+    const SessionsAnswer now = sessions_of({grain.user + "/" + std::to_string(grain.session)});
+    return !now.failed && now.sessions[0].terminated();
+}
+
 Status follow(LiveOutput &output, const wire::GrainRow &grain) {
     set_patience(away_patience_s);
     while (true) {
         const bool over = has_ended(grain);  // asked first: what it wrote last is there then
+        const bool closed = !over && is_closed(grain);
         if (Status s = print_more(output); !s || over) return s;
+        if (closed) {
+            std::fprintf(stderr, "dcs grain tail: the session is closed, so the grain does not continue\n");
+            return Status::ok();
+        }
         pause_ms(poll_ms);
     }
 }
