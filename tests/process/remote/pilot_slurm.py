@@ -74,6 +74,7 @@ def disturb(world):
 
 def nothing_left(world):
     wait_for("no job without grains", lambda: not world.slurm.jobs(), timeout=IDLE + 120)
+    assert "Time limit exhausted" not in open(f"{world.slurm.base}/slurmctld.out").read()  # each job has ended by itself
     assert world.pool.json("pilot", "ls")["pilots"] == []
     problems = [p["entity"] for p in world.pool.json("doctor", check=False)["problems"]]
     assert not any(p.startswith("host pilot") for p in problems), problems

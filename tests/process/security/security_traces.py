@@ -83,8 +83,11 @@ def depth_hides_nothing():
 def holes_are_no_gift():
     """Files of holes count as what a library needs to keep them."""
     with UsersHost("--max-disk-mb", "10") as host, Hurry(host):
+        place = os.path.join(host.base, "outputs")
+        os.mkdir(place)
+        os.chown(place, ATTACKER, ATTACKER)
         result = host.run("/bin/sh", "-c", "truncate -s 500M a b; echo fine >c; exec truncate -s 8M d", uid=ATTACKER, check=False,
-                          options=[word for name in "abcd" for word in ("--output", f"{name}={host.base}/none/{name}")])
+                          options=[word for name in "abcd" for word in ("--output", f"{name}={place}/{name}")])
         kept = 0
         for top in (host.server_dir, host.scheduler_dir):
             for directory, _, names in os.walk(top):

@@ -15,6 +15,11 @@ constexpr double name_width = 110, plot_width = 850, lane_height = 14, run_heigh
 constexpr std::size_t hosts_shown = 24, runs_shown = 1000;
 constexpr int marks_shown = 8;
 
+// It left its host before its end, and goes to another.
+bool moves(const Run &run) {
+    return !run.reason.empty() && run.reason != "finished" && run.reason != "killed" && run.reason != "session_closed";
+}
+
 class Picture {
 public:
     explicit Picture(Lanes lanes) : lanes_(std::move(lanes)) {}
@@ -46,7 +51,6 @@ void Picture::draw_run(const Placed &s, double y) {
     const double x = x_of(s.from_ms), width = std::max(1.0, x_of(s.to_ms) - x);
     const std::string box = "y=\"" + number(y) + "\" height=\"" + number(run_height) + "\"";
     const std::string end = run.reason.empty() ? "runs" : run.reason;
-    const bool left = !run.reason.empty() && run.reason != "finished";
     const std::string tip = to_text(run.session) + ":" + std::to_string(run.grain) + " on " + run.host + ", " +
                             seconds_text(static_cast<double>(s.to_ms - s.from_ms) / 1000) + ": " + end;
     body_ += "<rect x=\"" + number(x) + "\" width=\"" + number(width) + "\" " + box + " class=\"run c" +
@@ -60,7 +64,7 @@ void Picture::draw_run(const Placed &s, double y) {
         body_ +=
             "<path class=\"checkpoint\" d=\"M" + number(tick - 2.5) + " " + number(y + run_height) + "h5l-2.5-5z\"/>";
     }
-    if (!left) return;
+    if (!moves(run)) return;
     // Done again elsewhere: what was computed since the last checkpoint.
     const double kept = run.checkpoints_ms.empty() ? x : std::max(x, x_of(run.checkpoints_ms.back()));
     if (x + width > kept + 0.5)
@@ -100,6 +104,7 @@ void Picture::draw_moves() {
                   [](const Shown &a, const Shown &b) { return a.placed->from_ms < b.placed->from_ms; });
         for (std::size_t i = 1; i < runs.size(); ++i) {
             const Placed &from = *runs[i - 1].placed, &to = *runs[i].placed;
+            if (!moves(from.run)) continue;  // it was run again on request
             const std::string tip = to_text(from.run.session) + ":" + std::to_string(from.run.grain) + " left " +
                                     from.run.host + " (" + from.run.reason + ") and continued on " + to.run.host;
             body_ += "<path class=\"move\" marker-end=\"url(#arrow)\" d=\"M" + number(x_of(from.to_ms)) + " " +

@@ -76,6 +76,11 @@ void TimeLine::gather() {
         });
 }
 
+// No move ended it.
+bool is_last(const wire::Stay &stay) {
+    return stay.reason == "finished" || stay.reason == "killed" || stay.reason == "session_closed";
+}
+
 void TimeLine::draw_bar(const Bar &bar) {
     const wire::Stay &stay = *bar.stay;
     const double lasted = static_cast<double>(bar.to_ms - stay.from_ms) / 1000;
@@ -90,7 +95,8 @@ void TimeLine::draw_bar(const Bar &bar) {
     if (width > 8.0 * static_cast<double>(label.size()) + 4) svg_.text(x + width / 2, bar.y + 11, label, "middle");
     for (const std::int64_t at : stay.checkpoints_ms)
         svg_.triangle(x_of(at), bar.y + bar_height, 4, name + ": checkpoint");
-    if (stay.reason == "killed") svg_.line(x + width, bar.y - 1, x + width, bar.y + bar_height + 1, "dead");
+    if (stay.reason == "killed" || stay.reason == "session_closed")
+        svg_.line(x + width, bar.y - 1, x + width, bar.y + bar_height + 1, "dead");
     else if (stay.reason != "finished" && !stay.reason.empty())
         svg_.line(x + width, bar.y - 1, x + width, bar.y + bar_height + 1, "left");
 }
@@ -123,6 +129,7 @@ void TimeLine::draw_moves() {
         std::sort(bars.begin(), bars.end(),
                   [](const Bar &a, const Bar &b) { return a.stay->from_ms < b.stay->from_ms; });
         for (std::size_t i = 1; i < bars.size(); ++i) {
+            if (is_last(*bars[i - 1].stay)) continue;  // it was run again on request
             const double x1 = x_of(bars[i - 1].to_ms), x2 = x_of(bars[i].stay->from_ms);
             char d[128];
             std::snprintf(d, sizeof d, "M%.1f,%.1fL%.1f,%.1f", x1, bars[i - 1].y + bar_height / 2, std::max(x1 + 3, x2),
@@ -171,9 +178,9 @@ void TimeLine::draw_legend(double y) {
     svg_.triangle(x + 6, y + 5, 4, "");
     label("checkpoint", 82);
     svg_.path("M" + std::to_string(static_cast<int>(x)) + "," + std::to_string(static_cast<int>(y)) + "h15", "moved");
-    label("and continues elsewhere", 146);
+    label("and continues elsewhere", 170);
     svg_.line(x + 8, y - 7, x + 8, y + 7, "left");
-    label("it leaves", 76);
+    label("it leaves", 80);
     svg_.line(x + 8, y - 7, x + 8, y + 7, "dead");
     label("killed", 56);
     svg_.line(x + 8, y - 7, x + 8, y + 7, "mark");
