@@ -121,6 +121,23 @@ def killed_too_late(pool):
     expect(pool.dcs("grain", "kill", "last:1", check=False), 4, b"", "was not killed: it has finished")
 
 
+def no_host_is_so_large(pool):
+    """Said also by a command that does not wait for the grain."""
+    for words in (("map", "--detach", "--memory", "900T", "--", "true", ":::", "1"), ("run", "--detach", "--memory", "900T", "--", "true")):
+        said = pool.dcs(*words)
+        assert tells(said.stderr, "grain 1 no host can take it memory"), said
+        pool.dcs("session", "close", "last")
+    assert not tells(pool.dcs("run", "--detach", "--", "true").stderr, "no host can"), "one can"
+
+
+def run_again_is_no_move(pool):
+    for _ in range(2):
+        pool.dcs("map", "--", "sh", "-c", "false # again", ":::", "1", "2", check=False)
+    picture = pool.dcs("trace", "last", "--svg", "-").stdout.decode()
+    assert picture.count('class="box stay"') == 4, picture
+    assert picture.count('class="moved"') == 1, "in the legend only"
+
+
 def outputs_have_a_place(pool):
     """Their directories are looked at before the run; what cannot be written after it stays in the pool."""
     work = os.path.join(pool.base, "outputs")
@@ -141,7 +158,7 @@ def outputs_have_a_place(pool):
 
 def main():
     with Pool(2, 1, 2.0) as pool:
-        parts = (argument_too_long, fixed_and_run_again, codes_pass, starts_are_starts, too_long_a_run, round_and_round, killed_too_late, outputs_have_a_place)
+        parts = (argument_too_long, fixed_and_run_again, codes_pass, starts_are_starts, too_long_a_run, round_and_round, killed_too_late, no_host_is_so_large, run_again_is_no_move, outputs_have_a_place)
         for part in parts:
             part(pool)
             print(part.__name__, "ok", flush=True)

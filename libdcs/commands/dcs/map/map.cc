@@ -203,6 +203,7 @@ int print_commands(const MapPlan &plan) {
     console.note("submitted; `dcs session wait " + n + "` waits for it, `dcs session cat " + n +
                  "` prints the outputs, `dcs session close " + n + "` stops it");
     const bool told = console.flush();
+    tell_if_none_can("dcs map", session, 1);
     std::_Exit(told ? exit_for_failed(missing) : exits::map_failed);
 }
 

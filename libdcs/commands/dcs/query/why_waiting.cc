@@ -93,6 +93,13 @@ std::string ask_why_it_waits(const std::string &user, int session, int grain) {
     return waiting_text(*why, all.sessions);
 }
 
+void tell_if_none_can(const char *program, int session, int grain) {
+    const auto why = explain("", session, grain);
+    if (!why || why->can_run) return;
+    std::fprintf(stderr, "%s: grain %d: %s (`dcs grain explain %d:%d`)\n", program, grain,
+                 printable(waiting_text(*why, {})).c_str(), session, grain);
+}
+
 std::string away_text(const std::string &hint) {
     return "the scheduler does not answer; waiting for it" + (hint.empty() ? "" : " (" + hint + ")");
 }

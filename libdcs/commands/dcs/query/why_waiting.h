@@ -17,6 +17,8 @@ std::string waiting_text(const wire::Explanation &why, const std::vector<Session
 // The same for a grain, from the scheduler; of one that does not wait what ask_about_disk() says. Empty also if the
 // cause cannot be determined now.
 std::string ask_why_it_waits(const std::string &user, int session, int grain);
+// For a program that does not wait for it: says on standard error that no host can ever take the grain, if so.
+void tell_if_none_can(const char *program, int session, int grain);
 std::string ask_about_disk();  // why no result comes, if it is for want of space
 
 // When to say it: when it has been so for 3 seconds; another reason not within 10 s, the same one after 10 minutes.

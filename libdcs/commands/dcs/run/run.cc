@@ -272,8 +272,8 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
                  "dcs run: session %d is submitted; `dcs session wait %d` waits for it, `dcs session cat %d` "
                  "prints its output\n",
                  session, session, session);
-    const bool told = std::fflush(stdout) == 0;
-    std::_Exit(told ? exits::ok : exits::run_failed);
+    tell_if_none_can("dcs run", session, grain_number);
+    std::_Exit(std::fflush(stdout) == 0 ? exits::ok : exits::run_failed);
 }
 
 int run(const Call &call) {
