@@ -77,8 +77,8 @@ def beside(pool, command, what):
         os.kill(pid, signal.SIGCONT)
     run.send_signal(signal.SIGINT)
     run.wait()
-    for _, entry, pid, _ in pool.grain_processes():
-        os.killpg(pid, signal.SIGKILL)
+    pool.dcs("session", "close", "all")  # else its grains take the slots of the next ones
+    wait_for("the end of the grains", lambda: not pool.grain_processes())
     spin = [statistics.median(figures["spin"][w]) for w in (False, True)]
     wake = [[statistics.median(row[k] for row in figures["wake"][w]) for k in range(3)] for w in (False, True)]
     print(f"{what}:")
