@@ -1,6 +1,7 @@
 // Which jobs of pilots are submitted and cancelled, and what Slurm's words mean.
 #include "commands/dcs/pilot/control.h"
 #include "commands/dcs/pilot/decide.h"
+#include "commands/dcs/pool/start_daemon.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -141,4 +142,11 @@ TEST_CASE("pilots: grains of users whom the host table does not name never run u
     CHECK_FALSE(open_to_all(rows, false, true));  // its servers give each user's an account
     rows[1].users = {"ann", "bob"};
     CHECK_FALSE(open_to_all(rows, false, false));
+}
+
+TEST_CASE("a command of an engine that does not answer is ended") {
+    const auto ran = run_program("sleep", {"1000"}, "", 1);
+    REQUIRE_FALSE(ran);
+    CHECK(ran.status().text == "sleep did not end within 1 s");
+    CHECK(run_program("sh", {"-c", "echo so; exit 3"}, "", 100)->exit_code == 3);
 }

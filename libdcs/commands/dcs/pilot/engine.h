@@ -56,6 +56,8 @@ struct EngineKind {
 };
 const EngineKind *engine_kind(std::string_view name);
 
+// For each of its commands, some of which wait for a controller that does not answer.
+inline constexpr int engine_patience_s = 60;
 // The output of one of an engine's commands, or what it said instead.
 Result<std::string> engine_says(const char *title, const std::string &program,
                                 const std::vector<std::string> &arguments);

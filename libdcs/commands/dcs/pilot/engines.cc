@@ -21,7 +21,7 @@ const EngineKind *engine_kind(std::string_view name) {
 
 Result<std::string> engine_says(const char *title, const std::string &program,
                                 const std::vector<std::string> &arguments) {
-    auto ran = run_program(program, arguments);
+    auto ran = run_program(program, arguments, "", engine_patience_s);
     if (!ran && ran.status().code == Code::not_found)
         return fail(Code::not_found,
                     program + " is not in PATH: run this where the commands of " + title + " are installed");

@@ -92,7 +92,7 @@ public:
     explicit Pbs(std::string directory) : directory_(std::move(directory)) {}
 
     Status usable() override {
-        const auto ran = run_program("qstat", {"--version"});
+        const auto ran = run_program("qstat", {"--version"}, "", engine_patience_s);
         if (!ran) return pbs_says("qstat", {"--version"}).status();
         if (ran->output.find("pbs_version") != std::string::npos) make_ = Make::professional;
         else if ((ran->output + ran->errors).find("ersion: ") != std::string::npos) make_ = Make::torque;
@@ -117,7 +117,8 @@ public:
         for (std::string_view id : words_of(*ids, " \t\r\n")) line.emplace_back(id);
         std::vector<EngineJob> jobs;
         if (line.size() == 1) return jobs;
-        const auto ran = run_program("qstat", line);  // it fails if one of these has ended, and lists the others
+        const auto ran = run_program("qstat", line, "",
+                                     engine_patience_s);  // it fails if one of these has ended, and lists the others
         if (!ran) return ran.status();
         if (ran->exit_code != 0 && !job_is_gone(fail(Code::refused, ran->errors)))
             return fail(Code::refused, "qstat -f: " + ran->errors);

@@ -8,6 +8,7 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,6 +104,18 @@ int status_of(pid_t child) {
     return status;
 }
 
+bool ends_within(pid_t child, int patience_s) {
+    const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+    pollfd end = {process.get(), POLLIN, 0};
+    const Instant deadline = boot_clock() + seconds(patience_s);
+    while (process) {
+        const long long left_ms = (deadline - boot_clock()).ns / 1'000'000;
+        const int n = left_ms <= 0 ? 0 : ::poll(&end, 1, static_cast<int>(left_ms));
+        if (n >= 0 || errno != EINTR) return n > 0;
+    }
+    return true;  // it is waited for without limit
+}
+
 std::string how_it_ended(pid_t child) {
     const int status = status_of(child);
     if (WIFSIGNALED(status)) return std::string("it was ended by signal ") + std::to_string(WTERMSIG(status));
@@ -183,8 +196,8 @@ std::string text_in(int fd) {
 
 }  // namespace
 
-Result<Ran> run_program(const std::string &program, const std::vector<std::string> &arguments,
-                        const std::string &input) {
+Result<Ran> run_program(const std::string &program, const std::vector<std::string> &arguments, const std::string &input,
+                        int patience_s) {
     const Fd in = file_with(input), out = file_with(""), err = file_with("");
     if (!in || !out || !err) return fail_errno(Code::io_error, "files for " + program, errno);
     std::vector<char *> argv = pointers_to(arguments);
@@ -199,6 +212,11 @@ Result<Ran> run_program(const std::string &program, const std::vector<std::strin
     ::posix_spawn_file_actions_destroy(&actions);
     if (error != 0)
         return fail_errno(error == ENOENT ? Code::not_found : Code::io_error, program + " cannot be started", error);
+    if (patience_s > 0 && !ends_within(child, patience_s)) {
+        ::kill(child, SIGKILL);
+        (void)status_of(child);
+        return fail(Code::refused, program + " did not end within " + std::to_string(patience_s) + " s");
+    }
     const int status = status_of(child);
     return Ran{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_in(out.get()),
                text_in(err.get())};
