@@ -69,6 +69,7 @@ def sequence(event_id):
 def check_headers(page):
     status, headers, body = page.get("/")
     assert status == 200 and headers["Content-Type"].startswith("text/html")
+    assert re.search(r"\d, protocol forms \d+ to \d+<", body), body
     policy = headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
     assert headers["X-Content-Type-Options"] == "nosniff" and headers["Cache-Control"] == "no-store"

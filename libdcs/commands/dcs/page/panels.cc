@@ -6,6 +6,7 @@
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/pool/copy_state.h"
 #include "html.h"
+#include "wire/form.h"
 
 namespace dcs::commands::page {
 namespace {
@@ -100,6 +101,9 @@ std::string head_panel(const Snapshot &s) {
     r += fact("Grains", count(s.system.running) + " running, " + count(s.system.ready) + " waiting" +
                             (s.system.ready > 0 && oldest_s > 0 ? ", the longest for " + seconds_text(oldest_s) : ""));
     r += fact("CPU time", seconds_text(t.cpu_s) + " since the pool was made");
+    if (s.reachable)
+        r += fact("Version", words(s.system.version) + ", protocol forms " + count(wire::our_forms.oldest) + " to " +
+                                 count(wire::our_forms.newest));
     return r + "</dl>\n";
 }
 
