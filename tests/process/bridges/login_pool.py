@@ -176,5 +176,5 @@ def be_the_login():
 
 
 def leave_the_pace():
-    hurry.hurry = lambda _: None
+    hurry.leaders_of = lambda _: []
     assert pwd.getpwuid(os.geteuid()).pw_name == LOGIN
