@@ -44,6 +44,7 @@ std::int64_t total(const wire::SessionRow &s) { return std::int64_t{s.ready} + s
 std::string remaining(const wire::SessionRow &s, const Journal &journal) {
     const std::int64_t left = std::int64_t{s.ready} + s.running;
     if (s.state != "active" || left == 0) return "";
+    if (s.running == 0) return "none runs";
     const auto rate = journal.rate_of({s.user, s.session});
     return rate ? "about " + seconds_text(static_cast<double>(left) / *rate) : "not known yet";
 }

@@ -181,8 +181,7 @@ void tell_of_returns(int session, const std::atomic<bool> &ending) {
     }
 }
 
-// Of a limit standard error has a line; of a grain that came back too often the scheduler knows the words. As in a
-// shell, the signals of Ctrl-C and of a closed pipe need no words.
+// Of a limit standard error has a line; of a grain that came back too often the scheduler knows the words.
 void tell_why_ended(int session, const d_result &end) {
     Info info;
     const bool known = info.ask(wire::QueryType::grain, "", session, grain_number) && info.grains.size() == 1;
@@ -197,7 +196,7 @@ void tell_why_ended(int session, const d_result &end) {
             return;
         }
     }
-    if (end.termsig != 0 && end.termsig != SIGINT && end.termsig != SIGPIPE)
+    if (end.termsig != 0 && end.termsig != SIGINT && end.termsig != SIGPIPE)  // as in a shell
         std::fprintf(stderr, "dcs run: the command was ended by signal %d (%s)\n", end.termsig,
                      ::strsignal(end.termsig));
 }

@@ -305,7 +305,7 @@ int dry_run(const Job &job) {
         for (;; pause_ms(shown_each_ms)) show();
     }).detach();
     if (const auto failure = work.run()) {
-        console.clear();
+        console.keep_bar();
         end(call.fail(with_new_hint(*failure, opened.session)));
     }
     show();
