@@ -71,7 +71,7 @@ def other_options(pool, folder):
 
 
 def hosts_have_a_version(pool, _):
-    version = pool.json("status")["system"]["version"]
+    version = pool.dcs("--version").stdout.decode().split()[1]
     host = pool.json("host", "show", "local1")["host"]
     assert host["version"] == version and host["address"] == "", host
     assert tells(pool.dcs("host", "show", "local1").stdout, f"version {version}")

@@ -252,10 +252,10 @@ class Registry:
                         self._say_limit(job)
 
     def _say_limit(self, job: Job) -> None:
-        """Where the job's errors are, if this host has that file."""
+        """Where the job's errors are, or would be if it had come to write some."""
         path = self.batch(job.leader).error_file(job.leader, job.number, job.task)
         with contextlib.suppress(OSError):
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
             with os.fdopen(descriptor, "w") as file:
                 file.write(f"dcs: ended on {job.host}: {job.limit}\n")
 
