@@ -72,6 +72,8 @@ Status Launcher::open(const LauncherOptions &options) {
     grains_fd_ = std::move(*grains);
     const std::string slots = options.slots.empty() ? directory_ + "/" + files::slots_folder : options.slots;
     place_ = Place{base_.get(), grains_fd_.get(), path_, slots, boot_id(), &leaves_, &keeper_, &prepared_};
+    // Then a batch system has given the server some GPUs, which CUDA numbers anew.
+    place_.gpus_by_file = std::getenv("CUDA_VISIBLE_DEVICES") == nullptr;
     struct stat st {};
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);

@@ -1,6 +1,7 @@
 #pragma once
 // The leaves of running grains, and spare ones: a leaf without processes and without a limit of memory goes to the next
-// grain with the same limit of processes. To make and to remove one takes the kernel longer than to start a process.
+// grain with the same limit of processes
+// and the same devices. To make and to remove one takes the kernel longer than to start a process.
 #include <set>
 #include <string>
 #include <vector>
@@ -13,7 +14,8 @@ class Leaves {
 public:
     explicit Leaves(const Cgroups &cgroups) : cgroups_(cgroups) {}
     // A spare one, or a new one with the name of the grain's directory.
-    Leaf take(const std::string &dir, const files::Limits &limits);
+    Leaf take(const std::string &dir, const files::Limits &limits, const Devices &denied = {});
+    bool denies_devices() const { return cgroups_.denies_devices(); }
     // The grain has ended. False: processes are left in it, and it stays as it is.
     bool give_back(Leaf &leaf);
     // Its grain did not start. False: processes are left in it.

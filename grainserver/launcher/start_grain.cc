@@ -169,6 +169,12 @@ std::optional<cpu_set_t> cpus_of(const Indices &indices) {
     return set;
 }
 
+// The devices that it must not open, as far as its control group can do that.
+Devices devices_denied(const Place &place, const files::LaunchRecord &launch, const GivenResources &given) {
+    const bool can = place.gpus_by_file && place.leaves->denies_devices();
+    return can ? others_devices(launch.offers, given) : Devices();
+}
+
 // Without a slot: only proves that it could run.
 StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, const files::LaunchRecord &launch,
                  locks::Slots *slot, int slot_limit, Leaf &leaf, GivenResources given) {
@@ -182,6 +188,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     p.out = files::out_name(launch.next_seq);
     p.err = files::err_name(launch.next_seq);
     p.env = environment(launch, place.path + "/" + dir + "/" + files::room_name, given);
+    if (place.gpus_by_file) number_for_cuda(p.env, given, leaf.denied, files::image_of(launch.files) != nullptr);
     p.words = command(launch, place.path);
     p.argv_list = pointers(p.words);
     p.env_list = pointers(p.env);
@@ -318,7 +325,12 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
     DCS_REQUIRE(held.slot.lock_fds().size() == 1, "one limit has one lock");
     // Before there is a process: so no process is ever without a slot, whichever daemon is killed.
     failpoint("launcher.slot.before_hold");
-    Leaf leaf = place.leaves->take(dir, ready->launch.limits);
+    const Devices denied = devices_denied(place, ready->launch, *given);
+    Leaf leaf = place.leaves->take(dir, ready->launch.limits, denied);
+    if (!denied.empty() && leaf.denied != denied) {
+        place.leaves->remove(leaf);
+        return failed(Code::io_error, "its control group does not keep the GPUs of other grains from it");
+    }
     const bool kept = held.kept_as.empty() ? place.keeper->hold(dir, leaf.name, held.slot.lock_fds()[0])
                                            : place.keeper->hand_on(held.kept_as, dir, leaf.name);
     if (!kept) {

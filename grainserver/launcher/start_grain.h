@@ -26,6 +26,7 @@ struct Place {
     Leaves *leaves = nullptr;
     SlotKeeper *keeper = nullptr;
     Prepared *prepared = nullptr;
+    bool gpus_by_file = true;  // gpu 0 is /dev/nvidia0; false: CUDA's number 0, whatever file that is
 };
 
 // A slot, and the name under which the keeper has its copy.
