@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/planted.h"
 #include "base/require.h"
 #include "grainserver/files/grain_name.h"
 #include "locks/dcs_atoms.h"
@@ -31,14 +32,14 @@ bool number(std::string_view text, std::uint32_t &value) {
 }
 }  // namespace
 
-Result<std::vector<std::string>> parse_accounts(const std::string &text) {
+Result<std::vector<std::string>> parse_logins(const std::string &option, const std::string &text, const char *none) {
     std::vector<std::string> names;
-    if (text == "none") return names;
+    if (text == none) return names;
     for (std::size_t at = 0; at <= text.size();) {
         const std::size_t comma = std::min(text.find(',', at), text.size());
         names.push_back(text.substr(at, comma - at));
         if (names.back().empty() || names.back().find_first_of(" /:") != std::string::npos)
-            return fail(Code::invalid, "--accounts must be login names separated by commas, or none");
+            return fail(Code::invalid, option + " must be login names separated by commas, or " + none);
         at = comma + 1;
     }
     return names;
@@ -56,6 +57,7 @@ Status parse_uids(const std::string &text, std::uint32_t &first, std::uint32_t &
 Status Identities::open(const std::string &directory, const IdentityOptions &options, const files::Logins &logins) {
     rules_.users = options.users;
     rules_.accounts = options.accounts;
+    of_users_ = options.of_users;
     rules_.first = options.first;
     rules_.last = options.last;
     logins_ = &logins;
@@ -137,6 +139,11 @@ Status Identities::add(const std::string &name) {
 }
 
 Result<files::Account> Identities::of(const std::string &user, bool own_account, std::string &note) {
+    const bool ours = of_users_.empty() || std::find(of_users_.begin(), of_users_.end(), user) != of_users_.end();
+    if (!ours && !planted("server.any_user"))
+        return fail(Code::refused, "the grain server runs no grains of " + user +
+                                       ", as its option --users does not name this login; correct users= of the "
+                                       "host's line, or start the server with the login");
     if (!rules_.users) return files::Account{};
     if (own_account) {
         Result<files::Account> login = logins_->login(rules_, user);

@@ -19,11 +19,12 @@ inline constexpr const char *made_up_name = "anonymous-uids";  // the record of 
 struct IdentityOptions {
     bool users = false;                 // false: every grain runs under the server's account
     std::vector<std::string> accounts;  // logins that may be used, set by the host's owner
+    std::vector<std::string> of_users;  // whose grains run here at all; empty: all that the scheduler gives
     std::uint32_t first = files::first_made_up, last = files::last_made_up;  // above all logins
 };
 
-// "ann,bob" or "none"; "2000000000-2000065535". Code::invalid with the reason.
-Result<std::vector<std::string>> parse_accounts(const std::string &text);
+// "ann,bob" or `none`; "2000000000-2000065535". Code::invalid with the reason, which names the option.
+Result<std::vector<std::string>> parse_logins(const std::string &option, const std::string &text, const char *none);
 Status parse_uids(const std::string &text, std::uint32_t &first, std::uint32_t &last);
 
 class Identities {
@@ -35,8 +36,8 @@ public:
     Status open(const std::string &directory, const IdentityOptions &options,
                 const files::Logins &logins = files::logins_of_this_host());
     bool users() const { return rules_.users; }
-    // `own_account`: the scheduler requests the user's login. `note`: why it is not used.
-
+    // `own_account`: the scheduler requests the user's login. `note`: why it is not used. Code::refused: no grain of
+    // this user runs here, whatever the scheduler's host table says.
     Result<files::Account> of(const std::string &user, bool own_account, std::string &note);
 
 private:
@@ -45,6 +46,7 @@ private:
     Result<files::Account> made_up(const std::string &user);
 
     files::OwnerRules rules_;
+    std::vector<std::string> of_users_;
     const files::Logins *logins_ = nullptr;
     std::string directory_;
     Fd fd_;

@@ -52,7 +52,7 @@ void read_options(std::string_view text) {
 }
 
 void read_accounts(const std::string &text) {
-    (void)server::parse_accounts(text);
+    (void)server::parse_logins("--accounts", text, "none");
     std::uint32_t first = 0, end = 0;
     if (server::parse_uids(text, first, end)) expect(first <= end && first > 0, "a range of uids is one");
 }

@@ -3,6 +3,7 @@
 and nothing of root's; with those of a master, nothing before the host table says whose grains may run under that account."""
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -32,13 +33,13 @@ class PilotPool(UsersHost):
         self.dcs("host", "join", self.address, "--token", code["token"], "--ca-hash", code["ca_hash"], "--host", "pilot1", "--dir",
                  os.path.join(self.base, "joined"))
 
-    def serve(self):
+    def serve(self, *options):
         node = os.path.join(self.base, "node")
         os.makedirs(node, exist_ok=True)
         os.chmod(node, 0o711)
         log = open(os.path.join(self.base, "pilot.log"), "ab")
         self.pilot = subprocess.Popen([program("dcs"), "pilot", "serve", "pilot1", "--scheduler", self.address, "--pki",
-                                       os.path.join(self.base, "joined/pki"), "--limit", "36000", "--base", node], stderr=log)
+                                       os.path.join(self.base, "joined/pki"), "--limit", "36000", "--base", node, *options], stderr=log)
         wait_for("the pilot", lambda: self.json("host", "show", "pilot1")["host"]["connected"])
 
     def end_pilot(self):
@@ -61,6 +62,22 @@ def a_grain_on_a_pilot_of_root_is_nothing_of_roots(pool):
     assert os.listdir(os.path.join(pool.base, "node")) == [], "the pilot removes what it made"
 
 
+def a_pilot_takes_grains_of_its_users_only(pool):
+    """The host table may change while its job runs, and names no users here."""
+    login = pwd.getpwuid(GAMES).pw_name
+    pool.serve("--users", login)
+    assert pool.run("echo", "its", uid=GAMES, options=("--class", "0x2")).stdout == b"its\n"
+    other = subprocess.Popen([program("dcs"), "run", "--class", "0x2", "--", "echo", "other"], stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, env=pool.env, user=GAMES + 1, group=GAMES + 1, cwd="/")
+    try:
+        wait_for("the refusal", lambda: about(pool.text("pilot.log"), "no grains of --users login") or other.poll() is not None)
+        assert other.poll() is None, other.stdout.read()
+    finally:
+        other.terminate()
+        other.wait()
+    pool.end_pilot()
+
+
 def an_ordinary_account_is_not_for_all(pool):
     def said(uid):
         done = pool.dcs("pilot", "slurm", "--time", "1h", uid=uid, check=False, env={"HOME": "/nonexistent"})
@@ -78,6 +95,7 @@ def main():
     with PilotPool() as pool:
         pool.join()
         a_grain_on_a_pilot_of_root_is_nothing_of_roots(pool)
+        a_pilot_takes_grains_of_its_users_only(pool)
         an_ordinary_account_is_not_for_all(pool)
 
 

@@ -27,7 +27,7 @@ Pilot pilot(int slots, int running, const char *job) {  // job: "", "waits", "ru
 
 PilotPlan plan(const std::vector<Pilot> &pilots, std::int64_t ready, std::size_t most = 100,
                std::size_t waiting = 100) {
-    return plan_pilots(pilots, ready, {most, waiting, 60});
+    return plan_pilots(pilots, ready, {most, waiting, 60, false});
 }
 using Places = std::vector<std::size_t>;
 
@@ -142,6 +142,17 @@ TEST_CASE("pilots: grains of users whom the host table does not name never run u
     CHECK_FALSE(open_to_all(rows, false, true));  // its servers give each user's an account
     rows[1].users = {"ann", "bob"};
     CHECK_FALSE(open_to_all(rows, false, false));
+}
+
+TEST_CASE("pilots: no job for a line that names no users, though it was added while the command runs") {
+    std::vector<Pilot> two(2, pilot(8, 0, ""));
+    const PilotLimits limits{100, 100, 60};
+    CHECK(plan_pilots(two, 99, limits).submit.empty());
+    two[1].row.users = {"ann"};
+    CHECK(plan_pilots(two, 99, limits).submit == Places{1});
+    two[0].row.users = two[1].row.users;
+    two[1].row.users.clear();
+    CHECK(plan_pilots(two, 99, limits).submit == Places{0});
 }
 
 TEST_CASE("a command of an engine that does not answer is ended") {

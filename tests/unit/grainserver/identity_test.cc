@@ -118,9 +118,10 @@ TEST_CASE("a login is used only if both sides say so, and never one of the syste
 }
 
 TEST_CASE("options: accounts and uids") {
-    REQUIRE(server::parse_accounts("none")->empty());
-    REQUIRE(server::parse_accounts("ann,bob")->size() == 2);
-    for (const char *bad : {"", "ann,", ",ann", "a b", "a:b", "../x"}) REQUIRE_FALSE(server::parse_accounts(bad));
+    REQUIRE(server::parse_logins("--accounts", "none", "none")->empty());
+    REQUIRE(server::parse_logins("--accounts", "ann,bob", "none")->size() == 2);
+    for (const char *bad : {"", "ann,", ",ann", "a b", "a:b", "../x"})
+        REQUIRE_FALSE(server::parse_logins("--accounts", bad, "none"));
     std::uint32_t first = 0, last = 0;
     REQUIRE(server::parse_uids("100000-100009", first, last));
     REQUIRE((first == 100000 && last == 100009));
@@ -303,4 +304,20 @@ TEST_CASE("the launcher's tests hold for an ordinary user too") {
     const int status = std::system((as_nobody + program + " " + tests + " > " + log + " 2>&1").c_str());
     INFO(get_file(log));
     REQUIRE(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("a server with --users runs no grain of another user, whatever the scheduler gives") {
+    ScratchDir d;
+    IdentityOptions o;
+    o.of_users = {"ann", "bob"};
+    Identities who;
+    REQUIRE(who.open(d.path, o));
+    std::string note;
+    CHECK(who.of("ann", false, note));
+    CHECK(who.of("bob", true, note));
+    const auto eve = who.of("eve", false, note);
+    REQUIRE_FALSE(eve);
+    CHECK(eve.status().code == Code::refused);
+    CHECK(eve.status().text == about("no grains of eve --users"));
+    CHECK(server::parse_logins("--users", "all", "all")->empty());
 }

@@ -19,7 +19,9 @@ std::string whole(double seconds) { return std::to_string(static_cast<long>(seco
 
 // What a job executes. /bin/sh goes at once: the engine's signals reach `dcs pilot serve`.
 std::string script_of(const PilotPlace &place, const std::string &host, const std::string &scheduler,
-                      const PilotOrder &order) {
+                      const PilotOrder &order, const std::vector<std::string> &users) {
+    std::string logins;
+    for (const std::string &user : users) logins += (logins.empty() ? "" : ",") + user;
     const std::vector<std::string> line = {own_folder() + "/dcs",
                                            "pilot",
                                            "serve",
@@ -35,7 +37,9 @@ std::string script_of(const PilotPlace &place, const std::string &host, const st
                                            "--idle",
                                            whole(order.idle_s),
                                            "--run-as",
-                                           order.run_as};
+                                           order.run_as,
+                                           "--users",
+                                           users.empty() ? "all" : logins};
     return "#!/bin/sh\nexec " + shell_line(line) + " >>" + shell_word(place.path(host) + "/log") + " 2>&1\n";
 }
 
@@ -90,6 +94,19 @@ void PilotControl::tell_once(const std::string &text) {
     told_ = text;
 }
 
+// A line that was added, or has lost its users, since this command began.
+void PilotControl::tell_of_open(const SeenPilots &seen) {
+    std::set<std::string> open;
+    for (const Pilot &pilot : seen.pilots)
+        if (order_.limits.only_named && pilot.jobs.empty() && pilot.row.users.empty()) open.insert(pilot.row.name);
+    for (const std::string &host : open)
+        if (told_open_.count(host) == 0)
+            tell(host +
+                 ": no job is submitted, because grains of all users of the pool would run under your account: "
+                 "add users=LOGIN,.. to its line of the host table and run dcs reload");
+    told_open_ = std::move(open);
+}
+
 Status PilotControl::submit(const Pilot &pilot) {
     const std::string &host = pilot.row.name;
     const auto joined = join_pilot(place_, host);
@@ -102,7 +119,8 @@ Status PilotControl::submit(const Pilot &pilot) {
     order.margin_s = order_.margin_s;
     order.cores = std::max(1, pilot.row.cores > 0 ? pilot.row.cores : pilot.row.slots);
     order.options = order_.options;
-    if (Status s = write_file(order.script, script_of(place_, host, joined->scheduler, order_)); !s) return s;
+    if (Status s = write_file(order.script, script_of(place_, host, joined->scheduler, order_, pilot.row.users)); !s)
+        return s;
     const auto id = engine_.submit(order);
     if (!id) return id.status();
     tell(host + ": submitted job " + *id);
@@ -120,6 +138,7 @@ std::optional<Failure> PilotControl::step() {
         if (fruitless_.look(pilot, cancelled_.count(pilot.row.name) != 0, now))
             tell(pilot.row.name + ": its job has ended without having run a grain; its log is " +
                  place_.path(pilot.row.name) + "/log");
+    tell_of_open(seen);
     const PilotPlan plan = plan_pilots(seen.pilots, seen.ready, order_.limits);
     for (const EngineJob &job : plan.cancel) {
         const std::string host = job.name.substr(place_.prefix().size());

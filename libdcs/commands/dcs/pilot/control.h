@@ -40,6 +40,7 @@ public:
 private:
     Status submit(const Pilot &pilot);
     void tell_once(const std::string &text);
+    void tell_of_open(const SeenPilots &seen);
 
     Engine &engine_;
     const PilotPlace &place_;
@@ -47,6 +48,7 @@ private:
     Fruitless fruitless_;
     std::set<std::string> cancelled_;  // hosts whose job this process has cancelled
     std::string told_;
+    std::set<std::string> told_open_;  // hosts whose lines name no users
     bool submitted_ = false;
 };
 

@@ -49,6 +49,7 @@ PilotPlan plan_pilots(const std::vector<Pilot> &pilots, std::int64_t ready, cons
     for (std::size_t i = 0; i < pilots.size() && unserved > 0; ++i) {
         if (jobs >= limits.most || waiting >= limits.waiting) break;
         if (!is_free(pilots[i])) continue;
+        if (limits.only_named && pilots[i].row.users.empty()) continue;
         plan.submit.push_back(i);
         ++jobs;
         ++waiting;

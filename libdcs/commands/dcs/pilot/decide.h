@@ -15,6 +15,9 @@ struct PilotLimits {
     std::size_t most = 1;     // jobs at a time
     std::size_t waiting = 4;  // of these, in the engine's queue
     double margin_s = 60;     // before a job's limit its server takes no more grains
+    // Grains would run under the account of these jobs: none for a pilot whose line names no users, which may have lost
+    // them since this command began.
+    bool only_named = true;
 };
 
 struct Pilot {

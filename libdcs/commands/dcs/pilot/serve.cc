@@ -84,6 +84,8 @@ std::vector<std::string> server_line(const Call &call, const std::string &direct
             said.value("scheduler").value_or(""),
             "--run-as",
             accounts_of_grains(call),
+            "--users",
+            said.value("users").value_or("all"),
             "--courtesy",
             "priority",
             "--resources",  // the engine says which of this host's devices are the job's
@@ -204,7 +206,8 @@ Examples:
                 {"base", 0, "DIR", some_text, "where its directory is made; default $TMPDIR, else /tmp"},
                 {"run-as", 0, "WHO", one_of("users|self"),
                  "accounts of grains: users (default for root) gives each user's an account of their own, self is the\n"
-                 "account of the job"}},
+                 "account of the job"},
+                {"users", 0, "LOGIN,..", some_text, "only grains of these users run; default: all that it is given"}},
     .run = pilot_serve,
     .formats = false};
 

@@ -104,6 +104,7 @@ int pilot_work(const Call &call, const EngineKind &kind) {
     const bool own = Pool(call.directory).maker() == Pool::Maker::dcs_up, root = ::geteuid() == 0;
     if (const auto open = open_to_all(hosts.rows, own, root)) return call.fail(*open);
     order.run_as = root && !own ? "users" : "self";
+    order.limits.only_named = !root && !own;
     if (call.arguments.has("max") && order.limits.most > hosts.rows.size())
         std::fprintf(stderr, "dcs: the pool has only %zu hosts for pilots; `dcs up --pilots N` makes it more\n",
                      hosts.rows.size());
