@@ -1,7 +1,11 @@
 #include "grainserver/container/child.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <fstream>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -59,7 +63,22 @@ std::vector<std::string> variables(const Environment &environment) {
     ::_exit(127);
 }
 
+std::vector<pid_t> children() {
+    std::vector<pid_t> pids;
+    std::ifstream list("/proc/self/task/" + std::to_string(::getpid()) + "/children");
+    for (pid_t pid = 0; list >> pid;) pids.push_back(pid);
+    return pids;
+}
+
 }  // namespace
+
+void end_all() {
+    int status = 0;
+    for (;;) {
+        for (const pid_t pid : children()) ::kill(pid, SIGKILL);
+        if (::waitpid(-1, &status, 0) < 0 && errno != EINTR) return;
+    }
+}
 
 pid_t start(const std::vector<std::string> &argv, const Environment &environment, const std::vector<int> &fds,
             int log) {
@@ -70,12 +89,28 @@ pid_t start(const std::vector<std::string> &argv, const Environment &environment
     return child;
 }
 
-int run(const std::vector<std::string> &argv, const Environment &environment, int log) {
+int run(const std::vector<std::string> &argv, const Environment &environment, int log,
+        const std::function<bool()> &goes_on) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds longest(100);
     const pid_t child = start(argv, environment, {}, log);
+    auto pause = goes_on ? Clock::duration(std::chrono::milliseconds(1)) : Clock::duration(longest);
     int status = -1;
-    while (child > 0 && ::waitpid(child, &status, 0) < 0)
-        if (errno != EINTR) return -1;
-    return status;
+    while (child > 0) {
+        const pid_t ended = ::waitpid(child, &status, goes_on ? WNOHANG : 0);
+        if (ended == child) return status;
+        if (ended < 0 && errno != EINTR) return -1;
+        if (ended != 0) continue;
+        const auto before = Clock::now();
+        if (!goes_on()) {
+            end_all();
+            return -1;
+        }
+        // At most half of the time is spent in looking.
+        pause = std::max(std::min(pause * 2, Clock::duration(longest)), Clock::now() - before);
+        std::this_thread::sleep_for(pause);
+    }
+    return -1;
 }
 
 std::string tail_of(int log) {

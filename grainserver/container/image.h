@@ -1,11 +1,16 @@
 #pragma once
 // Images as files, each unpacked once per host. Below the store, `HEX` is the root file system of the image with that
 // digest; `HEX.lock` is locked exclusively while that is made or removed and shared while a grain runs in it.
+#include <cstdint>
 #include <string>
+
+#include <sys/file.h>
 
 #include "base/fd.h"
 
 namespace dcs::container {
+
+inline constexpr const char *lock_end = ".lock", *making_end = ".new";
 
 struct Rootfs {
     std::string path;
@@ -13,7 +18,10 @@ struct Rootfs {
     std::string error;      // not empty: there is none
     bool of_image = false;  // the error is of the image: the same on each host
 };
-// Waits while another process unpacks the same image. Removes images that were not used lately.
-Rootfs take_rootfs(const std::string &archive, const std::string &store, const std::string &hex);
+// Waits while another process unpacks the same image. Removes images that were not used lately. `most`: bytes that the
+// unpacked images of the store may take.
+Rootfs take_rootfs(const std::string &archive, const std::string &store, const std::string &hex, std::uint64_t most);
+// Makes the file if it is missing. `how`: as of flock(2). Empty: it is not to be had.
+Fd locked(const std::string &path, int how);
 
 }  // namespace dcs::container

@@ -49,22 +49,6 @@ int give_back(const std::string &room, const std::string &why) {
     ::_exit(128 + signal);
 }
 
-std::vector<pid_t> children() {
-    std::vector<pid_t> pids;
-    std::ifstream list("/proc/self/task/" + std::to_string(::getpid()) + "/children");
-    for (pid_t pid = 0; list >> pid;) pids.push_back(pid);
-    return pids;
-}
-
-// podman, conmon and what else is left. As the subreaper, this process gets them all.
-void end_all() {
-    int status = 0;
-    for (;;) {
-        for (const pid_t pid : children()) ::kill(pid, SIGKILL);
-        if (::waitpid(-1, &status, 0) < 0 && errno != EINTR) return;
-    }
-}
-
 class Supervision {
 public:
     Supervision(int line, int signals, pid_t engine) : line_(line), signals_(signals), engine_(engine) {}
@@ -214,7 +198,8 @@ int run_outside(const Wanted &wanted) {
     const mode_t mask = ::umask(022);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (const std::string wrong = enter_namespaces(); !wrong.empty()) return give_back(wanted.room, wrong);
-    const Rootfs rootfs = take_rootfs(wanted.archive, wanted.store, wanted.hex);  // a signal ends it here
+    const Rootfs rootfs =
+        take_rootfs(wanted.archive, wanted.store, wanted.hex, wanted.images);  // a signal ends it here
     if (!rootfs.error.empty() && !rootfs.of_image) return give_back(wanted.room, rootfs.error);
     if (!rootfs.error.empty()) {
         std::fprintf(stderr, "%s\n", rootfs.error.c_str());

@@ -1,6 +1,7 @@
 #pragma once
 // The first process of a grain with an image: the leader of the grain's session, as the launcher sees it. It makes the
 // container, passes signals on to the grain's own process, and ends as that does.
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,8 @@ struct Wanted {
     std::string grains;               // the directory in which the room is
     std::string room;
     unsigned rungs = 0;
-    std::string brought;  // program of the host; empty: none
+    std::uint64_t images = 0;  // bytes that the unpacked images of the store may take
+    std::string brought;       // program of the host; empty: none
     std::string directory, program;
     std::vector<std::string> argv, env;
 };

@@ -17,6 +17,7 @@ namespace dcs::files {
 inline constexpr const char *rules_name = "rules";  // in the server's directory, as homes_folder
 inline constexpr const char *homes_folder = "home";
 inline constexpr std::uint32_t first_login = 1000, nobody_id = 65534;  // below: the system's own accounts
+inline constexpr std::uint32_t usual_images_mb = 32'768;
 inline constexpr std::uint32_t first_made_up = 2'000'000'000, last_made_up = 2'000'065'535;
 
 struct OwnerRules {
@@ -24,9 +25,10 @@ struct OwnerRules {
     std::vector<std::string> accounts;  // logins that may be used
     std::uint32_t first = first_made_up, last = last_made_up;  // range of anonymous uids
     Limits limits;
-    std::uint32_t rungs = 0;            // Rungs that every grain has at least
-    std::vector<std::string> writable;  // writable directories besides rooms and homes
-    std::string homes;                  // the directory of users' homes
+    std::uint32_t rungs = 0;                    // Rungs that every grain has at least
+    std::vector<std::string> writable;          // writable directories besides rooms and homes
+    std::string homes;                          // the directory of users' homes
+    std::uint32_t images_mb = usual_images_mb;  // of unpacked images
     bool operator==(const OwnerRules &) const = default;
 };
 std::string pack(const OwnerRules &rules);

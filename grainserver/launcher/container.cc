@@ -17,7 +17,8 @@ std::string container_runner() {
 }
 
 // The words are read by grainserver/container/main.cc.
-std::vector<std::string> container_command(const files::LaunchRecord &launch, const std::string &grains) {
+std::vector<std::string> container_command(const files::LaunchRecord &launch, const std::string &grains,
+                                           std::uint32_t images_mb) {
     const files::FileRecord *image = files::image_of(launch.files);
     DCS_REQUIRE(image != nullptr && !launch.argv.empty(),
                 "only a grain with an image and a program has such a command");
@@ -31,6 +32,7 @@ std::vector<std::string> container_command(const files::LaunchRecord &launch, co
                                       hex,
                                       grains,
                                       std::to_string(launch.rungs),
+                                      std::to_string(images_mb),
                                       brought ? launch.program : "",
                                       launch.directory,
                                       launch.program};

@@ -1,6 +1,7 @@
 #pragma once
 // The command that runs a grain in a container: dcs_container, beside this program. The launcher makes it itself: the
 // grain server, which wrote the launch record, may not choose what runs without a filter of system calls.
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,8 @@
 namespace dcs::launcher {
 
 std::string container_runner();  // path of dcs_container
-// `grains`: absolute path of DIR/grains.
-std::vector<std::string> container_command(const files::LaunchRecord &launch, const std::string &grains);
+// `grains`: absolute path of DIR/grains. `images_mb`: of the owner's rules.
+std::vector<std::string> container_command(const files::LaunchRecord &launch, const std::string &grains,
+                                           std::uint32_t images_mb);
 
 }  // namespace dcs::launcher

@@ -34,9 +34,12 @@ std::vector<char *> pointers(const std::vector<std::string> &items) {
 }
 
 // The command to execute: the program, or the host's runner followed by the program's path and arguments.
-std::vector<std::string> command(const files::LaunchRecord &launch, const std::string &grains) {
+std::vector<std::string> command(const files::LaunchRecord &launch, const Place &place) {
     DCS_REQUIRE(!launch.argv.empty(), "a record without a program was refused before");
-    if (files::image_of(launch.files) != nullptr) return container_command(launch, grains);
+    if (files::image_of(launch.files) != nullptr) {
+        const Result<const files::OwnerRules *> rules = place.prepared->rules(place.base);
+        return container_command(launch, place.path, rules ? (*rules)->images_mb : files::usual_images_mb);
+    }
     if (launch.runner.empty()) return launch.argv;
     std::vector<std::string> words;
     for (const std::string &word : launch.runner) words.push_back(word == "{name}" ? launch.argv[0] : word);
@@ -189,7 +192,7 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     p.err = files::err_name(launch.next_seq);
     p.env = environment(launch, place.path + "/" + dir + "/" + files::room_name, given);
     if (place.gpus_by_file) number_for_cuda(p.env, given, leaf.denied, files::image_of(launch.files) != nullptr);
-    p.words = command(launch, place.path);
+    p.words = command(launch, place);
     p.argv_list = pointers(p.words);
     p.env_list = pointers(p.env);
     int ends[2];

@@ -28,6 +28,7 @@ struct GrainRules {
     files::Limits limits;
     Rungs rungs = 0;                    // confinement of grains
     std::vector<std::string> writable;  // directories that they may write in spite of it
+    std::uint32_t images_mb = files::usual_images_mb;
     const files::Logins *logins = &files::logins_of_this_host();
     std::shared_ptr<const files::Giving> giving;  // null: this process has the privilege
 };

@@ -45,6 +45,7 @@ files::OwnerRules rules_for_launcher(const GrainRules &rules, const std::string 
     words.limits = rules.limits;
     words.rungs = rules.rungs;
     words.writable = rules.writable;
+    words.images_mb = rules.images_mb;
     words.homes = directory + "/" + files::homes_folder;
     return words;
 }
@@ -98,7 +99,9 @@ Result<GrainRules> Server::settle_rules() {
         options_.slots_directory.empty() ? options_.directory + "/" + own_folder : options_.slots_directory;
     if (options_.identity.users)
         if (Status s = Identities::make_lock(uids); !s) return s;
-    GrainRules rules{options_.identity, uids, options_.limits, *rungs, options_.rungs.writable};
+    GrainRules rules{options_.identity,       uids,
+                     options_.limits,         *rungs,
+                     options_.rungs.writable, static_cast<std::uint32_t>(options_.images_mb)};
     const Result<Fd> base = open_directory(AT_FDCWD, options_.directory);
     if (!base) return base.status();
     const files::OwnerRules words = rules_for_launcher(rules, options_.directory);

@@ -57,9 +57,12 @@ Status take_words(const OptionWords &w, ServerOptions &o) {
         return fail(Code::invalid,
                     "--run-as users needs root; an ordinary user can run grains only under their own "
                     "account (--run-as self)");
-    auto accounts = parse_accounts(w.accounts);
+    auto accounts = parse_logins("--accounts", w.accounts, "none");
     if (!accounts) return accounts.status();
     o.identity.accounts = std::move(*accounts);
+    auto of_users = parse_logins("--users", w.of_users, "all");
+    if (!of_users) return of_users.status();
+    o.identity.of_users = std::move(*of_users);
     if (!w.uids.empty())
         if (Status s = parse_uids(w.uids, o.identity.first, o.identity.last); !s) return s;
     o.use_cgroups = w.cgroups == "auto";
@@ -126,6 +129,9 @@ CommandLine command_line(OptionWords &words) {
           .help = "logins that grains may run under if the scheduler also permits it; none (default): only anonymous "
                   "uids",
           .list = true},
+         {.name = "users", .into = &words.of_users, .value = "LIST",
+          .help = "logins whose grains this server runs, whatever the host table says; all (default)",
+          .list = true},
          {"anonymous-uids", &words.uids, "FIRST-LAST",
           "range of anonymous uids; default 2000000000-2000065535"},
          {"slots-dir", &o.slots_directory, "DIR", "directory of slots that servers of this host share"},
@@ -147,6 +153,9 @@ CommandLine command_line(OptionWords &words) {
          {.name = "library-mb", .into = &o.library_mb, .value = "N",
           .help = "size of the library of contents, in megabytes (default 4096)", .where = Where::reload,
           .takes = megabytes_from(0)},
+         {.name = "images-mb", .into = &o.images_mb, .value = "N",
+          .help = "size of the unpacked images of containers, in megabytes (default 32768)",
+          .takes = megabytes_from(1)},
          {.name = "resources", .into = &o.resources, .value = "auto|no-devices|none|NAME=N,...",
           .help = "what this host offers besides cores: auto (default), a gpu for each /dev/nvidiaN, and container if "
                   "it can run containers; no-devices: the latter; none; or such as gpu=[0,1],scratch_gb=200"},

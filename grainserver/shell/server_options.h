@@ -5,6 +5,7 @@
 
 #include "daemon/options.h"
 #include "grainserver/files/grain_record.h"
+#include "grainserver/files/owner_rules.h"
 #include "grainserver/shell/identity.h"
 #include "grainserver/shell/rungs.h"
 
@@ -20,17 +21,18 @@ struct ServerOptions {
     IdentityOptions identity;
     RungOptions rungs;
     files::Limits limits;
-    std::string resources = "auto";        // what this host offers: "auto" as found, "none", or as base/resources.h
-    int library_mb = 4096;                 // size of the library of contents
-    std::vector<std::string> runner;       // runs this host's programs; empty: they are executed directly
-    bool watch = true;                     // the host's owner has priority
-    Duration leave_after{}, leave_idle{};  // as part of a batch job; 0: it is none, or stays without grains
+    std::string resources = "auto";          // what this host offers: "auto" as found, "none", or as base/resources.h
+    int library_mb = 4096;                   // size of the library of contents
+    int images_mb = files::usual_images_mb;  // of unpacked images
+    std::vector<std::string> runner;         // runs this host's programs; empty: they are executed directly
+    bool watch = true;                       // the host's owner has priority
+    Duration leave_after{}, leave_idle{};    // as part of a batch job; 0: it is none, or stays without grains
 };
 
 // What the options say; GRAIN_HOSTS.md has it in words. `server` has what follows from them once the line's check has
 // passed.
 struct OptionWords {
-    std::string run_as, accounts = "none", uids, cgroups = "auto", network = "yes", writable;
+    std::string run_as, accounts = "none", of_users = "all", uids, cgroups = "auto", network = "yes", writable;
     std::string launcher = "self";
     std::string log_level = "off", runner, courtesy = "watch";
     int memory_mb = 0, processes = 512, cpu_s = 0, file_mb = 0, disk_mb = 0;
