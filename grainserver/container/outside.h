@@ -13,6 +13,7 @@ struct Wanted {
     std::string room;
     unsigned rungs = 0;
     std::uint64_t images = 0;  // bytes that the unpacked images of the store may take
+    std::string gpus;          // indices of device files, "0,2"; "all", or none
     std::string brought;       // program of the host; empty: none
     std::string directory, program;
     std::vector<std::string> argv, env;
