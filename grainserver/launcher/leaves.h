@@ -5,13 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "grainserver/launcher/cgroups.h"
+#include "grainserver/starter/starter_client.h"
 
 namespace dcs::launcher {
 
+using starter::Cgroups, starter::Leaf;
+
 class Leaves {
 public:
-    explicit Leaves(const Cgroups &cgroups) : cgroups_(cgroups) {}
+    Leaves(const Cgroups &cgroups, starter::StarterClient &starter) : cgroups_(cgroups), starter_(starter) {}
     // A spare one, or a new one with the name of the grain's directory.
     Leaf take(const std::string &dir, const files::Limits &limits);
     // The grain has ended. False: processes are left in it, and it stays as it is.
@@ -23,6 +25,7 @@ public:
 
 private:
     const Cgroups &cgroups_;
+    starter::StarterClient &starter_;
     std::vector<Leaf> spares_;
     std::set<std::string> names_;  // of all that exist: no two grains ever share a leaf
     unsigned next_ = 1;

@@ -1,4 +1,4 @@
-#include "grainserver/launcher/cgroups.h"
+#include "grainserver/starter/cgroups.h"
 
 #include <cerrno>
 #include <charconv>
@@ -13,7 +13,7 @@
 #include "process/cgroup.h"
 #include "process/stat.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 namespace {
 constexpr std::size_t text_max = 1u << 20;
 constexpr const char *daemons_name = "dcs-daemons";  // version 2: the daemons' own leaf
@@ -58,6 +58,11 @@ void Cgroups::Hierarchy::give_way(const std::string &group) const {
     if (!cpu || write_control(group + "/cpu.idle", "1")) return;
     if (unified) write_control(group + "/cpu.weight", "1");
     else write_control(group + "/cpu.shares", "2");
+}
+
+// A hierarchy for memory alone is expensive and lists no processes that the others do not.
+bool Cgroups::Hierarchy::serves(const files::Limits &limits) const {
+    return !memory || unified || pids || cpu || limits.memory_mb != 0;
 }
 
 // The keeper of a dead launcher may have removed the group.
@@ -150,9 +155,9 @@ Leaf Cgroups::make(const std::string &name, const files::Limits &limits) const {
     Leaf made;
     made.name = name;
     made.processes_max = limits.processes;
+    made.memory_max_mb = limits.memory_mb;
     for (const Hierarchy &h : hierarchies_) {
-        // A hierarchy for memory alone is expensive and lists no processes that the others do not.
-        if (h.memory && !h.unified && !h.pids && !h.cpu && limits.memory_mb == 0) continue;
+        if (!h.serves(limits)) continue;
         const std::string leaf = h.path + "/" + name;
         // The group is nearly always there.
         const bool there = make_group_directory(leaf) || (h.make_group() && make_group_directory(leaf));
@@ -164,6 +169,23 @@ Leaf Cgroups::make(const std::string &name, const files::Limits &limits) const {
         return {};
     }
     return made;
+}
+
+Leaf Cgroups::seen(const std::string &name, const files::Limits &limits) const {
+    DCS_REQUIRE(is_leaf_name(name), "the name of a leaf is valid");
+    Leaf leaf;
+    leaf.name = name;
+    leaf.there = true;
+    leaf.processes_max = limits.processes;
+    leaf.memory_max_mb = limits.memory_mb;
+    for (const Hierarchy &h : hierarchies_) {
+        if (!h.serves(limits)) continue;
+        const std::string path = h.path + "/" + name;
+        leaf.joins.emplace_back(::open((path + "/cgroup.procs").c_str(), O_RDONLY | O_CLOEXEC));
+        if (h.pids && limits.processes > 0)
+            leaf.refusals = Fd(::open((path + "/pids.events").c_str(), O_RDONLY | O_CLOEXEC));
+    }
+    return leaf;
 }
 
 std::vector<std::string> Cgroups::leaves() const {
@@ -229,4 +251,4 @@ void Cgroups::remove_group() const {
     for (const Hierarchy &h : hierarchies_) ::rmdir(h.path.c_str());
 }
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

@@ -12,7 +12,7 @@
 #include "grainserver/files/grain_record.h"
 #include "base/files.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 
 // A leaf, and the limits that it enforces.
 struct Leaf {
@@ -20,7 +20,7 @@ struct Leaf {
     std::vector<Fd> joins;     // writing "0" moves the writer into it; if one fails, the grain does not start
     Fd refusals;               // how many processes the kernel refused, if it limits them
     std::int64_t refused = 0;  // before the present grain
-    std::int64_t processes_max = 0;
+    std::int64_t processes_max = 0, memory_max_mb = 0;
     bool there = false, memory = false, processes = false;
     bool sealed = false;
 };
@@ -32,6 +32,9 @@ public:
     std::string open(const std::string &group, const std::string &root = "");
 
     Leaf make(const std::string &name, const files::Limits &limits) const;
+    // One that another process has made with these limits, only to look into it.
+    Leaf seen(const std::string &name, const files::Limits &limits) const;
+    bool usable() const { return !hierarchies_.empty(); }
     // Whether no process is in it. False also if that cannot be read.
     static bool is_empty(const Leaf &leaf);
     static std::int64_t refused_in(const Leaf &leaf);  // processes, since it was made
@@ -51,6 +54,7 @@ private:
         std::string path;  // of the group of all leaves
         bool unified = false, memory = false, pids = false, cpu = false;
         std::string handed_down;  // version 2: the controllers of the leaves
+        bool serves(const files::Limits &limits) const;
         bool make_group() const;
         void give_way(const std::string &group) const;
     };
@@ -59,4 +63,4 @@ private:
     std::vector<Hierarchy> hierarchies_;
 };
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

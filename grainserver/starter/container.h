@@ -6,10 +6,10 @@
 
 #include "grainserver/files/grain_record.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 
 std::string container_runner();  // path of dcs_container
 // `grains`: absolute path of DIR/grains.
 std::vector<std::string> container_command(const files::LaunchRecord &launch, const std::string &grains);
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter
