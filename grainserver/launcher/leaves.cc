@@ -8,9 +8,10 @@ namespace {
 constexpr std::size_t spares_max = 256;
 }  // namespace
 
-Leaf Leaves::take(const std::string &dir, const files::Limits &limits) {
+Leaf Leaves::take(const std::string &dir, const files::Limits &limits, const starter::Devices &denied) {
     for (std::size_t i = spares_.size(); i-- > 0 && limits.memory_mb == 0;) {
         if (spares_[i].processes_max != limits.processes) continue;
+        if (spares_[i].denied != denied && !planted("launcher.leaf_of_other_devices")) continue;
         Leaf leaf = std::move(spares_[i]);
         spares_.erase(spares_.begin() + static_cast<std::ptrdiff_t>(i));
         leaf.refused = planted("launcher.old_refusals") ? 0 : Cgroups::refused_in(leaf);
@@ -19,7 +20,7 @@ Leaf Leaves::take(const std::string &dir, const files::Limits &limits) {
     }
     std::string name = dir;
     while (names_.count(name) != 0) name = dir + "+" + std::to_string(next_++);
-    Leaf leaf = starter_.make_leaf(cgroups_, name, limits);
+    Leaf leaf = starter_.make_leaf(cgroups_, name, limits, denied);
     if (leaf.there) names_.insert(name);
     return leaf;
 }

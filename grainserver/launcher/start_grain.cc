@@ -123,7 +123,7 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
     DCS_REQUIRE(held.slot.lock_fds().size() == 1, "one limit has one lock");
     // Before there is a process: so no process is ever without a slot, whichever daemon is killed.
     failpoint("launcher.slot.before_hold");
-    Leaf leaf = place.leaves->take(dir, launch->limits);
+    Leaf leaf = place.leaves->take(dir, launch->limits, place.leaves->denied_to(*launch, *given));
     const bool kept = held.kept_as.empty() ? place.keeper->hold(dir, leaf.name, held.slot.lock_fds()[0])
                                            : place.keeper->hand_on(held.kept_as, dir, leaf.name);
     if (!kept) {

@@ -1,5 +1,6 @@
 #include "grainserver/starter/cgroups.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <set>
@@ -16,6 +17,7 @@
 namespace dcs::starter {
 namespace {
 constexpr std::size_t text_max = 1u << 20;
+constexpr Device no_device;                          // by which is tried whether devices can be denied
 constexpr const char *daemons_name = "dcs-daemons";  // version 2: the daemons' own leaf
 
 std::string read_text(const std::string &path) { return kernel_text(path, text_max); }
@@ -60,9 +62,14 @@ void Cgroups::Hierarchy::give_way(const std::string &group) const {
     else write_control(group + "/cpu.shares", "2");
 }
 
+bool Cgroups::Hierarchy::only(bool Hierarchy::*controller) const {
+    const int count = memory + pids + cpu + devices;
+    return !unified && count == 1 && this->*controller;
+}
+
 // A hierarchy for memory alone is expensive and lists no processes that the others do not.
-bool Cgroups::Hierarchy::serves(const files::Limits &limits) const {
-    return !memory || unified || pids || cpu || limits.memory_mb != 0;
+bool Cgroups::Hierarchy::serves(const files::Limits &limits, const Devices &denied) const {
+    return !(only(&Hierarchy::memory) && limits.memory_mb == 0) && !(only(&Hierarchy::devices) && denied.empty());
 }
 
 // The keeper of a dead launcher may have removed the group.
@@ -92,8 +99,11 @@ void Cgroups::use(Hierarchy h, const std::string &own) {
     const std::string probe = h.path + "/probe";  // a hierarchy in which no group can be made is not used
     if (!make_group_directory(probe)) return;
     const bool joinable = ::access((probe + "/cgroup.procs").c_str(), W_OK) == 0;
+    const bool useless = h.only(&Hierarchy::devices);
+    h.devices = h.devices && !denies_devices() && deny_devices(probe, h.unified, {no_device});
     ::rmdir(probe.c_str());
-    if (joinable) hierarchies_.push_back(std::move(h));
+    if (joinable && (h.devices || !useless)) hierarchies_.push_back(std::move(h));
+    else if (useless) ::rmdir(h.path.c_str());
 }
 
 std::string Cgroups::open(const std::string &group, const std::string &root) {
@@ -105,7 +115,8 @@ std::string Cgroups::open(const std::string &group, const std::string &root) {
         h.memory = member.has("memory");
         h.pids = member.has("pids");
         h.cpu = member.has("cpu");
-        if (!h.unified && !h.memory && !h.pids && !h.cpu) continue;
+        h.devices = member.unified || member.has("devices");
+        if (!h.unified && !h.memory && !h.pids && !h.cpu && !h.devices) continue;
         for (const CgroupMount &mount : all) {
             std::string own = shows(mount, member) ? cgroup_directory(mount, member.path) : "";
             if (own.empty()) continue;
@@ -122,7 +133,7 @@ std::string Cgroups::open(const std::string &group, const std::string &root) {
     for (const Hierarchy &h : hierarchies_) {
         found += found.empty() ? "" : ", ";
         found += std::string(h.unified ? "v2" : "v1") + (h.memory ? " memory" : "") + (h.pids ? " pids" : "") +
-                 (h.cpu ? " cpu" : "") + (h.unified ? " kill" : "") + " in " + h.path;
+                 (h.cpu ? " cpu" : "") + (h.devices ? " devices" : "") + (h.unified ? " kill" : "") + " in " + h.path;
     }
     return found.empty() ? "control groups cannot be used; grains are tracked by their processes"
                          : "control groups: " + found;
@@ -150,19 +161,25 @@ bool Cgroups::set_limits(const Hierarchy &h, const std::string &leaf, const file
     return static_cast<bool>(made.joins.back());
 }
 
-Leaf Cgroups::make(const std::string &name, const files::Limits &limits) const {
+bool Cgroups::denies_devices() const {
+    return std::any_of(hierarchies_.begin(), hierarchies_.end(), [](const Hierarchy &h) { return h.devices; });
+}
+
+Leaf Cgroups::make(const std::string &name, const files::Limits &limits, const Devices &denied) const {
     DCS_REQUIRE(is_leaf_name(name), "the name of a leaf is valid");
     Leaf made;
     made.name = name;
     made.processes_max = limits.processes;
     made.memory_max_mb = limits.memory_mb;
     for (const Hierarchy &h : hierarchies_) {
-        if (!h.serves(limits)) continue;
+        if (!h.serves(limits, denied)) continue;
         const std::string leaf = h.path + "/" + name;
         // The group is nearly always there.
         const bool there = make_group_directory(leaf) || (h.make_group() && make_group_directory(leaf));
-        if (there && set_limits(h, leaf, limits, made)) {
+        const bool filtered = !h.devices || denied.empty() || (there && deny_devices(leaf, h.unified, denied));
+        if (there && filtered && set_limits(h, leaf, limits, made)) {
             made.there = true;
+            if (h.devices) made.denied = denied;
             continue;
         }
         remove(name);
@@ -171,7 +188,7 @@ Leaf Cgroups::make(const std::string &name, const files::Limits &limits) const {
     return made;
 }
 
-Leaf Cgroups::seen(const std::string &name, const files::Limits &limits) const {
+Leaf Cgroups::seen(const std::string &name, const files::Limits &limits, const Devices &denied) const {
     DCS_REQUIRE(is_leaf_name(name), "the name of a leaf is valid");
     Leaf leaf;
     leaf.name = name;
@@ -179,7 +196,8 @@ Leaf Cgroups::seen(const std::string &name, const files::Limits &limits) const {
     leaf.processes_max = limits.processes;
     leaf.memory_max_mb = limits.memory_mb;
     for (const Hierarchy &h : hierarchies_) {
-        if (!h.serves(limits)) continue;
+        if (!h.serves(limits, denied)) continue;
+        if (h.devices) leaf.denied = denied;
         const std::string path = h.path + "/" + name;
         leaf.joins.emplace_back(::open((path + "/cgroup.procs").c_str(), O_RDONLY | O_CLOEXEC));
         if (h.pids && limits.processes > 0)
@@ -249,6 +267,10 @@ bool Cgroups::remove(const std::string &name) const {
 
 void Cgroups::remove_group() const {
     for (const Hierarchy &h : hierarchies_) ::rmdir(h.path.c_str());
+}
+
+Devices denied_to(const Cgroups &cgroups, const files::LaunchRecord &launch, const GivenResources &given) {
+    return gpus_by_file() && cgroups.denies_devices() ? others_devices(launch.offers, given) : Devices();
 }
 
 }  // namespace dcs::starter

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "grainserver/files/grain_record.h"
+#include "grainserver/starter/device_filter.h"
 #include "base/files.h"
 
 namespace dcs::starter {
@@ -22,6 +23,7 @@ struct Leaf {
     std::int64_t refused = 0;  // before the present grain
     std::int64_t processes_max = 0, memory_max_mb = 0;
     bool there = false, memory = false, processes = false;
+    Devices denied;  // that its processes cannot open
     bool sealed = false;
 };
 
@@ -31,9 +33,12 @@ public:
     // "" except in tests: then /proc/self/cgroup and /proc/self/mountinfo are read below it.
     std::string open(const std::string &group, const std::string &root = "");
 
-    Leaf make(const std::string &name, const files::Limits &limits) const;
-    // One that another process has made with these limits, only to look into it.
-    Leaf seen(const std::string &name, const files::Limits &limits) const;
+    // `denied` are devices that its processes must not open, if denies_devices(). A leaf that lacks one of these
+    // properties is not there.
+    Leaf make(const std::string &name, const files::Limits &limits, const Devices &denied = {}) const;
+    bool denies_devices() const;
+    // One that another process has made so, only to look into it.
+    Leaf seen(const std::string &name, const files::Limits &limits, const Devices &denied) const;
     bool usable() const { return !hierarchies_.empty(); }
     // Whether no process is in it. False also if that cannot be read.
     static bool is_empty(const Leaf &leaf);
@@ -52,15 +57,19 @@ public:
 private:
     struct Hierarchy {
         std::string path;  // of the group of all leaves
-        bool unified = false, memory = false, pids = false, cpu = false;
+        bool unified = false, memory = false, pids = false, cpu = false, devices = false;
         std::string handed_down;  // version 2: the controllers of the leaves
-        bool serves(const files::Limits &limits) const;
+        bool serves(const files::Limits &limits, const Devices &denied) const;
         bool make_group() const;
         void give_way(const std::string &group) const;
+        bool only(bool Hierarchy::*controller) const;  // of version 1, with no other one that is of use here
     };
     void use(Hierarchy hierarchy, const std::string &own);
     bool set_limits(const Hierarchy &h, const std::string &leaf, const files::Limits &limits, Leaf &made) const;
     std::vector<Hierarchy> hierarchies_;
 };
+
+// The devices that a grain must not open, as far as its control group can do that.
+Devices denied_to(const Cgroups &cgroups, const files::LaunchRecord &launch, const GivenResources &given);
 
 }  // namespace dcs::starter

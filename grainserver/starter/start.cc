@@ -202,20 +202,26 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
     p.err = files::err_name(launch.next_seq);
     p.env = environment(launch, grains + "/" + request.dir + "/" + files::room_name, *given);
     p.words = command(launch, grains);
-    p.argv_list = pointers(p.words);
-    p.env_list = pointers(p.env);
     p.cpus = cpus_of(given->indices);
     bool counted = false;  // by the control group
+    const Devices denied = denied_to(cgroups_, launch, *given);
     if (const auto leaf = leaves_.find(request.leaf); leaf != leaves_.end()) {
         const Leaf &made = leaf->second;
         if ((made.processes_max != launch.limits.processes || made.memory_max_mb != launch.limits.memory_mb) &&
             !planted("starter.any_leaf"))
             return failed(Code::refused, "control group of the grain: it has other limits than the grain");
+        if (made.denied != denied)
+            return failed(Code::io_error, "its control group does not keep the GPUs of other grains from it");
         for (const Fd &join : leaf->second.joins) p.joins.push_back(join.get());
         counted = leaf->second.processes;
     } else if (!request.leaf.empty()) {
         return failed(Code::io_error, "control group of the grain: there is none");
+    } else if (!denied.empty() && !prove) {
+        return failed(Code::io_error, "its control group does not keep the GPUs of other grains from it");
     }
+    if (gpus_by_file()) number_for_cuda(p.env, *given, denied, files::image_of(launch.files) != nullptr);
+    p.argv_list = pointers(p.words);
+    p.env_list = pointers(p.env);
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
         return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));

@@ -29,7 +29,7 @@ bool is_one(const Request &r) {
     const bool numbers = starts || signals || r.ask == Ask::make_leaf || r.ask == Ask::disk;
     if (r.number < 0 || r.amount < 0 || (!numbers && r.number != 0)) return false;
     if (r.ask != Ask::signal && r.ask != Ask::make_leaf && r.amount != 0) return false;
-    return r.list.empty() || ((starts || r.ask == Ask::disk) && r.list.size() <= list_max);
+    return r.list.empty() || ((starts || r.ask == Ask::disk || r.ask == Ask::make_leaf) && r.list.size() <= list_max);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ enum class Ask : std::uint8_t {
     signal_group,  // `number` to the grain with the first process `pid`, a child of the launcher: its process group
     mark,          // the grain by whose environment process `pid` says that it is of it. Answer: its `text`
     lower,         // the weight of the session of process `pid`
-    make_leaf,     // a control group; number: processes, amount: MB of memory; 0: no limit
+    make_leaf,     // a control group; number: processes, amount: MB of memory; 0: no limit. `list`: major and minor
+                   // numbers of devices that it denies
     seal_leaf,     // its processes start no others, and are killed if the kernel can
     remove_leaf,
     remove_group,  // of all leaves

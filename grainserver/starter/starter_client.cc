@@ -150,14 +150,18 @@ bool StarterClient::lower(pid_t pid) {
     return !answer.status || (answer.bits & is_lowered) != 0;
 }
 
-Leaf StarterClient::make_leaf(const Cgroups &cgroups, const std::string &name, const files::Limits &limits) {
+Leaf StarterClient::make_leaf(const Cgroups &cgroups, const std::string &name, const files::Limits &limits,
+                              const Devices &denied) {
     if (!cgroups.usable()) return {};
     Request request = about(Ask::make_leaf, "", name);
     request.number = limits.processes;
     request.amount = limits.memory_mb;
+    for (const Device &device : denied)
+        for (const std::uint32_t number : {device.major, device.minor})
+            request.list.push_back(static_cast<std::int32_t>(number));
     const Answer answer = ask(request);
     if (!answer.status) return {};
-    Leaf leaf = cgroups.seen(name, limits);
+    Leaf leaf = cgroups.seen(name, limits, denied);
     leaf.memory = (answer.bits & limits_memory) != 0;
     leaf.processes = (answer.bits & limits_processes) != 0;
     return leaf;

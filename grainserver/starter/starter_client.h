@@ -37,7 +37,8 @@ public:
     // The grain whose cookie a process carries. Code::not_found: none; Code::limit: its environment is not visible.
     Result<std::string> mark(pid_t pid);
     bool lower(pid_t pid);
-    Leaf make_leaf(const Cgroups &cgroups, const std::string &name, const files::Limits &limits);
+    Leaf make_leaf(const Cgroups &cgroups, const std::string &name, const files::Limits &limits,
+                   const Devices &denied = {});
     void seal_leaf(const std::string &name);
     bool remove_leaf(const std::string &name);
     void remove_group();

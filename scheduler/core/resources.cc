@@ -31,8 +31,11 @@ Offers all_offers(const Host &host) {
 
 Offers indexed_offers(const Host &host, const std::string &resources) {
     Offers offers;
-    for (const auto &[name, amount] : asked(resources))
+    const auto add = [&](const std::string &name) {
         if (const Offer *offer = offer_of(host, name); offer && !offer->indices.empty()) offers.emplace(name, *offer);
+    };
+    for (const auto &[name, amount] : asked(resources)) add(name);
+    add("gpu");  // the host keeps those that are not the grain's from it
     return offers;
 }
 
