@@ -1,6 +1,7 @@
 #pragma once
 // The leaves of running grains, and spare ones: a leaf without processes and without a limit of memory goes to the next
-// grain with the same limit of processes and the same devices. To make and to remove one takes the kernel longer than to start a process.
+// grain with the same limit of processes and the same devices. To make and to remove one takes the kernel longer than
+// to start a process.
 #include <set>
 #include <string>
 #include <vector>

@@ -59,7 +59,8 @@ struct Kept {
             slot = std::move(slots[from].lock);
             slots.erase(from);
         }
-        if (!is_plain(dir) || (!leaf.empty() && !is_plain(leaf))) return false;  // no launcher says so
+        // No launcher says anything else; what nothing was kept for is dropped without a name.
+        if ((!is_plain(dir) && !(word == "drop " && dir.empty())) || (!leaf.empty() && !is_plain(leaf))) return false;
         if (leaves.size() >= leaves_max) leaves.clear();
         if (!leaf.empty()) leaves.insert(leaf);
         if (word != "drop " && slot) slots[dir] = {std::move(slot), leaf};

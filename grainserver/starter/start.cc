@@ -148,6 +148,19 @@ void fill_plan(StartMaterial &p, const Fd &grain, const files::LaunchRecord &lau
     plan.file_bytes = static_cast<std::uint64_t>(launch.limits.file_mb) << 20;
 }
 
+// The control group that the launcher has chosen, if there is one, has the limits of the grain.
+Status suits(const Leaf *leaf, const Request &request, const files::LaunchRecord &launch, const Devices &denied) {
+    if (leaf == nullptr && !request.leaf.empty())
+        return fail(Code::io_error, "control group of the grain: there is none");
+    const bool limits = leaf == nullptr || (leaf->processes_max == launch.limits.processes &&
+                                            leaf->memory_max_mb == launch.limits.memory_mb);
+    if (!limits && !planted("starter.any_leaf"))
+        return fail(Code::refused, "control group of the grain: it has other limits than the grain");
+    const bool devices = leaf == nullptr ? denied.empty() || request.ask == Ask::prove : leaf->denied == denied;
+    if (!devices) return fail(Code::io_error, "its control group does not keep the GPUs of other grains from it");
+    return Status::ok();
+}
+
 Answer failed(const Status &s) { return {s, "", 0, 0, {}}; }
 Answer failed(Code code, const std::string &text) { return failed(fail(code, text)); }
 }  // namespace
@@ -203,22 +216,11 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
     p.env = environment(launch, grains + "/" + request.dir + "/" + files::room_name, *given);
     p.words = command(launch, grains);
     p.cpus = cpus_of(given->indices);
-    bool counted = false;  // by the control group
     const Devices denied = denied_to(cgroups_, launch, *given);
-    if (const auto leaf = leaves_.find(request.leaf); leaf != leaves_.end()) {
-        const Leaf &made = leaf->second;
-        if ((made.processes_max != launch.limits.processes || made.memory_max_mb != launch.limits.memory_mb) &&
-            !planted("starter.any_leaf"))
-            return failed(Code::refused, "control group of the grain: it has other limits than the grain");
-        if (made.denied != denied)
-            return failed(Code::io_error, "its control group does not keep the GPUs of other grains from it");
-        for (const Fd &join : leaf->second.joins) p.joins.push_back(join.get());
-        counted = leaf->second.processes;
-    } else if (!request.leaf.empty()) {
-        return failed(Code::io_error, "control group of the grain: there is none");
-    } else if (!denied.empty() && !prove) {
-        return failed(Code::io_error, "its control group does not keep the GPUs of other grains from it");
-    }
+    const auto leaf = leaves_.find(request.leaf);
+    const Leaf *const group = leaf == leaves_.end() ? nullptr : &leaf->second;
+    if (const Status wrong = suits(group, request, launch, denied); !wrong) return failed(wrong);
+    for (std::size_t i = 0; group != nullptr && i < group->joins.size(); ++i) p.joins.push_back(group->joins[i].get());
     if (gpus_by_file()) number_for_cuda(p.env, *given, denied, files::image_of(launch.files) != nullptr);
     p.argv_list = pointers(p.words);
     p.env_list = pointers(p.env);
@@ -233,7 +235,7 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
     p.plan.parent = prove ? ::getpid() : launcher_;
     p.plan.only_prove = prove;
     // The sum over all grains of the user on this host, as a first barrier; the limit itself is checked separately.
-    if (launch.account.made_up && launch.limits.processes > 0 && !counted)
+    if (launch.account.made_up && launch.limits.processes > 0 && (group == nullptr || !group->processes))
         p.plan.user_processes =
             static_cast<std::uint64_t>(launch.limits.processes) * static_cast<std::uint64_t>(request.number);
     failpoint("launcher.start.before_fork");
