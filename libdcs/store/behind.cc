@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/require.h"
+#include "store/names.h"
 
 namespace dcs::store {
 

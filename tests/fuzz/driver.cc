@@ -1,4 +1,5 @@
-// libFuzzer's entry points. `PROGRAM --seeds DIRECTORY` writes the inputs that the target begins with.
+// The entry points of libFuzzer. `PROGRAM --seeds DIRECTORY` writes the inputs that the target begins with,
+// `PROGRAM --each N` prints what reading cost at most.
 #include <atomic>
 #include <cstring>
 #include <fstream>
@@ -11,6 +12,7 @@ namespace dcs::fuzz {
 namespace {
 
 std::atomic<std::uint64_t> allocated{0}, times{0};
+std::uint64_t reads = 0;  // several threads may lose some: a target with threads bounds no steps
 
 void note_allocation(const volatile void *, std::size_t size) {
     allocated.fetch_add(size, std::memory_order_relaxed);
@@ -18,17 +20,39 @@ void note_allocation(const volatile void *, std::size_t size) {
 }
 void note_release(const volatile void *) {}
 
+void print_worst() { std::fputs(worst_costs().c_str(), stderr); }
+
 [[maybe_unused]] const int hooks = __sanitizer_install_malloc_and_free_hooks(note_allocation, note_release);
 
 }  // namespace
 
 std::uint64_t bytes_allocated() { return allocated.load(std::memory_order_relaxed); }
 std::uint64_t allocations() { return times.load(std::memory_order_relaxed); }
+std::uint64_t steps() { return reads; }
 
 }  // namespace dcs::fuzz
 
+// The compiler calls one for each read of memory in what it has instrumented (the preset `fuzz`).
+#define DCS_COUNTED_READ(bytes)                                                                                   \
+    extern "C" void __sanitizer_cov_load##bytes(const void *);                                                    \
+    extern "C" __attribute__((no_sanitize("address", "undefined", "coverage"))) void __sanitizer_cov_load##bytes( \
+        const void *) {                                                                                           \
+        ++dcs::fuzz::reads;                                                                                       \
+    }
+DCS_COUNTED_READ(1)
+DCS_COUNTED_READ(2)
+DCS_COUNTED_READ(4)
+DCS_COUNTED_READ(8)
+DCS_COUNTED_READ(16)
+
 extern "C" int LLVMFuzzerInitialize(int *argc, char ***argv) {
-    if (*argc < 3 || std::strcmp((*argv)[1], "--seeds") != 0) return 0;
+    if (*argc < 3) return 0;
+    if (std::strcmp((*argv)[1], "--each") == 0 && dcs::fuzz::each) {
+        dcs::fuzz::each(std::strtoull((*argv)[2], nullptr, 10));
+        dcs::fuzz::print_worst();
+        std::exit(0);
+    }
+    if (std::strcmp((*argv)[1], "--seeds") != 0) return 0;
     for (const dcs::fuzz::Seed &seed : dcs::fuzz::seeds()) {
         std::ofstream file(std::string((*argv)[2]) + "/" + seed.name, std::ios::binary);
         file << seed.bytes;

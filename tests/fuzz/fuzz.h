@@ -17,6 +17,8 @@ struct Seed {
 // Each target defines these two.
 void run(std::string_view bytes);
 std::vector<Seed> seeds();
+// One may also define what it does for `PROGRAM --each N`.
+[[gnu::weak]] void each(std::uint64_t times);
 
 // What must hold whatever the bytes were; the fuzzer keeps the input if not.
 inline void expect(bool good, const char *what) {

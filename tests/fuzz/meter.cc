@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 #include <map>
+#include <string_view>
 
 namespace dcs::fuzz {
 namespace {
@@ -13,41 +14,56 @@ std::uint64_t thread_ns() {
     return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
+constexpr std::size_t worth_noting = 256;  // of shorter ones the constant part is most
+
 struct Worst {
-    double each = 0;
-    std::size_t input = 0;
+    std::uint64_t inputs = 0, longest = 0;
+    double memory = 0, steps = 0;
 };
-std::map<std::string, Worst> worst;
+std::map<std::string_view, Worst> worst;
 
 }  // namespace
 
-std::string worst_memory() {
+std::string worst_costs() {
     std::string text;
-    for (const auto &[what, most] : worst)
-        text += what + ": " + std::to_string(most.each) + " bytes for each of " + std::to_string(most.input) + "\n";
+    for (const auto &[what, most] : worst) {
+        char figures[160];
+        std::snprintf(figures, sizeof figures,
+                      ": %llu read, up to %llu bytes; a byte: %.1f bytes of memory, %.1f steps\n",
+                      static_cast<unsigned long long>(most.inputs), static_cast<unsigned long long>(most.longest),
+                      most.memory, most.steps);
+        text += "meter: " + std::string(what) + figures;
+    }
     return text;
 }
 
-Meter::Meter() : bytes_(bytes_allocated()), steps_(allocations()), ns_(thread_ns()) {}
+Meter::Meter() : bytes_(bytes_allocated()), times_(allocations()), steps_(fuzz::steps()), ns_(thread_ns()) {}
 
-void Meter::expect_memory(std::size_t input, std::size_t each, std::size_t room, const char *what) const {
-    const std::uint64_t spent = bytes_allocated() - bytes_;
-    const double ratio = static_cast<double>(spent) / static_cast<double>(std::max<std::size_t>(input, 1));
-    if (input >= 1024 && ratio > worst[what].each) worst[what] = {ratio, input};
-    expect(spent <= input * each + room, std::string(what) + ": " + std::to_string(input) + " bytes had " +
-                                             std::to_string(spent) + " bytes allocated for them");
+std::string Meter::excess(std::size_t input, const Cost &most) const {
+    std::string text;
+    const auto bound = [&](std::uint64_t spent, std::size_t each, std::size_t beside, const char *of) {
+        if (spent > input * each + beside)
+            text += (text.empty() ? "" : ", ") + std::to_string(spent) + " " + of + " for " + std::to_string(input) +
+                    " bytes";
+    };
+    bound(bytes_allocated() - bytes_, most.memory, most.memory_beside, "bytes of memory");
+    bound(allocations() - times_, most.allocations, most.allocations_beside, "allocations");
+    bound(fuzz::steps() - steps_, most.steps, most.steps_beside, "steps");
+    bound(thread_ns() - ns_, most.ns, most.ns_beside, "ns");
+    return text;
 }
 
-void Meter::expect_steps(std::size_t input, std::size_t each, std::size_t room, const char *what) const {
-    const std::uint64_t spent = allocations() - steps_;
-    expect(spent <= input / each + room,
-           std::string(what) + ": " + std::to_string(input) + " bytes took " + std::to_string(spent) + " allocations");
-}
-
-void Meter::expect_time(std::size_t input, std::size_t each_ns, const char *what) const {
-    const std::uint64_t spent = thread_ns() - ns_;
-    expect(spent <= input * each_ns + 1'000'000'000, std::string(what) + ": " + std::to_string(input) + " bytes took " +
-                                                         std::to_string(spent / 1'000'000) + " ms");
+void Meter::expect(std::size_t input, const Cost &most, const char *what) const {
+    const std::uint64_t memory = bytes_allocated() - bytes_, steps = fuzz::steps() - steps_;
+    const std::string over = excess(input, most);
+    if (!over.empty()) fuzz::expect(false, std::string(what) + ": " + over);
+    Worst &known = worst[what];
+    ++known.inputs;
+    if (input < worth_noting) return;
+    const auto bytes = static_cast<double>(input);
+    known.longest = std::max<std::uint64_t>(known.longest, input);
+    known.memory = std::max(known.memory, static_cast<double>(memory) / bytes);
+    known.steps = std::max(known.steps, static_cast<double>(steps) / bytes);
 }
 
 }  // namespace dcs::fuzz

@@ -52,6 +52,7 @@ void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
 
 std::uint64_t dcs::fuzz::bytes_allocated() { return allocated.load(std::memory_order_relaxed); }
 std::uint64_t dcs::fuzz::allocations() { return times.load(std::memory_order_relaxed); }
+std::uint64_t dcs::fuzz::steps() { return 0; }  // this build does not count them
 
 int main(int argc, char **argv) {
     std::signal(SIGALRM, too_long);
@@ -69,5 +70,5 @@ int main(int argc, char **argv) {
         run(argv[i], bytes);
         ++count;
     }
-    std::printf("%s%zu inputs\n", dcs::fuzz::worst_memory().c_str(), count);
+    std::printf("%s%zu inputs\n", dcs::fuzz::worst_costs().c_str(), count);
 }

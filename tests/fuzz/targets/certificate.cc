@@ -40,8 +40,8 @@ void read_der(std::string_view der) {
     const Meter meter;
     const auto certificate = read_certificate(der);
     const auto shown = read_request(der);
-    meter.expect_memory(der.size(), 64, 256 * 1024, "a certificate, or a request");
-    meter.expect_time(der.size(), 20'000, "a certificate, or a request");
+    constexpr Cost most{.memory = 64, .memory_beside = 256 * 1024, .allocations_beside = 4096, .ns = 20'000};
+    meter.expect(der.size(), most, "a certificate, or a request");
     if (const auto &read = certificate) {
         expect(read->role != Role::none && !read->name.empty(), "a certificate says for whom it is");
         expect(read->der == der, "it is what was shown");

@@ -10,6 +10,9 @@
 namespace dcs::fuzz {
 namespace {
 
+constexpr Cost as_read{.memory = 48, .memory_beside = 64 * 1024, .steps = 1000, .ns = 5'000};
+constexpr Cost as_history{.memory = 1024, .memory_beside = 64 * 1024, .steps = 1000, .ns = 50'000};
+
 std::string framed(std::string_view events) {
     ByteWriter body;
     body.u8(1);
@@ -40,8 +43,7 @@ void read(std::string_view log) {
         for (; cursor.next(event); ++events) known.take(event);
         expect(events <= log.size(), "an event has a byte");
         // Of its own it holds the names of hosts; texts are copied out of the log.
-        meter.expect_memory(log.size(), 48, 64 * 1024, "an event log as an import reads it");
-        meter.expect_time(log.size(), 5'000, "an event log as an import reads it");
+        meter.expect(log.size(), as_read, "an event log as an import reads it");
     }
     const Meter meter;
     wire::History history;
@@ -52,8 +54,7 @@ void read(std::string_view log) {
         (void)history.take(event);
     });
     expect(s || s.text.starts_with("the event log: "), "a refusal says why");
-    meter.expect_memory(log.size(), 1024, 64 * 1024, "an event log as a history");
-    meter.expect_time(log.size(), 50'000, "an event log as a history");
+    meter.expect(log.size(), as_history, "an event log as a history");
     for (std::size_t i = 0; i < grains.size(); ++i) {
         const auto found = history.grains.find(grains[i]);
         expect(known.at(i).told == (found != history.grains.end()), "an import knows which grains the log tells of");

@@ -42,9 +42,7 @@ void run(std::string_view bytes) {
         const Meter meter;
         auto message = wire::decode_payload(header, item.payload);
         // Elements take at most 32 times their bytes (reader.h), strings their bytes and what malloc rounds up.
-        meter.expect_memory(item.payload.size(), 36, 16 * 1024, kind);
-        meter.expect_steps(item.payload.size(), 1, 64, kind);
-        meter.expect_time(item.payload.size(), 2'000, kind);
+        meter.expect(item.payload.size(), {.memory = 36, .memory_beside = 16 * 1024, .steps = 1000, .ns = 2'000}, kind);
         if (!message) {
             expect(!message.status().text.empty(), "a refusal says why");
             continue;

@@ -87,6 +87,18 @@ TEST_CASE("reading a long output through is charged once, and done once") {
     CHECK_FALSE(verified.has(record::place_of(key, grain, record::Part::out)));
 }
 
+TEST_CASE("a call that looks through lists counts as many small ones") {
+    core::UserCall call;
+    call.request = wire::Gwait{1, 0, false};
+    const std::size_t small = turn::weight_of(call);
+    call.request = wire::Query{};
+    CHECK(turn::weight_of(call) >= 50 * small);
+    call.request = wire::Doctor{};
+    CHECK(turn::weight_of(call) >= 50 * small);
+    call.request = wire::Explain{"", 1, 1};
+    CHECK(turn::weight_of(call) >= 50 * small);
+}
+
 TEST_CASE("a call that makes many grains look for a host counts as many") {
     Pool pool({host("h1", 1)});
     ModelServer server{pool, "h1"};

@@ -1,4 +1,5 @@
 // A digest is no content: what users and hosts have to show before one is theirs.
+#include "base/limits.h"
 #include "contents.h"
 
 using namespace dcs;
@@ -76,4 +77,32 @@ TEST_CASE("a digest is no content: others have to bring the bytes, users and hos
     const ConnId root = pool.open(turn::Door::user, "root", true);
     pool.ask<wire::Welcome>(root, wire::Hello{});
     CHECK(pool.ask<wire::MissingContents>(root, wire::AskContents{{digest}}).digests.empty());
+}
+
+TEST_CASE(
+    "of what a host brings and no report names, the latest are kept, and nothing of a host without such a grain") {
+    Pool pool({host("h1", 1), host("h2", 1)});
+    Program ann(pool);
+    ModelServer h1(pool, "h1"), h2(pool, "h2");
+    h1.connect(), h2.connect();
+    pool.ask<wire::Done>(ann.conn, wire::Gexec{1, 1, spec_with({output("made")})});
+    h1.read(), h2.read();
+    pool.pump();
+    ModelServer &runs = h1.held.empty() ? h2 : h1, &idle = h1.held.empty() ? h1 : h2;
+    CHECK(last_said<wire::ContentTaken>(pool, idle.conn(), piece_of("junk", 0, 4)).code != 0);
+    const std::size_t most = limits::content_uploads_each + 1;  // and one for its output
+    for (std::size_t i = 0; i < most + 20; ++i) {
+        const std::string bytes = "junk " + std::to_string(i);
+        CHECK(last_said<wire::ContentTaken>(pool, runs.conn(), piece_of(bytes, 0, bytes.size())).next == bytes.size());
+    }
+    const ConnId root = pool.open(turn::Door::user, "root", true);
+    pool.ask<wire::Welcome>(root, wire::Hello{});
+    const auto there = [&](std::size_t i) {
+        const std::string digest = pki::sha256_text("junk " + std::to_string(i));
+        return pool.ask<wire::MissingContents>(root, wire::AskContents{{digest}}).digests.empty();
+    };
+    CHECK_FALSE(there(0));
+    CHECK_FALSE(there(19));
+    CHECK(there(20));
+    CHECK(there(most + 19));
 }
