@@ -14,6 +14,7 @@
 #include "grainserver/files/launcher_calls.h"
 #include "base/files.h"
 #include "base/require.h"
+#include "process/cpus.h"
 
 namespace dcs::launcher {
 namespace {
@@ -36,6 +37,13 @@ void name_owner(locks::Slots &slot, pid_t pid, const std::string &dir, const std
     owner.host = world.host;
     owner.command = program.substr(program.rfind('/') + 1);
     slot.set_owner(world, owner, "grain " + dir);
+}
+
+// A server refuses to offer such ones; the host table is written elsewhere.
+std::string wrong_with_cpus(const Indices &indices) {
+    const auto its = indices.find(cpu_resource);
+    const std::string lacks = its == indices.end() ? "" : lacks_cpus(its->second);
+    return lacks.empty() ? "" : lacks + ": correct `" + cpu_resource + "` in the host table's `resources=`";
 }
 
 // A child that could not become the grain is collected.
@@ -114,6 +122,7 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
         outcome.lacks_indices = outcome.again;
         return outcome;
     }
+    if (const std::string wrong = wrong_with_cpus(given->indices); !wrong.empty()) return failed(Code::io_error, wrong);
     if (!held.slot.held()) {
         Result<locks::Slots> slot = locks::Slots::take(locks::this_world(), {{slots_file(place.slots), slot_limit}},
                                                        locks::Deadline::none(), "grain " + dir);

@@ -30,9 +30,8 @@ std::vector<char *> pointers(const std::vector<std::string> &items) {
 }
 
 // The command to execute: the program, or the host's runner followed by the program's path and arguments.
-std::vector<std::string> command(const files::LaunchRecord &launch, const std::string &grains) {
+std::vector<std::string> command(const files::LaunchRecord &launch) {
     DCS_REQUIRE(!launch.argv.empty(), "a record without a program was refused before");
-    if (files::image_of(launch.files) != nullptr) return container_command(launch, grains);
     if (launch.runner.empty()) return launch.argv;
     std::vector<std::string> words;
     for (const std::string &word : launch.runner) words.push_back(word == "{name}" ? launch.argv[0] : word);
@@ -214,7 +213,13 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
     p.out = files::out_name(launch.next_seq);
     p.err = files::err_name(launch.next_seq);
     p.env = environment(launch, grains + "/" + request.dir + "/" + files::room_name, *given);
-    p.words = command(launch, grains);
+    if (files::image_of(launch.files) != nullptr) {
+        const Result<ImagePlace> image = place_image(base_.get(), directory_, launch, request.dir);
+        if (!image) return failed(image.status());
+        p.words = container_command(launch, grains, *image, gpus_of(*given, gpus_by_file()));
+    } else {
+        p.words = command(launch);
+    }
     p.cpus = cpus_of(given->indices);
     const Devices denied = denied_to(cgroups_, launch, *given);
     const auto leaf = leaves_.find(request.leaf);
