@@ -122,10 +122,10 @@ private:
 }  // namespace
 
 void failpoint(const char *name) noexcept {
+    static LauncherPry pry;  // opens its report while it can
     static bool done = false;
     if (done || std::strcmp(name, "launcher.open.after_fence") != 0) return;
     done = true;
-    static LauncherPry pry;
     pry.all();
 }
 
