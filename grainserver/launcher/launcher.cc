@@ -98,8 +98,9 @@ Status Launcher::give_up_the_rest() {
     // Such a /proc shows processes only to a process that may trace them, and none of grains to one with Landlock.
     const bool hidden = kernel_text("/proc/self/mountinfo", mounts_max).find("hidepid=") != std::string::npos;
     if (Status s = give_up_capabilities(hidden ? 1ull << CAP_SYS_PTRACE : 0); !s) return s;
-    const Result<bool> files =
-        hidden ? false : give_up_files({path_, place_.slots}, {directory_, "/proc", "/sys/fs/cgroup"});
+    std::vector<std::string> readable = cgroups_.places();
+    readable.insert(readable.end(), {directory_, "/proc"});
+    const Result<bool> files = hidden ? false : give_up_files({path_, place_.slots}, readable);
     if (!files) return files.status();
     if (!*files)
         std::printf("%s, so the launcher keeps its account's rights to files; see SECURITY.md\n",

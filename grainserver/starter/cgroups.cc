@@ -206,6 +206,12 @@ Leaf Cgroups::seen(const std::string &name, const files::Limits &limits, const D
     return leaf;
 }
 
+std::vector<std::string> Cgroups::places() const {
+    std::vector<std::string> above;
+    for (const Hierarchy &h : hierarchies_) above.push_back(h.path.substr(0, h.path.rfind('/')));
+    return above;
+}
+
 std::vector<std::string> Cgroups::leaves() const {
     std::set<std::string> names;
     for (const Hierarchy &h : hierarchies_)

@@ -40,6 +40,7 @@ public:
     // One that another process has made so, only to look into it.
     Leaf seen(const std::string &name, const files::Limits &limits, const Devices &denied) const;
     bool usable() const { return !hierarchies_.empty(); }
+    std::vector<std::string> places() const;  // directories that contain the group of all leaves
     // Whether no process is in it. False also if that cannot be read.
     static bool is_empty(const Leaf &leaf);
     static std::int64_t refused_in(const Leaf &leaf);  // processes, since it was made
