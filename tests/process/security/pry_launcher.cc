@@ -36,7 +36,8 @@ private:
         open("new_file", dir + "/new", O_WRONLY | O_CREAT);
         open("lock_write", dir + "/launcher.lock", O_WRONLY);
         open("server_file", dir + "/server/made", O_WRONLY | O_CREAT);
-        open("group", "/sys/fs/cgroup/cgroup.procs", O_WRONLY);
+        const bool unified = ::access("/sys/fs/cgroup/cgroup.procs", F_OK) == 0;
+        open("group", unified ? "/sys/fs/cgroup/cgroup.procs" : "/sys/fs/cgroup/pids/cgroup.procs", O_WRONLY);
     }
     void write(const char *name, const std::string &bytes) {
         const std::string path = variable("DCS_PRY_DIR") + "/grains/" + grain + "/" + name;
