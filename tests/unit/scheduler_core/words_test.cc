@@ -218,7 +218,7 @@ TEST_CASE("the doctor names sessions of which no host can take grains, and so do
     const wire::ProblemRow row = rows(ann)[0];
     CHECK(row.entity == "session ann/3");
     CHECK(row.problem ==
-          about("4 grains no host can take: 2 hosts: the host is of a class that the grain does not accept"));
+          about("4 grains no host can take them: 2 hosts: the host is of a class that the grain does not accept"));
     CHECK(row.affects == about("grain 3:10 others dcs grain explain 3:10"));
     CHECK(row.advice == about("wider class mask dcs session close 3"));
     CHECK(rows(root).at(0).advice == about("dcs session close ann/3"));
