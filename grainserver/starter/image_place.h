@@ -8,7 +8,7 @@
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/owner_rules.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 
 struct ImagePlace {
     std::string archive, store;                        // paths
@@ -18,4 +18,4 @@ struct ImagePlace {
 Result<ImagePlace> place_image(int base, const std::string &directory, const files::LaunchRecord &launch,
                                const std::string &dir);
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter
