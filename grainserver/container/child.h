@@ -16,8 +16,8 @@ struct Environment {
 // Starts it with no signal blocked. `fds`: take the places from 3 on. Standard input is empty; both outputs go to
 // `log`. -1 and errno.
 pid_t start(const std::vector<std::string> &argv, const Environment &environment, const std::vector<int> &fds, int log);
-// Runs it to its end: its status as of wait(2), -1 if it cannot be started. `goes_on` is called many times a second; with
-// false the program and all other children end, and -1 is returned.
+// Runs it to its end: its status as of wait(2), -1 if it cannot be started. `goes_on` is called many times a second: if
+// it is false, the program and all other children end, and -1 is returned.
 int run(const std::vector<std::string> &argv, const Environment &environment, int log,
         const std::function<bool()> &goes_on = {});
 // Ends podman, conmon and what else is left. As the subreaper, this process gets them all.

@@ -135,13 +135,6 @@ std::string Making::make() {
 
 }  // namespace
 
-Fd locked(const std::string &path, int how) {
-    Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    int done = -1;
-    while (fd && (done = ::flock(fd.get(), how)) != 0 && errno == EINTR) {}
-    return done == 0 ? std::move(fd) : Fd();
-}
-
 Rootfs take_rootfs(const std::string &archive, const std::string &store, const std::string &hex, std::uint64_t most) {
     Rootfs rootfs;
     rootfs.path = store + "/" + hex;

@@ -4,13 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include <sys/file.h>
-
 #include "base/fd.h"
 
 namespace dcs::container {
-
-inline constexpr const char *lock_end = ".lock", *making_end = ".new";
 
 struct Rootfs {
     std::string path;
@@ -21,7 +17,5 @@ struct Rootfs {
 // Waits while another process unpacks the same image. Removes images that were not used lately. `most`: bytes that the
 // unpacked images of the store may take.
 Rootfs take_rootfs(const std::string &archive, const std::string &store, const std::string &hex, std::uint64_t most);
-// Makes the file if it is missing. `how`: as of flock(2). Empty: it is not to be had.
-Fd locked(const std::string &path, int how);
 
 }  // namespace dcs::container

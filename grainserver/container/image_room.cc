@@ -8,10 +8,9 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "grainserver/container/image.h"
 
 namespace dcs::container {
 namespace {
@@ -63,6 +62,13 @@ std::vector<Kept> kept_in(const std::string &store, const std::string &except) {
 }
 
 }  // namespace
+
+Fd locked(const std::string &path, int how) {
+    Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    int done = -1;
+    while (fd && (done = ::flock(fd.get(), how)) != 0 && errno == EINTR) {}
+    return done == 0 ? std::move(fd) : Fd();
+}
 
 std::uint64_t taken_by(const std::string &path) {
     std::uint64_t sum = 0;

@@ -4,7 +4,14 @@
 #include <cstdint>
 #include <string>
 
+#include "base/fd.h"
+
 namespace dcs::container {
+
+inline constexpr const char *lock_end = ".lock", *making_end = ".new";
+
+// Makes the file if it is missing. `how`: as of flock(2). Empty: it is not to be had.
+Fd locked(const std::string &path, int how);
 
 // What the tree takes of a disk: blocks, but at least 16 KiB for each name, as a file system has no more inodes.
 std::uint64_t taken_by(const std::string &path);

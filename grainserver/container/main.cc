@@ -1,8 +1,10 @@
 // dcs_container: runs a grain in a container, by the host's podman. It is linked statically, because it is also the
 // first process in the container, whatever the image has.
 //
-//   dcs_container run ARCHIVE STORE DIGEST GRAINS RUNGS IMAGES_MB GPUS BROUGHT DIRECTORY PROGRAM ARGV...  by dcs_launcher
-//   dcs_container inside                                                                                  by podman
+//   dcs_container run ARCHIVE STORE DIGEST GRAINS RUNGS IMAGES_MB GPUS BROUGHT DIRECTORY PROGRAM ARGV...
+//     by dcs_launcher
+//   dcs_container inside
+//     by podman
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -154,8 +154,7 @@ CommandLine command_line(OptionWords &words) {
           .help = "size of the library of contents, in megabytes (default 4096)", .where = Where::reload,
           .takes = megabytes_from(0)},
          {.name = "images-mb", .into = &o.images_mb, .value = "N",
-          .help = "size of the unpacked images of containers, in megabytes (default 32768)",
-          .takes = megabytes_from(1)},
+          .help = "size of unpacked images, in megabytes (default 32768)", .takes = megabytes_from(1)},
          {.name = "resources", .into = &o.resources, .value = "auto|no-devices|none|NAME=N,...",
           .help = "what this host offers besides cores: auto (default), a gpu for each /dev/nvidiaN, and container if "
                   "it can run containers; no-devices: the latter; none; or such as gpu=[0,1],scratch_gb=200"},

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "scheduler/turn/decode.h"
+#include "scheduler/turn/contents.h"
 
 namespace dcs::turn {
 
@@ -13,7 +13,7 @@ struct NotNow {
     std::string words;
     bool output = false;
 };
-std::optional<NotNow> why_not_now(const DecodeContext &context, const std::string &host,
+std::optional<NotNow> why_not_now(const core::State &state, const Contents &contents, const std::string &host,
                                   const wire::GrainReport &report);
 
 }  // namespace dcs::turn
