@@ -23,7 +23,9 @@ void terminate(Turn &t, const GrainId &id, Grain &g) {
 void too_long(Turn &t, const GrainId &id, Grain &g) {
     g.wall_at = Instant::never();
     if (g.ending != Ending::none && g.ending != Ending::asked) return;
-    overrun(t, id, g, "the grain ran longer than its " + std::to_string(g.wall_s) + " s", signal_time);
+    overrun(t, id, g,
+            "the grain ran longer than its " + std::to_string(g.wall_s) + " s; submit it with a longer --time",
+            signal_time);
 }
 
 // A limit that the launcher enforces. A grain that was terminated ends innocently, as in too_long().

@@ -3,6 +3,7 @@
 
 #include "base/require.h"
 #include "base/shut_words.h"
+#include "base/version.h"
 #include "grainserver/core/turn.h"
 
 namespace dcs::server {
@@ -91,8 +92,8 @@ const std::string &shut_reason(const State &state) {
 void gauged(Turn &t, const Gauged &g) {
     note_disk(t, g.disk_full);
     if (!t.state.with_scheduler()) return;
-    t.emit(
-        Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, shut_reason(t.state), g.memory_kb, t.state.resources}});
+    t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, shut_reason(t.state), g.memory_kb, t.state.resources,
+                             DCS_VERSION}});
 }
 
 }  // namespace dcs::server

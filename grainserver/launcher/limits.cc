@@ -22,10 +22,15 @@ bool watches(const files::Limits &l) { return l.memory_mb > 0 || l.processes > 0
 
 std::string amount(std::int64_t n, const char *what) { return std::to_string(n) + " " + what; }
 std::string memory_words(const files::Limits &l) {
-    return "the grain used more than its " + amount(l.memory_mb, "MB of memory");
+    return "the grain used more than its " + amount(l.memory_mb, "MB of memory") +
+           "; submit it with more --memory, if --max-memory-mb of the host permits more";
+}
+// Limits that grains do not choose.
+std::string set_by(const char *option) {
+    return std::string("; ") + option + " of the host's grain server sets this limit";
 }
 std::string process_words(const files::Limits &l) {
-    return "the grain had more than its " + amount(l.processes, "processes");
+    return "the grain had more than its " + amount(l.processes, "processes") + set_by("--max-processes");
 }
 
 struct Use {
@@ -55,7 +60,8 @@ Broken broken_by(const Use &use, const files::Limits &l, bool memory_by_group, b
     if (l.memory_mb > 0 && !memory_by_group && use.bytes > l.memory_mb << 20) return {SIGKILL, memory_words(l)};
     if (l.processes > 0 && !processes_by_group && use.threads > l.processes) return {SIGKILL, process_words(l)};
     if (l.cpu_s > 0 && use.cpu_s > l.cpu_s)
-        return {SIGXCPU, "the grain used more than its " + amount(l.cpu_s, "s of processor time")};
+        return {SIGXCPU,
+                "the grain used more than its " + amount(l.cpu_s, "s of processor time") + set_by("--max-cpu-s")};
     return {};
 }
 
@@ -85,7 +91,8 @@ void Launcher::note_limit(const std::string &dir, Running &grain) {
     if (grain.leaf.processes && Cgroups::refused_in(grain.leaf) > grain.leaf.refused)
         return over(dir, grain, SIGKILL, process_words(grain.limits));
     if (grain.limits.file_mb > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
-        over(dir, grain, SIGXFSZ, "the grain wrote a file of more than its " + amount(grain.limits.file_mb, "MB"));
+        over(dir, grain, SIGXFSZ,
+             "the grain wrote a file of more than its " + amount(grain.limits.file_mb, "MB") + set_by("--max-file-mb"));
 }
 
 void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTable *table) {
@@ -121,7 +128,8 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
                         " deep in its own, "
                         "and what they hold cannot be counted for its limit of " +
                         amount(l.disk_mb, "MB"));
-    const std::string words = "the grain kept more than its " + amount(l.disk_mb, "MB in its directory");
+    const std::string words =
+        "the grain kept more than its " + amount(l.disk_mb, "MB in its directory") + set_by("--max-disk-mb");
     if (bytes > l.disk_mb << 20) return over(dir, grain, SIGXFSZ, words);
     if (room && !unclaimed.empty() && !planted("launcher.unclaimed_is_free") &&
         bytes + DiskUse::nameless(room->fd.get(), unclaimed, open_at_a_time) > l.disk_mb << 20)

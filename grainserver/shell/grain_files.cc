@@ -13,6 +13,7 @@
 #include "grainserver/files/launcher_calls.h"
 #include "process/stat.h"
 #include "grainserver/files/room.h"
+#include "grainserver/shell/host_gauge.h"
 
 namespace dcs::server {
 namespace {
@@ -43,10 +44,13 @@ wire::Usage usage_of(int grain, const std::string &boot_id) {
     ProcessStat stat;
     if (!find_process(grain, boot_id, stat)) return usage;
     const auto tick_us = static_cast<std::uint64_t>(1'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l));
-    usage.user_us = static_cast<std::int64_t>(stat.user_ticks * tick_us);
-    usage.system_us = static_cast<std::int64_t>(stat.system_ticks * tick_us);
-    usage.minor_faults = static_cast<std::int64_t>(stat.minor_faults);
-    usage.major_faults = static_cast<std::int64_t>(stat.major_faults);
+    for (const pid_t pid : tree_of(stat.pid)) {
+        if (!read_stat(pid, stat)) continue;
+        usage.user_us += static_cast<std::int64_t>(stat.user_ticks * tick_us);
+        usage.system_us += static_cast<std::int64_t>(stat.system_ticks * tick_us);
+        usage.minor_faults += static_cast<std::int64_t>(stat.minor_faults);
+        usage.major_faults += static_cast<std::int64_t>(stat.major_faults);
+    }
     return usage;
 }
 

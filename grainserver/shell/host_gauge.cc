@@ -104,6 +104,20 @@ HostSample HostGauge::host() {
     return sample;
 }
 
+std::vector<pid_t> tree_of(pid_t first) {
+    std::vector<pid_t> tree = {first};
+    std::size_t tasks = 0;
+    for (std::size_t i = 0; i < tree.size() && tasks < tasks_max; ++i) {
+        const std::string process = "/proc/" + std::to_string(tree[i]) + "/task";
+        for (const int thread : numbers_in(process)) {
+            if (++tasks > tasks_max) break;
+            for (const pid_t child : pids_in(process + "/" + std::to_string(thread) + "/children"))
+                if (tree.size() < tasks_max) tree.push_back(child);
+        }
+    }
+    return tree;
+}
+
 GrainSample HostGauge::grain(pid_t first) const {
     GrainSample sample;
     std::vector<pid_t> tree = {first};

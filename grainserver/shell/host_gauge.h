@@ -31,6 +31,9 @@ std::vector<MemoryGroup> memory_groups(const std::string &root);
 // The limit of a group and the memory left in it, counting reclaimable file pages as free. False: no limit.
 bool read_group(const MemoryGroup &group, std::int64_t &memory_kb, std::int64_t &free_kb);
 
+// The process and those below it, if there are not very many.
+std::vector<pid_t> tree_of(pid_t first);
+
 class HostGauge {
 public:
     // `root`: the directory of proc and sys in tests; empty: the real ones.

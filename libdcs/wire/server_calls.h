@@ -42,6 +42,7 @@ struct CallIn {
     std::string shut;            // not empty: why this host takes no grains now; for display
     std::int64_t memory_kb = 0;  // that the server may use, free or not; 0: unknown
     std::string resources;       // that it has found, "gpu=[0,1]" (base/resources.h); the host table goes before it
+    std::string version;         // release of the server
 };
 // The cause of an innocent end that no message ordered.
 enum class GivenBack : std::uint8_t {
@@ -177,7 +178,8 @@ template <class A> void serialize(A &a, FirstCall &x, unsigned) {
 template <class A> void serialize(A &a, CallIn &x, unsigned) {
     a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(boundary)
       & at_most(limits::message_bytes, DCS_FIELD(shut)) & shown_since<9>(DCS_FIELD(memory_kb))
-      & at_most(limits::offer_bytes, shown_since<9>(DCS_FIELD(resources)));
+      & at_most(limits::offer_bytes, shown_since<9>(DCS_FIELD(resources)))
+      & at_most(limits::name_bytes, shown_since<9>(DCS_FIELD(version)));
 }
 template <class A> void serialize(A &a, GrainReport &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(first_seq) & DCS_FIELD(last_seq) & DCS_FIELD(has_checkpoint)

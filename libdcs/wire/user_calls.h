@@ -168,6 +168,8 @@ struct HostRow {
     std::string resources;              // named ones that it offers, "gpu=[0,1],scratch_gb=200" (base/resources.h)
     std::string resources_used;         // of these, by running grains: "gpu=1"
     std::int64_t expires_s = 0;         // wall clock, of its certificate; 0: it has none, or that is not known
+    std::string version;                // of its server's release; empty: it has not called yet, or does not say it
+    std::string address;                // from which its server is connected; empty: not, or by a socket
 };
 // A host of the table without a grain server: of control programs (role client), or of the passive backup.
 struct MemberRow {
@@ -185,6 +187,7 @@ struct SessionRow {
     std::string command, label;             // for its owner and operators
     std::int32_t nice = 0, failed = 0;      // failed: finished with a signal or a code that is not 0
     double submitted_s = 0, settled_s = 0;  // since 1970: when it was opened; when a grain last ended. 0: not known
+    std::int32_t stuck = 0;                 // asked for alone: of the ready ones, that no host can take
 };
 // One departure of a grain from a host.
 struct MoveRow {
@@ -311,7 +314,9 @@ template <class A> void serialize(A &a, HostRow &x, unsigned) {
       & DCS_FIELD(launched) & DCS_FIELD(finished) & DCS_FIELD(failed) & DCS_FIELD(given_back) & DCS_FIELD(cpu_s)
       & DCS_FIELD(confinement) & shown_since<9>(DCS_FIELD(class_names))
       & shown_since<9>(DCS_FIELD(time_zone_offset)) & shown_since<9>(DCS_FIELD(resources))
-      & shown_since<9>(DCS_FIELD(resources_used)) & shown_since<9>(DCS_FIELD(expires_s));
+      & shown_since<9>(DCS_FIELD(resources_used)) & shown_since<9>(DCS_FIELD(expires_s))
+      & at_most(limits::name_bytes, shown_since<9>(DCS_FIELD(version)))
+      & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(address)));
 }
 template <class A> void serialize(A &a, MoveRow &x, unsigned) {
     a & DCS_FIELD(reason) & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(detail) & DCS_FIELD(incarnation)
@@ -330,7 +335,7 @@ template <class A> void serialize(A &a, SessionRow &x, unsigned) {
       & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(command)))
       & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(label))) & shown_since<9>(DCS_FIELD(nice))
       & shown_since<9>(DCS_FIELD(failed)) & shown_since<9>(DCS_FIELD(submitted_s))
-      & shown_since<9>(DCS_FIELD(settled_s));
+      & shown_since<9>(DCS_FIELD(settled_s)) & shown_since<9>(DCS_FIELD(stuck));
 }
 template <class A> void serialize(A &a, GrainRow &x, unsigned) {
     if (positional(a)) return list_of_row_8(a, x);

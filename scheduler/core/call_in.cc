@@ -9,10 +9,10 @@
 namespace dcs::core {
 namespace {
 
-void turn_away(Draft &d, ConnId conn, const std::string &text) {
-    d.effect(SendServer{conn, wire::Refused{text}});
-    d.effect(CloseConnection{conn});
-    d.event("grain server refused: " + text);
+void turn_away(Draft &d, const ServerFirstCall &in, const std::string &text) {
+    d.effect(SendServer{in.conn, wire::Refused{text}});
+    d.effect(CloseConnection{in.conn});
+    d.event(server_refused + in.call->host + (in.address.empty() ? "" : " at " + in.address) + ": " + text);
 }
 
 // Claims above this are no leases of ours (a grain that moves each second reaches it in half a year); believing them
@@ -105,11 +105,11 @@ bool take_found(Draft &d, Host &host, const std::string &resources) {
 
 void first_call(Draft &d, const ServerFirstCall &in) {
     const wire::FirstCall &call = *in.call;
-    if (Status s = check_certified(d.state, in.certified, call.host); !s) return turn_away(d, in.conn, s.text);
+    if (Status s = check_certified(d.state, in.certified, call.host); !s) return turn_away(d, in, s.text);
     const HostId id = d.state.host_id(call.host);
     const Host *known = d.state.host(id);
     if (!known || !known->configured)
-        return turn_away(d, in.conn, "this host is not in the scheduler's host table: add it there and reload");
+        return turn_away(d, in, "this host is not in the scheduler's host table: add it there and reload");
     hear_from(d, id);
     if (waits_for_backup(d, id, in)) return;
     if (known->conn != no_connection && known->conn != in.conn) d.effect(CloseConnection{known->conn});
@@ -118,6 +118,8 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.ended = Instant::never();
     host.binary_class = call.binary_class;
     host.form = in.form;
+    host.address = in.address;
+    host.version.clear();  // its first call-in states it
     host.confinement = call.confinement;
     host.found = {};  // its first call-in states them
     host.found_known = false;
@@ -143,6 +145,7 @@ void call_in(Draft &d, const ServerCallIn &in) {
     hear_from(d, in.host);
     Host &host = d.host(in.host);
     host.load = in.call.load;
+    host.version = in.call.version;
     host.free_memory_kb = std::clamp<std::int64_t>(in.call.free_memory_kb, 0, std::int64_t{1} << 50);
     std::int64_t total = std::clamp<std::int64_t>(in.call.memory_kb, 0, std::int64_t{1} << 50);
     if (total > 0) total = std::max(total, host.free_memory_kb);

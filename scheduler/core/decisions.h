@@ -64,6 +64,7 @@ std::string too_open_text(const Host &host);
 std::string id_of_code(const TokenHash &hash);  // how people name it; tells nothing about the code
 
 // ---- grain servers ------------------------------------------------------------------------
+inline constexpr const char *server_refused = "grain server refused: host ";  // begins the event; it tries again
 void first_call(Draft &d, const ServerFirstCall &in);
 void call_in(Draft &d, const ServerCallIn &in);
 void take_report(Draft &d, const ServerReport &in);
@@ -150,6 +151,7 @@ bool is_displaced(const State &state, const GrainKey &key, HostId id);
 // A grain that ran goes to the front of its queue. keep_lease: if its host returns before it is
 // started elsewhere, it goes on there; otherwise nothing more is accepted of that lease.
 void requeue_front(Draft &d, const GrainKey &key, bool keep_lease);
+std::string shortened(const std::string &text, std::size_t most);  // with "..." in its middle
 // Notes why a grain leaves the host where it is leased.
 void note_move(Draft &d, const GrainKey &key, MoveReason reason, const std::string &detail = "");
 // The same for all grains of a host, in their order; asks for a new place for each.

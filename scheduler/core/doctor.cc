@@ -3,6 +3,7 @@
 
 #include "base/shut_words.h"
 #include "scheduler/core/placement.h"
+#include "scheduler/core/stuck.h"
 
 namespace dcs::core {
 namespace {
@@ -201,6 +202,7 @@ void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
     if (auto row = backup_problem(d)) problems.push_back(std::move(*row));
     if (auto row = empty_table(d)) problems.push_back(std::move(*row));
     if (auto row = closed_pool(d)) problems.push_back(std::move(*row));
+    add_stuck(d, caller, problems.size() + most_problems, problems);
     d.effect(ReplyDoctor{caller.conn, caller.request, std::move(problems)});
 }
 

@@ -2,6 +2,9 @@
 #include "scheduler/core/explain.h"
 
 #include <algorithm>
+#include <cstdio>
+
+#include "scheduler/core/ahead.h"
 
 namespace dcs::core {
 namespace {
@@ -10,6 +13,17 @@ namespace {
 constexpr std::size_t names_shown = 8;
 // Grains before this one are counted up to here: a session may have a million of them.
 constexpr std::int32_t most_ahead = 65536;
+
+// Of a running grain: when its use of the processor says something, which part of the time is little, and the load by
+// others that explains it.
+constexpr Duration known_after = seconds(5);
+constexpr double little = 0.5, busy_load = 0.5;
+
+std::string decimal(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f", value);
+    return text;
+}
 
 std::optional<Why> why_away(const Host &host) {
     if (host.setting.drained) return Why::drained;
@@ -69,6 +83,28 @@ std::string why_ended(const Grain &g) {
     return told ? ": " + last.detail : std::string();
 }
 
+// Of the process of a running grain.
+struct Processor {
+    std::string words;  // empty: not known
+    bool starved = false;
+};
+Processor processor_of(const State &state, Instant now, const Grain &g) {
+    const Instant began = g.recent->started, until = g.recent->used_at;
+    if (began == Instant{} || until < began + known_after) return {};
+    const Host &host = *state.host(g.runs_on());
+    const double wall = (until - began).seconds(), got = static_cast<double>(cpu_us(g.course->current)) / 1e6;
+    const double others = host.load - static_cast<double>(on_slots(state, g.runs_on()));
+    Processor p;
+    p.words = ": " + decimal(got) + " s of processor time in " + decimal(wall) + " s, as of " +
+              decimal((now - until).seconds()) + " s ago";
+    if (got >= little * wall) return p;
+    p.starved = others >= busy_load;
+    p.words += p.starved
+                   ? ", because the host is busy (load " + decimal(host.load) + "), and grains have the lowest priority"
+                   : "; the host's load is " + decimal(host.load) + ", so the grain itself waits for something";
+    return p;
+}
+
 void Report::settled_or_running(const Grain &g) {
     if (g.status() == GrainStatus::killed) {
         about_grain(Why::killed);
@@ -100,6 +136,10 @@ void Report::settled_or_running(const Grain &g) {
     }
     const char *verbs[] = {"runs", "starts", "is staged", "runs, but is about to leave,"};
     out.summary = std::string("it ") + verbs[static_cast<int>(why) - static_cast<int>(Why::running)] + where;
+    if (why != Why::running) return;
+    const Processor processor = processor_of(state_, now_, g);
+    out.summary += processor.words;
+    if (processor.starved) about_host(Why::starved, g.runs_on());
 }
 
 Why why_none(const State &state, const std::string &user) {

@@ -98,6 +98,7 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
         Grain &g = d.grain(key);
         g.launched = result.ok;
         if (result.ok) g.ahead = false;
+        if (result.ok) g.recent.edit().started = d.now;
         if (result.ok && g.recent->refusals != 0) g.recent.edit().refusals = 0;
         d.volatile_only(key);
         return result.staged ? staged(d, key, in.host) : void();

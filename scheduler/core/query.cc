@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "scheduler/core/ahead.h"
 #include "scheduler/core/placement.h"
+#include "scheduler/core/stuck.h"
 #include "scheduler/state/seniority.h"
 
 namespace dcs::core {
@@ -133,6 +134,8 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.cpu_s = static_cast<double>(host.totals.cpu_us) / 1e6;
     if (host.called) row.confinement = to_words(host.confinement);
     row.expires_s = certificate_end(d.state, host.config->name);
+    row.version = host.version;
+    if (row.connected) row.address = host.address;
     return row;
 }
 
@@ -290,6 +293,7 @@ void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
             reply.more = reply.sessions.size() >= limits::query_rows;
             if (reply.more) break;
             reply.sessions.push_back(takes_whole ? session_row(caller, key, whole->second) : damaged_row(key));
+            if (takes_whole && call.session >= 0) reply.sessions.back().stuck = stuck_for_row(d.state, key);
         }
         takes_whole ? void(++whole) : void(++damaged);
     }

@@ -16,6 +16,7 @@ enum class Why : std::uint8_t {
     starting,    // the lease was sent, the server has not confirmed it
     staged,      // tentative: it waits there for the slot of a younger session's grain
     displaced,   // such a grain
+    starved,     // it runs, and others take the processors
     unrecorded,  // it has ended, and there is no room for its result
     session_closed,
     damaged,

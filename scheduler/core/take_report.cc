@@ -58,11 +58,20 @@ std::string what_does_not_fit(const Taking &t) {
 }
 
 // `sum`: of what the stream is with this part.
-void append(Taking &t, File file, std::uint64_t &length, std::uint32_t &sum, const std::string &part) {
-    if (part.empty()) return;
-    t.d.write(t.key, file, length, t.share(part));
+void append(Taking &t, File file, std::uint64_t &length, std::uint32_t &sum, const Payload &part) {
+    if (part.size() == 0) return;
+    t.d.write(t.key, file, length, part);
     length += part.size();
-    sum = crc32c(part, sum);
+    sum = crc32c(*part.bytes, sum);
+}
+
+// The last line of its standard error, where a user looks first. Empty: no limit ended it.
+std::string limit_line(const Taking &t) {
+    const wire::GrainReport &r = *t.report;
+    if (!r.limit) return {};
+    const bool begun = r.err.empty() ? t.old.course->err_length > 0 : r.err.back() != '\n';
+    return (begun ? "\ndcs: ended on " : "dcs: ended on ") + t.d.state.host(t.host)->config->name + ": " +
+           shortened(r.reason, limits::move_detail_bytes) + "\n";
 }
 
 // One that says the same as the one before is none.
@@ -85,7 +94,7 @@ void take_checkpoint(Taking &t) {
     course.input_position = r.input_position;
     course.checkpoint_length = r.checkpoint.size();
     course.checkpoint_sum = crc32c(r.checkpoint);
-    g.recent.edit().checkpoint_time = t.d.now;
+    g.recent.edit().checkpoint_time = g.recent.edit().used_at = t.d.now;
     if (const std::int64_t held = saturated(course.kept->start, cpu_us(course.current)); held != course.kept->held)
         course.kept.edit().held = held;
     t.d.write(t.key, File::grain_checkpoint, 0, t.share(r.checkpoint));
@@ -96,8 +105,8 @@ void take_checkpoint(Taking &t) {
     if (message.size() > 0 || course.message_length > 0) t.d.write(t.key, File::grain_message, 0, message);
     course.message_length = static_cast<std::uint32_t>(message.size());
     course.message_sum = message.bytes ? crc32c(*message.bytes) : 0;
-    append(t, File::grain_out, course.out_length, course.out_sum, r.out);
-    append(t, File::grain_err, course.err_length, course.err_sum, r.err);
+    append(t, File::grain_out, course.out_length, course.out_sum, t.share(r.out));
+    append(t, File::grain_err, course.err_length, course.err_sum, t.share(r.err));
 }
 
 // It ended well: of hosts on which it had failed before we know now that the fault was theirs.
@@ -133,19 +142,22 @@ void finish_grain(Taking &t) {
     Grain &g = t.d.grain(t.key);
     SessionInfo &info = t.d.info(t.key.session);
     Course &course = g.course.edit();
-    const std::uint64_t size = r.out.size() + r.err.size();
+    const Payload said{std::make_shared<const std::string>(limit_line(t))};
+    const std::uint64_t size = r.out.size() + r.err.size() + said.size();
     if (t.brings()) course.sequence = r.last_seq;
     if (!g.own_tree && size <= shared_bytes) {
         course.result_offset = info.results_length;
-        append(t, File::session_results, info.results_length, course.out_sum, r.out);
-        append(t, File::session_results, info.results_length, course.err_sum, r.err);
+        append(t, File::session_results, info.results_length, course.out_sum, t.share(r.out));
+        append(t, File::session_results, info.results_length, course.err_sum, t.share(r.err));
+        append(t, File::session_results, info.results_length, course.err_sum, said);
         course.out_length = r.out.size();
-        course.err_length = r.err.size();
+        course.err_length = r.err.size() + said.size();
         DCS_REQUIRE(course.result_offset + size == info.results_length, "a result lies at the end of the results");
     } else {
         g.own_tree = true;
-        append(t, File::grain_out, course.out_length, course.out_sum, r.out);
-        append(t, File::grain_err, course.err_length, course.err_sum, r.err);
+        append(t, File::grain_out, course.out_length, course.out_sum, t.share(r.out));
+        append(t, File::grain_err, course.err_length, course.err_sum, t.share(r.err));
+        append(t, File::grain_err, course.err_length, course.err_sum, said);
     }
     take_files(t);
     note_pace(t.d, t.host);
@@ -235,7 +247,8 @@ void take_leased(Taking &t, const ServerReport &in) {
     } else if (r.has_checkpoint) {
         take_checkpoint(t);
     } else if (t.old.status() == GrainStatus::running) {  // not one whose lease was just forgiven
-        t.d.volatile_only(t.key);                         // alive and nothing new: nothing is written
+        g.recent.edit().used_at = t.d.now;
+        t.d.volatile_only(t.key);  // alive and nothing new: nothing is written
     }
     acknowledge(t.d, in, t.brings() ? r.last_seq : t.old.course->sequence, r.ended, wire::Verdict::taken);
 }

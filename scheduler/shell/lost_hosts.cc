@@ -10,6 +10,13 @@ constexpr std::size_t names_shown = 3;  // of the hosts
 
 bool runs_grains(const core::HostConfig &line) { return !line.names_class && !line.source && line.backup_at.empty(); }
 
+std::set<std::string> grain_hosts(const std::vector<core::HostConfig> &table) {
+    std::set<std::string> names;
+    for (const core::HostConfig &line : table)
+        if (runs_grains(line)) names.insert(line.name);
+    return names;
+}
+
 std::string some_of(const std::vector<std::string> &names) {
     std::string text;
     for (std::size_t i = 0; i < std::min(names.size(), names_shown); ++i) text += (i > 0 ? ", " : "") + names[i];
@@ -23,9 +30,7 @@ bool has_grain_host(const std::vector<core::HostConfig> &table) {
 }
 
 Status keeps_a_host(const core::State &state, const std::vector<core::HostConfig> &table, const std::string &file) {
-    std::set<std::string> listed;
-    for (const core::HostConfig &line : table)
-        if (runs_grains(line)) listed.insert(line.name);
+    const std::set<std::string> listed = grain_hosts(table);
     std::vector<std::string> present, connected;
     bool one_stays = false;
     for (const core::Host &host : state.hosts) {
@@ -41,6 +46,30 @@ Status keeps_a_host(const core::State &state, const std::vector<core::HostConfig
                 file + (listed.empty() ? " lists no host that runs grains" : " lists none of the connected hosts") +
                     ", and would remove " + some_of(listed.empty() ? present : connected) +
                     ": put their lines back, or remove each on purpose with `dcs host rm NAME`");
+}
+
+Status keeps_working_hosts(const core::State &state, const std::vector<core::HostConfig> &table,
+                           const std::string &file, std::string &warning) {
+    const std::set<std::string> listed = grain_hosts(table);
+    std::vector<std::string> working;
+    std::size_t grains = 0;
+    for (std::size_t i = 0; i < state.hosts.size(); ++i) {
+        if (state.running[i].empty()) continue;
+        if (listed.count(state.hosts[i].config->name) != 0) return Status::ok();
+        working.push_back(state.hosts[i].config->name);
+        grains += state.running[i].size();
+    }
+    if (working.empty()) return Status::ok();
+    const std::string where = (grains == 1 ? "1 grain has" : std::to_string(grains) + " grains have") +
+                              std::string(" been started on ") + some_of(working);
+    if (listed.empty())
+        return fail(Code::refused, file + " lists no host that runs grains, but " + where +
+                                       ": put their lines back and start the scheduler; `dcs host rm NAME` then "
+                                       "removes a host on purpose");
+    warning = file + " lists none of the hosts that run grains: " + where +
+              "; the grains are started again on other hosts. If that is a mistake, put the lines back and run `dcs "
+              "reload`: grains that were not started elsewhere by then continue";
+    return Status::ok();
 }
 
 }  // namespace dcs::shell

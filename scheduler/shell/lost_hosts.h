@@ -14,4 +14,9 @@ bool has_grain_host(const std::vector<core::HostConfig> &table);
 // them one by one.
 Status keeps_a_host(const core::State &state, const std::vector<core::HostConfig> &table, const std::string &file);
 
+// The same at a start, before anything is connected. refused: hosts have grains, and the table has no host at all. A
+// table that has others, and none of these, is a warning: nothing if all is well.
+Status keeps_working_hosts(const core::State &state, const std::vector<core::HostConfig> &table,
+                           const std::string &file, std::string &warning);
+
 }  // namespace dcs::shell

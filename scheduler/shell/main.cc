@@ -18,6 +18,7 @@
 #include "daemon/signals.h"
 #include "pki/digest.h"
 #include "scheduler/record/paths.h"
+#include "scheduler/shell/lost_hosts.h"
 #include "scheduler/shell/scheduler_options.h"
 #include "scheduler/shell/serve.h"
 #include "scheduler/shell/settings_text.h"
@@ -98,7 +99,7 @@ Result<ServeSettings> settings_of(const SchedulerOptions &options) {
     settings.policy = std::move(files.policy);
     settings.limits = files.limits;
     settings.look_up_logins = options.users_are_known_here();
-    if (settings.look_up_logins) settings.logins = std::move(files.logins);
+    if (settings.look_up_logins) settings.logins = with_masters(std::move(files.logins), settings.masters);
     return settings;
 }
 
@@ -187,6 +188,9 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (!rebuilt) return rebuilt.status();
     failpoint("shell.start.after_rebuild");
     for (const std::string &what : rebuilt->reports) log_error(what);
+    std::string lost;
+    if (Status s = keeps_working_hosts(rebuilt->state, settings->hosts, settings->files.hosts, lost); !s) return s;
+    if (!lost.empty()) log_warn(lost);
     log_info(std::to_string(rebuilt->state.sessions.size()) + " sessions after turn " +
              std::to_string((*store)->turn()));
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "daemon/log.h"
 #include "scheduler/shell/settings_text.h"
 
 namespace dcs::shell {
@@ -44,8 +45,18 @@ std::vector<NamedLogin> logins_of_policy(std::string_view text, const std::strin
     return logins;
 }
 
+std::vector<NamedLogin> logins_of_masters(const std::vector<std::string> &names) {
+    std::vector<NamedLogin> logins;
+    for (const std::string &name : names) add_login(logins, "option --master", "", name);
+    return logins;
+}
+
 std::string unknown_login_text(const NamedLogin &named) {
     return named.place + ": `" + named.words + "`: this host knows no login " + named.login;
+}
+
+void warn_of(const std::vector<NamedLogin> &unknown) {
+    for (const NamedLogin &named : unknown) log_warn(unknown_login_text(named));
 }
 
 void UnknownLogins::take(std::vector<NamedLogin> named) {

@@ -11,7 +11,7 @@
 namespace dcs::shell {
 
 struct NamedLogin {
-    std::string place;  // "FILE:LINE"
+    std::string place;  // "FILE:LINE", or the option
     std::string words;  // "deny eve" or "users=eve"
     std::string login;
     bool operator==(const NamedLogin &) const = default;
@@ -20,8 +20,11 @@ struct NamedLogin {
 std::vector<NamedLogin> logins_of_hosts(std::string_view text, const std::string &file);
 std::vector<NamedLogin> logins_of_policy(std::string_view text, const std::string &file);
 
+std::vector<NamedLogin> logins_of_masters(const std::vector<std::string> &names);  // of the option --master
+
 // "FILE:LINE: ..."
 std::string unknown_login_text(const NamedLogin &named);
+void warn_of(const std::vector<NamedLogin> &unknown);  // in the log
 
 // Which of them this host does not know.
 class UnknownLogins {

@@ -47,12 +47,17 @@ std::vector<std::string> doubtful_files(const SchedulerOptions &options) {
     if (!options.users_are_known_here()) return texts;
     UnknownLogins unknown([](const std::string &login) { return static_cast<bool>(keeper::knows_login(login)); },
                           boot_clock);
-    unknown.take(files.logins);
+    unknown.take(with_masters(files.logins, options.master_names()));
     for (const NamedLogin &named : unknown.look()) texts.push_back(unknown_login_text(named));
     return texts;
 }
 
 }  // namespace
+
+std::vector<NamedLogin> with_masters(std::vector<NamedLogin> logins, const std::vector<std::string> &masters) {
+    for (NamedLogin &master : logins_of_masters(masters)) logins.push_back(std::move(master));
+    return logins;
+}
 
 std::vector<std::string> SchedulerOptions::master_names() const {
     std::vector<std::string> names;
@@ -130,7 +135,7 @@ std::vector<wire::ProblemRow> login_problems(const std::vector<NamedLogin> &unkn
         const NamedLogin &named = unknown[i];
         rows.push_back({"login " + named.login, named.place,
                         "`" + named.words + "` has no effect, because this host knows no such login",
-                        "what that line should permit or deny",
+                        "what it should permit or deny",
                         "correct it there and run `dcs reload`, or create the account"});
     }
     return rows;

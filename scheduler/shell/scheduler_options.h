@@ -49,6 +49,8 @@ SettingsFiles read_settings_files(const SettingsPaths &paths, const ReadSettings
 // Read by this process.
 SettingsFiles read_settings_files(const SettingsPaths &paths, std::vector<Status> &why);
 
+// All logins that the files and the option --master name.
+std::vector<NamedLogin> with_masters(std::vector<NamedLogin> logins, const std::vector<std::string> &masters);
 // For `dcs doctor`.
 std::vector<wire::ProblemRow> login_problems(const std::vector<NamedLogin> &unknown);
 // `rows` of `dcs doctor`, and that the last reload failed for the reason `why`, if it did.

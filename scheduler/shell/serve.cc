@@ -88,6 +88,7 @@ Status Service::run() {
     if (!given_up) return given_up.status();
     if (!*given_up) log_warn("this kernel cannot filter system calls (seccomp); see SECURITY.md");
     log_info("serving in " + settings_.directory);
+    warn_of(logins_.look());
     while (!stopping_) step();
     return stop();
 }
@@ -344,8 +345,8 @@ void Service::take_tables(SettingsFiles tables) {
     turn_.take_limits(tables.limits);
     turn_.take_policy(std::move(tables.policy));
     turn_.take_host_table(std::move(tables.hosts));
-    if (settings_.look_up_logins) logins_.take(std::move(tables.logins));
-    for (const NamedLogin &unknown : logins_.look()) log_warn(unknown_login_text(unknown));
+    if (settings_.look_up_logins) logins_.take(with_masters(std::move(tables.logins), settings_.masters));
+    warn_of(logins_.look());
 }
 
 // The configuration and all three files are read and checked, whole, before anything changes.

@@ -159,6 +159,7 @@ struct Recent {
     std::uint8_t refusals = 0;        // starts in a row that failed for a reason of the host's
     Instant rest_until{};             // ready: not before that anywhere, see give_back.cc
     std::vector<Instant> moved;       // when it made the latest of its moves
+    Instant started{}, used_at{};     // running: its process; when its server last said what that used
     bool operator==(const Recent &) const = default;
 };
 

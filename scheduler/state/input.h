@@ -102,6 +102,7 @@ struct ServerFirstCall {
     HandedOver promised;
     bool waited = false;
     wire::Form form = wire::positional_form;  // the newest that it reads
+    std::string address;  // from which it is connected; empty: by a socket of this host
 };
 // A wire::JoinHost whose request was read, and found signed with its key.
 struct JoinCall {

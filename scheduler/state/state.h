@@ -171,12 +171,13 @@ struct Host : DurableHost {
     bool configured = true;            // false: known only because grains remember it
     // What the scheduler knows of it now, and forgets when it ends.
     HostStatus status = HostStatus::unknown;
-    ConnId conn{};                     // 0: not connected
-    Instant last_contact{};            // of the host, or the scheduler's start: grace
-    bool called = false;               // since the scheduler's start
-    ConnId left{};                     // its link that closed last
-    Instant ended = Instant::never();  // since then the process behind its last link is known to have ended
-    std::string binary_class;
+    ConnId conn{};                        // 0: not connected
+    Instant last_contact{};               // of the host, or the scheduler's start: grace
+    bool called = false;                  // since the scheduler's start
+    ConnId left{};                        // its link that closed last
+    Instant ended = Instant::never();     // since then the process behind its last link is known to have ended
+    std::string binary_class, version;    // version: of its server's release; empty: not known
+    std::string address;                  // from which it is connected; empty: it is not, or by a socket of this host
     wire::Form form = wire::newest_form;  // of messages, that its server reads; until it calls it may read any
     double load = 0;
     std::uint32_t confinement = 0;     // Rungs, as its server said when it connected

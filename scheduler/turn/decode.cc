@@ -286,7 +286,8 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
         who.greeted = true;
         d.input = core::ServerFirstCall{arrival.conn,  std::make_shared<const wire::FirstCall>(std::move(*call)),
                                         who.certified, who.promised,
-                                        false,         newest_form_of(arrival.header)};
+                                        false,         newest_form_of(arrival.header),
+                                        who.address};
         return d;
     }
     if (!who.greeted) return hang_up("a server's link must begin with FirstCall, not with " + kind);

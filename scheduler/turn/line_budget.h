@@ -4,6 +4,7 @@
 // told.
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,21 @@ private:
     };
     std::map<std::string, Of> senders_;
     Instant told_{};
+};
+
+// Lines that come again every few seconds until a person does something, such as about a peer that is refused and
+// tries again.
+class RepeatedLines {
+public:
+    // What to write: the line, ten times within an hour; then once an hour, with how often it came meanwhile.
+    std::optional<std::string> to_write(const std::string &line, Instant now);
+
+private:
+    struct Of {
+        Instant hour{};  // in which it was written `written` times
+        std::size_t written = 0, left_out = 0;
+    };
+    std::map<std::string, Of> lines_;
 };
 
 }  // namespace dcs::turn

@@ -224,7 +224,11 @@ void Turn::finish() {
     changes_ = record::TurnChanges();
     undo_ = core::Undo();
     taken_bytes_ = taken_weight_ = 0;
-    for (const Line &event : events) say(Level::info, event);
+    for (const Line &event : events) {
+        const bool again = event.text.starts_with(core::server_refused);
+        if (const auto text = again ? refused_.to_write(event.text, now_) : std::optional(event.text))
+            say(Level::info, {*text, event.sender});
+    }
     tell_left_out();
     if (!effects.empty()) failpoint("turn.effects.before");
     for (const core::Effect &effect : effects) {

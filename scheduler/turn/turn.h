@@ -136,6 +136,7 @@ private:
     record::Scrub scrub_;
     Effects perform_;
     LineBudget lines_, renewals_;
+    RepeatedLines refused_;                        // about grain servers
     std::multimap<Instant, core::Input> delayed_;  // inputs from inside, by the time they are due
     Instant tick_not_before_{};
     std::set<GrainKey> reported_;  // damage that the log has named

@@ -135,6 +135,16 @@ def dependencies(slurm):
     assert slurm.read("late") == "late\n"
 
 
+def a_stopped_pool(slurm):
+    """dcs down ends the process that holds jobs, and dcs up starts it again: no other command is needed."""
+    slurm.run("sbatch", "--begin=now+2", "-o", "held", "--wrap", "echo held")
+    wait_for("the keeper", slurm.keeper)
+    said = slurm.pool.down().stdout.decode()
+    assert not slurm.keeper() and about(said, "Jobs of sbatch held wait next dcs up"), said
+    slurm.pool.up()
+    slurm.until("the held job to run", lambda: slurm.exists("held") and slurm.read("held") == "held\n")
+
+
 def ends(slurm):
     job = slurm.run("sbatch", "--parsable", "-J", "long one", "--wrap", "echo begun; sleep 1000")
     slurm.until("the output of a running job", lambda: slurm.exists(f"slurm-{job}.out") and slurm.read(f"slurm-{job}.out") == "begun\n")
@@ -163,6 +173,8 @@ def ends(slurm):
     # What the pool ends: too long; no directory for the output.
     job = slurm.run("sbatch", "--parsable", "-t", "0:1", "--wrap", "sleep 1000")
     ended(slurm, job, "TIMEOUT")
+    assert about(slurm.read(f"slurm-{job}.out"), "dcs: ended on ran longer than its 1 s"), "once, by the command that saw it first"
+    assert slurm.read(f"slurm-{job}.out").count("ended on") == 1
     job = slurm.run("sbatch", "--parsable", "-o", "nowhere/out", "--wrap", "true")
     assert about(slurm.said, "no directory nowhere fails")
     ended(slurm, job, "FAILED")
@@ -266,7 +278,7 @@ def ages(slurm):
 def main():
     with Pool(servers=2, slots=2, interval=0.5) as pool, Hurry(pool):
         slurm = Facade(pool, "slurm")
-        for part in (Facade.type_page, scripts, arrays, others_submit, dependencies, ends, refusals, details, resources, shells, ages):
+        for part in (Facade.type_page, scripts, arrays, others_submit, dependencies, a_stopped_pool, ends, refusals, details, resources, shells, ages):
             part(slurm)
             print(f"{part.__name__}: seen", flush=True)
     print("jobs of sbatch run, wait, end and are found as under Slurm")

@@ -26,7 +26,7 @@ class World:
             os.makedirs(os.path.join(self.base, folder))
         self.hosts("h1 class=0x1 slots=2 interval=1 alert=10 limit=20 extended=40\n")
         sock = f"{self.pool}/scheduler/server.sock"
-        self.write("scheduler.toml", f'dir = "{self.pool}/scheduler"\nlog-level = "warn"\nmaster = ["ann", "bob"]\n')
+        self.write("scheduler.toml", f'dir = "{self.pool}/scheduler"\nlog-level = "warn"\nmaster = ["daemon", "bin"]\n')
         self.write("scheduler.toml.d/10-site.toml", 'log-level = "info"\n')
         self.write("grainserver.toml", f'name = "h1"\ndir = "{self.pool}/servers/h1"\nscheduler = "{sock}"\nlog-level = "info"\n'
                    'library-mb = "1 GiB"\nconfine = "limits"\ncourtesy = "priority"\nrun-as = "self"\n')
@@ -122,7 +122,7 @@ def starts_from_files(world):
     options, row = world.shown("scheduler")
     assert row["running"] and row["pid"] == world.running["scheduler"].pid, row
     assert options["log-level"] == ("info", world.path("scheduler.toml.d/10-site.toml") + ":1"), options
-    assert options["master"] == ("ann,bob", world.path("scheduler.toml") + ":3"), options
+    assert options["master"] == ("daemon,bin", world.path("scheduler.toml") + ":3"), options
     assert options["mirror"] == ("off", "command line") and options["tls"] == ("", "default"), options
     options, _ = world.shown("grainserver")
     assert options["library-mb"] == ("512", "command line"), options
@@ -144,11 +144,11 @@ def reads_again(world):
     pids = {daemon: process.pid for daemon, process in world.running.items()}
 
     good = world.text("scheduler.toml")
-    world.write("scheduler.toml", good.replace('"bob"', '"eve"') + 'tls = "127.0.0.1:0"\n')
+    world.write("scheduler.toml", good.replace('"bin"', '"sys"') + 'tls = "127.0.0.1:0"\n')
     world.hosts("h1 class=0x1 slots=3 interval=1 alert=10 limit=20 extended=40\n")
     world.dcs("reload")
     options, row = world.shown("scheduler")
-    assert options["master"][0] == "ann,eve" and options["tls"] == ("", "default"), options
+    assert options["master"][0] == "daemon,sys" and options["tls"] == ("", "default"), options
     assert [o["name"] for o in row["after_restart"]] == ["tls"] and row["refused"] is None, row
     assert world.status("scheduler")["needs_restart_for"] == ["tls"]
     assert tells(world.dcs("status").stdout, "applies change tls after restart")
@@ -169,7 +169,7 @@ def reads_again(world):
         assert text in world.status("scheduler")["configuration_refused"]
         assert text in world.dcs("status").stdout and text in world.dcs("config", "show", "--from", world.etc).stdout
     assert tells(world.log("scheduler"), "old configuration host table policy limits remain effect")
-    assert world.shown("scheduler")[0]["master"][0] == "ann,eve"
+    assert world.shown("scheduler")[0]["master"][0] == "daemon,sys"
     assert json.loads(world.dcs("host", "show", "h1", "-o", "json").stdout)["host"]["slots"] == 3
 
     # A good one again, by signal.

@@ -3,9 +3,10 @@
 while, logins that this host does not know."""
 import json
 import os
+import subprocess
 
 from config import World
-from pool import Pool, about, tells, wait_for
+from pool import Pool, about, program, tells, wait_for
 
 
 def hosts_of(world):
@@ -24,7 +25,7 @@ def an_empty_table_is_refused(world):
     assert [p for p in problems if p["entity"] == "settings of the scheduler" and "lists no host" in p["problem"]], problems
     assert hosts_of(world) == ["h1", "h2"]
     world.hosts("h1 slots=2\n")  # one that stays
-    world.dcs("reload")
+    assert tells(world.dcs("reload").stderr, "warning: 1 of 2 hosts left the pool: h2")
     assert hosts_of(world) == ["h1"] and "configuration_refused" not in world.status("scheduler")
 
 
@@ -64,8 +65,13 @@ def unknown_logins_are_named(world):
     done = world.dcs("config", "check", world.path("scheduler.toml"))
     assert done.stderr.count("warning: ") == 2 and tells(done.stderr, f"{policy}:2: deny no-such-login"), done
     world.stop("scheduler")
-    world.start("scheduler")
+    before = len(world.log("scheduler"))
+    world.start("scheduler", "--master", "daemon,no-such-master")
+    known.append(("login no-such-master", "option --master"))
     assert unknown_logins(world) == known, "after a start, too"
+    wait_for("the log to name them", lambda: tells(world.log("scheduler")[before:], "option --master: no-such-master knows no login"))
+    world.stop("scheduler")
+    world.start("scheduler")
     world.hosts("h1 slots=2\n")
     with open(policy, "w") as file:
         file.write("fair_share on\ndeny nobody\n")
@@ -115,6 +121,30 @@ def a_line_that_comes_back_brings_its_host_back(pool):
     assert connected()["local2"]
 
 
+def a_start_refuses_an_empty_table(pool):
+    """While grains are on hosts; with the table as it was, they continue there."""
+    go = os.path.join(pool.dir, "go")
+    session = pool.dcs("run", "--detach", "--", "sh", "-c", f"echo begun; until test -e {go}; do sleep 0.1; done").stdout.decode().strip()
+    wait_for("the grain to run", lambda: pool.json("grain", "show", session + ":1")["grain"]["state"] == "running")
+    path = os.path.join(pool.dir, "scheduler", "hosts")
+    with open(path) as file:
+        table = file.read()
+    with open(path, "w") as file:
+        file.write("# none\n")
+    pool.kill("scheduler", "scheduler")
+    socket = os.path.join(pool.dir, "scheduler")
+    done = subprocess.run([program("dcs_scheduler"), "--dir", socket], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+    said = done.stdout.decode()
+    assert done.returncode == 4 and tells(said, "lists no host 1 grain started on local1 put lines back dcs host rm"), said
+    with open(path, "w") as file:
+        file.write(table)
+    pool.dcs("up")
+    with open(go, "w"):
+        pass
+    pool.dcs("session", "wait", session)
+    assert pool.json("grain", "show", session + ":1")["grain"]["incarnation"] == 1, "it was not started a second time"
+
+
 def main():
     world = World()
     try:
@@ -125,6 +155,8 @@ def main():
             print(part.__name__.replace("_", " "), flush=True)
     finally:
         world.close()
+    with Pool(servers=1) as pool:
+        a_start_refuses_an_empty_table(pool)
     with Pool(servers=2) as pool:
         a_line_that_comes_back_brings_its_host_back(pool)
 

@@ -200,7 +200,7 @@ def interrupted(shell):
     line = "dcs map -- seq ::: 100000 5"
     shell.run(line + " | head -n 1")
     out, err = shell.run(line)
-    assert "2 of 2 grains done already" in err or "resumed" in err, err
+    assert "2 of 2 grains finished already" in err or "resumed" in err, err
     assert out.count("\n") == 100005, out.count("\n")
 
 
@@ -210,10 +210,10 @@ def waiting(shell):
     number = re.search(r"session (\d+): ", shell.until("map", many, "1500 grains")).group(1)
     wait_for("busy slots", lambda: sum(h["running"] for h in shell.pool.json("host", "ls")["hosts"]) == 2)
     queued = shell.start("exec dcs run -- echo hi")
-    said = shell.until("run", queued, "queued: ")
+    said = shell.until("run", queued, "waits for a host")
     assert tells(said, "2 hosts no free slot") and f"session {number} with 1," in said and "goes first" in said, said
     waits = shell.start("exec dcs session wait last")
-    assert "none runs" in (said := shell.until("wait", waits, "wait: session")) or "queued" in said, said
+    assert "none runs" in (said := shell.until("wait", waits, "wait: session")) or "waits for a host" in said, said
     shell.run(f"dcs session close {number}")
     assert queued.communicate(timeout=300)[0] == "hi\n"
     os.killpg(many.pid, signal.SIGKILL)

@@ -29,7 +29,7 @@ def start(pool, terminal, **environment):
 
 def once(pool):
     text = pool.dcs("top", "--once").stdout.decode()
-    for pattern in (r"^2 of 2 hosts active, 3 of 4 slots busy, 0 grains waiting; scheduler up ", r"^ +1 .*0/3 +3 +0 +0 +.* dcs map ",
+    for pattern in (r"^2 of 2 hosts active, 3 of 4 slots busy, 0 grains ready; scheduler up ", r"^ +1 .*0/3 +3 +0 +0 +.* dcs map ",
                     r"^local1 +active +[12]/2 ", r"^ +1:1 +local", r"^ +1:2 +local"):
         assert re.search(pattern, text, re.M), (pattern, text)
     top = pool.json("top")

@@ -71,6 +71,8 @@ TEST_CASE("facts of a host") {
           "state        active, connected\n"
           "class        0x3\n"
           "binary       x86_64-linux-gnu\n"
+          "version      -\n"
+          "address      a socket of the scheduler's host\n"
           "slots        4, 2 running\n"
           "users        all users\n"
           "set          nothing: values of the host table\n"
@@ -85,12 +87,14 @@ TEST_CASE("facts of a host") {
           "blamed       6 failed here and finished elsewhere, 2 since one finished here\n"
           "cpu          0.00 s\n");
     row.users = {"ann", "bob"}, row.settings = "slots=0 drained", row.note = "on probation";
+    row.version = "0.2.0", row.address = "10.0.0.7";
     row.drained = 1, row.connected = 0, row.cores = 8, row.memory_mb = 2048, row.last_call_in_s = -1;
     const std::string text = host_facts(row);
     for (const char *line :
          {"state        active, drained, not connected\n", "note         on probation\n", "users        ann, bob\n",
-          "set          slots=0 drained\n", "last call-in never\n", "load         -\n",
-          "memory       - free; grains demand 512.0 M of 2.0 G\n", "cores        grains demand 3 of 8\n"}) {
+          "set          slots=0 drained\n", "version      0.2.0\n", "address      10.0.0.7\n", "last call-in never\n",
+          "load         -\n", "memory       - free; grains demand 512.0 M of 2.0 G\n",
+          "cores        grains demand 3 of 8\n"}) {
         CAPTURE(line);
         CHECK(text.find(line) != std::string::npos);
     }

@@ -62,7 +62,7 @@ TEST_CASE("a session that is waited for while the scheduler goes away") {
             return act;
         });
         said = bench.dcs({"session", "wait", "--timeout", std::to_string(ms / 1000.0), "1"});
-        if (said.text.find("dcs: session 1 is not done") == said.text.npos) break;
+        if (said.text.find("dcs: session 1 has not finished") == said.text.npos) break;
     }
     INFO(said.text);
     // Before that, a call that is not answered says that it waits.

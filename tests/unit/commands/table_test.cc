@@ -7,6 +7,7 @@
 #include "commands/dcs/frame/console.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/unicode.h"
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -176,6 +177,15 @@ TEST_CASE("the progress bar") {
           R"({"schema":"dcs.progress/1","total":100,"done":30,"failed":2,"running":4,"saved_cpu_s":0.2,)"
           R"("elapsed_s":40})");
     p.done = 50;
+    p.running = 0;  // what remains may never run
+    CHECK(progress_text(p, 80).find("left") == std::string::npos);
+    CHECK(progress_json(p).find("left_s") == std::string::npos);
+    p.running = 4;
+    p.stuck = 3;
+    CHECK(progress_text(p, 100) == about("50/100 4 running 3 that no host can take"));
+    CHECK(progress_text(p, 100).find(" left") == std::string::npos);
+    CHECK(progress_json(p).find("\"stuck\":3,") != std::string::npos);
+    p.stuck = 0;
     p.running = -1;
     CHECK(progress_json(p) == R"({"schema":"dcs.progress/1","total":100,"done":50,"failed":2,"saved_cpu_s":0.2,)"
                               R"("elapsed_s":40,"left_s":100})");

@@ -28,16 +28,16 @@ std::string waits_because(std::vector<wire::WhyRow> reasons, bool can_run = true
 TEST_CASE("why a grain waits, in one line") {
     const wire::WhyRow busy = reason("busy", "all slots of the host are in use", 2);
     wire::WhyRow older = reason("older_first", "grains of older sessions come first", 0);
-    CHECK(waits_because({busy}) == "queued: 2 hosts: no free slot");
+    CHECK(waits_because({busy}) == "ready, but waits for a host: 2 hosts: no free slot");
     older.names = {"ann/23"};
-    CHECK(waits_because({older, busy}) == about("queued ann/23 1,500"));
+    CHECK(waits_because({older, busy}) == about("ready waits ann/23 1,500"));
     CHECK(waits_because({older, busy}).find("--nice") == std::string::npos);  // only its owner may do that
     wire::Explanation why = {"ready", "", true, -1, {reason("older_first", "grains of older sessions come first", 0)}};
     why.reasons[0].names = {own_user() + "/7"};
     CHECK(waiting_text(why, {session(own_user(), 7, 9, 1)}) == about("session 7 10 set 7 --nice"));
     older.names = {"ann/23", "ben/4"};
-    CHECK(waits_because({older, busy}) == about("queued 1,510 ann/23"));
-    CHECK(waits_because({busy, reason("drained", "the host is drained", 1)}) == about("queued 2 no 1 drained"));
+    CHECK(waits_because({older, busy}) == about("ready waits 1,510 ann/23"));
+    CHECK(waits_because({busy, reason("drained", "the host is drained", 1)}) == about("ready waits 2 no 1 drained"));
     CHECK(waits_because({reason("other_class", "the host is of a class that the grain does not accept", 2)}, false) ==
           about("no 2 not"));
     CHECK(waits_because({reason("takes_it", "it starts", 1)}).empty());

@@ -30,7 +30,6 @@ struct ExplainStage {
 };
 
 using Scene = std::function<void(ExplainStage &)>;
-
 // Brings ann/1:0 into the situation that the reason names.
 const std::map<Why, Scene> &scenes() {
     // clang-format off
@@ -60,6 +59,7 @@ const std::map<Why, Scene> &scenes() {
              s.pool.gexec(eve, 1, 0);
              s.pool.boundary("h1");
          }},
+        {Why::starved, [](ExplainStage &s) { s.submit(0); s.pool.used("h1", "ann/1:0", 1.5, 7); }},
         {Why::unrecorded, [](ExplainStage &s) { s.submit(0); s.pool.unrecorded("ann/1:0", NoRoom::of_user); }},
         {Why::session_closed, [](ExplainStage &s) { s.occupy(); s.submit(0); s.pool.close(s.ann, 1); }},
         {Why::damaged,

@@ -179,6 +179,16 @@ public:
         return feed(ServerLaunchResult{conn(host), id(host), r});
     }
 
+    // It runs for 20 s, of which it gets so much; the host's load is that.
+    void used(const std::string &host, const std::string &grain, double cpu_s, double load) {
+        if (!at(grain).launched) launched(host, grain);
+        now = now + seconds(20);
+        wire::GrainReport r = report(grain);
+        r.usage.user_us = static_cast<std::int64_t>(cpu_s * 1e6);
+        send(host, r);
+        feed(ServerCallIn{conn(host), id(host), wire::CallIn{load, 1 << 20}});
+    }
+
     // Its end was reported, and there was no room for it.
     void unrecorded(const std::string &grain, NoRoom why) {
         state.unrecorded.note(state, key(grain), state.grain(key(grain))->lease, why);

@@ -235,3 +235,35 @@ TEST_CASE("a last report may end without any increment") {
     CHECK(s.pool.status("ann/1:0") == "finished");
     CHECK(s.pool.at("ann/1:0").course->out_length == 3);
 }
+
+TEST_CASE("a limit that ended a grain is the last line of its standard error") {
+    Pool pool(1);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    const auto err_of = [&](const std::string &grain, wire::GrainReport r) {
+        r.limit = true;
+        r.reason = "the grain used more than its 64 MB of memory; submit it with more --memory";
+        pool.send("h1", r);
+        std::string err;
+        for (const Change &c : pool.changes)
+            if (const auto *w = std::get_if<WriteFile>(&c); w && w->file == File::session_results)
+                err += *w->bytes.bytes;
+        CHECK(pool.status(grain) == "finished");
+        return err;
+    };
+    const std::string line =
+        "dcs: ended on h1: the grain used more than its 64 MB of memory; submit it with more --memory\n";
+    pool.gexec(find, 1, 0);
+    CHECK(err_of("ann/1:0", pool.end_report("ann/1:0", 0, 9)) == "result" + line);
+    CHECK(pool.at("ann/1:0").course->err_length == line.size());
+    pool.gexec(find, 1, 1);
+    wire::GrainReport r = pool.end_report("ann/1:1", 0, 9);
+    r.err = "half a line";
+    CHECK(err_of("ann/1:1", r) == "resulthalf a line\n" + line);
+    CHECK(pool.at("ann/1:1").course->err_length == r.err.size() + 1 + line.size());
+    pool.gexec(find, 1, 2);  // without any increment
+    r = pool.end_report("ann/1:2", 0, 9);
+    r.last_seq = r.first_seq - 1;
+    r.out.clear();
+    CHECK(err_of("ann/1:2", r) == line);
+}

@@ -153,3 +153,64 @@ TEST_CASE("a code for the backup lets no grain server in, and the backup asks as
     pool.feed(call);
     CHECK(pool.events.back() == about("audit 192.0.2.1 passive"));
 }
+
+TEST_CASE("the doctor names sessions of which no host can take grains, and so does a session that is asked for alone") {
+    Pool pool(2);
+    const Program ann = pool.begin("ann", "find"), root = pool.stranger("root", true);
+    pool.open(ann, 3);
+    const auto rows = [&](const Program &who) {
+        pool.call(who, wire::Doctor{});
+        const auto *reply = std::get_if<ReplyDoctor>(&pool.effects.back());
+        REQUIRE(reply);
+        return reply->problems;
+    };
+    const auto stuck = [&](int session) {
+        wire::Query query{wire::QueryType::sessions};
+        query.session = session;
+        return pool.answer<wire::QueryReply>(ann, query).sessions.at(0).stuck;
+    };
+    for (int i = 0; i < 4; ++i) pool.gexec(ann, 3, i);  // two run, two wait for a slot
+    CHECK(rows(ann).empty());
+    CHECK(stuck(3) == 0);
+    for (int i = 10; i < 13; ++i) pool.gexec(ann, 3, i, 0x40);
+    SubmitGrain large = Pool::grain(3, 20);
+    large.demands.cores = 64;
+    pool.call(ann, large);
+    REQUIRE(rows(ann).size() == 1);
+    const wire::ProblemRow row = rows(ann)[0];
+    CHECK(row.entity == "session ann/3");
+    CHECK(row.problem ==
+          about("4 grains no host can take: 2 hosts: the host is of a class that the grain does not accept"));
+    CHECK(row.affects == about("grain 3:10 others dcs grain explain 3:10"));
+    CHECK(row.advice == about("wider class mask dcs session close 3"));
+    CHECK(rows(root).at(0).advice == about("dcs session close ann/3"));
+    CHECK(rows(pool.stranger("bob")).empty());
+    CHECK(stuck(3) == 4);
+    CHECK(stuck(-1) == 0);
+    pool.close(ann, 3);
+    CHECK(rows(ann).empty());
+    CHECK(stuck(3) == 0);
+}
+
+TEST_CASE("the scheduler knows the release and the address of a grain server") {
+    Pool pool;
+    pool.add_host("h1");
+    pool.table();
+    const Program look = pool.stranger("ann");
+    const auto row = [&] {
+        return pool.answer<wire::QueryReply>(look, wire::Query{wire::QueryType::hosts}).hosts.at(0);
+    };
+    auto call = std::make_shared<wire::FirstCall>();
+    call->host = "h1";
+    pool.feed(ServerFirstCall{ConnId{7000}, call, {}, {}, false, wire::newest_form, "10.0.0.7"});
+    CHECK((row().version.empty() && row().address == "10.0.0.7"));
+    wire::CallIn report;
+    report.version = "0.2.0";
+    pool.feed(ServerCallIn{ConnId{7000}, HostId{0}, report});
+    CHECK((row().version == "0.2.0" && row().address == "10.0.0.7"));
+    pool.hang_up("h1");
+    CHECK((row().version == "0.2.0" && row().address.empty()));
+    pool.first_call("h1");  // perhaps after a downgrade
+    pool.call_in("h1");
+    CHECK((row().version.empty() && row().address.empty()));
+}

@@ -46,3 +46,21 @@ TEST_CASE("a table is refused that keeps no host, or none that is connected") {
     CHECK(refusal({"h1", "h2"}, "h3\n").empty());  // none of them works
     CHECK(refusal({"-h1", "+h2"}, "h1\n") == about("T none connected remove h2 put back"));
 }
+
+TEST_CASE("a start refuses a table without hosts while grains are on hosts, and warns of one without these hosts") {
+    core::State state = pool_of({"-h1", "-h2"});
+    state.running.resize(2);
+    std::string warning;
+    const auto start = [&](const char *table) {
+        const auto read = parse_host_table(table, "T");
+        REQUIRE(read);
+        warning.clear();
+        return keeps_working_hosts(state, *read, "T", warning);
+    };
+    CHECK(start(""));  // no grain was started
+    state.running[1] = {{{"ann", 1}, 0}, {{"ann", 1}, 1}};
+    CHECK(start("").code == Code::refused);
+    CHECK(start("h3 role=client\n").text == about("T lists no host 2 grains started on h2 put lines back dcs host rm"));
+    CHECK((start("h1\n") && warning == about("T lists none h2 put lines back dcs reload")));
+    CHECK((start("h2\n") && warning.empty()));
+}

@@ -19,6 +19,7 @@ TEST_CASE("each login is found with its line") {
                        {"H:4", "users=ann", "ann"}, {"H:4", "users=bob", "bob"}, {"H:4", "accounts=ann", "ann"}});
     const std::vector<NamedLogin> policy = logins_of_policy("fair_share on\nuser ann\n deny eve # deny bob\n", "P");
     CHECK(policy == std::vector<NamedLogin>{{"P:2", "user ann", "ann"}, {"P:3", "deny eve", "eve"}});
+    CHECK(logins_of_masters({"eve", "uid1234"}) == std::vector<NamedLogin>{{"option --master", "eve", "eve"}});
     CHECK(unknown_login_text(policy[1]) == about("P:3: deny eve knows no login eve"));
     const auto rows = login_problems(policy);
     REQUIRE(rows.size() == 2);

@@ -235,3 +235,40 @@ TEST_CASE("imports are decoded elsewhere: one of each user at a time, and what b
     CHECK(std::holds_alternative<wire::Done>(pool.reply(again, fourth)));
     pool.verify();
 }
+
+TEST_CASE("a line that comes again and again is written ten times, then once an hour with its number") {
+    turn::RepeatedLines lines;
+    Instant now{seconds(5000).ns};
+    std::vector<std::string> written;
+    const auto say = [&](const std::string &line) {
+        if (const auto text = lines.to_write(line, now)) written.push_back(*text);
+    };
+    for (int i = 0; i < 300; ++i, now = now + seconds(12)) say("h9 is refused");  // an hour
+    CHECK(written == std::vector<std::string>(10, "h9 is refused"));
+    say("h8 is refused");
+    for (int i = 0; i < 300; ++i, now = now + seconds(12)) say("h9 is refused");
+    REQUIRE(written.size() == 12);
+    CHECK(written[10] == "h8 is refused");
+    CHECK(written[11] == "h9 is refused (and 290 times since the last such line)");
+    now = now + seconds(3 * 3600);  // it is forgotten
+    say("h8 is refused");
+    say("h8 is refused");
+    CHECK(written[13] == "h8 is refused");
+}
+
+TEST_CASE("a grain server that is refused and tries again fills no log") {
+    Pool pool({host("h1", 1)});
+    wire::FirstCall call;
+    call.protocol = wire::opening_form;
+    call.host = "h9";
+    for (int i = 0; i < 50; ++i) {
+        pool.post(pool.open(turn::Door::server, "dcs"), call);
+        pool.pump();
+        pool.outside->clock = pool.outside->clock + seconds(12);
+    }
+    const auto &lines = pool.outside->lines;
+    const auto about_it = [](const std::string &line) {
+        return line == about("grain server refused host h9 not host table");
+    };
+    CHECK(std::count_if(lines.begin(), lines.end(), about_it) == 10);
+}

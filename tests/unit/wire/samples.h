@@ -56,10 +56,11 @@ inline HostRow host_row() {
     r.confinement = "accounts,filter", r.class_names = "gpu,fast";
     r.time_zone_offset = -330;
     r.resources = "gpu=[0,1]", r.resources_used = "gpu=1", r.expires_s = 1'800'000'000;
+    r.version = "0.2.0", r.address = "10.0.0.7";
     return r;
 }
 inline SessionRow session_row() {
-    return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5, 0.25, "dcs map -- a", "night", 5, 6, 7.5, 8.5};
+    return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5, 0.25, "dcs map -- a", "night", 5, 6, 7.5, 8.5, 1};
 }
 inline SystemRow system_row() {
     return {1,

@@ -32,16 +32,17 @@ bool write_all(FILE *stream, std::string_view bytes) {
     return bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), stream) == bytes.size();
 }
 
-// By the grains that finished in this run alone; none, no guess.
+// By the grains that finished in this run alone; none, or none that runs, no guess.
 std::optional<double> left_s(const Progress &p) {
     const std::int64_t done_now = p.done - p.done_before;
-    if (done_now <= 0 || p.done >= p.total) return std::nullopt;
+    if (done_now <= 0 || p.done >= p.total || p.running == 0 || p.stuck > 0) return std::nullopt;
     return p.elapsed_s / static_cast<double>(done_now) * static_cast<double>(p.total - p.done);
 }
 
 std::vector<std::string> standing(const Progress &p) {
     std::vector<std::string> parts;
     if (p.running >= 0 && p.done < p.total) parts.push_back(std::to_string(p.running) + " running");
+    if (p.stuck > 0 && p.done < p.total) parts.push_back(std::to_string(p.stuck) + " that no host can take");
     if (p.failed > 0) parts.push_back(std::to_string(p.failed) + " failed");
     if (p.saved_cpu_s >= told_from_s) parts.push_back(seconds_text(p.saved_cpu_s) + " CPU saved");
     return parts;
@@ -66,6 +67,7 @@ std::string progress_json(const Progress &p) {
     JsonObject json;
     json.add("schema", "dcs.progress/1").add("total", p.total).add("done", p.done).add("failed", p.failed);
     if (p.running >= 0) json.add("running", p.running);
+    if (p.stuck > 0) json.add("stuck", p.stuck);
     json.add("saved_cpu_s", p.saved_cpu_s).add("elapsed_s", p.elapsed_s);
     if (const auto left = left_s(p)) json.add("left_s", *left);
     return json.text();
@@ -129,8 +131,8 @@ void Console::show(const Progress &progress) {
     if (progress.elapsed_s < long_run_s) return;
     std::string more;
     for (const std::string &part : standing(progress)) more += ", " + part;
-    std::fprintf(stderr, "%s: %lld of %lld grains%s\n", program_.c_str(), static_cast<long long>(progress.done),
-                 static_cast<long long>(progress.total), more.c_str());
+    std::fprintf(stderr, "%s: %lld of %lld grains finished%s\n", program_.c_str(),
+                 static_cast<long long>(progress.done), static_cast<long long>(progress.total), more.c_str());
 }
 
 void Console::clear() {

@@ -18,6 +18,7 @@ struct Progress {
     std::int64_t done_before = 0;  // by an earlier run: they say nothing about the speed
     double elapsed_s = 0;
     std::int64_t running = -1;  // -1: not known
+    std::int64_t stuck = 0;     // that no host can take
     double saved_cpu_s = 0;     // processor time that was not spent again, thanks to checkpoints
 };
 // "[#####-----]  50/100  4 running  2 failed  1 h 3 m CPU saved  1 m 4 s left", at most `columns` wide.

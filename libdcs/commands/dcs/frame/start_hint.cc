@@ -36,7 +36,8 @@ std::string start_by_hand(const std::string &directory) {
     if (listens(directory + "/scheduler/user.sock"))
         return "the scheduler runs, but does not answer: `dcs doctor` of root on this host says why";
     if (directory != services_place || !has_service("dcs-scheduler"))
-        return "ask an administrator of this pool to restart `dcs_scheduler --dir " + directory + "/scheduler`";
+        return "ask an administrator of this pool to restart `dcs_scheduler --dir " +
+               shell_word(directory + "/scheduler") + "`";
     if (::geteuid() != 0) return "ask an administrator of this host to start its service dcs-scheduler";
     return "`systemctl start dcs-scheduler` starts it, `journalctl -u dcs-scheduler` says why it ended";
 }
@@ -75,7 +76,11 @@ std::string start_hint(const std::string &directory) {
     if (there && ::access(socket.c_str(), W_OK) != 0 && (st.st_mode & 020) != 0)
         return "you are not a member of the group " + group_name(st.st_gid) +
                ": ask an administrator of this host to add you, then log in again";
-    if (maker == Pool::Maker::dcs_up) return "`dcs up` starts it again" + behind(other_pool(directory));
+    if (maker == Pool::Maker::dcs_up) {
+        const auto own = client::own_pool_directory();
+        const std::string where = own && *own == directory ? "" : " --dir " + shell_word(directory);
+        return "`dcs up" + where + "` starts it again" + behind(other_pool(directory));
+    }
     return start_by_hand(directory) + behind(other_pool(directory));
 }
 

@@ -22,9 +22,12 @@ std::string load_text(double load) {
 void print_table(const std::vector<wire::HostRow> &rows) {
     const bool resources =
         std::any_of(rows.begin(), rows.end(), [](const auto &row) { return !resources_text(row).empty(); });
+    const bool addresses = std::any_of(rows.begin(), rows.end(), [](const auto &row) { return !row.address.empty(); });
     std::vector<const char *> headings{"HOST",         ">CLASS",    "BINARY",        "*STATE",
                                        ">SLOTS",       ">RUNNING",  ">LAST CALL-IN", ">LOAD",
                                        ">FREE MEMORY", ">FINISHED", ">FAILED",       "CONFINEMENT"};
+    headings.push_back("VERSION");
+    if (addresses) headings.push_back("ADDRESS");
     if (resources) headings.push_back("RESOURCES");
     Table table(headings);
     int active = 0, slots = 0, running = 0;
@@ -43,6 +46,8 @@ void print_table(const std::vector<wire::HostRow> &rows) {
             std::to_string(row.finished),
             std::to_string(row.failed),
             known ? row.confinement : "-"};
+        cells.push_back(or_dash(row.version));
+        if (addresses) cells.push_back(or_dash(row.address));
         if (resources) cells.push_back(resources_text(row));
         table.add(std::move(cells));
         if (row.state == "active") {
@@ -130,7 +135,8 @@ Examples:
     .notes = R"(States: active; delinquent (late with its report); dead (its grains were moved); unknown (has not
 called in yet); no_job (a pilot that no batch job runs now; it does not count as a host of the pool). A drained
 host gets no new grains. Of a member: joined or not; a backup's: connected or not; expired (its certificate has
-ended: join again). JOINED is - for hosts that joined with release 0.1.
+ended: join again). JOINED is - for hosts that joined with release 0.1. VERSION is the release of the grain server, - if
+it has not said it since it connected; ADDRESS is where it connects from.
 )",
     .run = list_hosts};
 

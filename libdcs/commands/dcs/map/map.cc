@@ -37,8 +37,6 @@ extern char **environ;
 namespace dcs::commands {
 namespace {
 
-constexpr double look_at_bar_s = 2, look_s = 10;  // between questions about the session, with a bar and without
-
 // A placeholder of GNU parallel alone: {2}, {%}.
 std::string foreign_placeholder(const MapPlan &plan) {
     for (const std::string &word : plan.command) {

@@ -17,6 +17,7 @@ void MapLook::run(double interval_s) {
         for (const wire::SessionRow &row : info.sessions) {
             if (row.session != session_ || own_user() != row.user) continue;
             running_ = row.running;
+            stuck_ = row.stuck;
             saved_ms_ = std::llround(row.saved_cpu_s * 1000);
             const std::string disk = ended == row.finished ? ask_about_disk() : "";
             ended = row.finished;
@@ -28,6 +29,7 @@ void MapLook::run(double interval_s) {
 
 void MapLook::add_to(Progress &progress) const {
     progress.running = running_;
+    progress.stuck = stuck_;
     progress.saved_cpu_s = static_cast<double>(saved_ms_) / 1000;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the scheduler says of a map's session every few seconds, for the line of progress.
+// What the scheduler says of the session of a map or a job file every few seconds, for the line of progress.
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -8,6 +8,8 @@
 #include "commands/dcs/frame/console.h"
 
 namespace dcs::commands {
+
+inline constexpr double look_at_bar_s = 2, look_s = 10;  // between questions about the session, with a bar and without
 
 class MapLook {
 public:
@@ -22,7 +24,7 @@ private:
     const int session_;
     mutable std::mutex mutex_;
     std::string disk_;
-    std::atomic<std::int64_t> running_{-1}, saved_ms_{0};  // -1: nothing was heard yet
+    std::atomic<std::int64_t> running_{-1}, stuck_{0}, saved_ms_{0};  // -1: nothing was heard yet
 };
 
 }  // namespace dcs::commands

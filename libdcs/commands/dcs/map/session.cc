@@ -144,7 +144,7 @@ OpenedMap Opening::again(const Session &session) {
     const bool complete = whole && end_of_run(session) == RunEnd::complete;
     OpenedMap opened = take_up(
         session, session.terminated() && !whole,
-        complete ? "is complete; its results again" : "resumed, " + of_grains(session.finished) + " already done");
+        complete ? "is complete; its results again" : "resumed, " + of_grains(session.finished) + " finished already");
     const std::string changed = changed_since(session);
     if (!changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
@@ -158,8 +158,8 @@ OpenedMap Opening::resume(const Session &session) {
     if (changed.empty()) return again(session);
     const std::string number = std::to_string(session.number);
     return failed({exits::refused, "changed",
-                   "dcs map: " + changed + " has changed since session " + number + " began, in which it has done " +
-                       of_grains(session.finished),
+                   "dcs map: " + changed + " has changed since session " + number +
+                       " began, in which it has finished " + of_grains(session.finished),
                    "--session " + number + " continues it nevertheless; --new starts over, and `dcs session close " +
                        number + "` ends the old one"});
 }

@@ -132,7 +132,10 @@ void MapWork::wait_for_room() {
 
 void MapWork::not_submitted(const std::string &which, int error) {
     Failure failure = call_failure(which + " not submitted", error);
-    if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END) failure.hint = "--new starts a new session";
+    if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END)
+        failure.hint =
+            "--new runs all inputs again in a new session, with the options as they are now; with the options of the "
+            "first run, the same command runs only what has not succeeded";
     if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
         failure.hint =
             (failure.hint.empty() ? "" : failure.hint + "; ") + std::string("run the same command again to continue");

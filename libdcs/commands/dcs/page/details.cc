@@ -92,14 +92,16 @@ Detail hosts_page(const Target &target, const Snapshot &s) {
             page::row({host_link(row.name), word, words(class_text(row.host_class, row.class_names)),
                        std::to_string(row.running) + "/" + std::to_string(row.slots), number(row.load),
                        row.free_memory_kb > 0 ? bytes_text(static_cast<std::uint64_t>(row.free_memory_kb) * 1024) : "",
-                       seconds_text(row.last_call_in_s), count(row.finished), count(row.failed), words(row.note)});
+                       seconds_text(row.last_call_in_s), count(row.finished), count(row.failed),
+                       words(or_dash(row.version)), words(or_dash(row.address)), words(row.note)});
     }
     std::string body = "<form class=\"filter\">" +
                        choice("state", state, {"active", "drained", "late", "dead", "no_job", "unknown", "trouble"}) +
                        "</form>\n";
-    body += wide_table("table of hosts", table_head({"Host", "State", "Class", "Busy", "Load", "Free memory",
-                                                     "Last report", "Finished", "Failed", "Note"}) +
-                                             "<tbody>\n" + rows + "</tbody>");
+    body +=
+        wide_table("table of hosts", table_head({"Host", "State", "Class", "Busy", "Load", "Free memory", "Last report",
+                                                 "Finished", "Failed", "Version", "Address", "Note"}) +
+                                         "<tbody>\n" + rows + "</tbody>");
     if (fitting > shown)
         body += "<p class=\"note\">The first " + std::to_string(shown) + " of " +
                 count(static_cast<std::int64_t>(fitting)) + "</p>\n";

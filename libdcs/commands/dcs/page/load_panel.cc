@@ -50,7 +50,7 @@ std::string range_part(const Range &range, std::int64_t end_ms) {
         chart("grains ended per minute, " + name + ", at most " + number(rate), "at most " + number(rate) + " a minute",
               begins, line_of(range, end_ms, rate, "ended", [](const Point &p) { return p.finished_per_minute; }));
     r += chart(
-        "grains waiting and running, " + name + ", at most " + count(queue), "at most " + count(queue), begins,
+        "grains ready and running, " + name + ", at most " + count(queue), "at most " + count(queue), begins,
         line_of(range, end_ms, static_cast<double>(queue), "waiting", [](const Point &p) { return p.ready; }) +
             line_of(range, end_ms, static_cast<double>(queue), "running", [](const Point &p) { return p.running; }));
     return r + "</figure>\n";
@@ -65,7 +65,7 @@ std::string load_panel(const Series &series) {
     std::string r = "<div class=\"charts\">\n";
     for (const Range &range : series.ranges()) r += range_part(range, end_ms);
     r += "</div>\n<p class=\"legend\">Above: grains that ended per minute. Below: <span class=\"key waiting\"></span> ";
-    r += "waiting (dashed) and <span class=\"key running\"></span> running. ";
+    r += "ready (dashed) and <span class=\"key running\"></span> running. ";
     return r + "Gaps: no page ran, or the scheduler did not answer.</p>\n";
 }
 

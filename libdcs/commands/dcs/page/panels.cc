@@ -44,6 +44,7 @@ std::int64_t total(const wire::SessionRow &s) { return std::int64_t{s.ready} + s
 std::string remaining(const wire::SessionRow &s, const Journal &journal) {
     const std::int64_t left = std::int64_t{s.ready} + s.running;
     if (s.state != "active" || left == 0) return "";
+    if (s.running == 0) return "none runs";
     const auto rate = journal.rate_of({s.user, s.session});
     return rate ? "about " + seconds_text(static_cast<double>(left) / *rate) : "not known yet";
 }
@@ -56,8 +57,8 @@ std::string session_key(std::int32_t session) {
 std::string session_row(const wire::SessionRow &s, const Journal &journal) {
     const std::int64_t all = total(s);
     const std::int64_t good = s.finished - s.failed;
-    const std::string says = count(good) + " done, " + count(s.failed) + " failed, " + count(s.running) + " running, " +
-                             count(s.ready) + " waiting, " + count(s.killed) + " killed";
+    const std::string says = count(s.ready) + " ready, " + count(s.running) + " running, " + count(s.finished) +
+                             " finished, of these " + count(s.failed) + " failed, " + count(s.killed) + " killed";
     const std::string state = s.state == "terminated" ? "closed" : words(s.state);
     std::string what = s.command.empty() ? s.ident : s.command;
     if (!s.label.empty()) what = "[" + s.label + "] " + what;
@@ -98,7 +99,7 @@ std::string head_panel(const Snapshot &s) {
     r += fact("Slots", count(t.busy) + " of " + count(t.slots) + " busy");
     r += fact("Sessions", count(s.system.sessions_active) + " active");
     const double oldest_s = s.system.oldest_ready_s;
-    r += fact("Grains", count(s.system.running) + " running, " + count(s.system.ready) + " waiting" +
+    r += fact("Grains", count(s.system.running) + " running, " + count(s.system.ready) + " ready" +
                             (s.system.ready > 0 && oldest_s > 0 ? ", the longest for " + seconds_text(oldest_s) : ""));
     r += fact("CPU time", seconds_text(t.cpu_s) + " since the pool was made");
     if (s.reachable)
@@ -128,7 +129,7 @@ std::string problems_panel(const Snapshot &s) {
 
 std::string sessions_table(const std::vector<const wire::SessionRow *> &rows, const Journal &journal) {
     std::string r = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table of sessions\"><table>" +
-                    table_head({"Session", "State", "Grains", "Done", "Running", "Waiting", "Failed", "Time left",
+                    table_head({"Session", "State", "Grains", "Finished", "Running", "Ready", "Failed", "Time left",
                                 "CPU saved", "Command or name"}) +
                     "<tbody>\n";
     for (const wire::SessionRow *s : rows) r += session_row(*s, journal);

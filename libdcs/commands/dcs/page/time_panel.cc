@@ -7,6 +7,7 @@
 #include "html.h"
 #include "lanes.h"
 #include "panels.h"
+#include "wire/move_reasons.h"
 
 namespace dcs::commands::page {
 namespace {
@@ -16,9 +17,7 @@ constexpr std::size_t hosts_shown = 24, runs_shown = 1000;
 constexpr int marks_shown = 8;
 
 // It left its host before its end, and goes to another.
-bool moves(const Run &run) {
-    return !run.reason.empty() && run.reason != "finished" && run.reason != "killed" && run.reason != "session_closed";
-}
+bool moves(const Run &run) { return !run.reason.empty() && !wire::ends_grain(run.reason); }
 
 class Picture {
 public:

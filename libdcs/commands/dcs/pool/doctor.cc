@@ -58,8 +58,8 @@ extern const Verb doctor_verb = {
     .name = "doctor",
     .summary = "list problems of the pool, and what to do",
     .about = R"(Lists problems that the scheduler knows: sessions that were set aside because their files are damaged,
-other damage of the backing store, a disk that is nearly full, hosts that are late, dead or have never called, and
-your grains that come back from hosts repeatedly.
+other damage of the backing store, a disk that is nearly full, hosts that are late, dead or have never called,
+and your grains that no host can take or that come back from hosts repeatedly.
 
 Examples:
   dcs doctor

@@ -6,6 +6,7 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
+#include "held_jobs.h"
 #include "stop_daemons.h"
 #include "commands/dcs/frame/table.h"
 #include "up_lock.h"
@@ -13,10 +14,11 @@
 namespace dcs::commands {
 namespace {
 
-constexpr int page_stop_s = 5, server_stop_s = 5, launcher_stop_s = 10, scheduler_stop_s = 10, backup_stop_s = 10;
+constexpr int keeper_stop_s = 5, page_stop_s = 5, server_stop_s = 5, launcher_stop_s = 10, scheduler_stop_s = 10,
+              backup_stop_s = 10;
 
 struct Ended {
-    int servers = 0, launchers = 0, schedulers = 0, backups = 0, grains = 0;
+    int servers = 0, launchers = 0, schedulers = 0, backups = 0, grains = 0, keepers = 0;
     std::string left;  // what would not end
 };
 
@@ -26,11 +28,14 @@ int count_up(const std::vector<Daemon> &daemons) {
     return n;
 }
 
-// The page, which only looks. Servers next, so that no new grain starts; then launchers, which end their grains; then
-// grains without a launcher; the backup, which hands over to the end; the scheduler last, so that it takes in what
-// still comes.
+// The keeper of held jobs, which submits. The page, which only looks. Servers next, so that no new grain starts; then
+// launchers, which end their grains; then grains without a launcher; the backup, which hands over to the end; the
+// scheduler last, so that it takes in what still comes.
 Ended end_pool(const Pool &pool) {
     Ended ended;
+    const std::vector<Daemon> keeper = {job_keeper(pool)};
+    ended.keepers = count_up(keeper);
+    for (const std::string &who : stop_daemons(keeper, keeper_stop_s)) ended.left += " " + who;
     for (const std::string &who : stop_daemons({pool.page()}, page_stop_s)) ended.left += " " + who;
     const std::vector<std::string> names = pool.server_names();
     std::vector<Daemon> servers, launchers;
@@ -72,6 +77,11 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
         if (ended.grains > 0)
             std::printf("Killed %d %s of grains without a launcher.\n", ended.grains,
                         ended.grains == 1 ? "process" : "processes");
+        if (ended.keepers > 0) std::printf("Jobs of sbatch and qsub that are held wait for the next `dcs up`.\n");
+        for (const std::string &who : waiting_submits(pool))
+            std::printf(
+                "A background `dcs submit`, %s, waits ten minutes for the pool; later, run its command again.\n",
+                who.c_str());
         std::printf("Sessions and results stay; `dcs up` continues from there.\n");
     }
 }
@@ -111,7 +121,8 @@ extern const Verb down_verb = {
     .noun = "",
     .name = "down",
     .summary = "stop a private pool with all its grains",
-    .about = R"(Stops the private pool: grain servers, all grains (also those whose server is dead), backup, scheduler.
+    .about = R"(Stops the private pool: grain servers, all grains (also those whose server is dead), backup, scheduler,
+and the process that holds jobs of sbatch and qsub, which `dcs up` starts again.
 Returns when all processes have ended. Sessions, checkpoints and results stay on disk; `dcs up` continues
 from there, and grains start again from their last checkpoints.
 

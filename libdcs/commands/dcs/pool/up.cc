@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <dirent.h>
 #include <sched.h>
 #include <sys/stat.h>
@@ -20,6 +19,7 @@
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
+#include "held_jobs.h"
 #include "processes.h"
 #include "start_daemon.h"
 #include "stop_daemons.h"
@@ -116,7 +116,7 @@ Status only_a_pool(const Pool &pool) {
         const std::string name = entry->d_name;
         bool known = false;
         for (const char *ours : {".", "..", "pool", "pool.tmp", "up.lock", "maps.lock", "scheduler", "backup", "page",
-                                 "servers", "pilots", "lost+found"})
+                                 "servers", "pilots", "jobs", "lost+found"})
             known = known || name == ours;
         if (!known) stranger = name;
     }
@@ -243,8 +243,7 @@ int active_hosts(const PoolNumbers &numbers) {
         Info info;
         const int active = info.ask(wire::QueryType::system) ? info.system.hosts_active : 0;
         if (active >= numbers.servers || boot_clock() > deadline) return active;
-        timespec pause = {0, 20'000'000};
-        ::nanosleep(&pause, nullptr);
+        pause_ms(20);
     }
 }
 
@@ -342,6 +341,7 @@ int up(const Call &call) {
     if (::geteuid() == 0)
         std::fprintf(stderr, "dcs: warning: started by root, so the grains of this pool run as root\n");
     print_result(call, pool, numbers, outcome, active);
+    resume_jobs(pool);
     return exits::ok;
 }
 

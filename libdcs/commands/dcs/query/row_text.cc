@@ -153,6 +153,12 @@ std::string state_text(const wire::HostRow &row) {
            (away ? ", not connected" : "");
 }
 
+std::string or_dash(const std::string &text) { return text.empty() ? "-" : shown(text); }
+
+std::string address_text(const wire::HostRow &row) {
+    return row.connected && row.address.empty() ? "a socket of the scheduler's host" : or_dash(row.address);
+}
+
 std::string resources_text(const wire::HostRow &row) {
     const Result<Offers> offers = offers_of(shown(row.resources));
     const Result<Amounts> used = amounts_of(shown(row.resources_used));
@@ -178,6 +184,8 @@ std::string host_facts(const wire::HostRow &row) {
     facts.add_if(!shown(row.note).empty(), "note", shown(row.note));
     facts.add("class", class_text(row.host_class, shown(row.class_names)));
     facts.add("binary", shown(row.binary_class));
+    facts.add("version", or_dash(row.version));
+    facts.add("address", address_text(row));
     facts.add_if(row.time_zone_offset != 0, "local time", offset_text(row.time_zone_offset) + " of the scheduler's");
     facts.add("slots", std::to_string(row.slots) + ", " + std::to_string(row.running) + " running");
     facts.add_if(!shown(row.confinement).empty(), "confinement", shown(row.confinement));

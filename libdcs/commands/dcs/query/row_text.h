@@ -13,6 +13,7 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row);
 std::string checkpoint_age_text(const wire::GrainRow &row);  // "12 s ago", "none"
 // "drained" behind the state, where it is.
 std::string state_text(const wire::HostRow &row);
+std::string or_dash(const std::string &text);  // printable; "-" if it is empty
 std::string host_facts(const wire::HostRow &row);
 std::string resources_text(const wire::HostRow &row);  // "gpu 1/4, scratch_gb 0/200": in use, and offered
 // The summary, then a line for each reason, its hint below.

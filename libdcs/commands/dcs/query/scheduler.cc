@@ -33,6 +33,7 @@ Session session_of(const wire::SessionRow &row) {
     session.failed = row.failed;
     session.submitted_s = row.submitted_s;
     session.settled_s = row.settled_s;
+    session.stuck = row.stuck;
     session.json = wire::to_json(row);
     return session;
 }
@@ -104,7 +105,10 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
     SessionsAnswer answer;
     const std::string user = selector.user.empty() ? own_user() : selector.user;
     Info info;
-    if (const Status s = info.ask(wire::QueryType::sessions, selector.of_all_users ? "" : user); !s) {
+    const bool one = selector.which == SessionSelector::Which::number;
+    if (const Status s =
+            info.ask(wire::QueryType::sessions, selector.of_all_users ? "" : user, one ? selector.number : -1);
+        !s) {
         answer.failed = true;
         answer.failure = call_failure("the list of sessions", s);
         return answer;

@@ -38,6 +38,7 @@ struct Session {  // owned copy of a row
     std::string command, label, json;
     int nice = 0, failed = 0;
     double submitted_s = 0, settled_s = 0;
+    int stuck = 0;  // of a session that was named by its number
     bool own() const { return user == own_user(); }
     std::string name() const;  // "7", or "ann/7" if it is not the caller's
     // What tells it from others: the user's label, what was typed; else the name that its control program has.

@@ -70,7 +70,7 @@ std::string waiting_text(const wire::Explanation &why, const std::vector<Session
                  (word == "busy" ? "no free slot" : reason.text);
     }
     if (!why.can_run) return "no host can take it" + (hosts.empty() ? "" : ": " + hosts);
-    return "queued: " + (hosts.empty() ? std::string("it waits for a host") : hosts) + first;
+    return "ready, but waits for a host" + (hosts.empty() ? "" : ": " + hosts) + first;
 }
 
 std::string ask_about_disk() {

@@ -11,8 +11,8 @@
 
 namespace dcs::commands {
 
-// One line: "queued: 2 hosts: no free slot; session 23 with 1,500 grains goes first". `sessions`: all that there
-// are, to count what goes first. Empty where the grain does not wait for a host.
+// One line: "ready, but waits for a host: 2 hosts: no free slot; session 23 with 1,500 grains goes first".
+// `sessions`: all that there are, to count what goes first. Empty where the grain does not wait for a host.
 std::string waiting_text(const wire::Explanation &why, const std::vector<Session> &sessions);
 // The same for a grain, from the scheduler; of one that does not wait what ask_about_disk() says. Empty also if the
 // cause cannot be determined now.

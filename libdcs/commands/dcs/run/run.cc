@@ -181,8 +181,7 @@ void tell_of_returns(int session, const std::atomic<bool> &ending) {
     }
 }
 
-// A grain that broke a limit, or came back too often, ended with a number that says little. The scheduler knows the
-// words. As in a shell, the signals of Ctrl-C and of a closed pipe need no words.
+// Of a limit standard error has a line; of a grain that came back too often the scheduler knows the words.
 void tell_why_ended(int session, const d_result &end) {
     Info info;
     const bool known = info.ask(wire::QueryType::grain, "", session, grain_number) && info.grains.size() == 1;
@@ -190,13 +189,14 @@ void tell_why_ended(int session, const d_result &end) {
         const wire::MoveRow &last = info.grains[0].moves.back();
         const bool gave_up =
             last.reason == "given_up" && end.retcode != given_up && end.retcode != exits::not_executable;
-        if (last.reason == "over_limit" || gave_up) {
+        if (last.reason == "over_limit") return;
+        if (gave_up) {
             std::fprintf(stderr, "dcs run: the grain was ended on %s: %s\n", printable(last.host).c_str(),
                          printable(last.detail).c_str());
             return;
         }
     }
-    if (end.termsig != 0 && end.termsig != SIGINT && end.termsig != SIGPIPE)
+    if (end.termsig != 0 && end.termsig != SIGINT && end.termsig != SIGPIPE)  // as in a shell
         std::fprintf(stderr, "dcs run: the command was ended by signal %d (%s)\n", end.termsig,
                      ::strsignal(end.termsig));
 }

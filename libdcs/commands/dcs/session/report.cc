@@ -69,8 +69,8 @@ std::string facts_part(const Session &s, const wire::History &history, const Fig
     fact("Control program", marked(s.ident));
     fact("State", s.terminated() ? "closed" : marked(s.state));
     fact("From, to", marked(local_time(history.from_ms) + ", " + local_time(history.to_ms)));
-    fact("Grains", std::to_string(s.finished - s.failed) + " done, " + std::to_string(s.failed) + " failed, " +
-                       std::to_string(s.running) + " running, " + std::to_string(s.ready) + " waiting, " +
+    fact("Grains", std::to_string(s.ready) + " ready, " + std::to_string(s.running) + " running, " +
+                       std::to_string(s.finished) + " finished (" + std::to_string(s.failed) + " failed), " +
                        std::to_string(s.killed) + " killed");
     fact("Runs", std::to_string(f.stays) + " on " + counted(static_cast<std::int64_t>(f.hosts.size()), "host") +
                      ", together " + seconds_text(f.run_s));

@@ -39,8 +39,8 @@ double took_s(const Session &s) {
 int ready_in(const Session &s) { return s.terminated() ? 0 : s.ready; }
 
 void print_table(const std::vector<Session> &sessions, bool own) {
-    Table table{">SESSION", "*STATE", "SUBMITTED", ">TIME",   ">READY",
-                ">RUNNING", ">DONE",  ">FAILED",   ">KILLED", "COMMAND"};
+    Table table{">SESSION", "*STATE",    "SUBMITTED", ">TIME",   ">READY",
+                ">RUNNING", ">FINISHED", ">FAILED",   ">KILLED", "COMMAND"};
     long long active = 0, ready = 0, running = 0, finished = 0, killed = 0, damaged = 0;
     for (const Session &s : sessions) {
         table.add({s.name(), s.state + (s.nice > 0 ? ", nice" : ""), time_text(s.submitted_s), seconds_text(took_s(s)),
@@ -91,6 +91,8 @@ void print_one(const Session &s) {
     if (missing > 0 && !s.terminated())
         std::printf("missing   %s not yet submitted; where `dcs submit` has ended, the same command continues\n",
                     counted(missing, "grain").c_str());
+    if (s.stuck > 0)
+        std::printf("stuck     %s that no host can take; `dcs doctor` says why\n", counted(s.stuck, "grain").c_str());
     std::printf("sent      %s\n", counted(s.sent, "result").c_str());
     if (s.saved_cpu_s > 0)
         std::printf("saved     %s of CPU time, which grains did not spend again thanks to checkpoints\n",
@@ -105,7 +107,9 @@ int show_session(const Call &call) {
         return exits::ok;
     }
     bool first = true;
-    for (const Session &session : answer.sessions) {
+    for (const Session &listed : answer.sessions) {
+        const SessionsAnswer alone = sessions_of({listed.name()});
+        const Session &session = alone.sessions.size() == 1 ? alone.sessions[0] : listed;
         if (call.format == Format::json) {
             print_document("dcs.session.show/1", "session", session.json);
         } else {
@@ -253,7 +257,7 @@ extern const Verb session_ls_verb = {
     .words = "[SEL...]",
     .summary = "list sessions",
     .about = R"(Lists sessions, yours or those that the selectors name: command line, label, time of submission,
-duration, and number of grains by state; DONE are the finished ones, of which FAILED have failed.
+duration, and number of grains by state; of the FINISHED ones, FAILED have failed.
 
 Examples:
   dcs session ls

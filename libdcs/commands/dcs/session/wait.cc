@@ -44,7 +44,7 @@ struct Telling {
     void what_is_waited_for(const Session &session) const {
         if (::isatty(STDERR_FILENO) != 1) return;
         const std::int64_t left = session.ready + session.running;
-        std::fprintf(stderr, "dcs session wait: session %s (%s): %lld of %s to go, %d running\n",
+        std::fprintf(stderr, "dcs session wait: session %s (%s): %lld of %s not finished, %d running\n",
                      session.name().c_str(),
                      shortened(printable(session.command.empty() ? session.ident : session.command), 50).c_str(),
                      static_cast<long long>(left), counted(left + session.finished, "grain").c_str(), session.running);
@@ -55,7 +55,8 @@ struct Telling {
         const bool runs = session.ready == 0 || session.running > 0;
         next = boot_clock() + seconds(runs ? 10 : 2);
         if (runs) return say(ask_about_disk());
-        std::string text = "session " + session.name() + ": " + counted(session.ready, "grain") + " wait and none runs";
+        std::string text =
+            "session " + session.name() + ": " + counted(session.ready, "grain") + " are ready and none runs";
         Info info;
         if (session.ready <= most_listed &&
             info.ask(wire::QueryType::grains, session.user, session.number, -1, "ready") && !info.grains.empty()) {
@@ -151,7 +152,7 @@ int wait_for_sessions(const Call &call) {
             if (boot_clock() >= deadline)
                 return call.fail({exits::timeout, "timeout",
                                   "session " + session.name() +
-                                      " is not done: " + std::to_string(standing.session.ready) + " ready, " +
+                                      " has not finished: " + std::to_string(standing.session.ready) + " ready, " +
                                       std::to_string(standing.session.running) + " running",
                                   ""});
             const long long left_ms = deadline == Instant::never() ? poll_ms : (deadline - boot_clock()).ns / 1'000'000;
@@ -219,7 +220,7 @@ extern const Verb session_wait_verb = {
     .noun = "session",
     .name = "wait",
     .words = "[SEL...]",
-    .summary = "wait until all grains of a session are done",
+    .summary = "wait until all grains of a session have finished",
     .about = R"(Waits until no grain of the sessions is ready or running.
 
 Examples:
@@ -237,8 +238,9 @@ extern const Verb session_watch_verb = {
     .noun = "session",
     .name = "watch",
     .words = "[SEL...]",
-    .summary = "follow a session until its grains are done",
-    .about = R"(Shows the progress of sessions until all their grains are done: redrawn on a terminal, otherwise a line
+    .summary = "follow a session until its grains have finished",
+    .about =
+        R"(Shows the progress of sessions until all their grains have finished: redrawn on a terminal, otherwise a line
 for each change. Ctrl-C ends only the display.
 
 Examples:

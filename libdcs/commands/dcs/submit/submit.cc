@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -20,6 +21,7 @@
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/map/progress.h"
 #include "commands/dcs/map/session.h"
 #include "commands/dcs/pool/start_daemon.h"
 #include "commands/dcs/query/scheduler.h"
@@ -35,7 +37,7 @@ namespace dcs::commands {
 namespace {
 
 constexpr std::size_t most_file = 64u << 20, ident_digits = 24, most_errors = 20;
-constexpr int taking_over_s = 60;
+constexpr int taking_over_s = 60, shown_each_ms = 250;
 
 struct Job {
     std::string name, ident;  // of the file; of its sessions
@@ -115,7 +117,7 @@ struct OpenedJob {
 void take_up(const Job &job, const Session &last, OpenedJob &opened) {
     const std::string of_all = " of " + counted(job.file.count, "grain");
     opened.session = last.number;
-    opened.how = "continues, " + std::to_string(last.finished) + of_all + " already done";
+    opened.how = "continues, " + std::to_string(last.finished) + of_all + " finished already";
     bool reopen = false;
     if (last.terminated()) {
         std::vector<int> failed;
@@ -191,6 +193,15 @@ Status has_taken_over(pid_t child, const std::string &log) {
     return fail(Code::internal, "the background process has ended: its log is " + log);
 }
 
+// The options that say which job it is: without them the same file is other work.
+std::vector<std::string> same_job(const Call &call) {
+    std::vector<std::string> options;
+    for (const auto &[name, value] : call.arguments.options)
+        if (name == "array" || name == "each-line") options.push_back("--" + name + "=" + value);
+    if (call.arguments.has("dir")) options.push_back("--dir=" + call.directory);
+    return options;
+}
+
 // This command once more, with --wait, as a process of its own. Its log, or why there is none.
 Result<std::string> go_on_in_background(const Call &call, int session) {
     const auto own = client::own_pool_directory();
@@ -199,9 +210,7 @@ Result<std::string> go_on_in_background(const Call &call, int session) {
     if (Status s = make_directories(folder); !s) return s;
     const std::string log = folder + "/" + std::to_string(session) + ".log", path = own_folder() + "/dcs";
     std::vector<std::string> line = {path, "submit", call.arguments.words[0], "--wait", "--progress", "none"};
-    for (const auto &[name, value] : call.arguments.options)
-        if (name == "array" || name == "each-line") line.push_back("--" + name + "=" + value);
-    if (call.arguments.has("dir")) line.push_back("--dir=" + call.directory);
+    for (std::string &option : same_job(call)) line.push_back(std::move(option));
     const std::vector<char *> argv = pointers_to(line);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -230,7 +239,9 @@ int leave_job(const Call &call, const Job &job, const JobWork &work, int session
         std::printf("%s\n",
                     JsonObject("dcs.submit/1").add("session", session).add("grains", job.file.count).text().c_str());
     else std::printf("%s\n", number.c_str());
-    const std::string wait = process ? shell_line({"dcs", "submit", "--wait", job.name}) : "dcs session wait " + number;
+    std::vector<std::string> again = {"dcs", "submit", "--wait", job.name};
+    for (std::string &option : same_job(call)) again.push_back(std::move(option));
+    const std::string wait = process ? shell_line(again) : "dcs session wait " + number;
     std::fprintf(stderr, "dcs submit: session %s; `%s` waits for it, `dcs session cat %s` prints outputs\n",
                  number.c_str(), wait.c_str(), number.c_str());
     if (process)
@@ -275,6 +286,36 @@ int dry_run(const Job &job) {
     return exits::ok;
 }
 
+// Its threads look at this frame until the process ends.
+[[noreturn]] void work_and_end(const Call &call, const Job &job, JobWork &work, const OpenedJob &opened,
+                               Console &console) {
+    const auto end = [&](int exit) {
+        std::fflush(nullptr);
+        std::_Exit(exit);
+    };
+    console.note("session " + std::to_string(opened.session) + ": " + opened.how);
+    MapLook look(opened.session);
+    const auto show = [&] {
+        Progress progress = work.progress();
+        look.add_to(progress);
+        console.show(progress);
+    };
+    std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
+    std::thread([&] {
+        for (;; pause_ms(shown_each_ms)) show();
+    }).detach();
+    if (const auto failure = work.run()) {
+        console.keep_bar();
+        end(call.fail(with_new_hint(*failure, opened.session)));
+    }
+    show();
+    console.keep_bar();
+    if (const int error = d_pool_close_ses(&this_pool(), opened.session); error != NO_ERROR && !opened.complete)
+        end(call.fail(call_failure("session " + std::to_string(opened.session) + " was not closed", error)));
+    end(conclude_job(call, job, work.flow(), opened.session));
+    std::abort();
+}
+
 int submit(const Call &call) {
     Job job;
     if (const auto failure = read_job(call, job)) return call.fail(*failure);
@@ -289,20 +330,9 @@ int submit(const Call &call) {
     set_patience(work_patience_s);
     Console console("dcs submit", shown_of(call.arguments.value("progress").value_or("automatic")));
     JobWork work(job.file, job.parts, opened.session, console);
-    const bool complete = opened.complete;
-    if (!call.arguments.has("wait") && !complete) {
-        if (const auto failure = work.submit_startable()) return call.fail(with_new_hint(*failure, opened.session));
-        return leave_job(call, job, work, opened.session);
-    }
-    console.note("session " + std::to_string(opened.session) + ": " + opened.how);
-    if (const auto failure = work.run()) {
-        console.clear();
-        return call.fail(with_new_hint(*failure, opened.session));
-    }
-    console.clear();
-    if (const int error = d_pool_close_ses(&this_pool(), opened.session); error != NO_ERROR && !complete)
-        return call.fail(call_failure("session " + std::to_string(opened.session) + " was not closed", error));
-    return conclude_job(call, job, work.flow(), opened.session);
+    if (call.arguments.has("wait") || opened.complete) work_and_end(call, job, work, opened, console);
+    if (const auto failure = work.submit_startable()) return call.fail(with_new_hint(*failure, opened.session));
+    return leave_job(call, job, work, opened.session);
 }
 
 }  // namespace

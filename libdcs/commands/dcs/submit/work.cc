@@ -209,7 +209,6 @@ std::optional<Failure> JobWork::take_some() {
 std::optional<Failure> JobWork::run() {
     for (;;) {
         if (auto failure = submit_startable()) return failure;
-        console_.show(progress());
         if (flow_.over()) return std::nullopt;
         if (auto failure = take_some()) return failure;
     }

@@ -32,7 +32,7 @@ std::shared_ptr<Look> look_of(const page::Snapshot &pool, const page::Journal &j
         const wire::SessionRow &row = pool.sessions[i];
         const auto rate = journal.rate_of({row.user, row.session});
         const std::int64_t left = std::int64_t{row.ready} + row.running;
-        if (row.state == "active" && left > 0 && rate) look->left_s[i] = static_cast<double>(left) / *rate;
+        if (row.state == "active" && row.running > 0 && rate) look->left_s[i] = static_cast<double>(left) / *rate;
     }
     look->lanes = page::lanes_of(pool, journal, now_ms);
     look->happenings = journal.happenings();

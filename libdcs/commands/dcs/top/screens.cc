@@ -117,8 +117,8 @@ Lines host_lines(const Look &look, std::size_t columns) {
 
 // Active ones in the order in which they get hosts, then those that ended last.
 void add_sessions(Lines &lines, const Look &look, std::size_t columns) {
-    Table table{"SESSION",  "*STATE",  "GRAINS",     ">DONE",      ">RUNNING",
-                ">WAITING", ">FAILED", ">TIME LEFT", ">CPU SAVED", "COMMAND"};
+    Table table{"SESSION", "*STATE",  "GRAINS",     ">FINISHED",  ">RUNNING",
+                ">READY",  ">FAILED", ">TIME LEFT", ">CPU SAVED", "COMMAND"};
     const auto &rows = look.pool.sessions;
     std::size_t closed = 0;
     for (std::size_t i = 0; i < std::min(rows.size(), sessions_shown); ++i) {
@@ -140,7 +140,7 @@ void add_sessions(Lines &lines, const Look &look, std::size_t columns) {
              shortened(printable(what), std::max(columns, least_words))});
     }
     append(lines, table.text());
-    lines.emplace_back("# done  ! failed  = running  . waiting  k killed");
+    lines.emplace_back("# finished  ! failed  = running  . ready  k killed");
     if (closed > closed_shown) lines.emplace_back("Earlier sessions are not shown: dcs session ls");
 }
 
@@ -193,7 +193,7 @@ Lines head_lines(const Look &look, std::size_t chosen) {
     } else {
         first = std::to_string(pool.system.hosts_active) + " of " + counted(pool.system.hosts, "host") + " active, " +
                 std::to_string(totals.busy) + " of " + counted(totals.slots, "slot") + " busy, " +
-                counted(pool.system.ready, "grain") + " waiting; scheduler up " + whole_seconds_text(pool.system.up_s) +
+                counted(pool.system.ready, "grain") + " ready; scheduler up " + whole_seconds_text(pool.system.up_s) +
                 backup_words(pool);
     }
     std::string second;

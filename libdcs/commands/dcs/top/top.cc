@@ -75,12 +75,12 @@ std::string summary_line(const View &view) {
     const wire::SystemRow &s = view.system.system;
     return std::to_string(s.hosts_active) + " of " + counted(s.hosts, "host") + " active, " +
            std::to_string(s.running) + " of " + counted(slots, "slot") + " busy, " + counted(s.ready, "grain") +
-           " waiting; scheduler up " + whole_seconds_text(s.up_s);
+           " ready; scheduler up " + whole_seconds_text(s.up_s);
 }
 
 // Sessions in the order in which they get hosts: the screen's upper rows matter most.
 std::string sessions_text(const View &view) {
-    Table table{">SESSION", "DONE", ">RUNNING", ">READY", ">KILLED", ">CPU SAVED", "COMMAND"};
+    Table table{">SESSION", "FINISHED", ">RUNNING", ">READY", ">KILLED", ">CPU SAVED", "COMMAND"};
     for (const Session &s : view.sessions.sessions) {
         Progress progress;
         progress.total = s.ready + s.running + s.finished;

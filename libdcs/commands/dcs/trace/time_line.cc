@@ -8,6 +8,7 @@
 #include "svg.h"
 #include "commands/dcs/frame/table.h"
 #include "flow.h"
+#include "wire/move_reasons.h"
 
 namespace dcs::commands {
 namespace {
@@ -76,11 +77,6 @@ void TimeLine::gather() {
         });
 }
 
-// No move ended it.
-bool is_last(const wire::Stay &stay) {
-    return stay.reason == "finished" || stay.reason == "killed" || stay.reason == "session_closed";
-}
-
 void TimeLine::draw_bar(const Bar &bar) {
     const wire::Stay &stay = *bar.stay;
     const double lasted = static_cast<double>(bar.to_ms - stay.from_ms) / 1000;
@@ -129,7 +125,7 @@ void TimeLine::draw_moves() {
         std::sort(bars.begin(), bars.end(),
                   [](const Bar &a, const Bar &b) { return a.stay->from_ms < b.stay->from_ms; });
         for (std::size_t i = 1; i < bars.size(); ++i) {
-            if (is_last(*bars[i - 1].stay)) continue;  // it was run again on request
+            if (wire::ends_grain(bars[i - 1].stay->reason)) continue;  // it was run again on request
             const double x1 = x_of(bars[i - 1].to_ms), x2 = x_of(bars[i].stay->from_ms);
             char d[128];
             std::snprintf(d, sizeof d, "M%.1f,%.1fL%.1f,%.1f", x1, bars[i - 1].y + bar_height / 2, std::max(x1 + 3, x2),

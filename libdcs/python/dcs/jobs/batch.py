@@ -89,6 +89,11 @@ class Batch:
                      memory_mb=self.memory_mb, wall_s=self.wall_s, label=self.name[:200],
                      resources=self.resources or None)
 
+    def error_file(self, leader: int, number: int, task: Optional[int]) -> str:
+        from . import sge, slurm
+        out, err = (slurm if self.dialect == "slurm" else sge).paths(self, leader, number, task)
+        return err or out
+
 
 def absolute(path: str, directory: str) -> str:
     return os.path.normpath(os.path.join(directory, path))

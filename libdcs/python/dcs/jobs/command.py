@@ -41,6 +41,11 @@ def main(argv: List[str]) -> int:
             from .holding import keep
             from .registry import Registry
             return keep(Registry())
+        if words == ["resume"] and name not in COMMANDS:  # by `dcs up`
+            from .holding import keep_going
+            from .registry import Registry
+            keep_going(Registry())
+            return 0
         if name not in COMMANDS:
             leave(name, "call it by one of the names " + ", ".join(COMMANDS))
         look_for_scheduler(name, words)

@@ -1,6 +1,6 @@
 """Held jobs: those that wait for other jobs, for a time, or for a place among the running tasks of their array. A process of the
 user's own, the keeper, submits them when their conditions are met. It keeps nothing in itself: when it is killed, the next
-command of a job starts another."""
+command of a job starts another. `dcs down` ends it, and `dcs up` starts it again."""
 from __future__ import annotations
 
 import fcntl

@@ -50,6 +50,7 @@ class Job:
     ended: Dict[str, Any]
     now: str = "PENDING"
     host: str = ""
+    limit: str = ""  # that ended it, in words
     row: Optional[GrainRow] = field(default=None, repr=False)
 
     @property
@@ -244,8 +245,19 @@ class Registry:
         """How they ended stays known when the pool has removed their session."""
         if over:
             with contextlib.nullcontext() if self.db.in_transaction else self.alone():
-                self.db.executemany("update job set state = 'ended', ended = ? where number = ? and state in ('sent', 'held')",
-                                    [(json.dumps(job.ended), job.number) for job in over])
+                for job in over:
+                    changed = self.db.execute("update job set state = 'ended', ended = ? where number = ? and state in ('sent', 'held')",
+                                              (json.dumps(job.ended), job.number))
+                    if job.limit and changed.rowcount == 1:
+                        self._say_limit(job)
+
+    def _say_limit(self, job: Job) -> None:
+        """Where the job's errors are, or would be if it had come to write some."""
+        path = self.batch(job.leader).error_file(job.leader, job.number, job.task)
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+            with os.fdopen(descriptor, "w") as file:
+                file.write(f"dcs: ended on {job.host}: {job.limit}\n")
 
     def _see(self, job: Job, row: Optional[GrainRow]) -> None:
         if row is None:
@@ -257,7 +269,7 @@ class Registry:
         job.row, job.host = row, row.host
         job.now = {"ready": "PENDING", "running": "RUNNING", "killed": "CANCELLED"}.get(row.state, "COMPLETED")
         if row.state == "finished":
-            job.now = _end_of(row)
+            job.now, job.limit = _end_of(row)
         if job.over:
             job.ended = {"now": job.now, "host": row.host or _last_host(row), "code": row.exit_code, "signal": row.signal,
                          "cpu": row.user_s + row.system_s, "user": row.user_s, "system": row.system_s, "rss": row.max_rss_kb}
@@ -333,16 +345,13 @@ def dcs_command() -> str:
     return shutil.which("dcs") or "dcs"
 
 
-def _end_of(row: GrainRow) -> str:
+def _end_of(row: GrainRow) -> Tuple[str, str]:
+    """And the limit that ended it."""
     if row.exit_code == 0 and row.signal == 0:
-        return "COMPLETED"
+        return "COMPLETED", ""
     told = default_pool.grain_row(row.session, row.grain).moves if not row.moves else row.moves
-    if told and told[-1].reason == "over_limit":
-        if "MB of memory" in told[-1].detail:
-            return "OUT_OF_MEMORY"
-        if "longer than" in told[-1].detail:
-            return "TIMEOUT"
-    return "FAILED"
+    limit = told[-1].detail if told and told[-1].reason == "over_limit" else ""
+    return ("OUT_OF_MEMORY" if "MB of memory" in limit else "TIMEOUT" if "longer than" in limit else "FAILED"), limit
 
 
 def _last_host(row: GrainRow) -> str:
