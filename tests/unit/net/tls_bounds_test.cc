@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include "net/stranger_table.h"
+#include "net/tls_session.h"
 #include "support/about.h"
 #include "tls_peers.h"
 
@@ -116,7 +117,7 @@ TEST_CASE("TLS: handshakes of strangers do not keep from the caller what has arr
     for (int i = 0; i < 20; ++i) two.turn();
     two.there->wake();
     for (const int fd : strangers) {
-        TlsSession session(stranger, TlsSession::Side::caller);
+        net::TlsSession session(stranger, net::TlsSession::Side::caller);
         REQUIRE(session.feed("", nullptr));
         raw_send(fd, session.take_output());
     }
