@@ -166,7 +166,7 @@ int run_container(const Wanted &wanted, mode_t mask, const std::string &rootfs, 
     char self[4096];
     const ssize_t length = ::readlink("/proc/self/exe", self, sizeof self);
     const std::string runner(self, length > 0 ? static_cast<std::size_t>(length) : 0);
-    const Mounts mounts{rootfs, wanted.grains, wanted.room, runner, wanted.brought};
+    const Mounts mounts{rootfs, wanted.grains, wanted.room, runner, wanted.brought, gpu_devices(wanted.gpus)};
     if ((rootfs + wanted.room + runner + wanted.brought).find(':') != std::string::npos)
         return give_back(wanted.room, "podman takes no path with a colon: " + wanted.room);
     if (const std::string wrong = write_configs(state); !wrong.empty()) return give_back(wanted.room, wrong);
@@ -215,6 +215,7 @@ int run_outside(const Wanted &wanted) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (const std::string wrong = enter_namespaces(); !wrong.empty()) return give_back(wanted.room, wrong);
     const Rootfs rootfs = take_rootfs(wanted.archive, wanted.store, wanted.hex);  // a signal ends it here
+    if (wanted.archive.starts_with(wanted.store + "/")) (void)::unlink(wanted.archive.c_str());  // a name made for it
     if (!rootfs.error.empty() && !rootfs.of_image) return give_back(wanted.room, rootfs.error);
     if (!rootfs.error.empty()) {
         std::fprintf(stderr, "%s\n", rootfs.error.c_str());

@@ -11,6 +11,7 @@ struct Wanted {
     std::string grains;               // the directory in which the room is
     std::string room;
     unsigned rungs = 0;
+    std::string gpus;     // indices of device files, "0,2"; "all", or none
     std::string brought;  // program of the host; empty: none
     std::string directory, program;
     std::vector<std::string> argv, env;

@@ -1,8 +1,11 @@
 #include "grainserver/container/podman.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include <fcntl.h>
@@ -66,9 +69,27 @@ std::vector<std::string> podman_command(const Mounts &mounts, bool network) {
                                       "--volume=" + mounts.room + ":" + mounts.room,
                                       "--volume=" + mounts.runner + ":" + mounts.runner_inside() + ":ro"};
     if (!mounts.program.empty()) words.push_back("--volume=" + mounts.program + ":" + mounts.program_inside() + ":ro");
+    for (const std::string &file : mounts.devices) words.push_back("--volume=" + file + ":" + file + ":dev");
     if (!network) words.emplace_back("--network=none");
     words.insert(words.end(), {"--rootfs", mounts.rootfs, mounts.runner_inside(), "inside"});
     return words;
+}
+
+std::vector<std::string> gpu_devices(const std::string &gpus, const std::string &directory) {
+    constexpr std::string_view common[] = {"nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset"};
+    std::vector<std::string> found;
+    std::error_code error;
+    if (gpus.empty()) return found;
+    for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+        const std::string name = it->path().filename(), start = "nvidia";
+        const std::string index = name.starts_with(start) ? name.substr(start.size()) : "";
+        const bool is_gpu = !index.empty() && index.find_first_not_of("0123456789") == std::string::npos;
+        const bool its = is_gpu && (gpus == "all" || ("," + gpus + ",").find("," + index + ",") != std::string::npos);
+        if (!its && std::find(std::begin(common), std::end(common), name) == std::end(common)) continue;
+        if (std::filesystem::is_character_file(it->path(), error)) found.push_back(it->path());
+    }
+    std::sort(found.begin(), found.end());
+    return found;
 }
 
 void unmount_below(const std::string &directory) {

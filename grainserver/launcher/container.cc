@@ -17,20 +17,21 @@ std::string container_runner() {
 }
 
 // The words are read by grainserver/container/main.cc.
-std::vector<std::string> container_command(const files::LaunchRecord &launch, const std::string &grains) {
+std::vector<std::string> container_command(const files::LaunchRecord &launch, const std::string &grains,
+                                           const ImagePlace &place, const std::string &gpus) {
     const files::FileRecord *image = files::image_of(launch.files);
     DCS_REQUIRE(image != nullptr && !launch.argv.empty(),
                 "only a grain with an image and a program has such a command");
-    const std::string directory = grains.substr(0, grains.rfind('/')), hex = hex_of(image->digest);
     bool brought = false;
     for (const files::FileRecord &file : launch.files) brought = brought || file.role == wire::FileRole::program;
     std::vector<std::string> words = {container_runner(),
                                       "run",
-                                      directory + "/library/" + hex.substr(0, 2) + "/" + hex + "/content",
-                                      directory + "/images",
-                                      hex,
+                                      place.archive,
+                                      place.store,
+                                      hex_of(image->digest),
                                       grains,
                                       std::to_string(launch.rungs),
+                                      gpus,
                                       brought ? launch.program : "",
                                       launch.directory,
                                       launch.program};

@@ -126,6 +126,12 @@ void number_for_cuda(std::vector<std::string> &env, const GivenResources &given,
         if (!numbers.empty() && item.starts_with(variable)) item = variable + numbers;
 }
 
+std::string gpus_of(const GivenResources &given, bool by_file) {
+    std::string list;
+    for (const std::int32_t index : own_gpus(given)) list += (list.empty() ? "" : ",") + std::to_string(index);
+    return list.empty() || by_file ? list : "all";
+}
+
 bool deny_devices(const std::string &group, bool unified, const Devices &devices) {
     if (planted("launcher.devices_open")) return true;
     if (unified) return attach(group, program_against(devices));

@@ -22,6 +22,9 @@ Devices others_devices(const std::string &offers, const GivenResources &given, c
 void number_for_cuda(std::vector<std::string> &env, const GivenResources &given, const Devices &denied, bool contained,
                      const std::string &directory = "/dev");
 
+// For the grain's container: the indices of its GPUs, "0,2"; "all" if these are not those of device files.
+std::string gpus_of(const GivenResources &given, bool by_file);
+
 // For all processes of a control group, whose directory this is, and in addition to what it was denied before. False:
 // the kernel, or a lack of rights, prevents it.
 bool deny_devices(const std::string &group, bool unified, const Devices &devices);

@@ -23,6 +23,7 @@
 #include "base/require.h"
 #include "grainserver/launcher/become_grain.h"
 #include "grainserver/launcher/container.h"
+#include "process/cpus.h"
 
 namespace dcs::launcher {
 namespace {
@@ -34,15 +35,24 @@ std::vector<char *> pointers(const std::vector<std::string> &items) {
 }
 
 // The command to execute: the program, or the host's runner followed by the program's path and arguments.
-std::vector<std::string> command(const files::LaunchRecord &launch, const std::string &grains) {
+std::vector<std::string> command(const files::LaunchRecord &launch) {
     DCS_REQUIRE(!launch.argv.empty(), "a record without a program was refused before");
-    if (files::image_of(launch.files) != nullptr) return container_command(launch, grains);
     if (launch.runner.empty()) return launch.argv;
     std::vector<std::string> words;
     for (const std::string &word : launch.runner) words.push_back(word == "{name}" ? launch.argv[0] : word);
     words.push_back(launch.program);
     words.insert(words.end(), launch.argv.begin() + 1, launch.argv.end());
     return words;
+}
+
+// Or a container that executes it.
+Result<std::vector<std::string>> command(const Place &place, const std::string &dir, const files::LaunchRecord &launch,
+                                         const GivenResources &given) {
+    if (files::image_of(launch.files) == nullptr) return command(launch);
+    const std::string directory = place.path.substr(0, place.path.rfind('/'));
+    const Result<ImagePlace> image = place_image(place.base, directory, launch, dir);
+    if (!image) return image.status();
+    return container_command(launch, place.path, *image, gpus_of(given, place.gpus_by_file));
 }
 
 bool begins(const std::string &text, const char *start) { return text.rfind(start, 0) == 0; }
@@ -169,6 +179,13 @@ std::optional<cpu_set_t> cpus_of(const Indices &indices) {
     return set;
 }
 
+// A server refuses to offer such ones; the host table is written elsewhere.
+std::string wrong_with_cpus(const Indices &indices) {
+    const auto its = indices.find(cpu_resource);
+    const std::string lacks = its == indices.end() ? "" : lacks_cpus(its->second);
+    return lacks.empty() ? "" : lacks + ": correct `" + cpu_resource + "` in the host table's `resources=`";
+}
+
 // The devices that it must not open, as far as its control group can do that.
 Devices devices_denied(const Place &place, const files::LaunchRecord &launch, const GivenResources &given) {
     const bool can = place.gpus_by_file && place.leaves->denies_devices();
@@ -189,7 +206,9 @@ StartOutcome run(const Place &place, const std::string &dir, const Fd &grain, co
     p.err = files::err_name(launch.next_seq);
     p.env = environment(launch, place.path + "/" + dir + "/" + files::room_name, given);
     if (place.gpus_by_file) number_for_cuda(p.env, given, leaf.denied, files::image_of(launch.files) != nullptr);
-    p.words = command(launch, place.path);
+    Result<std::vector<std::string>> words = command(place, dir, launch, given);
+    if (!words) return failed(words.status().code, words.status().text);
+    p.words = std::move(*words);
     p.argv_list = pointers(p.words);
     p.env_list = pointers(p.env);
     int ends[2];
@@ -325,6 +344,7 @@ StartOutcome start_grain(const Place &place, const std::string &dir, int slot_li
     DCS_REQUIRE(held.slot.lock_fds().size() == 1, "one limit has one lock");
     // Before there is a process: so no process is ever without a slot, whichever daemon is killed.
     failpoint("launcher.slot.before_hold");
+    if (const std::string wrong = wrong_with_cpus(given->indices); !wrong.empty()) return failed(Code::io_error, wrong);
     const Devices denied = devices_denied(place, ready->launch, *given);
     Leaf leaf = place.leaves->take(dir, ready->launch.limits, denied);
     if (!denied.empty() && leaf.denied != denied) {

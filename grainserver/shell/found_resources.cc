@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/files.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "process/cpus.h"
 
 namespace dcs::server {
 namespace {
@@ -41,10 +43,14 @@ Offer gpus_in(const std::string &devices) {
     return gpus;
 }
 
-// Tried in a process of its own.
-bool may_make_namespaces() {
+// Tried in a process of its own, and under an account without privileges if grains have such ones.
+bool may_make_namespaces(bool users) {
+    constexpr uid_t nobody = 65534;
     const pid_t child = ::fork();
-    if (child == 0) ::_exit(::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 ? 0 : 1);
+    if (child == 0) {
+        if (users && ::syscall(SYS_setresuid, nobody, nobody, nobody) != 0) ::_exit(1);
+        ::_exit(::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 ? 0 : 1);
+    }
     int status = 1;
     while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
     return child > 0 && status == 0;
@@ -53,16 +59,16 @@ bool may_make_namespaces() {
 }  // namespace
 
 std::string lacks_containers(bool users) {
-    if (users) return "each user's grains have an account of their own (--run-as users)";
     if (::access(podman, X_OK) != 0) return std::string(podman) + " is missing";
-    if (!may_make_namespaces()) return "its kernel refuses user namespaces";
+    if (!may_make_namespaces(users))
+        return std::string("its kernel refuses user namespaces") + (users ? " to accounts without privileges" : "");
     return "";
 }
 
 Result<Offers> found_resources(const std::string &option, const char *visible, bool containers,
                                const std::string &devices) {
     if (option == "none") return Offers();
-    if (option != "auto" && option != no_devices) return offers_of(option);
+    if (option != "auto" && option != no_devices) return offers_of_this_host(option);
     Offers found;
     Offer gpus;
     if (option == "auto") gpus = gpus_in(devices);

@@ -58,6 +58,17 @@ std::size_t distance(std::string_view a, std::string_view b) {
     return d[a.size()][b.size()];
 }
 
+std::string complaint_of_resources(const std::string &value) {
+    const std::string example = "gpu=1,scratch_gb=20 (`dcs host ls` lists what hosts offer)";
+    if (value.empty()) return "resources with amounts, such as " + example;
+    const auto amounts = amounts_of(value);
+    if (amounts) return "";
+    std::string_view why = amounts.status().text;
+    const std::string itself = "`" + value + "`: ";  // the error names it before
+    if (why.starts_with(itself)) why.remove_prefix(itself.size());
+    return std::string(why) + "; for example " + example;
+}
+
 }  // namespace
 
 std::string complaint(const Takes &takes, const std::string &value) {
@@ -84,9 +95,7 @@ std::string complaint(const Takes &takes, const std::string &value) {
                                       [](const auto &part) { return class_of(part) || is_class_name(part); });
         return good ? "" : "names of host classes, or a mask such as 0x3";
     }
-    case Takes::Kind::resources:
-        return !value.empty() && amounts_of(value) ? ""
-                                                   : "resources with amounts, such as gpu=1 or gpu=1,scratch_gb=20";
+    case Takes::Kind::resources: return complaint_of_resources(value);
     case Takes::Kind::word: {
         const auto words = split(takes.words, '|');
         return std::find(words.begin(), words.end(), value) != words.end() ? "" : listed(words);

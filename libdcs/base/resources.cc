@@ -65,7 +65,7 @@ template <class Take> Status each_resource(std::string_view text, std::size_t mo
         const std::string_view word = take_word(text);
         const std::size_t equals = word.find('=');
         if (equals == std::string_view::npos || (text.empty() && trailing))
-            return bad_resource(word, "a resource is written NAME=AMOUNT, such as gpu=1");
+            return bad_resource(word, "a resource is written NAME=AMOUNT");
         const std::string_view name = word.substr(0, equals);
         if (!is_resource_name(name))
             return bad_resource(word, "a resource's name has a-z, 0-9 and _, begins with a letter, and is at most " +

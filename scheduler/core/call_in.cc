@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/confinement.h"
+#include "base/planted.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -103,6 +104,29 @@ bool take_found(Draft &d, Host &host, const std::string &resources) {
 }
 }  // namespace
 
+namespace {
+// Another server than the one that is connected: usually that one was restarted, and its end is not known yet.
+bool takes_place(const Host &host, const ServerFirstCall &in) {
+    return host.conn != no_connection && host.conn != in.conn && in.call->instance != host.instance;
+}
+
+// But one whose place was taken, and that calls again, still runs: there are two. Each would take the other's place
+// with every call, and neither would keep a grain.
+bool is_displaced(const Host &host, const ServerFirstCall &in) {
+    return takes_place(host, in) && host.displaced != 0 && in.call->instance == host.displaced &&
+           !planted("core.two_servers_of_a_name");
+}
+
+void turn_away_displaced(Draft &d, const ServerFirstCall &in, HostId id) {
+    const std::string name = d.host(id).config->name;
+    d.host(id).contested = d.now;
+    turn_away(d, in,
+              "another grain server is connected under the name " + name +
+                  ", and a host has one: end one of the two, or give this one a name of its own (dcs token create "
+                  "--host NAME)");
+}
+}  // namespace
+
 void first_call(Draft &d, const ServerFirstCall &in) {
     const wire::FirstCall &call = *in.call;
     if (Status s = check_certified(d.state, in.certified, call.host); !s) return turn_away(d, in, s.text);
@@ -110,11 +134,14 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     const Host *known = d.state.host(id);
     if (!known || !known->configured)
         return turn_away(d, in, "this host is not in the scheduler's host table: add it there and reload");
+    if (is_displaced(*known, in)) return turn_away_displaced(d, in, id);
     hear_from(d, id);
     if (waits_for_backup(d, id, in)) return;
+    if (takes_place(*known, in)) d.host(id).displaced = known->instance;
     if (known->conn != no_connection && known->conn != in.conn) d.effect(CloseConnection{known->conn});
     Host &host = d.host(id);
     host.conn = in.conn;
+    host.instance = call.instance;
     host.ended = Instant::never();
     host.binary_class = call.binary_class;
     host.form = in.form;

@@ -42,9 +42,11 @@ std::string age_text(const Draft &d, const Host &host) {
 }
 
 // Of an active host.
-enum class Trouble : std::uint8_t { none, too_open, full_disk, no_connection };
+enum class Trouble : std::uint8_t { none, two_servers, too_open, full_disk, no_connection };
+constexpr Duration contested_for = seconds(60);  // a server that is refused asks every 15 s
 
 Trouble trouble_of(const Draft &d, const Host &host) {
+    if (host.contested != Instant{} && d.now - host.contested < contested_for) return Trouble::two_servers;
     if (too_open(host)) return Trouble::too_open;
     if (host.shut == full_disk_words) return Trouble::full_disk;
     const bool away = host.conn == no_connection && d.now - host.last_contact > host.config->interval * 2;
@@ -54,6 +56,13 @@ Trouble trouble_of(const Draft &d, const Host &host) {
 void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::ProblemRow &row) {
     switch (trouble) {
     case Trouble::none: return;
+    case Trouble::two_servers:
+        row.problem = "is the name of two grain servers that run: the one that called first is refused";
+        row.affects = "grains that the refused server runs, which were started again elsewhere";
+        row.advice =
+            "end one of them, or let it join under a name of its own (dcs token create --host NAME); of a pilot only "
+            "one job may run (`dcs pilot ls`)";
+        return;
     case Trouble::too_open:
         row.problem = "is " + too_open_text(host);
         row.affects += ", which get no grains";

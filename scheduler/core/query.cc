@@ -13,8 +13,7 @@ namespace dcs::core {
 
 bool without_job(const State &state, HostId id) {
     const Host &host = *state.host(id);
-    return host.config->pilot && host.status != HostStatus::active && host.conn == no_connection &&
-           state.running[static_cast<std::size_t>(id)].empty();
+    return host.config->pilot && host.conn == no_connection && state.running[static_cast<std::size_t>(id)].empty();
 }
 
 const char *state_word(const State &state, HostId id) {
@@ -43,7 +42,8 @@ wire::SystemRow system_row(const State &state) {
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         const Host &host = state.hosts[i];
         row.hosts += host.configured && !without_job(state, static_cast<HostId>(i));
-        row.hosts_active += host.configured && host.status == HostStatus::active;
+        row.hosts_active +=
+            host.configured && host.status == HostStatus::active && !without_job(state, static_cast<HostId>(i));
     }
     row.sessions_active = static_cast<std::int32_t>(state.by_seniority.size());
     for (const wire::MemberRow &member : member_rows(state))

@@ -10,6 +10,8 @@
 namespace dcs::core {
 namespace {
 
+constexpr const char *gpu = "gpu";
+
 std::int64_t amount_in(const Amounts &amounts, const std::string &name) {
     const auto found = amounts.find(name);
     return found == amounts.end() ? 0 : found->second;
@@ -35,7 +37,7 @@ Offers indexed_offers(const Host &host, const std::string &resources) {
         if (const Offer *offer = offer_of(host, name); offer && !offer->indices.empty()) offers.emplace(name, *offer);
     };
     for (const auto &[name, amount] : asked(resources)) add(name);
-    add("gpu");  // the host keeps those that are not the grain's from it
+    add(gpu);  // the host keeps those that are not the grain's from it
     return offers;
 }
 
@@ -52,10 +54,11 @@ bool resources_ever_fit(const State &state, HostId id, const std::string &resour
 }
 
 bool resources_ever_fit(const State &state, HostId id, const Amounts &asks) {
-    const bool all_known = state.host(id)->found_known;
+    const Host &host = *state.host(id);
     for (const auto &[name, amount] : asks) {
-        const bool may_be_found =
-            !all_known && !is_of_pool(state, name) && state.host(id)->config->resources.count(name) == 0;
+        const bool by_itself = name == gpu || name == container_resource;  // a pilot finds no others
+        const bool may_be_found = !host.found_known && (by_itself || !host.config->pilot) && !is_of_pool(state, name) &&
+                                  host.config->resources.count(name) == 0;
         if (!may_be_found && amount > offered(state, id, name)) return false;
     }
     return true;

@@ -175,6 +175,9 @@ struct Host : DurableHost {
     Instant last_contact{};               // of the host, or the scheduler's start: grace
     bool called = false;                  // since the scheduler's start
     ConnId left{};                        // its link that closed last
+    std::uint64_t instance = 0;           // of the server that called last
+    std::uint64_t displaced = 0;          // of the one whose connection that one took
+    Instant contested{};                  // when a displaced server, which still runs, was last refused
     Instant ended = Instant::never();     // since then the process behind its last link is known to have ended
     std::string binary_class, version;    // version: of its server's release; empty: not known
     std::string address;                  // from which it is connected; empty: it is not, or by a socket of this host

@@ -172,6 +172,38 @@ std::string example_of(const Verb &verb) {
     return "for example " + line.substr(0, line.find("   "));
 }
 
+// Whose options the words of the verb are, if it has them as "[-- SBATCH-OPTION...]": "sbatch". Else empty.
+std::string options_of(std::string_view usage) {
+    const std::string_view start = "[-- ", end = "-OPTION...]";
+    if (!usage.starts_with(start) || !usage.ends_with(end)) return "";
+    std::string program(usage.substr(start.size(), usage.size() - start.size() - end.size()));
+    for (char &c : program)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return program;
+}
+
+// Words that are not behind `--`.
+bool has_stray_word(const std::vector<std::string> &line, const std::vector<std::string> &words) {
+    const auto dashes = std::find(line.begin(), line.end(), "--");
+    const auto behind = dashes == line.end() ? 0 : std::distance(dashes, line.end()) - 1;
+    return words.size() > static_cast<std::size_t>(behind);
+}
+
+std::string dashes_hint(const Verb &verb) {
+    const std::string about = verb.about;
+    const std::size_t at = about.find(" -- "), from = about.rfind('\n', at) + 1;
+    const std::size_t begin = about.find_first_not_of(' ', from);
+    return "options of " + options_of(verb.words) +
+           " follow `--`: " + about.substr(begin, about.find('\n', begin) - begin);
+}
+
+Failure wrong_option(const Verb &verb, const std::string &name, const std::string &text) {
+    const std::string usage = "`" + name + " --help` shows how it is used";
+    if (verb.command_follows) return with_habit(name, text, usage);
+    const bool passed_on = !options_of(verb.words).empty() && text.find("did you mean") == std::string::npos;
+    return usage_failure(name + ": " + text, passed_on ? dashes_hint(verb) : usage);
+}
+
 void tell_of_waiting(const std::string &why, Duration gives_up) {
     const client::RemotePtr elsewhere = this_pool().remote();
     const auto copy = why.empty() && !elsewhere ? waits_for_copy(this_pool().directory()) : std::nullopt;
@@ -192,11 +224,10 @@ int carry_out(const Verb &verb, const std::vector<std::string> &line, Call &call
     if (call.arguments.has("help")) return print_help(verb.noun, &verb);
     // An error is reported in the format that was asked for.
     take_common(call.arguments, call, has_option(verb.options, "output") ? "format" : "output");
-    if (!parsed) {
-        const std::string usage = "`" + name + " --help` shows how it is used";
-        return call.fail(verb.command_follows ? with_habit(name, parsed.text, usage)
-                                              : usage_failure(name + ": " + parsed.text, usage));
-    }
+    if (!parsed) return call.fail(wrong_option(verb, name, parsed.text));
+    if (!options_of(verb.words).empty() && has_stray_word(line, call.arguments.words))
+        return call.fail(usage_failure(name + ": it takes no arguments, but got `" + call.arguments.words[0] + "`",
+                                       dashes_hint(verb)));
     if (!verb.command_follows) parsed = check_word_count(verb.words, call.arguments.words);
     if (!parsed) return call.fail(usage_failure(name + ": " + parsed.text, example_of(verb)));
     if (call.directory.empty())

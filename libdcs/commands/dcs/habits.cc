@@ -31,6 +31,14 @@ constexpr Habit of_grains[] = {
     {" cancel stop end rm ", "`dcs grain kill SES:G` ends a grain"},
 };
 
+constexpr Habit of_pilots[] = {
+    {" start submit sbatch run add create ", "`dcs pilot slurm --time 4h` submits jobs while grains wait, and runs on"},
+    {" cancel kill rm end delete scancel ", "`dcs pilot stop` ends the jobs of pilots"},
+    {" status list show squeue ps info ", "`dcs pilot ls` lists the jobs of pilots"},
+    {" torque openpbs qsub ", "`dcs pilot pbs` submits to PBS and Torque"},
+    {" htcondor condor_submit ", "`dcs pilot condor` submits to HTCondor"},
+};
+
 // Options of GNU parallel, xargs and Slurm.
 constexpr Habit of_options[] = {
     {" -0 ", "--null reads inputs that end in NUL bytes"},
@@ -70,6 +78,7 @@ template <std::size_t N> const char *hint_of(const Habit (&habits)[N], const std
 const char *habit_of_command(const std::string &noun, const std::string &word) {
     if (noun == "session") return hint_of(of_sessions, word);
     if (noun == "grain") return hint_of(of_grains, word);
+    if (noun == "pilot") return hint_of(of_pilots, word);
     return noun.empty() ? hint_of(of_commands, word) : nullptr;
 }
 

@@ -131,15 +131,29 @@ def what_a_server_is_given_reaches_the_scheduler(pool):
     assert pool.dcs("run", "--resource", "foo=1", "--", "true").stdout == b""
     server.terminate()
     server.wait()
-    words[words.index("--resources") + 1] = "cpu=[1000]"
-    server = pool.start(words, stdout=subprocess.DEVNULL)
-    wrong = pool.start([program("dcs"), "run", "--resource", "cpu=1", "--", "true"], stderr=subprocess.PIPE)
+
+
+def cpus_that_the_host_lacks(pool):
+    """A server refuses to offer them; of the host table, grains say what is wrong."""
+    has = sorted(os.sched_getaffinity(0))[0]
+    offer = f"cpu=[{has},1000]"
+    done = subprocess.run([program("dcs_grainserver"), "--name", "x", "--dir", os.path.join(pool.base, "x"), "--scheduler",
+                           os.path.join(pool.dir, "scheduler", "server.sock"), "--resources", offer], stderr=subprocess.PIPE)
+    assert done.returncode == 2 and tells(done.stderr, f"resources {offer} CPU 1000 only {has}"), done
+    said = pool.dcs("up", "--resources", offer, check=False)
+    assert said.returncode == 2 and tells(said.stderr, f"resources {offer} CPU 1000"), said
+    up(pool)
+    table = os.path.join(pool.dir, "scheduler", "hosts")
+    lines = open(table).read().splitlines()
+    with open(table, "w") as file:
+        file.write("".join(line + (" resources=cpu=[1000]" if line.startswith("local2 ") else "") + "\n" for line in lines))
+    pool.dcs("reload")
+    wrong = pool.start([program("dcs"), "run", "--resource", "cpu=1", "--", "true"], stderr=subprocess.DEVNULL)
     waiting = wait_for("the grain", lambda: next((g for g in pool.json("grain", "ls", "all")["grains"] if g["state"] == "ready"), None))
-    wait_for("the reason", lambda: tells(pool.dcs("grain", "explain", f"{waiting['session']}:{waiting['grain']}").stdout, "resource cpu Invalid"))
+    wait_for("the reason", lambda: tells(pool.dcs("grain", "explain", f"{waiting['session']}:{waiting['grain']}").stdout,
+                                         "CPU 1000 correct cpu host table"))
     wrong.kill()
     wrong.wait()
-    server.terminate()
-    server.wait()
 
 
 def main():
@@ -154,6 +168,7 @@ def main():
         a_grain_that_is_killed_keeps_its_index_until_it_has_ended(pool)
         what_waits_is_explained(pool)
         what_a_server_is_given_reaches_the_scheduler(pool)
+        cpus_that_the_host_lacks(pool)
 
 
 main()

@@ -276,6 +276,8 @@ def condor_submit(arguments):
         fail(f"ERROR: request_gpus={said['request_gpus']} is invalid, it must evaluate to a number")
     assert said["executable"] == "/bin/sh" and said["transfer_executable"] == "false", said
     script = re.fullmatch("\"'(.*)'\"", said["arguments"])[1].replace("''", "'").replace('""', '"')
+    with open(said["log"], "a") as log:  # on the host of the submission, as that account
+        log.write("000 (...) Job submitted\n")
     number = submit({"name": said["+DcsPilot"].strip('"'), "limit": int(said["+DcsLimit"]), "script": script,
                      "directory": said["initialdir"]})
     print(f"Submitting job(s).\n1 job(s) submitted to cluster {number}.")

@@ -129,7 +129,7 @@ class Slurm:
             process.wait()
 
     def say(self, *line, check=True):
-        return subprocess.run(line, env=self.env, check=check, timeout=60, stdout=subprocess.PIPE,
+        return subprocess.run(line, env=self.env, cwd=self.base, check=check, timeout=60, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT).stdout
 
     def jobs(self, form="%i|%j|%T"):

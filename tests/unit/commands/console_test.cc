@@ -66,9 +66,9 @@ TEST_CASE("a long run without a terminal has a line at each tenth and each minut
     console.show(at(60, 92));
     console.show(at(200, 93));  // its results say so
     CHECK(errors.text() ==
-          "dcs map: 40 of 200 grains, 4 running, 2 failed, 1 m 2 s CPU saved\n"
-          "dcs map: 41 of 200 grains\n"
-          "dcs map: 60 of 200 grains\n");
+          "dcs map: 40 of 200 grains finished, 4 running, 2 failed, 1 m 2 s CPU saved\n"
+          "dcs map: 41 of 200 grains finished\n"
+          "dcs map: 60 of 200 grains finished\n");
 }
 
 #if DCS_CAN_REFUSE

@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "commands/dcs/pilot/engine.h"
+#include "support/about.h"
 #include "support/catch.h"
 
 using namespace dcs;
@@ -166,6 +167,24 @@ TEST_CASE("pilots: jobs of HTCondor") {
     CHECK(jobs[2].reason == "Error from slot1@node8: Failed to execute '/home/ann/job':\tPermission denied");
     CHECK((jobs[3].state == "REMOVED" && jobs[3].over && jobs[3].left_s == -1));
     CHECK((jobs[4].state == "SUSPENDED" && !jobs[4].waits && !jobs[4].over));
+}
+
+TEST_CASE("pilots: what a command prints for a new job is its number, or none") {
+    CHECK(*job_of_sbatch("17") == "17");
+    CHECK(*job_of_sbatch("17;cluster2") == "17");
+    CHECK(*job_of_sbatch("Welcome to the cluster\n17\n") == "17");
+    CHECK(*job_of_qsub("Your project is p17.\n1201.pbs-server") == "1201.pbs-server");
+    CHECK(*job_of_qsub("1201") == "1201");
+    CHECK(*job_of_condor_submit("Submitting job(s).\n1 job(s) submitted to cluster 118.") == "118.0");
+    for (const char *none :
+         {"", "Submitted", "17 jobs", "17-18", "-1", "error 17", "17\nBye", "submitted to cluster ."}) {
+        CAPTURE(none);
+        for (const auto &job : {job_of_sbatch(none), job_of_qsub(none), job_of_condor_submit(none)}) {
+            REQUIRE(job.status().code == Code::refused);
+            CHECK(job.status().text.find("printed no number of a job") != std::string::npos);
+        }
+    }
+    CHECK(job_of_sbatch("17\nBye").status().text == about("sbatch Bye squeue"));
 }
 
 TEST_CASE("pilots: options of an engine that its command sets itself") {

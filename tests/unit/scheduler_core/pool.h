@@ -113,13 +113,15 @@ public:
     Lines first_call(const std::string &host, const std::vector<Held> &held = {}) {
         auto call = std::make_shared<wire::FirstCall>();
         call->host = host;
+        if (instances.contains(host)) call->instance = instances.at(host);
         for (const Held &h : held) call->held.push_back({wire::wire_of(key(h.grain)), h.incarnation, h.cpu_us});
         const ConnId conn = ConnId{next_server_++};
         names_[conn] = host;
         const wire::Form form = forms.contains(host) ? forms.at(host) : wire::newest_form;
         return feed(ServerFirstCall{conn, call, {}, {}, false, form});
     }
-    std::map<std::string, wire::Form> forms;  // of servers that are of other releases
+    std::map<std::string, std::uint64_t> instances;  // of servers: which process calls
+    std::map<std::string, wire::Form> forms;         // of servers that are of other releases
     ConnId conn(const std::string &host) const { return state.host(id(host))->conn; }
     Lines call_in(const std::string &host, std::int64_t free_memory_kb = 1 << 20, bool boundary = false) {
         return feed(ServerCallIn{conn(host), id(host), wire::CallIn{0.5, free_memory_kb, boundary}});

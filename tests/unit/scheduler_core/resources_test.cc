@@ -220,3 +220,24 @@ TEST_CASE("a user has only so many kinds of grains waiting, however many session
     pool.gkill(ann, 1, 100);
     CHECK(pool.call(ann, kinds(last, most, 1)).at(0) == "ann: done");
 }
+
+TEST_CASE("resources: a pilot that has never called may have GPUs, and no more of others than the host table says") {
+    Pool pool;
+    pool.add_host("h1", 1, 8).resources = *offers_of("cpu=[0,1]");
+    pool.add_host("pilot1", 1, 8).pilot = true;
+    pool.add_host("h2", 1, 8);
+    pool.table();
+    pool.first_call("h1");
+    pool.call_in("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    for (const auto &[number, demand] : {std::pair{0, "cpu=3"}, {1, "gpu=3"}, {2, "tpu=1"}})
+        pool.call(find, wants(1, number, demand));
+    CHECK(explanation(pool.state, pool.now, Pool::key("ann/1:0")).can_run);  // h2 may offer them
+    pool.first_call("h2");
+    pool.call_in("h2");
+    CHECK_FALSE(explanation(pool.state, pool.now, Pool::key("ann/1:0")).can_run);
+    CHECK(explanation(pool.state, pool.now, Pool::key("ann/1:1")).can_run);
+    CHECK_FALSE(explanation(pool.state, pool.now, Pool::key("ann/1:2")).can_run);
+    CHECK(summary(pool, "ann/1:0") == about("no host offers more than 2 of cpu"));
+}

@@ -118,6 +118,8 @@ TEST_CASE("a pilot without a job is no problem, unless grains run there") {
     CHECK(shown() == "delinquent 0/1");  // its job hangs
     pool.call_in("h1");
     pool.hang_up("h1");
+    CHECK(shown() == "no_job 0/0");  // at once: its server has left
+    CHECK(problems() == 0);
     pool.wait(seconds(31));
     CHECK(shown() == "no_job 0/0");
     pool.wait(seconds(31));
@@ -127,6 +129,42 @@ TEST_CASE("a pilot without a job is no problem, unless grains run there") {
     pool.table();
     CHECK(problems() == 1);
     CHECK(shown() == "dead 0/1");
+}
+
+TEST_CASE("of two servers with one name the displaced one is refused, and both are told apart from a restart") {
+    Pool pool;
+    pool.add_host("h1");
+    pool.table();
+    const Program ann = pool.stranger("ann");
+    const auto problem = [&]() -> std::string {
+        pool.call(ann, wire::Doctor{});
+        const auto *reply = std::get_if<ReplyDoctor>(&pool.effects.back());
+        REQUIRE(reply);
+        return reply->problems.empty() ? "" : reply->problems[0].entity + " " + reply->problems[0].problem;
+    };
+    const auto calls = [&](std::uint64_t instance) {
+        pool.instances["h1"] = instance;
+        const ConnId before = pool.conn("h1");
+        std::string text;
+        for (const std::string &line : pool.first_call("h1")) text += line + " ";
+        if (pool.conn("h1") == before) CHECK(text == about("refused another grain server h1"));
+        return pool.conn("h1") != before;
+    };
+    CHECK(calls(1));
+    CHECK(calls(2));  // a restart, perhaps
+    CHECK(problem().empty());
+    CHECK_FALSE(calls(1));
+    CHECK(problem() == about("host h1 two grain servers"));
+    CHECK_FALSE(calls(1));
+    CHECK(calls(2));  // the same on a new connection
+    pool.hang_up("h1");
+    CHECK(calls(1));
+    pool.call_in("h1");
+    pool.now = pool.now + seconds(61);
+    pool.call_in("h1");
+    CHECK(problem().empty());
+    CHECK(calls(3));
+    CHECK(calls(4));  // restarts, each of which ends the former
 }
 
 TEST_CASE("a code for the backup lets no grain server in, and the backup asks as what it is") {
@@ -180,7 +218,7 @@ TEST_CASE("the doctor names sessions of which no host can take grains, and so do
     const wire::ProblemRow row = rows(ann)[0];
     CHECK(row.entity == "session ann/3");
     CHECK(row.problem ==
-          about("4 grains no host can take: 2 hosts: the host is of a class that the grain does not accept"));
+          about("4 grains no host can take them: 2 hosts: the host is of a class that the grain does not accept"));
     CHECK(row.affects == about("grain 3:10 others dcs grain explain 3:10"));
     CHECK(row.advice == about("wider class mask dcs session close 3"));
     CHECK(rows(root).at(0).advice == about("dcs session close ann/3"));

@@ -16,4 +16,12 @@ sigset_t block_ending_signals() {
     return signals;
 }
 
+bool is_asked_to_end() {
+    sigset_t pending;
+    if (::sigpending(&pending) != 0) return false;
+    for (int number : {SIGINT, SIGTERM, SIGHUP})
+        if (::sigismember(&pending, number) == 1) return true;
+    return false;
+}
+
 }  // namespace dcs::commands

@@ -69,6 +69,7 @@ std::string description(const JobOrder &order) {
         {"arguments", argument(order.script)},
         {"initialdir", order.script.substr(0, order.script.rfind('/'))},
         {"batch_name", order.name},
+        {"log", order.log + ".condor"},
         {"request_cpus", std::to_string(order.cores)},
         {"notification", "never"},
         {"+DcsPilot", "\"" + order.name + "\""},
@@ -104,16 +105,12 @@ public:
     }
 
     Result<std::string> submit(const JobOrder &order) override {
-        const std::string file = order.script + ".condor", mark = "submitted to cluster ";
+        const std::string file = order.script + ".condor";
         if (Status s = write_file(file, description(order)); !s) return s;
         std::vector<std::string> line = order.options;
         line.push_back(file);
         const auto said = condor_says("condor_submit", line);
-        if (!said) return said.status();
-        const std::size_t at = said->find(mark);
-        if (at == std::string::npos) return fail(Code::refused, "condor_submit: " + *said);
-        const std::string number = said->substr(at + mark.size());
-        return number.substr(0, number.find_first_not_of("0123456789")) + ".0";
+        return said ? job_of_condor_submit(*said) : said.status();
     }
 
     // HTCondor sends SIGTERM to what the job began with, and kills the rest only after a time of the machine's.

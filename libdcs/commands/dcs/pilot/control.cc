@@ -4,9 +4,11 @@
 #include <cstdio>
 #include <ctime>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/unicode.h"
@@ -39,7 +41,22 @@ std::string script_of(const PilotPlace &place, const std::string &host, const st
     return "#!/bin/sh\nexec " + shell_line(line) + " >>" + shell_word(place.path(host) + "/log") + " 2>&1\n";
 }
 
+// What its jobs said, and what the engine said of them.
+std::string logs_of(const std::string &directory) {
+    std::string logs = directory + "/log";
+    for (const char *end : {".pbs", ".condor"})
+        if (::access((directory + "/log" + end).c_str(), F_OK) == 0) logs += " and " + directory + "/log" + end;
+    return logs;
+}
+
 }  // namespace
+
+Failure engine_failure(const std::string &what, const Status &said) {
+    Failure failure = failure_of(what, said);
+    if (failure.hint.empty())
+        failure.hint = "the engine's own command said so: run this where its commands work, under the same account";
+    return failure;
+}
 
 std::optional<Failure> open_to_all(const std::vector<wire::HostRow> &pilots, bool own_pool, bool root) {
     const auto open = std::find_if(pilots.begin(), pilots.end(), [](const auto &row) { return row.users.empty(); });
@@ -57,7 +74,7 @@ SeenPilots see_pilots(Engine *engine, const PilotPlace &place) {
     Result<std::vector<EngineJob>> jobs = std::vector<EngineJob>{};
     if (engine != nullptr) jobs = engine->list(place.prefix());
     if (!jobs) {
-        seen.failure = failure_of("the jobs of pilots", jobs.status());
+        seen.failure = engine_failure("the jobs of pilots", jobs.status());
         return seen;
     }
     seen.ready = hosts.ready;
@@ -114,12 +131,13 @@ Status PilotControl::submit(const Pilot &pilot) {
 
 std::optional<Failure> PilotControl::step() {
     const SeenPilots seen = see_pilots(&engine_, place_);
+    if (is_asked_to_end()) return {};  // while the engine did not answer, say
     if (seen.failure) return seen.failure;
     const Instant now = boot_clock();
     for (const Pilot &pilot : seen.pilots)
         if (fruitless_.look(pilot, cancelled_.count(pilot.row.name) != 0, now))
-            tell(pilot.row.name + ": its job has ended without having run a grain; its log is " +
-                 place_.path(pilot.row.name) + "/log");
+            tell(pilot.row.name + ": its job has ended without having run a grain; see " +
+                 logs_of(place_.path(pilot.row.name)));
     const PilotPlan plan = plan_pilots(seen.pilots, seen.ready, order_.limits);
     for (const EngineJob &job : plan.cancel) {
         const std::string host = job.name.substr(place_.prefix().size());
@@ -134,11 +152,14 @@ std::optional<Failure> PilotControl::step() {
         return {};
     }
     told_.clear();
-    for (const std::size_t i : plan.submit)
+    for (const std::size_t i : plan.submit) {
+        if (is_asked_to_end()) return {};
         if (const Status s = submit(seen.pilots[i]); !s) {
+            if (is_asked_to_end()) return {};  // which ended sbatch: what it has submitted is found again
             fruitless_.refused(now);
             return failure_of(seen.pilots[i].row.name + ": no job was submitted", s);
         }
+    }
     return {};
 }
 

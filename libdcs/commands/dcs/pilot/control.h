@@ -19,6 +19,9 @@ struct PilotOrder {
 // Why pilots must not be jobs of this account: grains of every user would run under it.
 std::optional<Failure> open_to_all(const std::vector<wire::HostRow> &pilots, bool own_pool, bool root);
 
+// What an engine's command said.
+Failure engine_failure(const std::string &what, const Status &said);
+
 // The hosts with their jobs; jobs of hosts that the table no longer has come last, with a row of their name only.
 // `engine`: nullptr if no job was submitted yet.
 struct SeenPilots {
@@ -32,7 +35,7 @@ class PilotControl {
 public:
     PilotControl(Engine &engine, const PilotPlace &place, PilotOrder order)
         : engine_(engine), place_(place), order_(std::move(order)) {}
-    // One look at pool and engine, and what follows from it.
+    // One look at pool and engine, and what follows from it; nothing more after a signal that ends this command.
     std::optional<Failure> step();
     bool has_submitted() const { return submitted_; }
     void tell(const std::string &text) const;

@@ -61,6 +61,10 @@ inline constexpr int engine_patience_s = 60;
 // The output of one of an engine's commands, or what it said instead.
 Result<std::string> engine_says(const char *title, const std::string &program,
                                 const std::vector<std::string> &arguments);
+// The id of a new job as each prints it, whatever a site's greeting says before. Code::refused: there is none in it.
+Result<std::string> job_of_sbatch(const std::string &output);
+Result<std::string> job_of_qsub(const std::string &output);
+Result<std::string> job_of_condor_submit(const std::string &output);
 // Of `options`, one of `own`; in these -N stands for -Nvalue too, and --name for --name=value.
 std::string option_among(const std::vector<const char *> &own, const std::vector<std::string> &options);
 

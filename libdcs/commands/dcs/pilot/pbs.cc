@@ -141,9 +141,7 @@ public:
         line.insert(line.end(), order.options.begin(), order.options.end());
         line.push_back(order.script);
         const auto said = pbs_says("qsub", line);
-        if (!said) return said.status();
-        const std::string id = last_lines(*said, 1);  // some sites print a greeting first
-        return id.substr(0, id.find_first_of("\r\n"));
+        return said ? job_of_qsub(*said) : said.status();
     }
 
     // Not by qsig: the shell that PBS starts the script from gets the signal too, and when it dies, PBS kills the rest.

@@ -6,7 +6,7 @@
 //   stop            made by `dcs pilot stop`: `dcs pilot slurm` ends when it sees it
 //   pilotN/pki/     key and certificate of that host, mode 0600
 //   pilotN/job      what its jobs execute
-//   pilotN/log      what they say
+//   pilotN/log      what they say; log.pbs, log.condor: what the engine says of them
 //   pilotN/end      the id of a job that has to end: where the engine cannot signal it alone (PBS)
 #include <string>
 #include <vector>

@@ -80,8 +80,7 @@ public:
         line.insert(line.end(), order.options.begin(), order.options.end());
         line.push_back(order.script);
         const auto said = slurm_says("sbatch", line);
-        if (!said) return said.status();
-        return said->substr(0, said->find_first_of(";\n"));  // "17;cluster"
+        return said ? job_of_sbatch(*said) : said.status();
     }
 
     // To what the job began with, and to no other process of it.

@@ -84,7 +84,8 @@ int work_for_pilots(const Call &call, Engine &engine, const PilotPlace &place, c
         const std::string text = failure ? failure->message + "; trying again" : "";
         if (failure && text != told) control.tell(text);
         told = text;
-        if (first && !failure && !control.has_submitted()) control.tell("no job is needed now; waiting for grains");
+        if (first && !failure && !control.has_submitted() && !is_asked_to_end())
+            control.tell("no job is needed now; waiting for grains");
         if (pilot_pause(ending, order.every_s)) continue;
         control.tell(
             "ended; jobs go on until no grain comes. The same command takes them over, `dcs pilot stop` ends them");
@@ -115,7 +116,7 @@ int pilot_work(const Call &call, const EngineKind &kind) {
         return call.fail(failure);
     }
     (void)::unlink(place.path("stop").c_str());
-    if (const Status s = engine->usable(); !s) return call.fail(failure_of("no job can be submitted", s));
+    if (const Status s = engine->usable(); !s) return call.fail(engine_failure("no job can be submitted", s));
     if (const auto others = others_jobs(kind, place)) return call.fail(*others);
     if (Status s = place.set_engine(kind); !s) return call.fail(failure_of("the directory of pilots", s));
     return work_for_pilots(call, *engine, place, order);

@@ -1,5 +1,6 @@
 #include "start_daemon.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "processes.h"
 
@@ -26,6 +28,7 @@ namespace {
 
 constexpr int ready_fd = 3;  // where the daemon finds its end of the pipe
 constexpr int shown_lines = 12;
+constexpr long long look_ms = 200;            // for a signal that ends this process
 constexpr std::size_t most_said = 16u << 20;  // by a program that is run to its end
 constexpr std::size_t log_read = 16384;       // as much of a log's end as is looked at
 
@@ -110,8 +113,9 @@ bool ends_within(pid_t child, int patience_s) {
     const Instant deadline = boot_clock() + seconds(patience_s);
     while (process) {
         const long long left_ms = (deadline - boot_clock()).ns / 1'000'000;
-        const int n = left_ms <= 0 ? 0 : ::poll(&end, 1, static_cast<int>(left_ms));
-        if (n >= 0 || errno != EINTR) return n > 0;
+        if (left_ms <= 0 || is_asked_to_end()) return false;
+        const int n = ::poll(&end, 1, static_cast<int>(std::min(left_ms, look_ms)));
+        if (n > 0 || (n < 0 && errno != EINTR)) return n > 0;
     }
     return true;  // it is waited for without limit
 }
@@ -215,7 +219,9 @@ Result<Ran> run_program(const std::string &program, const std::vector<std::strin
     if (patience_s > 0 && !ends_within(child, patience_s)) {
         ::kill(child, SIGKILL);
         (void)status_of(child);
-        return fail(Code::refused, program + " did not end within " + std::to_string(patience_s) + " s");
+        return fail(Code::refused, is_asked_to_end()
+                                       ? program + " was ended, because this command was"
+                                       : program + " did not end within " + std::to_string(patience_s) + " s");
     }
     const int status = status_of(child);
     return Ran{WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text_in(out.get()),

@@ -21,7 +21,7 @@ struct Ran {
     int exit_code = 0;
     std::string output, errors;  // what it said on either stream
 };
-// With a patience it is killed after so long, and the call fails.
+// With a patience it is killed after so long, or when a blocked signal asks this process to end, and the call fails.
 Result<Ran> run_program(const std::string &program, const std::vector<std::string> &arguments,
                         const std::string &input = "", int patience_s = 0);
 // A program beside this executable; output: what it said on both streams.

@@ -12,7 +12,6 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
-#include "base/resources.h"
 #include "base/text.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
@@ -20,6 +19,7 @@
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "held_jobs.h"
+#include "process/cpus.h"
 #include "processes.h"
 #include "start_daemon.h"
 #include "stop_daemons.h"
@@ -71,7 +71,7 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     numbers.pilot_slots = static_cast<int>(said.number("pilot-slots").value_or(numbers.pilot_slots));
     numbers.listen = said.value("listen").value_or(numbers.listen);
     if (const auto resources = said.value("resources")) {
-        const auto offers = offers_of(*resources == "auto" ? "" : *resources);
+        const auto offers = offers_of_this_host(*resources == "auto" ? "" : *resources);
         if (!offers) return fail(Code::invalid, "--resources: " + offers.status().text);
         numbers.resources = resource_text(*offers);
         if (numbers.resources.size() > most_resources)
