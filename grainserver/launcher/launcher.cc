@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -23,7 +24,7 @@
 #include "base/planted.h"
 #include "base/require.h"
 #include "grainserver/files/program_mark.h"
-#include "grainserver/launcher/grain_processes.h"
+#include "daemon/privileges.h"
 #include "process/stat.h"
 
 namespace dcs::launcher {
@@ -33,6 +34,7 @@ constexpr Duration retry = milliseconds(120);
 constexpr Duration look_around = seconds(30);
 constexpr Duration lower_every = seconds(1);
 constexpr Duration spares_last = seconds(2);
+constexpr std::size_t mounts_max = 1u << 20;
 
 Status take_signals(Fd &fd) {
     // Inherited handlers must not reach the grains; by raw system call, as libc reserves two signals.
@@ -71,9 +73,8 @@ Status Launcher::open(const LauncherOptions &options) {
     if (!grains) return grains.status();
     grains_fd_ = std::move(*grains);
     const std::string slots = options.slots.empty() ? directory_ + "/" + files::slots_folder : options.slots;
-    place_ = Place{base_.get(), grains_fd_.get(), path_, slots, boot_id(), &leaves_, &keeper_, &prepared_};
-    // Then a batch system has given the server some GPUs, which CUDA numbers anew.
-    place_.gpus_by_file = std::getenv("CUDA_VISIBLE_DEVICES") == nullptr;
+    if (Status s = make_directory(slots); !s) return s;
+    place_ = Place{base_.get(), grains_fd_.get(), path_, slots, &leaves_, &keeper_, &starter_};
     struct stat st {};
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
@@ -82,11 +83,34 @@ Status Launcher::open(const LauncherOptions &options) {
     std::fflush(stdout);
     if (Status s = take_signals(signals_); !s) return s;
     ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    if (Status s = starter_.start(directory_, cgroups_); !s) return s;
     bury_the_dead();
-    if (Status s = keeper_.start(path_, cgroups_); !s) return s;
+    if (Status s = keeper_.start(starter_); !s) return s;
     const std::string mark = files::program_mark(::getpid(), "/proc/self/exe");
     if (Status s = replace_file(base_.get(), files::program_mark_name, mark); !s) std::printf("%s\n", s.text.c_str());
-    return listen();
+    if (Status s = listen(); !s) return s;
+    return options.fence ? give_up_the_rest() : Status::ok();
+}
+
+// Before it reads a record or a call. Root keeps its uid, and with it what belongs to root below these directories.
+Status Launcher::give_up_the_rest() {
+    failpoint("launcher.open.before_fence");
+    // Such a /proc shows processes only to a process that may trace them, and none of grains to one with Landlock.
+    const bool hidden = kernel_text("/proc/self/mountinfo", mounts_max).find("hidepid=") != std::string::npos;
+    if (Status s = give_up_capabilities(hidden ? 1ull << CAP_SYS_PTRACE : 0); !s) return s;
+    std::vector<std::string> readable = cgroups_.places();
+    readable.insert(readable.end(), {directory_, "/proc"});
+    const Result<bool> files = hidden ? false : give_up_files({path_, place_.slots}, readable);
+    if (!files) return files.status();
+    if (!*files)
+        std::printf("%s, so the launcher keeps its account's rights to files; see SECURITY.md\n",
+                    hidden ? "/proc hides processes (hidepid)" : "this kernel has no Landlock");
+    const Result<bool> calls = give_up_calls({.process_ends = true, .own_children = true});
+    if (!calls) return calls.status();
+    if (!*calls) std::printf("this kernel cannot filter system calls (seccomp); see SECURITY.md\n");
+    std::fflush(stdout);
+    failpoint("launcher.open.after_fence");
+    return Status::ok();
 }
 
 // Through the directory's descriptor: a socket address holds 107 bytes, a path may be longer.
@@ -107,15 +131,18 @@ Status Launcher::listen() {
     return Status::ok();
 }
 
+void Launcher::end_orphan(const std::string &dir, const std::string &leaf) {
+    if (const Status s = starter_.end_orphan(dir, leaf); !s)
+        std::printf("%s: %s\n", (dir.empty() ? leaf : dir).c_str(), s.text.c_str());
+}
+
 void Launcher::bury(const std::string &dir, int grain) {
     DCS_REQUIRE(grains_.empty(), "only grains of an earlier launcher are buried");
     const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
     const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
-    if (!old || old->boot_id == place_.boot_id) {
+    if (!old || old->boot_id == boot_id()) {
         std::printf("%s: its launcher died; ending its remaining processes\n", dir.c_str());
-        const Orphan orphan{old ? old->pid : 0, old ? old->start_time : 0, path_ + "/" + dir, "", account_of(grain)};
-        if (!kill_orphan(orphan, cgroups_, 10))
-            std::printf("%s: some of its processes cannot be killed\n", dir.c_str());
+        end_orphan(dir, "");
     }
     files::ExitRecord exit;
     exit.innocent = true;
@@ -128,8 +155,7 @@ void Launcher::bury(const std::string &dir, int grain) {
 void Launcher::bury_the_dead() {
     const std::vector<std::string> leaves = cgroups_.leaves();
     for (const std::string &leaf : leaves)
-        if (!cgroups_.members(leaf).empty() && !kill_orphan({0, 0, path_, leaf, {}}, cgroups_, 10))
-            std::printf("%s: some of its processes cannot be killed\n", leaf.c_str());
+        if (!cgroups_.members(leaf).empty()) end_orphan("", leaf);
     if (const Result<std::vector<std::string>> dirs = list_directory(grains_fd_.get()))
         for (const std::string &dir : *dirs) {
             const Result<Fd> grain = open_directory(grains_fd_.get(), dir);
@@ -138,19 +164,22 @@ void Launcher::bury_the_dead() {
             if (files::has_record(grain->get(), files::pid_name) && !ended) bury(dir, grain->get());
         }
     for (const std::string &leaf : leaves)
-        if (!cgroups_.remove(leaf)) stale_leaves_.insert(leaf);
+        if (!starter_.remove_leaf(leaf)) stale_leaves_.insert(leaf);
     std::fflush(stdout);
 }
 
-void Launcher::run() {
-    while (!ended_) {
+Status Launcher::run() {
+    while (!ended_ && !starter_.lost()) {
         wait_once(boot_clock());
         if (stopping_) push_stop(boot_clock());
     }
+    // The next launcher ends the grains, and until then the keeper holds their slots.
+    if (starter_.lost()) return fail(Code::unreachable, "the launcher's starter " + starter_.how_it_ended());
     DCS_REQUIRE(ended_, "the loop ends only with the launcher");
     leaves_.remove_spares();
     if (grains_.empty()) keeper_.finish();
-    if (cgroups_.leaves().empty()) cgroups_.remove_group();
+    if (cgroups_.leaves().empty()) starter_.remove_group();
+    return Status::ok();
 }
 
 // One poll, and the handling of all its events. The time-out is finite while a refused operation must be
@@ -158,7 +187,10 @@ void Launcher::run() {
 void Launcher::wait_once(Instant now) {
     bool again = stopping_ || !stale_leaves_.empty();
     for (const auto &[dir, grain] : grains_) again = again || grain.first_process_ended || !grain.low_priority;
-    std::vector<pollfd> fds = {{signals_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}, {keeper_.fd(), POLLIN, 0}};
+    std::vector<pollfd> fds = {{signals_.get(), POLLIN, 0},
+                               {listener_.get(), POLLIN, 0},
+                               {keeper_.fd(), POLLIN, 0},
+                               {starter_.fd(), POLLIN, 0}};
     for (const int peer : peers_) fds.push_back({peer, POLLIN, 0});
     const bool may_begin_sessions = !grains_.empty() && NewSessions::matter();
     Duration wait = again || lower_again_ ? retry : may_begin_sessions ? lower_every : look_around;
@@ -170,8 +202,10 @@ void Launcher::wait_once(Instant now) {
     DCS_REQUIRE(wait.ns >= 0, "the time-out of poll is not negative");
     const int n = ::poll(fds.data(), fds.size(), static_cast<int>((wait.ns + 999'999) / 1'000'000));
     if (n < 0) return;
-    for (std::size_t i = fds.size(); i-- > 3;)
-        if (fds[i].revents != 0) read_peer(i - 3);
+    if (fds[3].revents != 0) starter_.lose();
+    if (starter_.lost()) return;
+    for (std::size_t i = fds.size(); i-- > 4;)
+        if (fds[i].revents != 0) read_peer(i - 4);
     if (fds[2].revents != 0) keep_keeper();
     if (fds[1].revents != 0) accept_peer();
     if (fds[0].revents != 0) on_signals();
@@ -179,9 +213,9 @@ void Launcher::wait_once(Instant now) {
         next_try_ = now + retry;
         look_at_children();
         for (auto &[dir, grain] : grains_)
-            if (!grain.low_priority) grain.low_priority = lower_session_priority(grain.pid);
+            if (!grain.low_priority) grain.low_priority = starter_.lower(grain.pid);
         for (auto it = stale_leaves_.begin(); it != stale_leaves_.end();)
-            it = cgroups_.remove(*it) ? stale_leaves_.erase(it) : std::next(it);
+            it = starter_.remove_leaf(*it) ? stale_leaves_.erase(it) : std::next(it);
     }
     if (boot_clock() >= spares_until_) leaves_.remove_spares();
     if (may_begin_sessions && now >= next_lower_) lower_sessions(now);
@@ -196,7 +230,7 @@ void Launcher::wait_once(Instant now) {
 void Launcher::lower_sessions(Instant now) {
     std::set<pid_t> firsts;
     for (const auto &[dir, grain] : grains_) firsts.insert(grain.pid);
-    lower_again_ = !new_sessions_.lower(firsts);
+    lower_again_ = !new_sessions_.lower(firsts, starter_);
     next_lower_ = now + (lower_again_ ? retry : lower_every);
 }
 
@@ -249,7 +283,9 @@ void Launcher::read_peer(std::size_t index) {
     }
 }
 
+// Without the starter it is not known what has been started: the next launcher looks for it.
 void Launcher::send_packet_to(int peer, const std::string &packet) {
+    if (starter_.lost()) return;
     if (::send(peer, packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
     // A server that has stopped reading connects again and reads the directories.
     ::shutdown(peer, SHUT_RDWR);
@@ -285,13 +321,13 @@ void Launcher::handle(int peer, const files::LauncherCall &call) {
     case Verb::recall: return recall(peer, call.dir);
     case Verb::prove: return prove(peer, call);
     case Verb::signal:
-        if (lives && call.number > 0 && call.number < 64) ::kill(found->second.pid, call.number);
+        if (lives && call.number > 0 && call.number < 64) starter_.signal(found->second.pid, call.number);
         return;
     case Verb::term:
         if (!lives) return;
         DCS_REQUIRE(found->second.pid > 1, "the pid of a grain is greater than 1");
-        ::kill(-found->second.pid, SIGTERM);
-        ::kill(-found->second.pid, SIGCONT);
+        starter_.signal_group(found->second.pid, SIGTERM);
+        starter_.signal_group(found->second.pid, SIGCONT);
         return;
     case Verb::kill:
         if (lives) kill_tree(call.dir, found->second);
@@ -320,7 +356,7 @@ void Launcher::keep_keeper() {
     pollfd state{keeper_.fd(), POLLIN, 0};
     if (keeper_.fd() >= 0 && ::poll(&state, 1, 0) == 0) return;
     std::printf("the keeper of slots has ended; starting another\n");
-    Status s = keeper_.start(path_, cgroups_);
+    Status s = keeper_.start(starter_);
     for (const auto &[dir, grain] : grains_) {
         DCS_REQUIRE(grain.slot.held(), "a grain has its slot until its last process has ended");
         if (s && !keeper_.hold(dir, grain.leaf.name, grain.slot.lock_fds()[0]))

@@ -1,9 +1,10 @@
 #pragma once
 // The parent of all grains of one server directory. It survives the grain server's end and
 // restart, so that no exit status is lost; it handles directories and processes, and does not know
-// sessions, schedulers or networks.
+// sessions, schedulers or networks. What takes privileges its starter does (grainserver/starter).
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -16,13 +17,11 @@
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
 #include "base/files.h"
-#include "grainserver/launcher/disk_use.h"
 #include "grainserver/launcher/new_sessions.h"
-#include "grainserver/launcher/grain_processes.h"
 #include "grainserver/launcher/leftovers.h"
-#include "grainserver/launcher/prepared.h"
 #include "grainserver/launcher/start_grain.h"
 #include "locks/dcs_atoms.h"
+#include "process/table.h"
 
 namespace dcs::launcher {
 
@@ -30,6 +29,7 @@ struct LauncherOptions {
     std::string directory, name;
     std::string slots;    // empty: DIR/slots
     bool cgroups = true;  // use control groups if available
+    bool fence = true;    // give up what the starter has; not in tests that go on in the same process
 };
 
 class Launcher {
@@ -37,8 +37,9 @@ public:
     // Takes DIR/launcher.lock (Code::refused: another launcher serves this directory), ends and records
     // the grains of a dead launcher, and listens on DIR/launcher.sock.
     Status open(const LauncherOptions &options);
-    // Serves until SIGTERM or SIGINT (ends all grains first), QUIT, or its directory is removed.
-    void run();
+    // Serves until SIGTERM or SIGINT (ends all grains first), QUIT, or its directory is removed. Code::unreachable: the
+    // starter has ended.
+    Status run();
 
 private:
     struct Running {
@@ -55,13 +56,14 @@ private:
         Indices indices;        // of resources, that no other grain gets until no process of it is left
         bool in_group = false;  // it had a leaf from its start on
         Leaf leaf;              // until nothing is in it any more
-        DiskUse disk;
     };
     using Grains = std::map<std::string, Running>;
 
     Status listen();
     void bury_the_dead();  // grains of an earlier launcher
     void bury(const std::string &dir, int grain);
+    void end_orphan(const std::string &dir, const std::string &leaf);
+    Status give_up_the_rest();
     void wait_once(Instant now);
     void lower_sessions(Instant now);
     void accept_peer();
@@ -90,6 +92,7 @@ private:
     bool reap_strays();
     bool clear_tree(const std::string &dir, Running &grain, bool strays);
     void seal(Leaf &leaf);
+    FoundProcesses end(const std::function<FoundProcesses()> &look);
     void kill_tree(const std::string &dir, Running &grain);
     // strays.cc
     enum class Whose : std::uint8_t { its_own, unclear, unclaimed, of_another };
@@ -128,7 +131,8 @@ private:
     std::string directory_, path_;  // DIR, DIR/grains; both absolute
     Place place_;
     Cgroups cgroups_;
-    Leaves leaves_{cgroups_};
+    mutable starter::StarterClient starter_;
+    Leaves leaves_{cgroups_, starter_};
     SlotKeeper keeper_;
     locks::AdaptiveLock lock_;
     Fd base_, grains_fd_, listener_, signals_;
@@ -138,7 +142,6 @@ private:
     std::deque<Queued> queue_;
     int slot_limit_ = 0;        // as of the last QUEUE or FIRST
     Instant next_queue_try_{};  // a slot could not be had
-    Prepared prepared_;
     bool ended_ = false, stopping_ = false;
     Instant kill_at_ = Instant::never(), leave_at_ = Instant::never();
     NewSessions new_sessions_;
@@ -147,7 +150,7 @@ private:
     Instant spares_until_ = Instant::never();  // no grain runs: when spare leaves are removed
     Instant next_try_{};                       // for operations that the kernel or the disk refused
     Instant next_watch_{};
-    Leftovers leftovers_;
+    Leftovers leftovers_{[this](uid_t uid) { return starter_.clear(uid); }};
     std::set<std::string> stale_leaves_;  // not removable yet
 };
 

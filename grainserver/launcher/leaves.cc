@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t spares_max = 256;
 }  // namespace
 
-Leaf Leaves::take(const std::string &dir, const files::Limits &limits, const Devices &denied) {
+Leaf Leaves::take(const std::string &dir, const files::Limits &limits, const starter::Devices &denied) {
     for (std::size_t i = spares_.size(); i-- > 0 && limits.memory_mb == 0;) {
         if (spares_[i].processes_max != limits.processes) continue;
         if (spares_[i].denied != denied && !planted("launcher.leaf_of_other_devices")) continue;
@@ -20,14 +20,14 @@ Leaf Leaves::take(const std::string &dir, const files::Limits &limits, const Dev
     }
     std::string name = dir;
     while (names_.count(name) != 0) name = dir + "+" + std::to_string(next_++);
-    Leaf leaf = cgroups_.make(name, limits, denied);
+    Leaf leaf = starter_.make_leaf(cgroups_, name, limits, denied);
     if (leaf.there) names_.insert(name);
     return leaf;
 }
 
 bool Leaves::give_back(Leaf &leaf) {
     DCS_REQUIRE(leaf.there, "the grain has a leaf");
-    const bool again = !leaf.memory && !leaf.sealed && spares_.size() < spares_max;
+    const bool again = leaf.memory_max_mb == 0 && !leaf.sealed && spares_.size() < spares_max;
     if (!again) return remove(leaf);
     if (!Cgroups::is_empty(leaf) && !planted("launcher.leaf_with_processes")) return false;
     spares_.push_back(std::move(leaf));
@@ -38,7 +38,7 @@ bool Leaves::give_back(Leaf &leaf) {
 bool Leaves::remove(Leaf &leaf) {
     if (!leaf.there) return true;
     leaf.joins.clear();
-    if (!cgroups_.remove(leaf.name)) return false;
+    if (!starter_.remove_leaf(leaf.name)) return false;
     names_.erase(leaf.name);
     leaf = Leaf();
     return true;

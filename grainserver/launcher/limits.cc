@@ -9,14 +9,11 @@
 #include "base/clock.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "grainserver/files/room.h"
 #include "grainserver/launcher/launcher.h"
 
 namespace dcs::launcher {
 namespace {
-constexpr int look_share = 50;          // a check takes at most one part in this number of the time
-constexpr int names_at_a_time = 2000;   // of files
-constexpr int open_at_a_time = 20'000;  // files of a process
+constexpr int look_share = 50;  // a check takes at most one part in this number of the time
 
 bool watches(const files::Limits &l) { return l.memory_mb > 0 || l.processes > 0 || l.cpu_s > 0 || l.disk_mb > 0; }
 
@@ -117,22 +114,18 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
             end_unclaimed(dir, grain, with.words);
     }
     if (l.disk_mb == 0) return;
-    const Result<Fd> directory = open_directory(grains_fd_.get(), dir);
-    const Result<files::Room> room =
-        directory ? files::open_room(directory->get()) : Result<files::Room>(directory.status());
-    std::int64_t bytes = room ? grain.disk.look(room->fd.get(), names_at_a_time) : 0;
-    if (room) bytes += DiskUse::nameless(room->fd.get(), own, open_at_a_time);
-    if (grain.disk.too_deep() && !planted("launcher.any_depth"))
+    const auto used = starter_.disk(dir, own, false);
+    if (used && used->too_deep && !planted("launcher.any_depth"))
         return over(dir, grain, SIGXFSZ,
-                    "the grain has directories more than " + std::to_string(DiskUse::depth_max) +
+                    "the grain has directories more than " + std::to_string(starter::DiskUse::depth_max) +
                         " deep in its own, "
                         "and what they hold cannot be counted for its limit of " +
                         amount(l.disk_mb, "MB"));
     const std::string words =
         "the grain kept more than its " + amount(l.disk_mb, "MB in its directory") + set_by("--max-disk-mb");
-    if (bytes > l.disk_mb << 20) return over(dir, grain, SIGXFSZ, words);
-    if (room && !unclaimed.empty() && !planted("launcher.unclaimed_is_free") &&
-        bytes + DiskUse::nameless(room->fd.get(), unclaimed, open_at_a_time) > l.disk_mb << 20)
+    if (used && used->bytes > l.disk_mb << 20) return over(dir, grain, SIGXFSZ, words);
+    if (!used || unclaimed.empty() || planted("launcher.unclaimed_is_free")) return;
+    if (const auto more = starter_.disk(dir, unclaimed, true); more && used->bytes + more->bytes > l.disk_mb << 20)
         end_unclaimed(dir, grain, words);
 }
 

@@ -33,6 +33,7 @@ int main(int argc, char **argv) {
         std::fprintf(stderr, "dcs_launcher: %s\n", s.text.c_str());
         return s.code == dcs::Code::refused ? 4 : 1;
     }
-    launcher.run();
-    return 0;
+    const dcs::Status s = launcher.run();
+    if (!s) std::printf("%s, so the launcher stops: another one ends its grains\n", s.text.c_str());
+    return s ? 0 : 1;
 }

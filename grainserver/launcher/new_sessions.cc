@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include "process/stat.h"
-#include "grainserver/launcher/grain_processes.h"
-#include "grainserver/launcher/start_grain.h"
 
 namespace dcs::launcher {
 namespace {
@@ -28,7 +26,7 @@ bool NewSessions::matter() {
 }
 
 // Starts at the launcher's own children, which include all orphans.
-bool NewSessions::lower(const std::set<pid_t> &grains) {
+bool NewSessions::lower(const std::set<pid_t> &grains, starter::StarterClient &starter) {
     std::map<pid_t, bool> seen;
     std::vector<pid_t> tree = own_children();
     const pid_t own_session = ::getsid(0);
@@ -40,7 +38,7 @@ bool NewSessions::lower(const std::set<pid_t> &grains) {
             seen.count(stat.session) != 0)
             continue;
         const auto known = seen_.find(stat.session);
-        const bool done = (known != seen_.end() && known->second) || lower_session_priority(tree[i]);
+        const bool done = (known != seen_.end() && known->second) || starter.lower(tree[i]);
         seen[stat.session] = done;
         all = all && done;
     }

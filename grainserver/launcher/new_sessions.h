@@ -6,13 +6,15 @@
 
 #include <sys/types.h>
 
+#include "grainserver/starter/starter_client.h"
+
 namespace dcs::launcher {
 
 class NewSessions {
 public:
     // Scans the grains' trees and lowers the sessions that are not lowered yet. `grains`: their
     // first processes. False: the kernel refused one for now; repeat soon.
-    bool lower(const std::set<pid_t> &grains);
+    bool lower(const std::set<pid_t> &grains, starter::StarterClient &starter);
     // Whether this kernel has autogroup.
     static bool matter();
 

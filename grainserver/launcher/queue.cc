@@ -49,7 +49,7 @@ StartOutcome Launcher::try_start(const std::string &dir, int limit, HeldSlot &he
         Running &grain = grains_[dir];
         grain.pid = outcome.pid;
         grain.slot = std::move(held.slot);
-        grain.low_priority = lower_session_priority(grain.pid);
+        grain.low_priority = outcome.low_priority;
         grain.limits = outcome.limits;
         grain.account = outcome.account;
         grain.indices = std::move(outcome.indices);
@@ -113,8 +113,8 @@ void Launcher::hand_on(HeldSlot held) {
 }
 
 void Launcher::release(HeldSlot held) {
-    if (!held.slot.held()) return;
-    held.slot.release();  // also for the keeper's copy
+    if (!held.slot.held() || starter_.lost()) return;  // a grain may have been started with it
+    held.slot.release();                               // also for the keeper's copy
     if (!keeper_.drop(held.kept_as)) keep_keeper();
 }
 

@@ -15,7 +15,7 @@
 #include "base/require.h"
 #include "process/stat.h"
 #include "grainserver/launcher/launcher.h"
-#include "grainserver/launcher/grain_processes.h"
+#include "grainserver/starter/grain_processes.h"
 
 namespace dcs::launcher {
 namespace {
@@ -82,14 +82,18 @@ bool Launcher::reap_strays() {
 void Launcher::seal(Leaf &leaf) {
     if (!leaf.there) return;
     leaf.sealed = true;
-    cgroups_.seal(leaf.name);
+    starter_.seal_leaf(leaf.name);
+}
+
+FoundProcesses Launcher::end(const std::function<FoundProcesses()> &look) {
+    return strike(look, [&](const ProcessStat &process, int number) { starter_.signal(process, number); });
 }
 
 void Launcher::kill_tree(const std::string &dir, Running &grain) {
     DCS_REQUIRE(grain.pid > 1, "the pid of a grain is greater than 1");
     seal(grain.leaf);
-    if (!grain.first_process_ended) ::kill(-grain.pid, SIGKILL);
-    (void)strike([&] { return tree_of(dir, grain); });
+    if (!grain.first_process_ended) starter_.signal_group(grain.pid, SIGKILL);
+    end([&] { return tree_of(dir, grain); });
 }
 
 // Kills the remaining processes of a grain whose first process has ended. True if there are none: the usual case, which
@@ -101,7 +105,7 @@ bool Launcher::clear_tree(const std::string &dir, Running &grain, bool strays) {
     if (!in_leaf && (enclosed(grain) || !strays)) return grain.alone = true;
     if (grain.in_group) seal(grain.leaf);
     else chase(dir, grain);
-    const FoundProcesses left = strike([&] { return tree_of(dir, grain); });
+    const FoundProcesses left = end([&] { return tree_of(dir, grain); });
     if (!left.processes.empty() || (left.unclear && boot_clock() < grain.unclear_until)) return false;
     return grain.in_group || strays_of(dir, grain).empty();
 }
@@ -138,7 +142,7 @@ void Launcher::look_at_children() {
         }
         const std::string dir = it->first;
         if (grain.account.made_up && grain.account.change && !planted("launcher.leave_it"))
-            leftovers_.note(grain.account.uid, grain.account.gid, boot_clock());
+            leftovers_.note(grain.account.uid, boot_clock());
         const bool alone = grain.alone || planted("launcher.always_alone");
         HeldSlot held{std::move(grain.slot), dir};
         it = grains_.erase(it);
@@ -164,8 +168,8 @@ void Launcher::stop_all(Instant now) {
         if (grain.first_process_ended) continue;
         grain.stopped_by_us = true;
         DCS_REQUIRE(grain.pid > 1, "the pid of a grain is greater than 1");
-        ::kill(-grain.pid, SIGTERM);
-        ::kill(-grain.pid, SIGCONT);
+        starter_.signal_group(grain.pid, SIGTERM);
+        starter_.signal_group(grain.pid, SIGCONT);
     }
 }
 

@@ -1,133 +1,31 @@
 #include "grainserver/launcher/slot_keeper.h"
 
-#include <algorithm>
 #include <cerrno>
-#include <csignal>
-#include <map>
-#include <set>
+#include <utility>
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd_packet.h"
 #include "base/require.h"
-#include "grainserver/files/grain_record.h"
-#include "grainserver/launcher/grain_processes.h"
 
 namespace dcs::launcher {
 namespace {
 constexpr std::size_t packet_max = 1024;
-constexpr std::size_t leaves_max = 4096;                // that it remembers
-constexpr int answer_ms = 2000;                         // a stopped keeper counts as dead
-constexpr int first_look_ms = 50, last_look_ms = 5000;  // interval of checks for the end of grains after the launcher's
+constexpr int answer_ms = 2000;  // a stopped keeper counts as dead
 
-// The keeper's side: everything below runs in its process.
-struct Kept {
-    const std::string &grains;
-    const Cgroups &cgroups;
-    int socket;
-    struct Slot {
-        Fd lock;
-        std::string leaf;
-    };
-    std::map<std::string, Slot> slots;
-    std::set<std::string> leaves;  // that grains of this launcher have had
-
-    // Handles "hold <dir> <leaf>" with a descriptor, "next <dir>/<dir> <leaf>" when the slot of one grain becomes that
-    // of another, or "drop <dir>". False: the launcher has ended.
-    bool take_call() {
-        Fd slot;
-        const auto packet = receive_packet(socket, packet_max, slot);
-        if (!packet) return false;
-        const std::string word = packet->substr(0, 5), rest = packet->substr(word.size());
-        std::string dir = rest.substr(0, rest.find(' '));
-        const std::string leaf = rest.substr(std::min(dir.size() + 1, rest.size()));
-        if (word == "next ") {
-            const std::string from = dir.substr(0, dir.find('/'));
-            dir.erase(0, from.size() + 1);
-            slot = std::move(slots[from].lock);
-            slots.erase(from);
-        }
-        if (leaves.size() >= leaves_max) leaves.clear();
-        if (!leaf.empty()) leaves.insert(leaf);
-        if (word != "drop " && slot) slots[dir] = {std::move(slot), leaf};
-        else slots.erase(dir);
-        if (word == "drop ") (void)!::send(socket, "ok", 2, MSG_NOSIGNAL | MSG_DONTWAIT);
-        return true;
-    }
-
-    bool lives(const std::string &dir, const std::string &leaf) const {
-        const std::string path = grains + "/" + dir;
-        Orphan orphan{0, 0, path, leaf, {}};
-        if (const Result<Fd> grain = open_directory(AT_FDCWD, path)) {
-            orphan.account = account_of(grain->get());
-            if (const auto text = read_file(grain->get(), files::pid_name, files::record_bytes_max))
-                if (const Result<files::PidRecord> pid = files::parse_pid(*text)) {
-                    ProcessStat stat;
-                    orphan.pid = pid->pid;
-                    orphan.start_time = pid->start_time;
-                    if (read_stat(pid->pid, stat) && stat.start_time == pid->start_time && stat.state != 'Z')
-                        return true;
-                }
-        }
-        return !look_for(orphan, cgroups).processes.empty();
-    }
-
-    void outlive() {
-        for (int pause = first_look_ms; !slots.empty(); pause = std::min(pause * 2, last_look_ms)) {
-            for (auto it = slots.begin(); it != slots.end();) {
-                if (lives(it->first, it->second.leaf)) {
-                    ++it;
-                    continue;
-                }
-                it = slots.erase(it);
-                pause = first_look_ms;
-            }
-            if (!slots.empty()) ::poll(nullptr, 0, pause);
-        }
-        for (const std::string &leaf : leaves) cgroups.remove(leaf);
-        if (cgroups.leaves().empty()) cgroups.remove_group();
-    }
-};
-
-[[noreturn]] void keep(const std::string &grains, const Cgroups &cgroups, int socket) {
-    ::setsid();
-    ::prctl(PR_SET_NAME, "dcs_slot_keeper", 0, 0, 0);
-    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
-    const auto ours = static_cast<unsigned>(socket);
-    if (ours > 3) ::syscall(SYS_close_range, 3u, ours - 1, 0u);
-    ::syscall(SYS_close_range, ours + 1, ~0u, 0u);
-    DCS_REQUIRE(socket > 2, "the standard streams stay open");
-    Kept kept{grains, cgroups, socket, {}, {}};
-    while (kept.take_call()) {}
-    kept.outlive();
-    ::_exit(0);
-}
 }  // namespace
 
-Status SlotKeeper::start(const std::string &grains, const Cgroups &cgroups) {
-    if (pid_ > 0) {  // the former keeper, which is not usable any more
-        ::kill(pid_, SIGKILL);
-        while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
-    }
-    pid_ = 0;
-    socket_ = Fd();
-    int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-        return fail_errno(Code::io_error, "cannot create a socket to the keeper of slots", errno);
-    Fd ours(ends[0]);
-    const Fd its(ends[1]);
-    const pid_t pid = ::fork();
-    if (pid == 0) keep(grains, cgroups, its.get());
-    if (pid < 0) return fail_errno(Code::io_error, "cannot start the keeper of slots", errno);
-    DCS_REQUIRE(pid > 1, "only the parent returns from fork");
-    pid_ = pid;
-    socket_ = std::move(ours);
+Status SlotKeeper::start(starter::StarterClient &starter) {
+    const pid_t former = std::exchange(pid_, 0);  // not usable any more: the starter ends it
+    Fd socket;
+    const Result<pid_t> pid = starter.keeper(socket);
+    while (former > 0 && !starter.lost() && ::waitpid(former, nullptr, 0) < 0 && errno == EINTR) {}
+    socket_ = std::move(socket);
+    if (!pid) return pid.status();
+    pid_ = *pid;
     return Status::ok();
 }
 

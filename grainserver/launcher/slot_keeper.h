@@ -7,14 +7,14 @@
 #include <sys/types.h>
 
 #include "base/files.h"
-#include "grainserver/launcher/cgroups.h"
+#include "grainserver/starter/starter_client.h"
 
 namespace dcs::launcher {
 
 class SlotKeeper {
 public:
-    // Starts the process. `grains`: path of the directory that contains the grains' directories.
-    Status start(const std::string &grains, const Cgroups &cgroups);
+    // Starts the process, or another one. Its code is starter/keep_slots.h.
+    Status start(starter::StarterClient &starter);
     pid_t pid() const { return pid_; }
     int fd() const { return socket_.get(); }  // -1 or readable: the keeper has ended
     // On return the keeper has a copy, independent of the launcher. False: it has ended; start another and repeat all.

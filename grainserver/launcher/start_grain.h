@@ -1,6 +1,5 @@
 #pragma once
-// Starts a grain as a process. As much as possible is checked before the fork; errors
-// between fork and exec are received through a pipe and described in words.
+// Has a grain started as a process by the starter, with a slot, a control group and indices of resources.
 #include <string>
 #include <vector>
 
@@ -10,7 +9,6 @@
 #include "base/status.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/launcher/leaves.h"
-#include "grainserver/launcher/prepared.h"
 #include "grainserver/launcher/slot_keeper.h"
 #include "grainserver/launcher/start_outcome.h"
 #include "locks/counted_slots.h"
@@ -22,11 +20,9 @@ struct Place {
     int grains = -1;    // descriptor of DIR/grains
     std::string path;   // absolute path of DIR/grains: DCS_GRAIN_DIR is below it
     std::string slots;  // directory of the slots' lock file
-    std::string boot_id;
     Leaves *leaves = nullptr;
     SlotKeeper *keeper = nullptr;
-    Prepared *prepared = nullptr;
-    bool gpus_by_file = true;  // gpu 0 is /dev/nvidia0; false: CUDA's number 0, whatever file that is
+    starter::StarterClient *starter = nullptr;
 };
 
 // A slot, and the name under which the keeper has its copy.
@@ -48,9 +44,5 @@ bool was_started(const Place &place, const std::string &dir);
 // right after its exec, before its first instruction, and it is killed. `started` without pid
 // and slot: yes.
 StartOutcome prove_grain(const Place &place, const std::string &dir);
-
-// Lowers the weight of the grain's session against other sessions, if the kernel groups them (nice alone has no
-// effect across sessions then). False: refused for now; repeat after a while.
-bool lower_session_priority(pid_t pid);
 
 }  // namespace dcs::launcher

@@ -5,9 +5,11 @@
 
 #include "base/require.h"
 #include "base/resources.h"
-#include "grainserver/launcher/container.h"
+#include "grainserver/starter/container.h"
 
 namespace dcs::launcher {
+
+using starter::Failure, starter::Step, starter::There;
 namespace {
 
 std::string exec_words(const std::string &program, const Failure &failure) {
@@ -66,7 +68,7 @@ StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
     case Step::runner:
         return failed(Code::io_error,
                       "the runner of this host: " +
-                          exec_words(launch.runner.empty() ? container_runner() : launch.runner[0], failure));
+                          exec_words(launch.runner.empty() ? starter::container_runner() : launch.runner[0], failure));
     case Step::directory:
         if (launch.directory.empty()) return failed(trouble, "working directory of the grain: " + why);
         return failed(code,

@@ -1,6 +1,7 @@
 // Attributes orphaned processes to grains. All orphans become children of the launcher, so they are identified by
 // properties that the kernel guarantees: the control group that a process cannot leave, and the account that it cannot
 // change. The environment only distinguishes grains of one account, which could signal each other anyway.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
@@ -22,7 +23,7 @@ bool same_account(const files::Account &a, const files::Account &b) {
 
 std::set<pid_t> Launcher::not_strays() const {
     DCS_REQUIRE(keeper_.pid() != ::getpid(), "the keeper is another process than the launcher");
-    std::set<pid_t> pids = {keeper_.pid()};
+    std::set<pid_t> pids = {keeper_.pid(), starter_.pid()};
     for (const auto &[dir, grain] : grains_) pids.insert(grain.pid);
     return pids;
 }
@@ -64,12 +65,10 @@ Launcher::Whose Launcher::whose(pid_t stray, const std::string &dir, const Runni
     for (const auto &[other, running] : grains_)
         if (other != dir && !enclosed(running) && same_account(running.account, grain.account)) rivals.push_back(other);
     if (rivals.empty()) return Whose::its_own;
-    const std::string environment = environment_of(stray);
-    if (environment.empty()) return Whose::unclear;
-    if (has_variable(environment, cookie(path_ + "/" + dir))) return Whose::its_own;
-    for (const std::string &other : rivals)
-        if (has_variable(environment, cookie(path_ + "/" + other))) return Whose::of_another;
-    return Whose::unclaimed;
+    const Result<std::string> mark = starter_.mark(stray);
+    if (!mark) return mark.status().code == Code::not_found ? Whose::unclaimed : Whose::unclear;
+    if (*mark == dir) return Whose::its_own;
+    return std::find(rivals.begin(), rivals.end(), *mark) != rivals.end() ? Whose::of_another : Whose::unclaimed;
 }
 
 FoundProcesses Launcher::tree_of(const std::string &dir, const Running &grain) const {
@@ -122,7 +121,7 @@ void Launcher::chase(const std::string &dir, const Running &grain) {
          pids = strays_of(dir, grain)) {
         for (const pid_t pid : pids) {
             DCS_REQUIRE(pid > 1 && grains_.count(dir) != 0, "only orphans of grains are chased");
-            ::kill(pid, SIGKILL);
+            starter_.signal(pid, SIGKILL);
         }
         reap_strays();
     }
@@ -134,7 +133,7 @@ void Launcher::end_unclaimed(const std::string &dir, const Running &grain, const
     std::printf("%s: together with unattributed processes of its account it %s; these are ended\n", dir.c_str(),
                 words.c_str());
     std::fflush(stdout);
-    (void)strike([&] { return FoundProcesses{members_in(ProcessTable(), dir, grain).unclaimed, false}; });
+    (void)end([&] { return FoundProcesses{members_in(ProcessTable(), dir, grain).unclaimed, false}; });
 }
 
 }  // namespace dcs::launcher

@@ -160,6 +160,8 @@ std::vector<sock_filter> call_filter(bool by_one_call, KeptCalls kept) {
     p.about_call(SYS_prlimit64, 0, {0, own}, allowed, denied);
     if (kept.foreign_files) about_foreign_files(p);
     if (kept.process_ends) p.answer_if(nr_pidfd_open, allowed);
+    if (kept.own_children)
+        for (const int number : {SYS_waitid, SYS_getsid}) p.answer_if(static_cast<std::uint32_t>(number), allowed);
     p.about_call(SYS_ioctl, 1, {FIONBIO, FIONREAD, TCGETS}, allowed, denied);
     p.about_call(SYS_prctl, 0, {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_CAPBSET_READ, name_of_memory}, allowed,
                  denied);

@@ -73,9 +73,11 @@ Status give_up_capabilities(std::uint64_t keep) {
     core.rlim_max = std::min<rlim_t>(core.rlim_max, 1);
     core.rlim_cur = core.rlim_max;
     if (::setrlimit(RLIMIT_CORE, &core) != 0) return failed("core files");
-    // Only root has capabilities, and only root may drop them from the bounding set.
+    // Only root has capabilities, and only root may drop them from the bounding set; where that was done before, the
+    // right to it may be gone, and nothing can be gained any more.
+    const bool final = ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
     for (unsigned i = 0; ::geteuid() == 0 && i < capabilities_max; ++i)
-        if (((keep >> i) & 1) == 0 && ::prctl(PR_CAPBSET_DROP, i, 0, 0, 0) != 0 && errno == EPERM)
+        if (((keep >> i) & 1) == 0 && ::prctl(PR_CAPBSET_DROP, i, 0, 0, 0) != 0 && errno == EPERM && !final)
             if (::prctl(PR_CAPBSET_READ, i, 0, 0, 0) == 1) return failed("a capability of the bounding set");
     if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 && errno != EINVAL)
         return failed("ambient capabilities");

@@ -26,6 +26,7 @@ struct KeptCalls {
     // is to be removed.
     bool foreign_files = false;
     bool process_ends = false;  // to learn when another process has ended, and nothing else about it
+    bool own_children = false;  // of whatever program: to collect them
     bool children = false;      // processes of this program, which give up more, and which it ends
     bool owners = false;        // owners and modes of files, by what its capabilities leave; alarms
 };

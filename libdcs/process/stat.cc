@@ -102,22 +102,30 @@ bool read_stat(pid_t pid, ProcessStat &stat) noexcept {
     return n > 0 && parse_stat(std::string_view(buffer, static_cast<std::size_t>(n)), stat) && stat.pid == pid;
 }
 
-RunsAs runs_as(pid_t pid, uid_t uid) {
+std::optional<uid_t> only_uid(pid_t pid) {
     char path[64], buffer[4096];
     std::snprintf(path, sizeof path, "/proc/%d/status", static_cast<int>(pid));
     errno = 0;
     const ssize_t n = read_proc(path, buffer, sizeof buffer);
-    if (n < 0) return out_of_descriptors(errno) ? RunsAs::unclear : RunsAs::no;
-    const std::string_view text(buffer, static_cast<std::size_t>(n));
+    const std::string_view text(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
     const std::size_t line = text.find("\nUid:");  // the name before it has no line feed: the kernel escapes it
-    if (line == std::string_view::npos) return RunsAs::no;
+    if (line == std::string_view::npos) return {};
     std::string_view rest = text.substr(line + 5);
+    std::optional<uid_t> uid;
     for (int i = 0; i < 4; ++i) {
         std::int64_t value = -1;
         while (!rest.empty() && rest.front() == '\t') rest.remove_prefix(1);
-        if (!next_number(rest, value) || value != static_cast<std::int64_t>(uid)) return RunsAs::no;
+        if (!next_number(rest, value) || (uid && value != static_cast<std::int64_t>(*uid))) return {};
+        uid = static_cast<uid_t>(value);
     }
-    return RunsAs::yes;
+    return uid;
+}
+
+RunsAs runs_as(pid_t pid, uid_t uid) {
+    errno = 0;
+    const auto own = only_uid(pid);
+    if (!own) return out_of_descriptors(errno) ? RunsAs::unclear : RunsAs::no;
+    return *own == uid ? RunsAs::yes : RunsAs::no;
 }
 
 std::string boot_id() {

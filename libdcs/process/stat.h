@@ -1,6 +1,7 @@
 #pragma once
 // Information about processes from /proc.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ bool read_stat(pid_t pid, ProcessStat &stat) noexcept;
 // `unclear`: no descriptor was left to look with. A process that has ended gives `no`.
 enum class RunsAs : std::uint8_t { no, yes, unclear };
 RunsAs runs_as(pid_t pid, uid_t uid);
+// That uid, if all four are the same.
+std::optional<uid_t> only_uid(pid_t pid);
 // /proc/sys/kernel/random/boot_id without the newline; empty if unreadable.
 std::string boot_id();
 // The text of a file of /proc or of a control group, at most its first `max` bytes; empty on a read error.

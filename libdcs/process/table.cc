@@ -27,12 +27,12 @@ std::vector<pid_t> own_children() {
     return pids;
 }
 
-void signal_exactly(const ProcessStat &process, int number) {
+void signal_exactly(const ProcessStat &process, int number, const std::function<bool()> &allowed) {
     DCS_REQUIRE(process.pid > 1, "pids 0 and 1 are never signalled");
     const Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
     const bool no_pidfds = !pidfd && errno == ENOSYS;
     ProcessStat now;
-    if (!read_stat(process.pid, now) || now.start_time != process.start_time) return;
+    if (!read_stat(process.pid, now) || now.start_time != process.start_time || (allowed && !allowed())) return;
     if (pidfd) ::syscall(SYS_pidfd_send_signal, pidfd.get(), number, nullptr, 0);
     else if (no_pidfds) ::kill(process.pid, number);
 }

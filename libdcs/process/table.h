@@ -19,7 +19,8 @@ std::vector<pid_t> own_children();
 bool may_be_signalled(const ProcessStat &process);
 
 // Signals exactly this process: checks the start time through a pidfd, so no successor with its pid is signalled.
-void signal_exactly(const ProcessStat &process, int number);
+// `allowed` is asked about the process that the pidfd refers to.
+void signal_exactly(const ProcessStat &process, int number, const std::function<bool()> &allowed = {});
 
 // Whether a process has NAME=value in its environment. `unclear`: the environment is not visible, because it is empty
 // or because the process is in an exec, which may take a while on a busy host.
@@ -52,6 +53,6 @@ struct FoundProcesses {
 // Stops the processes that `look` finds until it finds none that still runs, because a stopped process starts no
 // others; then kills them all. Returns the last look. Bounded; call it again until nothing is found.
 FoundProcesses strike(const std::function<FoundProcesses()> &look,
-                      const std::function<void(const ProcessStat &, int)> &signal = signal_exactly);
+                      const std::function<void(const ProcessStat &, int)> &signal);
 
 }  // namespace dcs

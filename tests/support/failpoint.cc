@@ -36,16 +36,12 @@ public:
             arm(rest.substr(0, comma));
             rest = comma == std::string::npos ? std::string() : rest.substr(comma + 1);
         }
-        if (const char *name = std::getenv("DCS_FAILPOINT_LOG")) {
-            std::string path = name;
-            if (const std::size_t at = path.rfind('%'); at != std::string::npos)
-                path.replace(at, 1, program_invocation_short_name);
-            log_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-        }
+        open_log();
     }
 
     void visit(const std::string &name) {
         const std::lock_guard<std::mutex> guard(mutex_);
+        if (own_ != ::getpid()) open_log();  // a child, such as the launcher's starter, has closed what it inherited
         const long count = ++visits_[name];
         if (count == 1) log(name);
         const auto armed = armed_.find(name);
@@ -57,6 +53,16 @@ public:
     }
 
 private:
+    void open_log() {
+        own_ = ::getpid();
+        log_ = -1;
+        if (const char *name = std::getenv("DCS_FAILPOINT_LOG")) {
+            std::string path = name;
+            if (const std::size_t at = path.rfind('%'); at != std::string::npos)
+                path.replace(at, 1, program_invocation_short_name);
+            log_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        }
+    }
     void log(const std::string &text) {
         const std::string line = text + "\n";
         if (log_ >= 0 && ::write(log_, line.data(), line.size()) < 0) std::perror("DCS_FAILPOINT_LOG");
@@ -81,6 +87,7 @@ private:
     std::map<std::string, Armed> armed_;
     std::map<std::string, long> visits_;
     int log_ = -1;
+    pid_t own_ = 0;  // whose it is
 };
 
 }  // namespace

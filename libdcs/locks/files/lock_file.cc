@@ -55,21 +55,25 @@ Status cannot_open(const std::string &path) {
     }
 }
 
+constexpr unsigned mode_at_first = 0600;
+// A launcher may not change modes.
+bool has_mode(int fd, unsigned mode) { return mode == mode_at_first || ::fchmod(fd, mode) == 0; }
+
 // Creates a whole lock file under `path`; none with errno on failure. EEXIST: another process was faster.
 Fd make_file(const Place &place, FileKind kind, unsigned mode) {
     const std::string &path = place.path;
     const std::size_t slash = path.rfind('/');
     const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-    Fd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    Fd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode_at_first));
     if (!fd && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
         // A file system without O_TMPFILE: creates an empty file, which its first holder completes.
-        Fd plain(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-        if (!plain || ::fchmod(plain.get(), mode) != 0 || write_header(plain.get(), kind, place.atom) != 0) return {};
+        Fd plain(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode_at_first));
+        if (!plain || !has_mode(plain.get(), mode) || write_header(plain.get(), kind, place.atom) != 0) return {};
         return plain;
     }
     if (!fd) return {};
     const std::string self = "/proc/self/fd/" + std::to_string(fd.get());
-    const bool made = ::fchmod(fd.get(), mode) == 0 && write_header(fd.get(), kind, place.atom) == 0 &&
+    const bool made = has_mode(fd.get(), mode) && write_header(fd.get(), kind, place.atom) == 0 &&
                       ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
     return made ? std::move(fd) : Fd();
 }

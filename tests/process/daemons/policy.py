@@ -281,7 +281,7 @@ def copies(w):
 def limits(w):
     over = w.pool.dcs("run", "--class", "0x1", "--wall", "1", "--", "sleep", "60", check=False)
     assert over.returncode == 128 + signal.SIGXCPU, over
-    assert tells(over.stderr, "dcs run grain ended") and tells(over.stderr, "ran longer 1 s"), over
+    assert tells(over.stderr, "dcs: ended on") and tells(over.stderr, "ran longer 1 s"), over
     never = w.pool.dcs("run", "--class", "0x1", "--cores", "64", "-o", "json", "--", "true", check=False)
     assert never.returncode == 125 and json.loads(never.stderr)["error"]["code"] == "cannot_run", never
 

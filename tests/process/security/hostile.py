@@ -36,7 +36,7 @@ class Host:
     def ended(self, result, signal_number, words):
         text = result.stderr.decode(errors="replace")
         assert result.returncode == 128 + signal_number, (result.returncode, text[-2000:])
-        assert tells(text, "dcs run grain ended") and words in text, text[-2000:]
+        assert tells(text, "dcs: ended on") and words in text, text[-2000:]
 
     def survives(self):
         wait_for("the end of what the grain left", lambda: not self.processes())

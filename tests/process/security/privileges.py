@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 
-from pool import Pool, wait_for
+from pool import Pool, lock_holder, wait_for
 from tls import TOOLS, TlsPool, program
 
 FULL = bool(os.environ.get("DCS_TESTS_FULL"))
@@ -33,6 +33,13 @@ WARDEN_ANSWERS = {"ask_as_root": "REFUSED", "ask_as_login": "REFUSED", "ask_as_o
                   "ask_login": "REFUSED", "ask_huge": "INVALID", "ask_unknown": "INVALID", "ask_good": "ok",
                   "ask_launcher": "ok", "launch_root": "refused", "launch_daemon": "refused", "launch_made_up_daemon": "refused",
                   "launch_server": "refused", "launch_bare": "refused"}
+# By a starter that runs as root. Where the launcher's account is that of the grains, the kernel says what it may touch.
+STARTER_ANSWERS = {"start_root": "IO_ERROR", "start_daemon": "IO_ERROR", "start_made_up_daemon": "IO_ERROR", "start_server": "IO_ERROR",
+                   "start_bare": "IO_ERROR", "signal_foreign": "REFUSED", "signal_starter": "REFUSED", "group_foreign": "REFUSED",
+                   "lower_foreign": "REFUSED", "clear_root": "REFUSED", "clear_foreign": "REFUSED", "orphan_foreign": "REFUSED",
+                   "start_outside": "INVALID", "disk_outside": "INVALID", "orphan_outside": "INVALID", "leaf_outside": "INVALID",
+                   "seal_outside": "INVALID", "remove_outside": "INVALID", "ask_huge": "INVALID", "ask_unknown": "INVALID"}
+SELF_ANSWERS = {"signal_foreign": "ok", "signal_starter": "ok", "lower_foreign": "ok"}
 NEEDED = "kept_new kept_read kept_rename kept_unlink resolver look_up thread own_signal inet"
 
 
@@ -54,11 +61,11 @@ def keeper_of(pid):
     return beside(pid, "dcs_keeper")
 
 
-def has_no_power(pid, kept=0):
+def has_no_power(pid, kept=0, bounded=True):
     threads = os.listdir(f"/proc/{pid}/task")
     for thread in threads:
         of = f"{pid}/task/{thread}"
-        for name in ("CapInh", "CapPrm", "CapEff", "CapAmb") + (("CapBnd",) if status(pid, "Uid") == "0" else ()):
+        for name in ("CapInh", "CapPrm", "CapEff", "CapAmb") + (("CapBnd",) if bounded and status(pid, "Uid") == "0" else ()):
             assert int(status(of, name), 16) == (kept if name in ("CapPrm", "CapEff", "CapBnd") else 0), (of, name, status(of, name))
         assert status(of, "NoNewPrivs") == "1" and status(of, "Seccomp") == "2", of
     return len(threads)
@@ -103,6 +110,8 @@ class Users(Private):
 
 class PryingServer(Private):
     """Its grain server is the one that pries."""
+    programs = ("dcs_grainserver_pry", "dcs_launcher")
+
     def owned(self):
         return (self.outside, self.file, self.report)
 
@@ -117,9 +126,9 @@ class PryingServer(Private):
             os.chmod(path, 0o711)
         env = dict(self.env, DCS_PRY_LOG=self.report, DCS_PRY_FILE=self.file, DCS_PRY_DIR=home)
         words = ["users" if word == "self" and self.uid == 0 else word for word in arguments]
-        for source, target in ((os.path.join(TOOLS, "dcs_grainserver_pry"), "pry"), (program("dcs_launcher"), "dcs_launcher")):
+        for source, target in zip(self.programs, ("pry", "dcs_launcher")):
             if not os.path.exists(os.path.join(self.outside, target)):
-                shutil.copy(source, os.path.join(self.outside, target))
+                shutil.copy(os.path.join(TOOLS, source) if source.endswith("_pry") else program(source), os.path.join(self.outside, target))
         os.chmod(self.outside, 0o755)
         with open(os.path.join(self.base, name + ".log"), "a") as log:
             self.running[name] = subprocess.Popen([os.path.join(self.outside, "pry"), *words, "--confine", "filter"], stderr=log,
@@ -127,6 +136,25 @@ class PryingServer(Private):
 
 
 class PryingUsersServer(PryingServer):
+    uid = USER
+
+
+class PryingLauncher(PryingServer):
+    """Its launcher is the one that pries, among other things at a process of another account."""
+    programs = ("dcs_grainserver", "dcs_launcher_pry")
+
+    def __init__(self):
+        self.foreign = subprocess.Popen(["sleep", "600"], user=0 if self.uid else USER, group=0, extra_groups=[])
+        super().__init__()
+        self.env["DCS_PRY_PID"] = str(self.foreign.pid)
+
+    def __exit__(self, *what):
+        super().__exit__(*what)
+        self.foreign.kill()
+        self.foreign.wait()
+
+
+class PryingUsersLauncher(PryingLauncher):
     uid = USER
 
 
@@ -184,6 +212,22 @@ def server_pries(kind):
         pool.stop("h1", signal.SIGKILL)
         pool.start_server("h1")
         assert pool.dcs("run", "--", "/bin/echo", "works").stdout == "works\n"
+
+
+def launcher_pries(kind):
+    with kind() as pool:
+        pool.join("h1")
+        pool.start_server("h1")
+        wait_for("the end of prying", lambda: "done ok" in open(pool.report).read(), 300)
+        launcher = lock_holder(os.path.join(pool.base, "h1/launcher.lock"))
+        has_no_power(launcher, bounded=False)  # it executes nothing
+        assert status(beside(launcher, "dcs_starter"), "Uid") == str(kind.uid)
+        answers = STARTER_ANSWERS if kind.uid == 0 else STARTER_ANSWERS | SELF_ANSWERS
+        judge(pool, FILES + "rules_write rules_unlink rules_rename lock_write server_file group".split(), CALLS + ["unix"],
+              answers | {"done": "ok"})
+        assert pool.foreign.poll() is None
+        shutil.rmtree(os.path.join(pool.base, "h1/grains/h1,eve,1,1,1"))
+        assert pool.dcs("run", "--", "/bin/echo", "works").stdout == "works\n"  # it has spoilt nothing
 
 
 def dies_in_words(how):
@@ -268,6 +312,8 @@ def main():
         pries(kind)
     for kind in (PryingServer, PryingUsersServer):
         server_pries(kind)
+    for kind in (PryingLauncher, PryingUsersLauncher):
+        launcher_pries(kind)
     ends_with_its_scheduler()
     rereads_and_removes()
     dies_in_words(signal.SIGKILL)

@@ -16,7 +16,7 @@ NAMES = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 5: "KILL", 6: "SETGID", 7: 
 WITH_POWER = {
     "dcs_keeper": ("scheduler/keeper", "libdcs/pki"),
     "dcs_warden": ("grainserver/warden", "grainserver/files"),
-    "dcs_launcher": ("grainserver/launcher", "grainserver/files", "libdcs/process", "libdcs/locks", "libdcs/locks/files"),
+    "dcs_starter, dcs_slot_keeper": ("grainserver/starter", "grainserver/files", "libdcs/process"),
 }
 
 
@@ -76,7 +76,8 @@ def main():
             pids = {"dcs_scheduler": host.scheduler.pid, "dcs_keeper": child(host.scheduler.pid, "dcs_keeper"),
                     "dcs_reader": child(host.scheduler.pid, "dcs_reader"),
                     "dcs_grainserver": host.server.pid, "dcs_warden": child(host.server.pid, "dcs_warden"),
-                    "dcs_launcher": launcher, "a grain": running[0], "dcs_backupd": backup.pid}
+                    "dcs_launcher": launcher, "dcs_starter": child(launcher, "dcs_starter"),
+                    "dcs_slot_keeper": child(launcher, "dcs_slot_keeper"), "a grain": running[0], "dcs_backupd": backup.pid}
             found = {name: words(pid) for name, pid in pids.items()}
         finally:
             grain.terminate()

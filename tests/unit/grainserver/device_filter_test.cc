@@ -1,5 +1,5 @@
 // Which GPUs a grain is kept from, and by which numbers CUDA knows its own.
-#include "grainserver/launcher/device_filter.h"
+#include "grainserver/starter/device_filter.h"
 
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 
 using namespace dcs;
 using namespace bench;
-using launcher::Device;
-using launcher::Devices;
+using starter::Device;
+using starter::Devices;
 
 namespace {
 
@@ -28,12 +28,12 @@ struct PaperDevices {
         put_file(d.path + "/nvidia4", "");
     }
     Devices others(const std::string &offers, std::vector<std::int32_t> own) const {
-        return launcher::others_devices(offers, gives(std::move(own)), d.path);
+        return starter::others_devices(offers, gives(std::move(own)), d.path);
     }
     std::string numbers(std::vector<std::int32_t> own, const Devices &denied, bool contained) const {
         const GivenResources given = gives(std::move(own));
         std::vector<std::string> env = {"CUDA_VISIBLE_DEVICES=as before"};
-        launcher::number_for_cuda(env, given, denied, contained, d.path);
+        starter::number_for_cuda(env, given, denied, contained, d.path);
         return env[0].substr(env[0].find('=') + 1);
     }
     static GivenResources gives(std::vector<std::int32_t> own) {
@@ -78,13 +78,16 @@ TEST_CASE("a spare leaf that keeps its processes from other devices goes to no g
     file(d.path + "/proc/self/mountinfo", "36 31 0:33 / /cg rw - cgroup cgroup rw,devices\n");
     for (const char *leaf : {"probe", "a", "b", "c"})
         for (const char *name : {"cgroup.procs", "devices.deny"}) file(group + "/" + leaf + "/" + name, "");
-    launcher::Cgroups groups;
+    starter::Cgroups groups;
     const std::string said = groups.open("dcs-1-2", d.path);
     INFO(said);
     REQUIRE(groups.denies_devices());
-    launcher::Leaves leaves(groups);
+    starter::Starter within(d.path, groups, ::getpid());
+    starter::StarterClient asks;
+    asks.use(within);
+    launcher::Leaves leaves(groups, asks);
     REQUIRE_FALSE(leaves.take("none", {}).there);  // a grain that is kept from nothing needs no leaf here
-    launcher::Leaf a = leaves.take("a", {}, {null, zero});
+    starter::Leaf a = leaves.take("a", {}, {null, zero});
     REQUIRE((a.there && a.denied == Devices{null, zero}));
     const Result<std::string> denied = read_file(AT_FDCWD, group + "/a/devices.deny", 100);
     REQUIRE(denied);

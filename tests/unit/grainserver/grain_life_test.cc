@@ -317,7 +317,7 @@ TEST_CASE("a checkpoint that is too big for a report: the grain is lost if other
     const WriteEnding ending = b.one<WriteEnding>();
     if (alone) {
         REQUIRE(ending.ending == server::Ending::overrun);
-        REQUIRE(ending.reason == most + "between two checkpoints");
+        REQUIRE(ending.reason == about(most + "between two checkpoints --output"));
     } else {
         REQUIRE(ending.ending == server::Ending::discard);
         REQUIRE(log == about("given up " + most + "while scheduler accepted no reports"));

@@ -157,11 +157,13 @@ struct Place {
         WARN("SKIPPED: no control groups with " << word << " may be used here");
         return false;
     }
-    pid_t keeper() {
+    pid_t keeper() { return beside("dcs_slot_keeper"); }
+    // The launcher's child of that name.
+    pid_t beside(const std::string &name) {
         pid_t found = 0;
         for (const ProcessStat &p : all_processes())
             if (p.parent == launchers.back() && p.state != 'Z' &&
-                get_file("/proc/" + std::to_string(p.pid) + "/comm") == "dcs_slot_keeper\n")
+                get_file("/proc/" + std::to_string(p.pid) + "/comm") == name + "\n")
                 found = p.pid;
         return found;
     }

@@ -1,8 +1,8 @@
 // Limits of a grain, and the end of everything that it started: with control groups and without.
 #include <sys/mman.h>
 
-#include "grainserver/launcher/cgroups.h"
-#include "grainserver/launcher/disk_use.h"
+#include "grainserver/starter/cgroups.h"
+#include "grainserver/starter/disk_use.h"
 #include "launcher_bench.h"
 
 using namespace bench;
@@ -169,7 +169,7 @@ TEST_CASE("files that have no name any more are a limit too") {
     put_file(d.path + "/mapped", std::string(1 << 20, 'x'));
     const Result<Fd> room = open_directory(AT_FDCWD, d.path);
     REQUIRE(room);
-    const auto all = [&] { return launcher::DiskUse::nameless(room->get(), {::getpid(), ::getpid()}, 1000); };
+    const auto all = [&] { return starter::DiskUse::nameless(room->get(), {::getpid(), ::getpid()}, 1000); };
     const std::int64_t before = all();  // this program itself, when it has just been built again
     const auto now = [&] { return all() - before; };
     void *at = nullptr;
@@ -195,7 +195,7 @@ TEST_CASE("disk use is counted in portions, and follows no link") {
     REQUIRE(::symlink(other.path.c_str(), (d.path + "/away").c_str()) == 0);
     const Result<Fd> room = open_directory(AT_FDCWD, d.path);
     REQUIRE(room);
-    launcher::DiskUse use;
+    starter::DiskUse use;
     std::int64_t sum = 0;
     int looks = 0;
     do {
@@ -215,7 +215,7 @@ TEST_CASE("no leaf of a control group is left, not by ended grains and not by a 
     if (!p.has_groups("v")) return;
     struct stat st {};
     REQUIRE(::stat(p.dir.path.c_str(), &st) == 0);
-    launcher::Cgroups groups;
+    starter::Cgroups groups;
     groups.open("dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino));
     const std::string done = p.make({"/bin/true"}), g = p.shell("env -i setsid sleep 60 & sleep 60");
     REQUIRE(p.start(done).verb == files::Verb::started);
@@ -257,7 +257,7 @@ TEST_CASE("version 2 of control groups, as its files are") {
         make(leaf + "/" + name, "");
     make(leaf + "/cgroup.procs", "17\n4711\n");
     make(leaf + "/pids.events", "max 0\n");
-    launcher::Cgroups groups;
+    starter::Cgroups groups;
     const std::string found = groups.open("dcs-1-2", d.path);
     INFO(found);
     REQUIRE(found.find("v2 memory pids cpu kill in " + d.path + group) != std::string::npos);
@@ -266,7 +266,7 @@ TEST_CASE("version 2 of control groups, as its files are") {
     files::Limits limits;
     limits.memory_mb = 64;
     limits.processes = 100;
-    const launcher::Leaf made = groups.make("grain", limits);
+    const starter::Leaf made = groups.make("grain", limits);
     REQUIRE((made.there && made.memory && made.processes && made.joins.size() == 1));
     const auto value = [&](const std::string &name) { return get_file(d.path + leaf + "/" + name); };
     REQUIRE(value("memory.max") == "67108864");
@@ -278,9 +278,9 @@ TEST_CASE("version 2 of control groups, as its files are") {
     REQUIRE_FALSE(groups.ran_out_of_memory("grain"));
     make(leaf + "/memory.events", "low 0\nhigh 0\nmax 7\noom 1\noom_kill 2\noom_group_kill 1\n");
     REQUIRE(groups.ran_out_of_memory("grain"));
-    REQUIRE(launcher::Cgroups::refused_in(made) == 0);
+    REQUIRE(starter::Cgroups::refused_in(made) == 0);
     make(leaf + "/pids.events", "max 3\n");
-    REQUIRE(launcher::Cgroups::refused_in(made) == 3);
+    REQUIRE(starter::Cgroups::refused_in(made) == 3);
     groups.seal("grain");
     REQUIRE(value("cgroup.kill") == "1");
     REQUIRE(value("pids.max").substr(0, 1) == "0");

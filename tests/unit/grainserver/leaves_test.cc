@@ -13,7 +13,9 @@ namespace files = dcs::files;
 struct PaperGroups {
     ScratchDir d;
     std::string group = d.path + "/cg/dcs/dcs-1-2";
-    launcher::Cgroups groups;
+    starter::Cgroups groups;
+    starter::Starter within{d.path, groups, ::getpid()};
+    starter::StarterClient starter;
     PaperGroups() {
         file(d.path + "/proc/self/cgroup", "0::/dcs\n");
         file(d.path + "/proc/self/mountinfo", "31 23 0:28 / /cg rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
@@ -21,6 +23,7 @@ struct PaperGroups {
         file(d.path + "/cg/dcs/cgroup.subtree_control", "");
         file(group + "/cgroup.subtree_control", "");
         file(group + "/probe/cgroup.procs", "");
+        starter.use(within);
         REQUIRE(groups.open("dcs-1-2", d.path).find("v2 pids") != std::string::npos);
     }
     static void file(const std::string &path, const std::string &text) {
@@ -37,16 +40,16 @@ TEST_CASE("a leaf with a process in it goes to no other grain") {
     PaperGroups p;
     p.leaf("a");
     p.leaf("b");
-    launcher::Leaves leaves(p.groups);
+    launcher::Leaves leaves(p.groups, p.starter);
     files::Limits limits;
     limits.processes = 5;
-    launcher::Leaf a = leaves.take("a", limits);
+    starter::Leaf a = leaves.take("a", limits);
     REQUIRE((a.there && a.processes && a.name == "a"));
     p.file(p.group + "/a/cgroup.procs", "17\n");
     REQUIRE_FALSE(leaves.give_back(a));
     REQUIRE(a.there);
     REQUIRE_FALSE(leaves.any_spare());
-    launcher::Leaf b = leaves.take("b", limits);
+    starter::Leaf b = leaves.take("b", limits);
     REQUIRE(b.name == "b");
     REQUIRE(leaves.give_back(b));
     REQUIRE((!b.there && leaves.any_spare()));
@@ -58,19 +61,19 @@ TEST_CASE("a leaf with a process in it goes to no other grain") {
 TEST_CASE("a spare leaf goes to a grain of the same limits, which answers for no other's refusals") {
     PaperGroups p;
     for (const char *name : {"a", "b", "c", "d"}) p.leaf(name);
-    launcher::Leaves leaves(p.groups);
+    launcher::Leaves leaves(p.groups, p.starter);
     files::Limits five, six, memory;
     five.processes = memory.processes = 5;
     six.processes = 6;
     memory.memory_mb = 64;
-    launcher::Leaf a = leaves.take("a", five);
+    starter::Leaf a = leaves.take("a", five);
     REQUIRE(a.refused == 0);
     p.file(p.group + "/a/pids.events", "max 3\n");
-    REQUIRE(launcher::Cgroups::refused_in(a) == 3);
+    REQUIRE(starter::Cgroups::refused_in(a) == 3);
     REQUIRE(leaves.give_back(a));
     REQUIRE(leaves.take("b", six).name == "b");
     REQUIRE(leaves.take("c", memory).name == "c");
-    launcher::Leaf again = leaves.take("d", five);
+    starter::Leaf again = leaves.take("d", five);
     REQUIRE(again.name == "a");
     REQUIRE(again.refused == 3);
     again.sealed = true;                     // its limit is not what the next grain's would be

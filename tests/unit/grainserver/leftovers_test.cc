@@ -47,20 +47,21 @@ TEST_CASE("what a made-up uid leaves in the places of all goes when its last pro
     as(other);
     int ids[2][3];
     REQUIRE(::read(segments[0], ids, sizeof ids) == sizeof ids);
-    launcher::Leftovers leftovers({all.path, closed.path, all.path + "/nowhere"});
+    starter::Leftovers places({all.path, closed.path, all.path + "/nowhere"});
+    launcher::Leftovers leftovers([&](uid_t of) { return places.go_on(of); });
     const Instant now = boot_clock(), later = now + seconds(2);
     const auto there = [&](const std::string &name) { return file_exists(AT_FDCWD, all.path + "/" + name); };
     const std::string own = std::to_string(uid);
     const auto clear = [&] {
         for (int i = 0; i < 20; ++i) leftovers.clear({}, later);
     };
-    leftovers.note(uid, uid, now);
+    leftovers.note(uid, now);
     leftovers.clear({}, now);  // a next grain may follow at once
     CHECK(there("file" + own));
     leftovers.clear({uid}, later);  // one did
     clear();
     CHECK(there("file" + own));
-    leftovers.note(uid, uid, now);
+    leftovers.note(uid, now);
     const pid_t alive = ::fork();
     if (alive == 0) {
         if (::setresuid(uid, uid, uid) == 0) ::pause();
@@ -74,7 +75,7 @@ TEST_CASE("what a made-up uid leaves in the places of all goes when its last pro
     CHECK(there("file" + own));
     ::kill(alive, SIGKILL);
     ::waitpid(alive, nullptr, 0);
-    leftovers.note(uid, uid, now);
+    leftovers.note(uid, now);
     leftovers.clear({}, later);
     CHECK(leftovers.next() != Instant::never());  // 3000 names are more than a slice
     clear();

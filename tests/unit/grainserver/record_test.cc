@@ -1,7 +1,7 @@
 // Records that are written in one call, and what the launcher reads again only when it has changed.
 #include <sys/resource.h>
 
-#include "grainserver/launcher/prepared.h"
+#include "grainserver/starter/prepared.h"
 #include "launcher_bench.h"
 #include "support/refuse.h"
 
@@ -46,7 +46,7 @@ TEST_CASE("a record is whole or not there") {
 TEST_CASE("the owner's rules are those that the file has now") {
     ScratchDir dir;
     const Result<Fd> fd = open_directory(AT_FDCWD, dir.path);
-    launcher::Prepared prepared;
+    starter::Prepared prepared;
     REQUIRE_FALSE(prepared.rules(fd->get()));
     for (const std::int64_t most : {5, 6, 7}) {
         files::OwnerRules rules;

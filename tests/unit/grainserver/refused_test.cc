@@ -35,24 +35,25 @@ std::string words(const char *orders, const std::function<Status()> &work) {
 // A grain's directory and what starts it, in this very process.
 struct Starter {
     ScratchDir dir;
-    launcher::Cgroups cgroups, groups;  // none, and those of control_groups()
-    const launcher::Cgroups *use = &cgroups;
+    starter::Cgroups cgroups, groups;  // none, and those of control_groups()
+    const starter::Cgroups *use = &cgroups;
+    starter::StarterClient asks;
     launcher::SlotKeeper keeper;
     Fd base, grains;
     files::LaunchRecord record;
     files::OwnerRules rules;
     const std::string grain = "local1,ann,1,1,1";
-    launcher::Prepared prepared;
     launcher::Place place;
 
     Starter() {
         const std::string path = dir.path + "/grains";
         REQUIRE(make_directories(path + "/" + grain + "/room"));
+        REQUIRE(make_directories(dir.path + "/slots"));
         put_file(path + "/" + grain + "/room/input", "");
         base = Fd(::open(dir.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         grains = Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        place = {base.get(), grains.get(), path, dir.path + "/slots", boot_id(), nullptr, &keeper, &prepared};
-        record.boot_id = place.boot_id;
+        place = {base.get(), grains.get(), path, dir.path + "/slots", nullptr, &keeper, &asks};
+        record.boot_id = boot_id();
         record.program = "/bin/true";
         record.argv = {"true"};
         record.next_seq = 3;
@@ -76,8 +77,11 @@ struct Starter {
     }
     // Why it does not start; or "", when it has ended.
     std::string start(const char *orders = "") {
-        if (keeper.pid() == 0) REQUIRE(keeper.start(place.path, cgroups));
-        launcher::Leaves leaves(*use);
+        starter::Starter within(dir.path, *use, ::getpid());
+        REQUIRE(within.open());
+        asks.use(within);
+        if (keeper.pid() == 0) REQUIRE(keeper.start(asks));
+        launcher::Leaves leaves(*use, asks);
         place.leaves = &leaves;
         const Refusing refusing(orders);
         REQUIRE(refusing.understood);
@@ -106,7 +110,7 @@ std::string launcher_words(const char *orders) {
     const pid_t pid = ::fork();
     if (pid == 0) {
         launcher::Launcher one;
-        const std::string text = words(orders, [&] { return one.open({dir.path, "local1", "", false}); });
+        const std::string text = words(orders, [&] { return one.open({dir.path, "local1", "", false, false}); });
         const bool written = ::write(ends[1], text.data(), text.size()) >= 0;
         ::_exit(written ? 0 : 1);
     }
@@ -192,7 +196,7 @@ TEST_CASE("a start that fails says at which step, and leaves nothing behind") {
         const char *orders, *words;
     } table[] = {
         {"pipe2::EMFILE", "descriptors many open files"},
-        {"vfork::EAGAIN", "cannot process temporarily unavailable"},
+        {"clone::EAGAIN", "cannot process temporarily unavailable"},
         {"openat:pid:ENOSPC", "file grain space left"},
         {"getppid::EPERM", "launcher ended during"},
         {"prctl:=38=:EPERM", "account grain not permitted"},  // PR_SET_NO_NEW_PRIVS
@@ -244,37 +248,34 @@ TEST_CASE("a grain that may not be started says who is in the way") {
     s.place.keeper = &nobody;
     CHECK(s.started() == about("keeper host's replaced"));
     s.place.keeper = &s.keeper;
-    launcher::Leaves leaves(s.cgroups);
+    launcher::Leaves leaves(s.cgroups, s.asks);
     s.place.leaves = &leaves;
     launcher::HeldSlot slot;
     CHECK(launcher::start_grain(s.place, "none", 2, slot, {}).text == about("directory none No"));
-    CHECK(s.started().empty());
+    CHECK(s.started() == "");
 }
 
 TEST_CASE("a launcher that cannot be says what it lacks") {
     CHECK(launcher_words("").empty());
     CHECK(launcher_words("signalfd::EMFILE") == "signalfd: Too many open files");
     CHECK(launcher_words("socketpair::EMFILE") == about("cannot many open files"));
-    CHECK(launcher_words("fork::EAGAIN") == about("cannot keeper temporarily unavailable"));
+    CHECK(launcher_words("fork::EAGAIN") == about("cannot starter temporarily unavailable"));
     CHECK(launcher_words("socket::EMFILE") == "socket: Too many open files");
     CHECK(launcher_words("listen::EPERM") == "listen: Operation not permitted");
 }
 
 TEST_CASE("a new keeper of slots that does not listen is in the launcher's log") {
     REQUIRE(::setenv("LD_PRELOAD", DCS_BINARY_DIR "/tests/librefuse.so", 1) == 0);
-    REQUIRE(::setenv("DCS_REFUSE", "sendmsg::EPERM:1:1", 1) == 0);  // the slot's first way to a keeper is open
+    REQUIRE(::setenv("DCS_REFUSE", "sendmsg::EPERM:2:1", 1) == 0);  // the slots' first ways to a keeper are open
     Place p(false);
     ::unsetenv("LD_PRELOAD");
     ::unsetenv("DCS_REFUSE");
-    const std::string g = p.make({"/bin/sleep", "600"});
-    REQUIRE(p.start(g).verb == files::Verb::started);
+    for (int i = 0; i < 2; ++i) REQUIRE(p.start(p.make({"/bin/sleep", "600"})).verb == files::Verb::started);
     const pid_t keeper = p.keeper();
     REQUIRE(keeper > 0);
     REQUIRE(::kill(keeper, SIGKILL) == 0);
     CHECK(soon([&] {
         return get_file(p.dir.path + "/launcher.log").find("the keeper of slots does not listen") != std::string::npos;
     }));
-    p.client.send({files::Verb::kill, g});
-    p.exit_of(g);
 }
 #endif

@@ -1,4 +1,4 @@
-#include "grainserver/launcher/image_place.h"
+#include "grainserver/starter/image_place.h"
 
 #include <cerrno>
 
@@ -12,7 +12,7 @@
 #include "base/hex.h"
 #include "base/require.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 namespace {
 
 constexpr const char *images = "images", *content = "content";
@@ -68,4 +68,4 @@ Result<ImagePlace> place_image(int base, const std::string &directory, const fil
     return ImagePlace{store + "/" + archive, store};
 }
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

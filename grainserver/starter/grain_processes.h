@@ -1,5 +1,6 @@
 #pragma once
 // Finds and ends the processes of a grain besides its first one.
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,9 +8,9 @@
 #include <sys/types.h>
 
 #include "process/table.h"
-#include "grainserver/launcher/cgroups.h"
+#include "grainserver/starter/cgroups.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 
 // The value that every process of a grain inherits, unless it cleared its environment. Any process may put it into an
 // environment, so it only distinguishes the grains of one account.
@@ -28,9 +29,10 @@ std::optional<uid_t> account_of(int grain);
 FoundProcesses look_for(const Orphan &orphan, const Cgroups &cgroups);
 // Ends it. Waits until its processes have ended, at most `seconds`; false if some are left (in the kernel's
 // uninterruptible sleep).
-bool kill_orphan(const Orphan &orphan, const Cgroups &cgroups, int seconds);
+bool kill_orphan(const Orphan &orphan, const Cgroups &cgroups, int seconds,
+                 const std::function<void(const ProcessStat &, int)> &signal);
 
 // The members of a leaf.
 std::vector<ProcessStat> members_of(const std::string &leaf, const Cgroups &cgroups);
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

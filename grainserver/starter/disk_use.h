@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 
 class DiskUse {
 public:
@@ -34,4 +34,4 @@ private:
     bool too_deep_ = false;
 };
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

@@ -7,13 +7,16 @@
 
 #include "base/resources.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 
 struct Device {
     std::uint32_t major = 0, minor = 0;  // of a character device
     bool operator==(const Device &) const = default;
 };
 using Devices = std::vector<Device>;
+
+// Whether gpu 0 is /dev/nvidia0. Otherwise a batch system has given the server some GPUs, which CUDA numbers anew.
+bool gpus_by_file();
 
 // `offers`: of the host, as in the launch record. Those of which `directory` has no file nvidiaN are left out.
 Devices others_devices(const std::string &offers, const GivenResources &given, const std::string &directory = "/dev");
@@ -29,4 +32,4 @@ std::string gpus_of(const GivenResources &given, bool by_file);
 // the kernel, or a lack of rights, prevents it.
 bool deny_devices(const std::string &group, bool unified, const Devices &devices);
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

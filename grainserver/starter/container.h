@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "grainserver/files/grain_record.h"
-#include "grainserver/launcher/image_place.h"
+#include "grainserver/starter/image_place.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 
 std::string container_runner();  // path of dcs_container
 // `grains`: absolute path of DIR/grains. `gpus`: whose device files it gets, "0,2", "all", or none.
 std::vector<std::string> container_command(const files::LaunchRecord &launch, const std::string &grains,
                                            const ImagePlace &image, const std::string &gpus);
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

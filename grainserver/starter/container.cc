@@ -1,4 +1,4 @@
-#include "grainserver/launcher/container.h"
+#include "grainserver/starter/container.h"
 
 #include <climits>
 
@@ -7,7 +7,7 @@
 #include "base/hex.h"
 #include "base/require.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 
 std::string container_runner() {
     char path[PATH_MAX];
@@ -39,4 +39,4 @@ std::vector<std::string> container_command(const files::LaunchRecord &launch, co
     return words;
 }
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

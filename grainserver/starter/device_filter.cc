@@ -1,6 +1,7 @@
-#include "grainserver/launcher/device_filter.h"
+#include "grainserver/starter/device_filter.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include "base/planted.h"
 #include "process/cgroup.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 namespace {
 
 constexpr const char *gpu = "gpu";
@@ -97,6 +98,8 @@ bool attach(const std::string &group, const std::vector<bpf_insn> &program) {
 
 }  // namespace
 
+bool gpus_by_file() { return std::getenv("CUDA_VISIBLE_DEVICES") == nullptr; }
+
 Devices others_devices(const std::string &offers, const GivenResources &given, const std::string &directory) {
     Devices others;
     const Result<Offers> offered = offers_of(offers);
@@ -141,4 +144,4 @@ bool deny_devices(const std::string &group, bool unified, const Devices &devices
     });
 }
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

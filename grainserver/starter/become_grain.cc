@@ -1,4 +1,4 @@
-#include "grainserver/launcher/become_grain.h"
+#include "grainserver/starter/become_grain.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +17,7 @@
 #include "grainserver/files/grain_record.h"
 #include "process/stat.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 namespace {
 [[noreturn]] void give_up(const Plan &plan, Step step, int error) noexcept {
     Failure failure{step, error, There::nothing};
@@ -38,7 +38,7 @@ void write_pid_file(const Plan &plan) noexcept {
     char text[128];
     if (!read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
     const std::size_t length = files::format_pid(text, sizeof text, self.pid, self.start_time, plan.boot_id);
-    // As files::write_record(). After a failure the launcher removes the file.
+    // As files::write_record(). After a failure the starter removes the file.
     const int fd = ::openat(plan.grain, files::pid_name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);
     if (const int error = files::put_record(fd, text, length); error != 0) give_up(plan, Step::pid_file, error);
@@ -57,7 +57,7 @@ void be_dispensable() noexcept {
     ::close(fd);
 }
 
-// Just before the exec: until then the launcher waits for this process, and must not wait for all others of the host.
+// Just before the exec: until then the starter waits for this process, and must not wait for all others of the host.
 void be_modest() noexcept {
     ::setpriority(PRIO_PROCESS, 0, 19);
     const sched_param none{};
@@ -96,7 +96,7 @@ void enter_namespaces(const Plan &plan) noexcept {
 
 // Whether the groups are exactly those of the plan; the result of setgroups is not relied upon.
 bool has_groups(const Plan &plan) noexcept {
-    static gid_t groups[NGROUPS_MAX];  // the launcher is suspended meanwhile
+    static gid_t groups[NGROUPS_MAX];  // the starter is suspended meanwhile
     const long n = ::syscall(SYS_getgroups, NGROUPS_MAX, groups);
     if (n != static_cast<long>(plan.group_count)) return false;
     for (long i = 0; i < n; ++i) {
@@ -125,11 +125,11 @@ void change_identity(const Plan &plan) noexcept {
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up(plan, Step::identity, errno);
 }
 
-// From here on an exec stops before the program's first instruction. If the launcher dies meanwhile, the child dies
+// From here on an exec stops before the program's first instruction. If its parent dies meanwhile, the child dies
 // too: by this signal, or by the SIGTRAP pending from the exec. Without ptrace the program is only examined.
 void only_prove(const Plan &plan) noexcept {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (::getppid() == plan.launcher && ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0) return;
+    if (::getppid() == plan.parent && ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0) return;
     if (::faccessat(AT_FDCWD, plan.contained ? plan.runner : plan.program, X_OK, AT_EACCESS) != 0)
         give_up(plan, Step::exec, errno);
     ::_exit(0);
@@ -187,7 +187,7 @@ void enter_directory(const Plan &plan) noexcept {
     if (!plan.only_prove) write_pid_file(plan);
     // If the launcher died before this line, the next one may already have searched for grains without
     // finding this one. If it dies after it, the next one finds the pid file.
-    if (::getppid() != plan.launcher) give_up(plan, Step::orphaned, ECANCELED);
+    if (::getppid() != plan.parent) give_up(plan, Step::orphaned, ECANCELED);
     set_limits(plan);
     enter_namespaces(plan);
     join_groups(plan);  // of the lowest priority: as late as possible, but it takes the server's rights
@@ -210,11 +210,11 @@ void enter_directory(const Plan &plan) noexcept {
 }
 }  // namespace
 
-// A separate function, so that the child cannot damage the stack frame of the parent.
 [[gnu::noinline]] pid_t fork_grain(const Plan &plan) {
-    const pid_t pid = ::vfork();
-    if (pid == 0) become_grain(plan);
-    return pid;
+    alignas(16) static char stack[std::size_t{256} << 10];  // no child needs it longer than its parent is suspended
+    const auto run = [](void *of) -> int { become_grain(*static_cast<const Plan *>(of)); };
+    const int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (plan.parent == ::getpid() ? 0 : CLONE_PARENT);
+    return ::clone(run, stack + sizeof stack, flags, const_cast<Plan *>(&plan));
 }
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

@@ -1,12 +1,14 @@
-#include "grainserver/launcher/grain_processes.h"
+#include "grainserver/starter/grain_processes.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/require.h"
-#include "grainserver/files/room.h"
+#include "grainserver/files/grain_record.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 namespace {
 constexpr Duration exec_time = milliseconds(200);
 }  // namespace
@@ -26,9 +28,9 @@ std::vector<ProcessStat> members_of(const std::string &leaf, const Cgroups &cgro
 }
 
 std::optional<uid_t> account_of(int grain) {
-    const Result<files::Room> room = files::open_room(grain);
-    if (!room) return {};
-    return room->uid;
+    struct stat st {};
+    if (::fstatat(grain, files::room_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode)) return {};
+    return st.st_uid;
 }
 
 FoundProcesses look_for(const Orphan &orphan, const Cgroups &cgroups) {
@@ -53,12 +55,13 @@ FoundProcesses look_for(const Orphan &orphan, const Cgroups &cgroups) {
     return found;
 }
 
-bool kill_orphan(const Orphan &orphan, const Cgroups &cgroups, int seconds) {
+bool kill_orphan(const Orphan &orphan, const Cgroups &cgroups, int seconds,
+                 const std::function<void(const ProcessStat &, int)> &signal) {
     DCS_REQUIRE(!orphan.directory.empty(), "an orphan has a directory");
     const Instant deadline = boot_clock() + dcs::seconds(seconds), clear_by = boot_clock() + exec_time;
     for (;;) {
         if (!orphan.leaf.empty()) cgroups.seal(orphan.leaf);
-        const FoundProcesses found = strike([&] { return look_for(orphan, cgroups); });
+        const FoundProcesses found = strike([&] { return look_for(orphan, cgroups); }, signal);
         if (found.processes.empty() && (!found.unclear || boot_clock() >= clear_by)) return true;
         if (boot_clock() >= deadline) return false;
         const timespec pause{0, 10'000'000};
@@ -66,4 +69,4 @@ bool kill_orphan(const Orphan &orphan, const Cgroups &cgroups, int seconds) {
     }
 }
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

@@ -1,4 +1,4 @@
-#include "grainserver/launcher/cgroups.h"
+#include "grainserver/starter/cgroups.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,7 +14,7 @@
 #include "process/cgroup.h"
 #include "process/stat.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 namespace {
 constexpr std::size_t text_max = 1u << 20;
 constexpr Device no_device;                          // by which is tried whether devices can be denied
@@ -65,6 +65,11 @@ void Cgroups::Hierarchy::give_way(const std::string &group) const {
 bool Cgroups::Hierarchy::only(bool Hierarchy::*controller) const {
     const int count = memory + pids + cpu + devices;
     return !unified && count == 1 && this->*controller;
+}
+
+// A hierarchy for memory alone is expensive and lists no processes that the others do not.
+bool Cgroups::Hierarchy::serves(const files::Limits &limits, const Devices &denied) const {
+    return !(only(&Hierarchy::memory) && limits.memory_mb == 0) && !(only(&Hierarchy::devices) && denied.empty());
 }
 
 // The keeper of a dead launcher may have removed the group.
@@ -165,10 +170,9 @@ Leaf Cgroups::make(const std::string &name, const files::Limits &limits, const D
     Leaf made;
     made.name = name;
     made.processes_max = limits.processes;
+    made.memory_max_mb = limits.memory_mb;
     for (const Hierarchy &h : hierarchies_) {
-        // A hierarchy for memory alone is expensive and lists no processes that the others do not.
-        if (h.only(&Hierarchy::memory) && limits.memory_mb == 0) continue;
-        if (h.only(&Hierarchy::devices) && denied.empty()) continue;
+        if (!h.serves(limits, denied)) continue;
         const std::string leaf = h.path + "/" + name;
         // The group is nearly always there.
         const bool there = make_group_directory(leaf) || (h.make_group() && make_group_directory(leaf));
@@ -182,6 +186,30 @@ Leaf Cgroups::make(const std::string &name, const files::Limits &limits, const D
         return {};
     }
     return made;
+}
+
+Leaf Cgroups::seen(const std::string &name, const files::Limits &limits, const Devices &denied) const {
+    DCS_REQUIRE(is_leaf_name(name), "the name of a leaf is valid");
+    Leaf leaf;
+    leaf.name = name;
+    leaf.there = true;
+    leaf.processes_max = limits.processes;
+    leaf.memory_max_mb = limits.memory_mb;
+    for (const Hierarchy &h : hierarchies_) {
+        if (!h.serves(limits, denied)) continue;
+        if (h.devices) leaf.denied = denied;
+        const std::string path = h.path + "/" + name;
+        leaf.joins.emplace_back(::open((path + "/cgroup.procs").c_str(), O_RDONLY | O_CLOEXEC));
+        if (h.pids && limits.processes > 0)
+            leaf.refusals = Fd(::open((path + "/pids.events").c_str(), O_RDONLY | O_CLOEXEC));
+    }
+    return leaf;
+}
+
+std::vector<std::string> Cgroups::places() const {
+    std::vector<std::string> above;
+    for (const Hierarchy &h : hierarchies_) above.push_back(h.path.substr(0, h.path.rfind('/')));
+    return above;
 }
 
 std::vector<std::string> Cgroups::leaves() const {
@@ -247,4 +275,8 @@ void Cgroups::remove_group() const {
     for (const Hierarchy &h : hierarchies_) ::rmdir(h.path.c_str());
 }
 
-}  // namespace dcs::launcher
+Devices denied_to(const Cgroups &cgroups, const files::LaunchRecord &launch, const GivenResources &given) {
+    return gpus_by_file() && cgroups.denies_devices() ? others_devices(launch.offers, given) : Devices();
+}
+
+}  // namespace dcs::starter

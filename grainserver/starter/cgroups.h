@@ -10,10 +10,10 @@
 #include <sys/types.h>
 
 #include "grainserver/files/grain_record.h"
-#include "grainserver/launcher/device_filter.h"
+#include "grainserver/starter/device_filter.h"
 #include "base/files.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 
 // A leaf, and the limits that it enforces.
 struct Leaf {
@@ -21,7 +21,7 @@ struct Leaf {
     std::vector<Fd> joins;     // writing "0" moves the writer into it; if one fails, the grain does not start
     Fd refusals;               // how many processes the kernel refused, if it limits them
     std::int64_t refused = 0;  // before the present grain
-    std::int64_t processes_max = 0;
+    std::int64_t processes_max = 0, memory_max_mb = 0;
     bool there = false, memory = false, processes = false;
     Devices denied;  // that its processes cannot open
     bool sealed = false;
@@ -37,6 +37,10 @@ public:
     // properties is not there.
     Leaf make(const std::string &name, const files::Limits &limits, const Devices &denied = {}) const;
     bool denies_devices() const;
+    // One that another process has made so, only to look into it.
+    Leaf seen(const std::string &name, const files::Limits &limits, const Devices &denied) const;
+    bool usable() const { return !hierarchies_.empty(); }
+    std::vector<std::string> places() const;  // directories that contain the group of all leaves
     // Whether no process is in it. False also if that cannot be read.
     static bool is_empty(const Leaf &leaf);
     static std::int64_t refused_in(const Leaf &leaf);  // processes, since it was made
@@ -56,6 +60,7 @@ private:
         std::string path;  // of the group of all leaves
         bool unified = false, memory = false, pids = false, cpu = false, devices = false;
         std::string handed_down;  // version 2: the controllers of the leaves
+        bool serves(const files::Limits &limits, const Devices &denied) const;
         bool make_group() const;
         void give_way(const std::string &group) const;
         bool only(bool Hierarchy::*controller) const;  // of version 1, with no other one that is of use here
@@ -65,4 +70,7 @@ private:
     std::vector<Hierarchy> hierarchies_;
 };
 
-}  // namespace dcs::launcher
+// The devices that a grain must not open, as far as its control group can do that.
+Devices denied_to(const Cgroups &cgroups, const files::LaunchRecord &launch, const GivenResources &given);
+
+}  // namespace dcs::starter

@@ -1,6 +1,6 @@
 #pragma once
-// The steps between fork and exec. The child shares the launcher's memory until its exec, so nothing here
-// allocates memory, and identities change by raw system calls: libc's wrappers would notify threads of the launcher.
+// The steps between fork and exec. The child shares the starter's memory until its exec, so nothing here
+// allocates memory, and identities change by raw system calls: libc's wrappers would notify threads of the starter.
 #include <cstdint>
 
 #include <sched.h>
@@ -8,7 +8,7 @@
 
 #include "grainserver/files/confine.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 
 enum class Step : std::int32_t {
     group,
@@ -40,7 +40,7 @@ struct Plan {
     char *const *argv = nullptr;
     char *const *env = nullptr;
     mode_t umask = 077;
-    pid_t launcher = 0;
+    pid_t parent = 0;  // of the grain: this process, or its own parent
     bool only_prove = false;
     const int *joins = nullptr;  // control groups to enter
     int join_count = 0;
@@ -55,8 +55,8 @@ struct Plan {
     const files::Confinement *confinement = nullptr;
 };
 
-// vfork: the launcher is suspended until the exec, and its pages are not copied. The child reports through
+// As vfork: the caller is suspended until the exec, and its pages are not copied. The child reports through
 // plan.report why it could not become the grain.
 pid_t fork_grain(const Plan &plan);
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

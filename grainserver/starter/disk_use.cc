@@ -1,4 +1,4 @@
-#include "grainserver/launcher/disk_use.h"
+#include "grainserver/starter/disk_use.h"
 
 #include <set>
 
@@ -7,7 +7,7 @@
 
 #include "base/planted.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 namespace {
 constexpr std::int64_t bytes_of_a_name = 1024;  // counted for each file in addition to its blocks
 }  // namespace
@@ -66,4 +66,4 @@ std::int64_t DiskUse::nameless(int room, const std::vector<pid_t> &processes, in
     return sum;
 }
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

@@ -1,4 +1,4 @@
-#include "grainserver/launcher/prepared.h"
+#include "grainserver/starter/prepared.h"
 
 #include <cerrno>
 
@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "base/planted.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 namespace {
 std::int64_t nanoseconds(const timespec &t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; }
 }  // namespace
@@ -37,4 +37,4 @@ Result<const files::Confinement *> Prepared::confinement(const files::Confinemen
     return &place;
 }
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

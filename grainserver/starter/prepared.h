@@ -10,7 +10,7 @@
 #include "grainserver/files/confine.h"
 #include "grainserver/files/owner_rules.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 
 class Prepared {
 public:
@@ -34,4 +34,4 @@ private:
     files::Confinement last_;
 };
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "grainserver/files/grain_record.h"
 
-namespace dcs::launcher {
+namespace dcs::starter {
 
 struct ImagePlace {
     std::string archive, store;  // paths
@@ -15,4 +15,4 @@ struct ImagePlace {
 Result<ImagePlace> place_image(int base, const std::string &directory, const files::LaunchRecord &launch,
                                const std::string &dir);
 
-}  // namespace dcs::launcher
+}  // namespace dcs::starter

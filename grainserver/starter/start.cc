@@ -1,0 +1,270 @@
+// The start of a grain. As much as possible is checked before the fork; errors between fork and exec are received
+// through a pipe.
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/failpoint.h"
+#include "base/planted.h"
+#include "base/require.h"
+#include "base/resources.h"
+#include "grainserver/files/launcher_calls.h"
+#include "grainserver/files/owner_rules.h"
+#include "grainserver/files/room.h"
+#include "grainserver/starter/container.h"
+#include "grainserver/starter/starter.h"
+
+namespace dcs::starter {
+namespace {
+std::vector<char *> pointers(const std::vector<std::string> &items) {
+    std::vector<char *> list;
+    for (const std::string &item : items) list.push_back(const_cast<char *>(item.c_str()));
+    list.push_back(nullptr);
+    return list;
+}
+
+// The command to execute: the program, or the host's runner followed by the program's path and arguments.
+std::vector<std::string> command(const files::LaunchRecord &launch) {
+    DCS_REQUIRE(!launch.argv.empty(), "a record without a program was refused before");
+    if (launch.runner.empty()) return launch.argv;
+    std::vector<std::string> words;
+    for (const std::string &word : launch.runner) words.push_back(word == "{name}" ? launch.argv[0] : word);
+    words.push_back(launch.program);
+    words.insert(words.end(), launch.argv.begin() + 1, launch.argv.end());
+    return words;
+}
+
+bool begins(const std::string &text, const char *start) { return text.rfind(start, 0) == 0; }
+
+// DCS_UMASK of the grain's environment, in octal, by which `dcs run` and `dcs map` pass their caller's; without one
+// only the grain's account may read what it makes.
+mode_t umask_of(const std::vector<std::string> &env) {
+    constexpr std::string_view name = "DCS_UMASK=";
+    for (const std::string &item : env) {
+        if (!begins(item, name.data())) continue;
+        unsigned mask = 0;
+        const char *end = item.data() + item.size();
+        const auto [stop, error] = std::from_chars(item.data() + name.size(), end, mask, 8);
+        if (error == std::errc() && stop == end && mask <= 0777) return mask;
+    }
+    return 077;
+}
+
+std::vector<std::string> environment(const files::LaunchRecord &launch, const std::string &directory,
+                                     const GivenResources &given) {
+    std::vector<std::string> env;
+    for (const std::string &item : launch.env)
+        if (!begins(item, "DCS_GRAIN_DIR=") && !begins(item, "DCS_GRAIN_SEQUENCE=") &&
+            !is_resource_variable(item, given))
+            env.push_back(item);
+    for (std::string &item : resource_environment(given)) env.push_back(std::move(item));
+    env.push_back("DCS_GRAIN_DIR=" + directory);
+    env.push_back("DCS_GRAIN_SEQUENCE=" + std::to_string(launch.next_seq));
+    return env;
+}
+
+// Waits for the exec (end of file) or for the failure before it.
+bool read_failure(int pipe, Failure &failure) {
+    ssize_t n;
+    do n = ::read(pipe, &failure, sizeof failure);
+    while (n < 0 && errno == EINTR);
+    return n == static_cast<ssize_t>(sizeof failure);
+}
+
+void wait_for_end(pid_t pid) {
+    int status = 0;
+    for (;;) {
+        const pid_t ended = ::waitpid(pid, &status, 0);  // also reports the stop at the exec
+        if (ended < 0 ? errno != EINTR : WIFEXITED(status) || WIFSIGNALED(status)) return;
+    }
+}
+
+// Owns the data that the plan points to; lives until after the fork.
+struct StartMaterial {
+    files::Room room;
+    std::string out, err;
+    std::vector<std::string> words, env;
+    std::vector<char *> argv_list, env_list;
+    const files::Confinement *confinement = nullptr;
+    std::vector<int> joins;
+    std::optional<cpu_set_t> cpus;
+    Plan plan;
+};
+
+std::optional<cpu_set_t> cpus_of(const Indices &indices) {
+    const auto its = indices.find(cpu_resource);
+    if (its == indices.end() || its->second.empty()) return std::nullopt;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const std::int32_t cpu : its->second)
+        if (cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &set);
+    return set;
+}
+
+// All that the grain demands, with the indices that the launcher has chosen, in the order of the names.
+Result<GivenResources> given_to(const files::LaunchRecord &launch, const std::vector<std::int32_t> &chosen) {
+    Result<GivenResources> given = given_of(launch.demands.resources, launch.offers, {});
+    std::size_t next = 0;
+    if (given)
+        for (auto &[name, indices] : given->indices)
+            for (std::int32_t &index : indices)
+                if (next < chosen.size()) index = chosen[next++];
+    return given;
+}
+
+void fill_plan(StartMaterial &p, const Fd &grain, const files::LaunchRecord &launch) {
+    DCS_REQUIRE(grain && p.room.fd, "the directory of the grain and its room are open");
+    DCS_REQUIRE(!p.argv_list.empty() && p.argv_list.back() == nullptr && p.env_list.back() == nullptr,
+                "both lists for execve are terminated");
+    Plan &plan = p.plan;
+    plan.grain = grain.get();
+    plan.room = p.room.fd.get();
+    plan.used_again = file_exists(grain.get(), files::pid_name);
+    plan.out = p.out.c_str();
+    plan.err = p.err.c_str();
+    plan.directory = launch.directory.empty() ? nullptr : launch.directory.c_str();
+    plan.program = launch.program.c_str();
+    plan.contained = files::image_of(launch.files) != nullptr;
+    if (plan.contained || !launch.runner.empty()) plan.runner = p.words[0].c_str();
+    plan.argv = p.argv_list.data();
+    plan.env = p.env_list.data();
+    plan.umask = umask_of(launch.env);
+    plan.joins = p.joins.data();
+    plan.join_count = static_cast<int>(p.joins.size());
+    plan.change_user = launch.account.change;
+    plan.uid = launch.account.uid;
+    plan.gid = launch.account.gid;
+    plan.groups = launch.account.groups.data();
+    plan.group_count = static_cast<unsigned>(launch.account.groups.size());
+    plan.confinement = p.confinement;
+    if (p.cpus) plan.cpus = &*p.cpus;
+    plan.file_bytes = static_cast<std::uint64_t>(launch.limits.file_mb) << 20;
+}
+
+// The control group that the launcher has chosen, if there is one, has the limits of the grain.
+Status suits(const Leaf *leaf, const Request &request, const files::LaunchRecord &launch, const Devices &denied) {
+    if (leaf == nullptr && !request.leaf.empty())
+        return fail(Code::io_error, "control group of the grain: there is none");
+    const bool limits = leaf == nullptr || (leaf->processes_max == launch.limits.processes &&
+                                            leaf->memory_max_mb == launch.limits.memory_mb);
+    if (!limits && !planted("starter.any_leaf"))
+        return fail(Code::refused, "control group of the grain: it has other limits than the grain");
+    const bool devices = leaf == nullptr ? denied.empty() || request.ask == Ask::prove : leaf->denied == denied;
+    if (!devices) return fail(Code::io_error, "its control group does not keep the GPUs of other grains from it");
+    return Status::ok();
+}
+
+Answer failed(const Status &s) { return {s, "", 0, 0, {}}; }
+Answer failed(Code code, const std::string &text) { return failed(fail(code, text)); }
+}  // namespace
+
+bool lower_session_priority(pid_t pid) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/autogroup", static_cast<int>(pid));
+    const Fd fd(::open(path, O_WRONLY | O_CLOEXEC));
+    if (!fd) return true;  // the kernel lacks it, or the process has ended
+    return ::write(fd.get(), "19", 2) == 2 || errno != EAGAIN;
+}
+
+// Checks the owner's present rules: the server may have been restarted with other options.
+Status Starter::allowed(const files::LaunchRecord &launch) {
+    const Result<const files::OwnerRules *> rules = prepared_.rules(base_.get());
+    if (!rules)
+        return fail(Code::io_error, "the rules of this host's owner cannot be read (" + rules.status().text +
+                                        "): dcs_grainserver writes them when it starts");
+    const Status s = files::permits(**rules, launch, files::logins_of_this_host());
+    if (s && launch.account.change) accounts_.insert(launch.account.uid);
+    return s ? s : fail(Code::io_error, s.text);
+}
+
+Answer Starter::start(const Request &request) {
+    const Result<Fd> grain = open_directory(grains_.get(), request.dir);
+    if (!grain) return failed(Code::io_error, "directory of the grain: " + grain.status().text);
+    const Result<std::string> bytes = read_file(grain->get(), files::launch_name, files::record_bytes_max);
+    const Result<files::LaunchRecord> launch =
+        bytes ? files::unpack_launch(*bytes) : Result<files::LaunchRecord>(bytes.status());
+    if (!launch) return failed(Code::io_error, launch.status().text);
+    if (launch->argv.empty() || launch->program.empty() ||
+        (launch->program[0] != '/' && files::image_of(launch->files) == nullptr))
+        return failed(Code::invalid, "the launch record names no program");
+    if (const Status s = allowed(*launch); !s) return failed(s);
+    counts_.erase(request.dir);
+    return run(request, *grain, *launch);
+}
+
+Answer Starter::run(const Request &request, const Fd &grain, const files::LaunchRecord &launch) {
+    StartMaterial p;
+    const bool prove = request.ask == Ask::prove;
+    Result<files::Room> room = files::open_room(grain.get());
+    if (!room) return failed(Code::io_error, room.status().text);
+    p.room = std::move(*room);
+    const auto confinement = prepared_.confinement({launch.rungs, p.room.fd.get(), launch.writable});
+    if (!confinement) return failed(Code::io_error, "confinement of the grain: " + confinement.status().text);
+    const Result<GivenResources> given = given_to(launch, request.list);
+    if (!given) return failed(given.status());
+    const std::string grains = directory_ + "/" + files::grains_folder;
+    p.confinement = *confinement;
+    p.out = files::out_name(launch.next_seq);
+    p.err = files::err_name(launch.next_seq);
+    p.env = environment(launch, grains + "/" + request.dir + "/" + files::room_name, *given);
+    if (files::image_of(launch.files) != nullptr) {
+        const Result<ImagePlace> image = place_image(base_.get(), directory_, launch, request.dir);
+        if (!image) return failed(image.status());
+        p.words = container_command(launch, grains, *image, gpus_of(*given, gpus_by_file()));
+    } else {
+        p.words = command(launch);
+    }
+    p.cpus = cpus_of(given->indices);
+    const Devices denied = denied_to(cgroups_, launch, *given);
+    const auto leaf = leaves_.find(request.leaf);
+    const Leaf *const group = leaf == leaves_.end() ? nullptr : &leaf->second;
+    if (const Status wrong = suits(group, request, launch, denied); !wrong) return failed(wrong);
+    for (std::size_t i = 0; group != nullptr && i < group->joins.size(); ++i) p.joins.push_back(group->joins[i].get());
+    if (gpus_by_file()) number_for_cuda(p.env, *given, denied, files::image_of(launch.files) != nullptr);
+    p.argv_list = pointers(p.words);
+    p.env_list = pointers(p.env);
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+        return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));
+    const Fd report_in(ends[0]);
+    Fd report_out(ends[1]);
+    fill_plan(p, grain, launch);
+    p.plan.report = report_out.get();
+    p.plan.boot_id = boot_id_.c_str();
+    p.plan.parent = prove ? ::getpid() : launcher_;
+    p.plan.only_prove = prove;
+    // The sum over all grains of the user on this host, as a first barrier; the limit itself is checked separately.
+    if (launch.account.made_up && launch.limits.processes > 0 && (group == nullptr || !group->processes))
+        p.plan.user_processes =
+            static_cast<std::uint64_t>(launch.limits.processes) * static_cast<std::uint64_t>(request.number);
+    failpoint("launcher.start.before_fork");
+    const pid_t pid = fork_grain(p.plan);
+    const int error = errno;
+    failpoint("launcher.start.after_fork");
+    if (pid < 0)
+        return failed(Code::io_error, std::string("cannot create a process for the grain: ") + std::strerror(error));
+    DCS_REQUIRE(pid > 1, "only the parent returns from fork_grain");
+    report_out = Fd();
+    Answer answer;
+    answer.value = prove ? 0 : pid;
+    if (Failure failure{}; read_failure(report_in.get(), failure)) {
+        answer.status = fail(Code::io_error, "");
+        answer.failure = failure;
+        if (!prove) remove_file(grain.get(), files::pid_name);
+    } else if (!prove) {
+        answer.bits = lower_session_priority(pid) ? is_lowered : 0;
+    }
+    if (!prove) return answer;
+    failpoint("launcher.prove.before_kill");
+    ::kill(pid, SIGKILL);
+    wait_for_end(pid);
+    return answer;
+}
+
+}  // namespace dcs::starter

@@ -1,0 +1,205 @@
+#include "grainserver/starter/starter.h"
+
+#include <csignal>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/beneath.h"
+#include "base/planted.h"
+#include "grainserver/files/launcher_calls.h"
+#include "grainserver/files/owner_rules.h"
+#include "grainserver/files/room.h"
+#include "grainserver/starter/grain_processes.h"
+#include "grainserver/starter/keep_slots.h"
+
+namespace dcs::starter {
+namespace {
+constexpr int orphan_s = 10;            // until an orphan counts as one that cannot be killed
+constexpr int names_at_a_time = 2000;   // of files
+constexpr int open_at_a_time = 20'000;  // files of a process
+
+Status foreign(const std::string &what) {
+    return fail(Code::refused, what + " is no grain's of this launcher, and is not touched");
+}
+}  // namespace
+
+Status Starter::open() {
+    boot_id_ = boot_id();
+    Result<Fd> base = open_directory(AT_FDCWD, directory_);
+    if (!base) return base.status();
+    base_ = std::move(*base);
+    Result<Fd> grains = open_directory(base_.get(), files::grains_folder);
+    if (!grains) return grains.status();
+    grains_ = std::move(*grains);
+    return Status::ok();
+}
+
+Answer Starter::answer(std::string_view packet, Fd &fd) {
+    const auto request = read_request(packet);
+    if (!request) return {fail(Code::invalid, "the launcher's starter does not accept this request"), "", 0, 0, {}};
+    const auto only = [](const Status &s) { return Answer{s, "", 0, 0, {}}; };
+    switch (request->ask) {
+    case Ask::start:
+    case Ask::prove: return start(*request);
+    case Ask::signal: return only(send(*request));
+    case Ask::signal_group: return only(send_to_group(*request));
+    case Ask::mark: return mark(static_cast<pid_t>(request->pid));
+    case Ask::lower: {
+        const pid_t pid = static_cast<pid_t>(request->pid);
+        if (!may_touch(pid)) return only(foreign("process " + std::to_string(pid)));
+        return {Status::ok(), "", 0, lower_session_priority(pid) ? is_lowered : 0, {}};
+    }
+    case Ask::make_leaf: return make_leaf(*request);
+    case Ask::seal_leaf: cgroups_.seal(request->leaf); return {};
+    case Ask::remove_leaf: return only(remove_leaf(request->leaf));
+    case Ask::remove_group: cgroups_.remove_group(); return {};
+    case Ask::end_orphan: return only(end_orphan(*request));
+    case Ask::keeper: return keeper(fd);
+    case Ask::clear: return clear(request->pid);
+    case Ask::disk: return disk(*request);
+    }
+    return only(fail(Code::invalid, "the launcher's starter does not know this request"));
+}
+
+bool Starter::is_account(uid_t uid) {
+    const Result<const files::OwnerRules *> rules = prepared_.rules(base_.get());
+    if (!rules) return false;
+    if (!(*rules)->users) return uid == ::geteuid();
+    if (accounts_.count(uid) != 0) return true;
+    const files::Logins &logins = files::logins_of_this_host();
+    const bool made_up = uid >= (*rules)->first && uid <= (*rules)->last;
+    const auto name = logins.name_of(uid);
+    const bool login = name && logins.login(**rules, *name);
+    if (login || (made_up && !name)) accounts_.insert(uid);
+    return login || (made_up && !name);
+}
+
+// Where grains have the server's account, what is theirs is what that account may touch.
+bool Starter::may_touch(pid_t pid) {
+    if (planted("starter.any_process")) return true;
+    const Result<const files::OwnerRules *> rules = prepared_.rules(base_.get());
+    if (!rules) return false;
+    if (!(*rules)->users) return true;
+    const auto uid = only_uid(pid);
+    return uid && accounts_.count(*uid) != 0;
+}
+
+Status Starter::send(const Request &request) {
+    ProcessStat process;
+    process.pid = static_cast<pid_t>(request.pid);
+    process.start_time = static_cast<std::uint64_t>(request.amount);
+    bool allowed = true;
+    signal_exactly(process, static_cast<int>(request.number), [&] { return allowed = may_touch(process.pid); });
+    return allowed ? Status::ok() : foreign("process " + std::to_string(process.pid));
+}
+
+// The number of a group whose leader is a child of the launcher is not used again before the launcher has collected it.
+Status Starter::send_to_group(const Request &request) {
+    ProcessStat leader;
+    const auto pid = static_cast<pid_t>(request.pid);
+    if (!read_stat(pid, leader) || leader.parent != launcher_ || leader.session != pid || !may_touch(pid))
+        return foreign("process group " + std::to_string(pid));
+    ::kill(-pid, static_cast<int>(request.number));
+    return Status::ok();
+}
+
+Answer Starter::mark(pid_t pid) {
+    Answer answer;
+    if (!may_touch(pid)) return answer;
+    const std::string environment = environment_of(pid), start = cookie(directory_ + "/" + files::grains_folder);
+    const std::string before = start.substr(0, start.rfind('/') + 1), after = std::string("/") + files::room_name;
+    answer.bits = environment.empty() ? is_unclear : 0;
+    for (std::size_t at = 0; at < environment.size(); at = environment.find('\0', at) + 1) {
+        const std::string item = environment.c_str() + at;
+        if (item.size() <= before.size() + after.size() || item.compare(0, before.size(), before) != 0) continue;
+        if (item.compare(item.size() - after.size(), after.size(), after) != 0) continue;
+        answer.text = item.substr(before.size(), item.size() - before.size() - after.size());
+        break;
+    }
+    return answer;
+}
+
+Answer Starter::make_leaf(const Request &request) {
+    files::Limits limits;
+    limits.processes = request.number;
+    limits.memory_mb = request.amount;
+    Devices denied;
+    for (std::size_t i = 0; i + 1 < request.list.size(); i += 2)
+        denied.push_back(
+            {static_cast<std::uint32_t>(request.list[i]), static_cast<std::uint32_t>(request.list[i + 1])});
+    Leaf leaf = cgroups_.make(request.leaf, limits, denied);
+    if (!leaf.there) return {fail(Code::not_found, "there is no control group"), "", 0, 0, {}};
+    Answer answer;
+    answer.bits = (leaf.memory ? limits_memory : 0) | (leaf.processes ? limits_processes : 0);
+    leaves_[request.leaf] = std::move(leaf);
+    return answer;
+}
+
+Status Starter::remove_leaf(const std::string &name) {
+    leaves_.erase(name);
+    return cgroups_.remove(name) ? Status::ok() : fail(Code::refused, "processes are left in it");
+}
+
+Status Starter::end_orphan(const Request &request) {
+    Orphan orphan{0, 0, directory_ + "/" + files::grains_folder + "/" + request.dir, request.leaf, {}};
+    if (!request.dir.empty()) {
+        const Result<Fd> grain = open_directory(grains_.get(), request.dir);
+        if (!grain) return grain.status();
+        orphan.account = account_of(grain->get());
+        if (orphan.account && !is_account(*orphan.account))
+            return fail(Code::refused, "its room belongs to uid " + std::to_string(*orphan.account) +
+                                           ", under which the owner's rules permit no grain");
+        const auto text = read_file(grain->get(), files::pid_name, files::record_bytes_max);
+        if (const auto old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status())) {
+            orphan.pid = old->pid;
+            orphan.start_time = old->start_time;
+        }
+    }
+    // Those in a control group of this launcher are grains' under whatever account.
+    const auto end = [&](const ProcessStat &process, int number) {
+        signal_exactly(process, number, [&] { return !orphan.leaf.empty() || may_touch(process.pid); });
+    };
+    return kill_orphan(orphan, cgroups_, orphan_s, end) ? Status::ok()
+                                                        : fail(Code::refused, "some of its processes cannot be killed");
+}
+
+Answer Starter::keeper(Fd &fd) {
+    if (keeper_ > 0) ::kill(keeper_, SIGKILL);  // the launcher has not collected it yet
+    keeper_ = 0;
+    const Result<pid_t> pid =
+        start_keeper(directory_ + "/" + files::grains_folder, cgroups_, launcher_ != ::getpid(), fd);
+    if (!pid) return {pid.status(), "", 0, 0, {}};
+    keeper_ = *pid;
+    return {Status::ok(), "", keeper_, 0, {}};
+}
+
+Answer Starter::clear(uid_t uid) {
+    const Result<const files::OwnerRules *> rules = prepared_.rules(base_.get());
+    const bool own = rules && (*rules)->users && uid >= (*rules)->first && uid <= (*rules)->last;
+    if ((!own || accounts_.count(uid) == 0) && !planted("starter.clears_any"))
+        return {foreign("uid " + std::to_string(uid)), "", 0, 0, {}};
+    return {Status::ok(), "", static_cast<std::int64_t>(leftovers_.go_on(uid)), 0, {}};
+}
+
+Answer Starter::disk(const Request &request) {
+    const Result<Fd> grain = open_directory(grains_.get(), request.dir);
+    const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
+    if (!room) {
+        counts_.erase(request.dir);
+        return {room.status(), "", 0, 0, {}};
+    }
+    std::vector<pid_t> processes;
+    for (const std::int32_t pid : request.list)
+        if (may_touch(pid)) processes.push_back(pid);
+    Answer answer;
+    answer.value = DiskUse::nameless(room->fd.get(), processes, open_at_a_time);
+    if (request.number != 0) return answer;
+    DiskUse &count = counts_[request.dir];
+    answer.value += count.look(room->fd.get(), names_at_a_time);
+    answer.bits = (count.too_deep() ? too_deep : 0) | (count.resting() ? 0 : has_more);
+    if (count.resting()) counts_.erase(request.dir);
+    return answer;
+}
+
+}  // namespace dcs::starter
