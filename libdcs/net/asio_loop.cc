@@ -13,7 +13,7 @@ namespace {
 constexpr Duration long_pause = seconds(1);
 // Handlers run for so long before the caller gets what has arrived, or looks at its deadline.
 constexpr Duration served_at_once = milliseconds(2), served_without_arrival = milliseconds(10);
-}
+}  // namespace
 
 bool AsioLoop::start() {
     left_ = boot_clock();
