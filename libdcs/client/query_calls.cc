@@ -192,7 +192,7 @@ int d_pool_host_class(struct d_pool *pool, const char *names, unsigned *mask) {
 int d_pool_grain_file(struct d_pool *pool, const char *user, int session_num, int grain_num, const char *name,
                       FILE **file) {
     return c_call(pool, [&](Pool &p) {
-        return grain_stream(p, user, session_num, grain_num, wire::Stream::file, file, text_or_empty(name));
+        return grain_stream(p, user, session_num, grain_num, dcs::wire::Stream::file, file, text_or_empty(name));
     });
 }
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from gpu_made import ALL, OFFERED, MadeDevices, path
+from hurry import Hurry
 from pool import BIN, bin_directory, program, wait_for
 from users_host import UsersHost, need_root
 
@@ -83,6 +84,10 @@ def host_with(run_as="users", wrapped=(), plant="", bin=BIN):
     return host
 
 
+def hurried(host):
+    return Hurry(host, lambda: [pid for _, _, pid, _ in host.grain_processes()])
+
+
 def controllers(host):
     wait_for("the launcher's word", lambda: "control groups" in host.text("h1/launcher.log"))
     return next(line for line in host.text("h1/launcher.log").splitlines() if "control groups" in line)
@@ -94,7 +99,7 @@ def main():
     for version, wrapped, run_as in (("v1", [], "users"), ("v1", [], "self"), ("v2", V2_ONLY, "users")):
         if version == "v2" and not os.path.ismount("/sys/fs/cgroup/devices"):
             wrapped = []
-        with host_with(run_as, wrapped) as host, MadeDevices(host.base) as made:
+        with host_with(run_as, wrapped) as host, MadeDevices(host.base) as made, hurried(host):
             host.alias = made.alias
             words = [word for word in controllers(host).split(", ") if "devices" in word.split(" in ")[0]]
             if not words or version not in words[0]:
@@ -109,7 +114,7 @@ def main():
         host = host_with("users")
         host.options = (*host.options, *options)
         host.env.update(variables)
-        with host, MadeDevices(host.base):
+        with host, MadeDevices(host.base), hurried(host):
             said, indices, cuda = tried(host, "gpu=1", *[path(i) for i in ALL])
             assert said == ["ENXIO"] * 4 and (indices, cuda) == ("60000", "60000"), (name, said, indices, cuda)
     if seen == 0:
@@ -119,7 +124,7 @@ def main():
     made_bin = os.path.join("/var/lib", f"dcs-gpu-bin-{os.getpid()}")
     bin_directory(made_bin, ["dcs_launcher"])
     try:
-        with host_with("users", plant="launcher.devices_open", bin=made_bin) as host, MadeDevices(host.base) as made:
+        with host_with("users", plant="launcher.devices_open", bin=made_bin) as host, MadeDevices(host.base) as made, hurried(host):
             host.alias = made.alias
             try:
                 opens_its_own_only(host)
