@@ -4,6 +4,7 @@
 #include "base/planted.h"
 #include "pki/digest.h"
 #include "scheduler/core/decisions.h"
+#include "scheduler/turn/judge_report.h"
 #include "scheduler/turn/payload.h"
 #include "wire/content_check.h"
 
@@ -271,10 +272,6 @@ wire::Form newest_form_of(const wire::FrameHeader &header) {
     return form.form();
 }
 
-std::uint64_t brought_by(const wire::GrainReport &report) {
-    return report.out.size() + report.err.size() + report.checkpoint.size();
-}
-
 Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection &who, wire::AnyMessage message) {
     const std::string kind = wire::kind_name(message);
     const auto no_message = [&] { return hang_up(kind + " is not a message of a grain server"); };
@@ -304,25 +301,15 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
             return hang_up(
                 "the increment's sequence number leaves no room for a next "
                 "one");
-        const bool ours = counts(context.state, host, *report);
-        const Holder holder{context.state.stored, report->key.user};
-        const std::string &name = context.state.host(host)->config->name;
-        const auto here = [&](const wire::GrainFile &f) { return context.contents.has(f, name, holder); };
-        if (const auto *file = ours ? missing_output(*report, here) : nullptr) {
-            d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq, true, wire::Verdict::later};
-            d.note = "grain " + to_text(wire::key_of(report->key)) + " ended before the library has its " +
-                     to_text(*file) + "; its server repeats the report";
-            return d;
-        }
-        if (ours && !core::may_report(context.state, report->key.user, brought_by(*report))) {
-            d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq, report->ended,
-                                      wire::Verdict::later};
-            d.note = "grain " + to_text(wire::key_of(report->key)) +
-                     " must report later: its user exceeds the share "
-                     "of the scheduler's disk, which is nearly full";
-            if (report->ended) d.unrecorded.emplace(wire::key_of(report->key), report->incarnation);
-            return d;
-        }
+        if (counts(context.state, host, *report))
+            if (const auto no =
+                    why_not_now(context.state, context.contents, context.state.host(host)->config->name, *report)) {
+                d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq,
+                                          report->ended || no->output, wire::Verdict::later};
+                d.note = no->words + "; its server repeats the report";
+                if (report->ended && !no->output) d.unrecorded.emplace(wire::key_of(report->key), report->incarnation);
+                return d;
+            }
         d.input = core::ServerReport{arrival.conn, host, std::make_shared<const wire::GrainReport>(std::move(*report))};
     } else if (const auto *renew = std::get_if<wire::RenewCertificate>(&message)) {
         return renewal(context.outside, who, *renew);

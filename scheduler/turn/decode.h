@@ -1,7 +1,6 @@
 #pragma once
 // One arrived frame -> the typed input that the core decides, or an answer on the spot: greetings,
 // and everything that is refused before it could matter.
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,10 +71,6 @@ Decoded renewal(Outside &outside, const Connection &who, const wire::RenewCertif
 
 // Said by the backup, or by a grain server about what the backup has of it.
 bool about_backup(const wire::AnyMessage &message);
-
-// Of a report that would end a grain with what it made, from whomever it comes: the first that is not `here`; or null.
-const wire::GrainFile *missing_output(const wire::GrainReport &report,
-                                      const std::function<bool(const wire::GrainFile &)> &here);
 
 // A frame of who came with the certificate of a backup.
 Decoded certified_backup_frame(DecodeContext &context, const Arrival &arrival, Connection &who,

@@ -1,6 +1,8 @@
 #include "scheduler/turn/decode.h"
 
+#include "base/planted.h"
 #include "scheduler/core/authorise.h"
+#include "scheduler/turn/judge_report.h"
 
 namespace dcs::turn {
 namespace {
@@ -21,23 +23,16 @@ Decoded take_over(DecodeContext &context, const Arrival &arrival, wire::HandOver
         return hang_up("the increment's sequence number leaves no room for a next one");
     Decoded d;
     core::ReportHandedOver input{arrival.conn, std::move(message.host), message.number, nullptr};
-    const auto here = [&](const wire::GrainFile &f) { return context.contents.has(f); };
-    if (const wire::GrainFile *file = missing_output(message.report, here))
-        d.note = "grain " + to_text(wire::key_of(message.report.key)) + " ended, but its " + to_text(*file) +
-                 " is missing: its end does not count";
+    // The backup knows nothing of contents and has no limits for users: what it took is judged as if it came now.
+    const auto no = why_not_now(context.state, context.contents, input.host, message.report);
+    if (no && !planted("turn.the_backup_has_seen_it"))
+        d.note = no->words + "; the report that the backup has does not count";
     else input.report = std::make_shared<const wire::GrainReport>(std::move(message.report));
     d.input = std::move(input);
     return d;
 }
 
 }  // namespace
-
-const wire::GrainFile *missing_output(const wire::GrainReport &report,
-                                      const std::function<bool(const wire::GrainFile &)> &here) {
-    for (const wire::GrainFile &file : report.files)
-        if (report.ended && !file.digest.empty() && !here(file)) return &file;
-    return nullptr;
-}
 
 Decoded certified_backup_frame(DecodeContext &context, const Arrival &arrival, Connection &who,
                                wire::AnyMessage message) {

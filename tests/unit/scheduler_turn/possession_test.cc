@@ -79,6 +79,43 @@ TEST_CASE("a digest is no content: others have to bring the bytes, users and hos
     CHECK(pool.ask<wire::MissingContents>(root, wire::AskContents{{digest}}).digests.empty());
 }
 
+TEST_CASE("a digest is no content either in a report that the backup hands over") {
+    Pool pool({host("h2", 2)});
+    Program ann(pool);
+    const std::string secret = "my PIN is 482913";
+    ann.put(secret, 1);
+    pool.ask<wire::Done>(ann.conn, wire::Gexec{1, 1, spec_with({content(wire::FileRole::data, secret, "pin")})});
+    const ConnId bob = pool.control("bob", "guess");
+    pool.ask<wire::OpenReply>(bob, wire::OpenSession{1, wire::OpenMode::resume, false});
+    ModelServer h2(pool, "h2");
+    pool.ask<wire::Done>(bob, wire::Gexec{1, 2, spec_with({output("made")})});
+    h2.connect();
+    h2.read();
+    pool.pump();
+    const GrainKey key{{"bob", 1}, 2};
+    REQUIRE(h2.held.count(key) == 1);
+    const ConnId backup = pool.open(turn::Door::server, "root", true);
+    pool.post(backup, wire::BackupCall{wire::opening_form, 7});
+    pool.pump();
+    wire::GrainReport report;
+    report.key = wire::wire_of(key);
+    report.incarnation = h2.held.at(key).incarnation;
+    report.first_seq = report.last_seq = 1;
+    report.ended = true;
+    report.files = {content(wire::FileRole::output, secret, "made")};
+    const auto finished = [&](std::uint64_t number) {
+        CHECK(last_said<wire::HandOverTaken>(pool, backup, wire::HandOver{"h2", number, report}).number == number);
+        return pool.turn->state().grain(key)->status() == core::GrainStatus::finished;
+    };
+    CHECK_FALSE(finished(1));
+    CHECK_FALSE(pool.turn->state().stored.has("bob", pki::sha256_text(secret)));
+    // The host that has the bytes is believed.
+    CHECK(last_said<wire::ContentTaken>(pool, h2.conn(), piece_of(secret, 0, 16)).next == secret.size());
+    CHECK(finished(2));
+    CHECK(pool.turn->state().stored.has("bob", pki::sha256_text(secret)));
+    pool.verify();
+}
+
 TEST_CASE(
     "of what a host brings and no report names, the latest are kept, and nothing of a host without such a grain") {
     Pool pool({host("h1", 1), host("h2", 1)});

@@ -180,3 +180,37 @@ TEST_CASE("a grain that has ended without room for its result is named, to its u
     CHECK(pool.ask<wire::QueryReply>(ann, grains).grains.at(0).note.empty());
     CHECK(named(root).empty());
 }
+
+TEST_CASE("the share of a full disk holds for reports that the backup hands over") {
+    Pool pool({host("h1", 2)});
+    pool.turn->take_policy(core::Policy());
+    ModelServer server(pool, "h1");
+    server.connect();
+    const ConnId ann = pool.control("ann", "prog"), ben = pool.control("ben", "prog");
+    for (const ConnId conn : {ann, ben})
+        pool.ask<wire::OpenReply>(conn, wire::OpenSession{1, wire::OpenMode::resume, false});
+    pool.ask<wire::Done>(ann, wire::Gexec{1, 0, copying_grain(std::string(200'000, 'a'))});
+    pool.ask<wire::Done>(ben, wire::Gexec{1, 0, copying_grain("b")});
+    server.read();
+    const GrainKey key{{"ann", 1}, 0};
+    REQUIRE(server.held.count(key) == 1);
+    const ConnId backup = pool.open(turn::Door::server, "root", true);
+    pool.post(backup, wire::BackupCall{wire::opening_form, 7});
+    pool.pump();
+    wire::GrainReport report;
+    report.key = wire::wire_of(key);
+    report.incarnation = server.held.at(key).incarnation;
+    report.first_seq = report.last_seq = 1;
+    report.out = std::string(200'000, 'a');
+    report.ended = true;
+    const auto finished = [&](std::uint64_t number) {
+        pool.post(backup, wire::HandOver{"h1", number, report});
+        pool.pump();
+        return pool.turn->state().grain(key)->status() == core::GrainStatus::finished;
+    };
+    CHECK(pool.store->flush().answer == store::Answer::done);
+    pool.disk.set_capacity(pool.disk.used_bytes() + 400'000);
+    CHECK_FALSE(finished(1));
+    pool.disk.set_capacity(~0ull);
+    CHECK(finished(2));
+}
