@@ -120,7 +120,7 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
                     "the grain has directories more than " + std::to_string(starter::DiskUse::depth_max) +
                         " deep in its own, "
                         "and what they hold cannot be counted for its limit of " +
-                        amount(l.disk_mb, "MB"));
+                        amount(l.disk_mb, "MB") + set_by("--max-disk-mb"));
     const std::string words =
         "the grain kept more than its " + amount(l.disk_mb, "MB in its directory") + set_by("--max-disk-mb");
     if (used && used->bytes > l.disk_mb << 20) return over(dir, grain, SIGXFSZ, words);

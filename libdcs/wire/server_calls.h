@@ -120,7 +120,7 @@ struct Launch {
     // displaces only after the answer `staged`.
     bool tentative = false;
     std::string
-        offers;  // of the resources that its demands name, those with indices: "gpu=[0,1]"; it gets some of them
+        offers;  // with indices, "gpu=[0,1]": of what its demands name, of which it gets some, and of gpu in any case
 };
 enum class Verdict : std::uint8_t {
     taken,    // committed; forget increments up to last_seq, and the grain if it ended

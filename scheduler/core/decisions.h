@@ -136,8 +136,9 @@ std::string to_text(const HostSetting &setting);
 // ---- placement (placement.h, place_grain.cc, why_none.cc) ----------------------------------
 // Leases the grain to the host; the effect leaves after the commit. tentative: see usurp.cc.
 void launch(Draft &d, const GrainKey &key, HostId id, bool tentative);
-// Why no configured host could ever run what is ready in the session. Empty if one could.
-std::string why_none_can_run(const State &state, const SessionKey &key);
+// Why no configured host could ever run what is ready in the session. Empty if one could. `looked_at` grows by the
+// grains that were looked through.
+std::string why_none_can_run(const State &state, const SessionKey &key, std::size_t *looked_at = nullptr);
 
 // ---- usurpation (usurp.cc) ----------------------------------------------------------------
 // Those of the host that are still under way.

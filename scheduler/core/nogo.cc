@@ -67,6 +67,7 @@ void try_all_again(Draft &d, const SessionKey &key) {
     std::size_t forgiven = 0;
     for (const auto &[shape, queue] : session.ready) {
         for (const auto &[program, count] : queue.programs) programs.insert(program);
+        d.looked_at(queue.grains.size());
         for (const auto &[position, number] : queue.grains) {
             if (session.grains.at(number).course->nogo->empty()) continue;
             if (++forgiven > forgiven_at_once) break;

@@ -231,14 +231,14 @@ wire::GrainRow detailed_row(const Draft &d, const GrainKey &key, const Grain &g)
 }
 
 // One session's rows after `after`.
-void grain_rows(const Draft &d, const SessionKey &key, const wire::Query &call, std::size_t max,
-                wire::QueryReply &reply) {
+void grain_rows(Draft &d, const SessionKey &key, const wire::Query &call, std::size_t max, wire::QueryReply &reply) {
     const Session &session = *d.state.session(key);
     std::size_t left = 0;  // rows that can still match, so that the search ends early
     for (int s = 0; s < 4; ++s)
         if (call.status.empty() || call.status == name_of(static_cast<GrainStatus>(s)))
             left += static_cast<std::size_t>(count_for_people(session, static_cast<GrainStatus>(s)));
     for (auto it = session.grains.upper_bound(call.after); it != session.grains.end() && left > 0; ++it) {
+        d.looked_at(1);
         if (!call.status.empty() && call.status != name_of(status_for_people(it->second))) continue;
         if (reply.grains.size() >= max) {
             reply.more = true;

@@ -10,8 +10,8 @@
 namespace dcs::core {
 namespace {
 
-// Grains of one session that are looked at; beyond that their number is a least one. A row is asked for every few
-// seconds.
+// Grains and hosts that are looked at, by doctor for all sessions together; beyond that their number is a least one. A
+// row is asked for every few seconds.
 constexpr std::int64_t looked_at_by_doctor = 50'000, looked_at_for_row = 2000;
 
 struct Stuck {
@@ -20,8 +20,8 @@ struct Stuck {
     GrainQueue::Place first{};
 };
 
-bool has_host(const State &state, const GrainKey &key, const Grain &g) {
-    for (std::size_t i = 0; i < state.hosts.size(); ++i)
+bool has_host(const State &state, const GrainKey &key, const Grain &g, std::int64_t &looked_at) {
+    for (std::size_t i = 0; i < state.hosts.size(); ++i, ++looked_at)
         if (state.hosts[i].configured && could_run(state, static_cast<HostId>(i), key.session, g)) return true;
     return false;
 }
@@ -39,7 +39,8 @@ Stuck stuck_in(const State &state, const SessionKey &key, std::int64_t most) {
             const Grain &g = session.grains.at(place.grain);
             const bool alike = g.course->nogo->empty();
             const auto found = alike ? known.find(g.demands->memory_mb) : known.end();
-            const bool fits = found != known.end() ? found->second : has_host(state, {key, place.grain}, g);
+            const bool fits =
+                found != known.end() ? found->second : has_host(state, {key, place.grain}, g, stuck.looked_at);
             if (alike) known.emplace(g.demands->memory_mb, fits);
             if (fits) continue;
             if (stuck.grains++ == 0 || place.position < stuck.first.position) stuck.first = place;
@@ -82,15 +83,18 @@ std::int32_t stuck_for_row(const State &state, const SessionKey &key) {
     return static_cast<std::int32_t>(stuck_in(state, key, looked_at_for_row).grains);
 }
 
-void add_stuck(const Draft &d, const Caller &caller, std::size_t most, std::vector<wire::ProblemRow> &rows) {
+void add_stuck(Draft &d, const Caller &caller, std::size_t most, std::vector<wire::ProblemRow> &rows) {
     const auto configured = [](const Host &host) { return host.configured; };
     if (std::none_of(d.state.hosts.begin(), d.state.hosts.end(), configured)) return;  // one row says it for all
+    std::int64_t left = looked_at_by_doctor;
     for (const auto &[seniority, key] : d.state.by_seniority) {
-        if (rows.size() >= most) return;
+        if (rows.size() >= most || left <= 0) break;
         if (!caller.privileged && caller.user != key.user) continue;
-        if (const Stuck stuck = stuck_in(d.state, key, looked_at_by_doctor); stuck.grains > 0)
-            rows.push_back(problem_of(d.state, d.now, caller, key, stuck));
+        const Stuck stuck = stuck_in(d.state, key, left);
+        left -= stuck.looked_at;
+        if (stuck.grains > 0) rows.push_back(problem_of(d.state, d.now, caller, key, stuck));
     }
+    d.looked_at(static_cast<std::size_t>(looked_at_by_doctor - left));
 }
 
 }  // namespace dcs::core

@@ -1,5 +1,6 @@
 // d_gwait and d_gwait_many. The request names the index it wants; that acknowledges everything below.
 #include <algorithm>
+#include <optional>
 
 #include "base/limits.h"
 #include "base/load_limits.h"
@@ -9,26 +10,30 @@
 namespace dcs::core {
 namespace {
 
-struct Answer {
-    std::int32_t index = -1;  // of the result, if there is one
-    Status status;            // else why there never will be; ok: not yet
-};
-
-Answer answer_for(const State &state, const SessionKey &key, std::int32_t next) {
-    const Session &session = *state.session(key);
+// The first result from `next` on; -1: there is none.
+std::int32_t result_from(const Session &session, std::int32_t next) {
     for (std::int32_t i = next; i < session.info.result_count; ++i)
-        if (session.results[static_cast<std::size_t>(i)] >= 0) return {i, Status::ok()};
+        if (session.results[static_cast<std::size_t>(i)] >= 0) return i;
+    return -1;
+}
+
+// Why there never will be another result, which is the same for all who wait; ok: not yet.
+Status no_more(Draft &d, const SessionKey &key) {
+    const State &state = d.state;
+    const Session &session = *state.session(key);
     const std::string name = "session " + to_text(key);
     if (in_replay(session.info) && session.damaged.empty())
-        return {-1, fail(Code::replay_end, name + " is closed, and its record has no further result")};
+        return fail(Code::replay_end, name + " is closed, and its record has no further result");
     const auto count = [&](GrainStatus s) { return session.counts[static_cast<int>(s)]; };
     if (count(GrainStatus::running) > 0) return {};
     if (count(GrainStatus::ready) == 0 && !session.damaged.empty())
-        return {-1, missing_grain(state, GrainKey{key, session.damaged.begin()->first})};
+        return missing_grain(state, GrainKey{key, session.damaged.begin()->first});
     if (count(GrainStatus::ready) == 0)
-        return {-1, fail(Code::nothing_left, name + " has no unfinished grain and every result was handed out")};
-    if (std::string why = why_none_can_run(state, key); !why.empty()) return {-1, fail(Code::cannot_run, why)};
-    return {};
+        return fail(Code::nothing_left, name + " has no unfinished grain and every result was handed out");
+    std::size_t looked_at = 0;
+    const std::string why = why_none_can_run(state, key, &looked_at);
+    d.looked_at(looked_at);
+    return why.empty() ? Status::ok() : fail(Code::cannot_run, why);
 }
 
 wire::GrainResult result_at(const Session &session, std::int32_t index) {
@@ -105,11 +110,12 @@ void wait(Draft &d, const Caller &caller, std::int32_t number, const Waiter &cal
         return d.refuse(caller,
                         fail(Code::invalid, "result " + std::to_string(call.next) + " was requested, but session " +
                                                 to_text(*held) + " has " + std::to_string(info.result_count)));
-    const Answer answer = answer_for(d.state, *held, call.next);
-    if (answer.index < 0 && answer.status && block) return park(d, caller, *held, call);
+    const std::int32_t index = result_from(*d.state.session(*held), call.next);
+    const Status why = index < 0 ? no_more(d, *held) : Status::ok();
+    if (index < 0 && why && block) return park(d, caller, *held, call);
     acknowledge(d, *held, call.acknowledges);
-    if (answer.index >= 0) return hand_out(d, *held, call, answer.index);
-    if (!answer.status) return d.refuse(caller, answer.status);
+    if (index >= 0) return hand_out(d, *held, call, index);
+    if (!why) return d.refuse(caller, why);
     d.refuse(caller, fail(Code::nothing_yet, "no further grain of session " + to_text(*held) + " has finished yet"));
 }
 
@@ -145,18 +151,20 @@ void answer_waiters(Draft &d, const AnswerWaiters &in) {
     const Session *session = d.state.session(in.session);
     if (!session || session->waiters.empty()) return;
     std::vector<Waiter> left;
+    std::optional<Status> why;  // as soon as one waiter has no result
     for (const Waiter &w : session->waiters) {
-        const Answer answer = answer_for(d.state, in.session, w.next);
-        Caller to;
-        to.conn = w.conn;
-        to.request = w.request;
-        if (answer.index < 0 && answer.status) {
+        const std::int32_t index = result_from(*session, w.next);
+        if (index < 0 && (!why || planted("core.ask_for_each_waiter"))) why = no_more(d, in.session);
+        if (index < 0 && *why) {
             left.push_back(w);
             continue;
         }
         acknowledge(d, in.session, w.acknowledges);
-        if (answer.index >= 0) hand_out(d, in.session, w, answer.index);
-        else d.refuse(to, answer.status);
+        Caller to;
+        to.conn = w.conn;
+        to.request = w.request;
+        if (index >= 0) hand_out(d, in.session, w, index);
+        else d.refuse(to, *why);
     }
     if (left.size() != session->waiters.size()) d.waiters(in.session) = std::move(left);
 }

@@ -1,4 +1,5 @@
 // Why what remains of a session can run nowhere.
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 
@@ -8,27 +9,41 @@
 namespace dcs::core {
 namespace {
 
-bool some_host_could_run_one(const State &state, const SessionKey &key) {
-    const Session &session = *state.session(key);
-    for (const auto &[shape, queue] : session.ready) {
-        std::vector<HostId> suited;
-        for (std::size_t i = 0; i < state.hosts.size(); ++i) {
-            const HostConfig &config = state.hosts[i].config;
-            if (state.hosts[i].configured && config.slots > 0 && class_fits(shape.host_class, config.host_class) &&
-                permits(config, key.user))
-                suited.push_back(static_cast<HostId>(i));
-        }
-        for (const auto &[position, number] : queue.grains) {
-            const Grain &g = session.grains.at(number);
-            bool only_by_itself = false;  // what is against it may not be against the next one
-            for (const HostId id : suited) {
-                if (could_run(state, id, key, g)) return true;
-                only_by_itself = only_by_itself || is_nogo(g, id);
-            }
-            if (!only_by_itself && shape.memory_bits == 0) break;
-        }
+bool fits_one_of(const State &state, const std::vector<HostId> &hosts, const SessionKey &key, const Grain &g) {
+    return std::any_of(hosts.begin(), hosts.end(), [&](HostId id) { return could_run(state, id, key, g); });
+}
+
+std::vector<HostId> suited(const State &state, const SessionKey &key, const Shape &shape) {
+    std::vector<HostId> hosts;
+    for (std::size_t i = 0; i < state.hosts.size(); ++i) {
+        const HostConfig &config = state.hosts[i].config;
+        if (state.hosts[i].configured && config.slots > 0 && class_fits(shape.host_class, config.host_class) &&
+            permits(config, key.user))
+            hosts.push_back(static_cast<HostId>(i));
     }
-    return false;
+    return hosts;
+}
+
+// The grains of a queue differ in nothing that counts here but their memory and their nogo sets. Of those without a
+// nogo set the hosts are asked about the one that demands the least.
+bool some_host_could_run_one(const State &state, const SessionKey &key, const Shape &shape, const ReadyQueue &queue,
+                             std::size_t &looked_at) {
+    const std::vector<HostId> hosts = suited(state, key, shape);
+    if (hosts.empty()) return false;
+    const Session &session = *state.session(key);
+    const Grain *least = nullptr;
+    for (const auto &[position, number] : queue.grains) {
+        const Grain &g = session.grains.at(number);
+        ++looked_at;
+        if (!g.course->nogo->empty()) {
+            if (fits_one_of(state, hosts, key, g)) return true;
+            continue;
+        }
+        if (least == nullptr && fits_one_of(state, hosts, key, g)) return true;  // mostly
+        if (least == nullptr || g.demands->memory_mb < least->demands->memory_mb) least = &g;
+        if (shape.memory_bits == 0) break;
+    }
+    return least != nullptr && fits_one_of(state, hosts, key, *least);
 }
 
 GrainNumber first_ready(const Session &session) {
@@ -111,9 +126,14 @@ std::string too_old(const State &state, const wire::Demands &demands) {
     return {};
 }
 
-std::string why_none_can_run(const State &state, const SessionKey &key) {
+std::string why_none_can_run(const State &state, const SessionKey &key, std::size_t *looked_at) {
     const Session &session = *state.session(key);
-    if (session.ready.empty() || some_host_could_run_one(state, key)) return {};
+    std::size_t looked = 0;
+    const bool some = std::any_of(session.ready.begin(), session.ready.end(), [&](const auto &waiting) {
+        return some_host_could_run_one(state, key, waiting.first, waiting.second, looked);
+    });
+    if (looked_at != nullptr) *looked_at += looked;
+    if (session.ready.empty() || some) return {};
     const GrainNumber first = first_ready(session);
     const Grain &g = session.grains.at(first);
     const std::string why = said(state, g), old = too_old(state, g.demands);

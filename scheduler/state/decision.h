@@ -142,6 +142,7 @@ struct Decision {
     std::vector<Effect> effects;
     std::vector<Input> follow_ups;
     std::vector<std::string> events;  // one line each, for the log
+    std::size_t looked_at = 0;        // grains that were looked through, where that depends on how many there are
 };
 
 // An event that goes into the log whatever its level is: who gave which order, who was let in.

@@ -42,6 +42,7 @@ public:
     void call_back(HostId host, const GrainKey &key, Incarnation incarnation, std::string reason);
     void follow_up(Input input) { out_.follow_ups.push_back(std::move(input)); }
     void event(std::string text) { out_.events.push_back(std::move(text)); }
+    void looked_at(std::size_t grains) { out_.looked_at += grains; }
     // Who asked for what, and the draft's answer so far; unless it is already logged.
     void audit(const Caller &caller, const std::string &what);
 

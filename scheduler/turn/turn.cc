@@ -13,6 +13,8 @@ namespace {
 
 // A decision that asks for more follow-ups than this runs in a circle.
 constexpr std::size_t max_follow_ups = std::size_t{1} << 24;
+// Grains that a decision looks through cost as much as a request.
+constexpr std::size_t looks_per_request = 64;
 // What could not be saved, or read, is tried again after this long.
 constexpr Duration retry_after = seconds(1);
 constexpr Duration relaunch_after = seconds(5);
@@ -129,6 +131,7 @@ bool Turn::decide_all(const core::Input &input, DiskFor disk) {
         if (step > 0) ++followed_;
         suspect(concerns(state_, work.front()));
         core::Decision decision = core::decide(state_, now_, work.front());
+        followed_ += decision.looked_at / looks_per_request;
         const bool needs_disk = std::any_of(decision.changes.begin(), decision.changes.end(), core::durable);
         if (step == 0) own_needs_disk = needs_disk;
         if (needs_disk && (disk == DiskFor::none || (disk == DiskFor::own && step > 0))) {

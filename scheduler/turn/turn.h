@@ -157,7 +157,7 @@ private:
     Instant now_{}, commit_begun_{};
     std::vector<Taken> taken_;
     std::size_t taken_bytes_ = 0, taken_weight_ = 0;
-    std::size_t followed_ = 0;  // inputs that others led to, all in all
+    std::size_t followed_ = 0;  // inputs that others led to, and what decisions looked through, all in all
     core::Undo undo_;
     record::TurnChanges changes_;
     std::vector<core::Effect> effects_;

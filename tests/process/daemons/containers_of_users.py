@@ -69,7 +69,7 @@ def it_works_as_for_other_grains(host, image, folder):
     made = os.path.join(folder, "made")
     run(host, image, "sh", "-c", "cat table > made", options=["--file", "table=" + os.path.join(folder, "table"), "--output", "made=" + made])
     assert open(made).read() == "in\n" and os.stat(made).st_uid == USER
-    data, expected = containers.ticks(20, 50)
+    data, expected = containers.ticks(300, 50)
     grain = subprocess.Popen([program("dcs"), "run", "--image", image, "--", "/opt/ticks"], env=host.env, cwd="/", user=USER, group=60,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, extra_groups=[])
     grain.stdin.write(data)

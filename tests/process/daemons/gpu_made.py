@@ -1,4 +1,5 @@
 """Device files of GPUs that are none: no driver has their numbers, so to open one that is allowed fails with ENXIO."""
+import fcntl
 import os
 import stat
 import sys
@@ -13,15 +14,19 @@ def path(index):
 
 
 class MadeDevices:
-    """And one of them by another name, elsewhere."""
+    """And one of them by another name, elsewhere. One test at a time makes them."""
 
     def __init__(self, folder):
         self.alias, self.made = os.path.join(folder, "alias"), []
 
     def __enter__(self):
+        self.turn = os.open("/dev", os.O_RDONLY)
+        fcntl.flock(self.turn, fcntl.LOCK_EX)
         names = [(path(index), number) for number, index in enumerate(ALL)] + [(self.alias, 0)]
         try:
             for name, number in names:
+                if os.path.exists(name) and os.stat(name).st_rdev == os.makedev(MAJOR, FIRST_MINOR + number):
+                    os.unlink(name)  # of a test that was killed
                 os.mknod(name, 0o666 | stat.S_IFCHR, os.makedev(MAJOR, FIRST_MINOR + number))
                 self.made.append(name)
                 os.chmod(name, 0o666)
@@ -34,3 +39,4 @@ class MadeDevices:
     def __exit__(self, *_):
         for name in self.made:
             os.unlink(name)
+        os.close(self.turn)

@@ -1,8 +1,10 @@
 // What a peer may cost before it is known who it is.
+#include <algorithm>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include "net/stranger_table.h"
+#include "net/tls_session.h"
 #include "support/about.h"
 #include "tls_peers.h"
 
@@ -102,6 +104,31 @@ TEST_CASE("TLS: strangers of one network are few, and make room for newcomers; c
         two.call(two.issuer.host(name));
         CHECK(two.wait_door(What::opened).certified.name == name);
     }
+    for (const int fd : strangers) ::close(fd);
+}
+
+TEST_CASE("TLS: handshakes of strangers do not keep from the caller what has arrived") {
+    Two two;
+    two.open_door(true);
+    const TlsContextPtr stranger = context_of(two.issuer.host(), two.issuer.trust(pki::Role::scheduler));
+    std::vector<int> strangers;
+    for (std::size_t i = 0; i < limits::strangers_of_network; ++i)
+        strangers.push_back(raw_tcp(two.there->port_of(two.door)));
+    for (int i = 0; i < 20; ++i) two.turn();
+    two.there->wake();
+    for (const int fd : strangers) {
+        net::TlsSession session(stranger, net::TlsSession::Side::caller);
+        REQUIRE(session.feed("", nullptr));
+        raw_send(fd, session.take_output());
+    }
+    const auto answered = [](int fd) {
+        char byte;
+        return ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+    };
+    const std::vector<Arrival> out = two.there->wait(soon(20'000), 100);
+    CHECK(Two::first(out, What::woken) != nullptr);
+    CHECK(std::count_if(strangers.begin(), strangers.end(), answered) < std::ssize(strangers));
+    CHECK(two.until([&] { return std::all_of(strangers.begin(), strangers.end(), answered); }));
     for (const int fd : strangers) ::close(fd);
 }
 

@@ -135,6 +135,27 @@ TEST_CASE("cannot_run counts what is configured, not what is alive") {
                 "1 host configured, 1 not for this user"});
 }
 
+TEST_CASE("what waits is looked through once for all parked waits, and what that takes is counted") {
+    Pool pool;
+    pool.add_host("h1", 1).memory_mb = 100;
+    pool.add_host("h2", 1).memory_mb = 1000;
+    pool.table();
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    SubmitGrain large = Pool::grain(1, 0), later = Pool::grain(1, 100);
+    large.demands.memory_mb = 200;
+    for (int i = 0; i < 100; ++i) pool.call(find, (large.grain = i, large));
+    later.demands.thrash = 2'000'000'000;
+    pool.call(find, later);
+    pool.hosts.pop_back();
+    pool.table();
+    for (int i = 0; i < 10; ++i) CHECK(pool.call(find, wire::Gwait{1, 0, true}).empty());
+    REQUIRE(pool.session("ann/1").waiters.size() == 10);
+    pool.gkill(find, 1, 5);
+    CHECK(pool.session("ann/1").waiters.size() == 10);  // h1 may run the last one some day
+    CHECK(decide(pool.state, pool.now, AnswerWaiters{{"ann", 1}}).looked_at == 100);
+}
+
 TEST_CASE("a parked wait hears it when a running grain comes back and no host could run it again") {
     Pool pool;
     pool.add_host("h1", 1).slots = 2;

@@ -117,6 +117,28 @@ TEST_CASE("a call that makes many grains look for a host counts as many") {
     CHECK(pool.commits - before >= 5);
 }
 
+TEST_CASE("a call that looks through many grains counts as many") {
+    core::HostConfig small = host("h1", 1), large = host("h2", 1);
+    small.memory_mb = 100;
+    large.memory_mb = 1000;
+    Pool pool({small, large});
+    const ConnId ann = pool.control("ann", "prog");
+    pool.ask<wire::OpenReply>(ann, wire::OpenSession{1, wire::OpenMode::open, false});
+    wire::GrainSpec spec = copying_grain("");
+    spec.demands.memory_mb = 200;
+    for (int g = 0; g < 640; ++g) pool.ask<wire::Done>(ann, wire::Gexec{1, g, spec});
+    spec.demands = {};
+    spec.demands.thrash = 2'000'000'000;  // h1 may have that much one day
+    pool.ask<wire::Done>(ann, wire::Gexec{1, 640, spec});
+    pool.turn->take_host_table({small});
+    for (int i = 0; i < 2; ++i) pool.post(ann, wire::Gwait{1, 0, true});
+    pool.pump();
+    const std::size_t before = pool.commits;
+    for (int g = 0; g < 500; ++g) pool.post(ann, wire::Gkill{"", 1, g});
+    pool.pump();
+    CHECK(pool.commits - before >= 2);
+}
+
 TEST_CASE("an import is read in slices: others are answered before it is, and what ends meanwhile is forgotten") {
     Pool pool({host("h1", 1)});
     const ConnId ann = pool.control("ann", "prog"), bob = pool.control("bob", "prog");
