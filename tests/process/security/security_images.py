@@ -33,7 +33,7 @@ class Host:
 
     def run(self, image, images_mb):
         """Exit status and words. An image that unpacks has no program here, so podman or the look-up of the program fails."""
-        words = [program("dcs_container"), "run", image, self.store, self.name(image), self.grains, "0", str(images_mb), "", "", "/none",
+        words = [program("dcs_container"), "run", image, self.store, self.name(image), self.grains, "0", str(images_mb), "", "", "", "/none",
                  "none"]
         done = subprocess.run(words, env=dict(os.environ, DCS_GRAIN_DIR=os.path.join(self.grains, "g/room")), stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=600)
