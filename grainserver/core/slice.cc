@@ -72,7 +72,10 @@ void slice_tick(Turn &t) {
         }
         if (look) t.emit(Look{id});
     });
-    if (t.now >= s.next_call_in) call_in(t, true);
+    if (t.now >= s.next_call_in) return call_in(t, true);
+    if (t.now < s.gauge_at) return;
+    s.gauge_at = Instant::never();
+    t.emit(Gauge{});
 }
 
 // Load and memory are sent after the reports of the same call-in.
@@ -85,12 +88,24 @@ void note_disk(Turn &t, bool full) {
     if (full) drop_queued(t, t.state.full_disk);
 }
 
+void note_launcher(Turn &t) {
+    State &s = t.state;
+    if (s.launcher_up || t.now - s.launcher_gone < launcher_patience || !s.no_launcher.empty()) return;
+    s.no_launcher = no_launcher_words;
+    t.log(Level::error, "accepting no grains: " + s.no_launcher);
+    drop_queued(t, s.no_launcher);
+}
+
 const std::string &shut_reason(const State &state) {
-    return state.courtesy.shut.empty() ? state.full_disk : state.courtesy.shut;
+    for (const std::string *why : {&state.courtesy.shut, &state.no_launcher})
+        if (!why->empty()) return *why;
+    return state.full_disk;
 }
 
 void gauged(Turn &t, const Gauged &g) {
     note_disk(t, g.disk_full);
+    note_launcher(t);
+    if (g.disk_full) t.state.gauge_at = std::min(t.state.gauge_at, t.now + full_disk_look);
     if (!t.state.with_scheduler()) return;
     t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, shut_reason(t.state), g.memory_kb, t.state.resources,
                              DCS_VERSION}});

@@ -1,5 +1,6 @@
 // From a Launch message to a running process.
 #include <algorithm>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/require.h"
@@ -206,9 +207,17 @@ void hand_again(Turn &t) {
     }
 }
 
+void launcher_down(Turn &t) {
+    t.state.launcher_up = false;
+    t.state.launcher_gone = t.now;
+    t.state.gauge_at = t.now + launcher_patience;
+}
+
 void launcher_up(Turn &t, bool queues) {
     t.state.launcher_up = true;
     t.state.launcher_queues = queues;
+    t.state.gauge_at = Instant::never();
+    if (!std::exchange(t.state.no_launcher, {}).empty()) t.emit(Gauge{});
     hand_again(t);
     t.for_each([&](const GrainId &id, Grain &g) {
         if (to_be_proved(g)) t.emit(ProveGrain{id});

@@ -174,11 +174,13 @@ struct State {
     int refusals = 0;       // answers in a row that this server or the scheduler refuses the other
     std::string told_down;  // the reason last logged why the scheduler does not answer
     bool launcher_up = false;
+    Instant launcher_gone{};       // since when it is not up
     bool launcher_queues = false;  // it takes more grains than there are slots, and gives them back
     Instant slice_start{}, next_call_in{};
     std::uint64_t next_order = 1;
     Courtesy courtesy;
-    std::string full_disk;  // not empty: no grain is accepted; the reason
+    std::string no_launcher, full_disk;   // not empty: no grain is accepted; the reason
+    Instant gauge_at = Instant::never();  // before the next call-in
     Job job;
     std::map<GrainId, Grain> grains;
     Derived derived;
@@ -196,6 +198,8 @@ inline constexpr Duration last_checkpoint_min = seconds(1);  // for a withdrawn 
 inline constexpr Duration last_checkpoint_max = seconds(2);  // within these bounds
 inline constexpr Duration link_patience = seconds(15);       // for a connection, and for the answer to FirstCall
 inline constexpr int tries_before_backup = 3;                // failed tries of the scheduler in a row
+inline constexpr Duration launcher_patience = seconds(10);   // that it may take to start
+inline constexpr Duration full_disk_look = seconds(30);      // between looks whether there is room again
 inline constexpr int queued_there = 2;                       // for each slot: grains that wait at the launcher
 inline constexpr Duration report_pause = milliseconds(15);   // between ends that are reported, while grains wait here
 inline constexpr std::uint64_t in_flight_max = 128u << 20;   // bytes of unanswered reports

@@ -34,6 +34,7 @@ struct Happened {
         t.state.slice_start = t.now;
         t.state.next_call_in = t.now + t.state.interval;
         t.state.job.idle_since = t.now;
+        launcher_down(t);
     }
     void operator()(Adopted &x) { adopted(t, x); }
     void operator()(LinkOpened &) { link_opened(t); }
@@ -49,7 +50,7 @@ struct Happened {
     void operator()(LaunchWritten &x) { launch_written(t, x.id); }
     void operator()(LaunchUnwritten &x) { launch_unwritten(t, x); }
     void operator()(LauncherUp &x) { launcher_up(t, x.queues); }
-    void operator()(LauncherDown &) { t.state.launcher_up = false; }
+    void operator()(LauncherDown &) { launcher_down(t); }
     void operator()(GrainProved &x) { proved(t, x.id); }
     void operator()(GrainStarted &x) { started(t, x.id); }
     void operator()(StartFailed &x) { start_failed(t, x); }
@@ -95,7 +96,7 @@ std::vector<Effect> step(State &state, Instant now, double jitter, Input input) 
 std::string to_text(const GrainId &id) { return to_text(id.key) + " incarnation " + std::to_string(id.incarnation); }
 
 Instant next_deadline(const State &state) {
-    Instant at = std::min({state.next_call_in, state.courtesy.look_at, leave_time(state)});
+    Instant at = std::min({state.next_call_in, state.gauge_at, state.courtesy.look_at, leave_time(state)});
     if (!state.with_scheduler()) at = std::min(at, state.link_at);
     if (!state.grouped.empty()) at = std::min(at, state.last_group + report_pause);
     if (!state.derived.deadlines.empty()) at = std::min(at, state.derived.deadlines.begin()->first);

@@ -81,6 +81,7 @@ void started(Turn &t, const GrainId &id);
 void answer_started(Turn &t, const GrainId &id, Grain &g);
 void start_failed(Turn &t, const StartFailed &x);
 void launcher_up(Turn &t, bool queues);
+void launcher_down(Turn &t);
 void recalled(Turn &t, const GrainId &id);
 void call_back(Turn &t, const GrainId &id, Grain &g, Code code, const std::string &text);  // of the launcher
 bool waits_there(const State &state, const Grain &g);  // it may wait at the launcher

@@ -5,5 +5,6 @@
 namespace dcs {
 
 inline constexpr std::string_view full_disk_words = "the disk of its grains is full";
+inline constexpr std::string_view no_launcher_words = "its launcher does not run";
 
 }  // namespace dcs

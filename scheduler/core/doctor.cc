@@ -42,12 +42,13 @@ std::string age_text(const Draft &d, const Host &host) {
 }
 
 // Of an active host.
-enum class Trouble : std::uint8_t { none, two_servers, too_open, full_disk, no_connection };
+enum class Trouble : std::uint8_t { none, two_servers, too_open, no_launcher, full_disk, no_connection };
 constexpr Duration contested_for = seconds(60);  // a server that is refused asks every 15 s
 
 Trouble trouble_of(const Draft &d, const Host &host) {
     if (host.contested != Instant{} && d.now - host.contested < contested_for) return Trouble::two_servers;
     if (too_open(host)) return Trouble::too_open;
+    if (host.shut == no_launcher_words) return Trouble::no_launcher;
     if (host.shut == full_disk_words) return Trouble::full_disk;
     const bool away = host.conn == no_connection && d.now - host.last_contact > host.config->interval * 2;
     return away ? Trouble::no_connection : Trouble::none;
@@ -69,6 +70,11 @@ void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::Probl
         row.advice =
             "start its grain server with the --confine, --run-as and --grain-network that provide this, or "
             "require less in the host table (require_confinement)";
+        return;
+    case Trouble::no_launcher:
+        row.problem = "accepts no grains: " + host.shut;
+        row.affects += ", which get no grains; what ran there runs again when it is back";
+        row.advice = "start it there (systemctl start dcs-launcher); its log says why it ended";
         return;
     case Trouble::full_disk:
         row.problem = "accepts no grains: " + host.shut;

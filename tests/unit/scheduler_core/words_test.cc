@@ -66,7 +66,7 @@ TEST_CASE("the doctor says what to do about a host that is more open than demand
     CHECK(reply->problems[0].advice == about("--confine --grain-network require_confinement"));
 }
 
-TEST_CASE("the doctor names an active host that is not connected, or whose disk is full") {
+TEST_CASE("the doctor names an active host that is not connected, or whose disk is full, or whose launcher is gone") {
     Pool pool;
     pool.add_host("h1");
     pool.table();
@@ -86,6 +86,8 @@ TEST_CASE("the doctor names an active host that is not connected, or whose disk 
     CHECK(problem() == about("no host takes grains"));  // its owner's matter, and the pool's if it is the only one
     says("the disk of its grains is full");
     CHECK(problem() == about("accepts no grains disk full make room --dir"));
+    says("its launcher does not run");
+    CHECK(problem() == about("accepts no grains its launcher does not run start log"));
     says("");
     pool.hang_up("h1");
     CHECK(problem().empty());  // it may only connect again
