@@ -1,6 +1,5 @@
 // Launch, report, acknowledge, forget; the queue for slots.
 #include "base/limits.h"
-#include "base/shut_words.h"
 #include "core_bench.h"
 #include "support/about.h"
 
@@ -52,40 +51,6 @@ TEST_CASE("a launch that fails is answered with its code and leaves nothing") {
         REQUIRE(results[0].code == static_cast<int>(Code::no_space));
     }
     REQUIRE(b.state.grains.empty());
-}
-
-TEST_CASE("a server without a launcher accepts no grains until it has one, and says so") {
-    Bench b;
-    b.connect(300);
-    b.in(LauncherUp{});
-    b.in(LauncherDown{});
-    b.launch(id(1));
-    b.in(LaunchWritten{id(1)});
-    b.pass(seconds(9));
-    CHECK(b.none<Gauge>());  // one that starts again
-    b.pass(seconds(2));
-    b.one<Gauge>();
-    b.in(Gauged{});
-    CHECK(b.sent<wire::CallIn>().at(0).shut == no_launcher_words);
-    CHECK(b.sent<wire::LaunchResult>().at(0).code == static_cast<int>(Code::limit));
-    b.in(LauncherUp{});
-    b.one<Gauge>();
-    b.in(Gauged{});
-    CHECK(b.sent<wire::CallIn>().at(0).shut.empty());
-}
-
-TEST_CASE("a full disk is looked at again soon") {
-    Bench b;
-    b.connect(300);
-    b.in(LauncherUp{});
-    Gauged full;
-    full.disk_full = true;
-    b.in(full);
-    CHECK(b.sent<wire::CallIn>().at(0).shut == full_disk_words);
-    b.pass(seconds(31));
-    b.one<Gauge>();
-    b.in(Gauged{});
-    CHECK(b.sent<wire::CallIn>().at(0).shut.empty());
 }
 
 TEST_CASE("a grain that was withdrawn keeps its slot until it is gone; the next one waits for it") {
