@@ -302,8 +302,8 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
                 "the increment's sequence number leaves no room for a next "
                 "one");
         if (counts(context.state, host, *report))
-            if (const auto no =
-                    why_not_now(context.state, context.contents, context.state.host(host)->config->name, *report)) {
+            if (const auto no = why_not_now(context.state, context.contents, context.state.host(host)->config->name,
+                                            *report, Way::from_host)) {
                 d.reply = wire::ReportAck{report->key, report->incarnation, report->last_seq,
                                           report->ended || no->output, wire::Verdict::later};
                 d.note = no->words + "; its server repeats the report";

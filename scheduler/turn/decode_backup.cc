@@ -23,8 +23,7 @@ Decoded take_over(DecodeContext &context, const Arrival &arrival, wire::HandOver
         return hang_up("the increment's sequence number leaves no room for a next one");
     Decoded d;
     core::ReportHandedOver input{arrival.conn, std::move(message.host), message.number, nullptr};
-    // The backup knows nothing of contents and has no limits for users: what it took is judged as if it came now.
-    const auto no = why_not_now(context.state, context.contents, input.host, message.report);
+    const auto no = why_not_now(context.state, context.contents, input.host, message.report, Way::from_backup);
     if (no && !planted("turn.the_backup_has_seen_it"))
         d.note = no->words + "; the report that the backup has does not count";
     else input.report = std::make_shared<const wire::GrainReport>(std::move(message.report));

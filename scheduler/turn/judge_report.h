@@ -1,5 +1,7 @@
 #pragma once
-// One rule for what a host brings, whether it comes by itself or the backup hands it over.
+// What a host brings, by itself or by way of the backup. What the backup has acknowledged must not be lost: of that,
+// contents that no user has count as shown by the host, as a restart of the scheduler forgets who showed them, and no
+// room is asked for.
 #include <optional>
 #include <string>
 
@@ -13,7 +15,8 @@ struct NotNow {
     std::string words;
     bool output = false;
 };
+enum class Way : std::uint8_t { from_host, from_backup };
 std::optional<NotNow> why_not_now(const core::State &state, const Contents &contents, const std::string &host,
-                                  const wire::GrainReport &report);
+                                  const wire::GrainReport &report, Way way);
 
 }  // namespace dcs::turn

@@ -116,6 +116,33 @@ TEST_CASE("a digest is no content either in a report that the backup hands over"
     pool.verify();
 }
 
+TEST_CASE("a restart forgets who showed a content, and what the backup has of it counts all the same") {
+    Pool pool({host("h2", 1)});
+    const std::string made = "made by the grain";
+    const ConnId bob = pool.control("bob", "prog");
+    pool.ask<wire::OpenReply>(bob, wire::OpenSession{1, wire::OpenMode::resume, false});
+    ModelServer h2(pool, "h2");
+    pool.ask<wire::Done>(bob, wire::Gexec{1, 1, spec_with({output("made")})});
+    h2.connect();
+    h2.read();
+    pool.pump();
+    const GrainKey key{{"bob", 1}, 1};
+    REQUIRE(h2.held.count(key) == 1);
+    CHECK(last_said<wire::ContentTaken>(pool, h2.conn(), piece_of(made, 0, made.size())).next == made.size());
+    pool.restart();
+    const ConnId backup = pool.open(turn::Door::server, "root", true);
+    pool.post(backup, wire::BackupCall{wire::opening_form, 7});
+    pool.pump();
+    wire::GrainReport report;
+    report.key = wire::wire_of(key);
+    report.incarnation = h2.held.at(key).incarnation;
+    report.first_seq = report.last_seq = 1;
+    report.ended = true;
+    report.files = {content(wire::FileRole::output, made, "made")};
+    CHECK(last_said<wire::HandOverTaken>(pool, backup, wire::HandOver{"h2", 1, report}).number == 1);
+    CHECK(pool.turn->state().grain(key)->status() == core::GrainStatus::finished);
+}
+
 TEST_CASE(
     "of what a host brings and no report names, the latest are kept, and nothing of a host without such a grain") {
     Pool pool({host("h1", 1), host("h2", 1)});
