@@ -50,7 +50,8 @@ Trouble trouble_of(const Draft &d, const Host &host) {
     if (too_open(host)) return Trouble::too_open;
     if (host.shut == no_launcher_words) return Trouble::no_launcher;
     if (host.shut == full_disk_words) return Trouble::full_disk;
-    const bool away = host.conn == no_connection && d.now - host.last_contact > host.config->interval * 2;
+    const Duration patience = std::min(host.config->interval * 2, seconds(60));
+    const bool away = host.conn == no_connection && d.now - host.last_contact > patience;
     return away ? Trouble::no_connection : Trouble::none;
 }
 
@@ -139,7 +140,7 @@ std::optional<wire::ProblemRow> closed_pool(const Draft &d) {
 // How often it came back from hosts, why, and what becomes of it.
 wire::ProblemRow circling_grain(const Draft &d, const GrainKey &key) {
     const Grain &g = *d.state.grain(key);
-    const std::string name = std::to_string(key.session.number) + ":" + std::to_string(key.grain);
+    const std::string name = to_text(key);
     const bool ran = g.course->returns >= limits::returns_told;
     wire::ProblemRow row;
     row.entity = "grain " + to_text(key);

@@ -1,4 +1,5 @@
 // The host table, at the start and whenever it is reread.
+#include "base/planted.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {
@@ -40,6 +41,11 @@ void configure_host(Draft &d, HostId id, const HostConfig &config) {
     Host &host = d.host(id);
     host.config = {config, host.table};
     if (old.conn == no_connection) return;
+    // Until it knows of shorter times it is silent for as long as it was permitted.
+    const HostConfig &before = *old.config;
+    const bool shorter =
+        config.alert < before.alert || config.limit < before.limit || config.extended < before.extended;
+    if (shorter && !planted("core.shorter_at_once")) host.last_contact = d.now;
     if (old.config->interval != config.interval || old.config->slots != config.slots)
         d.send(id, configuration(d.state, config));
     if (config.slots == 0)

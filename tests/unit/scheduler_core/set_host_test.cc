@@ -120,6 +120,29 @@ TEST_CASE("what is set is durable, is told to the log with its author, and outli
     CHECK(s.h1().config == s.h1().table);
 }
 
+TEST_CASE("shorter times count from when they are set, not from what the longer ones permitted") {
+    SetHostStage s(1, 2);
+    s.pool.hosts[0].interval = seconds(300);
+    s.pool.hosts[0].alert = seconds(900);
+    s.pool.hosts[0].limit = seconds(1800);
+    s.pool.hosts[0].extended = seconds(7200);
+    s.pool.table();
+    s.pool.gexec(s.ann, 1, 0);
+    s.pool.launched("h1", "ann/1:0");
+    s.pool.now = s.pool.now + seconds(250);
+    wire::SetHost c = SetHostStage::change();
+    c.interval_s = 10;
+    c.alert_s = 20;
+    c.limit_s = 30;
+    c.extended_s = 40;
+    s.pool.set(s.root, c);
+    s.pool.feed(Tick{});
+    CHECK(s.h1().status == HostStatus::active);
+    s.pool.now = s.pool.now + seconds(31);
+    s.pool.feed(Tick{});
+    CHECK(s.h1().status != HostStatus::active);
+}
+
 TEST_CASE("slots 0 evicts at once with a checkpoint, and later slots bring the grains back") {
     SetHostStage s(1, 2);
     s.pool.gexec(s.ann, 1, 0);
