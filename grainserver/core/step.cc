@@ -34,7 +34,7 @@ struct Happened {
         t.state.slice_start = t.now;
         t.state.next_call_in = t.now + t.state.interval;
         t.state.job.idle_since = t.now;
-        launcher_down(t);
+        if (!t.state.launcher_up) launcher_down(t);
     }
     void operator()(Adopted &x) { adopted(t, x); }
     void operator()(LinkOpened &) { link_opened(t); }

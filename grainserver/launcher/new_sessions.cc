@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::launcher {
 namespace {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

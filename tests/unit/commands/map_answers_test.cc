@@ -95,11 +95,14 @@ TEST_CASE("grains of a map that are not taken") {
     said = refused_by(why, Words{"map"} + work);
     CHECK(said.text.rfind(begun + "dcs: grain 4:1 was not submitted: there are too many\n", 0) == 0);
     why = error(Code::grain_differs, "argv differs");
+    const std::string again =
+        "--new runs all inputs again in a new session, with the options as they are now; with the options of the first "
+        "run, the same command runs only what has not succeeded\n";
     check(refused_by(why, Words{"map"} + work), 255,
-          begun + "dcs: grains from 4:1 on were not submitted: argv differs\n  hint: --new starts a new session\n");
+          begun + "dcs: grains from 4:1 on were not submitted: argv differs\n  hint: " + again);
     why.grain = 1;
     check(refused_by(why, Words{"map"} + work), 255,
-          begun + "dcs: grain 4:1 was not submitted: argv differs\n  hint: --new starts a new session\n");
+          begun + "dcs: grain 4:1 was not submitted: argv differs\n  hint: " + again);
 }
 
 TEST_CASE("a map whose scheduler goes away permanently") {

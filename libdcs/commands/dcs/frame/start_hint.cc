@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "client/pool_path.h"
 #include "pool_directory.h"
 #include "service.h"

@@ -9,6 +9,7 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/table.h"
 #include "control.h"
 #include "locks/dcs_atoms.h"
 
