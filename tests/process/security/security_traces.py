@@ -106,9 +106,16 @@ assert ctypes.CDLL(None).shmget(0, 5 << 20, 0o1600) >= 0
 """
 
 
+def owner_of(path):
+    try:
+        return os.lstat(path).st_uid
+    except FileNotFoundError:  # it went meanwhile
+        return None
+
+
 def left_on(uids):
     files = [path for place in ("/dev/shm", "/var/tmp", "/tmp") for path in glob.glob(f"{place}/dcs-left-*")
-             if os.lstat(path).st_uid in uids]
+             if owner_of(path) in uids]
     segments = [line for line in open("/proc/sysvipc/shm").read().splitlines()[1:] if int(line.split()[9]) in uids]
     return files + segments
 
