@@ -26,7 +26,7 @@ def listing(pool):
     for row in rows.values():
         assert began - 1 <= row["submitted_s"] <= row["settled_s"] <= time.time() + 1, row
     headings = text.splitlines()[0].split()
-    assert headings == "SESSION STATE SUBMITTED TIME READY RUNNING DONE FAILED KILLED COMMAND".split(), headings
+    assert headings == "SESSION STATE SUBMITTED TIME READY RUNNING FINISHED FAILED KILLED COMMAND".split(), headings
     assert re.match(r" *100  terminated  .*\d\d:\d\d  .* 0 +0 +3 +1 +0  \[night\] dcs map ", second), second
 
     # Numbers that programs name do not move those of commands, which would then take the next programs' numbers.
