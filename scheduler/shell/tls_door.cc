@@ -169,7 +169,7 @@ void TlsDoor::refused(Instant now, const std::string &address, const std::string
         told_lines_ = untold_ = 0;
     }
     if (++told_lines_ > lines_a_second) ++untold_;
-    else if (const auto line = refused_.to_write("a peer at " + address + " was refused: " + why, now)) log_warn(*line);
+    else log_warn("a peer at " + address + " was refused: " + why);
 }
 
 }  // namespace dcs::shell

@@ -10,7 +10,6 @@
 #include "pki/authority.h"
 #include "scheduler/keeper/keeper_client.h"
 #include "scheduler/state/decision.h"
-#include "scheduler/turn/line_budget.h"
 #include "wire/join_calls.h"
 #include "wire/session_calls.h"
 
@@ -56,8 +55,7 @@ private:
     std::optional<Entrance> users_;
     Instant look_at_{};
     std::int64_t set_to_s_ = 0;  // the wall clock when it was last read, less the boot clock
-    turn::RepeatedLines refused_;
-    Instant second_{};  // in which `told_lines_` lines were written
+    Instant second_{};           // in which `told_lines_` lines were written
     int told_lines_ = 0, untold_ = 0;
 };
 
