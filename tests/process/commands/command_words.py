@@ -156,7 +156,7 @@ def backup_cases():
         Command("detach_words", ("backup", "detach", "now"), ["dcs backup detach no arguments"], code=2),
         Command("detach_nobody", ("backup", "detach"),
                 ["dcs: the scheduler of @/p: ", "hint `dcs up --dir @/p` starts detach"], code=5, files=NUMBERS),
-        Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "`dcs_scheduler --dir @/p/scheduler`"],
+        Command("detach_by_hand", ("backup", "detach"), ["dcs: the scheduler of @/p: ", "start dcs_scheduler again with the options that it had"],
                 code=5, files=BY_HAND),
         Command("promote_words", ("backup", "promote", "now"), ["dcs promote no arguments"], code=2),
         Command("promote_lock", PROMOTE, "dcs promote @/p/up.lock symbolic not", files=NUMBERS, code=2, prepare=no_lock),
