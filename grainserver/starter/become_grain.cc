@@ -26,9 +26,7 @@ namespace {
     struct stat st {};
     if ((step == Step::exec || step == Step::runner) && ::stat(program, &st) == 0)
         failure.program = S_ISDIR(st.st_mode) ? There::directory : There::something;
-    ssize_t n;
-    do n = ::write(plan.report, &failure, sizeof failure);
-    while (n < 0 && errno == EINTR);
+    *plan.failure = failure;
     ::_exit(127);
 }
 
@@ -201,7 +199,7 @@ void enter_directory(const Plan &plan) noexcept {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (plan.runner != nullptr && !plan.contained) see_program(plan);
     if (plan.only_prove) only_prove(plan);
-    const int error = plan.contained ? 0 : files::put_confinement_on(*plan.confinement);
+    const int error = plan.contained ? 0 : files::put_confinement_on(*plan.confinement, !plan.filtered);
     if (error != 0) give_up(plan, Step::confinement, error);
     be_modest();
     ::umask(plan.umask);

@@ -1,5 +1,4 @@
-// The start of a grain. As much as possible is checked before the fork; errors between fork and exec are received
-// through a pipe.
+// The start of a grain. As much as possible is checked before the fork.
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -68,14 +67,6 @@ std::vector<std::string> environment(const files::LaunchRecord &launch, const st
     env.push_back("DCS_GRAIN_DIR=" + directory);
     env.push_back("DCS_GRAIN_SEQUENCE=" + std::to_string(launch.next_seq));
     return env;
-}
-
-// Waits for the exec (end of file) or for the failure before it.
-bool read_failure(int pipe, Failure &failure) {
-    ssize_t n;
-    do n = ::read(pipe, &failure, sizeof failure);
-    while (n < 0 && errno == EINTR);
-    return n == static_cast<ssize_t>(sizeof failure);
 }
 
 void wait_for_end(pid_t pid) {
@@ -231,13 +222,9 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
     if (gpus_by_file()) number_for_cuda(p.env, *given, denied, files::image_of(launch.files) != nullptr);
     p.argv_list = pointers(p.words);
     p.env_list = pointers(p.env);
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-        return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));
-    const Fd report_in(ends[0]);
-    Fd report_out(ends[1]);
     fill_plan(p, grain, launch);
-    p.plan.report = report_out.get();
+    Answer answer;
+    p.plan.failure = &answer.failure;
     p.plan.boot_id = boot_id_.c_str();
     p.plan.parent = prove ? ::getpid() : launcher_;
     p.plan.only_prove = prove;
@@ -246,21 +233,25 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
         p.plan.user_processes =
             static_cast<std::uint64_t>(launch.limits.processes) * static_cast<std::uint64_t>(request.number);
     failpoint("launcher.start.before_fork");
-    const pid_t pid = fork_grain(p.plan);
-    const int error = errno;
+    p.plan.filtered = filter_.is_inherited(p.plan);
+    pid_t pid = -1;
+    int error = 0;
+    const auto fork = [&] {
+        pid = fork_grain(p.plan);
+        error = errno;
+    };
+    if (p.plan.filtered) fork();
+    else filter_.without(fork);
     failpoint("launcher.start.after_fork");
     if (pid < 0)
         return failed(Code::io_error, std::string("cannot create a process for the grain: ") + std::strerror(error));
     DCS_REQUIRE(pid > 1, "only the parent returns from fork_grain");
-    report_out = Fd();
-    Answer answer;
     answer.value = prove ? 0 : pid;
-    if (Failure failure{}; read_failure(report_in.get(), failure)) {
+    if (answer.failure) {
         answer.status = fail(Code::io_error, "");
-        answer.failure = failure;
         if (!prove) remove_file(grain.get(), files::pid_name);
     } else if (!prove) {
-        answer.bits = lower_session_priority(pid) ? is_lowered : 0;
+        answer.bits = (group != nullptr && group->weighed) || lower_session_priority(pid) ? is_lowered : 0;
     }
     if (!prove) return answer;
     failpoint("launcher.prove.before_kill");

@@ -39,26 +39,33 @@ Status Starter::open() {
 Answer Starter::answer(std::string_view packet, Fd &fd) {
     const auto request = read_request(packet);
     if (!request) return {fail(Code::invalid, "the launcher's starter does not accept this request"), "", 0, 0, {}};
+    if (request->ask == Ask::start || request->ask == Ask::prove) return start(*request);
+    Answer answer;
+    filter_.without([&] { answer = other(*request, fd); });
+    return answer;
+}
+
+Answer Starter::other(const Request &request, Fd &fd) {
     const auto only = [](const Status &s) { return Answer{s, "", 0, 0, {}}; };
-    switch (request->ask) {
+    switch (request.ask) {
     case Ask::start:
-    case Ask::prove: return start(*request);
-    case Ask::signal: return only(send(*request));
-    case Ask::signal_group: return only(send_to_group(*request));
-    case Ask::mark: return mark(static_cast<pid_t>(request->pid));
+    case Ask::prove: break;
+    case Ask::signal: return only(send(request));
+    case Ask::signal_group: return only(send_to_group(request));
+    case Ask::mark: return mark(static_cast<pid_t>(request.pid));
     case Ask::lower: {
-        const pid_t pid = static_cast<pid_t>(request->pid);
+        const pid_t pid = static_cast<pid_t>(request.pid);
         if (!may_touch(pid)) return only(foreign("process " + std::to_string(pid)));
         return {Status::ok(), "", 0, lower_session_priority(pid) ? is_lowered : 0, {}};
     }
-    case Ask::make_leaf: return make_leaf(*request);
-    case Ask::seal_leaf: cgroups_.seal(request->leaf); return {};
-    case Ask::remove_leaf: return only(remove_leaf(request->leaf));
+    case Ask::make_leaf: return make_leaf(request);
+    case Ask::seal_leaf: cgroups_.seal(request.leaf); return {};
+    case Ask::remove_leaf: return only(remove_leaf(request.leaf));
     case Ask::remove_group: cgroups_.remove_group(); return {};
-    case Ask::end_orphan: return only(end_orphan(*request));
+    case Ask::end_orphan: return only(end_orphan(request));
     case Ask::keeper: return keeper(fd);
-    case Ask::clear: return clear(request->pid);
-    case Ask::disk: return disk(*request);
+    case Ask::clear: return clear(request.pid);
+    case Ask::disk: return disk(request);
     }
     return only(fail(Code::invalid, "the launcher's starter does not know this request"));
 }

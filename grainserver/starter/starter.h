@@ -12,6 +12,7 @@
 
 #include "grainserver/starter/cgroups.h"
 #include "grainserver/starter/disk_use.h"
+#include "grainserver/starter/filter.h"
 #include "grainserver/starter/leftovers.h"
 #include "grainserver/starter/prepared.h"
 #include "grainserver/starter/starter_calls.h"
@@ -28,6 +29,7 @@ public:
     Answer answer(std::string_view packet, Fd &fd);
 
 private:
+    Answer other(const Request &request, Fd &fd);
     // start.cc
     Answer start(const Request &request);
     Status allowed(const files::LaunchRecord &launch);
@@ -51,6 +53,7 @@ private:
     std::string boot_id_;
     Fd base_, grains_;
     Prepared prepared_;
+    Filter filter_;
     std::map<std::string, Leaf> leaves_;
     std::set<uid_t> accounts_;               // that the rules permitted
     std::map<std::string, DiskUse> counts_;  // that go on
