@@ -105,6 +105,7 @@ struct SendReport {
     std::int32_t exit_code = 0, signal = 0;
     bool innocent = false;
     bool limit = false;                              // it would exceed this limit on any host
+    bool limit_of_host = false;                      // unless that host permits more
     bool cut = false;                                // output may exceed the limit: send its first part
     std::string reason;
     wire::GivenBack given_back = wire::GivenBack::no;

@@ -91,6 +91,7 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
         report.exit_code = 0;
         report.signal = g.ending == Ending::overrun ? g.limit_signal : signal_file_size;
         report.cut = report.limit = true;
+        report.limit_of_host = g.ending == Ending::overrun && g.exit->limit_signal != 0;  // the launcher ended it
         report.reason = g.ending == Ending::overrun ? g.reason : limit_words("after its last checkpoint");
     } else if (g.ending == Ending::terminated && !planted("server.blame_the_withdrawn")) {
         report.innocent = true;

@@ -108,7 +108,7 @@ void gauged(Turn &t, const Gauged &g) {
     if (g.disk_full) t.state.gauge_at = std::min(t.state.gauge_at, t.now + full_disk_look);
     if (!t.state.with_scheduler()) return;
     t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, shut_reason(t.state), g.memory_kb, t.state.resources,
-                             DCS_VERSION}});
+                             DCS_VERSION, t.state.limits}});
 }
 
 }  // namespace dcs::server

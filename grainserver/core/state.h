@@ -155,6 +155,7 @@ struct State {
     std::uint64_t instance = 0;
     std::uint32_t confinement = 0;  // Rungs of its grains
     std::string resources;          // that this host offers by itself (base/resources.h)
+    wire::GrainLimits limits;       // of its grains
     bool has_backup = false;
     bool asks_for_backup = false;  // on another host: the scheduler sets has_backup
     // the scheduler's configuration; saved for the next start

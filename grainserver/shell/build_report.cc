@@ -107,6 +107,7 @@ std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendRe
     b.report.signal = plan.signal;
     b.report.innocent = plan.innocent;
     b.report.limit = plan.limit;
+    b.report.limit_of_host = plan.limit_of_host;
     b.report.reason = plan.reason;
     b.report.given_back = plan.given_back;
     b.report.files = plan.files;

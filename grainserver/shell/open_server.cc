@@ -95,6 +95,8 @@ Result<GrainRules> Server::settle_rules() {
     if (const auto found = found_resources(options_.resources, std::getenv("CUDA_VISIBLE_DEVICES"), lack.empty()))
         state_.resources = resource_text(*found);
     log_(Level::info, "grains are confined by " + to_words(*rungs));
+    const files::Limits &most = options_.limits;
+    state_.limits = {most.memory_mb, most.processes, most.cpu_s, most.file_mb, most.disk_mb};
     const std::string uids =
         options_.slots_directory.empty() ? options_.directory + "/" + own_folder : options_.slots_directory;
     if (options_.identity.users)

@@ -2,15 +2,13 @@
 
 #include <sstream>
 
-#include <fcntl.h>
 #include <sys/msg.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/beneath.h"
 #include "base/files.h"
+#include "grainserver/files/owner_rules.h"
 #include "process/stat.h"
 
 namespace dcs::starter {
@@ -18,23 +16,13 @@ namespace {
 constexpr int names_at_once = 2000;
 constexpr std::size_t table_max = 4u << 20;
 
-bool has_processes(uid_t uid) {
+std::set<uid_t> with_processes() {
+    std::set<uid_t> uids;
     for (const int pid : numbers_in("/proc")) {
         struct stat st {};
-        if (::stat(("/proc/" + std::to_string(pid)).c_str(), &st) == 0 && st.st_uid == uid) return true;
+        if (::stat(("/proc/" + std::to_string(pid)).c_str(), &st) == 0) uids.insert(st.st_uid);
     }
-    return false;
-}
-
-// The names of the place that are the uid's. Without the sticky bit others could have put them there in its name.
-std::vector<std::string> names_of(int place, uid_t uid) {
-    struct stat st {};
-    const Result<std::vector<std::string>> names = list_directory(place);
-    if (!names || ::fstat(place, &st) != 0 || (st.st_mode & S_ISVTX) == 0) return {};
-    std::vector<std::string> own;
-    for (const std::string &name : *names)
-        if (::fstatat(place, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == uid) own.push_back(name);
-    return own;
+    return uids;
 }
 
 // Calls `remove` with the number of each object of a kind that the uid made. Its owner can be changed, who made it not.
@@ -66,42 +54,22 @@ void remove_segments(uid_t uid) {
 }
 }  // namespace
 
-// False: there is more.
-bool Leftovers::remove_some() {
-    const ActAs user(*now_on_, *now_on_);
-    for (int left = names_at_once; left > 0; --left) {
-        if (tree_) {
-            const auto done = tree_->go_on(names_at_once);
-            if (done && !*done) return false;
-            tree_.reset();  // what resists stays
-        }
-        while (!places_.empty() && places_.back().names.empty()) places_.pop_back();
-        if (places_.empty()) return true;
-        tree_.emplace(places_.back().place.get(), places_.back().names.back());
-        places_.back().names.pop_back();
-    }
-    return false;
-}
-
 Leftovers::Left Leftovers::go_on(uid_t uid) {
-    const bool in_use = has_processes(uid);
-    if (now_on_ != uid || in_use) {
-        tree_.reset();
-        places_.clear();
+    const std::set<uid_t> busy = with_processes();
+    std::erase_if(ended_, [&](uid_t one) { return busy.count(one) != 0; });
+    if (now_on_ != uid || busy.count(uid) != 0) {
+        names_.reset();
         now_on_.reset();
     }
-    if (in_use) return Left::in_use;
+    if (busy.count(uid) != 0) return Left::in_use;
+    ended_.insert(uid);
     if (!now_on_) {
         now_on_ = uid;
         remove_segments(uid);
-        for (const std::string &path : scratch_) {
-            Fd place(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-            if (!place) continue;
-            std::vector<std::string> names = names_of(place.get(), uid);
-            places_.push_back({std::move(place), std::move(names)});
-        }
+        names_.emplace(scratch_, ended_, [](uid_t of) { return bool(files::logins_of_this_host().name_of(of)); });
     }
-    if (!remove_some()) return Left::more;
+    if (!names_->go_on(names_at_once)) return Left::more;
+    names_.reset();
     now_on_.reset();
     return Left::nothing;
 }

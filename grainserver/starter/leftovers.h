@@ -4,13 +4,13 @@
 // It is removed when the last process of that uid is gone; what is meant to stay is in the user's DCS home.
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <sys/types.h>
 
-#include "base/fd.h"
-#include "base/tree_removal.h"
+#include "grainserver/starter/left_names.h"
 
 namespace dcs::starter {
 
@@ -20,19 +20,16 @@ public:
     explicit Leftovers(std::vector<std::string> scratch = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock"})
         : scratch_(std::move(scratch)) {}
     enum class Left : std::uint8_t { nothing, more, in_use };  // in_use: the uid has processes
-    // Removes a part of it, with the uid's own rights.
+    // Removes a part of it, also below directories of other made-up uids; and what was in the way of uids before.
     Left go_on(uid_t uid);
 
-private:
-    struct Doomed {
-        Fd place;
-        std::vector<std::string> names;
-    };
-    bool remove_some();
+    // It is not among those that have ended: a grain starts under it.
+    void runs_again(uid_t uid) { ended_.erase(uid); }
 
+private:
     std::vector<std::string> scratch_;
-    std::vector<Doomed> places_;  // of the uid that is worked on
-    std::optional<TreeRemoval> tree_;
+    std::set<uid_t> ended_;  // that were worked on and have no processes: what was in their way may go any time
+    std::optional<LeftNames> names_;
     std::optional<uid_t> now_on_;
 };
 

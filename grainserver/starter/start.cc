@@ -171,7 +171,10 @@ Status Starter::allowed(const files::LaunchRecord &launch) {
         return fail(Code::io_error, "the rules of this host's owner cannot be read (" + rules.status().text +
                                         "): dcs_grainserver writes them when it starts");
     const Status s = files::permits(**rules, launch, files::logins_of_this_host());
-    if (s && launch.account.change) accounts_.insert(launch.account.uid);
+    if (s && launch.account.change) {
+        accounts_.insert(launch.account.uid);
+        leftovers_.runs_again(launch.account.uid);
+    }
     return s ? s : fail(Code::io_error, s.text);
 }
 

@@ -30,6 +30,14 @@ inline constexpr std::size_t frames_of_connection = 256;
 inline constexpr std::size_t host_requests_per_turn = 256;
 // Connections that are kept for root, the scheduler's own account and other hosts.
 inline constexpr std::size_t reserved_connections = 1024;
+// Milliseconds of a turn that one user or host has while others wait, and that a turn has for what changes nothing: no
+// commit makes a longer turn of that worth while, and what has arrived meanwhile is read only between turns.
+inline constexpr int own_turn_ms = 5;
+// Answers of one turn that are read from the disk or built from lists, counted as in scheduler/turn/weight.cc, and
+// grains of one page of an export: each takes some ten microseconds, when the turn is decided and its time no longer
+// counts.
+inline constexpr std::size_t answers_per_turn = 256;
+inline constexpr std::size_t export_page_grains = 256;
 // Lines of the log about one user or host, of what it need not wait for a commit for: so many at once, and one a
 // second. A person who looks for a mistake sees all lines; a loop cannot fill the disk.
 inline constexpr std::size_t log_lines_at_once = 100;

@@ -46,6 +46,7 @@ Status share_identity(const std::string &directory, std::uint32_t readers);
 Result<std::string> key_in(const std::string &directory, std::optional<std::uint32_t> readers = {});
 
 // The authority in `directory` (`authority-key.pem`, `authority.pem`); creates it if there is none.
+// Code::refused: the second is there without the first.
 Result<Authority> authority_in(const std::string &directory, std::int64_t now_s);
 
 }  // namespace dcs::pki

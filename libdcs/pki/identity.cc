@@ -12,7 +12,7 @@ namespace dcs::pki {
 namespace {
 
 constexpr const char *key_name = "key.pem", *certificate_name = "certificate.pem", *authority_name = "authority.pem",
-                     *authority_key_name = "authority-key.pem";
+                     *authority_key_name = "authority-key.pem", *unfinished_key_name = "authority-key.unfinished";
 constexpr std::size_t file_bytes = 4 * limits::certificate_bytes;
 
 // Writes a file that only its owner can ever read.
@@ -72,6 +72,29 @@ Status key_belongs(const std::string &directory, const std::string &key, const C
     const auto public_key = public_key_of(key);
     if (public_key && sha256(*public_key) == certificate.key) return Status::ok();
     return fail(Code::invalid, directory + ": the private key does not belong to the certificate beside it");
+}
+
+// The key gets its name last, so a start that is interrupted leaves no authority.pem alone: that of a pool whose key is
+// lost is kept.
+Result<Authority> new_authority(const std::string &directory, std::int64_t now_s) {
+    if (Status s = make_directories(directory); !s) return s;
+    const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!dir) return file_error(directory, errno);
+    struct stat st {};
+    const auto is_there = [&](const char *name) { return ::fstatat(dir.get(), name, &st, AT_SYMLINK_NOFOLLOW) == 0; };
+    if (is_there(authority_name) && !is_there(unfinished_key_name))
+        return fail(Code::refused, directory + "/" + authority_key_name +
+                                       " is missing, but authority.pem beside it is there: without this key the hosts "
+                                       "that joined cannot be served; restore it from your copy of " +
+                                       directory +
+                                       ", or, to make a new authority with which every host must join again, "
+                                       "move that directory away");
+    Authority fresh = make_authority(now_s);
+    if (Status s = write_private(directory, unfinished_key_name, key_to_pem(fresh.key)); !s) return s;
+    if (Status s = write_private(directory, authority_name, certificate_to_pem(fresh.certificate.der)); !s) return s;
+    if (::renameat(dir.get(), unfinished_key_name, dir.get(), authority_key_name) != 0 || ::fsync(dir.get()) != 0)
+        return fail_errno(Code::io_error, "cannot write " + directory + "/" + authority_key_name, errno);
+    return fresh;
 }
 
 }  // namespace
@@ -144,15 +167,7 @@ Result<std::string> key_in(const std::string &directory, Readers readers) {
 Result<Authority> authority_in(const std::string &directory, std::int64_t now_s) {
     auto key = read_key(directory, authority_key_name);
     if (!key && key.status().code != Code::not_found) return key.status();
-    if (!key) {
-        if (Status s = make_directories(directory); !s) return s;
-        Authority fresh = make_authority(now_s);
-        // The key last: an authority exists when its key does.
-        if (Status s = write_private(directory, authority_name, certificate_to_pem(fresh.certificate.der)); !s)
-            return s;
-        if (Status s = write_private(directory, authority_key_name, key_to_pem(fresh.key)); !s) return s;
-        return fresh;
-    }
+    if (!key) return new_authority(directory, now_s);
     auto certificate = read_one(directory, authority_name);
     if (!certificate) return certificate.status();
     if (certificate->role != Role::authority)

@@ -33,6 +33,11 @@ struct FirstCall {
     std::vector<HeldGrain> held;
     std::uint32_t confinement = 0;  // Rungs of each grain that it starts (base/confinement.h)
 };
+// Of each grain there, by the options of the host's server; 0: none.
+struct GrainLimits {
+    std::int64_t memory_mb = 0, processes = 0, cpu_s = 0, file_mb = 0, disk_mb = 0;
+    bool operator==(const GrainLimits &) const = default;
+};
 // Periodic report (each call-in interval; early when a grain changed state). GrainReports of the
 // same call-in precede it.
 struct CallIn {
@@ -43,6 +48,7 @@ struct CallIn {
     std::int64_t memory_kb = 0;  // that the server may use, free or not; 0: unknown
     std::string resources;       // that it has found, "gpu=[0,1]" (base/resources.h); the host table goes before it
     std::string version;         // release of the server
+    GrainLimits limits;
 };
 // The cause of an innocent end that no message ordered.
 enum class GivenBack : std::uint8_t {
@@ -69,6 +75,7 @@ struct GrainReport {
     bool limit = false;                    // ended by a limit that it would exceed on any host
     GivenBack given_back = GivenBack::no;  // innocent and not withdrawn by the scheduler: why
     std::vector<GrainFile> files;          // ended: its outputs; their contents were sent before
+    bool limit_of_host = false;            // limit: it is one of GrainLimits, so another host may permit more
 };
 // Answer to Launch. ok: the process exists. Otherwise code and text give the cause:
 //   not_found      the program is missing or cannot be executed, also for this user's other grains of that program
@@ -175,17 +182,22 @@ template <class A> void serialize(A &a, FirstCall &x, unsigned) {
       & at_most(limits::held_grains, DCS_FIELD(held))
       & DCS_FIELD(confinement);
 }
+template <class A> void serialize(A &a, GrainLimits &x, unsigned) {
+    a & DCS_FIELD(memory_mb) & DCS_FIELD(processes) & DCS_FIELD(cpu_s) & DCS_FIELD(file_mb) & DCS_FIELD(disk_mb);
+}
 template <class A> void serialize(A &a, CallIn &x, unsigned) {
     a & DCS_FIELD(load) & DCS_FIELD(free_memory_kb) & DCS_FIELD(boundary)
       & at_most(limits::message_bytes, DCS_FIELD(shut)) & shown_since<9>(DCS_FIELD(memory_kb))
       & at_most(limits::offer_bytes, shown_since<9>(DCS_FIELD(resources)))
-      & at_most(limits::name_bytes, shown_since<9>(DCS_FIELD(version)));
+      & at_most(limits::name_bytes, shown_since<9>(DCS_FIELD(version)))
+      & shown_since<9>(DCS_FIELD(limits));
 }
 template <class A> void serialize(A &a, GrainReport &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(first_seq) & DCS_FIELD(last_seq) & DCS_FIELD(has_checkpoint)
       & DCS_FIELD(checkpoint) & DCS_FIELD(message) & DCS_FIELD(input_position) & DCS_FIELD(out) & DCS_FIELD(err)
       & DCS_FIELD(usage) & DCS_FIELD(ended) & DCS_FIELD(exit_code) & DCS_FIELD(signal) & DCS_FIELD(innocent) & DCS_FIELD(reason)
-      & DCS_FIELD(limit) & DCS_FIELD(given_back) & at_most(limits::grain_files, DCS_FIELD(files));
+      & DCS_FIELD(limit) & DCS_FIELD(given_back) & at_most(limits::grain_files, DCS_FIELD(files))
+      & shown_since<9>(DCS_FIELD(limit_of_host));
 }
 template <class A> void serialize(A &a, LaunchResult &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(ok) & DCS_FIELD(staged) & DCS_FIELD(code) & DCS_FIELD(text);

@@ -170,6 +170,7 @@ struct HostRow {
     std::int64_t expires_s = 0;         // wall clock, of its certificate; 0: it has none, or that is not known
     std::string version;                // of its server's release; empty: it has not called yet, or does not say it
     std::string address;                // from which its server is connected; empty: not, or by a socket
+    std::string limits;                 // of each grain there, by its server: "memory_mb=64,processes=512"
 };
 // A host of the table without a grain server: of control programs (role client), or of the passive backup.
 struct MemberRow {
@@ -316,7 +317,8 @@ template <class A> void serialize(A &a, HostRow &x, unsigned) {
       & shown_since<9>(DCS_FIELD(time_zone_offset)) & shown_since<9>(DCS_FIELD(resources))
       & shown_since<9>(DCS_FIELD(resources_used)) & shown_since<9>(DCS_FIELD(expires_s))
       & at_most(limits::name_bytes, shown_since<9>(DCS_FIELD(version)))
-      & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(address)));
+      & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(address)))
+      & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(limits)));
 }
 template <class A> void serialize(A &a, MoveRow &x, unsigned) {
     a & DCS_FIELD(reason) & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(detail) & DCS_FIELD(incarnation)

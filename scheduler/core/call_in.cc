@@ -23,6 +23,24 @@ constexpr Incarnation highest_fence = Incarnation{1} << 24;
 // has that many if its slots were made fewer, or its grains were given to others, while it was away.
 constexpr std::size_t withdrawn_at_once = 1024;
 
+// The lease, or one that could count again if the host is soon in the table as before (take_back).
+bool may_count(const Draft &d, const wire::HeldGrain &held, HostId id) {
+    const Host *host = d.state.host(id);
+    const Grain *grain = d.state.grain(wire::key_of(held.key));
+    if (!host || !grain || grain->is_over()) return false;
+    if (grain->lessee == id && grain->lease == held.incarnation) return true;
+    return grain->course->old_lease == OldLease{id, held.incarnation} &&
+           d.now < host->last_contact + host->config->limit;
+}
+
+// A server that is no longer of this pool ends what runs elsewhere by now, or will.
+void end_there(Draft &d, const ServerFirstCall &in, HostId id, const std::string &why) {
+    std::size_t withdrawn = 0;
+    for (const wire::HeldGrain &held : in.call->held)
+        if (!may_count(d, held, id) && ++withdrawn <= withdrawn_at_once)
+            d.effect(SendServer{in.conn, wire::Withdraw{held.key, held.incarnation, true, why}});
+}
+
 // Still running there, still queued (all is forgiven), a copy that has run longer than the one that
 // took its place, or no longer wanted there.
 bool goes_on(Draft &d, const wire::HeldGrain &held, HostId id) {
@@ -117,6 +135,36 @@ bool is_displaced(const Host &host, const ServerFirstCall &in) {
            !planted("core.two_servers_of_a_name");
 }
 
+// The other one has time to answer; a server that is refused asks again every 15 s.
+constexpr Duration claim_patience = seconds(5);
+
+// A server of another machine, perhaps a copy, without any of the grains that run here: if the one that is connected
+// still answers, it keeps its place. One that is restarted on its machine waits for nothing.
+bool claims(const Draft &d, const ServerFirstCall &in, HostId id) {
+    const Host &host = *d.state.host(id);
+    return takes_place(host, in) && in.call->held.empty() && in.call->boot_id != host.boot_id &&
+           !d.state.running[static_cast<std::size_t>(id)].empty() && !planted("core.copy_takes_place");
+}
+
+// False: the one that is connected has not answered.
+bool hold_off(Draft &d, const ServerFirstCall &in, HostId id) {
+    Host &host = d.host(id);
+    const bool again = host.claimant == in.call->instance, answered = host.last_contact > host.claimed;
+    if (again && !answered && d.now >= host.claimed + claim_patience) return false;
+    if (!again || answered) {
+        host.claimant = in.call->instance;
+        host.claimed = d.now;
+        d.effect(SendServer{host.conn, configuration(d.state, host.config)});  // it answers with a call-in
+    }
+    if (again && answered) host.contested = d.now;
+    turn_away(d, in,
+              "another grain server is connected under the name " + host.config->name +
+                  " and runs grains, of which this one has none: it keeps the name as long as it answers; if this is a "
+                  "copy of its machine, remove the copied key and join under a name of its own (dcs token create "
+                  "--host NAME)");
+    return true;
+}
+
 void turn_away_displaced(Draft &d, const ServerFirstCall &in, HostId id) {
     const std::string name = d.host(id).config->name;
     d.host(id).contested = d.now;
@@ -129,12 +177,19 @@ void turn_away_displaced(Draft &d, const ServerFirstCall &in, HostId id) {
 
 void first_call(Draft &d, const ServerFirstCall &in) {
     const wire::FirstCall &call = *in.call;
-    if (Status s = check_certified(d.state, in.certified, call.host); !s) return turn_away(d, in, s.text);
     const HostId id = d.state.host_id(call.host);
+    if (Status s = check_certified(d.state, in.certified, call.host); !s) {
+        if (in.certified.host == call.host) end_there(d, in, id, s.text);
+        return turn_away(d, in, s.text);
+    }
     const Host *known = d.state.host(id);
-    if (!known || !known->configured)
+    if (!known || !known->configured) {
+        // One of which nothing is known may be of another pool.
+        if (known) end_there(d, in, id, "its host is no longer in the scheduler's host table");
         return turn_away(d, in, "this host is not in the scheduler's host table: add it there and reload");
+    }
     if (is_displaced(*known, in)) return turn_away_displaced(d, in, id);
+    if (claims(d, in, id) && hold_off(d, in, id)) return;
     hear_from(d, id);
     if (waits_for_backup(d, id, in)) return;
     if (takes_place(*known, in)) d.host(id).displaced = known->instance;
@@ -142,6 +197,8 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     Host &host = d.host(id);
     host.conn = in.conn;
     host.instance = call.instance;
+    host.boot_id = call.boot_id;
+    host.claimant = 0;
     host.ended = Instant::never();
     host.binary_class = call.binary_class;
     host.form = in.form;
@@ -177,7 +234,10 @@ void call_in(Draft &d, const ServerCallIn &in) {
     std::int64_t total = std::clamp<std::int64_t>(in.call.memory_kb, 0, std::int64_t{1} << 50);
     if (total > 0) total = std::max(total, host.free_memory_kb);
     const bool other_memory = std::exchange(host.total_memory_kb, total) != total;
-    if (take_found(d, host, in.call.resources) || other_memory)  // what could run here may not fit it, or fit now
+    const bool other_limit = host.limits.memory_mb != in.call.limits.memory_mb;
+    host.limits = in.call.limits;
+    if (take_found(d, host, in.call.resources) || other_memory ||
+        other_limit)  // what could run here may not fit it, or fit now
         for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
     const std::string shut = in.call.shut.substr(0, limits::move_detail_bytes);
     if (host.shut.empty() != shut.empty())

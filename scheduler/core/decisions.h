@@ -99,8 +99,8 @@ void lose_hosts(Draft &d);  // Tick
 void take_host_table(Draft &d, const HostTable &in);
 void take_policy(Draft &d, const PolicyTable &in);
 void probe_result(Draft &d, const ProbeResult &in);
-// The host is no longer in the table: its link ends, its grains go elsewhere.
-void leave_table(Draft &d, HostId id);
+// The host is no longer in the table: its link ends, its grains go elsewhere. for_good: its server ends them.
+void leave_table(Draft &d, HostId id, bool for_good);
 // What follows when the configuration of a known host becomes `config` (its effective one): grains
 // are evicted, the server is informed, free slots are filled.
 void configure_host(Draft &d, HostId id, const HostConfig &config);
@@ -155,9 +155,11 @@ std::string shortened(const std::string &text, std::size_t most);  // with "..."
 // Notes why a grain leaves the host where it is leased.
 void note_move(Draft &d, const GrainKey &key, MoveReason reason, const std::string &detail = "");
 // The same for all grains of a host, in their order; asks for a new place for each.
-void requeue_all(Draft &d, HostId id, MoveReason reason);
+void requeue_all(Draft &d, HostId id, MoveReason reason, bool keep_lease = true);
 // For half an interval the host does not get this grain again.
 void hold_back(Draft &d, HostId id, const GrainKey &key);
+// It broke a limit of this host's server (host_limit.cc). True: it waits for a host that permits more.
+bool try_higher_limit(Draft &d, const GrainKey &key, HostId id, const wire::GrainReport &report);
 // An abnormal end with attempts left.
 void fail_grain(Draft &d, const GrainKey &key, HostId id);
 

@@ -59,8 +59,8 @@ void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::Probl
     switch (trouble) {
     case Trouble::none: return;
     case Trouble::two_servers:
-        row.problem = "is the name of two grain servers that run: the one that called first is refused";
-        row.affects = "grains that the refused server runs, which were started again elsewhere";
+        row.problem = "is the name of two grain servers that run: one of them is refused";
+        row.affects = "grains that the refused server runs, if it has any: they were started again elsewhere";
         row.advice =
             "end one of them, or let it join under a name of its own (dcs token create --host NAME); of a pilot only "
             "one job may run (`dcs pilot ls`)";

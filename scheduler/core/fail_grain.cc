@@ -54,12 +54,12 @@ void note_move(Draft &d, const GrainKey &key, MoveReason reason, const std::stri
     push_latest(g.recent.edit().moved, d.now);
 }
 
-void requeue_all(Draft &d, HostId id, MoveReason reason) {
+void requeue_all(Draft &d, HostId id, MoveReason reason, bool keep_lease) {
     DCS_REQUIRE(d.state.host(id), "only a known host loses its grains");
     const std::set<GrainKey> &there = d.state.running[static_cast<std::size_t>(id)];
     for (auto it = there.rbegin(); it != there.rend(); ++it) {
         note_move(d, *it, reason);
-        requeue_front(d, *it, true);
+        requeue_front(d, *it, keep_lease);
     }
     for (const GrainKey &key : there) d.follow_up(PlaceGrain{key});
 }

@@ -18,8 +18,8 @@ void update_host(Draft &d, HostId id, const HostConfig &table) {
 }  // namespace
 
 // Grains on it are offered elsewhere; if it comes into the table again before they were started
-// again, they continue there.
-void leave_table(Draft &d, HostId id) {
+// again, they continue there, unless it was removed for good.
+void leave_table(Draft &d, HostId id, bool for_good) {
     const Host &old = d.state.hosts[static_cast<std::size_t>(id)];
     Host &host = d.host(id);
     host.configured = false;
@@ -27,12 +27,17 @@ void leave_table(Draft &d, HostId id) {
     host.conn = no_connection;
     host.held_back.clear();
     if (old.conn != no_connection) {
+        host.last_contact = d.now;
+        if (for_good && !planted("core.removed_runs_on"))
+            for (const GrainKey &key : d.state.running[static_cast<std::size_t>(id)])
+                d.effect(SendServer{old.conn, wire::Withdraw{wire::wire_of(key), d.state.grain(key)->lease, true,
+                                                             "its host was removed from the pool"}});
         d.effect(SendServer{old.conn, wire::Refused{"this host was removed from the scheduler's host table"}});
         d.effect(CloseConnection{old.conn});
     }
     host.usurping.clear();
     host.checked = Checked::no;
-    requeue_all(d, id, MoveReason::host_removed);
+    requeue_all(d, id, MoveReason::host_removed, !for_good);
     d.event("host " + host.config->name + " is not in the host table");
 }
 
@@ -79,7 +84,7 @@ void take_host_table(Draft &d, const HostTable &in) {
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
         const Host &host = d.state.hosts[i];
         if (listed.count(host.config->name) != 0) continue;
-        if (host.configured || !d.state.running[i].empty()) leave_table(d, static_cast<HostId>(i));
+        if (host.configured || !d.state.running[i].empty()) leave_table(d, static_cast<HostId>(i), false);
     }
     for (const auto &[host, users] : d.state.sources)
         if (sources.count(host) == 0) d.effect(ClosePrograms{host});

@@ -169,7 +169,10 @@ void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call) {
     PendingHosts rest = d.state.pending;
     std::erase_if(rest, [&](const auto &entry) { return entry.second.host == call.host; });
     if (rest.size() != d.state.pending.size()) d.change(SetPending{std::move(rest)});
-    if (server) leave_table(d, id);
+    if (server) {
+        if (d.state.host(id)->setting != HostSetting()) d.host_durably(id).setting = HostSetting();
+        leave_table(d, id, true);
+    }
     if (client) end_programs(d, call.host);
     if (backup) end_backup(d, call.host);
     if (had_key) d.follow_up(TellOfBackup{backup});

@@ -152,11 +152,16 @@ bool cores_fit(const State &state, HostId id, std::int32_t cores, const Vacancy 
     return used + std::max(1, cores) <= cores_of(state.host(id)->config);
 }
 
+bool limit_permits(const Host &host, const Grain &grain) {
+    return host.limits.memory_mb <= 0 || grain.demands->memory_mb <= host.limits.memory_mb;
+}
+
 bool memory_fits(const State &state, HostId id, const Grain &grain, const Vacancy &vacancy) {
     const Host &host = *state.host(id);
     const wire::Demands &demand = *grain.demands;
     if (demand.thrash > 0 && host.free_memory_kb < std::int64_t{demand.thrash} * 512) return false;
     if (demand.memory_mb == 0) return true;
+    if (!limit_permits(host, grain)) return false;
     if (host.config->memory_mb == 0) return host.free_memory_kb >= std::int64_t{demand.memory_mb} * 1024;
     const std::int64_t used = state.used[static_cast<std::size_t>(id)].memory_mb - vacancy.freed.memory_mb;
     return used + demand.memory_mb <= host.config->memory_mb;
@@ -166,7 +171,7 @@ bool ever_fits(const Host &host, const Grain &grain) {
     const wire::Demands &demand = *grain.demands;
     const std::int64_t most_kb =
         host.config->memory_mb > 0 ? std::int64_t{host.config->memory_mb} * 1024 : host.total_memory_kb;
-    return std::max(1, demand.cores) <= cores_of(host.config) &&
+    return std::max(1, demand.cores) <= cores_of(host.config) && limit_permits(host, grain) &&
            (most_kb == 0 || std::int64_t{demand.memory_mb} * 1024 <= most_kb);
 }
 

@@ -32,6 +32,8 @@ Why why_nogo(const Grain &grain, HostId id);
 // What each host said last that could not start it, as far as its moves tell; in the order of time.
 std::vector<std::pair<HostId, std::string>> failed_starts(const Grain &grain);
 std::int32_t cores_of(const HostConfig &config);
+// Does its server let a grain have as much memory as this one demands? True while that is not known.
+bool limit_permits(const Host &host, const Grain &grain);
 // With nothing else on it.
 bool ever_fits(const Host &host, const Grain &grain);
 bool resources_ever_fit(const State &state, HostId id, const std::string &resources);

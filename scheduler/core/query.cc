@@ -96,6 +96,19 @@ std::string note_of(const Draft &d, std::size_t i) {
     return note;
 }
 
+std::string limits_text(const wire::GrainLimits &most) {
+    std::string text;
+    const auto put = [&](const char *name, std::int64_t n) {
+        if (n > 0) text += (text.empty() ? "" : ",") + std::string(name) + "=" + std::to_string(n);
+    };
+    put("memory_mb", most.memory_mb);
+    put("processes", most.processes);
+    put("cpu_s", most.cpu_s);
+    put("file_mb", most.file_mb);
+    put("disk_mb", most.disk_mb);
+    return text;
+}
+
 wire::HostRow host_row(const Draft &d, std::size_t i) {
     const Host &host = d.state.hosts[i];
     wire::HostRow row;
@@ -136,6 +149,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.expires_s = certificate_end(d.state, host.config->name);
     row.version = host.version;
     if (row.connected) row.address = host.address;
+    row.limits = limits_text(host.limits);
     return row;
 }
 

@@ -49,6 +49,8 @@ constexpr Reason reasons[] = {
     {"nogo", "the grain must not be tried there", "dcs host set NAME --clear-nogo allows it"},
     {"too_few_cores", "the host has fewer cores than the grain demands", "submit it with fewer cores"},
     {"too_little_memory", "the host has less memory than the grain demands", "submit it with less memory"},
+    {"memory_limited", "the host's grain server limits each grain to less memory than this one demands",
+     "submit it with less memory, or raise --max-memory-mb of that server"},
     {"no_resource", "the host does not offer the resources that the grain demands",
      "dcs host ls shows what hosts offer; the host table and the policy say how much there is"},
     {"drained", "the host is drained: nothing new is started there", "dcs host undrain NAME"},

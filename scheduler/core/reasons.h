@@ -39,6 +39,7 @@ enum class Why : std::uint8_t {
     nogo,          // nogo, and it is not remembered why
     too_few_cores,
     too_little_memory,
+    memory_limited,
     no_resource,
     // of a host, for now
     drained,

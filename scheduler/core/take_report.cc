@@ -192,6 +192,7 @@ void take_end(Taking &t) {
     const std::string name = "grain " + to_text(t.key);
     const bool abnormal = r.signal != 0 || r.exit_code != 0;
     count_end(t, abnormal);
+    if (!r.innocent && abnormal && try_higher_limit(t.d, t.key, t.host, r)) return;
     const bool last = t.old.course->failures + 1 >= t.old.demands->attempts || r.limit;
     if (!r.innocent && (!abnormal || last)) {
         if (abnormal) t.d.grain(t.key).course.edit().failures += 1;

@@ -64,6 +64,7 @@ const Counted counted[] = {{{Why::other_class}, "of another class"},
                            {{Why::no_slots}, "without slots"},
                            {{Why::too_few_cores}, "with too few cores"},
                            {{Why::too_little_memory}, "with too little memory"},
+                           {{Why::memory_limited}, "whose limit for a grain's memory is too low"},
                            {{Why::no_resource}, "without the resources"},
                            {{Why::no_program, Why::cannot_start}, "could not start it"},
                            {{Why::failed_there}, "where it failed repeatedly"},
@@ -110,7 +111,8 @@ std::optional<Why> for_ever_not(const State &state, HostId id, const GrainKey &k
     if (is_nogo(grain, id)) return why_nogo(grain, id);
     if (!resources_ever_fit(state, id, grain.demands->resources)) return Why::no_resource;
     if (ever_fits(host, grain)) return {};
-    return std::max(1, grain.demands->cores) > cores_of(host.config) ? Why::too_few_cores : Why::too_little_memory;
+    if (std::max(1, grain.demands->cores) > cores_of(host.config)) return Why::too_few_cores;
+    return limit_permits(host, grain) ? Why::too_little_memory : Why::memory_limited;
 }
 
 std::string too_old(const Host &host, const wire::Needed &needed) {

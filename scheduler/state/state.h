@@ -177,7 +177,10 @@ struct Host : DurableHost {
     ConnId left{};                        // its link that closed last
     std::uint64_t instance = 0;           // of the server that called last
     std::uint64_t displaced = 0;          // of the one whose connection that one took
-    Instant contested{};                  // when a displaced server, which still runs, was last refused
+    Instant contested{};                  // when a second server, which still runs, was last refused
+    std::string boot_id;                  // of the machine of the server that is or was connected
+    std::uint64_t claimant = 0;           // a server of another machine that wants its place and has no grains
+    Instant claimed{};                    // since then the one that is connected has to say that it still runs
     Instant ended = Instant::never();     // since then the process behind its last link is known to have ended
     std::string binary_class, version;    // version: of its server's release; empty: not known
     std::string address;                  // from which it is connected; empty: it is not, or by a socket of this host
@@ -185,6 +188,7 @@ struct Host : DurableHost {
     double load = 0;
     std::uint32_t confinement = 0;     // Rungs, as its server said when it connected
     Shared<Offers> found;              // resources, as its server said in its last call-in
+    wire::GrainLimits limits;          // likewise; of the server before until this one calls in
     bool found_known = false;          // it has called in since its connection began
     std::string shut;                  // not empty: it takes nothing now, and why; until a call-in without it
     std::int64_t free_memory_kb = -1;  // unknown; less what was launched there since it was reported

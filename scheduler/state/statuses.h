@@ -35,9 +35,10 @@ enum class MoveReason : std::uint8_t {
     shut_out,      // by the host: its owner's work left it hardly any processor time
     thrashed,      // by the host: it paged, or its memory ran out
     cannot_start,  // could not be started: its arguments, environment or working directory; the detail says which
-    given_up       // finished so: no host could start it, or it came back too often; the detail says what was last
+    given_up,      // finished so: no host could start it, or it came back too often; the detail says what was last
+    host_limit     // it broke a limit of this host's server, and other hosts permit more; the detail says which
 };
-inline constexpr int move_reasons = 18;
+inline constexpr int move_reasons = 19;
 const char *name_of(MoveReason r);
 
 }  // namespace dcs::core

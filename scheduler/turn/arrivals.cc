@@ -89,6 +89,7 @@ void Turn::take_one(Arrival arrival) {
     decide_new(std::move(*decoded.input), arrival.at);
     std::size_t more = 0;
     for (std::size_t i = before; i < effects_.size(); ++i) more += weight_of(state_, effects_[i], perform_.verified());
+    answers_weight_ += more;
     // A call that makes many grains look for a host counts as many.
     if (of_user && !planted("turn.follow_ups_are_free")) more += std::max(weight, followed_ - followed) - weight;
     taken_weight_ += more;

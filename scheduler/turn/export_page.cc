@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "base/load_limits.h"
 #include "scheduler/core/decisions.h"
 #include "scheduler/record/read_blob.h"
 #include "wire/message.h"
@@ -127,7 +128,7 @@ Result<wire::ExportReply> export_page(const core::State &state, store::Store &st
                                       GrainNumber after, std::int32_t most) {
     if (!state.session(key)) return fail(Code::session_unknown, "session " + to_text(key) + " was removed");
     const std::size_t wanted = most > 0 ? static_cast<std::size_t>(most) : SIZE_MAX;
-    return Page(state, store, key).fill(after, std::min(wanted, limits::batch_grains));
+    return Page(state, store, key).fill(after, std::min(wanted, limits::export_page_grains));
 }
 
 }  // namespace dcs::turn

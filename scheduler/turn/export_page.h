@@ -7,8 +7,8 @@
 
 namespace dcs::turn {
 
-// Grains after `after`, up to limits::export_page_bytes, but one at least; at most limits::batch_grains,
-// and `most` if that is above 0.
+// Grains after `after`, up to limits::export_page_bytes, but one at least; at most
+// limits::export_page_grains, and `most` if that is above 0.
 Result<wire::ExportReply> export_page(const core::State &state, store::Store &store, const SessionKey &key,
                                       GrainNumber after, std::int32_t most);
 

@@ -53,21 +53,24 @@ Status Intake::room_for(Door door, const std::string &user, const Arrival &arriv
     return Status::ok();
 }
 
-bool Intake::has_share(const Lane &lane, const UserLimits *share) {
-    return !lane.waiting.empty() && (share == nullptr || (lane.turn_weight < share->requests_per_turn &&
-                                                          lane.turn_bytes < share->bytes_per_turn));
+bool Intake::has_share(const Lane &lane, const UserLimits *share, std::size_t of_all) {
+    if (lane.waiting.empty()) return false;
+    if (share == nullptr) return true;
+    const bool alone = of_all == lane.waiting.size() || planted("turn.all_the_time");
+    return lane.turn_weight < share->requests_per_turn && lane.turn_bytes < share->bytes_per_turn &&
+           (alone || lane.turn_time < milliseconds(limits::own_turn_ms));
 }
 
 // One frame of each lane in turn that has credit left; when none has, all get some. A lane that owes more than
 // that is passed over some times.
-Intake::Lane *Intake::Group::next(const UserLimits *share) {
+Intake::Lane *Intake::Group::next(const UserLimits *share, std::size_t of_all) {
     if (count == 0) return nullptr;
     for (;;) {
         bool any_peer = false;
         auto lane = lanes.upper_bound(last);
         for (std::size_t i = 0; i < lanes.size(); ++i, ++lane) {
             if (lane == lanes.end()) lane = lanes.begin();
-            if (!has_share(lane->second, share)) continue;
+            if (!has_share(lane->second, share, of_all)) continue;
             any_peer = true;
             if (lane->second.credit < 1) continue;
             last = lane->first;
@@ -82,8 +85,8 @@ Intake::Lane *Intake::Group::next(const UserLimits *share) {
     }
 }
 
-std::optional<Arrival> Intake::Group::take(const UserLimits *share) {
-    Lane *lane = next(share);
+std::optional<Arrival> Intake::Group::take(const UserLimits *share, std::size_t of_all) {
+    Lane *lane = next(share, of_all);
     if (!lane) return std::nullopt;
     DCS_REQUIRE(!lane->waiting.empty(), "a lane that has a share has something waiting");
     DCS_REQUIRE(lane->bytes >= lane->waiting.front().payload.size(), "a lane counts its bytes");
@@ -97,11 +100,21 @@ std::optional<Arrival> Intake::Group::take(const UserLimits *share) {
     return arrival;
 }
 
+Intake::Lane *Intake::taken_from() {
+    if (!last_) return nullptr;
+    const auto lane = last_->lanes.find(last_->last);
+    return lane == last_->lanes.end() ? nullptr : &lane->second;
+}
+
 void Intake::charge(std::size_t weight) {
-    const auto lane = last_ && weight > 1 ? last_->lanes.find(last_->last) : std::map<Name, Lane>::iterator();
-    if (!last_ || weight <= 1 || lane == last_->lanes.end()) return;
-    lane->second.credit -= static_cast<std::int64_t>(weight - 1);
-    lane->second.turn_weight += weight - 1;
+    Lane *lane = weight > 1 ? taken_from() : nullptr;
+    if (!lane) return;
+    lane->credit -= static_cast<std::int64_t>(weight - 1);
+    lane->turn_weight += weight - 1;
+}
+
+void Intake::spent(Duration time) {
+    if (Lane *lane = taken_from()) lane->turn_time = lane->turn_time + time;
 }
 
 // Lanes in which nothing waits are kept only while they owe something.
@@ -109,6 +122,7 @@ void Intake::begin_turn() {
     for (Group *group : {&servers_, &operators_, &users_})
         for (auto it = group->lanes.begin(); it != group->lanes.end();) {
             it->second.turn_weight = it->second.turn_bytes = 0;
+            it->second.turn_time = {};
             const bool gone = it->second.waiting.empty() && (it->second.credit > 0 || group->count == 0);
             it = gone ? group->lanes.erase(it) : std::next(it);
         }
@@ -124,7 +138,7 @@ std::optional<Arrival> Intake::take() {
     }();
     const auto take_of = [&](Group &group) {
         last_ = &group;
-        return group.take(&group == &users_ ? &limits_ : &group == &servers_ ? &of_host : nullptr);
+        return group.take(&group == &users_ ? &limits_ : &group == &servers_ ? &of_host : nullptr, count_);
     };
     const bool server =
         servers_.count > 0 && (operators_.count + users_.count == 0 || servers_in_a_row_ < server_share);

@@ -1,9 +1,9 @@
 #pragma once
 // What has arrived and waits for its turn. Choice is fair: grain servers' frames go before users' in the ratio 4:1
 // while both wait, operators and other users take turns; among servers each link, and among users each login
-// name, gets one frame after the other, and who brought much work waits until the others had as much. No user but
-// operators gets more than a part of one turn, or may have more waiting than UserLimits says. Frames of one connection
-// keep their order.
+// name, gets one frame after the other, and who brought much work waits until the others had as much. No host, and no
+// user but operators, gets more than a part of one turn, nor more than some milliseconds of it while others wait; and
+// these users may have no more waiting than UserLimits says. Frames of one connection keep their order.
 #include <deque>
 #include <map>
 #include <optional>
@@ -53,6 +53,8 @@ public:
     std::optional<Arrival> take();
     // What was taken last turned out to be so much work, in small requests; a batch counts its grains.
     void charge(std::size_t weight);
+    // And took so long.
+    void spent(Duration time);
     void begin_turn();
     void set_limits(const UserLimits &limits) { limits_ = limits; }
     std::size_t count() const { return count_; }
@@ -70,15 +72,18 @@ private:
         std::size_t bytes = 0;
         std::int64_t credit = 0;                      // below 1: others first
         std::size_t turn_weight = 0, turn_bytes = 0;  // of this turn
+        Duration turn_time{};
     };
     struct Group {
         std::map<Name, Lane> lanes;
         Name last;
         std::size_t count = 0;
-        std::optional<Arrival> take(const UserLimits *share);
-        Lane *next(const UserLimits *share);
+        std::optional<Arrival> take(const UserLimits *share, std::size_t of_all);
+        Lane *next(const UserLimits *share, std::size_t of_all);
     };
-    static bool has_share(const Lane &lane, const UserLimits *share);
+    // of_all: what waits, this lane's included.
+    static bool has_share(const Lane &lane, const UserLimits *share, std::size_t of_all);
+    Lane *taken_from();
 
     UserLimits limits_;
     Group servers_, operators_, users_;

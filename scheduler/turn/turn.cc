@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/failpoint.h"
+#include "base/load_limits.h"
 #include "base/planted.h"
 #include "scheduler/turn/weight.h"
 
@@ -23,8 +24,8 @@ constexpr Duration pack_retry = seconds(10);
 constexpr Duration hosts_pause = seconds(10);
 // A Tick that leaves work for another Tick lets others in between.
 constexpr Duration tick_pause = milliseconds(10);
-// Turns that need no commit follow one another for this long; then new connections are read.
-constexpr Duration turns_at_once = milliseconds(20);
+// Turns that need no commit follow one another for this long; then what has arrived is read.
+constexpr Duration turns_at_once = milliseconds(limits::own_turn_ms);
 // Woken later than promised by this much: the process was suspended (SIGSTOP, suspend, a slow disk).
 constexpr Duration stood_still = seconds(2);
 
@@ -87,16 +88,32 @@ void Turn::measure() {
     if (const auto room = store_.space()) state_.stored.measured(room->free_bytes);
 }
 
+// What only reads gains nothing by a long turn, and keeps those waiting who are not read meanwhile.
+bool Turn::read_enough() const {
+    if (planted("turn.readers_without_end")) return false;
+    return answers_weight_ >= limits::answers_per_turn || read_for_ >= milliseconds(limits::own_turn_ms);
+}
+
+void Turn::take_and_measure(Arrival arrival) {
+    const Instant begun = outside_.now();
+    const std::size_t before = taken_.size();
+    take_one(std::move(arrival));
+    const Duration took = outside_.now() - begun;
+    intake_.spent(took);
+    const bool saved = taken_.size() > before && taken_.back().needed_disk;
+    if (!saved) read_for_ = read_for_ + took;
+}
+
 bool Turn::gather() {
     intake_.begin_turn();
     if (!intake_.empty()) measure();
-    while (taken_weight_ < limits::inputs_per_turn && taken_bytes_ < limits::bytes_per_turn) {
+    while (taken_weight_ < limits::inputs_per_turn && taken_bytes_ < limits::bytes_per_turn && !read_enough()) {
         if (!delayed_.empty() && delayed_.begin()->first <= now_) {
             core::Input input = std::move(delayed_.begin()->second);
             delayed_.erase(delayed_.begin());
             decide_new(std::move(input));
         } else if (auto arrival = intake_.take()) {
-            take_one(std::move(*arrival));
+            take_and_measure(std::move(*arrival));
         } else {
             break;
         }
@@ -223,7 +240,8 @@ void Turn::finish() {
     const std::vector<Line> events = std::exchange(events_, {});
     changes_ = record::TurnChanges();
     undo_ = core::Undo();
-    taken_bytes_ = taken_weight_ = 0;
+    taken_bytes_ = taken_weight_ = answers_weight_ = 0;
+    read_for_ = {};
     for (const Line &event : events) {
         const bool again = event.text.starts_with(core::server_refused);
         if (const auto text = again ? refused_.to_write(event.text, now_) : std::optional(event.text))

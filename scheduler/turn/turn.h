@@ -99,6 +99,8 @@ private:
     void scrub_some();
     bool gather();
     void measure();
+    bool read_enough() const;
+    void take_and_measure(Arrival arrival);
     void take_one(Arrival arrival);
     Decoded decode_one(const Arrival &arrival);
     void read_imports();
@@ -157,7 +159,9 @@ private:
     Instant now_{}, commit_begun_{};
     std::vector<Taken> taken_;
     std::size_t taken_bytes_ = 0, taken_weight_ = 0;
-    std::size_t followed_ = 0;  // inputs that others led to, and what decisions looked through, all in all
+    std::size_t answers_weight_ = 0;  // of its effects
+    Duration read_for_{};             // that inputs took which changed nothing
+    std::size_t followed_ = 0;        // inputs that others led to, and what decisions looked through, all in all
     core::Undo undo_;
     record::TurnChanges changes_;
     std::vector<core::Effect> effects_;

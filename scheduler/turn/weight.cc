@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "base/load_limits.h"
 
 namespace dcs::turn {
 namespace {
@@ -27,7 +28,6 @@ struct WeightOf {
         return r.content ? std::max<std::size_t>(1, r.content->grains->size()) : 1;
     }
     std::size_t operator()(const wire::GwaitMany &r) const { return at_most(r.most, limits::batch_grains); }
-    std::size_t operator()(const wire::ExportPage &r) const { return at_most(r.most, limits::batch_grains); }
     std::size_t operator()(const wire::Fetch &) const { return one_piece; }
     std::size_t operator()(const wire::OpenSession &) const { return new_session; }
     std::size_t operator()(const core::GetAuth &) const { return new_token; }
@@ -67,6 +67,10 @@ struct OfAnswer {
     std::size_t operator()(const core::Reply &e) const {
         const auto *rows = std::get_if<wire::QueryReply>(&e.message);
         return rows ? (rows->hosts.size() + rows->sessions.size() + rows->grains.size()) / rows_per_request : 0;
+    }
+    std::size_t operator()(const core::ReplyExport &e) const {
+        const core::Session *session = state.session(e.key);
+        return session ? std::min(at_most(e.most, limits::export_page_grains), session->grains.size()) : 0;
     }
     template <class Other> std::size_t operator()(const Other &) const { return 0; }
 };

@@ -7,9 +7,9 @@
 
 namespace dcs::turn {
 
-// At least 1. A batch counts its grains, a page of an export those that it may have.
+// At least 1. A batch counts its grains.
 std::size_t weight_of(const core::Input &input);
-// And what an answer adds to that: the bytes that are read through for it, the rows that it has.
+// And what an answer adds to that: the bytes that are read through for it, the rows and grains that it has.
 std::size_t weight_of(const core::State &state, const core::Effect &answer, const record::Verified &verified);
 
 }  // namespace dcs::turn

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 
 from hurry import Hurry
 from pool import FULL, bin_directory, program, tells, wait_for
@@ -128,6 +129,49 @@ def nothing_is_left_outside():
         wait_for("what the grain left to go", lambda: not left_on(uids))
 
 
+FIRST_OF_TWO = """
+import os, sys, time
+top, flag = sys.argv[1:]
+os.mkdir(top)
+os.chmod(top, 0o777)
+with open(top + "/made", "wb") as file:
+    file.write(bytes(5 << 20))
+os.rename(top + "/made", top + "/own")
+while not os.path.exists(flag): time.sleep(0.05)
+"""
+SECOND_OF_TWO = """
+import os, sys, time
+top, flag = sys.argv[1:]
+while not os.path.exists(top + "/own"): time.sleep(0.05)
+os.mkdir(top + "/made", 0o700)
+with open(top + "/made/much", "wb") as file:
+    file.write(bytes(5 << 20))
+os.rename(top + "/made", top + "/within")
+while not os.path.exists(flag): time.sleep(0.05)
+"""
+
+
+def nothing_is_left_in_anothers_directory():
+    """Two users' grains, one's closed directory within the other's open one. What is of the one that ends goes at once,
+    the rest when the other has ended."""
+    with UsersHost() as host, Hurry(host), tempfile.TemporaryDirectory(prefix="dcs-flags-") as flags:
+        os.chmod(flags, 0o755)
+        for order in (("own", "within"), ("within", "own")):
+            top = f"/dev/shm/dcs-left-two-{os.getpid()}-{order[0]}"
+            grains = {}
+            for mine, text, uid in (("own", FIRST_OF_TWO, ATTACKER), ("within", SECOND_OF_TWO, VICTIM)):
+                words = (PYTHON, "-c", text, top, f"{flags}/{order[0]}-{mine}")
+                grains[mine] = threading.Thread(target=host.run, args=words, kwargs=dict(uid=uid))
+                grains[mine].start()
+            wait_for("both to have files there", lambda: os.path.exists(f"{top}/within"))
+            for mine in order:
+                assert os.path.exists(f"{top}/{mine}"), f"{mine} is of a grain that runs"
+                open(f"{flags}/{order[0]}-{mine}", "w").close()
+                grains[mine].join()
+                wait_for(f"{mine} to go", lambda: not os.path.exists(f"{top}/{mine}"))
+            wait_for("all to go", lambda: not os.path.exists(top) and not left_on(range(FIRST, LAST + 1)))
+
+
 def no_daemon_leaves_a_core_file():
     """Keys and all users' data are in the memory of these."""
     with UsersHost() as host, Hurry(host):
@@ -167,9 +211,10 @@ def programs_are_hardened():
 
 
 CASES = (programs_are_hardened, no_daemon_leaves_a_core_file, depth_hides_nothing, holes_are_no_gift, nothing_is_left_outside,
-         digests_find_no_secret)
+         nothing_is_left_in_anothers_directory, digests_find_no_secret)
 PLANTS = {"launcher.any_depth": depth_hides_nothing, "server.holes_are_free": holes_are_no_gift,
-          "launcher.leave_it": nothing_is_left_outside, "turn.a_digest_is_enough": digests_find_no_secret}
+          "launcher.leave_it": nothing_is_left_outside,
+          "starter.own_directories_only": nothing_is_left_in_anothers_directory, "turn.a_digest_is_enough": digests_find_no_secret}
 
 
 def attack(*cases):

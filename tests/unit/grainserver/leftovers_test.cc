@@ -94,3 +94,108 @@ TEST_CASE("what a made-up uid leaves in the places of all goes when its last pro
     CHECK(::msgctl(ids[1][2], IPC_RMID, nullptr) == 0);
     for (const int fd : segments) ::close(fd);
 }
+
+namespace {
+
+// In a child of that account.
+template <class Act> void under(uid_t who, Act act) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const bool in =
+            ::setgroups(0, nullptr) == 0 && ::setresgid(who, who, who) == 0 && ::setresuid(who, who, who) == 0;
+        ::_exit(in && act() ? 0 : 1);
+    }
+    int status = 1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(status == 0);
+}
+
+bool directory(const std::string &path, mode_t mode) {
+    return ::mkdir(path.c_str(), 0700) == 0 && ::chmod(path.c_str(), mode) == 0;
+}
+
+bool file(const std::string &path) {
+    put_file(path, "x");
+    return file_exists(AT_FDCWD, path);
+}
+
+void clear_all(starter::Leftovers &leftovers, uid_t uid) {
+    REQUIRE(soon([&] { return leftovers.go_on(uid) == starter::Leftovers::Left::nothing; }));
+}
+
+// A process of that account, until its end.
+struct Alive {
+    pid_t pid;
+    explicit Alive(uid_t uid) : pid(::fork()) {
+        if (pid == 0) {
+            if (::setresuid(uid, uid, uid) == 0) ::pause();
+            ::_exit(1);
+        }
+        REQUIRE(soon([&] {
+            struct stat st {};
+            return ::stat(("/proc/" + std::to_string(pid)).c_str(), &st) == 0 && st.st_uid == uid;
+        }));
+    }
+    ~Alive() {
+        ::kill(pid, SIGKILL);
+        ::waitpid(pid, nullptr, 0);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("what one made-up uid leaves within another's directory goes when both have ended, and before what it may") {
+    if (::geteuid() != 0) {
+        WARN("SKIPPED: other accounts need root");
+        return;
+    }
+    constexpr uid_t one = 2'000'400'031, two = 2'000'400'032, login = 5;
+    ScratchDir all, outside;
+    REQUIRE(::chmod(all.path.c_str(), 01777) == 0);
+    REQUIRE(::chmod(outside.path.c_str(), 0777) == 0);
+    const std::string top = all.path + "/top", kept = outside.path + "/kept";
+    // top (one) / mine, in (two, closed) / deep (one, closed) / end (two, shut); shared, a login's.
+    under(one, [&] { return directory(top, 0777) && file(top + "/mine"); });
+    under(two, [&] { return directory(top + "/in", 0777) && file(top + "/in/f") && file(kept); });
+    under(one, [&] { return directory(top + "/in/deep", 0777) && file(top + "/in/deep/g"); });
+    under(two, [&] {
+        return directory(top + "/in/deep/end", 0700) && file(top + "/in/deep/end/h") &&
+               ::symlink(outside.path.c_str(), (top + "/in/link").c_str()) == 0 &&
+               ::chmod((top + "/in/deep/end").c_str(), 0) == 0 && ::chmod((top + "/in").c_str(), 0700) == 0;
+    });
+    under(login, [&] { return directory(all.path + "/shared", 0777) && file(all.path + "/shared/l"); });
+    under(two, [&] { return file(all.path + "/shared/f"); });
+    starter::Leftovers places({all.path});
+    {
+        const Alive runs(two);
+        clear_all(places, one);
+        CHECK_FALSE(file_exists(AT_FDCWD, top + "/mine"));
+        for (const char *name : {"/in/f", "/in/link", "/in/deep/end"}) CHECK(file_exists(AT_FDCWD, top + name));
+    }
+    SECTION("the other ends after it") {
+        clear_all(places, two);
+        CHECK_FALSE(file_exists(AT_FDCWD, top));
+    }
+    SECTION("its next grain runs when the other ends") {
+        under(one, [&] { return ::chmod(top.c_str(), 0700) == 0 && file(top + "/new"); });
+        const Alive runs(one);
+        places.runs_again(one);
+        clear_all(places, two);
+        CHECK(file_exists(AT_FDCWD, top + "/new"));
+        CHECK_FALSE(file_exists(AT_FDCWD, top + "/in/f"));
+        CHECK_FALSE(file_exists(AT_FDCWD, top + "/in/link"));
+    }
+    SECTION("another server has the other uid") {
+        starter::Leftovers others({all.path});
+        clear_all(others, two);
+        CHECK_FALSE(file_exists(AT_FDCWD, top + "/in/f"));
+        clear_all(places, one);
+        CHECK_FALSE(file_exists(AT_FDCWD, top + "/in/deep/g"));
+        clear_all(others, two);
+        clear_all(places, one);
+        CHECK_FALSE(file_exists(AT_FDCWD, top));
+    }
+    CHECK(file_exists(AT_FDCWD, kept));
+    CHECK(file_exists(AT_FDCWD, all.path + "/shared/l"));
+    CHECK(file_exists(AT_FDCWD, all.path + "/shared/f"));  // a login's directory is not looked through
+}

@@ -153,6 +153,20 @@ TEST_CASE("a restarted server knows which limit it was that ended the grain") {
     REQUIRE(r.signal == 24);
     REQUIRE(r.limit);
     REQUIRE(r.reason == about("grain longer 7"));
+    REQUIRE_FALSE(r.limit_of_host);
+}
+
+TEST_CASE("a limit that the launcher enforces is the host's, and the scheduler learns the limits") {
+    Bench b;
+    b.state.limits.file_mb = 10;
+    b.connect(9);
+    b.run_grain(id());
+    b.exit(id(), dir({{1, 1}}), {true, 0, 9, false, "more than its 10 MB", {}, 25});
+    const SendReport r = b.one<SendReport>();
+    REQUIRE((r.limit && r.limit_of_host));
+    REQUIRE(r.signal == 25);
+    b.in(Gauged{});
+    REQUIRE(b.sent<wire::CallIn>().back().limits.file_mb == 10);
 }
 
 TEST_CASE("the output limit is one that the grain would meet again") {

@@ -78,11 +78,22 @@ TEST_CASE("the authority is made once, for its owner only") {
         REQUIRE(::unlink((dir.pki() + "/authority.pem").c_str()) == 0);
         CHECK_FALSE(authority_in(dir.pki(), begun));
     }
-    SECTION("one whose certificate was never followed by its key is made again") {
+    SECTION("one that has lost its key is not replaced") {
         REQUIRE(::unlink((dir.pki() + "/authority-key.pem").c_str()) == 0);
+        const auto lost = authority_in(dir.pki(), begun);
+        CHECK(lost.status().code == Code::refused);
+        CHECK(lost.status().text == about("authority-key.pem is missing authority.pem restore it new authority move"));
+        std::ifstream kept(dir.pki() + "/authority.pem");
+        CHECK(std::string(std::istreambuf_iterator<char>(kept), {}) == certificate_to_pem(first->certificate.der));
+    }
+    SECTION("one whose making was interrupted before its key had its name is made again") {
+        const std::string key = dir.pki() + "/authority-key";
+        REQUIRE(::rename((key + ".pem").c_str(), (key + ".unfinished").c_str()) == 0);
         const auto fresh = authority_in(dir.pki(), begun);
         REQUIRE(fresh);
         CHECK(fresh->key != first->key);
+        CHECK(authority_in(dir.pki(), begun)->key == fresh->key);
+        CHECK(::access((key + ".unfinished").c_str(), F_OK) != 0);
     }
 }
 

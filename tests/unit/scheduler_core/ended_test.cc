@@ -94,3 +94,21 @@ TEST_CASE("a host that never called has no figures, also when it was given up") 
     pool.call_in("h1", 42);
     CHECK(row().free_memory_kb == 42);
 }
+
+TEST_CASE("a host out of the table ends what runs elsewhere, once its copy can count no more") {
+    Pool pool(2);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    for (int i = 0; i < 2; ++i) pool.gexec(find, 1, i);
+    pool.end("h2", "ann/1:1");
+    const HostConfig gone = pool.hosts[0];
+    pool.hosts.erase(pool.hosts.begin());
+    CHECK(pool.table() == Lines{"h1: refused: this host was removed from the scheduler's host table", "close h1",
+                                "h2: launch ann/1:0 inc 2 next 1"});
+    CHECK(pool.first_call("h1", {{"ann/1:0", 1, 5000}}).size() == 2);  // a mistake may be put right
+    pool.now = pool.now + gone.limit;
+    const Lines lines = pool.first_call("h1", {{"ann/1:0", 1, 5000}});
+    REQUIRE(lines.size() == 3);
+    CHECK(lines[0] == "h1: withdraw ann/1:0 inc 1 discard because its host is no longer in the scheduler's host table");
+    CHECK(pool.first_call("h9", {{"ann/1:0", 1}}).size() == 2);  // perhaps of another pool
+}

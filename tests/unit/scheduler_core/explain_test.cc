@@ -26,6 +26,11 @@ struct ExplainStage {
     HostConfig &h1() { return pool.hosts[0]; }
     void settle() { pool.table(); }
     void offer(const char *resources) { h1().slots = 3, h1().resources = *offers_of(resources), settle(); }
+    void demand_mb(int memory_mb) {
+        SubmitGrain g = grain(0);
+        g.demands.memory_mb = memory_mb;
+        submit(g);
+    }
     void demand(int number, const char *resources) { submit(Pool::wants(1, number, resources)); }
 };
 
@@ -146,14 +151,8 @@ const std::map<Why, Scene> &scenes() {
              apply(s.pool.state, SetGrain{Pool::key("ann/1:0"), g}, undo);
          }},
         {Why::too_few_cores, [](ExplainStage &s) { SubmitGrain g = s.grain(0); g.demands.cores = 2; s.submit(g); }},
-        {Why::too_little_memory,
-         [](ExplainStage &s) {
-             s.h1().memory_mb = 100;
-             s.settle();
-             SubmitGrain g = s.grain(0);
-             g.demands.memory_mb = 101;
-             s.submit(g);
-         }},
+        {Why::too_little_memory, [](ExplainStage &s) { s.h1().memory_mb = 100; s.settle(); s.demand_mb(101); }},
+        {Why::memory_limited, [](ExplainStage &s) { s.pool.limits("h1", {100}); s.demand_mb(101); }},
         {Why::drained,
          [](ExplainStage &s) {
              wire::SetHost drain;

@@ -150,6 +150,46 @@ TEST_CASE("a host that is removed is revoked at once and permanently") {
     CHECK(pool.call(pool.root, wire::RemoveHost{"h9"})[0].find("error NOT_FOUND") != std::string::npos);
 }
 
+TEST_CASE(
+    "a removed host ends its grains, whether it is connected or not, and a new life begins without what was set") {
+    Joining pool;
+    pool.create(1, "h1");
+    pool.join(1, 11);
+    pool.certified_call("h1", "h1", 11);
+    pool.add_host("h2");
+    pool.table();
+    const Program ann = pool.begin("ann", "find");
+    pool.open(ann, 1);
+    pool.gexec(ann, 1, 0);
+    wire::SetHost set;
+    set.host = "h1";
+    set.slots = 2;
+    pool.call(pool.root, set);
+    const std::string link = to_text(pool.conn("h1"));
+    CHECK(pool.call(pool.root, wire::RemoveHost{"h1"}) ==
+          Lines{link + ": withdraw ann/1:0 inc 1 discard because its host was removed from the pool",
+                link + ": refused: this host was removed from the scheduler's host table", "close " + link,
+                "root: line of h1 removed"});
+    CHECK(pool.status("ann/1:0") == "ready");
+    pool.table();  // its line is back
+    CHECK(pool.state.host(pool.id("h1"))->config->slots == 1);
+    // It did not hear that: the grain was started elsewhere, or will be.
+    const auto calls = [&](const std::string &host, Incarnation held) {
+        auto call = std::make_shared<wire::FirstCall>();
+        call->host = host;
+        call->held.push_back({wire::wire_of(Pool::key("ann/1:0")), held, 0});
+        return pool.feed(ServerFirstCall{ConnId{++pool.server_}, call, Certified{host, numbered_hash(11)}});
+    };
+    for (const bool elsewhere : {false, true}) {
+        if (elsewhere) CHECK(pool.first_call("h2").size() == 2);
+        const Lines lines = calls("h1", 1);
+        REQUIRE(lines.size() == 3);
+        CHECK(lines[0] == about("withdraw ann/1:0 inc 1 discard because certificate revoked"));
+        CHECK(lines[1] == about("refused revoked"));
+    }
+    CHECK(calls("h9", 1).size() == 3);  // of which the scheduler no longer knows
+}
+
 TEST_CASE("a host without a code waits until a party lets it in") {
     Joining pool;
     CHECK(pool.join(0, 11, "h1") == Lines{"7000: JoinPending", "close 7000"});

@@ -114,6 +114,7 @@ public:
         auto call = std::make_shared<wire::FirstCall>();
         call->host = host;
         if (instances.contains(host)) call->instance = instances.at(host);
+        if (boots.contains(host)) call->boot_id = boots.at(host);
         for (const Held &h : held) call->held.push_back({wire::wire_of(key(h.grain)), h.incarnation, h.cpu_us});
         const ConnId conn = ConnId{next_server_++};
         names_[conn] = host;
@@ -121,10 +122,14 @@ public:
         return feed(ServerFirstCall{conn, call, {}, {}, false, form});
     }
     std::map<std::string, std::uint64_t> instances;  // of servers: which process calls
+    std::map<std::string, std::string> boots;        // of their machines
     std::map<std::string, wire::Form> forms;         // of servers that are of other releases
     ConnId conn(const std::string &host) const { return state.host(id(host))->conn; }
     Lines call_in(const std::string &host, std::int64_t free_memory_kb = 1 << 20, bool boundary = false) {
         return feed(ServerCallIn{conn(host), id(host), wire::CallIn{0.5, free_memory_kb, boundary}});
+    }
+    Lines limits(const std::string &host, const wire::GrainLimits &most) {  // a call-in that states them
+        return feed(ServerCallIn{conn(host), id(host), wire::CallIn{0.5, 1 << 20, false, "", 0, "", "", most}});
     }
     // with it a time slice ends
     Lines boundary(const std::string &host) { return call_in(host, 1 << 20, true); }

@@ -169,6 +169,56 @@ TEST_CASE("of two servers with one name the displaced one is refused, and both a
     CHECK(calls(4));  // restarts, each of which ends the former
 }
 
+TEST_CASE("a copy of a host's machine does not take the place of the server that has its grains and answers") {
+    Pool pool;
+    pool.add_host("h1");
+    pool.table();
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    const auto calls = [&](std::uint64_t instance, const std::string &boot, bool has_grain) {
+        pool.instances["h1"] = instance;
+        pool.boots["h1"] = boot;
+        pool.first_call("h1", has_grain ? std::vector<Pool::Held>{{"ann/1:0", 1}} : std::vector<Pool::Held>());
+        return pool.state.host(HostId{0})->instance == instance;
+    };
+    const auto asked = [&] { return pool.effects.size() == 3 && std::holds_alternative<SendServer>(pool.effects[0]); };
+    const auto later = [&](int s) { pool.now = pool.now + seconds(s); };
+    CHECK(calls(1, "a", false));
+    CHECK(calls(2, "a", true));  // a restart
+    later(1);
+    CHECK_FALSE(calls(3, "b", false));
+    CHECK(asked());
+    CHECK(pool.state.host(HostId{0})->contested == Instant{});
+    later(1);
+    pool.call_in("h1");
+    for (int i = 0; i < 3; ++i) {
+        later(6);
+        CHECK_FALSE(calls(3, "b", false));
+        CHECK(asked());
+        CHECK(pool.state.host(HostId{0})->contested == pool.now);
+        later(1);
+        pool.call_in("h1");
+    }
+    SECTION("it ended, and its machine begins anew") {
+        later(6);
+        CHECK_FALSE(calls(4, "c", false));
+        later(2);
+        CHECK_FALSE(calls(4, "c", false));
+        CHECK_FALSE(asked());  // once
+        later(3);
+        CHECK(calls(4, "c", false));
+        CHECK(pool.status("ann/1:0") == "running");
+        CHECK(pool.at("ann/1:0").incarnation == 2);
+    }
+    SECTION("another server has its grains") { CHECK(calls(4, "c", true)); }
+    SECTION("it has no grains") {
+        pool.end("h1", "ann/1:0");
+        CHECK(calls(4, "c", false));
+    }
+    SECTION("it runs on the same machine, whose grains are gone") { CHECK(calls(4, "a", false)); }
+}
+
 TEST_CASE("a code for the backup lets no grain server in, and the backup asks as what it is") {
     Pool pool;
     pool.add_host("h1");

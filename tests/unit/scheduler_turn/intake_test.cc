@@ -86,6 +86,28 @@ TEST_CASE("one user gets a part of a turn, whatever waits; the next turn has ano
     CHECK(intake.count() == 22);
 }
 
+TEST_CASE("a user has some milliseconds of a turn while another waits") {
+    Intake intake;
+    for (int i = 0; i < 20; ++i) intake.put(Door::user, "slow", frame(1));
+    for (int i = 0; i < 5; ++i) intake.put(Door::user, "calm", frame(2));
+    const auto taken = [&] {
+        std::map<std::uint64_t, int> each;
+        intake.begin_turn();
+        while (const auto a = intake.take()) {
+            intake.charge(1);
+            intake.spent(milliseconds(a->conn == ConnId{1} ? 3 : 0));
+            ++each[static_cast<std::uint64_t>(a->conn)];
+        }
+        return each;
+    };
+    // As long as the other waits, two of these: the second one begins in time. Then all.
+    CHECK(taken() == std::map<std::uint64_t, int>{{1, 20}, {2, 5}});
+    for (int i = 0; i < 20; ++i) intake.put(Door::user, "slow", frame(1));
+    for (int i = 0; i < 20; ++i) intake.put(Door::user, "also slow", frame(1));
+    CHECK(taken() == std::map<std::uint64_t, int>{{1, 4}});
+    CHECK(taken() == std::map<std::uint64_t, int>{{1, 4}});
+}
+
 TEST_CASE("a host gets a part of a turn, and users and other hosts another") {
     Intake intake;
     const int share = limits::host_requests_per_turn;

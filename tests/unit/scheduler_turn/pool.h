@@ -22,7 +22,7 @@ struct Sent {
 
 class ScriptedOutside final : public turn::Outside {
 public:
-    Instant now() override { return clock; }
+    Instant now() override { return clock = clock + tick; }
     std::int64_t wall_s() override { return wall; }
     Token fresh_token() override;
     void send(ConnId conn, const wire::AnyMessage &message, core::RequestId request) override;
@@ -57,6 +57,7 @@ public:
     }
 
     Instant clock{seconds(1000).ns};
+    Duration tick{};  // by which it goes on at each look
     std::int64_t wall = 1'000'000'000;
     std::uint8_t tokens = 0;
     std::deque<Sent> sent;

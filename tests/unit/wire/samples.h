@@ -57,6 +57,7 @@ inline HostRow host_row() {
     r.time_zone_offset = -330;
     r.resources = "gpu=[0,1]", r.resources_used = "gpu=1", r.expires_s = 1'800'000'000;
     r.version = "0.2.0", r.address = "10.0.0.7";
+    r.limits = "memory_mb=64";
     return r;
 }
 inline SessionRow session_row() {
@@ -113,7 +114,7 @@ inline std::vector<AnyMessage> all() {
     report.has_checkpoint = true, report.checkpoint = "ckpt", report.message = "msg";
     report.input_position = 99, report.out = "out", report.err = "err", report.usage = usage();
     report.ended = true, report.exit_code = 1, report.signal = 6, report.innocent = true;
-    report.reason = "because", report.limit = true, report.given_back = GivenBack::thrashing;
+    report.reason = "because", report.limit = report.limit_of_host = true, report.given_back = GivenBack::thrashing;
     report.files = spec().files;
     Launch launch;
     launch.key = key, launch.incarnation = 2, launch.argv = {"a", "b"}, launch.env = {"C=d"};
@@ -141,7 +142,7 @@ inline std::vector<AnyMessage> all() {
         QueryReply{system_row(), {host_row()}, {session_row()}, {grain_row(), grain_row()}, true, {member_row()}, 7},
         ErrorReply{11, "differs", 17},
         FirstCall{opening_form, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}, 3},
-        CallIn{0.5, 1000, true, "the owner works", 5000, "gpu=[0]"},
+        CallIn{0.5, 1000, true, "the owner works", 5000, "gpu=[0]", "0.2.0", {64, 512, 60, 10, 20}},
         report,
         LaunchResult{key, 2, true, true, 21, "gone"},
         Configure{2.5, 3, 4},

@@ -7,6 +7,7 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
+#include "host_changes.h"
 #include "wire/message.h"
 
 namespace dcs::commands {
@@ -52,11 +53,22 @@ int approve(const Call &call) {
     return exits::ok;
 }
 
+// None if it is not a host with a grain server.
+std::int32_t running_on(const std::string &name) {
+    for (const wire::HostRow &row : choose_hosts({name}).rows)
+        if (row.name == name) return row.running;
+    return 0;
+}
+
 int remove(const Call &call) {
     for (const std::string &name : call.arguments.words) {
+        const std::int32_t running = running_on(name);
         if (const auto done = ask_any<wire::Done>(wire::RemoveHost{name}); !done)
             return call.fail(failure_of("host " + name + " was not removed from the pool", done.status()));
-        std::printf("host %s removed from the pool\n", name.c_str());
+        const std::string grains =
+            running == 0 ? ""
+                         : "; what ran there, " + counted(running, "grain") + ", is ended and starts again elsewhere";
+        std::printf("host %s removed from the pool%s\n", name.c_str(), grains.c_str());
     }
     return exits::ok;
 }
@@ -92,8 +104,10 @@ extern const Verb host_rm_verb = {
     .words = "NAME...",
     .summary = "remove a host from the pool",
     .about = R"(Removes hosts from the pool. Their lines are removed from the host table, their certificates are
-permanently revoked, their connections are closed at once, and their grains continue on other hosts. To come
-back, a host needs a line in the table and must join again. For root, scheduler_master and the pool's owner.
+permanently revoked, their connections are closed at once, and what `dcs host set` and `dcs host drain` changed is
+forgotten. Their grains are ended there and continue on other hosts; a host that is not connected ends its grains when
+it calls again. To come back, a host needs a line in the table and must join again. For root, scheduler_master and the
+pool's owner.
 
 Control programs of a removed client host are refused, and their tokens become invalid.
 

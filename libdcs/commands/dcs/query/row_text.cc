@@ -205,6 +205,7 @@ std::string host_facts(const wire::HostRow &row) {
                            (row.cores > 0 ? " of " + std::to_string(row.cores) : ""));
     facts.add_if(!row.resources.empty(), "resources",
                  shown(row.resources) + (row.resources_used.empty() ? "" : "; in use: " + shown(row.resources_used)));
+    facts.add_if(!shown(row.limits).empty(), "limits", "of each grain: " + shown(row.limits));
     facts.add("grains", std::to_string(row.launched) + " started, " + std::to_string(row.finished) + " finished, " +
                             std::to_string(row.failed) + " failed, " + std::to_string(row.given_back) + " returned");
     facts.add("blamed", std::to_string(row.blamed) + " failed here and finished elsewhere, " +

@@ -1,0 +1,89 @@
+// Limits of each grain, which the server of a host sets.
+#include "pool.h"
+
+using namespace dcs;
+using namespace dcs::core;
+
+TEST_CASE("a grain goes to no host whose server lets a grain have less memory than it demands") {
+    Pool pool;
+    pool.add_host("h1", 1).memory_mb = 8192;  // by the host table
+    pool.add_host("h2", 2).memory_mb = 8192;
+    pool.table();
+    const auto says = [&](const std::string &host, std::int64_t limit_mb) { return pool.limits(host, {limit_mb}); };
+    for (const char *host : {"h1", "h2"}) {
+        pool.first_call(host);
+        says(host, 64);
+    }
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    SubmitGrain g = Pool::grain(1, 0);
+    g.demands.memory_mb = 300;
+    CHECK(pool.call(find, g) == Lines{"ann: done"});
+    CHECK(says("h2", 0) == Lines{"h2: launch ann/1:0 inc 1 next 1"});
+    g.grain = 1;
+    g.demands.memory_mb = 64;
+    CHECK(pool.call(find, g) == Lines{"ann: done", "h1: launch ann/1:1 inc 1 next 1"});
+    CHECK(pool.end("h2", "ann/1:0", 0) == Lines{"h2: ack ann/1:0 inc 1 last 1 ended taken"});
+    CHECK(pool.end("h1", "ann/1:1", 0) == Lines{"h1: ack ann/1:1 inc 1 last 1 ended taken"});
+    // No host permits it any more, and one does again when its server was started with another limit.
+    CHECK(says("h2", 100).empty());
+    g.grain = 2;
+    g.demands.memory_mb = 300;
+    CHECK(pool.call(find, g) == Lines{"ann: done"});
+    CHECK(pool.gwait(find, 1, 2, true) ==
+          Lines{"ann: error CANNOT_RUN: no host can run the remaining grains of session ann/1; for grain 2: 2 hosts "
+                "configured, 2 whose limit for a grain's memory is too low"});
+    pool.first_call("h1");
+    CHECK(says("h1", 300) == Lines{"h1: launch ann/1:2 inc 1 next 1"});
+}
+
+TEST_CASE("a grain that broke a limit of one host's server is tried where more is permitted") {
+    Pool pool;
+    for (const char *name : {"h1", "h2", "h3"}) pool.add_host(name);
+    pool.table();
+    const auto says = [&](const std::string &host, std::int64_t memory_mb, std::int64_t file_mb) {
+        pool.first_call(host);
+        pool.limits(host, {memory_mb, 512, 0, file_mb, 0});
+    };
+    says("h1", 64, 10);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    const auto broke = [&](const std::string &host, int signal, bool of_host = true) {
+        wire::GrainReport r = pool.end_report("ann/1:0", 0, signal);
+        r.limit = true;
+        r.limit_of_host = of_host;
+        r.reason = "the grain used more";
+        return pool.send(host, r);
+    };
+    const std::string acknowledged = ": ack ann/1:0 inc 1 last 1 ended taken";
+    SubmitGrain g = Pool::grain(1, 0);
+    g.demands.attempts = 1;
+    SECTION("of memory that it did not demand") {
+        pool.call(find, g);
+        says("h2", 64, 0);
+        says("h3", 128, 10);
+        CHECK(broke("h1", 9) == Lines{"h1" + acknowledged, "h3: launch ann/1:0 inc 2 next 1"});
+        CHECK(pool.at("ann/1:0").course->moves->back().reason == MoveReason::host_limit);
+        CHECK(pool.at("ann/1:0").course->nogo.get() == std::vector<HostId>{HostId{0}, HostId{1}});
+        CHECK(pool.at("ann/1:0").course->failures == 0);
+        broke("h3", 9);  // no host permits more
+        CHECK(pool.status("ann/1:0") == "finished");
+        CHECK(pool.at("ann/1:0").course->moves->back().reason == MoveReason::over_limit);
+    }
+    SECTION("of a file's size") {
+        pool.call(find, g);
+        says("h2", 64, 0);
+        CHECK(broke("h1", 25) == Lines{"h1" + acknowledged, "h2: launch ann/1:0 inc 2 next 1"});
+    }
+    SECTION("but not one that is its own, or that the others have too") {
+        const int signal = GENERATE(9, 24, 25);
+        const bool own = GENERATE(true, false);
+        if (signal == 9) g.demands.memory_mb = 32;
+        pool.call(find, g);
+        if (own) says("h2", 128, 0);
+        else says("h2", 64, 10);
+        const bool of_host = !own || signal == 9;  // a demand of memory is a limit of the launcher's, too
+        CHECK(broke("h1", signal, of_host) == Lines{"h1" + acknowledged});
+        CHECK(pool.status("ann/1:0") == "finished");
+    }
+}
