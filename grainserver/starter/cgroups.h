@@ -24,7 +24,7 @@ struct Leaf {
     std::int64_t processes_max = 0, memory_max_mb = 0;
     bool there = false, memory = false, processes = false;
     bool weighed = false;  // against other groups: the kernel weighs no sessions in it
-    Devices denied;  // that its processes cannot open
+    Devices denied;        // that its processes cannot open
     bool sealed = false;
 };
 

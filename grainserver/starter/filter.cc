@@ -54,7 +54,8 @@ bool Filter::is_inherited(const Plan &plan) {
     if (std::exchange(tried_, true)) return false;
     try {
         auto unfiltered = std::make_unique<Unfiltered>();
-        if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || files::put_filter_on(confinement.filter) != 0) return false;
+        if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || files::put_filter_on(confinement.filter) != 0)
+            return false;
         unfiltered_ = std::move(unfiltered);
         kind_ = kind;
     } catch (const std::system_error &) {  // too many threads
@@ -65,6 +66,11 @@ bool Filter::is_inherited(const Plan &plan) {
 
 void Filter::without(const std::function<void()> &work) {
     if (unfiltered_ != nullptr) unfiltered_->run(work);
+    else work();
+}
+
+void Filter::with_network(const std::function<void()> &work) {
+    if ((kind_ & rung_no_network) != 0) without(work);
     else work();
 }
 

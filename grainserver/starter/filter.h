@@ -1,6 +1,6 @@
 #pragma once
-// The filter of system calls that grains inherit from the starter. The kernel compiles a filter each time that a process
-// puts one on, and that takes as long as all other steps of a start; so the starter has the one of its first grain on.
+// The filter of system calls that grains inherit from the starter. The kernel compiles a filter for each process that
+// puts one on, which takes as long as all other steps of a start; so the starter has that of its first grain on.
 #include <functional>
 #include <memory>
 
@@ -16,6 +16,8 @@ public:
     bool is_inherited(const Plan &plan);
     // Does what a filter may deny, in a thread that has none, and returns when it is done.
     void without(const std::function<void()> &work);
+    // The same for what may use the network.
+    void with_network(const std::function<void()> &work);
 
 private:
     class Unfiltered;
