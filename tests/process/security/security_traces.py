@@ -159,16 +159,22 @@ def nothing_is_left_in_anothers_directory():
         for order in (("own", "within"), ("within", "own")):
             top = f"/dev/shm/dcs-left-two-{os.getpid()}-{order[0]}"
             grains = {}
+            ends = {mine: f"{flags}/{order[0]}-{mine}" for mine in order}
             for mine, text, uid in (("own", FIRST_OF_TWO, ATTACKER), ("within", SECOND_OF_TWO, VICTIM)):
-                words = (PYTHON, "-c", text, top, f"{flags}/{order[0]}-{mine}")
+                words = (PYTHON, "-c", text, top, ends[mine])
                 grains[mine] = threading.Thread(target=host.run, args=words, kwargs=dict(uid=uid))
                 grains[mine].start()
-            wait_for("both to have files there", lambda: os.path.exists(f"{top}/within"))
-            for mine in order:
-                assert os.path.exists(f"{top}/{mine}"), f"{mine} is of a grain that runs"
-                open(f"{flags}/{order[0]}-{mine}", "w").close()
-                grains[mine].join()
-                wait_for(f"{mine} to go", lambda: not os.path.exists(f"{top}/{mine}"))
+            try:
+                wait_for("both to have files there", lambda: os.path.exists(f"{top}/within"))
+                for mine in order:
+                    assert os.path.exists(f"{top}/{mine}"), f"{mine} is of a grain that runs"
+                    open(ends[mine], "w").close()
+                    grains[mine].join()
+                    wait_for(f"{mine} to go", lambda: not os.path.exists(f"{top}/{mine}"))
+            finally:
+                for mine in order:
+                    open(ends[mine], "w").close()
+                    grains[mine].join()
             wait_for("all to go", lambda: not os.path.exists(top) and not left_on(range(FIRST, LAST + 1)))
 
 
