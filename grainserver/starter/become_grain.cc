@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/planted.h"
 #include "grainserver/files/grain_record.h"
 #include "process/stat.h"
 
@@ -26,7 +27,7 @@ namespace {
     struct stat st {};
     if ((step == Step::exec || step == Step::runner) && ::stat(program, &st) == 0)
         failure.program = S_ISDIR(st.st_mode) ? There::directory : There::something;
-    *plan.failure = failure;
+    plan.told->failure = failure;
     ::_exit(127);
 }
 
@@ -180,6 +181,7 @@ void enter_directory(const Plan &plan) noexcept {
 }
 
 [[noreturn]] void become_grain(const Plan &plan) noexcept {
+    plan.told->pid = ::getpid();
     ::setsid();
     be_dispensable();
     if (!plan.only_prove) write_pid_file(plan);
@@ -211,7 +213,8 @@ void enter_directory(const Plan &plan) noexcept {
 [[gnu::noinline]] pid_t fork_grain(const Plan &plan) {
     alignas(16) static char stack[std::size_t{256} << 10];  // no child needs it longer than its parent is suspended
     const auto run = [](void *of) -> int { become_grain(*static_cast<const Plan *>(of)); };
-    const int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (plan.parent == ::getpid() ? 0 : CLONE_PARENT);
+    const int memory = plan.own_memory && !planted("starter.shares_memory") ? 0 : CLONE_VM;
+    const int flags = memory | CLONE_VFORK | SIGCHLD | (plan.parent == ::getpid() ? 0 : CLONE_PARENT);
     return ::clone(run, stack + sizeof stack, flags, const_cast<Plan *>(&plan));
 }
 

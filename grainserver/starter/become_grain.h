@@ -30,10 +30,17 @@ struct Failure {
     There program;
 };
 
+// What the child tells before its exec.
+struct Told {
+    volatile pid_t pid = 0;
+    std::optional<Failure> failure;  // why it could not become the grain
+};
+
 // The data for the child, prepared before the fork.
 struct Plan {
     int grain = -1, room = -1;
-    std::optional<Failure> *failure = nullptr;  // why the child could not become the grain; set by it
+    Told *told = nullptr;
+    bool own_memory = false;  // a copy of the caller's: else the kernel ends both where a limit is exceeded
     const char *out = nullptr, *err = nullptr;  // names of its output files
     bool used_again = false;  // an earlier grain of this account, of which no process is left, had the room
     const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
@@ -58,7 +65,8 @@ struct Plan {
     bool filtered = false;  // its filter is inherited
 };
 
-// As vfork: the caller is suspended until the exec or the end of the child, and shares its memory with it until then.
+// As vfork: the caller is suspended until the exec or the end of the child, and shares its memory with it until then,
+// unless plan.own_memory.
 pid_t fork_grain(const Plan &plan);
 
 }  // namespace dcs::starter

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "base/require.h"
@@ -22,6 +23,8 @@
 
 namespace dcs::starter {
 namespace {
+constexpr Duration blocked_pause = seconds(60);
+
 std::vector<char *> pointers(const std::vector<std::string> &items) {
     std::vector<char *> list;
     for (const std::string &item : items) list.push_back(const_cast<char *>(item.c_str()));
@@ -178,6 +181,23 @@ Status Starter::allowed(const files::LaunchRecord &launch) {
     return s ? s : fail(Code::io_error, s.text);
 }
 
+// The grains of an account that holds up the starter wait for a while, so that others' start.
+Status Starter::blocked(const files::LaunchRecord &launch) {
+    if (launch.account.change) blocked_[launch.account.uid] = boot_clock() + blocked_pause;
+    return fail(Code::io_error, "its program or its working directory could not be opened within " +
+                                    std::to_string(exec_seconds) +
+                                    " s: another process has a lease on it, or its file system does not answer");
+}
+
+Status Starter::may_try(const files::LaunchRecord &launch) {
+    const Instant now = boot_clock();
+    std::erase_if(blocked_, [&](const auto &account) { return account.second <= now; });
+    if (!launch.account.change || blocked_.count(launch.account.uid) == 0) return Status::ok();
+    return fail(Code::io_error,
+                "the program of another grain of this user could not be opened; this host tries the user's "
+                "next one after a minute");
+}
+
 Answer Starter::start(const Request &request) {
     const Result<Fd> grain = open_directory(grains_.get(), request.dir);
     if (!grain) return failed(Code::io_error, "directory of the grain: " + grain.status().text);
@@ -191,8 +211,24 @@ Answer Starter::start(const Request &request) {
     Status permitted;
     filter_.with_network([&] { permitted = allowed(*launch); });  // it looks for logins
     if (!permitted) return failed(permitted);
+    if (const Status s = may_try(*launch); !s) return failed(s);
     counts_.erase(request.dir);
     return run(request, *grain, *launch);
+}
+
+Starter::Forked Starter::fork(Plan &plan) {
+    Forked forked;
+    plan.filtered = filter_.is_inherited(plan);
+    plan.told = limit_.begin();
+    if (plan.told == nullptr) return {-1, ENOMEM, false};
+    const auto start = [&] {
+        forked.pid = fork_grain(plan);
+        forked.error = errno;
+    };
+    if (plan.filtered) start();
+    else filter_.without(start);
+    forked.took_too_long = limit_.end();
+    return forked;
 }
 
 Answer Starter::run(const Request &request, const Fd &grain, const files::LaunchRecord &launch) {
@@ -228,8 +264,7 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
     p.argv_list = pointers(p.words);
     p.env_list = pointers(p.env);
     fill_plan(p, grain, launch);
-    Answer answer;
-    p.plan.failure = &answer.failure;
+    p.plan.own_memory = launch.limits.memory_mb > 0;
     p.plan.boot_id = boot_id_.c_str();
     p.plan.parent = prove ? ::getpid() : launcher_;
     p.plan.only_prove = prove;
@@ -238,22 +273,18 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
         p.plan.user_processes =
             static_cast<std::uint64_t>(launch.limits.processes) * static_cast<std::uint64_t>(request.number);
     failpoint("launcher.start.before_fork");
-    p.plan.filtered = filter_.is_inherited(p.plan);
-    pid_t pid = -1;
-    int error = 0;
-    const auto fork = [&] {
-        pid = fork_grain(p.plan);
-        error = errno;
-    };
-    if (p.plan.filtered) fork();
-    else filter_.without(fork);
+    const Forked forked = fork(p.plan);
     failpoint("launcher.start.after_fork");
+    const pid_t pid = forked.pid;
     if (pid < 0)
-        return failed(Code::io_error, std::string("cannot create a process for the grain: ") + std::strerror(error));
+        return failed(Code::io_error,
+                      std::string("cannot create a process for the grain: ") + std::strerror(forked.error));
     DCS_REQUIRE(pid > 1, "only the parent returns from fork_grain");
+    Answer answer;
     answer.value = prove ? 0 : pid;
-    if (answer.failure) {
-        answer.status = fail(Code::io_error, "");
+    answer.failure = p.plan.told->failure;
+    if (answer.failure || forked.took_too_long) {
+        answer.status = forked.took_too_long ? blocked(launch) : fail(Code::io_error, "");
         if (!prove) remove_file(grain.get(), files::pid_name);
     } else if (!prove) {
         answer.bits = (group != nullptr && group->weighed) || lower_session_priority(pid) ? is_lowered : 0;

@@ -16,9 +16,8 @@
 
 namespace dcs::starter {
 namespace {
-constexpr int orphan_s = 10;            // until an orphan counts as one that cannot be killed
-constexpr int names_at_a_time = 2000;   // of files
-constexpr int open_at_a_time = 20'000;  // files of a process
+constexpr int orphan_s = 10;           // until an orphan counts as one that cannot be killed
+constexpr int names_at_a_time = 2000;  // of files
 
 Status foreign(const std::string &what) {
     return fail(Code::refused, what + " is no grain's of this launcher, and is not touched");
@@ -201,11 +200,13 @@ Answer Starter::disk(const Request &request) {
     for (const std::int32_t pid : request.list)
         if (may_touch(pid)) processes.push_back(pid);
     Answer answer;
-    answer.value = DiskUse::nameless(room->fd.get(), processes, open_at_a_time);
+    const DiskUse::Nameless nameless = DiskUse::nameless(room->fd.get(), processes, DiskUse::places_max);
+    answer.value = nameless.bytes;
+    answer.bits = nameless.too_many ? too_many : 0;
     if (request.number != 0) return answer;
     DiskUse &count = counts_[request.dir];
     answer.value += count.look(room->fd.get(), names_at_a_time);
-    answer.bits = (count.too_deep() ? too_deep : 0) | (count.resting() ? 0 : has_more);
+    answer.bits |= (count.too_deep() ? too_deep : 0) | (count.resting() ? 0 : has_more);
     if (count.resting()) counts_.erase(request.dir);
     return answer;
 }

@@ -22,7 +22,8 @@ TEST_CASE("environment, arguments, streams, directory and courtesy of a grain") 
     Place p;
     const std::string script =
         "env; echo \"zero=$0 one=$1\"; pwd; echo slots=$(ls -l /proc/$$/fd | grep -c slots); cat /proc/self/stat; "
-        "ulimit -c; cat /proc/self/autogroup 2>/dev/null; cat /proc/self/cgroup; grep -E 'Sig(Blk|Ign)|NoNewPrivs' /proc/self/status; "
+        "ulimit -c; cat /proc/self/autogroup 2>/dev/null; cat /proc/self/cgroup; "
+        "grep -E 'Sig(Blk|Ign)|NoNewPrivs' /proc/self/status; "
         "echo wrong >&2; exit 5";
     const std::string g =
         p.make({"/bin/sh", "-c", script, "name", "first"}, "", {"A=b c", "DCS_GRAIN_DIR=wrong", "PATH=/usr/bin:/bin"});
@@ -49,7 +50,8 @@ TEST_CASE("environment, arguments, streams, directory and courtesy of a grain") 
     REQUIRE(has("SigBlk:\t0000000000000000"));
     REQUIRE(has("SigIgn:\t0000000000000000"));
     // Sessions have a weight only outside of control groups for processor time.
-    const bool weighed = std::regex_search(out, std::regex("\n[0-9]+:(cpu|cpu,cpuacct|cpuacct,cpu)?:[^\n]*/dcs-[0-9]"));
+    const std::regex group("\n[0-9]+:(cpu|cpu,cpuacct|cpuacct,cpu)?:[^\n]*/dcs-[0-9]");
+    const bool weighed = std::regex_search(out, group);
     if (::access("/proc/self/autogroup", F_OK) == 0 && !weighed) REQUIRE(out.find(" nice 19\n") != std::string::npos);
     REQUIRE(get_file(p.room(g) + "/err.3") == "wrong\n");
 }
