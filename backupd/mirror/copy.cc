@@ -1,5 +1,8 @@
 #include "backupd/mirror/copy.h"
 
+#include <map>
+#include <utility>
+
 #include "base/failpoint.h"
 #include "base/hex.h"
 #include "base/limits.h"
@@ -37,11 +40,11 @@ Status Copy::find() {
     if (!s) return s;
     Result<std::string> current = disk_.read(current_file, 0, 8);
     if (!current && current.status().code != Code::not_found) return current.status();
-    if (current && *current != "a\n" && *current != "b\n")
-        return fail(Code::io_error,
-                    "the file `current` of the copy is damaged: write `a` or `b` into it, whichever of "
-                    "the two directories beside it is complete, or remove all three");
-    if (current) current_ = current->substr(0, 1);
+    if (current && *current != "a\n" && *current != "b\n") {
+        if (s = choose(); !s) return s;
+    } else if (current) {
+        current_ = current->substr(0, 1);
+    }
     for (const std::string slot : {"a", "b"})
         if (slot != current_)
             if (s = remove_tree(slot); !s) return s;
@@ -52,6 +55,43 @@ Status Copy::find() {
     if (!slot) return slot.status();
     use(std::move(*slot));
     return Status::ok();
+}
+
+// `current` is damaged. A copy in the making has nothing in `turns/` before it has everything, so usually one
+// directory has that. The other one is removed, and so must not be the only good copy, or a later one.
+Status Copy::choose() {
+    std::map<std::string, Slot> founded;
+    for (const std::string name : {"a", "b"}) {
+        const auto names = disk_.list(name + "/turns");
+        if (!names && names.status().code == Code::not_found) continue;
+        if (!names) return names.status();
+        if (names->empty()) continue;
+        auto slot = open_slot(name);
+        if (!slot) return slot.status();
+        founded[name] = std::move(*slot);
+    }
+    const auto good = [](const Slot &slot) { return slot.store != nullptr && slot.spoilt.empty(); };
+    if (founded.size() == 2) {
+        const Slot &a = founded["a"], &b = founded["b"];
+        if (!good(a) || !good(b) || a.identity.name != b.identity.name)
+            return fail(Code::io_error,
+                        "the file `current` of the copy is damaged: write `a` or `b` into it, whichever of "
+                        "the two directories beside it is complete, or remove all three");
+        const bool b_later =
+            std::pair(b.identity.epoch, b.store->turn()) > std::pair(a.identity.epoch, a.store->turn());
+        founded.erase(b_later ? "a" : "b");
+    }
+    mended_ = "the file `current` was damaged; ";
+    if (founded.empty()) {
+        mended_ += "there is no complete copy beside it, so a new one is made";
+        const Status s = disk_.remove(current_file);
+        return s ? disk_.sync_dir("") : s;
+    }
+    const auto &[name, slot] = *founded.begin();
+    mended_ += good(slot) ? "the copy is `" + name + "`, complete as of turn " + std::to_string(slot.store->turn())
+                          : "the copy `" + name + "` is damaged, too: " + slot.spoilt;
+    current_ = name;
+    return replace(current_file, name + "\n");
 }
 
 // An unreadable copy is not removed before there is a better one.

@@ -29,6 +29,8 @@ public:
     bool copying() const { return making_.has_value(); }
     // Why the copy cannot continue and must be replaced; empty: it can continue.
     const std::string &spoilt() const { return spoilt_; }
+    // What open() had to decide because `current` was damaged; empty: nothing.
+    const std::string &mended() const { return mended_; }
     Result<std::vector<std::string>> contents();  // SHA-256s, 32 bytes each
     // On ok, a copy reported as complete, a turn or a content is durable. After a failure the pages that
     // follow are meaningless: destroy the Copy, open it again, and report its state to the scheduler.
@@ -56,6 +58,7 @@ private:
     bool planted(std::string_view bug) const { return plant_ == bug; }
 
     Status find();
+    Status choose();
     Result<Slot> open_slot(const std::string &slot);
     void use(Slot slot);
     Status remove_tree(const std::string &path, int depth = 0);
@@ -75,6 +78,7 @@ private:
     std::string current_;  // "", "a" or "b"
     Slot slot_;            // `current_`
     std::string spoilt_;   // why it cannot continue
+    std::string mended_;
     std::optional<Making> making_;
     std::string turn_bytes_;  // of an incomplete turn
 };

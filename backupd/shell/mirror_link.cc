@@ -108,12 +108,25 @@ void MirrorLink::complain(const std::string &why) {
     tell("away", why);
 }
 
+// For a reason of this host, which the scheduler is told with the next connection.
+void MirrorLink::fail_copy(const Status &why) {
+    DCS_REQUIRE(!why, "a failure has a reason");
+    failed_ = why.code == Code::no_space ? "its disk is full: " + why.text : why.text;
+    answered_ = false;  // the next attempt waits longer
+    complain(failed_);
+}
+
+void MirrorLink::succeed() {
+    if (!std::exchange(failed_, {}).empty()) complaint_.clear();
+    tell("current", "");
+}
+
 void MirrorLink::work() {
     Duration pause = first_pause;
     while (!stopping_) {
         answered_ = false;
-        if (Status s = open_copy(); s) one_connection();
-        else complain(s.text);
+        if (Status s = open_copy(); !s) fail_copy(s);
+        one_connection();
         pause = answered_ ? first_pause : std::min(pause * 2, longest_pause);
         const Instant until = boot_clock() + pause;
         while (!stopping_ && boot_clock() < until) (void)loop_->wait(until, mirror_arrivals);
@@ -128,16 +141,17 @@ Status MirrorLink::open_copy() {
     auto copy = Copy::open(*places_.disk, options);
     if (!copy) return copy.status();
     copy_ = std::move(*copy);
+    if (!copy_->mended().empty()) log_warn("the copy of the scheduler's store: " + copy_->mended());
     return Status::ok();
 }
 
 void MirrorLink::one_connection() {
-    DCS_REQUIRE(copy_ != nullptr, "the copy is open before the connection");
     const auto conn = link_.connect(*loop_, link_limits());
-    if (!conn) return complain(conn.status().text);
+    if (!conn) return complain(copy_ ? conn.status().text : failed_);
     while (!stopping_) {
         tell_the_old_one();
-        const Instant tidy_at = copy_->untidy() ? boot_clock() + idle_before_tidy : Instant::never();
+        const bool waiting = copy_ && (copy_->untidy() || (copy_->whole() && !failed_.empty()));
+        const Instant tidy_at = waiting ? boot_clock() + idle_before_tidy : Instant::never();
         const auto arrivals = loop_->wait(std::min(tidy_at, old_one_at_), mirror_arrivals);
         for (const net::Arrival &arrival : arrivals) {
             if (arrival.conn == *conn && !heard(*conn, arrival)) return loop_->close(*conn);
@@ -145,11 +159,14 @@ void MirrorLink::one_connection() {
             if (arrival.conn == old_one_ && arrival.what == net::What::closed) old_one_ = no_connection;
         }
         if (!arrivals.empty() || boot_clock() < tidy_at) continue;
-        if (const Status s = copy_->tidy(); !s) {
-            complain(s.text);
+        if (const Status s = copy_ ? copy_->tidy() : Status::ok(); !s) {
+            fail_copy(s);
             copy_.reset();
             return loop_->close(*conn);
         }
+        if (failed_.empty() || !copy_ || !copy_->whole()) continue;
+        succeed();  // the scheduler has nothing to add, unless it is slow
+        (void)loop_->send(*conn, wire::MirrorHas{0, true, copy_->turn()});
     }
     loop_->close(*conn);
 }
@@ -172,7 +189,7 @@ void MirrorLink::tell_the_old_one() {
 
 wire::MirrorCall MirrorLink::greeting() const {
     wire::MirrorCall call;
-    if (copy_->whole()) {
+    if (copy_ && copy_->whole()) {
         call.name = copy_->identity().name, call.epoch = copy_->identity().epoch;
         call.turn = copy_->turn();
     }
@@ -182,6 +199,8 @@ wire::MirrorCall MirrorLink::greeting() const {
 
 Status MirrorLink::say_what_there_is(ConnId conn) {
     (void)loop_->send(conn, greeting());
+    if (!failed_.empty()) (void)loop_->send(conn, wire::Refused{failed_});
+    if (!copy_) return Status::ok();  // and no contents: the scheduler sends nothing
     const auto contents = copy_->contents();
     if (!contents) return contents.status();
     wire::MirrorContents told;
@@ -198,16 +217,17 @@ Status MirrorLink::say_what_there_is(ConnId conn) {
 
 bool MirrorLink::heard(ConnId conn, const net::Arrival &arrival) {
     if (arrival.what == net::What::closed) {
-        complain(arrival.why);
+        complain(copy_ ? arrival.why : failed_);
         return false;
     }
     if (arrival.what == net::What::opened) {
         if (const Status s = say_what_there_is(conn); !s) {
-            complain(s.text);
+            fail_copy(s);
             return false;
         }
-        complaint_.clear();
-        tell(copy_->whole() ? "current" : "none", "");
+        if (!copy_) return false;
+        if (failed_.empty()) complaint_.clear();
+        tell(copy_->whole() ? "current" : "none", failed_);
         return true;
     }
     if (arrival.what != net::What::frame) return true;
@@ -227,12 +247,16 @@ bool MirrorLink::page(ConnId conn, const wire::MirrorPage &page) {
     const Status s = copy_->take(page);
     failpoint("mirror.page.after");
     if (!s) {
-        complain(s.text + (copy_->spoilt().empty() ? "" : "; a new copy is made"));
-        const bool open = copy_->spoilt().empty();
-        if (open) copy_.reset();  // opened again, to find out its state
+        if (!copy_->spoilt().empty()) {
+            complain(s.text + "; a new copy is made");
+            return false;
+        }
+        fail_copy(s);
+        copy_.reset();  // opened again, to find out its state
         return false;
     }
-    tell(copy_->copying() ? "copying" : "current", "");
+    if (copy_->whole() && !copy_->copying()) succeed();
+    tell(copy_->copying() ? "copying" : "current", failed_);
     (void)loop_->send(conn, wire::MirrorHas{page.number, copy_->whole(), copy_->turn()});
     failpoint("mirror.page.answered");
     return true;

@@ -47,6 +47,8 @@ private:
     bool page(ConnId conn, const wire::MirrorPage &page);
     void tell(const char *state, const std::string &why);
     void complain(const std::string &why);
+    void fail_copy(const Status &why);
+    void succeed();
 
     const MirrorPlaces places_;
     net::PoolLink &link_;
@@ -54,6 +56,7 @@ private:
     const std::function<bool()> still_alone_;
     std::unique_ptr<Copy> copy_;
     bool answered_ = false;  // by the scheduler, on this connection
+    std::string failed_;     // why there was no copy, or why it did not take a page; until it is whole
     ConnId old_one_{};       // a connection to another of its addresses, where the former scheduler may return
     Instant old_one_at_{};   // time of the next attempt
     std::string complaint_;

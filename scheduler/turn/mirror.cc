@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/copy_words.h"
 #include "base/failpoint.h"
 #include "base/limits.h"
 #include "base/planted.h"
@@ -17,7 +18,6 @@ constexpr Duration patience = seconds(5);
 // So long, at most, turns wait while a new copy takes the last changes. Less than the above, when
 // the Service looks again.
 constexpr Duration settle_patience = seconds(4);
-constexpr const char *start_backup = "start the backup (`dcs up` in a private pool, otherwise its service)";
 constexpr const char *join_again = "let a backup join (`dcs token create --host NAME --role backup`)";
 // A scheduler whose copy was promoted waits too, and must not acknowledge anything.
 constexpr const char *detach_advice =
@@ -47,11 +47,12 @@ Mirror::Mirror(Setup setup, store::Store &store, const library::Library &library
       outside_(outside),
       attachment_(setup.mode == MirrorMode::sync ? setup.attachment : Attachment::never),
       last_turn_(store.turn()),
-      trouble_("the backup is not connected") {}
+      trouble_(no_backup_words) {}
 
 bool Mirror::of_backup(std::uint16_t kind) {
-    static const std::set<std::uint16_t> kinds = {
-        wire::kind_of(wire::MirrorCall{}), wire::kind_of(wire::MirrorContents{}), wire::kind_of(wire::MirrorHas{})};
+    static const std::set<std::uint16_t> kinds = {wire::kind_of(wire::MirrorCall{}),
+                                                  wire::kind_of(wire::MirrorContents{}),
+                                                  wire::kind_of(wire::MirrorHas{}), wire::kind_of(wire::Refused{})};
     return kinds.count(kind) != 0;
 }
 
@@ -66,6 +67,7 @@ void Mirror::came(ConnId conn, const wire::AnyMessage &message, std::uint64_t re
     if (conn != conn_) return outside_.close(conn);
     if (const auto *told = std::get_if<wire::MirrorContents>(&message)) return told_contents(*told);
     if (const auto *has = std::get_if<wire::MirrorHas>(&message)) return acknowledged(*has);
+    if (const auto *no = std::get_if<wire::Refused>(&message)) return told_why_not(*no);
 }
 
 void Mirror::drop_link(const std::string &why) {
@@ -77,8 +79,8 @@ void Mirror::drop_link(const std::string &why) {
 
 void Mirror::gone(ConnId conn) {
     if (conn != conn_) return;
-    drop_link("the backup is not connected");
-    if (attachment_ == Attachment::attached)
+    drop_link(failed_.empty() ? no_backup_words : failed_);
+    if (attachment_ == Attachment::attached && failed_.empty())
         outside_.log(Level::warning, "the backup's copy of the store is disconnected: commits wait for it; " +
                                          std::string(detach_advice));
 }
@@ -153,6 +155,14 @@ void Mirror::told_contents(const wire::MirrorContents &told) {
     else if (!reachable) begin_copy("the backup's copy has missed too much");
 }
 
+// It said so in the log of its host, where few look; it calls again and again.
+void Mirror::told_why_not(const wire::Refused &told) {
+    const std::string why = failing_copy_words + told.text;
+    if (why == failed_) return;
+    failed_ = why;
+    outside_.log(Level::error, why + (waits() ? std::string("; commits wait for it; ") + detach_advice : ""));
+}
+
 void Mirror::acknowledged(const wire::MirrorHas &has) {
     while (!sent_.empty() && sent_.front().number <= has.number) {
         sent_bytes_ -= sent_.front().bytes;
@@ -161,7 +171,8 @@ void Mirror::acknowledged(const wire::MirrorHas &has) {
     // Before the new copy is whole there, it speaks of an older one.
     if (making_ || has.number < whole_number_ || !has.whole || has.turn > last_turn_ || has.turn < copied_) return;
     whole_ = true;
-    copied_ = has.turn;
+    const bool more = has.turn > std::exchange(copied_, has.turn);
+    if (more || (copied_ == last_turn_ && sent_.empty())) failed_.clear();
     while (!backlog_.empty() && backlog_.front().turn <= copied_) {
         backlog_held_ -= backlog_.front().root.size();
         backlog_.pop_front();
@@ -197,7 +208,7 @@ wire::MirrorStatus Mirror::status() const {
     s.copied = copied_;
     s.attached = attachment_ == Attachment::attached;
     s.detached = attachment_ == Attachment::detached;
-    s.text = trouble_;
+    s.text = why_not();
     if (setup_.mode == MirrorMode::off) s.state = "none";
     else if (conn_ == no_connection) s.state = "away";
     else if (making_ || !whole_) s.state = "copying";
@@ -213,24 +224,24 @@ wire::MirrorStatus Mirror::status() const {
 
 std::vector<wire::ProblemRow> Mirror::problems() const {
     const bool linked = conn_ != no_connection, attached = attachment_ == Attachment::attached;
-    if (setup_.mode == MirrorMode::off || (linked && (whole_ || attached))) return {};
-    wire::ProblemRow row{"the backup's copy of the store", "", "", "", barred_ ? join_again : start_backup};
+    if (setup_.mode == MirrorMode::off || (linked && failed_.empty() && (whole_ || attached))) return {};
+    const std::string &why = why_not();
+    wire::ProblemRow row{"the backup's copy of the store", "", "", "", barred_ ? join_again : copy_advice(why)};
     row.affects = "if this disk is lost, so is all work acknowledged " +
                   (copied_ == 0 ? "that the copy lacks" : "since turn " + std::to_string(copied_));
     if (attachment_ == Attachment::detached) {
-        row.problem = "it is detached: commits do not wait for it" + (trouble_.empty() ? "" : " (" + trouble_ + ")");
+        row.problem = "it is detached: commits do not wait for it" + (why.empty() ? "" : " (" + why + ")");
         row.advice += "; the copy is attached again when it is up to date";
-    } else if (linked) {
+    } else if (linked && why.empty()) {
         row.problem = "it is incomplete";
-        row.advice = "wait until it is complete";
     } else if (attached && setup_.mode == MirrorMode::sync) {
-        row.problem = "commits wait for it: " + trouble_;
+        row.problem = "commits wait for it: " + why;
         row.affects = "calls are not answered until it is back";
         row.advice += std::string("; ") + detach_advice;
-    } else if (attached) {
-        row.problem = "it is behind: " + trouble_;
+    } else if (copied_ > 0) {
+        row.problem = "it is behind: " + why;
     } else {
-        row.problem = "there is none: " + trouble_;
+        row.problem = "there is none: " + why;
         row.advice += ", or do what `dcs backup status` says";
     }
     return {row};
@@ -258,7 +269,7 @@ void Mirror::look(Instant now) {
     if (holding_logged_ || now < *holding_since_ + patience) return;
     holding_logged_ = true;
     outside_.log(Level::warning, "commits wait for the backup's copy of the store" +
-                                     (trouble_.empty() ? "" : " (" + trouble_ + ")") +
+                                     (why_not().empty() ? "" : " (" + why_not() + ")") +
                                      ": calls are not answered in the meantime; " + detach_advice);
 }
 

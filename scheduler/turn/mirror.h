@@ -106,6 +106,8 @@ private:
     void drop_link(const std::string &why);
     void refuse(ConnId conn, const std::string &why);
     void told_contents(const wire::MirrorContents &told);
+    void told_why_not(const wire::Refused &told);
+    const std::string &why_not() const { return trouble_.empty() ? failed_ : trouble_; }
     void acknowledged(const wire::MirrorHas &has);
     void asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t request);
     void begin_copy(const std::string &why);
@@ -134,6 +136,7 @@ private:
     ConnId conn_{};
     bool whole_ = false;              // the copy there
     std::string trouble_;             // why there is no link, or no copy
+    std::string failed_;              // what the backup said of its copy, until that is up to date
     bool barred_ = false;             // because its host is not the backup
     std::uint64_t number_ = 0;        // of the last page
     std::uint64_t whole_number_ = 0;  // of the page with which a new copy was whole

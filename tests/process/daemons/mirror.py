@@ -173,6 +173,40 @@ def blocking(test):
     assert "audit: " in test.log() and "detach" in test.log()
 
 
+def damaged(test):
+    """The file that says which directory is the copy is cut off. The whole one goes on; where that is not certain, everybody who
+    asks reads the reason, and it goes on when the operator has decided."""
+    pool, mirror = test.pool, os.path.join(test.pool.dir, "backup/mirror")
+    test.current()
+    turn = test.copy()["turn"]
+    test.kill("backup")
+    open(os.path.join(mirror, "current"), "w").close()
+    pool.up()
+    test.current()
+    assert test.copy()["turn"] >= turn and tells(test.log("backup"), "`current` damaged; copy complete turn")
+    test.kill("backup")
+    with open(os.path.join(mirror, "current")) as file:
+        other = os.path.join(mirror, "ba"["ab".index(file.read(1))])
+    open(os.path.join(mirror, "current"), "w").close()
+    os.makedirs(os.path.join(other, "turns"))
+    with open(os.path.join(other, "turns/applied"), "w") as file:  # it was once complete, and could be the later one
+        file.write("?")
+    caller = pool.start([program("dcs"), "run", "--", "/bin/true"], stderr=subprocess.DEVNULL)  # it may give up
+    pool.dcs("up", "--dir", pool.dir, check=False)
+    reason = "backup cannot keep copy `current` damaged"
+    for command in ("doctor", "status"):
+        wait_for(f"the reason in dcs {command}", lambda: tells(pool.dcs(command, check=False).stderr, reason), timeout=120)
+    said = pool.dcs("doctor", check=False).stderr
+    assert tells(said, "hint: remove cause backup's host") and b"start the backup" not in said, said
+    status = pool.dcs("backup", "status").stdout
+    assert tells(status, "copy `current` damaged") and b"not connected (" not in status, status
+    shutil.rmtree(other)
+    test.current()
+    caller.kill()
+    caller.wait()
+    assert pool.dcs("run", "--", "/bin/echo", "late").stdout == b"late\n"
+
+
 def promoted(test):
     """The scheduler's disk is lost in the middle of it all."""
     pool = test.pool
@@ -235,6 +269,7 @@ def main():
     with MirroredPool(2, 1, 1.0, test_builds=("dcs_scheduler", "dcs_backupd")) as pool, Hurry(pool):
         test = Test(pool)
         blocking(test)
+        damaged(test)
         killed_at_points(test)
         killed_while_it_removes(test)
         test.kill("backup")  # nothing changes there

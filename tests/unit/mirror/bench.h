@@ -215,4 +215,11 @@ private:
     store::Identity identity_;
 };
 
+// In the scheduler's log.
+inline bool said(const Bench &b, const std::string &words) {
+    for (const std::string &line : b.lines)
+        if (line.find(words) != std::string::npos) return true;
+    return false;
+}
+
 }  // namespace dcs::mirror_test

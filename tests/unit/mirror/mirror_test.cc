@@ -8,12 +8,6 @@ namespace {
 using turn::Attachment;
 using turn::MirrorMode;
 
-bool said(const Bench &b, const std::string &words) {
-    for (const std::string &line : b.lines)
-        if (line.find(words) != std::string::npos) return true;
-    return false;
-}
-
 }  // namespace
 
 TEST_CASE("a copy is made while turns go on, and is then the store") {

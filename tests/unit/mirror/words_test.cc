@@ -87,6 +87,9 @@ TEST_CASE("a copy's files that are damaged say what a person can do") {
     b.copy.reset();
     test::SimDisk other = b.copy_disk.killed();
     REQUIRE(other.truncate_append("current", 0, "c\n"));
+    REQUIRE(other.make_dir("b"));
+    REQUIRE(other.make_dir("b/turns"));
+    REQUIRE(other.create("b/turns/applied", "?"));  // it was once complete, and could be the later one
     const auto damaged = backup::Copy::open(other, small_store());
     CHECK(damaged.status().text == about("`current` `b` whichever directories complete"));
     REQUIRE(other.truncate_append("current", 0, "a\n"));

@@ -48,7 +48,9 @@ const Way ways[] = {
     {"from a grain server to the scheduler", " CallIn LaunchResult WantContent HeldByBackup Peeked "},
     {"from the scheduler to a grain server",
      " Configure Launch Withdraw LogLevel ContentTaken ContentPiece BackupPlace ReportAck Peek "},
-    {"from the scheduler or the backup to a daemon that called", " Refused "},
+    {"from the scheduler or the backup to a daemon that called; after MirrorCall from the backup, why it cannot keep "
+     "the copy",
+     " Refused "},
     {"from a host that joins to the scheduler", " JoinHost "},
     {"from the scheduler to a host that joins", " Joined JoinPending "},
     {"from a daemon or a control program of another host to the scheduler", " RenewCertificate "},

@@ -39,7 +39,8 @@ std::string copy_text(const CopyStatus &copy, bool far) {
     const wire::MirrorStatus &s = *copy.at_scheduler;
     if (s.mode == "off") return whole + " (--mirror off)";
     std::string text = whole + ", " + copy_state_text(s);
-    const bool repeats = !s.text.empty() && there.text.find(s.text) != std::string::npos;
+    const bool repeats = !s.text.empty() &&
+                         (there.text.find(s.text) != std::string::npos || s.text.find(there.text) != std::string::npos);
     if (!there.text.empty() && !repeats) text += "; the backup says: " + there.text;
     return text;
 }

@@ -1,5 +1,6 @@
 #include "copy_state.h"
 
+#include "base/copy_words.h"
 #include "commands/dcs/frame/table.h"
 
 namespace dcs::commands {
@@ -9,7 +10,8 @@ constexpr int copy_patience_s = 2;  // the scheduler has been asked something el
 
 std::string copy_state_text(const wire::MirrorStatus &s) {
     std::string text = s.mode + ", " + s.state;
-    if (s.copied == 0 && s.state == "away") text += ", not connected since the scheduler was started";
+    if (s.copied == 0 && s.state == "away" && s.text == no_backup_words)
+        text += ", not connected since the scheduler was started";
     else if (s.lag_turns > 0)
         text += ": " + counted(static_cast<std::int64_t>(s.lag_turns), "turn") + ", " + bytes_text(s.lag_bytes) + ", " +
                 seconds_text(s.lag_s) + " behind";
@@ -35,8 +37,9 @@ std::optional<Failure> waits_for_copy(const std::string &pool_directory) {
     return Failure{exits::unreachable, "unreachable",
                    "the scheduler does not answer: its commits have waited for the backup's copy of the store for " +
                        seconds_text(copy->waiting_s) + (copy->text.empty() ? "" : " (" + copy->text + ")"),
-                   "start the backup; if it is lost, `dcs backup detach` continues without it; if it was promoted "
-                   "elsewhere, stop this scheduler instead"};
+                   copy_advice(copy->text) +
+                       "; `dcs backup detach` continues without it; if it was promoted elsewhere, stop this scheduler "
+                       "instead"};
 }
 
 }  // namespace dcs::commands
