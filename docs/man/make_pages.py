@@ -165,7 +165,7 @@ def library(source, out):
         name, own, found = header_name.replace(".", "_"), meanings_of(header), pieces(header)
         meanings.update(own)  # dcs_query.h names errors of dcs.h
         calls = [Call(header_name, comment, code) for comment, code in found[1:]
-                 if re.search(r"^[a-z].*\bd_\w+\(", without_bodies(code), re.M)]
+                 if re.search(r"^[A-Za-z].*\bd_\w+\(", without_bodies(code), re.M)]
         summary, _, rest = found[0][0].partition("\n")
         summary = summary.partition(": ")[2].split(". ")[0].split(" (")[0].rstrip(".")
         page = title(name, 3, "DCS Library") + heading("name") + f"{name} \\- {escaped(summary)}\n"

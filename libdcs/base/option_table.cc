@@ -254,11 +254,24 @@ std::optional<double> clock_of_text(std::string_view text) {
     return value;
 }
 
+// As Slurm writes them: "1-12" (hours), "1-12:30", "1-12:30:00".
+std::optional<double> days_of_text(std::string_view text) {
+    const std::size_t dash = text.find('-');
+    const auto days = number_of(text.substr(0, dash), 0, static_cast<std::int64_t>(most_seconds / 86400));
+    std::string clock(text.substr(dash + 1));
+    const auto hours = number_of(clock.substr(0, clock.find(':')), 0, 23);
+    for (auto colons = std::count(clock.begin(), clock.end(), ':'); colons < 2; ++colons) clock += ":00";
+    const auto rest = clock_of_text(clock);
+    return days && hours && rest ? std::optional<double>(static_cast<double>(*days) * 86400 + *rest) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<double> seconds_of_text(std::string_view text) {
     std::optional<double> value;
-    if (text.find(':') != text.npos) {
+    if (text.find('-') != text.npos) {
+        value = days_of_text(text);
+    } else if (text.find(':') != text.npos) {
         value = clock_of_text(text);
     } else {
         const char last = text.empty() ? ' ' : text.back();

@@ -77,7 +77,7 @@ std::string line_for_programs(const std::string &key, const std::string &text);
 
 // Whole text, decimal, or hexadecimal after 0x; within the bounds, else nothing.
 std::optional<std::int64_t> number_of(std::string_view text, std::int64_t least, std::int64_t most);
-// "10", "1.5", "90s", "5m", "2h", "1d", "5:30" (minutes), "1:30:00" (hours); not negative.
+// "10", "1.5", "90s", "5m", "2h", "1d", "5:30" (minutes), "1:30:00" (hours), "1-12:00:00" (days); not negative.
 std::optional<double> seconds_of_text(std::string_view text);
 // Whole megabytes, which are 2^20 bytes here: "512", "512 MiB", "1.5G"; KiB to TiB and K to T count in 1024, kB to TB
 // in 1000. What is less than a megabyte more is cut off; what is less than one, but not 0, is none. Not negative.

@@ -15,6 +15,12 @@ constexpr Habit of_commands[] = {
     {" ls ps jobs job list queue squeue sacct ", "`dcs session ls` lists sessions, `dcs grain ls SES` their grains"},
     {" log logs cat output tail ", "`dcs session cat SES` prints outputs, `dcs grain tail -f SES:G` follows one"},
     {" batch sbatch ", "`dcs map --detach -- CMD ::: ARG...` submits and does not wait, `dcs submit` a file of grains"},
+    {" wait ", "`dcs session wait SES` waits until all grains of a session have finished"},
+    {" watch follow ", "`dcs session watch SES` follows a session, `dcs grain tail -f SES:G` the output of a grain"},
+    {" clean rm remove delete purge ", "`dcs session clean SES` removes the data of a closed session"},
+    {" requeue retry restart rerun resubmit ",
+     "the same `dcs map` or `dcs submit` again runs what failed; `dcs grain restart SES:G` starts a grain that has not "
+     "finished over"},
     {" nodes node worker workers sinfo ", "`dcs host ls` lists hosts"},
     {" alloc slurm pbs condor torque autoalloc glidein ",
      "`dcs pilot slurm`, `pbs` and `condor` run grain servers as jobs of these engines"},
@@ -29,6 +35,10 @@ constexpr Habit of_sessions[] = {
 constexpr Habit of_grains[] = {
     {" log logs output follow ", "`dcs grain cat SES:G` prints its output, `dcs grain tail -f SES:G` follows it"},
     {" cancel stop end rm ", "`dcs grain kill SES:G` ends a grain"},
+    {" wait watch ", "`dcs session wait SES` waits until all grains of a session have finished"},
+    {" requeue retry rerun resubmit ",
+     "the same `dcs map` or `dcs submit` again runs what failed; `dcs grain restart SES:G` starts a grain that has not "
+     "finished over"},
 };
 
 constexpr Habit of_pilots[] = {

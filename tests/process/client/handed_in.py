@@ -53,6 +53,24 @@ def handed_in(pool):
         assert "--detach excludes" in err, err
 
 
+def killed_ones(pool):
+    """What was killed has not succeeded: `dcs session wait ... && next step` does not take the next step, and the map says why."""
+    grain = Grain(pool, "killed_ones")
+    line = ["--", "sh", "-c", "[ $1 = 1 ] || exec sleep 3600", "sh", "{}", ":::", "1", "2", "3"]
+    number = run(grain, "map", "--detach", *line)[0].strip()
+    wait_for("grain 1", lambda: pool.json("grain", "show", f"{number}:1")["grain"]["state"] == "finished")
+    run(grain, "grain", "kill", f"{number}:2-3")
+    assert run(grain, "session", "wait", number, code=10)[0] == "1 grain finished, 0 failed, 2 killed\n"
+    assert run(grain, "session", "watch", number, code=10)[0].endswith("1 grain finished, 0 failed, 2 killed\n")
+    err = run(grain, "map", "--session", number, *line, code=2)[1]
+    assert "2 of 3 grains failed, because they were killed; with --resume-failed they run again" in err, err
+    restarted = grain.start("map", "--resume-failed", *line)
+    wait_for("those that were killed", lambda: pool.json("session", "show", number)["session"]["killed"] == 0)
+    run(grain, "grain", "kill", f"{number}:2-3")
+    restarted.communicate(timeout=300)
+    assert restarted.returncode == 2
+
+
 def places_and_variables(pool):
     grain = Grain(pool, "start")
     os.mkdir(os.path.join(grain.directory, "sub"))
@@ -124,6 +142,10 @@ def files_of_each(pool):
                           (["--output", "x=made/of {}"], "Is a directory")):
         err = run(grain, "map", *words, "--", "true", ":::", "a b", "nowhere", code=255)[1]
         assert wanted in err, err
+    for output, words in (("x=o/{/}", ("d1/f", "d2/f")), ("x=o/{.}", ("p.txt", "p.csv")), ("x=o/./{/}", ("f", "d/f"))):
+        err = run(grain, "map", "--output", output, "--", "true", ":::", *words, code=255)[1]
+        assert tells(err, "input 2 two outputs would written") and "{#}" in err, err
+    assert tells(run(grain, "run", "--output", "x=y", "--output", "z=./y", "--", "true", code=125)[1], "two outputs would written ./y")
     assert pool.json("session", "ls") == before, "what cannot go well leaves no session"
     line = ["map", "--output", "out={}/kept", "--", "sh", "-c", "rmdir \"$2/$1\"; echo $1 >out", "sh", "{}", grain.directory,
             ":::", "d", "e"]
@@ -138,6 +160,7 @@ def times(pool):
     for limit in ("1", "1s", "0:01", "0:00:01"):
         assert tells(run(grain, "run", "--time", limit, "--", "sleep", "60", code=152)[1], "ran longer 1 s")
     assert run(grain, "run", "--time", "1:30:00", "--", "echo", "x")[0] == "x\n"
+    assert run(grain, "run", "--time", "1-00:00:00", "--", "echo", "x")[0] == "x\n"
     for limit in ("1:60", "1:2:3:4", ":1", "1:", "x"):
         err = run(grain, "run", "--time", limit, "--", "true", code=125)[1]
         assert tells(err, "such 90s 5m 2h 7d 1:30:00"), err
@@ -157,6 +180,7 @@ def up_alone(pool):
 def main():
     with Pool(1, 4, 10.0) as pool:
         handed_in(pool)
+        killed_ones(pool)
         places_and_variables(pool)
         so_many_at_a_time(pool)
         files(pool)

@@ -47,6 +47,10 @@ def listing(pool):
     assert re.search(r"^command +/\S*/echo 'a b'$", show, re.M), show  # as a shell takes it
     failed = pool.dcs("grain", "ls", "100", "--state", "failed").stdout.decode()
     assert re.search(r"^ *100:3  failed .*  3$", failed, re.M), failed
+    for words in (("100", "--failed"), ("100",), ("100:1-3",)):  # for programs, too, whatever was asked for
+        rows = {row["grain"]: row for row in pool.json("grain", "ls", *words)["grains"]}
+        assert rows[3]["label"] == "3" and rows[3]["argv"] and os.path.isdir(rows[3]["directory"]), (words, rows)
+    when(pool)
 
     pool.dcs("session", "set", "50", "--label", "second")
     assert "[second] dcs map" in pool.dcs("session", "ls").stdout.decode()
@@ -55,6 +59,24 @@ def listing(pool):
                         (("set", "9", "--label", "x"), 3)):
         result = pool.dcs("session", *words, check=False)
         assert result.returncode == code, (words, result)
+
+
+def when(pool):
+    """A grain's times, those of its last run: submitted, started, ended; and for how long it ran."""
+    row = pool.json("grain", "show", "100:3")["grain"]
+    assert 0 < row["submitted_s"] <= row["started_s"] <= row["ended_s"] <= time.time(), row
+    assert abs(row["elapsed_s"] - (row["ended_s"] - row["started_s"])) < 0.01, row
+    text = pool.dcs("grain", "show", "100:3").stdout.decode()
+    for name in ("submitted", "started", "ended"):
+        assert re.search(rf"^{name} +\d+-\d\d-\d\d \d\d:\d\d:\d\d\.\d+$", text, re.M), text
+    assert re.search(r"^elapsed +\d", text, re.M), text
+    pool.dcs("host", "drain", *(host["name"] for host in pool.json("host", "ls")["hosts"]))
+    pool.dcs("map", "--detach", "--session", "101", "--", "true", ":::", "waits")
+    row = pool.json("grain", "show", "101:1")["grain"]
+    assert row["submitted_s"] > 0 and row["started_s"] is None and row["ended_s"] is None and row["elapsed_s"] == 0, row
+    pool.dcs("session", "close", "101")
+    pool.dcs("session", "clean", "--yes", "101")
+    pool.dcs("host", "undrain", *(host["name"] for host in pool.json("host", "ls")["hosts"]))
 
 
 def survives(pool):

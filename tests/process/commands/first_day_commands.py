@@ -73,7 +73,9 @@ def shell_lines(shell):
 def habits(shell):
     """Of other tools: their words for commands, their placeholders, and a loop around a command that reads its input."""
     for word, hint in (("kill", "dcs session close SES"), ("ls", "dcs session ls"), ("logs", "dcs session cat SES"),
-                       ("sbatch", "dcs map --detach"), ("nodes", "dcs host ls"), ("version", "dcs --version"), ("stop", "dcs down"), ("sesion", "did you mean")):
+                       ("sbatch", "dcs map --detach"), ("nodes", "dcs host ls"), ("version", "dcs --version"), ("stop", "dcs down"),
+                       ("wait", "dcs session wait SES"), ("watch", "dcs session watch SES"), ("clean", "dcs session clean SES"),
+                       ("requeue", "dcs grain restart SES:G"), ("retry", "dcs grain restart SES:G"), ("sesion", "did you mean")):
         err = shell.run(f"dcs {word} 1", code=2)[1]
         assert tells(err, f"no command dcs {word}`") and hint in err, (word, err)
     out, err = shell.run("dcs map -- echo {2} {} x{2} ::: a")

@@ -126,11 +126,20 @@ TEST_CASE("seconds") {
     CHECK(seconds_of_text("5:30") == 330.0);
     CHECK(seconds_of_text("1:30:00") == 5400.0);
     CHECK(seconds_of_text("100:00:59") == 360059.0);
+    CHECK(seconds_of_text("1-00:00:00") == 86400.0);
+    CHECK(seconds_of_text("2-03:04:05") == 183845.0);
+    CHECK(seconds_of_text("1-12:30") == 131400.0);  // hours come first after days
+    CHECK(seconds_of_text("0-6") == 21600.0);
     for (const char *text :
          {"",    "s",   "-1",   "1w",   "nan",   "inf",        "1e99",   "1 s",   ":",        "1:",
           ":30", "1:5", "1:60", "1:-5", "-1:30", "1:00:00:00", "1.5:30", "1:30m", "0:00:0x5", "999999999:00:00"}) {
         CAPTURE(text);
         CHECK_FALSE(seconds_of_text(text));
+    }
+    for (const char *days :
+         {"1-", "-12:00:00", "1-24:00:00", "1--1:00", "1-1:00:00:00", "1-12:5", "1-1h", "1.5-0", "99999-00:00:00"}) {
+        CAPTURE(days);
+        CHECK_FALSE(seconds_of_text(days));
     }
 }
 

@@ -4,11 +4,16 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
+#include "base/clock.h"
 #include "commands/dcs/frame/call.h"
+#include "commands/dcs/query/grain_times.h"
 #include "commands/dcs/query/row_text.h"
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/query/live_output.h"
+#include "commands/dcs/query/session_events.h"
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/this_pool.h"
@@ -67,6 +72,20 @@ void print_table(const ChosenGrains &chosen) {
     print_notes(chosen);
 }
 
+// As print_document, row by row: a session has more grains than there may be memory for their environments.
+int print_json(const Call &call, const ChosenGrains &chosen) {
+    DetailedRows details;
+    const char *before = R"({"schema":"dcs.grain.list/1","grains":[)";
+    for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
+        const auto row = details.of(chosen.grains.rows[i]);
+        if (!row) return call.fail(call_failure("grain " + chosen.name(i), row.status()));
+        std::printf("%s%s", before, wire::to_json(*row).c_str());
+        before = ",";
+    }
+    std::printf("%s]}\n", chosen.grains.rows.empty() ? before : "");
+    return exits::ok;
+}
+
 int list_grains(const Call &call) {
     if (call.arguments.has("failed") && call.arguments.has("state"))
         return call.fail(usage_failure("dcs grain ls: --failed is --state failed: it excludes --state"));
@@ -74,17 +93,37 @@ int list_grains(const Call &call) {
     const auto words = call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words;
     const ChosenGrains chosen = choose_grains(words, true, state);
     if (chosen.failure) return call.fail(*chosen.failure);
-    if (call.format == Format::json) {
-        std::vector<std::string> rows;
-        chosen.grains.each([&](const wire::GrainRow &row) { rows.push_back(wire::to_json(row)); });
-        print_document("dcs.grain.list/1", "grains", json_array(rows));
-    } else if (call.format == Format::name) {
-        print_grain_names(chosen);
-    } else {
-        print_table(chosen);
-    }
+    if (call.format == Format::json) return print_json(call, chosen);
+    if (call.format == Format::name) print_grain_names(chosen);
+    else print_table(chosen);
     return exits::ok;
 }
+
+// From the event log of their session, which is read once for all of them. None of those of other users.
+class Times {
+public:
+    explicit Times(const ChosenGrains &chosen) {
+        std::map<Key, std::set<std::int32_t>> grains;
+        for (const wire::GrainRow &row : chosen.grains.rows) grains[{row.user, row.session}].insert(row.grain);
+        for (const auto &[key, numbers] : grains) {
+            Session session;
+            session.user = key.first;
+            session.number = key.second;
+            if (auto history = history_of(session, numbers)) histories_.emplace(key, std::move(*history));
+        }
+    }
+    std::optional<GrainTimes> of(const wire::GrainRow &row) const {
+        const auto history = histories_.find({row.user, row.session});
+        if (history == histories_.end()) return std::nullopt;
+        const auto grain = history->second.grains.find(row.grain);
+        if (grain == history->second.grains.end()) return std::nullopt;
+        return times_of(grain->second, wall_clock_ms());
+    }
+
+private:
+    using Key = std::pair<std::string, int>;
+    std::map<Key, wire::History> histories_;
+};
 
 int show_grain(const Call &call) {
     const ChosenGrains chosen = choose_grains(call.arguments.words, false, "");
@@ -93,17 +132,21 @@ int show_grain(const Call &call) {
         print_grain_names(chosen);
         return exits::ok;
     }
+    const Times all_times(chosen);
     for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
         const wire::GrainRow &row = chosen.grains.rows[i];
         Info info;
         if (const Status s = info.ask(wire::QueryType::grain, row.user, row.session, row.grain); !s)
             return call.fail(call_failure("grain " + chosen.name(i), s));
         if (info.grains.empty()) return call.fail(not_found_failure("there is no grain " + chosen.name(i)));
+        const auto times = all_times.of(row);
         if (call.format == Format::json) {
-            print_document("dcs.grain.show/1", "grain", wire::to_json(info.grains[0]));
+            const JsonObject json =
+                JsonObject().add_members(wire::to_json(info.grains[0])).add_members(json_of(times ? &*times : nullptr));
+            print_document("dcs.grain.show/1", "grain", json.text());
         } else {
             if (i > 0) std::printf("\n");
-            std::fputs(grain_facts(chosen.name(i), info.grains[0]).c_str(), stdout);
+            std::fputs(grain_facts(chosen.name(i), info.grains[0], times ? times_text(*times) : "").c_str(), stdout);
             if (!call.arguments.has("env")) continue;
             for (const std::string &variable : info.grains[0].env) std::printf("  %s\n", printable(variable).c_str());
         }

@@ -73,13 +73,18 @@ std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files
 // What would lose a grain's files is found before anything runs.
 std::optional<Failure> check_files(const MapPlan &plan, const FileWords &files) {
     if (!files.any() && files.image.empty()) return std::nullopt;
-    std::set<std::string> directories;
+    std::set<std::string> directories, outputs;
     std::int32_t number = 0;
-    for (const std::string &input : plan.inputs)
-        if (auto failure = check_places(files.for_input(input, ++number), directories)) {
-            failure->message = "dcs map: input " + std::to_string(number) + ": " + failure->message;
-            return failure;
-        }
+    for (const std::string &input : plan.inputs) {
+        const FileWords words = files.for_input(input, ++number);
+        auto failure = check_places(words, directories);
+        if (const std::string path = written_twice(words, outputs); !path.empty() && !failure)
+            failure = usage_failure("two outputs would be written to " + path,
+                                    "a place for each: {#} in PATH is the number of the input");
+        if (!failure) continue;
+        failure->message = "dcs map: input " + std::to_string(number) + ": " + failure->message;
+        return failure;
+    }
     return std::nullopt;
 }
 
@@ -178,12 +183,18 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
     if (failures == 0) return;
     const bool nothing =
         opened.fresh && work.nothing_ran() && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
-    const std::int64_t listed = work.ran_and_failed();
+    const std::int64_t listed = work.ran_and_failed(), killed = work.killed();
+    const std::string some_killed =
+        killed == 0 ? "" : "; " + std::to_string(killed) + (killed == 1 ? " was" : " were") + " killed";
     console.note(std::to_string(failures) + " of " + of_all + " failed" +
-                 (nothing       ? "; none ran, and session " + session + " is removed"
-                  : listed == 0 ? ", because they could not run"
+                 (nothing ? "; none ran, and session " + session + " is removed"
+                  : killed == failures
+                      ? std::string(", because ") + (killed == 1 ? "it was" : "they were") +
+                            " killed; with --resume-failed " + (killed == 1 ? "it runs" : "they run") + " again"
+                  : listed == 0 ? ", because they could not run" + some_killed
                                 : "; `dcs grain ls " + session + " --state failed` lists " +
-                                      (listed == failures ? "them" : "the " + std::to_string(listed) + " that ran")));
+                                      (listed == failures ? "them" : "the " + std::to_string(listed) + " that ran") +
+                                      some_killed));
 }
 
 int print_commands(const MapPlan &plan) {

@@ -43,9 +43,11 @@ void MapWork::take_missing() {
 void MapWork::finish_without_results() {
     take_missing();
     for (std::int32_t grain = 1; grain <= total_; ++grain)
-        if (!results_[static_cast<std::size_t>(grain - 1)].there)
+        if (!results_[static_cast<std::size_t>(grain - 1)].there) {
+            ++killed_;
             fail_without_result(grain, -1,
                                 "grain " + std::to_string(session_) + ":" + std::to_string(grain) + " was killed");
+        }
 }
 
 std::vector<std::int32_t> MapWork::waiting_grains() {

@@ -47,6 +47,7 @@ public:
     double cpu_s() const { return cpu_s_; }              // after run(): of all grains
     bool nothing_ran() const { return !some_result_; }   // after run(): no grain was ever started
     std::int64_t ran_and_failed() const;                 // after run(): of the failed ones
+    std::int64_t killed() const { return killed_; }      // after run()
     std::int64_t lost() const { return lost_; }          // after run(): succeeded, but an output is not in its place
     bool replay_helps() const { return replay_helps_; }  // then: some were made, and not copied
 
@@ -120,7 +121,7 @@ private:
     std::int32_t printed_ = 0;
     std::vector<JobLine> job_lines_;  // taken, not in the log yet
     double cpu_s_ = 0;
-    std::int64_t lost_ = 0;
+    std::int64_t lost_ = 0, killed_ = 0;
     bool replay_helps_ = false, some_result_ = false, started_again_ = false;
     std::set<std::string> told_;  // why items failed without a result, each once
 };

@@ -93,16 +93,8 @@ public:
 std::unique_ptr<Engine> slurm(const std::string &) { return std::make_unique<Slurm>(); }
 
 double seconds_of_slurm(std::string_view text) {
-    const std::size_t dash = text.find('-');
-    double days = 0;
-    if (dash != std::string_view::npos) {
-        const auto count = number_of(text.substr(0, dash), 0, 100'000);
-        if (!count) return -1;
-        days = static_cast<double>(*count);
-        text.remove_prefix(dash + 1);
-    }
-    const auto rest = text.find(':') == std::string_view::npos ? std::nullopt : seconds_of_text(text);
-    return rest ? days * 86400 + *rest : -1;
+    const bool clock = text.find(':') != std::string_view::npos;  // it writes no other times
+    return clock ? seconds_of_text(text).value_or(-1) : -1;
 }
 
 std::string slurm_time(double seconds) {

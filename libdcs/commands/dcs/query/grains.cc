@@ -85,6 +85,23 @@ void print_grain_names(const ChosenGrains &chosen) {
     for (std::size_t i = 0; i < chosen.grains.count(); ++i) std::printf("%s\n", chosen.name(i).c_str());
 }
 
+Result<wire::GrainRow> DetailedRows::of(const wire::GrainRow &row) {
+    if (!row.argv.empty() || refused_.count(row.user) > 0) return row;
+    Info info;
+    const Status s = info.ask(wire::QueryType::grain, row.user, row.session, row.grain);
+    if (s.code == Code::refused) refused_.insert(row.user);
+    if (!s && call_failure("", s).exit == exits::unreachable) return s;
+    if (!s || info.grains.size() != 1) return row;  // it is damaged, or was removed
+    wire::GrainRow &whole = info.grains[0];
+    if (whole.state == row.state) return std::move(whole);
+    wire::GrainRow then = row;  // which was chosen by its state
+    then.label = std::move(whole.label);
+    then.argv = std::move(whole.argv);
+    then.directory = std::move(whole.directory);
+    then.env = std::move(whole.env);
+    return then;
+}
+
 std::string item_of(const wire::GrainRow &row, std::size_t columns) {
     Info info;
     const bool asked = row.argv.empty() && info.ask(wire::QueryType::grain, row.user, row.session, row.grain) &&

@@ -1,6 +1,7 @@
 #pragma once
 // The grains of a session, as rows.
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,16 @@ struct ChosenGrains {
 // is a failure, unless a state is asked for.
 ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session, const std::string &state = "");
 void print_grain_names(const ChosenGrains &chosen);
+
+// Rows of whole sessions with what they lack and those of single grains have: label, command, directory, environment
+// and so on. A question for each, except other users' grains, whose details are not shown.
+class DetailedRows {
+public:
+    Result<wire::GrainRow> of(const wire::GrainRow &row);
+
+private:
+    std::set<std::string> refused_;  // users
+};
 
 // What it is about: its label, which for `dcs map` is the input; else its command. A question, if the row does not say.
 std::string item_of(const wire::GrainRow &row, std::size_t columns = 32);

@@ -25,6 +25,7 @@ public:
     void add_if(bool there, const std::string &name, const std::string &value) {
         if (there) add(name, value);
     }
+    void add_lines(const std::string &lines) { text_ += lines; }
     const std::string &text() const { return text_; }
 
 private:
@@ -108,7 +109,7 @@ std::string checkpoint_age_text(const wire::GrainRow &row) {
     return row.checkpoint_length > 0 ? "from before the scheduler's start" : "none";  // which keeps no ages
 }
 
-std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
+std::string grain_facts(const std::string &name, const wire::GrainRow &row, const std::string &times) {
     const std::string state = shown(row.state), host = shown(row.host), demands = demands_text(row.demands);
     Facts facts;
     facts.add("grain", name);
@@ -119,6 +120,7 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row) {
     if (state == "finished")
         facts.add("end", (row.signal != 0 ? "" : "exit code ") + end_text(row) + ", result " +
                              std::to_string(row.result_index) + " of the session");
+    facts.add_lines(times);
     facts.add("starts", std::to_string(row.starts) + "; " + std::to_string(row.failures) + " of " +
                             counted(row.demands.attempts, "attempt") + " failed; moved or restarted " +
                             counted(row.restarts, "time"));

@@ -9,7 +9,8 @@ namespace dcs::commands {
 
 std::string end_text(const wire::GrainRow &row);  // "0", "signal 9"; "-" while it has not finished
 // `name`: "7:12". The row is one with all that is known of the grain.
-std::string grain_facts(const std::string &name, const wire::GrainRow &row);
+// times: as of times_text.
+std::string grain_facts(const std::string &name, const wire::GrainRow &row, const std::string &times = "");
 std::string checkpoint_age_text(const wire::GrainRow &row);  // "12 s ago", "none"
 // "drained" behind the state, where it is.
 std::string state_text(const wire::HostRow &row);

@@ -61,6 +61,15 @@ Result<wire::History> history_of(const Session &session) {
     return history;
 }
 
+Result<wire::History> history_of(const Session &session, const std::set<std::int32_t> &grains) {
+    wire::History history;
+    const Status s = EventSource(session).read([&](const wire::Event &event) {
+        if (event.kind == wire::EventKind::imported || grains.count(event.grain) > 0) history.take(event);
+    });
+    if (!s) return s;
+    return history;
+}
+
 namespace {
 
 std::string of_grain(const wire::Event &e) {

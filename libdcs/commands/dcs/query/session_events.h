@@ -1,6 +1,7 @@
 #pragma once
 // The event log of a session, as the scheduler has it.
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ private:
 
 // All of it. Fails too if the log cannot be true (our own bug, or an edited import).
 Result<wire::History> history_of(const Session &session);
+// Of these grains only, in memory of their number.
+Result<wire::History> history_of(const Session &session, const std::set<std::int32_t> &grains);
 
 // For people: "grain 7 started on h1".
 std::string sentence_of(const wire::Event &event);

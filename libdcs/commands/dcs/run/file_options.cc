@@ -39,6 +39,9 @@ std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &wo
         if (pair.path.empty()) return usage_failure("--" + option + " " + value + ": the path is missing");
         (option == "file" ? words.files : words.outputs).push_back(std::move(pair));
     }
+    std::set<std::string> paths;
+    if (const std::string path = written_twice(words, paths); !path.empty())
+        return usage_failure("--output: two outputs would be written to " + path);
     words.image = arguments.value("image").value_or("");
     words.in_room = !words.image.empty() && !arguments.has("cwd");
     if (arguments.has("image") && words.image.empty()) return usage_failure("--image: the path is missing");
@@ -76,6 +79,12 @@ FileWords FileWords::for_input(const std::string &input, std::int32_t number) co
             if (pair.name.empty()) pair.name = last_part(pair.path);
         }
     return words;
+}
+
+std::string written_twice(const FileWords &words, std::set<std::string> &seen) {
+    for (const FileWords::Pair &output : words.outputs)
+        if (!seen.insert(std::filesystem::path(output.path).lexically_normal()).second) return output.path;
+    return "";
 }
 
 std::optional<Failure> check_places(const FileWords &words, std::set<std::string> &seen) {

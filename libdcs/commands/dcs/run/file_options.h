@@ -46,6 +46,9 @@ std::optional<Failure> take_file_words(const Arguments &arguments, FileWords &wo
 // Before a grain with these is submitted: its files can be read, and the directories of its outputs can be written to;
 // missing ones are made. `seen`: directories that earlier calls have checked.
 std::optional<Failure> check_places(const FileWords &words, std::set<std::string> &seen);
+// The path of an output that one before has, of the same grain or of another that runs beside it; "": none. `seen`:
+// what earlier calls have found.
+std::string written_twice(const FileWords &words, std::set<std::string> &seen);
 // Writes one output that came back where it is wanted, whole or not at all.
 std::optional<Failure> write_output(int session, int grain, const FileWords::Pair &output);
 // The same for its stream "out" or "err"; `text`: what it holds, if that is known.

@@ -22,8 +22,7 @@ namespace {
 constexpr int most_listed = 20'000;
 constexpr int quiet_looks = 20;  // 10 s without a grain, though some are missing: no process submits them
 
-// One session at this moment. Killed grains are not waited for and are no failure: the kill was
-// intended.
+// One session at this moment. Killed grains are not waited for.
 struct Standing {
     Session session;
     int quiet = 0;  // looks since one was ready or running
@@ -95,7 +94,7 @@ std::optional<Failure> look(const Session &which, Instant deadline, Standing &st
 struct Verdict {
     std::int64_t finished = 0, failed = 0, killed = 0, missing = 0;
     bool cut_off = false, can_go_on = false;
-    int exit() const { return failed > 0 || missing > 0 || cut_off ? exits::grain_failed : exits::ok; }
+    int exit() const { return failed + killed + missing > 0 || cut_off ? exits::grain_failed : exits::ok; }
 };
 
 std::optional<Failure> judge(const Standing &standing, Verdict &verdict) {
@@ -129,9 +128,10 @@ int conclude(const Call &call, const char *schema, const std::vector<Standing> &
         json.add("killed", verdict.killed).add("missing", verdict.missing).add("closed_early", verdict.cut_off);
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::table) {
+        const std::string killed = verdict.killed == 0 ? "" : ", " + std::to_string(verdict.killed) + " killed";
         const std::string missing = verdict.missing == 0 ? "" : ", " + std::to_string(verdict.missing) + " did not run";
-        std::printf("%s finished, %lld failed%s%s%s\n", counted(verdict.finished, "grain").c_str(),
-                    static_cast<long long>(verdict.failed), missing.c_str(),
+        std::printf("%s finished, %lld failed%s%s%s%s\n", counted(verdict.finished, "grain").c_str(),
+                    static_cast<long long>(verdict.failed), killed.c_str(), missing.c_str(),
                     verdict.can_go_on ? ": `dcs submit` has ended; the same command continues" : "",
                     verdict.cut_off ? "; the session was closed before all had run" : "");
     }
@@ -229,8 +229,8 @@ Examples:
 )",
     .options = {{"timeout", 0, "S", seconds_from(0), "give up after S seconds (also 5m, 1:30:00)"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; the default), all (yours) or USER/all.
-Exit code: 0 all grains finished with exit code 0; 10 some failed, or did not run because the session was
-closed or `dcs submit` has ended; 6 timeout. Killed grains are neither waited for nor counted as failed.
+Exit code: 0 all grains finished with exit code 0; 10 some failed or were killed, or did not run because the
+session was closed or `dcs submit` has ended; 6 timeout. Killed grains are not waited for.
 )",
     .run = wait_for_sessions};
 

@@ -56,15 +56,19 @@ FileWords files_of_grain(const JobGrain &grain, const JobPart &part, std::int32_
 
 void check_outputs(const JobFile &file, const std::vector<JobPart> &parts, std::vector<std::string> &errors) {
     std::set<std::string> directories;
-    for (std::size_t i = 0; i < parts.size(); ++i)
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        std::set<std::string> outputs;  // a grain may replace what one before it made
         for (std::int32_t n = 0; n < (parts[i].files.outputs.empty() ? 0 : file.grains[i].count()); ++n) {
             FileWords words = files_of_grain(file.grains[i], parts[i], file.grains[i].first + n);
             words.files.clear();  // a grain may make them for another
-            const auto failure = check_places(words, directories);
+            auto failure = check_places(words, directories);
+            if (const std::string path = written_twice(words, outputs); !path.empty() && !failure)
+                failure = usage_failure("two outputs would be written to " + path);
             if (!failure) continue;
             errors.push_back(file.grains[i].place + ": grain " + file.grains[i].name + ": " + failure->message);
             break;
         }
+    }
 }
 
 std::vector<std::string> words_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number) {
