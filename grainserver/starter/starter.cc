@@ -172,13 +172,14 @@ Status Starter::end_orphan(const Request &request) {
 }
 
 Answer Starter::keeper(Fd &fd) {
-    if (keeper_ > 0) ::kill(keeper_, SIGKILL);  // the launcher has not collected it yet
-    keeper_ = 0;
+    // The launcher may have collected the one before, and its number can be another process's.
+    if (keeper_.pid > 0) signal_exactly(keeper_, SIGKILL, [] { return true; });
+    keeper_ = {};
     const Result<pid_t> pid =
         start_keeper(directory_ + "/" + files::grains_folder, cgroups_, launcher_ != ::getpid(), fd);
     if (!pid) return {pid.status(), "", 0, 0, {}};
-    keeper_ = *pid;
-    return {Status::ok(), "", keeper_, 0, {}};
+    if (!read_stat(*pid, keeper_)) keeper_ = {};
+    return {Status::ok(), "", *pid, 0, {}};
 }
 
 Answer Starter::clear(uid_t uid) {

@@ -18,6 +18,7 @@
 #include "grainserver/starter/leftovers.h"
 #include "grainserver/starter/prepared.h"
 #include "grainserver/starter/starter_calls.h"
+#include "process/stat.h"
 
 namespace dcs::starter {
 
@@ -70,7 +71,7 @@ private:
     std::set<uid_t> accounts_;               // that the rules permitted
     std::map<std::string, DiskUse> counts_;  // that go on
     Leftovers leftovers_;
-    pid_t keeper_ = 0;
+    ProcessStat keeper_;
 };
 
 // Lowers the weight of the session of a process against other sessions, if the kernel groups them (nice alone has no

@@ -40,10 +40,14 @@ def detached(host, *words):
 def little_memory(host):
     """Arguments and environment are the grain's when it executes its program, and a limit of 1 MB is less."""
     before = starter(host)
-    much = [word for i in range(8) for word in ("--env", f"B{i}=" + "x" * 120_000)]
-    done = host.dcs("run", "--memory", "1", *much, "--", "/bin/true", uid=GAMES, check=False)
-    print(f"with 1 MB: exit {done.returncode}, {done.stderr.decode().strip().splitlines()[-1:]}", flush=True)
-    assert starter(host) == before, "the starter was ended with the grain"
+    much = [word for i in range(8) for word in ("--env", f"B{i}=" + "x" * 129_000)]
+    session = detached(host, "--memory", "1", *much, "--", "/bin/true")
+
+    def has_ended():
+        assert "starter was killed" not in host.text("h1/launcher.log"), "the starter was ended with the grain"
+        return "more than its 1 MB of memory" in host.dcs("grain", "show", session + ":1", uid=GAMES, check=False).stdout.decode()
+    wait_for("the end of the grain", has_ended)
+    assert starter(host) == before
 
 
 def held_up(host):
