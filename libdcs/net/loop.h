@@ -36,11 +36,12 @@ struct Arrival {
     Door door = -1;
     int watch = -1;
     Peer peer;            // of a Unix socket
-    TlsPeer certified;    // opened: of TLS
+    TlsPeer certified;    // opened: of TLS; refused: only role and name, which anybody can claim
     std::string address;  // of a TLS door: where the peer comes from
     wire::FrameHeader header;
     std::string payload;
     std::string why;
+    bool about_time = false;  // refused: for a certificate's time of validity, perhaps; a clock may be wrong
 };
 
 // A Duration of 0 means no such deadline. To move is to bring or take 4 KiB, or the rest if that is less.

@@ -360,12 +360,15 @@ void AsioLoop::lose(Wire &wire, std::string why) {
     if (wire.tls) stop_counting(wire);
     else if (wire.door >= 0 && --user->second.connections == 0) of_user_.erase(user);
     if (wire.muted) return forget(wire.id);  // the caller holds the wire
-    arrive({.what = wire.told ? What::closed : What::refused,
-            .conn = wire.told ? wire.id : no_connection,
+    const bool refused = !wire.told;
+    arrive({.what = refused ? What::refused : What::closed,
+            .conn = refused ? no_connection : wire.id,
             .door = wire.door,
             .peer = wire.peer,
+            .certified = refused && wire.tls ? wire.tls->claimed() : TlsPeer{},
             .address = wire.address,
-            .why = std::move(why)});
+            .why = std::move(why),
+            .about_time = refused && wire.tls && wire.tls->about_time()});
     if (!wire.told) forget(wire.id);
 }
 

@@ -35,12 +35,13 @@ int alert_of(pki::Check check) {
     return X509_V_ERR_CERT_NOT_YET_VALID;
 }
 
-pki::Verification check_peer(X509_STORE_CTX *store, const TlsContext &context, TlsPeer &peer) {
+pki::Verification check_peer(X509_STORE_CTX *store, const TlsContext &context, TlsPeer &peer, TlsPeer &claimed) {
     const std::string der = der_of(X509_STORE_CTX_get0_cert(store));
     std::optional<pki::Certificate> authority = context.authority;
     if (!authority) authority = shown_authority(store, *context.authority_hash);
     if (!authority) return {pki::Check::unknown_authority, "its pool has another authority than the given hash"};
     const auto c = pki::read_certificate(der);
+    if (c) claimed.role = c->role, claimed.name = c->name;
     const bool other = c && std::find(context.also.begin(), context.also.end(), c->role) != context.also.end();
     pki::Verification verdict = pki::verify(der, *authority, other ? c->role : context.role, "", wall_clock_s());
     if (!verdict) return verdict;
@@ -52,7 +53,7 @@ pki::Verification check_peer(X509_STORE_CTX *store, const TlsContext &context, T
 int verify_peer(X509_STORE_CTX *store, void *) {
     auto *ssl = static_cast<SSL *>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
     auto *checked = static_cast<TlsChecked *>(SSL_get_app_data(ssl));
-    checked->verdict = check_peer(store, *checked->context, checked->peer);
+    checked->verdict = check_peer(store, *checked->context, checked->peer, checked->claimed);
     X509_STORE_CTX_set_error(store, alert_of(checked->verdict.check));
     return checked->verdict ? 1 : 0;
 }

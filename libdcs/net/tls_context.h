@@ -23,6 +23,7 @@ struct TlsChecked {
     const TlsContext *context = nullptr;
     pki::Verification verdict;
     TlsPeer peer;
+    TlsPeer claimed;  // role and name as the certificate has them, before it was verified
 };
 
 }  // namespace dcs::net

@@ -170,5 +170,6 @@ bool TlsSession::ended() const { return inside_->ended; }
 std::size_t TlsSession::waiting() const { return inside_->waiting.size(); }
 bool TlsSession::about_time() const { return inside_->about_time; }
 const TlsPeer &TlsSession::peer() const { return inside_->checked.peer; }
+const TlsPeer &TlsSession::claimed() const { return inside_->checked.claimed; }
 
 }  // namespace dcs::net

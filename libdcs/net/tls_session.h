@@ -29,6 +29,7 @@ public:
     bool ended() const;           // the peer said that it sends no more
     std::size_t waiting() const;  // bytes given to send() before that
     const TlsPeer &peer() const;
+    const TlsPeer &claimed() const;  // role and name of a certificate that may have been refused
     // What failed is the time at which a certificate is valid, or may be that: it passes when a clock is set right.
     bool about_time() const;
 

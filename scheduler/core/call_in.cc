@@ -179,6 +179,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     const wire::FirstCall &call = *in.call;
     const HostId id = d.state.host_id(call.host);
     if (Status s = check_certified(d.state, in.certified, call.host); !s) {
+        if (d.state.host(id)) d.host(id).refusal = Refusal{s.text, in.address, false, d.now};
         if (in.certified.host == call.host) end_there(d, in, id, s.text);
         return turn_away(d, in, s.text);
     }
@@ -199,6 +200,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.instance = call.instance;
     host.boot_id = call.boot_id;
     host.claimant = 0;
+    host.refusal = {};
     host.ended = Instant::never();
     host.binary_class = call.binary_class;
     host.form = in.form;
@@ -217,6 +219,12 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     if (!in.certified.host.empty()) d.effect(SendServer{in.conn, backup_place(d.state)});
     reconcile(d, in, id);
     d.follow_up(FillHost{id});
+}
+
+// Anybody can claim a name, so it changes nothing but what operators read of a host that does not call.
+void server_refused_at_door(Draft &d, const ServerRefused &in) {
+    const HostId id = d.state.host_id(in.host);
+    if (d.state.host(id)) d.host(id).refusal = Refusal{in.why, in.address, in.clock, d.now};
 }
 
 wire::Configure configuration(const State &state, const HostConfig &config) {

@@ -61,6 +61,7 @@ struct Dispatch {
     void operator()(const HostTable &in) { take_host_table(d, in); }
     void operator()(const PolicyTable &in) { take_policy(d, in); }
     void operator()(const ProbeResult &in) { probe_result(d, in); }
+    void operator()(const ServerRefused &in) { server_refused_at_door(d, in); }
     void operator()(const Usurp &in) { usurp(d, in); }
     void operator()(const PackGrains &in) { pack_grains(d, in); }
     void operator()(const RemoveOld &in) { remove_old(d, in); }

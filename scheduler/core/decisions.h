@@ -99,6 +99,7 @@ void lose_hosts(Draft &d);  // Tick
 void take_host_table(Draft &d, const HostTable &in);
 void take_policy(Draft &d, const PolicyTable &in);
 void probe_result(Draft &d, const ProbeResult &in);
+void server_refused_at_door(Draft &d, const ServerRefused &in);
 // The host is no longer in the table: its link ends, its grains go elsewhere. for_good: its server ends them.
 void leave_table(Draft &d, HostId id, bool for_good);
 // What follows when the configuration of a known host becomes `config` (its effective one): grains

@@ -36,9 +36,19 @@ wire::ProblemRow damaged_grain(const GrainKey &key, const std::string &why) {
     return row;
 }
 
-std::string age_text(const Draft &d, const Host &host) {
-    const auto s = static_cast<std::int64_t>((d.now - host.last_contact).seconds());
+std::string age_text(const Draft &d, Instant since) {
+    const auto s = static_cast<std::int64_t>((d.now - since).seconds());
     return std::to_string(std::max<std::int64_t>(0, s)) + " s";
+}
+
+// Of a host that is silent, and calls: the door, or the decision about its call, knows more than its silence says.
+void tell_refusal(const Draft &d, const Host &host, wire::ProblemRow &row) {
+    const Refusal &refusal = host.refusal;
+    if (refusal.why.empty()) return;
+    row.problem += "; " + age_text(d, refusal.at) + " ago a call in its name" +
+                   (refusal.address.empty() ? "" : " from " + refusal.address) + " was refused: " + refusal.why;
+    const std::string join = "let it join again (dcs token create --host " + host.config->name + ")";
+    row.advice = refusal.clock ? "set the clocks of that host and of this one right; if they are, " + join : join;
 }
 
 // Of an active host.
@@ -83,8 +93,9 @@ void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::Probl
         row.advice = "make room where its grain server has its directory (--dir); it accepts grains again by itself";
         return;
     case Trouble::no_connection:
-        row.problem = "is not connected: it last reported " + age_text(d, host) + " ago";
+        row.problem = "is not connected: it last reported " + age_text(d, host.last_contact) + " ago";
         row.affects += ", which get no grains; what runs there stays until the host is delinquent";
+        tell_refusal(d, host, row);
         return;
     }
 }
@@ -106,12 +117,13 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
         row.problem = "has not called in since the scheduler started";
         if (running > 0) row.affects += ", " + std::to_string(running) + " grains that run there";
     } else if (host.status == HostStatus::delinquent) {
-        row.problem = "is delinquent: it last reported " + age_text(d, host) + " ago";
+        row.problem = "is delinquent: it last reported " + age_text(d, host.last_contact) + " ago";
         row.affects += ", " + std::to_string(running) + " grains that run there; they move if it stays silent";
     } else {
-        row.problem = "is dead: it last reported " + age_text(d, host) + " ago";
+        row.problem = "is dead: it last reported " + age_text(d, host.last_contact) + " ago";
         row.affects += "; its grains have moved";
     }
+    if (host.status != HostStatus::active) tell_refusal(d, host, row);
     return row;
 }
 

@@ -181,7 +181,7 @@ void Service::handle(net::Arrival arrival) {
     case net::What::ready: return readable(arrival.watch);
     case net::What::refused:
         DCS_REQUIRE(doors_.tls, "only the door for other hosts refuses by itself");
-        return doors_.tls->refused(boot_clock(), arrival.address, arrival.why);
+        return turn_.take_refusal(doors_.tls->refused(boot_clock(), arrival));
     case net::What::opened:
         return doors_.tls && doors_.tls->is(arrival.door) ? opened_from_afar(arrival) : opened(arrival);
     case net::What::frame:

@@ -15,6 +15,7 @@ namespace dcs::shell {
 namespace {
 
 constexpr Duration look_pause = seconds(3600);
+constexpr Duration doubted_for = seconds(60);  // a daemon that cannot connect tries again sooner
 constexpr std::int64_t clock_step_s = 60;
 constexpr std::int64_t authority_notice_s = 365 * pki::day_s;
 constexpr std::int64_t own_notice_s = pki::certificate_life_s / 4;  // it is renewed when a third is left
@@ -137,7 +138,13 @@ std::vector<wire::ProblemRow> certificate_problems(const pki::Certificate &autho
 }
 
 std::vector<wire::ProblemRow> TlsDoor::problems() const {
-    return certificate_problems(authority_, own_, wall_clock_s());
+    auto rows = certificate_problems(authority_, own_, wall_clock_s());
+    const Instant now = boot_clock();
+    if (!doubt_.empty() && now - doubted_ < doubted_for)
+        rows.push_back({"certificate of the scheduler", "",
+                        doubt_ + std::to_string(static_cast<int>((now - doubted_).seconds())) + " s ago)",
+                        "hosts with that clock cannot connect", "set the clocks of this host and of that one right"});
+    return rows;
 }
 
 void TlsDoor::look_after(Instant now) {
@@ -162,14 +169,21 @@ void TlsDoor::look_after(Instant now) {
     log_info("the scheduler's own certificate was renewed");
 }
 
-void TlsDoor::refused(Instant now, const std::string &address, const std::string &why) {
+core::ServerRefused TlsDoor::refused(Instant now, const net::Arrival &arrival) {
+    // It ends the handshake before it shows a certificate of its own.
+    if (arrival.about_time && arrival.certified.name.empty()) {
+        doubted_ = now;
+        doubt_ = arrival.why + " (a peer at " + arrival.address + ", ";
+    }
     if (now - second_ >= seconds(1)) {
         if (untold_ > 0) log_warn("and " + std::to_string(untold_) + " more peers were refused");
         second_ = now;
         told_lines_ = untold_ = 0;
     }
     if (++told_lines_ > lines_a_second) ++untold_;
-    else log_warn("a peer at " + address + " was refused: " + why);
+    else log_warn("a peer at " + arrival.address + " was refused: " + arrival.why);
+    const bool server = arrival.certified.role == pki::Role::grain_server;
+    return {server ? arrival.certified.name : "", arrival.address, arrival.why, arrival.about_time};
 }
 
 }  // namespace dcs::shell

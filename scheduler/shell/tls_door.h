@@ -33,8 +33,8 @@ public:
     // Renews our own certificate in time, and when the wall clock was set.
     void look_after(Instant now);
     std::vector<wire::ProblemRow> problems() const;
-    // A peer was refused: logged, but at a limited rate.
-    void refused(Instant now, const std::string &address, const std::string &why);
+    // A peer was refused, or refused us: logged, but at a limited rate. The host is empty if it is no grain server's.
+    core::ServerRefused refused(Instant now, const net::Arrival &arrival);
 
 private:
     TlsDoor(net::Loop &loop, keeper::KeeperClient &keeper) : loop_(loop), keeper_(keeper) {}
@@ -57,6 +57,8 @@ private:
     std::int64_t set_to_s_ = 0;  // the wall clock when it was last read, less the boot clock
     Instant second_{};           // in which `told_lines_` lines were written
     int told_lines_ = 0, untold_ = 0;
+    Instant doubted_{};  // when a peer said that our own certificate is not valid at this time
+    std::string doubt_;  // how, and who
 };
 
 // Which of them is near its end, as rows of `dcs doctor`.

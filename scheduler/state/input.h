@@ -145,6 +145,8 @@ struct ServerLaunchResult { ConnId conn{}; HostId host = no_host; wire::LaunchRe
 struct ConnectionClosed { ConnId conn{}; };
 // The kernel says that the process behind a grain server's link has ended. Of the scheduler's own host only.
 struct ServerEnded { ConnId conn{}; };
+// At the TLS door, by the name that its certificate claims.
+struct ServerRefused { std::string host, address, why; bool clock = false; };
 struct Tick {};                                   // core.next_deadline() has passed
 struct HostTable { std::vector<HostConfig> hosts; };  // read at the start or reread
 struct PolicyTable { Policy policy; };            // the same
@@ -167,8 +169,8 @@ struct TellOfBackup { bool place = false; };      // the backup whose certificat
 struct AnswerWaiters { SessionKey session; };     // parked d_gwait calls that can be answered now
 
 using InputOf = std::variant<UserCall, JoinCall, BeginControl, ServerFirstCall, ServerCallIn, ServerReport,
-    ServerLaunchResult, ConnectionClosed, ServerEnded, Tick, HostTable, PolicyTable, ProbeResult, PackGrains, RemoveOld,
-    FillHost, Usurp, PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver, TellOfBackup,
+    ServerLaunchResult, ConnectionClosed, ServerEnded, ServerRefused, Tick, HostTable, PolicyTable, ProbeResult,
+    PackGrains, RemoveOld, FillHost, Usurp, PlaceGrain, AnswerWaiters, BackupCame, ReportHandedOver, TellOfBackup,
     CertificateRenewed>;
 class Input : public InputOf {
 public:

@@ -165,6 +165,12 @@ struct DurableHost {
     HostTotals totals;
     bool operator==(const DurableHost &) const = default;
 };
+// Of a call in a host's name.
+struct Refusal {
+    std::string why, address;
+    bool clock = false;  // a certificate's time of validity: a clock may be wrong
+    Instant at{};
+};
 struct Host : DurableHost {
     // Both are shared: a Draft copies what else there is.
     Shared<HostConfig> config, table;  // as it counts, with what was set; as the host table has it
@@ -177,6 +183,7 @@ struct Host : DurableHost {
     ConnId left{};                        // its link that closed last
     std::uint64_t instance = 0;           // of the server that called last
     std::uint64_t displaced = 0;          // of the one whose connection that one took
+    Refusal refusal;                      // the last one since it was last connected
     Instant contested{};                  // when a second server, which still runs, was last refused
     std::string boot_id;                  // of the machine of the server that is or was connected
     std::uint64_t claimant = 0;           // a server of another machine that wants its place and has no grains

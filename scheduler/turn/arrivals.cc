@@ -52,6 +52,10 @@ void Turn::take_policy(core::Policy policy) { delayed_.emplace(Instant{}, core::
 
 void Turn::take_probe_result(core::ProbeResult result) { delayed_.emplace(Instant{}, result); }
 
+void Turn::take_refusal(core::ServerRefused refusal) {
+    if (state_.host_id(refusal.host) != core::no_host) delayed_.emplace(Instant{}, std::move(refusal));
+}
+
 void Turn::take_library_job(const library::JobDone &done) {
     if (phase_ == Phase::dead) return;
     contents_.done(done, state_);

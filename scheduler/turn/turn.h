@@ -62,6 +62,7 @@ public:
     void take_policy(core::Policy policy);
     void take_limits(const UserLimits &limits);  // at once
     void take_probe_result(core::ProbeResult result);
+    void take_refusal(core::ServerRefused refusal);
     // The process behind a link has ended.
     void take_end(ConnId conn) { delayed_.emplace(now_, core::ServerEnded{conn}); }
     void take_library_job(const library::JobDone &done);

@@ -246,7 +246,7 @@ def packaged_hosts(base):
         assert result.returncode == 5 and "hint: `systemctl start dcs-scheduler` starts it, `journalctl -u dcs-scheduler` " \
                "says why it ended\n" in result.stderr, (words, result)
         result = seen(pool, *words)
-        assert "restart `dcs_scheduler --dir /var/lib/dcs/scheduler`\n" in result.stderr, (words, result)
+        assert "hint: start dcs_scheduler again with the options that it had\n" in result.stderr, (words, result)
     # A pool of the user's own comes before it, and says so.
     for conf, way in (("dir /var/lib/dcs", "DCS_DIR=/var/lib/dcs means the pool of this host"),
                       ("scheduler sched:7001", "commands use the pool of this host, at sched:7001")):

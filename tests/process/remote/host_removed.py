@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """A host that is removed ends the grains that run there: at once if it is connected, else when it calls again. What was set of
-it is forgotten. And an authority whose key is gone is not replaced by a new one."""
+it is forgotten, and `dcs doctor` says why it is refused. And an authority whose key is gone is not replaced by a new one."""
 import os
 import signal
+import socket
+import ssl
 import subprocess
 
 from hurry import Hurry
@@ -52,6 +54,33 @@ def one_that_is_away_does_it_when_it_calls(pool):
     wait_for("its end on h2", lambda: ended(there))
 
 
+def doctor_says_why_it_is_refused(pool):
+    """By the scheduler itself, and at the TLS door by the name that a certificate claims."""
+    pool.table("h1", "h2")
+    pool.dcs("reload")
+    for identity, why, advice in (
+            (os.path.join(pool.base, "h2", "pki"), "certificate host h2 revoked", "do: let it join again dcs token create --host h2"),
+            (pool.forge("late", "grainserver", "h2", 30, 10), "certificate h2 expired", "do: set clocks right"),
+            (pool.forge("theirs", "grainserver", "h2", authority=os.path.join(pool.base, "other-authority")),
+             "certificate h2 issued another authority", "do: let it join again")):
+        def doctor_says_why():  # its server calls in between
+            pool.call(identity, "h2", os.path.join(pool.directory, "pki"))
+            said = pool.dcs("doctor", check=False).stdout
+            return tells(said, "host h2: call in its name from 127.0.0.1 refused: " + why) and tells(said, advice)
+        wait_for(f"doctor to say why h2 is silent: {why}", doctor_says_why)
+
+    def clocks_differ():  # a certificate that is not valid yet is called bad, as one of another name is
+        trust = ssl.create_default_context(cafile=os.path.join(pool.directory, "pki", "authority.pem"))
+        try:
+            with socket.create_connection(("127.0.0.1", pool.port_number)) as plain:
+                trust.wrap_socket(plain, server_hostname="elsewhere")
+        except ssl.SSLError:
+            pass
+        said = pool.dcs("doctor", check=False).stdout
+        return tells(said, "certificate scheduler: peer refuses our certificate not valid yet peer at 127.0.0.1")
+    wait_for("doctor to say that clocks may differ", clocks_differ)
+
+
 def an_authority_keeps_its_name(pool):
     key = os.path.join(pool.directory, "pki", "authority-key.pem")
     pool.stop("scheduler")
@@ -66,7 +95,8 @@ def an_authority_keeps_its_name(pool):
 
 def main():
     with TlsPool() as pool, Hurry(pool):
-        for part in (a_connected_host_ends_its_grains, one_that_is_away_does_it_when_it_calls, an_authority_keeps_its_name):
+        for part in (a_connected_host_ends_its_grains, one_that_is_away_does_it_when_it_calls,
+                     doctor_says_why_it_is_refused, an_authority_keeps_its_name):
             part(pool)
             print(part.__name__.replace("_", " "), flush=True)
 

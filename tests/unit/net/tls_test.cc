@@ -38,7 +38,7 @@ TEST_CASE("TLS: each refusal of a caller says which check failed, on both sides"
     struct Case {
         const char *what;
         std::function<TlsSelf(const Two &)> self;
-        const char *at_door, *at_caller;
+        const char *at_door, *at_caller, *claims = "h1";
     };
     static const Issuer stranger;
     const Case cases[] = {
@@ -47,10 +47,11 @@ TEST_CASE("TLS: each refusal of a caller says which check failed, on both sides"
         {"foreign", [](const Two &) { return stranger.host(); }, "another authority", "another authority"},
         {"role", [](const Two &t) { return t.issuer.self(pki::Role::client, "h1"); },
          "is for a host of control programs, not for a grain server", "for another role"},
-        {"scheduler's", [](const Two &t) { return t.issuer.scheduler(); }, "is for a scheduler", "for another role"},
+        {"scheduler's", [](const Two &t) { return t.issuer.scheduler(); }, "is for a scheduler", "for another role",
+         "scheduler"},
         {"early", [](const Two &t) { return t.issuer.self(pki::Role::grain_server, "h1", 3 * pki::day_s); },
          "is not valid before", "not valid yet"},
-        {"none", [](const Two &) { return TlsSelf(); }, "sent no certificate", "requires a certificate"},
+        {"none", [](const Two &) { return TlsSelf(); }, "sent no certificate", "requires a certificate", ""},
     };
     for (const Case &c : cases) {
         INFO(c.what);
@@ -63,6 +64,8 @@ TEST_CASE("TLS: each refusal of a caller says which check failed, on both sides"
         CHECK(refused.why.find(c.at_door) != std::string::npos);
         CHECK(refused.address == "127.0.0.1");
         CHECK(refused.conn == no_connection);
+        CHECK(refused.certified.name == c.claims);
+        CHECK(refused.about_time == (c.what == std::string("expired") || c.what == std::string("early")));
         const Arrival closed = two.wait_caller(What::closed);
         INFO(closed.why);
         CHECK(closed.why.find(c.at_caller) != std::string::npos);

@@ -134,6 +134,7 @@ struct InputText {
     std::string operator()(const ServerEnded &in) const {
         return "server ended that had connection " + to_text(in.conn);
     }
+    std::string operator()(const ServerRefused &in) const { return "refused " + in.host + " at the door: " + in.why; }
     std::string operator()(const Tick &) const { return "tick"; }
     std::string operator()(const HostTable &in) const { return "host table of " + std::to_string(in.hosts.size()); }
     std::string operator()(const PolicyTable &) const { return "policy"; }

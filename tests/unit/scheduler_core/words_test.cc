@@ -95,6 +95,42 @@ TEST_CASE("the doctor names an active host that is not connected, or whose disk 
     CHECK(problem() == about("not connected 21 s"));
 }
 
+TEST_CASE("the doctor says why the last call in a silent host's name was refused, and what to do") {
+    Pool pool;
+    pool.add_host("h1");
+    pool.table();
+    const Program ann = pool.stranger("ann");
+    const auto problem = [&] {
+        pool.call(ann, wire::Doctor{});
+        const auto *reply = std::get_if<ReplyDoctor>(&pool.effects.back());
+        REQUIRE(reply);
+        return reply->problems.empty() ? std::string() : reply->problems[0].problem + ": " + reply->problems[0].advice;
+    };
+    CHECK(problem() == about("not called in check that its grain server runs"));
+    pool.feed(ServerRefused{"h1", "10.0.0.7", "the certificate of h1 was issued by another authority", false});
+    pool.feed(ServerRefused{"h2", "10.0.0.8", "unknown here", false});
+    pool.now = pool.now + seconds(3);
+    CHECK(problem() ==
+          about("not called in 3 s ago name from 10.0.0.7 refused another authority join again --host h1"));
+    CHECK(problem().find("check that") == std::string::npos);
+    pool.feed(ServerRefused{"h1", "10.0.0.7", "the certificate of h1 is not valid before 2027-01-01", true});
+    CHECK(problem() == about("refused not valid before set clocks right"));
+    pool.first_call("h1");
+    CHECK(problem().empty());
+    pool.hang_up("h1");
+    pool.now = pool.now + seconds(21);
+    CHECK(problem().find("refused") == std::string::npos);  // that was before
+    ServerFirstCall call;
+    call.conn = ConnId{77};
+    call.certified = {"h1", {}, 0};
+    call.address = "10.0.0.7";
+    wire::FirstCall first;
+    first.host = "h1";
+    call.call = std::make_shared<const wire::FirstCall>(first);
+    pool.feed(call);
+    CHECK(problem() == about("not connected 21 s ago name from 10.0.0.7 refused revoked join again --host h1"));
+}
+
 TEST_CASE("a pilot without a job is no problem, unless grains run there") {
     Pool pool;
     pool.add_host("h1").pilot = true;

@@ -32,14 +32,22 @@ bool listens(const std::string &socket) {
            (::connect(fd.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) == 0 || errno == EAGAIN);
 }
 
-// Of a pool that `dcs up` did not make.
+// Root, or the account whose scheduler it is.
+bool may_start(const std::string &scheduler) {
+    struct stat st = {};
+    return ::geteuid() == 0 || (::stat(scheduler.c_str(), &st) == 0 && st.st_uid == ::geteuid());
+}
+
+// Of a pool that `dcs up` did not make. Never a command line: without the options that it had, the scheduler would lock
+// out hosts and users.
 std::string start_by_hand(const std::string &directory) {
     if (listens(directory + "/scheduler/user.sock"))
         return "the scheduler runs, but does not answer: `dcs doctor` of root on this host says why";
+    const bool may = may_start(directory + "/scheduler");
     if (directory != services_place || !has_service("dcs-scheduler"))
-        return "ask an administrator of this pool to restart `dcs_scheduler --dir " +
-               shell_word(directory + "/scheduler") + "`";
-    if (::geteuid() != 0) return "ask an administrator of this host to start its service dcs-scheduler";
+        return may ? "start dcs_scheduler again with the options that it had"
+                   : "ask an administrator of this pool to start its scheduler again";
+    if (!may) return "ask an administrator of this host to start its service dcs-scheduler";
     return "`systemctl start dcs-scheduler` starts it, `journalctl -u dcs-scheduler` says why it ended";
 }
 
