@@ -182,10 +182,10 @@ int enter_namespaces(const Confinement &confinement, int room, uid_t uid, gid_t 
     return error;
 }
 
-int put_confinement_on(const Confinement &confinement) noexcept {
+int put_confinement_on(const Confinement &confinement, bool filter) noexcept {
     const int error = confinement.ruleset ? landlock::restrict_self(confinement.ruleset.get()) : 0;
     if (error != 0) return error;
-    return confinement.filter.empty() ? 0 : put_filter_on(confinement.filter);
+    return confinement.filter.empty() || !filter ? 0 : put_filter_on(confinement.filter);
 }
 
 bool is_below_scratch(const std::string &path) {

@@ -30,7 +30,8 @@ Result<Confinement> make_confinement(const ConfinementWish &wish);
 // which is the room, are in the new mounts, all other descriptors are not. Returns an errno, or 0.
 int enter_namespaces(const Confinement &confinement, int room, uid_t uid, gid_t gid) noexcept;
 // Second half, with the grain's own rights and no_new_privs. Returns an errno, or 0.
-int put_confinement_on(const Confinement &confinement) noexcept;
+// `filter` false: without its filter, which the process has inherited.
+int put_confinement_on(const Confinement &confinement, bool filter = true) noexcept;
 
 // Whether the path is below a directory that all users can write.
 bool is_below_scratch(const std::string &path);

@@ -121,12 +121,17 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
                         " deep in its own, "
                         "and what they hold cannot be counted for its limit of " +
                         amount(l.disk_mb, "MB") + set_by("--max-disk-mb"));
+    if (used && used->too_many)
+        return over(dir, grain, SIGXFSZ,
+                    "the grain's processes have more than " + std::to_string(starter::DiskUse::places_max) +
+                        " files open or mapped, and those without a name cannot be counted for its limit of " +
+                        amount(l.disk_mb, "MB") + set_by("--max-disk-mb"));
     const std::string words =
         "the grain kept more than its " + amount(l.disk_mb, "MB in its directory") + set_by("--max-disk-mb");
     if (used && used->bytes > l.disk_mb << 20) return over(dir, grain, SIGXFSZ, words);
     if (!used || unclaimed.empty() || planted("launcher.unclaimed_is_free")) return;
-    if (const auto more = starter_.disk(dir, unclaimed, true); more && used->bytes + more->bytes > l.disk_mb << 20)
-        end_unclaimed(dir, grain, words);
+    const auto more = starter_.disk(dir, unclaimed, true);
+    if (more && (more->too_many || used->bytes + more->bytes > l.disk_mb << 20)) end_unclaimed(dir, grain, words);
 }
 
 void Launcher::watch(Instant now) {

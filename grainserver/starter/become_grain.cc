@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/planted.h"
 #include "grainserver/files/grain_record.h"
 #include "process/stat.h"
 
@@ -26,9 +27,7 @@ namespace {
     struct stat st {};
     if ((step == Step::exec || step == Step::runner) && ::stat(program, &st) == 0)
         failure.program = S_ISDIR(st.st_mode) ? There::directory : There::something;
-    ssize_t n;
-    do n = ::write(plan.report, &failure, sizeof failure);
-    while (n < 0 && errno == EINTR);
+    plan.told->failure = failure;
     ::_exit(127);
 }
 
@@ -182,6 +181,7 @@ void enter_directory(const Plan &plan) noexcept {
 }
 
 [[noreturn]] void become_grain(const Plan &plan) noexcept {
+    plan.told->pid = ::getpid();
     ::setsid();
     be_dispensable();
     if (!plan.only_prove) write_pid_file(plan);
@@ -201,7 +201,7 @@ void enter_directory(const Plan &plan) noexcept {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     if (plan.runner != nullptr && !plan.contained) see_program(plan);
     if (plan.only_prove) only_prove(plan);
-    const int error = plan.contained ? 0 : files::put_confinement_on(*plan.confinement);
+    const int error = plan.contained ? 0 : files::put_confinement_on(*plan.confinement, !plan.filtered);
     if (error != 0) give_up(plan, Step::confinement, error);
     be_modest();
     ::umask(plan.umask);
@@ -213,7 +213,8 @@ void enter_directory(const Plan &plan) noexcept {
 [[gnu::noinline]] pid_t fork_grain(const Plan &plan) {
     alignas(16) static char stack[std::size_t{256} << 10];  // no child needs it longer than its parent is suspended
     const auto run = [](void *of) -> int { become_grain(*static_cast<const Plan *>(of)); };
-    const int flags = CLONE_VM | CLONE_VFORK | SIGCHLD | (plan.parent == ::getpid() ? 0 : CLONE_PARENT);
+    const int memory = plan.own_memory && !planted("starter.shares_memory") ? 0 : CLONE_VM;
+    const int flags = memory | CLONE_VFORK | SIGCHLD | (plan.parent == ::getpid() ? 0 : CLONE_PARENT);
     return ::clone(run, stack + sizeof stack, flags, const_cast<Plan *>(&plan));
 }
 

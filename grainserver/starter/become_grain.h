@@ -2,6 +2,7 @@
 // The steps between fork and exec. The child shares the starter's memory until its exec, so nothing here
 // allocates memory, and identities change by raw system calls: libc's wrappers would notify threads of the starter.
 #include <cstdint>
+#include <optional>
 
 #include <sched.h>
 #include <sys/types.h>
@@ -29,9 +30,17 @@ struct Failure {
     There program;
 };
 
+// What the child tells before its exec.
+struct Told {
+    volatile pid_t pid = 0;
+    std::optional<Failure> failure;  // why it could not become the grain
+};
+
 // The data for the child, prepared before the fork.
 struct Plan {
-    int grain = -1, room = -1, report = -1;
+    int grain = -1, room = -1;
+    Told *told = nullptr;
+    bool own_memory = false;  // a copy of the caller's: else the kernel ends both where a limit is exceeded
     const char *out = nullptr, *err = nullptr;  // names of its output files
     bool used_again = false;  // an earlier grain of this account, of which no process is left, had the room
     const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
@@ -53,10 +62,11 @@ struct Plan {
     std::uint64_t file_bytes = 0;      // maximum size of a file; 0: no limit
     std::uint64_t user_processes = 0;  // maximum number of processes of the uid; 0: no limit
     const files::Confinement *confinement = nullptr;
+    bool filtered = false;  // its filter is inherited
 };
 
-// As vfork: the caller is suspended until the exec, and its pages are not copied. The child reports through
-// plan.report why it could not become the grain.
+// As vfork: the caller is suspended until the exec or the end of the child, and shares its memory with it until then,
+// unless plan.own_memory.
 pid_t fork_grain(const Plan &plan);
 
 }  // namespace dcs::starter

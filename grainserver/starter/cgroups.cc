@@ -157,6 +157,7 @@ bool Cgroups::set_limits(const Hierarchy &h, const std::string &leaf, const file
         made.refusals = Fd(::open((leaf + "/pids.events").c_str(), O_RDONLY | O_CLOEXEC));
     }
     h.give_way(leaf);
+    made.weighed = made.weighed || h.cpu;
     made.joins.emplace_back(::open((leaf + "/cgroup.procs").c_str(), O_RDWR | O_CLOEXEC));
     return static_cast<bool>(made.joins.back());
 }

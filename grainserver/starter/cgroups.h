@@ -23,7 +23,8 @@ struct Leaf {
     std::int64_t refused = 0;  // before the present grain
     std::int64_t processes_max = 0, memory_max_mb = 0;
     bool there = false, memory = false, processes = false;
-    Devices denied;  // that its processes cannot open
+    bool weighed = false;  // against other groups: the kernel weighs no sessions in it
+    Devices denied;        // that its processes cannot open
     bool sealed = false;
 };
 

@@ -46,24 +46,26 @@ std::int64_t DiskUse::look(int room, int names) {
     return sum_;
 }
 
-std::int64_t DiskUse::nameless(int room, const std::vector<pid_t> &processes, int places) {
+DiskUse::Nameless DiskUse::nameless(int room, const std::vector<pid_t> &processes, int places) {
     struct stat own {
     }, st{};
-    if (::fstat(room, &own) != 0 || planted("launcher.names_only")) return 0;
+    Nameless found;
+    if (::fstat(room, &own) != 0 || planted("launcher.names_only")) return found;
     std::set<ino_t> seen;
-    std::int64_t sum = 0;
     for (const pid_t pid : processes)
         for (const char *const folder : {"/fd", "/map_files"}) {
             const Result<Fd> open = open_directory(AT_FDCWD, "/proc/" + std::to_string(pid) + folder);
             const Result<std::vector<std::string>> names =
                 open ? list_directory(open->get()) : Result<std::vector<std::string>>(open.status());
-            int left = places;
-            for (std::size_t i = 0; names && i < names->size() && left-- > 0; ++i)
+            for (std::size_t i = 0; names && i < names->size(); ++i) {
+                found.too_many = places-- <= 0;
+                if (found.too_many) return found;
                 if (::fstatat(open->get(), (*names)[i].c_str(), &st, 0) == 0 && S_ISREG(st.st_mode) &&
                     st.st_nlink == 0 && st.st_dev == own.st_dev && seen.insert(st.st_ino).second)
-                    sum += st.st_blocks * 512;
+                    found.bytes += st.st_blocks * 512;
+            }
         }
-    return sum;
+    return found;
 }
 
 }  // namespace dcs::starter

@@ -19,9 +19,14 @@ public:
     bool too_deep() const { return too_deep_; }     // there are directories below depth_max, which no round counts
     static constexpr std::size_t depth_max = 64;    // open descriptors
 
+    struct Nameless {
+        std::int64_t bytes = 0;
+        bool too_many = false;  // there are more places than were to be examined
+    };
     // The bytes of files on the disk of `room` that have no name any more and are open or mapped in one of the
-    // processes; examines at most that many places of each process. Files within messages of sockets are not seen.
-    static std::int64_t nameless(int room, const std::vector<pid_t> &processes, int places);
+    // processes; examines at most that many places. Files within messages of sockets are not seen.
+    static Nameless nameless(int room, const std::vector<pid_t> &processes, int places);
+    static constexpr int places_max = 200'000;
 
 private:
     struct Level {

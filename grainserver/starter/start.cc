@@ -1,5 +1,4 @@
-// The start of a grain. As much as possible is checked before the fork; errors between fork and exec are received
-// through a pipe.
+// The start of a grain. As much as possible is checked before the fork.
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -11,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "base/require.h"
@@ -23,6 +23,8 @@
 
 namespace dcs::starter {
 namespace {
+constexpr Duration blocked_pause = seconds(60);
+
 std::vector<char *> pointers(const std::vector<std::string> &items) {
     std::vector<char *> list;
     for (const std::string &item : items) list.push_back(const_cast<char *>(item.c_str()));
@@ -68,14 +70,6 @@ std::vector<std::string> environment(const files::LaunchRecord &launch, const st
     env.push_back("DCS_GRAIN_DIR=" + directory);
     env.push_back("DCS_GRAIN_SEQUENCE=" + std::to_string(launch.next_seq));
     return env;
-}
-
-// Waits for the exec (end of file) or for the failure before it.
-bool read_failure(int pipe, Failure &failure) {
-    ssize_t n;
-    do n = ::read(pipe, &failure, sizeof failure);
-    while (n < 0 && errno == EINTR);
-    return n == static_cast<ssize_t>(sizeof failure);
 }
 
 void wait_for_end(pid_t pid) {
@@ -187,6 +181,23 @@ Status Starter::allowed(const files::LaunchRecord &launch) {
     return s ? s : fail(Code::io_error, s.text);
 }
 
+// The grains of an account that holds up the starter wait for a while, so that others' start.
+Status Starter::blocked(const files::LaunchRecord &launch) {
+    if (launch.account.change) blocked_[launch.account.uid] = boot_clock() + blocked_pause;
+    return fail(Code::io_error, "its program or its working directory could not be opened within " +
+                                    std::to_string(exec_seconds) +
+                                    " s: another process has a lease on it, or its file system does not answer");
+}
+
+Status Starter::may_try(const files::LaunchRecord &launch) {
+    const Instant now = boot_clock();
+    std::erase_if(blocked_, [&](const auto &account) { return account.second <= now; });
+    if (!launch.account.change || blocked_.count(launch.account.uid) == 0) return Status::ok();
+    return fail(Code::io_error,
+                "the program of another grain of this user could not be opened; this host tries the user's "
+                "next one after a minute");
+}
+
 Answer Starter::start(const Request &request) {
     const Result<Fd> grain = open_directory(grains_.get(), request.dir);
     if (!grain) return failed(Code::io_error, "directory of the grain: " + grain.status().text);
@@ -197,9 +208,27 @@ Answer Starter::start(const Request &request) {
     if (launch->argv.empty() || launch->program.empty() ||
         (launch->program[0] != '/' && files::image_of(launch->files) == nullptr))
         return failed(Code::invalid, "the launch record names no program");
-    if (const Status s = allowed(*launch); !s) return failed(s);
+    Status permitted;
+    filter_.with_network([&] { permitted = allowed(*launch); });  // it looks for logins
+    if (!permitted) return failed(permitted);
+    if (const Status s = may_try(*launch); !s) return failed(s);
     counts_.erase(request.dir);
     return run(request, *grain, *launch);
+}
+
+Starter::Forked Starter::fork(Plan &plan) {
+    Forked forked;
+    plan.filtered = filter_.is_inherited(plan);
+    plan.told = limit_.begin();
+    if (plan.told == nullptr) return {-1, ENOMEM, false};
+    const auto start = [&] {
+        forked.pid = fork_grain(plan);
+        forked.error = errno;
+    };
+    if (plan.filtered) start();
+    else filter_.without(start);
+    forked.took_too_long = limit_.end();
+    return forked;
 }
 
 Answer Starter::run(const Request &request, const Fd &grain, const files::LaunchRecord &launch) {
@@ -234,13 +263,8 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
     if (gpus_by_file()) number_for_cuda(p.env, *given, denied, files::image_of(launch.files) != nullptr);
     p.argv_list = pointers(p.words);
     p.env_list = pointers(p.env);
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-        return failed(Code::io_error, std::string("descriptors for the grain: ") + std::strerror(errno));
-    const Fd report_in(ends[0]);
-    Fd report_out(ends[1]);
     fill_plan(p, grain, launch);
-    p.plan.report = report_out.get();
+    p.plan.own_memory = launch.limits.memory_mb > 0;
     p.plan.boot_id = boot_id_.c_str();
     p.plan.parent = prove ? ::getpid() : launcher_;
     p.plan.only_prove = prove;
@@ -249,21 +273,21 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
         p.plan.user_processes =
             static_cast<std::uint64_t>(launch.limits.processes) * static_cast<std::uint64_t>(request.number);
     failpoint("launcher.start.before_fork");
-    const pid_t pid = fork_grain(p.plan);
-    const int error = errno;
+    const Forked forked = fork(p.plan);
     failpoint("launcher.start.after_fork");
+    const pid_t pid = forked.pid;
     if (pid < 0)
-        return failed(Code::io_error, std::string("cannot create a process for the grain: ") + std::strerror(error));
+        return failed(Code::io_error,
+                      std::string("cannot create a process for the grain: ") + std::strerror(forked.error));
     DCS_REQUIRE(pid > 1, "only the parent returns from fork_grain");
-    report_out = Fd();
     Answer answer;
     answer.value = prove ? 0 : pid;
-    if (Failure failure{}; read_failure(report_in.get(), failure)) {
-        answer.status = fail(Code::io_error, "");
-        answer.failure = failure;
+    answer.failure = p.plan.told->failure;
+    if (answer.failure || forked.took_too_long) {
+        answer.status = forked.took_too_long ? blocked(launch) : fail(Code::io_error, "");
         if (!prove) remove_file(grain.get(), files::pid_name);
     } else if (!prove) {
-        answer.bits = lower_session_priority(pid) ? is_lowered : 0;
+        answer.bits = (group != nullptr && group->weighed) || lower_session_priority(pid) ? is_lowered : 0;
     }
     if (!prove) return answer;
     failpoint("launcher.prove.before_kill");

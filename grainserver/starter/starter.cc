@@ -16,9 +16,8 @@
 
 namespace dcs::starter {
 namespace {
-constexpr int orphan_s = 10;            // until an orphan counts as one that cannot be killed
-constexpr int names_at_a_time = 2000;   // of files
-constexpr int open_at_a_time = 20'000;  // files of a process
+constexpr int orphan_s = 10;           // until an orphan counts as one that cannot be killed
+constexpr int names_at_a_time = 2000;  // of files
 
 Status foreign(const std::string &what) {
     return fail(Code::refused, what + " is no grain's of this launcher, and is not touched");
@@ -39,26 +38,33 @@ Status Starter::open() {
 Answer Starter::answer(std::string_view packet, Fd &fd) {
     const auto request = read_request(packet);
     if (!request) return {fail(Code::invalid, "the launcher's starter does not accept this request"), "", 0, 0, {}};
+    if (request->ask == Ask::start || request->ask == Ask::prove) return start(*request);
+    Answer answer;
+    filter_.without([&] { answer = other(*request, fd); });
+    return answer;
+}
+
+Answer Starter::other(const Request &request, Fd &fd) {
     const auto only = [](const Status &s) { return Answer{s, "", 0, 0, {}}; };
-    switch (request->ask) {
+    switch (request.ask) {
     case Ask::start:
-    case Ask::prove: return start(*request);
-    case Ask::signal: return only(send(*request));
-    case Ask::signal_group: return only(send_to_group(*request));
-    case Ask::mark: return mark(static_cast<pid_t>(request->pid));
+    case Ask::prove: break;
+    case Ask::signal: return only(send(request));
+    case Ask::signal_group: return only(send_to_group(request));
+    case Ask::mark: return mark(static_cast<pid_t>(request.pid));
     case Ask::lower: {
-        const pid_t pid = static_cast<pid_t>(request->pid);
+        const pid_t pid = static_cast<pid_t>(request.pid);
         if (!may_touch(pid)) return only(foreign("process " + std::to_string(pid)));
         return {Status::ok(), "", 0, lower_session_priority(pid) ? is_lowered : 0, {}};
     }
-    case Ask::make_leaf: return make_leaf(*request);
-    case Ask::seal_leaf: cgroups_.seal(request->leaf); return {};
-    case Ask::remove_leaf: return only(remove_leaf(request->leaf));
+    case Ask::make_leaf: return make_leaf(request);
+    case Ask::seal_leaf: cgroups_.seal(request.leaf); return {};
+    case Ask::remove_leaf: return only(remove_leaf(request.leaf));
     case Ask::remove_group: cgroups_.remove_group(); return {};
-    case Ask::end_orphan: return only(end_orphan(*request));
+    case Ask::end_orphan: return only(end_orphan(request));
     case Ask::keeper: return keeper(fd);
-    case Ask::clear: return clear(request->pid);
-    case Ask::disk: return disk(*request);
+    case Ask::clear: return clear(request.pid);
+    case Ask::disk: return disk(request);
     }
     return only(fail(Code::invalid, "the launcher's starter does not know this request"));
 }
@@ -166,13 +172,14 @@ Status Starter::end_orphan(const Request &request) {
 }
 
 Answer Starter::keeper(Fd &fd) {
-    if (keeper_ > 0) ::kill(keeper_, SIGKILL);  // the launcher has not collected it yet
-    keeper_ = 0;
+    // The launcher may have collected the one before, and its number can be another process's.
+    if (keeper_.pid > 0) signal_exactly(keeper_, SIGKILL, [] { return true; });
+    keeper_ = {};
     const Result<pid_t> pid =
         start_keeper(directory_ + "/" + files::grains_folder, cgroups_, launcher_ != ::getpid(), fd);
     if (!pid) return {pid.status(), "", 0, 0, {}};
-    keeper_ = *pid;
-    return {Status::ok(), "", keeper_, 0, {}};
+    if (!read_stat(*pid, keeper_)) keeper_ = {};
+    return {Status::ok(), "", *pid, 0, {}};
 }
 
 Answer Starter::clear(uid_t uid) {
@@ -194,11 +201,13 @@ Answer Starter::disk(const Request &request) {
     for (const std::int32_t pid : request.list)
         if (may_touch(pid)) processes.push_back(pid);
     Answer answer;
-    answer.value = DiskUse::nameless(room->fd.get(), processes, open_at_a_time);
+    const DiskUse::Nameless nameless = DiskUse::nameless(room->fd.get(), processes, DiskUse::places_max);
+    answer.value = nameless.bytes;
+    answer.bits = nameless.too_many ? too_many : 0;
     if (request.number != 0) return answer;
     DiskUse &count = counts_[request.dir];
     answer.value += count.look(room->fd.get(), names_at_a_time);
-    answer.bits = (count.too_deep() ? too_deep : 0) | (count.resting() ? 0 : has_more);
+    answer.bits |= (count.too_deep() ? too_deep : 0) | (count.resting() ? 0 : has_more);
     if (count.resting()) counts_.erase(request.dir);
     return answer;
 }

@@ -10,11 +10,15 @@
 #include <set>
 #include <string>
 
+#include "base/instant.h"
 #include "grainserver/starter/cgroups.h"
 #include "grainserver/starter/disk_use.h"
+#include "grainserver/starter/exec_limit.h"
+#include "grainserver/starter/filter.h"
 #include "grainserver/starter/leftovers.h"
 #include "grainserver/starter/prepared.h"
 #include "grainserver/starter/starter_calls.h"
+#include "process/stat.h"
 
 namespace dcs::starter {
 
@@ -28,9 +32,18 @@ public:
     Answer answer(std::string_view packet, Fd &fd);
 
 private:
+    Answer other(const Request &request, Fd &fd);
     // start.cc
     Answer start(const Request &request);
     Status allowed(const files::LaunchRecord &launch);
+    Status blocked(const files::LaunchRecord &launch);
+    Status may_try(const files::LaunchRecord &launch);
+    struct Forked {
+        pid_t pid = -1;
+        int error = 0;
+        bool took_too_long = false;
+    };
+    Forked fork(Plan &plan);
     Answer run(const Request &request, const Fd &grain, const files::LaunchRecord &launch);
 
     bool may_touch(pid_t pid);  // a process of a grain's account
@@ -51,11 +64,14 @@ private:
     std::string boot_id_;
     Fd base_, grains_;
     Prepared prepared_;
+    Filter filter_;
+    ExecLimit limit_;
+    std::map<uid_t, Instant> blocked_;  // accounts whose grains are not started before
     std::map<std::string, Leaf> leaves_;
     std::set<uid_t> accounts_;               // that the rules permitted
     std::map<std::string, DiskUse> counts_;  // that go on
     Leftovers leftovers_;
-    pid_t keeper_ = 0;
+    ProcessStat keeper_;
 };
 
 // Lowers the weight of the session of a process against other sessions, if the kernel groups them (nice alone has no

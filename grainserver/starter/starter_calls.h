@@ -49,10 +49,10 @@ std::string to_packet(const Request &request);
 std::optional<Request> read_request(std::string_view packet);
 
 // Bits of an answer.
-inline constexpr std::uint32_t is_lowered = 1;                           // start, lower
-inline constexpr std::uint32_t limits_memory = 1, limits_processes = 2;  // make_leaf: limits that the kernel enforces
-inline constexpr std::uint32_t is_unclear = 1;                           // mark: its environment is not visible
-inline constexpr std::uint32_t has_more = 1, too_deep = 2;               // disk
+inline constexpr std::uint32_t is_lowered = 1;                            // start, lower
+inline constexpr std::uint32_t limits_memory = 1, limits_processes = 2;   // make_leaf: limits that the kernel enforces
+inline constexpr std::uint32_t is_unclear = 1;                            // mark: its environment is not visible
+inline constexpr std::uint32_t has_more = 1, too_deep = 2, too_many = 4;  // disk
 
 struct Answer {
     Status status;     // its text is cut

@@ -199,7 +199,7 @@ Result<StarterClient::Disk> StarterClient::disk(const std::string &dir, const st
                         processes.begin() + static_cast<std::ptrdiff_t>(std::min(processes.size(), list_max)));
     const Answer answer = ask(request);
     if (!answer.status) return answer.status;
-    return Disk{answer.value, (answer.bits & too_deep) != 0};
+    return Disk{answer.value, (answer.bits & too_deep) != 0, (answer.bits & too_many) != 0};
 }
 
 }  // namespace dcs::starter

@@ -48,7 +48,7 @@ public:
     // Bytes of the room as far as counted, with those of files without a name that the processes hold open.
     struct Disk {
         std::int64_t bytes = 0;
-        bool too_deep = false;
+        bool too_deep = false, too_many = false;
     };
     Result<Disk> disk(const std::string &dir, const std::vector<pid_t> &processes, bool only_open);
 

@@ -4,8 +4,9 @@
  *   call32:NUMBER      the same by the 32-bit door ("none" where the kernel has no such door)
  *   callx32:NUMBER     the same by the x32 table
  *   unshare:FLAGS clone:FLAGS clone3:FLAGS       new namespaces
- *   trace:PID trace_me readmem:PID kill:PID see:PID  another process
- *   own_child          signal, trace and read a child of its own
+ *   trace:PID readmem:PID kill:PID see:PID  another process
+ *   trace_me           a child of its own asks to be traced by it
+ *   own_child          signal a child of its own
  *   socket:FAMILY socket32:FAMILY abstract:NAME  sockets; a connection to an abstract one
  *   netlink:PROTOCOL   a socket to that part of the kernel
  *   socketcall32:CALL  the older way to sockets, whose arguments are in memory
@@ -108,6 +109,17 @@ static long own_child(void) {
     return waitpid(child, NULL, 0) == child ? result : -1;
 }
 
+/* As a debugger's child does. */
+static long trace_me(void) {
+    const pid_t child = fork();
+    int status = 0;
+
+    if (child == 0) _exit(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? 0 : errno);
+    if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
+    errno = WEXITSTATUS(status);
+    return errno == 0 ? 0 : -1;
+}
+
 static long connect_abstract(const char *name) {
     struct sockaddr_un address = {AF_UNIX, ""};
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -181,7 +193,7 @@ static long do_act(const char *act, char *word) {
     if (!strcmp(act, "clone")) return new_process(0, (unsigned long)number);
     if (!strcmp(act, "clone3")) return new_process(1, (unsigned long)number);
     if (!strcmp(act, "trace")) return trace((pid_t)number);
-    if (!strcmp(act, "trace_me")) return ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+    if (!strcmp(act, "trace_me")) return trace_me();
     if (!strcmp(act, "readmem")) return readmem((pid_t)number);
     if (!strcmp(act, "kill")) return kill((pid_t)number, SIGCONT);
     if (!strcmp(act, "see")) return see(word);

@@ -24,6 +24,12 @@ def status(pid, name):
     return re.search(rf"^{name}:\t(.*)$", open(f"/proc/{pid}/status").read(), re.M).group(1)
 
 
+def all_filtered(pid):
+    """Whether each thread has a filter: the starter has one on in the thread from which grains inherit it."""
+    return all(re.search(r"^Seccomp:\t2$", open(f"/proc/{pid}/task/{task}/status").read(), re.M)
+               for task in os.listdir(f"/proc/{pid}/task"))
+
+
 def child(pid, name):
     for task in os.listdir(f"/proc/{pid}/task"):
         for other in open(f"/proc/{pid}/task/{task}/children").read().split():
@@ -38,7 +44,7 @@ def words(pid):
     assert effective == of_init or effective == sum(1 << bit for bit, name in NAMES.items() if name in names), hex(effective)
     core = re.search(r"^Max core file size +\S+ +(\S+)", open(f"/proc/{pid}/limits").read(), re.M).group(1)
     return ["all" if effective == of_init else names or "none", "no" if status(pid, "NoNewPrivs") == "1" else "yes",
-            "a list" if status(pid, "Seccomp") == "2" else "all", "no" if core in ("0", "1") else "yes"]
+            "a list" if all_filtered(pid) else "all", "no" if core in ("0", "1") else "yes"]
 
 
 def rows_of(text, title):

@@ -288,7 +288,7 @@ TEST_CASE("a server of another host is believed if the scheduler has said that i
     CHECK(b.saved.back().size() == 1);
 }
 
-TEST_CASE("a scheduler that refuses the backup is tried again; a certificate that it sends goes to who asked for it") {
+TEST_CASE("a scheduler that refuses the backup is tried again, a certificate that it sends goes to who asked for it") {
     Bench b;
     b.scheduler_comes();
     b.post(Bench::scheduler_conn, wire::Renewed{"fresh"});

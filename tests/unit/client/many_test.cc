@@ -135,7 +135,7 @@ TEST_CASE("what is wrong with an order is found before its part is sent") {
     CHECK(sizes(fake).size() == 1);
 }
 
-TEST_CASE("a batch whose connection breaks is repeated under its id; one that stays away is broken") {
+TEST_CASE("a batch whose connection breaks is repeated under its id, one that stays away is broken") {
     FakeScheduler fake;
     REQUIRE(d_get_auth("tester") == NO_ERROR);
     fake.script([](const wire::AnyMessage &m, int nth) {

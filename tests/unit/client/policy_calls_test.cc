@@ -281,7 +281,7 @@ TEST_CASE("d_grestart and d_gkill_of name the grain and its owner") {
     CHECK(d_gkill_of(nullptr, -3, 17) == D_E_INVALID);
 }
 
-TEST_CASE("a grain's cores, memory and time travel with it; negative ones do not") {
+TEST_CASE("a grain's cores, memory and time travel with it, negative ones do not") {
     FakeScheduler fake;
     REQUIRE(d_get_auth("tester") == NO_ERROR);
     char *words[] = {const_cast<char *>("bin/ecm"), nullptr};

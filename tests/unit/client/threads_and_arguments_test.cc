@@ -48,7 +48,7 @@ int without_auth() {
 
 }  // namespace
 
-TEST_CASE("without d_get_auth: no_auth; queries work") {
+TEST_CASE("without d_get_auth: no_auth, queries work") {
     const pid_t child = ::fork();  // a process that never called d_get_auth
     if (child == 0) ::_exit(without_auth());
     int status = -1;
@@ -206,7 +206,7 @@ TEST_CASE("arguments are checked here, in words") {
     CHECK(spec.label == "for people");
 }
 
-TEST_CASE("the largest input goes through; a refusal is heard although no party reads on") {
+TEST_CASE("the largest input goes through, a refusal is heard although no party reads on") {
     FakeScheduler fake;
     get_auth();
     const std::string input(limits::input_bytes, 'x');

@@ -4,7 +4,7 @@
 using namespace bench;
 using wire::Verdict;
 
-TEST_CASE("grains that wait for a slot start as others end; of short ones the scheduler gets the report only") {
+TEST_CASE("grains that wait for a slot start as others end, of short ones the scheduler gets the report only") {
     Bench b;
     b.connect(9, 2);
     b.in(LauncherUp{});

@@ -129,7 +129,7 @@ TEST_CASE("a missing answer does not keep a server with the backup") {
     REQUIRE_FALSE(b.state.grains.at(id()).outstanding.has_value());
 }
 
-TEST_CASE("when the backup is full the report stays and is repeated; when both are gone they take turns") {
+TEST_CASE("when the backup is full the report stays and is repeated, when both are gone they take turns") {
     WithBackup b;
     b.end_grain();
     b.reach_backup();

@@ -145,7 +145,7 @@ TEST_CASE("calls that kernels have got lately are not there behind the filter") 
 #endif
 }
 
-TEST_CASE("no namespaces, no tracing of others, no rare sockets behind the filter; the rest goes on") {
+TEST_CASE("no namespaces, no tracing of others, no rare sockets behind the filter, the rest goes on") {
     if (!has(rung_filter)) return;
     Place p(false);
     const std::string self = std::to_string(::getpid()), user_space = std::to_string(CLONE_NEWUSER);

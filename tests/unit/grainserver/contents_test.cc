@@ -172,7 +172,7 @@ TEST_CASE("the sweep takes unused contents: the oldest first, and what is stale"
     REQUIRE(::stat(folder_of(dir.path, e).c_str(), &st) != 0);
 }
 
-TEST_CASE("a full disk: unused contents are removed; else nothing is left of what came") {
+TEST_CASE("a full disk: unused contents are removed, else nothing is left of what came") {
     ScratchDir dir;
     const std::string disk = dir.path + "/disk";
     REQUIRE(::mkdir(disk.c_str(), 0700) == 0);

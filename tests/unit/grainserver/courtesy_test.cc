@@ -250,7 +250,7 @@ TEST_CASE("courtesy: the one that is asked already is killed when there is no ti
     CHECK(desk.done() == "end1(thrashing) kill1");
 }
 
-TEST_CASE("courtesy: a host that pages; where the kernel tells no stalls, by what it swaps") {
+TEST_CASE("courtesy: a host that pages, where the kernel tells no stalls, by what it swaps") {
     CourtesyDesk desk;
     SECTION("stalls") {
         for (int i = 0; i < 3; ++i) desk.second(0.2, 1, 0, 0.1);
@@ -326,7 +326,7 @@ TEST_CASE("courtesy: an idle host is looked at with its call-ins, a host with gr
     CHECK(b.state.courtesy.look_at == b.now + milliseconds(100));
 }
 
-TEST_CASE("courtesy: a look after a long pause is only a beginning; without the option nothing is looked at") {
+TEST_CASE("courtesy: a look after a long pause is only a beginning, without the option nothing is looked at") {
     CourtesyDesk desk;
     desk.step_ms = 3600'000;
     desk.second(2.0, 0.0, 1.0);

@@ -53,7 +53,7 @@ TEST_CASE("a launch that fails is answered with its code and leaves nothing") {
     REQUIRE(b.state.grains.empty());
 }
 
-TEST_CASE("a grain that was withdrawn keeps its slot until it is gone; the next one waits for it") {
+TEST_CASE("a grain that was withdrawn keeps its slot until it is gone, the next one waits for it") {
     Bench b;
     b.connect(9, 1);
     b.run_grain(id(1));
@@ -104,7 +104,7 @@ TEST_CASE("without a launcher a launch waits, does not spin, and is given up") {
     REQUIRE_FALSE(results[0].ok);
 }
 
-TEST_CASE("a newer incarnation ends the older one; a late launch of an older one is ignored") {
+TEST_CASE("a newer incarnation ends the older one, a late launch of an older one is ignored") {
     Bench b;
     b.connect(9, 2);
     b.run_grain(id(1, 4));
@@ -324,7 +324,7 @@ TEST_CASE("a checkpoint that is too big for a report: the grain is lost if other
     }
 }
 
-TEST_CASE("unanswered reports are bounded in bytes; an answer lets the next one go") {
+TEST_CASE("unanswered reports are bounded in bytes, an answer lets the next one go") {
     Bench b;
     b.connect(9, 4);
     for (int i = 1; i <= 3; ++i) b.run_grain(id(i));
@@ -355,7 +355,7 @@ TEST_CASE("files that cannot be read: tried at each call-in, then given up as lo
     REQUIRE(b.state.grains.empty());
 }
 
-TEST_CASE("status 74, an unknown status, a full disk and a stopped launcher are innocent; other ends are not") {
+TEST_CASE("status 74, an unknown status, a full disk and a stopped launcher are innocent, other ends are not") {
     Bench b;
     b.connect();
     b.run_grain(id());

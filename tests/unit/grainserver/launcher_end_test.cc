@@ -162,7 +162,7 @@ TEST_CASE("SIGTERM: the launcher ends its grains, without blame, also those that
     REQUIRE_FALSE(files::unpack_exit(get_file(p.path(finished) + "/exit"))->innocent);
 }
 
-TEST_CASE("one launcher for a directory; QUIT ends an idle one, not a busy one") {
+TEST_CASE("one launcher for a directory, QUIT ends an idle one, not a busy one") {
     Place p;
     const std::string g = p.make({"/bin/sleep", "60"});
     REQUIRE(p.start(g).verb == files::Verb::started);

@@ -169,7 +169,9 @@ TEST_CASE("files that have no name any more are a limit too") {
     put_file(d.path + "/mapped", std::string(1 << 20, 'x'));
     const Result<Fd> room = open_directory(AT_FDCWD, d.path);
     REQUIRE(room);
-    const auto all = [&] { return starter::DiskUse::nameless(room->get(), {::getpid(), ::getpid()}, 1000); };
+    const auto all = [&] { return starter::DiskUse::nameless(room->get(), {::getpid(), ::getpid()}, 1000).bytes; };
+    CHECK_FALSE(starter::DiskUse::nameless(room->get(), {::getpid()}, 1000).too_many);
+    CHECK(starter::DiskUse::nameless(room->get(), std::vector<pid_t>(1000, ::getpid()), 1000).too_many);
     const std::int64_t before = all();  // this program itself, when it has just been built again
     const auto now = [&] { return all() - before; };
     void *at = nullptr;

@@ -94,7 +94,7 @@ TEST_CASE("a queue gets more slots at once, and fewer as grains end") {
     heard.wait_end(grains[3]);
 }
 
-TEST_CASE("a grain that waits is recalled and not started; one that runs or has run is said to be there") {
+TEST_CASE("a grain that waits is recalled and not started, one that runs or has run is said to be there") {
     Place p;
     Heard heard{p, {}};
     const std::string a = gated(p, "a"), b = gated(p, "b"), c = gated(p, "c");

@@ -195,7 +195,6 @@ TEST_CASE("a start that fails says at which step, and leaves nothing behind") {
     const struct {
         const char *orders, *words;
     } table[] = {
-        {"pipe2::EMFILE", "descriptors many open files"},
         {"clone::EAGAIN", "cannot process temporarily unavailable"},
         {"openat:pid:ENOSPC", "file grain space left"},
         {"getppid::EPERM", "launcher ended during"},

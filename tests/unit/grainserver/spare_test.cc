@@ -103,7 +103,7 @@ TEST_CASE("a directory in which something else was or is goes to no grain") {
     REQUIRE(r.names().empty());
 }
 
-TEST_CASE("spare directories of an earlier server are removed; an older launcher finds no empty records") {
+TEST_CASE("spare directories of an earlier server are removed, an older launcher finds no empty records") {
     Rooms r;
     r.prepare(1);
     r.run(1);

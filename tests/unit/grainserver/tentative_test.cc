@@ -69,7 +69,7 @@ TEST_CASE("a tentative launch that cannot run is told with its code, and its dir
     REQUIRE(b.state.grains.count(id()) == 0);
 }
 
-TEST_CASE("what is not verified does not start, also where a slot is free; a staged grain starts at once there") {
+TEST_CASE("what is not verified does not start, also where a slot is free, a staged grain starts at once there") {
     Bench b;
     b.connect(9, 1);
     b.in(LauncherUp{});

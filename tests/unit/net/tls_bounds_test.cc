@@ -75,7 +75,7 @@ TEST_CASE("TLS: noise instead of a handshake") {
     CHECK(two.wait_door(What::opened).certified.name == "h1");
 }
 
-TEST_CASE("TLS: strangers of one network are few, and make room for newcomers; certificates are counted by key") {
+TEST_CASE("TLS: strangers of one network are few, and make room for newcomers, certificates are counted by key") {
     Two two;
     two.open_door(true, limits_of(1000, 0, 5000));
     std::vector<int> strangers;

@@ -385,7 +385,7 @@ TEST_CASE("names are few, counts are whole, and what is ahead is counted") {
     CHECK(pool.explain("ann/1:30").ahead == 0);
 }
 
-TEST_CASE("who may ask: the owner and those with privilege; and what there is to ask about") {
+TEST_CASE("who may ask: the owner and those with privilege, and what there is to ask about") {
     ExplainStage s;
     s.submit(0);
     const auto ask = [&](const Program &p, int session, int grain) {

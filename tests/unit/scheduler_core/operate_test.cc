@@ -29,7 +29,7 @@ TEST_CASE("log levels are set by the operator, of the scheduler and of a connect
     CHECK_FALSE(o.pool.touched_disk());
 }
 
-TEST_CASE("rereading settings for the operator only; the shell says whether they were good") {
+TEST_CASE("rereading settings for the operator only, the shell says whether they were good") {
     Operated o;
     CHECK(o.pool.call(o.ann, wire::Reload{}).at(0).find("error REFUSED") != std::string::npos);
     const Lines asked = o.pool.call(o.root, wire::Reload{});

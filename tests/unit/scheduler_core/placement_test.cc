@@ -212,7 +212,7 @@ TEST_CASE("the same host is preferred even where a lower class has a free slot")
     CHECK(pool.end("high", "ann/1:0", 1).back() == "low: launch ann/1:0 inc 3 next 1");
 }
 
-TEST_CASE("where there is no elsewhere, there again; and attempts are the user's choice") {
+TEST_CASE("where there is no elsewhere, there again, and attempts are the user's choice") {
     Pool pool(1);
     const Program find = pool.begin("ann", "find");
     pool.open(find, 1);

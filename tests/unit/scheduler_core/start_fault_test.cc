@@ -34,7 +34,7 @@ struct StartFaultStage {
 
 }  // namespace
 
-TEST_CASE("a grain that asks for what no host has is a result that says so; others of its program go on") {
+TEST_CASE("a grain that asks for what no host has is a result that says so, others of its program go on") {
     StartFaultStage s(2);
     s.pool.call(s.ann, of_program(1, 0, 7));
     CHECK(s.pool.launched("h1", "ann/1:0", Code::invalid) == Lines{"h2: launch ann/1:0 inc 2 next 1"});

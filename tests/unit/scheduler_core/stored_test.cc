@@ -92,7 +92,7 @@ TEST_CASE("the pool's rules say how much a user may have stored, and the refusal
     CHECK(submit(pool, ann, 2, 0, 600'000) == Lines{"ann: done"});
 }
 
-TEST_CASE("a user has at most as much as he leaves; others go on, and new sessions are refused like grains") {
+TEST_CASE("a user has at most as much as he leaves, others go on, and new sessions are refused like grains") {
     Pool pool(0);
     const Program ann = pool.begin("ann", "find"), ben = pool.begin("ben", "find");
     Program root = pool.begin("root", "find");

@@ -39,7 +39,7 @@ TEST_CASE("a policy says what it says") {
     CHECK(*shell::parse_policy("fair_share off\nprobation 0\n", "policy") == core::Policy{});
 }
 
-TEST_CASE("an error in the policy names file and line; a missing file is the default policy") {
+TEST_CASE("an error in the policy names file and line, a missing file is the default policy") {
     const std::vector<std::pair<std::string, std::string>> wrong = {
         {"fair_share", "policy:1 `fair_share` exactly"},
         {"fair_share on off", "policy:1 `fair_share` exactly"},

@@ -84,7 +84,7 @@ struct Bench {
 using Answer = std::optional<bool>;
 }  // namespace
 
-TEST_CASE("who listens and who refuses is there; each group has its own answer") {
+TEST_CASE("who listens and who refuses is there, each group has its own answer") {
     Port listening(5), refusing(0);
     Bench b;
     b.prober.ask(probe_of(1, {listening.at()}, {refusing.at()}));
@@ -101,7 +101,7 @@ TEST_CASE("who listens and who refuses is there; each group has its own answer")
     CHECK(took < seconds(1));
 }
 
-TEST_CASE("who is silent for two seconds is not there; many are asked together, and the others do not wait") {
+TEST_CASE("who is silent for two seconds is not there, many are asked together, and the others do not wait") {
     Port listening(5), silent(1);
     silent.fall_silent();
     Bench b;
@@ -129,7 +129,7 @@ TEST_CASE("one answer of a group is enough, and is told at once where nothing el
     CHECK(found.at(2).check == Answer(false));
 }
 
-TEST_CASE("without a port an echo or two common ports are tried; what cannot be reached or resolved is silent") {
+TEST_CASE("without a port an echo or two common ports are tried, what cannot be reached or resolved is silent") {
     Bench b;
     b.prober.ask(probe_of(1, {"127.0.0.1"}));
     b.prober.ask(probe_of(2, {"255.255.255.255:9"}));
@@ -164,7 +164,7 @@ TEST_CASE("IPv6 in brackets, with and without a port") {
     ::close(fd);
 }
 
-TEST_CASE("an echo's reply is known by its cookie; another's and our own request are none") {
+TEST_CASE("an echo's reply is known by its cookie, another's and our own request are none") {
     sockaddr_storage to{};
     const sockaddr_in a = at_loopback(0);
     std::memcpy(&to, &a, sizeof a);
@@ -182,7 +182,7 @@ TEST_CASE("an echo's reply is known by its cookie; another's and our own request
     ::close(first->fd);
 }
 
-TEST_CASE("too many at once: each party could be alive; what is under way does not hold up the end") {
+TEST_CASE("too many at once: each party could be alive, what is under way does not hold up the end") {
     Port silent(1);
     silent.fall_silent();
     const Instant began = boot_clock();

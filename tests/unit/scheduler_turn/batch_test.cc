@@ -109,7 +109,7 @@ TEST_CASE("a refused batch names its grain, a party that finds what is wrong") {
     CHECK((e.code == static_cast<int>(Code::invalid) && e.grain == -1));
 }
 
-TEST_CASE("a result that cannot be read ends a reply; the next call meets it") {
+TEST_CASE("a result that cannot be read ends a reply, the next call meets it") {
     Working w;
     w.pool.ask<wire::Done>(w.control, batch(0, 4));
     w.server.read();

@@ -68,7 +68,7 @@ TEST_CASE("operators take turns with all users together, servers have four of fi
     CHECK(next(intake, 100) == std::map<std::uint64_t, int>{{1, 10}, {2, 80}, {100, 10}});
 }
 
-TEST_CASE("one user gets a part of a turn, whatever waits; the next turn has another part for him") {
+TEST_CASE("one user gets a part of a turn, whatever waits, the next turn has another part for him") {
     Intake intake;
     UserLimits limits;
     limits.requests_per_turn = 7;

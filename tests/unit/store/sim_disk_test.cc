@@ -46,7 +46,7 @@ TEST_CASE("a name without its content, after syncing the directory only") {
     CHECK(disk.crashed().files().at("f").empty());
 }
 
-TEST_CASE("a rename: both names, none, or one in the weak model; in order in the journal") {
+TEST_CASE("a rename: both names, none, or one in the weak model, in order in the journal") {
     SimDisk disk;
     REQUIRE(disk.create("f", "a"));
     REQUIRE(disk.sync_all());

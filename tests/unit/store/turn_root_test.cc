@@ -91,7 +91,7 @@ TEST_CASE("of bytes that are there once, only the node is damaged that they belo
     CHECK_FALSE(decode_turn(damaged, 12, false)->steps[4].damaged);  // the test build believes it
 }
 
-TEST_CASE("a root whose both heads were changed, cut away or misnamed is refused; never is a wrong one believed") {
+TEST_CASE("a root whose both heads were changed, cut away or misnamed is refused, never is a wrong one believed") {
     const std::string root = encode_turn(12, some_steps(), RootLayout{512, 0});
     CHECK_FALSE(decode_turn(root, 13, true));
     CHECK_FALSE(decode_turn("", 12, true));

@@ -233,7 +233,8 @@ Examples:
                 {"failed", 0, nullptr, {}, "as --state failed"}},
     .notes = R"(SEL is SES or SES:G, SES:1-20, SES:1,5-7, SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last). `all` lists the grains of all sessions, USER/all those of one user; other users' grains are shown
-without their labels and commands unless you run the pool.
+without their labels and commands unless you run the pool. -o json asks for each grain; -o name is quicker for
+very many.
 )",
     .run = list_grains};
 

@@ -13,13 +13,15 @@ Status bad_session(std::string_view text) {
                                    "` does not name a session: write NUM, last or all, or USER/ before one of these");
 }
 
-Status bad_grain(std::string_view text) {
-    return fail(Code::invalid,
-                "`" + std::string(text) + "` does not name a grain: write SES:G, SES:1-20, SES:1,5-7 or SES:all");
-}
-
 bool only_digits(std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// A session's number alone is what `dcs run --detach` prints.
+Status bad_grain(std::string_view text) {
+    const std::string given(text), ses = only_digits(text) || text == "last" ? given : "SES";
+    return fail(Code::invalid, "`" + given + "` does not name a grain: write " + ses + ":G, " + ses + ":1-20, " + ses +
+                                   ":1,5-7 or " + ses + ":all");
 }
 
 }  // namespace
