@@ -180,6 +180,24 @@ void enter_directory(const Plan &plan) noexcept {
     if (work < 0 || ::fchdir(work) != 0) give_up(plan, Step::directory, errno);
 }
 
+// The working directory and the program may be named by /proc/self/fd, and a descriptor of the starter, opened outside
+// of the grain's mounts, would lead out of them. So the child has its room and nothing else then.
+void close_others(const Plan &plan) noexcept {
+    if (planted("starter.keeps_descriptors")) return;
+    const int ruleset = plan.contained ? -1 : plan.confinement->ruleset.get();
+    const auto close_from = [&](int first, int last) {
+        if (first > last) return;
+        if (::syscall(SYS_close_range, static_cast<unsigned>(first), static_cast<unsigned>(last), 0u) == 0) return;
+        rlimit most{};  // an older kernel
+        ::getrlimit(RLIMIT_NOFILE, &most);
+        for (int fd = first; fd <= last && static_cast<rlim_t>(fd) < most.rlim_max; ++fd) ::close(fd);
+    };
+    const int low = ruleset < 0 ? plan.room : std::min(plan.room, ruleset), high = std::max(plan.room, ruleset);
+    close_from(3, low - 1);
+    close_from(low + 1, high - 1);
+    close_from(high + 1, INT_MAX);
+}
+
 [[noreturn]] void become_grain(const Plan &plan) noexcept {
     plan.told->pid = ::getpid();
     ::setsid();
@@ -191,6 +209,7 @@ void enter_directory(const Plan &plan) noexcept {
     set_limits(plan);
     enter_namespaces(plan);
     join_groups(plan);  // of the lowest priority: as late as possible, but it takes the server's rights
+    close_others(plan);
     change_identity(plan);
     open_streams(plan);
     enter_directory(plan);

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """What a user's grain can do to the process that starts all grains of a host, between its fork and its exec: exceed its
-limit of memory there, and hold the exec up. Needs root."""
+limit of memory there, hold the exec up, and use its descriptors. Needs root."""
 import os
 import subprocess
 import sys
@@ -64,8 +64,16 @@ def held_up(host):
         assert "another process has a lease on it" in explain, explain
 
 
-CASES = (little_memory, held_up)
-PLANTS = {"starter.shares_memory": little_memory, "starter.no_exec_limit": held_up}
+def no_way_out(host):
+    """A working directory by a descriptor of the process that becomes the grain: of the server's directories, say."""
+    for number in range(3, 24):
+        done = host.run("/bin/pwd", "-P", options=("--cwd", f"/proc/self/fd/{number}"), check=False)
+        room = done.returncode == 0 and done.stdout.decode().rstrip().endswith("/room")
+        assert room or "working directory" in done.stderr.decode(), (number, done)
+
+
+CASES = (little_memory, held_up, no_way_out)
+PLANTS = {"starter.keeps_descriptors": no_way_out, "starter.shares_memory": little_memory, "starter.no_exec_limit": held_up}
 
 
 def attack(*cases):
