@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -170,9 +171,16 @@ void open_streams(const Plan &plan) noexcept {
     }
 }
 
+// Not by what /proc links to: a process of the same login outside of the grain's mounts (/proc/PID/root) would lead out
+// of them, and the kernel does not deny such processes to it yet.
 void enter_directory(const Plan &plan) noexcept {
     if (plan.directory != nullptr && !plan.contained) {
-        if (::chdir(plan.directory) != 0) give_up(plan, Step::directory, errno);
+        open_how how{};
+        how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+        how.resolve = planted("starter.keeps_descriptors") ? 0 : RESOLVE_NO_MAGICLINKS;
+        const auto fd = static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, plan.directory, &how, sizeof how));
+        const bool old = fd < 0 && errno == ENOSYS;
+        if (old ? ::chdir(plan.directory) != 0 : fd < 0 || ::fchdir(fd) != 0) give_up(plan, Step::directory, errno);
         return;
     }
     ::mkdirat(plan.room, files::work_name, 0700);
