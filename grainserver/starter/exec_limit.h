@@ -9,7 +9,7 @@
 
 namespace dcs::starter {
 
-inline constexpr int exec_seconds = 5;  // in which the child is blocked all the time; waiting for a processor is not
+inline constexpr int exec_seconds = 10;  // in which the child is blocked all the time; waiting for a processor is not
 
 class ExecLimit {
 public:
