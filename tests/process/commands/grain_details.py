@@ -19,7 +19,7 @@ def usage(pool, folder):
     assert row["max_rss_kb"] > 50 << 10 and row["user_s"] > 0 and row["minor_faults"] > 0, row
     assert abs(row["user_s"] + row["system_s"] - row["cpu_s"]) < 1e-5, row
     listed = pool.json("grain", "ls", "last")["grains"][0]
-    assert listed["max_rss_kb"] == row["max_rss_kb"] and listed["env"] == [] and listed["directory"] == "", listed
+    assert listed["max_rss_kb"] == row["max_rss_kb"] and listed["env"] == row["env"] and listed["directory"] == row["directory"], listed
     text = pool.dcs("grain", "show", "last:1").stdout.decode()
     assert re.search(r"^usage .* in user mode, .* in the kernel; at most \d+\.\d M resident; ", text, re.M), text
     assert re.search(rf"^directory +{folder}$", text, re.M) and "COLOUR=" not in text, text
