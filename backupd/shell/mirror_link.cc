@@ -108,7 +108,7 @@ void MirrorLink::complain(const std::string &why) {
     tell("away", why);
 }
 
-// For a reason of this host, which the scheduler is told with the next connection.
+// For a reason of this host; the next connection carries it to the scheduler.
 void MirrorLink::fail_copy(const Status &why) {
     DCS_REQUIRE(!why, "a failure has a reason");
     failed_ = why.code == Code::no_space ? "its disk is full: " + why.text : why.text;

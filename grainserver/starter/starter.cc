@@ -173,7 +173,7 @@ Status Starter::end_orphan(const Request &request) {
 
 Answer Starter::keeper(Fd &fd) {
     // The launcher may have collected the one before, and its number can be another process's.
-    if (keeper_.pid > 0) signal_exactly(keeper_, SIGKILL, [] { return true; });
+    if (keeper_.pid > 0) signal_exactly(keeper_, SIGKILL);
     keeper_ = {};
     const Result<pid_t> pid =
         start_keeper(directory_ + "/" + files::grains_folder, cgroups_, launcher_ != ::getpid(), fd);

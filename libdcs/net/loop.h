@@ -36,7 +36,7 @@ struct Arrival {
     Door door = -1;
     int watch = -1;
     Peer peer;            // of a Unix socket
-    TlsPeer certified;    // opened: of TLS; refused: only role and name, which anybody can claim
+    TlsPeer certified;    // opened: of TLS; refused: only role and name, which any peer can claim
     std::string address;  // of a TLS door: where the peer comes from
     wire::FrameHeader header;
     std::string payload;

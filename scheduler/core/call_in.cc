@@ -221,7 +221,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     d.follow_up(FillHost{id});
 }
 
-// Anybody can claim a name, so it changes nothing but what operators read of a host that does not call.
+// Any peer can claim a name, so it changes nothing but what operators read of a host that does not call.
 void server_refused_at_door(Draft &d, const ServerRefused &in) {
     const HostId id = d.state.host_id(in.host);
     if (d.state.host(id)) d.host(id).refusal = Refusal{in.why, in.address, in.clock, d.now};

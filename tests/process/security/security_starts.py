@@ -11,7 +11,7 @@ from pool import FULL, bin_directory, program, wait_for
 from users_host import GAMES, UsersHost, need_root
 
 OTHER = 7  # lp
-# Holds a lease on a program that it has made, which delays whoever executes it, and takes it again.
+# Makes a program and holds a lease on it, again and again; each process that executes it has to wait.
 LEASE = """
 import fcntl, os, shutil, signal, sys, time
 signal.signal(signal.SIGIO, signal.SIG_IGN)

@@ -168,7 +168,7 @@ TEST_CASE("a grain under an account of its own has nothing of ours") {
     p.exit_of(other);
 }
 
-TEST_CASE("signals and ends reach grains of other uids, what they may not run is told") {
+TEST_CASE("signals and ends reach grains of other uids, what they may not run is named") {
     if (!is_root()) return;
     for (const bool groups : {true, false}) {
         Place p(groups);

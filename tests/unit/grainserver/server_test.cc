@@ -104,7 +104,7 @@ TEST_CASE("a grain from launch to forgotten") {
     REQUIRE(failed.text.find("/no/such/program") != std::string::npos);
 }
 
-TEST_CASE("one server for a directory, a refusal is told and asked again, TERM leaves grains running") {
+TEST_CASE("one server for a directory, a refused server says so and asks again, TERM leaves grains running") {
     Pool p;
     p.greet();
     Lease g;

@@ -63,7 +63,7 @@ TEST_CASE("a damaged `current` beside nothing that was complete: a new copy is m
     CHECK(b.copied() == b.history[b.store->turn()]);
 }
 
-TEST_CASE("why the backup cannot keep the copy is told to operators, until the copy is up to date") {
+TEST_CASE("operators see why the backup cannot keep the copy, until the copy is up to date") {
     Bench b(MirrorMode::sync);
     REQUIRE(b.connect().empty());
     b.deliver_all();

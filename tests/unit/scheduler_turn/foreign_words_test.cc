@@ -9,7 +9,7 @@
 using namespace dcs;
 using namespace dcs::test;
 
-TEST_CASE("a sender's lines are some at once and one a second, of the rest the number is told") {
+TEST_CASE("a sender's lines are some at once and one a second, the rest is counted") {
     turn::LineBudget lines;
     Instant now{seconds(5000).ns};
     CHECK(lines.left_out(now).empty());
