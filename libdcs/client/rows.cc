@@ -226,9 +226,11 @@ d_result result_of(wire::GrainResult &from) {
     const wire::Usage &usage = from.usage;
     d_result to{};
     // clang-format off
-    DCS_SAME(completed) DCS_SAME(sent)
-        // clang-format on
-        to.grain_num = from.grain;
+    DCS_SAME(completed)
+    // clang-format on
+    to.sent = from.returned > 0 ? from.returned : from.sent;  // release 0.1 does not tell them apart
+    to.result_index = from.sent - 1;
+    to.grain_num = from.grain;
     to.termsig = from.signal;
     to.retcode = from.code;
     to.rusage.ru_utime = {usage.user_us / 1'000'000, usage.user_us % 1'000'000};

@@ -273,10 +273,10 @@ int d_pool_gexec_many(struct d_pool *pool, int session_num, const struct d_grain
 struct d_result {
     size_t struct_size;
     int grain_num;
-    int completed;        /* results in the session so far */
-    int sent;             /* results returned so far; sent - 1 is this one's place in the order of finishing */
-    int termsig, retcode; /* signal that ended it, or 0; exit code */
-    int reserved;
+    int completed;         /* results in the session so far */
+    int sent;              /* results returned so far, with this one */
+    int termsig, retcode;  /* signal that ended it, or 0; exit code */
+    int result_index;      /* place in the order of finishing, from 0; killed and forgotten results leave gaps */
     struct rusage rusage;  /* of all its runs */
     size_t outlen, errlen; /* complete lengths */
     char *output, *error;  /* NUL-terminated, the first 20 KiB */

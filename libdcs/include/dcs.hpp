@@ -247,7 +247,7 @@ inline result result_of(const pool &where, int session, const d_result &row) {
     constexpr std::size_t most = 20 * 1024;
     return {.session = session,
             .grain = row.grain_num,
-            .index = row.sent - 1,
+            .index = row.result_index,
             .completed = row.completed,
             .signal = row.termsig,
             .code = row.retcode,

@@ -104,11 +104,12 @@ struct Gwait {  // -> GrainResult, or ErrorReply nothing_yet ...
     bool block = false;     // parks the request until there is an answer
 };
 struct GrainResult {
-    std::int32_t grain = 0, completed = 0, sent = 0;
+    std::int32_t grain = 0, completed = 0, sent = 0;  // sent: the index after this one, which the next request names
     std::int32_t signal = 0, code = 0;
     Usage usage;
     std::uint64_t out_length = 0, err_length = 0;
-    std::string out, err;  // the first 20 KiB each
+    std::string out, err;       // the first 20 KiB each
+    std::int32_t returned = 0;  // results up to this one; fewer than `sent` if some were killed or forgotten
 };
 
 enum class Stream : std::uint8_t { out, err, checkpoint, message, input, file, log };  // log: of the session itself
@@ -289,7 +290,8 @@ template <class A> void serialize(A &a, Usage &x, unsigned) {
 template <class A> void serialize(A &a, Gwait &x, unsigned) { a & DCS_FIELD(session) & DCS_FIELD(next) & DCS_FIELD(block); }
 template <class A> void serialize(A &a, GrainResult &x, unsigned) {
     a & DCS_FIELD(grain) & DCS_FIELD(completed) & DCS_FIELD(sent) & DCS_FIELD(signal) & DCS_FIELD(code) & DCS_FIELD(usage)
-      & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(out) & DCS_FIELD(err);
+      & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(out) & DCS_FIELD(err)
+      & shown_since<9>(DCS_FIELD(returned));
 }
 template <class A> void serialize(A &a, Fetch &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(stream)

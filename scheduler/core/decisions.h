@@ -208,6 +208,8 @@ void wake_waiters(Draft &d, const SessionKey &key);
 void acknowledge(Draft &d, const SessionKey &key, std::int32_t next);
 // Results that count as sent, or will when a parked call is over.
 std::int32_t acknowledged(const Session &session);
+// The results whose index is below `end`: killed and forgotten ones are none.
+std::int32_t returned_below(const Session &session, std::int32_t end);
 // Parked calls get this error (session closed, taken over).
 void dismiss_waiters(Draft &d, const SessionKey &key, const Status &why);
 

@@ -163,7 +163,7 @@ wire::SessionRow session_row(const Caller &caller, const SessionKey &key, const 
     row.running = count_for_people(session, GrainStatus::running);
     row.finished = count_for_people(session, GrainStatus::finished);
     row.killed = count_for_people(session, GrainStatus::killed);
-    row.sent = acknowledged(session);
+    row.sent = returned_below(session, acknowledged(session));
     row.saved_cpu_s = static_cast<double>(session.saved_us) / 1e6;
     row.nice = nice_in(session.info.seniority);
     row.failed = session.failed;

@@ -36,7 +36,7 @@ Status no_more(Draft &d, const SessionKey &key) {
     return why.empty() ? Status::ok() : fail(Code::cannot_run, why);
 }
 
-wire::GrainResult result_at(const Session &session, std::int32_t index) {
+wire::GrainResult result_at(const Session &session, std::int32_t index, std::int32_t returned) {
     wire::GrainResult head;
     head.grain = session.results[static_cast<std::size_t>(index)];
     const Grain &g = session.grains.at(head.grain);
@@ -47,6 +47,7 @@ wire::GrainResult result_at(const Session &session, std::int32_t index) {
     head.usage = total_usage(g);
     head.out_length = g.course->out_length;
     head.err_length = g.course->err_length;
+    head.returned = returned;
     return head;
 }
 
@@ -54,9 +55,10 @@ wire::GrainResult result_at(const Session &session, std::int32_t index) {
 std::vector<wire::GrainResult> results_from(const Session &session, std::int32_t index, std::int32_t most) {
     std::vector<wire::GrainResult> heads;
     std::uint64_t bytes = 0;
+    std::int32_t returned = returned_below(session, index);
     for (; index < session.info.result_count && heads.size() < static_cast<std::size_t>(most); ++index) {
         if (session.results[static_cast<std::size_t>(index)] < 0) continue;  // killed
-        wire::GrainResult head = result_at(session, index);
+        wire::GrainResult head = result_at(session, index, ++returned);
         bytes += head.out_length + head.err_length;
         if (bytes > limits::batch_output_bytes && !heads.empty()) break;
         heads.push_back(std::move(head));
@@ -69,7 +71,7 @@ void hand_out(Draft &d, const SessionKey &key, const Waiter &to, std::int32_t in
     DCS_REQUIRE(index >= 0 && session.results.at(static_cast<std::size_t>(index)) >= 0, "a result is handed out");
     std::int32_t shown = index + 1;
     if (to.most == 0) {
-        const wire::GrainResult head = result_at(session, index);
+        const wire::GrainResult head = result_at(session, index, returned_below(session, index) + 1);
         d.effect(ReplyResult{to.conn, to.request, GrainKey{key, head.grain}, head});
     } else {
         std::vector<wire::GrainResult> heads = results_from(session, index, to.most);
@@ -135,6 +137,15 @@ std::int32_t acknowledged(const Session &session) {
     std::int32_t sent = session.info.sent;
     for (const Waiter &w : session.waiters) sent = std::max(sent, w.acknowledges);
     return sent;
+}
+
+std::int32_t returned_below(const Session &session, std::int32_t end) {
+    const std::int32_t finished = session.counts[static_cast<int>(GrainStatus::finished)];
+    if (finished == session.info.result_count) return end;  // there are no holes
+    // From the end on: a program that keeps pace asks near it.
+    const auto later =
+        std::count_if(session.results.begin() + end, session.results.end(), [](auto n) { return n >= 0; });
+    return finished - static_cast<std::int32_t>(later);
 }
 
 void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call) {

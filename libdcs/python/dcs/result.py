@@ -28,7 +28,7 @@ class Rusage(ctypes.Structure):
 
 class CResult(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("grain_num", c_int), ("completed", c_int), ("sent", c_int), ("termsig", c_int),
-                ("retcode", c_int), ("reserved", c_int), ("rusage", Rusage), ("outlen", c_size_t), ("errlen", c_size_t),
+                ("retcode", c_int), ("result_index", c_int), ("rusage", Rusage), ("outlen", c_size_t), ("errlen", c_size_t),
                 ("output", c_void_p), ("error", c_void_p)]
 
 
@@ -113,5 +113,5 @@ def result_of(pool: Pool, session: int, row: CResult) -> Result:
     seconds = [t.tv_sec + t.tv_usec / 1e6 for t in (usage.ru_utime, usage.ru_stime)]
     heads = [ctypes.string_at(pointer, min(length, TEXT_BYTES))
              for pointer, length in ((row.output, row.outlen), (row.error, row.errlen))]
-    return Result(session, row.grain_num, row.sent - 1, row.completed, row.termsig, row.retcode,
+    return Result(session, row.grain_num, row.result_index, row.completed, row.termsig, row.retcode,
                   Usage(seconds[0], seconds[1], usage.ru_maxrss, others), row.outlen, row.errlen, heads[0], heads[1], pool)

@@ -59,7 +59,8 @@ static void run(int session, int count, unsigned seed) {
         int n = 0;
         need(d_gwait_many(D_BLOCK, session, 1 + rand() % at_once, results, &n), NO_ERROR, "d_gwait_many");
         for (int i = 0; i < n; ++i)
-            printf("%d %d %d %s\n", results[i].sent - 1, results[i].grain_num, results[i].retcode, results[i].output);
+            printf("%d %d %d %s\n", results[i].result_index, results[i].grain_num, results[i].retcode,
+                   results[i].output);
         fflush(stdout);
         taken += n;
     }

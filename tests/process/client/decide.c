@@ -1,7 +1,7 @@
 /* A control program for tests that decides by results: decide SESSION HOW [LAST] submits four grains, and after the
  * result of each another one, with the result as its argument; prints every result. Ends after LAST results, with
  * code 3. HOW: "same"; "argument": grain 3 gets another one; "early": a grain 9 comes first; "less": grain 4 is left
- * out; "none": all are; "reset": without sent_reset. */
+ * out; "none": all are; "reset": without sent_reset; "four": without others, until four results were returned. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static int submit(int session, int grain, const char *word) {
 int main(int argc, char **argv) {
     const int session = argc > 2 ? atoi(argv[1]) : -1, last = argc > 3 ? atoi(argv[3]) : 0;
     const char *how = argc > 2 ? argv[2] : "";
-    int error, grain, taken = 0;
+    int error, grain, taken = 0, sent = 0;
     char *out;
 
     if (session < 0) return 2;
@@ -35,14 +35,14 @@ int main(int argc, char **argv) {
         snprintf(word, sizeof word, "%s%d", grain == 3 && strcmp(how, "argument") == 0 ? "other" : "grain", grain);
         if (submit(session, grain, word)) return 1;
     }
-    while (taken < 8) {
-        error = d_gwait(D_BLOCK, session, &grain, NULL, NULL, NULL, NULL, NULL, NULL, &out, NULL, NULL);
+    while (taken < 8 && !(strcmp(how, "four") == 0 && sent >= 4)) {
+        error = d_gwait(D_BLOCK, session, &grain, NULL, &sent, NULL, NULL, NULL, NULL, &out, NULL, NULL);
         if (error != NO_ERROR) return report("d_gwait", error);
         printf("%d %s", grain, out);
         fflush(stdout);
         if (++taken == last) return 3;
         out[strcspn(out, "\n")] = '\0';
-        if (grain <= 4 && submit(session, 10 + grain, out)) return 1;
+        if (grain <= 4 && strcmp(how, "four") != 0 && submit(session, 10 + grain, out)) return 1;
     }
     return (error = d_close_ses(session)) == NO_ERROR ? 0 : report("d_close_ses", error);
 }

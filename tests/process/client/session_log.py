@@ -132,6 +132,17 @@ def forgotten(pool, output):
     assert refused.returncode == 2, refused.stderr
 
 
+def returned(pool):
+    """A program that waits until four results were returned gets all four, also after one of them was forgotten."""
+    code, output = run(pool, 9, "four")
+    assert code == 0 and len(output.splitlines()) == 4, output
+    pool.dcs("grain", "restart", f"9:{output.split()[2]}", "--and-after")  # the second one
+    wait_for("the grain's second end", lambda: all(g["state"] == "finished" for g in pool.grains(9)))
+    code, again = run(pool, 9, "four")
+    assert code == 0 and sorted(again.split("\n")) == sorted(output.split("\n")), again
+    assert json.loads(pool.dcs("session", "show", "9", "-o", "json").stdout)["session"]["sent"] == 4
+
+
 def main():
     with Pool(servers=2, slots=2) as pool:
         output = whole(pool)
@@ -139,6 +150,7 @@ def main():
         moved(pool)
         pictures(pool)
         forgotten(pool, output)
+        returned(pool)
     print("the log of a session is whole, drawn, carried along, and set back")
 
 

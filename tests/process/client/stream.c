@@ -175,19 +175,21 @@ static void kill_grain(int grain, int until_sure) {
 }
 
 static int wait_result(int block) {
-    int error, grain = 0, completed = 0, sent = 0, number = 0, code = 0;
+    struct d_result result;
+    int error;
     size_t out_length = 0, error_length = 0;
     uint32_t out_crc = 0, error_crc = 0;
     FILE *out, *err;
 
+    d_result_init(&result, 1);
     CALL("wait %d %d", session, block);
-    error = d_gwait_streams(block, session, &grain, &completed, &sent, &number, &code, NULL, &out, &err);
+    error = d_pool_gwait_streams(NULL, block, session, &result, &out, &err);
     if (error == NO_ERROR) {
         out_crc = crc_of_file(out, &out_length);
         error_crc = crc_of_file(err, &error_length);
     }
-    DONE("%s %d %d %d %d %zu %08x %zu %08x", d_errorname(error), sent - 1, grain, number, code, out_length, out_crc,
-         error_length, error_crc);
+    DONE("%s %d %d %d %d %zu %08x %zu %08x", d_errorname(error), result.result_index, result.grain_num, result.termsig,
+         result.retcode, out_length, out_crc, error_length, error_crc);
     if (in_doubt(error)) nap(20);
     else if (error != NO_ERROR && error != D_E_NOTHING_YET && error != D_E_NOTHING_LEFT && error != D_E_REPLAY_END)
         unexpected("d_gwait", error);

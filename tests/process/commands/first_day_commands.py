@@ -298,6 +298,25 @@ def smaller(pool):
     assert "No longer" not in pool.dcs("up").stdout.decode()
 
 
+def ends_what_runs(pool):
+    """dcs down says how many running grains it ends; they begin again. A list of sessions can be cut to a state."""
+    session = pool.dcs("run", "--detach", "--", "sleep", "1000").stdout.decode().strip()
+    wait_for("its grain", lambda: pool.grain_processes("local1"))
+    down = pool.down().stdout.decode()
+    assert tells(down, "Ended 1 running grain: dcs up continue checkpoints"), down
+    assert "Ended" not in pool.down().stdout.decode()
+    pool.dcs("up")
+    wait_for("its grain again", lambda: pool.grain_processes("local1"))
+    every = {str(s["session"]): s["state"] for s in pool.json("session", "ls")["sessions"]}
+    for word, state in (("active", "active"), ("terminated", "terminated"), ("closed", "terminated"), ("damaged", "damaged")):
+        listed = pool.dcs("session", "ls", "--state", word, "-o", "name").stdout.decode().split()
+        assert listed == [number for number in every if every[number] == state], (word, listed, every)
+    assert every[session] == "active" and "terminated" in every.values(), every
+    wrong = pool.dcs("session", "ls", "--state", "open", check=False)
+    assert wrong.returncode == 2 and tells(wrong.stderr, "--state open active terminated closed damaged"), wrong
+    pool.dcs("session", "close", session)
+
+
 def main():
     with Pool(servers=2, slots=1) as pool:
         directory = os.path.join(pool.base, "work")
@@ -310,6 +329,7 @@ def main():
             print(f"{part.__name__}: {time.monotonic() - began:.1f} s", flush=True)
         administrators(pool)
         smaller(pool)
+        ends_what_runs(pool)
     print("twelve first mistakes end as one would wish")
 
 

@@ -127,6 +127,10 @@ def no_host_is_so_large(pool):
         said = pool.dcs(*words)
         assert tells(said.stderr, "grain 1 no host can take it memory"), said
         pool.dcs("session", "close", "last")
+    for option, what in (("--memory=900T", "less memory"), ("--cores=1000", "fewer cores")):
+        said = pool.dcs("run", option, "--", "true", check=False)
+        expect(said, 126, b"", "the command was not run: no host can take it: 2 hosts", what, "dcs host show local1")
+    assert tells(pool.dcs("host", "show", "local1").stdout, "cores grains demand 0 of 1"), "the hint leads to the figures"
     assert not tells(pool.dcs("run", "--detach", "--", "true").stderr, "no host can"), "one can"
 
 

@@ -283,7 +283,7 @@ def limits(w):
     assert over.returncode == 128 + signal.SIGXCPU, over
     assert tells(over.stderr, "dcs: ended on") and tells(over.stderr, "ran longer 1 s"), over
     never = w.pool.dcs("run", "--class", "0x1", "--cores", "64", "-o", "json", "--", "true", check=False)
-    assert never.returncode == 125 and json.loads(never.stderr)["error"]["code"] == "cannot_run", never
+    assert never.returncode == 126 and json.loads(never.stderr)["error"]["code"] == "cannot_run", never
 
 
 def settings_outlive(w):

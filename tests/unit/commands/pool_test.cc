@@ -205,6 +205,7 @@ TEST_CASE("grains without a launcher are found and ended, with their children") 
     CHECK(live_grain_processes(pool.path("servers"), {"local1"}).size() == 1);
     REQUIRE(write_file(pid_file, std::to_string(grain) + " " + std::to_string(start) + " " + boot_id() + "\n"));
     CHECK(live_grain_processes(pool.path("servers"), {"local1"}).size() == 3);
+    CHECK(running_grains(pool.path("servers"), {"local1", "local2"}) == 1);
     CHECK(live_grain_processes(pool.path("servers"), {"local2"}).empty());
     CHECK(end_grains(pool, {"local1"}) == 3);
     int status = 0;

@@ -142,14 +142,16 @@ TEST_CASE("many results come in their order, without the killed, up to what is w
     pool.call(find, batch_of({0, 1, 2, 3, 4, 5}));
     for (const int i : {3, 1, 0, 2}) pool.end("h" + std::to_string(i + 1), "ann/1:" + std::to_string(i));
     pool.gkill(find, 1, 1);
-    CHECK(pool.call(find, wire::GwaitMany{1, 0, 2, false}) == Lines{"ann: results of ann/1: 3 sent 1 0 sent 3"});
+    CHECK(pool.call(find, wire::GwaitMany{1, 0, 2, false}) ==
+          Lines{"ann: results of ann/1: 3 sent 1 0 sent 3 returned 2"});
     CHECK(pool.session("ann/1").info.sent == 0);
     CHECK(pool.session("ann/1").info.shown == 3);
     CHECK(pool.call(find, wire::GwaitMany{1, 0, 9, false}) ==
-          Lines{"ann: results of ann/1: 3 sent 1 0 sent 3 2 sent 4"});
+          Lines{"ann: results of ann/1: 3 sent 1 0 sent 3 returned 2 2 sent 4 returned 3"});
     pool.gkill(find, 1, 2);  // it was handed out
     CHECK(pool.status("ann/1:2") == "finished");
-    CHECK(pool.call(find, wire::GwaitMany{1, 3, 2000000000, false}) == Lines{"ann: results of ann/1: 2 sent 4"});
+    CHECK(pool.call(find, wire::GwaitMany{1, 3, 2000000000, false}) ==
+          Lines{"ann: results of ann/1: 2 sent 4 returned 3"});
     CHECK(pool.session("ann/1").info.sent == 3);
     CHECK(pool.call(find, wire::GwaitMany{1, 4, 9, false}).at(0).find("NOTHING_YET") != std::string::npos);
     for (const std::int32_t most : {0, -1})

@@ -147,6 +147,7 @@ struct EffectText {
         return Line(to(e.conn, e.request) + "result " + to_text(e.key))
             .add("completed", e.head.completed)
             .add("sent", e.head.sent)
+            .add("returned", e.head.returned == e.head.sent ? 0 : e.head.returned)
             .add("signal", e.head.signal)
             .add("code", e.head.code)
             .number("out", e.head.out_length)
@@ -155,7 +156,8 @@ struct EffectText {
     std::string operator()(const ReplyResults &e) const {
         std::string text = to(e.conn, e.request) + "results of " + to_text(e.session) + ":";
         for (const wire::GrainResult &head : e.heads)
-            text += " " + std::to_string(head.grain) + " sent " + std::to_string(head.sent);
+            text += " " + std::to_string(head.grain) + " sent " + std::to_string(head.sent) +
+                    (head.returned == head.sent ? "" : " returned " + std::to_string(head.returned));
         return text;
     }
     std::string operator()(const ReplyLive &e) const {

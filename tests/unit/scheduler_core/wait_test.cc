@@ -82,7 +82,7 @@ TEST_CASE("a grain killed before it was reported leaves the order as a hole") {
     CHECK(s.pool.gkill(s.find, 1, 1) == Lines{"ann: done"});
     CHECK(s.pool.session("ann/1").results == std::vector<GrainNumber>{0, -1, 2});
     CHECK(s.pool.gwait(s.find, 1, 0) == Lines{"ann: result ann/1:0 completed 2 sent 1 out 6"});
-    CHECK(s.pool.gwait(s.find, 1, 1) == Lines{"ann: result ann/1:2 completed 2 sent 3 out 6"});
+    CHECK(s.pool.gwait(s.find, 1, 1) == Lines{"ann: result ann/1:2 completed 2 sent 3 returned 2 out 6"});
     // what was handed out stays in the order, also before it is acknowledged
     CHECK(s.pool.gkill(s.find, 1, 2) == Lines{"ann: done"});
     CHECK(s.pool.changes.empty());
@@ -92,6 +92,26 @@ TEST_CASE("a grain killed before it was reported leaves the order as a hole") {
     s.pool.open(again, 1, wire::OpenMode::resume, true);
     s.pool.gkill(again, 1, 0);
     CHECK(s.pool.gwait(again, 1, 0) == Lines{"ann: result ann/1:0 completed 2 sent 1 out 6"});
+}
+
+TEST_CASE("a grain that was forgotten and finished again is one result of those returned") {
+    WaitStage s;
+    for (const int i : {0, 1, 2}) s.finish(i);
+    for (int i = 0; i < 3; ++i) s.pool.gwait(s.find, 1, i);
+    s.pool.call(s.pool.stranger("ann"), wire::RestartGrain{"ann", 1, 1, true, 0});
+    REQUIRE(s.pool.session("ann/1").results == std::vector<GrainNumber>{0, -1, 2});
+    s.pool.end(s.pool.state.host(s.pool.at("ann/1:1").lessee)->config->name, "ann/1:1");
+    s.finish(3);
+    const Program again = s.pool.begin("ann", "find");
+    s.pool.open(again, 1, wire::OpenMode::resume, true);
+    CHECK(s.pool.gwait(again, 1, 0) == Lines{"ann: result ann/1:0 completed 4 sent 1 out 6"});
+    CHECK(s.pool.gwait(again, 1, 1) == Lines{"ann: result ann/1:2 completed 4 sent 3 returned 2 out 6"});
+    CHECK(s.pool.call(again, wire::GwaitMany{1, 3, 9, false}) ==
+          Lines{"ann: results of ann/1: 1 sent 4 returned 3 3 sent 5 returned 4"});
+    CHECK(s.pool.gwait(again, 1, 5).at(0).find("NOTHING_LEFT") != std::string::npos);
+    wire::Query query;
+    query.type = wire::QueryType::sessions;
+    CHECK(s.pool.answer<wire::QueryReply>(again, query).sessions.at(0).sent == 4);
 }
 
 TEST_CASE("killing the last grain tells parked calls that nothing is left") {

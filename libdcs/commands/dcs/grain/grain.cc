@@ -70,6 +70,10 @@ void print_table(const ChosenGrains &chosen) {
                 counted(static_cast<std::int64_t>(chosen.grains.rows.size()), "grain").c_str(), ready, running,
                 finished, failed, killed, seconds_text(cpu_s).c_str());
     print_notes(chosen);
+    if (chosen.not_submitted > 0)
+        std::printf(
+            "%s not yet submitted: `dcs submit` submits a grain when those that it comes after have succeeded\n",
+            counted(chosen.not_submitted, "more grain").c_str());
 }
 
 // As print_document, row by row: a session has more grains than there may be memory for their environments.

@@ -7,6 +7,7 @@
 #include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "held_jobs.h"
+#include "processes.h"
 #include "stop_daemons.h"
 #include "commands/dcs/frame/table.h"
 #include "up_lock.h"
@@ -18,7 +19,7 @@ constexpr int keeper_stop_s = 5, page_stop_s = 5, server_stop_s = 5, launcher_st
               backup_stop_s = 10;
 
 struct Ended {
-    int servers = 0, launchers = 0, schedulers = 0, backups = 0, grains = 0, keepers = 0;
+    int servers = 0, launchers = 0, schedulers = 0, backups = 0, running = 0, grains = 0, keepers = 0;
     std::string left;  // what would not end
 };
 
@@ -39,6 +40,7 @@ Ended end_pool(const Pool &pool) {
     for (const std::string &who : stop_daemons({pool.page()}, page_stop_s)) ended.left += " " + who;
     const std::vector<std::string> names = pool.server_names();
     std::vector<Daemon> servers, launchers;
+    ended.running = running_grains(pool.path("servers"), names);
     for (const std::string &name : names) servers.push_back(pool.server(name));
     ended.servers = count_up(servers);
     for (const std::string &who : stop_daemons(servers, server_stop_s)) ended.left += " " + who;
@@ -65,6 +67,7 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
         json.add("servers", ended.servers)
             .add("scheduler", ended.schedulers)
             .add("backup", ended.backups)
+            .add("grains_ended", ended.running)
             .add("grains_killed", ended.grains);
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::name) {
@@ -74,6 +77,11 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
     } else {
         std::printf("Stopped %s%s in %s.\n", ended.schedulers > 0 ? "the scheduler and " : "",
                     counted(ended.servers, "grain server").c_str(), pool.directory().c_str());
+        if (ended.running > 0)
+            std::printf(
+                "Ended %s: after the next `dcs up` they continue from their last checkpoints, or begin again without "
+                "one.\n",
+                counted(ended.running, "running grain").c_str());
         if (ended.grains > 0)
             std::printf("Killed %d %s of grains without a launcher.\n", ended.grains,
                         ended.grains == 1 ? "process" : "processes");

@@ -43,7 +43,7 @@ std::string grain_directory(int pid) {
 }
 
 // Session leaders that the pid files of one server name and that are still the same process.
-void recorded_leaders(const std::string &grains, const std::string &boot, std::set<int> &leaders) {
+void add_leaders(const std::string &grains, const std::string &boot, std::set<int> &leaders) {
     DIR *list = ::opendir(grains.c_str());
     if (list == nullptr) return;
     while (const dirent *entry = ::readdir(list)) {
@@ -59,6 +59,13 @@ void recorded_leaders(const std::string &grains, const std::string &boot, std::s
         if (facts.exists && facts.start == start) leaders.insert(pid);
     }
     ::closedir(list);
+}
+
+std::set<int> leaders_of(const std::string &servers, const std::vector<std::string> &names) {
+    const std::string boot = boot_id();
+    std::set<int> leaders;
+    for (const std::string &name : names) add_leaders(servers + "/" + name + "/grains", boot, leaders);
+    return leaders;
 }
 
 }  // namespace
@@ -102,10 +109,12 @@ std::vector<int> holders_of(const std::string &path) {
     return holders;
 }
 
+int running_grains(const std::string &servers, const std::vector<std::string> &names) {
+    return static_cast<int>(leaders_of(servers, names).size());
+}
+
 std::vector<LiveProcess> live_grain_processes(const std::string &servers, const std::vector<std::string> &names) {
-    const std::string boot = boot_id();
-    std::set<int> leaders;
-    for (const std::string &name : names) recorded_leaders(servers + "/" + name + "/grains", boot, leaders);
+    const std::set<int> leaders = leaders_of(servers, names);
     std::vector<LiveProcess> found;
     for (const int pid : numbers_in("/proc")) {
         if (pid == ::getpid()) continue;

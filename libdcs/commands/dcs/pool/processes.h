@@ -44,5 +44,7 @@ struct LiveProcess {
     std::uint64_t start = 0;
 };
 std::vector<LiveProcess> live_grain_processes(const std::string &servers, const std::vector<std::string> &names);
+// How many grains of these servers run, by the pid files.
+int running_grains(const std::string &servers, const std::vector<std::string> &names);
 
 }  // namespace dcs::commands

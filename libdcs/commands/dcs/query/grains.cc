@@ -35,16 +35,25 @@ bool ask_one_by_one(const Session &session, const std::vector<GrainRange> &range
     return true;
 }
 
+Failure no_such_grain(const Session &session, const std::string &word, const GrainSelector &selector) {
+    const int first = selector.ranges[0].first, last = selector.ranges[0].last;
+    Failure failure =
+        not_found_failure("there is no grain " + word, "`dcs grain ls " + session.name() + "` lists the existing ones");
+    failure.code = "grain_unknown";
+    if (selector.ranges.size() > 1 || first < 1 || last > session.declared()) return failure;
+    failure.message = "grain " + word + (session.terminated() ? " was never submitted" : " is not submitted yet");
+    failure.hint = "`dcs submit` submits a grain when those that it comes after have succeeded; `dcs session show " +
+                   session.name() + "` shows how many are missing";
+    return failure;
+}
+
 std::optional<Failure> add_grains(const Session &session, const std::string &word, const GrainSelector &selector,
                                   const std::string &state, ChosenGrains &chosen) {
     GrainsAnswer answer = grains_of(session, selector.ranges, state);
     if (answer.failed) return answer.failure;
-    if (answer.rows.empty() && !selector.ranges.empty() && state.empty()) {
-        Failure failure = not_found_failure("there is no grain " + word,
-                                            "`dcs grain ls " + session.name() + "` lists the existing ones");
-        failure.code = "grain_unknown";
-        return failure;
-    }
+    if (answer.rows.empty() && !selector.ranges.empty() && state.empty()) return no_such_grain(session, word, selector);
+    if (selector.ranges.empty() && state.empty() && !session.terminated())
+        chosen.not_submitted += session.not_submitted();
     for (wire::GrainRow &row : answer.rows) {
         chosen.grains.rows.push_back(std::move(row));
         chosen.sessions.push_back(session.name());

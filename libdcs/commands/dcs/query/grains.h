@@ -29,6 +29,7 @@ struct ChosenGrains {
     GrainsAnswer grains;
     std::vector<std::string> sessions;
     std::vector<bool> named_alone;  // its selector names no other grain
+    int not_submitted = 0;          // yet, of active sessions that are listed whole
     std::optional<Failure> failure;
 
     std::string name(std::size_t i) const {  // "7:12"

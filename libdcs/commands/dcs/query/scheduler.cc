@@ -85,12 +85,13 @@ std::string Session::what(std::size_t columns) const {
 }
 
 // The ident is submit-DIGEST-GRAINS-SUFFIX.
-int Session::not_submitted() const {
+int Session::declared() const {
     int grains = 0, end = 0;
     const int read = std::sscanf(ident.c_str(), "submit-%*24[0-9a-f]-%d-%*8[0-9a-f]%n", &grains, &end);
-    if (read != 1 || end != static_cast<int>(ident.size())) return 0;
-    return std::max(0, grains - ready - running - finished - killed);
+    return read == 1 && end == static_cast<int>(ident.size()) ? grains : 0;
 }
+
+int Session::not_submitted() const { return std::max(0, declared() - ready - running - finished - killed); }
 
 namespace {
 

@@ -43,6 +43,7 @@ struct Session {  // owned copy of a row
     std::string name() const;  // "7", or "ann/7" if it is not the caller's
     // What tells it from others: the user's label, what was typed; else the name that its control program has.
     std::string what(std::size_t columns) const;
+    int declared() const;       // grains of the file of its `dcs submit`; 0: it has another control program
     int not_submitted() const;  // by `dcs submit`, of the grains of its file; other control programs do not tell
     bool terminated() const { return state == "terminated"; }
     bool damaged() const { return state == "damaged"; }

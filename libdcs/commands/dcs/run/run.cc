@@ -145,16 +145,28 @@ std::vector<std::string> starts_that_failed(int session) {
     return failed_starts(info.grains[0]);
 }
 
+// The reasons of the first host, with what to do about them.
+std::string advice(const wire::Explanation &why) {
+    for (const wire::WhyRow &reason : why.reasons)
+        if (reason.hosts > 0 && !reason.names.empty())
+            return reason.hint + (reason.hint.empty() ? "" : "; ") + "`dcs host show " + reason.names[0] +
+                   "` shows what that host has";
+    return "`dcs host ls` lists the hosts, `dcs host show HOST` what one has";
+}
+
 // No host can start the program: the hosts' reasons are more useful than the fact. As in a shell, a program that
-// is there and cannot be executed is 126.
-Failure cannot_run(int session, const std::string &why) {
+// is there and cannot be executed is 126. The session does not stay, so `dcs grain explain` would come too late.
+Failure cannot_run(int session, const std::string &text) {
     Failure failure = call_failure("the grain's result", D_E_CANNOT_RUN);
-    failure.message = "the grain's result: " + why;
-    failure.hint = "`dcs host ls` lists the hosts, `dcs host show HOST` what one has";  // the session does not stay
-    const std::vector<std::string> lines = starts_that_failed(session);
-    if (lines.empty()) return failure;
     failure.exit = exits::not_executable;
     failure.hint = "";
+    const std::vector<std::string> lines = starts_that_failed(session);
+    if (lines.empty()) {
+        const auto why = explain("", session, grain_number);
+        failure.message = "the command was not run: " + (why && !why->can_run ? waiting_text(*why, {}) : text);
+        if (why) failure.hint = advice(*why);
+        return failure;
+    }
     failure.message = "no host could start the command: on " + lines[0];
     for (std::size_t i = 1; i < lines.size(); ++i) failure.message += "; on " + lines[i];
     return failure;
@@ -239,10 +251,7 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
         if (ending.exchange(true)) ::pause();
         if (error == D_E_CANNOT_RUN) d_pool_gkill(&this_pool(), session, grain_number);
         if (exit_of(error) != exits::unreachable) end_session(session);
-        if (failure.exit == exits::not_executable) {
-            report(failure, call.format);
-            return failure.exit;
-        }
+        if (failure.exit == exits::not_executable) return report(failure, call.format);
         return call.fail(failure);
     }
     Status copied = shown ? shown->finish() : copy(out, stdout);
@@ -390,7 +399,7 @@ While the grain waits, standard error says what comes before it, or that no host
 A grain that comes back from a host is started again automatically; standard error says so.
 
 Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 it cannot be executed, or no
-host can meet its needs (its directory, the length of its arguments); 125 DCS itself failed.
+host can meet its needs (cores, memory, class, directory, length of arguments); 125 DCS itself failed.
 )",
     .run = run,
     .command_follows = true,

@@ -62,8 +62,12 @@ void print_table(const std::vector<Session> &sessions, bool own) {
 }
 
 int list_sessions(const Call &call) {
-    const SessionsAnswer answer = call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
+    SessionsAnswer answer = call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
     if (answer.failed) return call.fail(answer.failure);
+    if (auto state = call.arguments.value("state")) {
+        if (*state == "closed") state = "terminated";
+        std::erase_if(answer.sessions, [&](const Session &s) { return s.state != *state; });
+    }
     if (call.format == Format::json) {
         std::vector<std::string> rows;
         for (const Session &session : answer.sessions) rows.push_back(session.json);
@@ -262,8 +266,11 @@ duration, and number of grains by state; of the FINISHED ones, FAILED have faile
 Examples:
   dcs session ls
   dcs session ls all                    of all users whose sessions you may see
-  dcs session ls -o json | jq '.sessions[] | select(.state == "active").session'
+  dcs session ls --state active         those that are not closed
+  dcs session ls -o json | jq '.sessions[] | select(.failed > 0).session'
 )",
+    .options = {{"state", 0, "STATE", one_of("active|terminated|closed|damaged"),
+                 "active, terminated (closed is the same), or damaged"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), USER/last, all or USER/all.
 An empty list is not an error.
 )",
