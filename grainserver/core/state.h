@@ -38,7 +38,7 @@ inline constexpr std::size_t increments_max = 16'384;
 // The state of the directory at the last look.
 struct DirFacts {
     bool announced = false;
-    std::map<std::uint32_t, std::uint64_t> increments;  // after the acknowledged ones: number -> bytes of out and err
+    std::map<std::uint32_t, std::uint64_t> increments;   // after the acknowledged ones: number -> bytes of out and err
     std::map<std::uint32_t, std::uint64_t> checkpoints;  // of these: number -> bytes
     bool too_many = false;                               // more than increments_max
     wire::Usage usage;                                   // of the running process

@@ -85,8 +85,8 @@ int connect_unix_socket(const std::string &path) {
     Fd socket = stream_socket();
     if (!socket) return -1;
     int error = connect_to_path(socket.get(), path);
-    if (error == EAGAIN && ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &wait_for_place,
-                                        sizeof wait_for_place) == 0) {
+    if (error == EAGAIN &&
+        ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &wait_for_place, sizeof wait_for_place) == 0) {
         ::fcntl(socket.get(), F_SETFL, 0);
         error = connect_to_path(socket.get(), path);
         ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);

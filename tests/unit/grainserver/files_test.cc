@@ -279,27 +279,6 @@ TEST_CASE("looking finds pairs of increments, checkpoints and the announcement")
     REQUIRE(g.grains.look(g.id, 0).announced);
 }
 
-TEST_CASE("looking and acknowledging depend on the increments that are expected, not on all names") {
-    GrainOnDisk g;
-    g.prepare();
-    for (int k = 4; k <= 6; ++k) g.increment(k, "o", "e");
-    for (const std::uint32_t k : {3u, 5u, 9u}) put_file(g.path + "/checkpoint." + std::to_string(k), "x");
-    g.increment(8, "after", "a gap");
-    const DirFacts f = g.grains.look(g.id, 3);
-    REQUIRE(f.increments == std::map<std::uint32_t, std::uint64_t>{{4, 2}, {5, 2}, {6, 2}});
-    REQUIRE(f.checkpoints == std::map<std::uint32_t, std::uint64_t>{{5, 1}});
-    REQUIRE_FALSE(f.too_many);
-    // A crash between the record and the removal: the next acknowledgement removes what that one left.
-    ::unlink((g.path + "/out.4").c_str());
-    REQUIRE(g.grains.write_acked(g.id, 6));
-    for (const char *name : {"err.4", "out.5", "err.5", "checkpoint.3", "checkpoint.5", "out.6", "err.6"})
-        REQUIRE(::access((g.path + "/" + name).c_str(), F_OK) != 0);
-    REQUIRE(::access((g.path + "/out.8").c_str(), F_OK) == 0);
-    for (std::uint32_t k = 7; k <= 7 + increments_max; ++k)
-        for (const char *stream : {"/out.", "/err."}) put_file(g.path + stream + std::to_string(k), "");
-    REQUIRE(g.grains.look(g.id, 6).too_many);
-}
-
 TEST_CASE("acknowledging removes what is not needed any more and is remembered") {
     GrainOnDisk g;
     g.prepare();
