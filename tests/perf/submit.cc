@@ -3,7 +3,7 @@
 //   perf_submit callers SESSION CALLERS COUNT    CALLERS threads submit COUNT grains each, one a call
 //   perf_submit one SESSION COUNT                submits a grain and waits for its result, COUNT times; the median
 //   perf_submit log FILE COUNT GROUP             appends COUNT records, each GROUP made durable by fdatasync
-//   perf_submit start FILE COUNT                 appends a record, starts /bin/true, appends its end, durably; the median
+//   perf_submit start FILE COUNT                 appends a record, starts /bin/true, appends its end, durably; median
 // The same with beanstalkd at PORT of this host:
 //   perf_submit put PORT CALLERS COUNT
 //   perf_submit job PORT COUNT                   the median; needs a worker
