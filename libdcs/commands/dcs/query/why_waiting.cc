@@ -73,6 +73,14 @@ std::string waiting_text(const wire::Explanation &why, const std::vector<Session
     return "ready, but waits for a host" + (hosts.empty() ? "" : ": " + hosts) + first;
 }
 
+std::string advice_of(const wire::Explanation &why) {
+    for (const wire::WhyRow &reason : why.reasons)
+        if (reason.hosts > 0 && !reason.names.empty())
+            return reason.hint + (reason.hint.empty() ? "" : "; ") + "`dcs host show " + reason.names[0] +
+                   "` shows what that host has";
+    return "`dcs host ls` lists the hosts, `dcs host show HOST` what one has";
+}
+
 std::string ask_about_disk() {
     const auto reply = client::ask<wire::DoctorReply>(this_pool(), wire::Doctor{}, client::How{client::With::any});
     if (!reply) return "";

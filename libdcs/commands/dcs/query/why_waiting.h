@@ -14,8 +14,10 @@ namespace dcs::commands {
 // One line: "ready, but waits for a host: 2 hosts: no free slot; session 23 with 1,500 grains goes first".
 // `sessions`: all that there are, to count what goes first. Empty where the grain does not wait for a host.
 std::string waiting_text(const wire::Explanation &why, const std::vector<Session> &sessions);
-// The same for a grain, from the scheduler; of one that does not wait what ask_about_disk() says. Empty also if the
-// cause cannot be determined now.
+// What to do about the first reason that concerns hosts, and where that host's figures are shown.
+std::string advice_of(const wire::Explanation &why);
+// waiting_text() of a grain, asked for; of one that does not wait what ask_about_disk() says. Empty also if the cause
+// cannot be determined now.
 std::string ask_why_it_waits(const std::string &user, int session, int grain);
 // For a program that does not wait for it: says on standard error that no host can ever take the grain, if so.
 void tell_if_none_can(const char *program, int session, int grain);

@@ -145,15 +145,6 @@ std::vector<std::string> starts_that_failed(int session) {
     return failed_starts(info.grains[0]);
 }
 
-// The reasons of the first host, with what to do about them.
-std::string advice(const wire::Explanation &why) {
-    for (const wire::WhyRow &reason : why.reasons)
-        if (reason.hosts > 0 && !reason.names.empty())
-            return reason.hint + (reason.hint.empty() ? "" : "; ") + "`dcs host show " + reason.names[0] +
-                   "` shows what that host has";
-    return "`dcs host ls` lists the hosts, `dcs host show HOST` what one has";
-}
-
 // No host can start the program: the hosts' reasons are more useful than the fact. As in a shell, a program that
 // is there and cannot be executed is 126. The session does not stay, so `dcs grain explain` would come too late.
 Failure cannot_run(int session, const std::string &text) {
@@ -164,7 +155,7 @@ Failure cannot_run(int session, const std::string &text) {
     if (lines.empty()) {
         const auto why = explain("", session, grain_number);
         failure.message = "the command was not run: " + (why && !why->can_run ? waiting_text(*why, {}) : text);
-        if (why) failure.hint = advice(*why);
+        if (why) failure.hint = advice_of(*why);
         return failure;
     }
     failure.message = "no host could start the command: on " + lines[0];
