@@ -42,13 +42,18 @@ std::string limit_words(const char *when) {
            "; let it write long output to a file, which --output brings back";
 }
 
+std::string count_words() {
+    return "the grain has more than " + std::to_string(increments_max) + " increments that are not reported";
+}
+
 void too_much(Turn &t, const GrainId &id, Grain &g) {
-    overrun(t, id, g, limit_words("between two checkpoints"), signal_file_size);
+    overrun(t, id, g, g.facts.too_many ? count_words() : limit_words("between two checkpoints"), signal_file_size);
 }
 
 // Ends a running grain beyond the limit at once, before it fills the disk.
 void check_limits(Turn &t, const GrainId &id, Grain &g) {
     const std::uint32_t checkpoint = newest_checkpoint(g);
+    if (g.facts.too_many) return checkpoint == 0 ? too_much(t, id, g) : lose(t, id, count_words(), Code::limit);
     const std::uint64_t tail = bytes_of(g, checkpoint != 0 ? checkpoint + 1 : g.acked + 1, UINT32_MAX);
     if (tail > limits::report_bytes) return too_much(t, id, g);
     if (checkpoint == 0) return;
@@ -92,7 +97,9 @@ void put_end(const Grain &g, bool too_much, SendReport &report) {
         report.signal = g.ending == Ending::overrun ? g.limit_signal : signal_file_size;
         report.cut = report.limit = true;
         report.limit_of_host = g.ending == Ending::overrun && g.exit->limit_signal != 0;  // the launcher ended it
-        report.reason = g.ending == Ending::overrun ? g.reason : limit_words("after its last checkpoint");
+        report.reason = g.ending == Ending::overrun ? g.reason
+                        : g.facts.too_many          ? count_words()
+                                                    : limit_words("after its last checkpoint");
     } else if (g.ending == Ending::terminated && !planted("server.blame_the_withdrawn")) {
         report.innocent = true;
         report.reason = g.reason;
@@ -137,7 +144,7 @@ Planned plan(const GrainId &id, const Grain &g) {
         p.report.last = last_increment(g);
         p.bytes = bytes_of(g, p.report.first, p.report.last);
         p.report.empty = p.bytes == 0;
-        put_end(g, p.bytes > limits::report_bytes, p.report);
+        put_end(g, p.bytes > limits::report_bytes || g.facts.too_many, p.report);
         p.bytes = std::min<std::uint64_t>(p.bytes, limits::report_bytes);
         p.any = true;
     }

@@ -32,11 +32,15 @@ struct ExitFacts {
     std::int32_t limit_signal = 0;  // not 0: the launcher ended it at a limit, which `reason` names
 };
 
+// A look counts no more: the checkpoints of eleven days, one a minute.
+inline constexpr std::size_t increments_max = 16'384;
+
 // The state of the directory at the last look.
 struct DirFacts {
     bool announced = false;
-    std::map<std::uint32_t, std::uint64_t> increments;   // number -> bytes of out and err, if both exist
-    std::map<std::uint32_t, std::uint64_t> checkpoints;  // number -> bytes
+    std::map<std::uint32_t, std::uint64_t> increments;   // after the acknowledged ones: number -> bytes of out and err
+    std::map<std::uint32_t, std::uint64_t> checkpoints;  // of these: number -> bytes
+    bool too_many = false;                               // more than increments_max
     wire::Usage usage;                                   // of the running process
     std::string strange;                                 // a file that is ignored, and why
     bool disk_full = false;                              // ended: what it wrote last may be missing

@@ -80,15 +80,6 @@ std::string out_name(std::uint32_t sequence) { return numbered("out.", sequence)
 std::string err_name(std::uint32_t sequence) { return numbered("err.", sequence); }
 std::string checkpoint_name(std::uint32_t sequence) { return numbered("checkpoint.", sequence); }
 
-std::uint32_t sequence_of(std::string_view name, std::string_view prefix) {
-    if (name.substr(0, prefix.size()) != prefix) return 0;
-    name.remove_prefix(prefix.size());
-    if (name.empty() || name.front() == '0') return 0;
-    std::uint32_t n = 0;
-    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), n);
-    return error == std::errc{} && stop == name.data() + name.size() ? n : 0;
-}
-
 const FileRecord *image_of(const std::vector<FileRecord> &files) {
     for (const FileRecord &file : files)
         if (file.role == wire::FileRole::image) return &file;

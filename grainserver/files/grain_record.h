@@ -31,8 +31,6 @@ inline constexpr const char *program_folder = "program";  // a submitted program
 std::string out_name(std::uint32_t sequence);
 std::string err_name(std::uint32_t sequence);
 std::string checkpoint_name(std::uint32_t sequence);
-// "out.17" with prefix "out." gives 17; 0 if the name is not of that form.
-std::uint32_t sequence_of(std::string_view name, std::string_view prefix);
 
 // An input or output file of the grain; the fields of wire::GrainFile.
 struct FileRecord {

@@ -20,7 +20,9 @@
 namespace dcs::server {
 namespace {
 constexpr std::size_t spares_max = 1024;  // as many as a host has ahead
+constexpr int spare_calls = 10;           // of tidy_spares()
 constexpr int names_at_once = 2000;       // removed without a look at anything else
+constexpr std::size_t clean_names = 4;    // in the room of a small grain
 
 // Makes the room with the grain's input. Written in place: the directory is incomplete until its record exists.
 Status furnish(int grain, const std::string &bytes) {
@@ -37,7 +39,7 @@ bool room_is_clean(int grain, const files::Account &account) {
     const uid_t uid = account.change ? account.uid : ::geteuid();
     const Result<files::Room> room = files::open_room(grain);
     const Result<std::vector<std::string>> names =
-        room ? list_directory(room->fd.get()) : Result<std::vector<std::string>>(room.status());
+        room ? list_directory(room->fd.get(), clean_names) : Result<std::vector<std::string>>(room.status());
     if (!names || room->uid != uid) return false;
     const std::string out = files::out_name(1), err = files::err_name(1);
     for (const std::string &name : *names)
@@ -53,7 +55,7 @@ bool room_is_clean(int grain, const files::Account &account) {
     if (::fstat(room->fd.get(), &itself) != 0 || (itself.st_mode & 07777) != 0700) return false;
     const Result<Fd> inner = open_directory(room->fd.get(), files::work_name);
     if (!inner) return inner.status().code == Code::not_found;
-    const Result<std::vector<std::string>> left = list_directory(inner->get());
+    const Result<std::vector<std::string>> left = list_directory(inner->get(), 0);
     return left && left->empty() && ::fstat(inner->get(), &work) == 0 && work.st_uid == uid &&
            (work.st_mode & 07777) == 0700;
 }
@@ -149,9 +151,9 @@ bool GrainFiles::keep_spare(const std::string &name, const Small &grain) {
     if (::renameat2(grains_.get(), name.c_str(), grains_.get(), spare.c_str(), RENAME_NOREPLACE) != 0) return false;
     failpoint("server.spare.after_keep");
     const Result<Fd> directory = open_directory(grains_.get(), spare);
-    const bool kept = directory && spares_.size() < spares_max && clean(directory->get(), grain.account);
-    if (kept) spares_.push_back({spare, grain.account});
+    if (directory && clean(directory->get(), grain.account)) spares_.push_back({spare, grain.account});
     else removing_.emplace_back(grains_.get(), spare);
+    if (spares_.size() > spares_max) drop_oldest();
     return true;
 }
 
@@ -162,9 +164,15 @@ void GrainFiles::make_plain(const GrainId &id) {
         if (!files::has_record(grain->get(), name)) remove_file(grain->get(), name);
 }
 
-void GrainFiles::drop_spares() {
-    for (const Spare &spare : spares_) removing_.emplace_back(grains_.get(), spare.name);
-    spares_.clear();
+void GrainFiles::drop_oldest() {
+    removing_.emplace_back(grains_.get(), spares_.front().name);
+    spares_.pop_front();
+}
+
+// The last one is taken first, so those in front are the ones that are not needed.
+void GrainFiles::tidy_spares() {
+    for (Spare &spare : spares_) ++spare.unused;
+    while (!spares_.empty() && spares_.front().unused >= spare_calls) drop_oldest();
 }
 
 }  // namespace dcs::server

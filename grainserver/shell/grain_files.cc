@@ -279,24 +279,21 @@ bool is_full(int directory) {
 }
 }  // namespace
 
-DirFacts GrainFiles::look(const GrainId &id, bool ended) const {
+// By the names that are expected: the room may have any number of others.
+DirFacts GrainFiles::look(const GrainId &id, std::uint32_t acked, bool ended) const {
     DirFacts facts;
     const Result<Fd> grain = directory_of(id);
     const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
     if (!room) return facts;
-    const Result<std::vector<std::string>> names = list_directory(room->fd.get());
-    if (!names) return facts;
     const auto size_of = [&](const std::string &name) { return files::foreign_size(*room, name, &facts.strange); };
-    const bool announces = std::binary_search(names->begin(), names->end(), files::announce_name);
-    facts.announced = announces && size_of(files::announce_name) >= 0;
-    for (const std::string &name : *names) {
-        if (const std::uint32_t k = files::sequence_of(name, "checkpoint.")) {
-            const std::int64_t size = size_of(name);
-            if (size >= 0) facts.checkpoints[k] = static_cast<std::uint64_t>(size);
-        } else if (const std::uint32_t n = files::sequence_of(name, "out.")) {
-            const std::int64_t out = size_of(name), err = size_of(files::err_name(n));
-            if (out >= 0 && err >= 0) facts.increments[n] = static_cast<std::uint64_t>(out + err);
-        }
+    facts.announced = size_of(files::announce_name) >= 0;
+    for (std::uint32_t n = acked + 1; n != UINT32_MAX && !facts.too_many; ++n) {
+        const std::int64_t out = size_of(files::out_name(n)), err = out < 0 ? -1 : size_of(files::err_name(n));
+        if (err < 0) break;
+        facts.increments[n] = static_cast<std::uint64_t>(out + err);
+        const std::int64_t checkpoint = size_of(files::checkpoint_name(n));
+        if (checkpoint >= 0) facts.checkpoints[n] = static_cast<std::uint64_t>(checkpoint);
+        facts.too_many = facts.increments.size() > increments_max;
     }
     if (ended) facts.disk_full = is_full(room->fd.get());
     else facts.usage = usage_of(grain->get(), boot_id_);
@@ -337,14 +334,17 @@ Status GrainFiles::write_acked(const GrainId &id, std::uint32_t sequence) {
     if (!s) return s;
     const Result<files::Room> room = files::open_room(grain->get());
     if (!room) return room.status();
-    const Result<std::vector<std::string>> names = list_directory(room->fd.get());
-    if (!names) return names.status();
-    for (const std::string &name : *names) {
-        const std::uint32_t out = files::sequence_of(name, "out."), err = files::sequence_of(name, "err.");
-        const std::uint32_t checkpoint = files::sequence_of(name, "checkpoint.");
-        if ((out != 0 && out <= sequence) || (err != 0 && err <= sequence) ||
-            (checkpoint != 0 && checkpoint < sequence))
-            remove_file(room->fd.get(), name);
+    // From the lowest number up, so that those which a crash leaves are found by the next one.
+    const auto any = [&](std::uint32_t n) {
+        return file_exists(room->fd.get(), files::out_name(n)) || file_exists(room->fd.get(), files::err_name(n)) ||
+               file_exists(room->fd.get(), files::checkpoint_name(n));
+    };
+    std::uint32_t first = sequence;
+    while (first > 1 && sequence - first < increments_max && any(first - 1)) --first;
+    for (std::uint32_t n = first; n <= sequence; ++n) {
+        remove_file(room->fd.get(), files::out_name(n));
+        remove_file(room->fd.get(), files::err_name(n));
+        if (n < sequence) remove_file(room->fd.get(), files::checkpoint_name(n));
     }
     return s;
 }

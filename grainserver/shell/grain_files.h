@@ -55,8 +55,8 @@ public:
     // The grains of an earlier server process. Directories of another boot and incomplete ones are removed.
     std::vector<Adopted> adopt();
 
-    // `ended`: without the usage, which its exit record states.
-    DirFacts look(const GrainId &id, bool ended = false) const;
+    // At the increments after `acked`. `ended`: without the usage, which its exit record states.
+    DirFacts look(const GrainId &id, std::uint32_t acked, bool ended = false) const;
     bool disk_full() const;
     pid_t process_of(const GrainId &id) const;  // the grain's first process; 0 if it does not run
     std::optional<ExitFacts> exit_of(const GrainId &id) const;
@@ -78,7 +78,7 @@ public:
     void note_alone(const GrainId &id);
     // For a launcher of an earlier release, which takes an empty record for one.
     void make_plain(const GrainId &id);
-    void drop_spares();
+    void tidy_spares();  // removes those that no grain has had since a number of calls
     bool removes() const { return !removing_.empty(); }
     Status remove_some();
     // Takes the room to fill it, and gives it to the grain.
@@ -94,6 +94,7 @@ private:
     struct Spare {
         std::string name;
         files::Account account;
+        int unused = 0;  // calls of tidy_spares()
     };
     // A grain whose directory may become one, unless other records or files come into it.
     struct Small {
@@ -102,6 +103,7 @@ private:
     };
     bool use_spare(const GrainId &id, const files::LaunchRecord &record);
     bool keep_spare(const std::string &name, const Small &grain);
+    void drop_oldest();
     Status make_fresh(const GrainId &id, const files::LaunchRecord &record, const std::string &input);
     Result<files::LaunchRecord> record_of(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
     void adopt_one(const std::string &name, std::vector<Adopted> &found);
@@ -118,7 +120,7 @@ private:
     std::string note_;
     std::deque<TreeRemoval> removing_;
     std::uint64_t aside_ = 0;  // number of the last directory that was renamed
-    std::vector<Spare> spares_;
+    std::deque<Spare> spares_;
     std::map<GrainId, Small> small_;
 };
 

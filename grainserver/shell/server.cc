@@ -92,9 +92,8 @@ struct Performer {
         failpoint("server.directory.after_remove");
     }
     void operator()(Look &e) {
-        const auto grain = s.state_.grains.find(e.id);
-        const bool ended = grain != s.state_.grains.end() && grain->second.phase == Phase::ended;
-        s.put(Looked{e.id, s.files_.look(e.id, ended)});
+        if (const auto grain = s.state_.grains.find(e.id); grain != s.state_.grains.end())
+            s.put(Looked{e.id, s.files_.look(e.id, grain->second.acked, grain->second.phase == Phase::ended)});
     }
     void operator()(SendReport &e) {
         auto built = s.files_.build(e);
@@ -355,7 +354,7 @@ void Server::keep_contents() {
             log_(Level::error, "cannot remove the files of an ended grain: " + s.text);
     if (contents_.busy() || boot_clock() < tidy_at_) return;
     contents_.tidy();
-    if (state_.grains.empty()) files_.drop_spares();
+    files_.tidy_spares();
     tidy_at_ = boot_clock() + tidy_interval;
 }
 

@@ -173,7 +173,7 @@ bool file_exists(int directory, const std::string &name) {
 void remove_file(int directory, const std::string &name) { ::unlinkat(directory, name.c_str(), 0); }
 
 // Without a stream of the library, which takes three system calls more for each directory.
-Result<std::vector<std::string>> list_directory(int directory) {
+Result<std::vector<std::string>> list_directory(int directory, std::size_t most) {
     const auto failed = [&](int error) { return file_error("cannot list " + path_of(directory), error); };
     const Fd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!fd) return failed(errno);
@@ -182,7 +182,7 @@ Result<std::vector<std::string>> list_directory(int directory) {
     for (;;) {
         const ssize_t n = ::getdents64(fd.get(), buffer, sizeof buffer);
         if (n < 0) return failed(errno);
-        if (n == 0) break;
+        if (n == 0 || names.size() > most) break;
         for (ssize_t at = 0; at < n;) {
             const auto *entry = reinterpret_cast<const dirent64 *>(buffer + at);
             const std::string_view name = entry->d_name;

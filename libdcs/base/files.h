@@ -45,8 +45,8 @@ Status replace_durably(int directory, const std::string &name, std::string_view 
 
 bool file_exists(int directory, const std::string &name);
 void remove_file(int directory, const std::string &name);
-// Names without "." and "..", sorted.
-Result<std::vector<std::string>> list_directory(int directory);
+// Names without "." and "..", sorted; where there are more than `most`, more than `most` of them.
+Result<std::vector<std::string>> list_directory(int directory, std::size_t most = SIZE_MAX);
 // A directory with all that is in it; symbolic links are removed, not followed. Missing is ok.
 Status remove_tree(int parent, const std::string &name);
 

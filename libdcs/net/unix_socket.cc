@@ -34,6 +34,11 @@ bool address_below(int directory, const std::string &name, sockaddr_un *address)
     return false;
 }
 
+// Where processes connect without end, no attempt from time to time finds a place, but each that waits gets one.
+constexpr timeval wait_for_place{0, 50'000};
+// The queue of new connections is short, so that each waits for few others.
+constexpr int queued_connections = 128;
+
 Fd stream_socket() { return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
 }  // namespace
@@ -52,7 +57,7 @@ Result<int> listen_unix_socket(const std::string &directory, const std::string &
     if (!socket || !address_below(dir.get(), fresh, &address) ||
         ::bind(socket.get(), reinterpret_cast<sockaddr *>(&address), sizeof address) != 0)
         return fail_errno(Code::io_error, "cannot make socket " + path, errno);
-    if (::fchmodat(dir.get(), fresh.c_str(), mode, 0) != 0 || ::listen(socket.get(), SOMAXCONN) != 0 ||
+    if (::fchmodat(dir.get(), fresh.c_str(), mode, 0) != 0 || ::listen(socket.get(), queued_connections) != 0 ||
         ::renameat(dir.get(), fresh.c_str(), dir.get(), name.c_str()) != 0) {
         int error = errno;
         ::unlinkat(dir.get(), fresh.c_str(), 0);
@@ -79,7 +84,13 @@ int connect_to_path(int socket, const std::string &path) {
 int connect_unix_socket(const std::string &path) {
     Fd socket = stream_socket();
     if (!socket) return -1;
-    const int error = connect_to_path(socket.get(), path);
+    int error = connect_to_path(socket.get(), path);
+    if (error == EAGAIN &&
+        ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &wait_for_place, sizeof wait_for_place) == 0) {
+        ::fcntl(socket.get(), F_SETFL, 0);
+        error = connect_to_path(socket.get(), path);
+        ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
+    }
     if (error == 0) return socket.release();
     errno = error;
     return -1;

@@ -15,7 +15,7 @@ Result<int> listen_unix_socket(const std::string &directory, const std::string &
 // Connects a socket of the caller's: 0 or an errno.
 int connect_to_path(int socket, const std::string &path);
 
-// A connected descriptor, or -1 and errno; EAGAIN: the listener's queue is full, try again.
+// A connected descriptor, or -1 and errno; EAGAIN: the listener's queue was full for 50 ms, try again.
 int connect_unix_socket(const std::string &path);
 
 // A connection from a listening descriptor, or -1 and errno.

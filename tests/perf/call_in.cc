@@ -1,8 +1,9 @@
 // The real scheduler with the connections of many grain servers, each calling in every INTERVAL seconds:
-//   perf_call_in [CONNECTIONS=2000] [SECONDS=60] [INTERVAL=10]
+//   perf_call_in [CONNECTIONS=2000] [SECONDS=60] [INTERVAL=10] [CALM=0]
 // A call-in has no answer, so that each comes with the empty report of a running grain, which has one. Every
 // tenth ends its grain as well, and gets the next: a commit and a launch. Beside it, over the same kind of
 // sockets and at the same times, the round trip of a bare epoll echo server of as many connections.
+// CALM: seconds before these in which no grain ends, for the cost of a call-in alone and that of an end.
 // SIGUSR1: prints the answers since the last one (page_hosts.py).
 #include <chrono>
 #include <csignal>
@@ -15,6 +16,7 @@
 #include "call_in_peers.h"
 #include "daemon/spawn.h"
 #include "dcs.h"
+#include "perf/figures.h"
 
 namespace dcs::perf {
 namespace {
@@ -62,14 +64,15 @@ struct Server {  // a grain server that is played, with its connection to the ec
 };
 
 struct Trial {
-    int count = 2000, seconds = 60;
+    int count = 2000, seconds = 60, calm = 0;
     double interval = 10;
+    bool grains_end = true;
     std::string directory;
     pid_t scheduler = 0, echo_server = 0;
     int poll = -1;
     std::vector<Server> servers;
     std::vector<double> acks, launches, echoes;
-    std::size_t configured = 0, call_ins = 0, missed = 0, next_launches = 0, told = 0;
+    std::size_t configured = 0, call_ins = 0, ends = 0, missed = 0, next_launches = 0, told = 0;
     std::string echo_frame;
     Clock::time_point began{};
     std::vector<std::pair<double, double>> stalls;  // when an answer took more than 0.1 s, and how long
@@ -202,7 +205,8 @@ struct Trial {
         frames += wire::encode(wire::CallIn{0.5, 1 << 20, true}, 0);
         echo_frame.assign(frames.size(), 'x');
         send_all(s.fd, frames);
-        if ((i + static_cast<std::size_t>(s.rounds)) % 10 != 0 || !s.running) return;
+        if (!grains_end || (i + static_cast<std::size_t>(s.rounds)) % 10 != 0 || !s.running) return;
+        ++ends;
         wire::GrainReport end = report_of(s);
         end.last_seq = end.first_seq;
         end.ended = true;
@@ -232,12 +236,12 @@ struct Trial {
         for (int i = 1; i <= grains; ++i) must(d_gexec(1, i, argv, env, "", 0, 0, 0, 0), "d_gexec");
     }
 
-    void run() {
+    void run(int length) {
         const sigset_t signals = question();
         const timespec at_once = {};
         const auto pace = std::chrono::duration<double>(interval / count);
         const auto start = began = Clock::now();
-        for (std::size_t n = 0; since(start) < seconds; ++n) {
+        for (std::size_t n = 0; since(start) < length; ++n) {
             const auto due = start + std::chrono::duration_cast<Clock::duration>(pace * static_cast<double>(n));
             for (;;) {
                 const double left = std::chrono::duration<double>(due - Clock::now()).count();
@@ -254,6 +258,31 @@ struct Trial {
         }
         const auto end = Clock::now();
         while (since(end) < 1) pump(50);
+    }
+
+    // Seconds of the scheduler for a call-in while no grain ends; what was counted is forgotten.
+    double calm_cost() {
+        if (calm == 0) return 0;
+        grains_end = false;
+        const double before = figures_of(scheduler).cpu_s;
+        run(calm);
+        const double cost = (figures_of(scheduler).cpu_s - before) / static_cast<double>(call_ins);
+        grains_end = true;
+        call_ins = ends = missed = told = 0;
+        acks.clear();
+        launches.clear();
+        echoes.clear();
+        stalls.clear();
+        return cost;
+    }
+    void tell_costs(double one_call_in, double cpu_s, double echo_us) const {
+        const double of_ends = cpu_s - one_call_in * static_cast<double>(call_ins);
+        const double one_end = ends == 0 ? 0 : of_ends / static_cast<double>(ends) * 1e6;
+        const std::string of = std::to_string(count) + " servers: processor time of the scheduler for a ";
+        std::printf("                         %.1f us per call-in alone, %.1f us per grain that ends\n",
+                    one_call_in * 1e6, one_end);
+        figure(of + "call-in, of an echo", one_call_in * 1e6, echo_us, "us");
+        if (ends > 0) figure(of + "grain's end and launch, of an echo", one_end, echo_us, "us");
     }
 };
 
@@ -279,6 +308,7 @@ int run(int argc, char **argv) {
     if (argc > 1) t.count = std::atoi(argv[1]);
     if (argc > 2) t.seconds = std::atoi(argv[2]);
     if (argc > 3) t.interval = std::atof(argv[3]);
+    if (argc > 4) t.calm = std::atoi(argv[4]);
     if (t.count < 1 || t.seconds < 1 || !(t.interval > 0)) give_up("CONNECTIONS, SECONDS and INTERVAL are positive");
     rlimit low{256, 0};  // as many systems start daemons: the scheduler must raise it
     rlimit before{};
@@ -306,10 +336,11 @@ int run(int argc, char **argv) {
     if (status != 0) give_up("the submissions failed");
     std::printf("the pool is in %s\n", t.directory.c_str());
     std::fflush(stdout);
+    const double one_call_in = t.calm_cost();
     const Figures loaded = figures_of(t.scheduler), echo_before = figures_of(t.echo_server);
     const pid_t disk = ::fork();
     if (disk == 0) sync_for(t.seconds, t.directory + "/sync");
-    t.run();
+    t.run(t.seconds);
     const Figures after = figures_of(t.scheduler), echo_after = figures_of(t.echo_server);
     const auto per = [](double s, std::size_t n) { return n == 0 ? 0 : s / static_cast<double>(n) * 1e6; };
     std::printf("%d connections, a call-in of each every %g s, for %d s: %zu call-ins, %zu while the last was open\n",
@@ -325,6 +356,9 @@ int run(int argc, char **argv) {
     std::printf("CPU of the scheduler     %.1f us per call-in; of the echo server %.1f us per echo\n",
                 per(after.cpu_s - loaded.cpu_s, t.call_ins),
                 per(echo_after.cpu_s - echo_before.cpu_s, t.echoes.size()));
+    if (t.calm > 0)
+        t.tell_costs(one_call_in, after.cpu_s - loaded.cpu_s,
+                     per(echo_after.cpu_s - echo_before.cpu_s, t.echoes.size()));
     std::printf("memory of the scheduler  %.0f KiB, %+.2f KiB per connection (and host), %.0f KiB at the end\n",
                 idle.resident_kb, (connected.resident_kb - idle.resident_kb) / t.count, after.resident_kb);
     std::printf("descriptors              %ld of %ld (it began with 256)\n", after.descriptors, after.soft_limit);

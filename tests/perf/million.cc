@@ -9,6 +9,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include "perf/figures.h"
 #include "perf/pool.h"
 
 namespace dcs::perf {
@@ -41,8 +42,12 @@ struct Trial {
 
     void line(const char *when, Pool &pool) const {
         must(pool.store->flush().status, "flush");
-        std::printf("%-28s %6.0f bytes on disk, %6.0f bytes of memory a grain\n", when,
-                    double(disk_bytes(directory)) / grains, double(resident_bytes() - empty_memory) / grains);
+        const double disk = double(disk_bytes(directory)) / grains;
+        const double memory = double(resident_bytes() - empty_memory) / grains;
+        std::printf("%-28s %6.0f bytes on disk, %6.0f bytes of memory a grain\n", when, disk, memory);
+        const std::string whose = std::to_string(grains) + " grains, " + when;
+        figure(whose + " disk of one", disk, 0, "bytes");
+        figure(whose + " memory of one", memory, 0, "bytes");
         std::fflush(stdout);
     }
 

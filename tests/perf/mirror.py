@@ -11,6 +11,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests/process"))
+from figures import figure  # noqa: E402
 from pool import BIN, Pool, wait_for  # noqa: E402
 
 FILL = os.path.join(os.path.dirname(BIN), "tests/fill")
@@ -40,6 +41,9 @@ def main():
                 for callers in (1, CALLERS):
                     found[mode, callers].append(measure(pool, session, callers))
                     session += callers
+                    if mode != "off":
+                        figure(f"--mirror {mode}: submissions, {callers} at once, of --mirror off", found[mode, callers][-1],
+                               found["off", callers][-1], "/s")
     for callers in (1, CALLERS):
         base = statistics.median(found["off", callers])
         for mode in MODES:

@@ -12,6 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../process"))
+from figures import figure  # noqa: E402
 from pool import Pool  # noqa: E402
 
 GRAINS = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
@@ -48,6 +49,9 @@ def measure(pools):
         figures["xargs"].append(timed(lambda: xargs(GRAINS)))
         for name, pool in pools.items():
             figures[name].append(timed(lambda p=pool: bag(p, GRAINS)))
+            figure(f"{name}: dcs map, of xargs -P2", *(GRAINS / figures[which][-1][0] for which in (name, "xargs")), "/s")
+            if os.environ.get(INSIDE):
+                figure(f"{name}: processes and threads made for a grain", figures[name][-1][1] / GRAINS, None, "made")
     base = statistics.median(t for t, _ in figures["xargs"])
     print(f"{GRAINS} no-op grains, medians of {ROUNDS} rounds in turns; the pool commits submissions in batches, and each result")
     for name, rounds in figures.items():

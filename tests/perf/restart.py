@@ -10,6 +10,8 @@ import sys
 import tempfile
 import time
 
+from figures import figure
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("DCS_BIN") or os.path.join(ROOT, "build/release/bin")
 GRAINS = int(sys.argv[1]) if len(sys.argv) > 1 else 1000000
@@ -34,6 +36,17 @@ def start(directory):
     return process, took
 
 
+def read_all(directory):
+    """Seconds that it takes to read the same files."""
+    began = time.monotonic()
+    for folder, _, files in os.walk(directory):
+        for name in files:
+            with open(os.path.join(folder, name), "rb") as file:
+                while file.read(1 << 20):
+                    pass
+    return time.monotonic() - began
+
+
 def main():
     base = tempfile.mkdtemp(prefix="dcs-perf-", dir="/var/tmp")
     directory = os.path.join(base, "scheduler")
@@ -47,7 +60,9 @@ def main():
         print(f"an empty scheduler: {took:.2f} s to serve, {before / 2**20:.0f} MiB")
         subprocess.run([os.path.join(BIN, "perf_million"), str(GRAINS), os.path.join(directory, "state")], check=True)
         open(os.path.join(directory, "hosts"), "w").close()
+        reading = read_all(os.path.join(directory, "state"))
         scheduler, took = start(directory)
+        figure(f"{GRAINS} finished grains: start of the scheduler, of reading its files", took, reading, "s")
         print(f"{GRAINS} grains, all finished: {took:.2f} s to serve, "
               f"{(resident(scheduler.pid) - before) / GRAINS:.0f} bytes of memory a grain")
         environment = dict(os.environ, DCS_DIR=base)
@@ -60,11 +75,14 @@ def main():
             times.append(time.monotonic() - began)
             assert str(grain) in json.dumps(json.loads(answer)), answer
         times.sort()
+        figure(f"{GRAINS} finished grains: dcs grain show of one", times[10] * 1e3, None, "ms")
         print(f"`dcs grain show` of one of them, the command's own start included: median {times[10] * 1e3:.1f} ms, "
               f"worst {times[-1] * 1e3:.1f} ms")
         scheduler.kill()
         scheduler.wait()
+        reading = read_all(os.path.join(directory, "state"))
         scheduler, took = start(directory)
+        figure(f"{GRAINS} finished grains: start after kill -9, of reading its files", took, reading, "s")
         print(f"after kill -9: {took:.2f} s to serve")
         scheduler.terminate()
         scheduler.wait()

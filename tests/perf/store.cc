@@ -16,6 +16,7 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include "perf/figures.h"
 #include "perf/pool.h"
 
 namespace dcs::perf {
@@ -213,6 +214,8 @@ void measure(const std::string &directory, const std::vector<Entry> &entries, co
             backend.reset();
             std::filesystem::remove_all(place);
         }
+        figure("store, " + what + " a commit: submissions, of SQLite", figures[0].back(), figures[2].back(), "/s");
+        figure("store, " + what + " a commit: submissions, of a plain log", figures[0].back(), figures[3].back(), "/s");
     }
     std::printf("%-12s", what.c_str());
     for (const auto &of_backend : figures) std::printf(" %11.0f", median(of_backend));

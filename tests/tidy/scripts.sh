@@ -11,7 +11,7 @@ for script in libdcs/shell/*.sh libdcs/bridges/snakemake/status tests/process/*/
 done
 for script in libdcs/python/*.py libdcs/python/dcs/*.py libdcs/python/dcs/*/*.py libdcs/bridges/jobs.in \
         control-examples/*/*.py tests/process/*.py \
-        tests/process/*/*.py tests/packages/*.py tests/tidy/*.py; do
+        tests/process/*/*.py tests/packages/*.py tests/perf/*.py tests/perf/run tests/tidy/*.py; do
     /usr/bin/python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$script"
 done
 if grep -rnE '^(<<<<<<<|>>>>>>>)' --include='*.cc' --include='*.h' --include='*.md' . >/dev/null; then

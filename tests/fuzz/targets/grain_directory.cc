@@ -39,7 +39,7 @@ void read_directory(const Scratch &scratch) {
     for (const server::Adopted &a : files.adopt()) {
         for (const wire::GrainFile &file : a.files)
             expect(file.role <= wire::last_of(file.role), "a file has a role that there is");
-        const server::DirFacts facts = files.look(a.id);
+        const server::DirFacts facts = files.look(a.id, a.acked);
         server::SendReport plan;
         plan.id = a.id, plan.first = a.next_seq, plan.last = a.acked + 2;
         if (plan.last - plan.first > 4) plan.last = plan.first + 4;

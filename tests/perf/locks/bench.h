@@ -20,8 +20,11 @@
 
 #include "locks/files/atom.h"
 #include "locks/files/lock_file.h"
+#include "perf/figures.h"
 
 namespace dcs::locks::perf {
+
+using dcs::perf::figure;
 
 inline std::int64_t now_ns() {
     timespec t = {};

@@ -60,6 +60,7 @@ void command(Bench &bench) {
         std::printf("  %-44s +%5.0f us%s\n", name.c_str(), quiet(figures[c]) - alone, ok[c] ? "" : "  (it failed)");
     }
     const double flock_cost = quiet(figures[1]) - alone, mine = quiet(figures[4]) - alone;
+    figure("dcs_lock name /bin/true, of flock(1): above the command alone", mine, flock_cost, "us");
     bench.goal({"command overhead", "<= +650 us", text("+%.0f us, flock(1) +%.0f us", mine, flock_cost), mine <= 650,
                 "a supervisor forks, watches the command's tree and reports it; see flock -F for a bare exec"});
 }

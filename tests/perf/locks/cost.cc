@@ -165,6 +165,9 @@ void cost(Bench &bench) {
     std::printf("\nOne acquisition and release, no other requester (median of the rounds)\n");
     for (const Entry &entry : entries) std::printf("  %-40s %8.2f us\n", entry.name.c_str(), median(entry.figures));
     const double ours = of(entries, "adaptive: record, sample and log");
+    figure("lock, get and release: adaptive, of OFD open to close", ours, of(entries, "open, OFD lock, close"), "us");
+    figure("lock, get and release: LockFile::hold, of OFD", of(entries, "LockFile::hold, open descriptor"),
+           of(entries, "OFD lock, open descriptor"), "us");
     bench.goal({"adaptive get and release with record and log", "<= 2.5 us",
                 text("%.2f us, the paper's protocol %.2f", ours, of(entries, "adaptive: the protocol of 1997")),
                 ours <= 2.5,

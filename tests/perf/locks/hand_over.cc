@@ -265,6 +265,7 @@ void hand_over(Bench &bench) {
     const std::vector<Result4> &ours = methods[3].at64, &flocks = methods[1].at64, &shell = methods[0].at64;
     const double p50 = middle(ours, &Result4::p50), jain = middle(ours, &Result4::jain);
     const double inversions = middle(ours, &Result4::inversions);
+    figure("lock, hand-over at 64: queue and hold, of flock", p50, middle(flocks, &Result4::p50), "us");
     bench.goal({"FIFO hand-over at 64: p50, Jain, inversions", "<= 10 us, >= .999, <= 1 %",
                 text("%.1f us, %.4f, %.2f %%; shell %.0f us, flock %.1f us, %.2f, %.0f %%", p50, jain, inversions,
                      middle(shell, &Result4::p50), middle(flocks, &Result4::p50), middle(flocks, &Result4::jain),

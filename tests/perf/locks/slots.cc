@@ -109,6 +109,7 @@ void many_live(Bench &bench, bool quick) {
         const double theirs = per_call(live >= 1000 ? 5 : 100, live >= 100 ? 1 : 20, [&] { exectimes.once(); });
         std::printf("  %6d %14.1f %28.1f\n", live, ours, theirs);
         std::fflush(stdout);
+        figure("slot, take and free, " + std::to_string(live) + " live: of the scan of exectimes", ours, theirs, "us");
         crowd->over = true;
         for (const pid_t child : children) finish(child);
         if (live == 10'000)

@@ -271,12 +271,12 @@ TEST_CASE("looking finds pairs of increments, checkpoints and the announcement")
     put_file(g.path + "/checkpoint.1", "x");
     put_file(g.path + "/checkpoint.2.tmp", "x");
     put_file(g.path + "/out.03", "x");
-    DirFacts f = g.grains.look(g.id);
+    DirFacts f = g.grains.look(g.id, 0);
     REQUIRE_FALSE(f.announced);
     REQUIRE(f.increments == std::map<std::uint32_t, std::uint64_t>{{1, 5}});
     REQUIRE(f.checkpoints == std::map<std::uint32_t, std::uint64_t>{{1, 1}});
     put_file(g.path + "/announce", "");
-    REQUIRE(g.grains.look(g.id).announced);
+    REQUIRE(g.grains.look(g.id, 0).announced);
 }
 
 TEST_CASE("acknowledging removes what is not needed any more and is remembered") {
@@ -286,10 +286,13 @@ TEST_CASE("acknowledging removes what is not needed any more and is remembered")
     g.checkpoint(1, "s", 0);
     g.checkpoint(2, "s", 0);
     REQUIRE(g.grains.write_acked(g.id, 2));
-    const DirFacts f = g.grains.look(g.id);
+    const DirFacts f = g.grains.look(g.id, 2);
     REQUIRE(f.increments.size() == 1);
     REQUIRE(f.increments.count(3) == 1);
-    REQUIRE(f.checkpoints.size() == 1);
+    REQUIRE(f.checkpoints.empty());
+    const auto there = [&](const std::string &name) { return ::access((g.path + "/" + name).c_str(), F_OK) == 0; };
+    for (const char *gone : {"out.1", "err.1", "checkpoint.1", "out.2", "err.2"}) REQUIRE_FALSE(there(gone));
+    REQUIRE(there("checkpoint.2"));  // the grain continues from it
     const std::vector<Adopted> adopted = g.grains.adopt();
     REQUIRE(adopted.size() == 1);
     REQUIRE(adopted[0].id == g.id);
@@ -375,7 +378,7 @@ TEST_CASE("what a grain makes of its room counts only if it is an ordinary file 
                      : way == 1 ? hard(path.c_str())
                      : way == 2 ? fifo(path.c_str())
                                 : folder(path.c_str())) == 0);
-            const DirFacts f = h.grains.look(h.id);
+            const DirFacts f = h.grains.look(h.id, 0);
             INFO(name << ": " << f.strange);
             REQUIRE(f.strange.find(name + " is ") == 0);
             REQUIRE(f.checkpoints.empty());

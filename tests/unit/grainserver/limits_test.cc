@@ -181,6 +181,31 @@ TEST_CASE("the output limit is one that the grain would meet again") {
     REQUIRE(r.limit);
 }
 
+TEST_CASE("more increments than a look counts are a limit, and no fault while the scheduler accepts none") {
+    DirFacts many = dir({{1, 1}, {2, 1}});
+    many.too_many = true;
+    SECTION("without a checkpoint, found while it runs, or after") {
+        Bench b;
+        b.connect(9);
+        b.run_grain(id());
+        if (GENERATE(true, false)) b.in(Looked{id(), many});
+        b.exit(id(), many, {true, 0, 9, false, "", {}});
+        const SendReport r = b.one<SendReport>();
+        REQUIRE((r.limit && r.cut && r.signal == 25));
+        REQUIRE(r.reason == about("more than 16384 increments"));
+    }
+    SECTION("with a checkpoint") {
+        Bench b;
+        b.connect(9);
+        b.run_grain(id());
+        many.checkpoints[2] = 3;
+        b.in(Looked{id(), many});
+        const auto results = b.sent<wire::LaunchResult>();
+        REQUIRE(results.size() == 1);
+        REQUIRE(results[0].text == about("more than 16384 increments"));
+    }
+}
+
 TEST_CASE("only the call-in at the end of a slice is its boundary") {
     Bench b;
     b.connect(9);

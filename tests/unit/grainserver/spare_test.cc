@@ -98,8 +98,18 @@ TEST_CASE("a directory in which something else was or is goes to no grain") {
     r.run(2);
     REQUIRE(r.grains.remove(Rooms::id(1)));  // whose processes may not all have ended
     REQUIRE(r.grains.remove(Rooms::id(2)));
-    r.grains.drop_spares();
-    r.clear();
+    const auto tidy = [&](int calls) {
+        for (int i = 0; i < calls; ++i) r.grains.tidy_spares();
+        r.clear();
+    };
+    tidy(9);
+    REQUIRE(r.names() == std::vector<std::string>{"spare-1"});
+    r.prepare(3);
+    r.run(3);
+    REQUIRE(r.grains.remove(Rooms::id(3)));  // it had the spare one, which is needed then
+    tidy(9);
+    REQUIRE(r.names() == std::vector<std::string>{"spare-2"});
+    tidy(1);
     REQUIRE(r.names().empty());
 }
 
