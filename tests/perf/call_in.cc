@@ -45,6 +45,11 @@ void clean_up() {
     std::filesystem::remove_all(scratch, ignored);
 }
 
+void end_early(int /*signal*/) {
+    for (const pid_t pid : daemons) ::kill(pid, SIGTERM);
+    ::_exit(1);
+}
+
 // SIGUSR1, blocked: it interrupts no call.
 sigset_t question() {
     sigset_t signals;
@@ -315,9 +320,12 @@ int run(int argc, char **argv) {
     ::getrlimit(RLIMIT_NOFILE, &before);
     low.rlim_max = before.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &low);
-    std::string pattern = "/var/tmp/dcs-perf-XXXXXX";
-    t.directory = scratch = ::mkdtemp(pattern.data());
+    const char *place = std::getenv("TMPDIR");
+    std::string pattern = std::string(place ? place : "/var/tmp") + "/dcs-perf-XXXXXX";
+    if (!::mkdtemp(pattern.data())) give_up(pattern + ": " + std::strerror(errno));
+    t.directory = scratch = pattern;
     std::atexit(clean_up);
+    for (const int early : {SIGINT, SIGTERM}) std::signal(early, end_early);
     t.start_daemons();
     need_descriptors(t.count);
     const Figures idle = figures_of(t.scheduler);

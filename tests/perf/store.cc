@@ -225,7 +225,8 @@ void measure(const std::string &directory, const std::vector<Entry> &entries, co
 
 int run(int argc, char **argv) {
     const double seconds = argc > 1 ? std::atof(argv[1]) : 0.7;
-    std::string pattern = std::string(argc > 2 ? argv[2] : "/var/tmp") + "/dcs-perf-XXXXXX";
+    const char *place = argc > 2 ? argv[2] : std::getenv("TMPDIR");
+    std::string pattern = std::string(place ? place : "/var/tmp") + "/dcs-perf-XXXXXX";
     if (!::mkdtemp(pattern.data())) must(fail(Code::io_error, std::strerror(errno)), pattern.c_str());
     const std::vector<Entry> entries = {
         {"scheduler", [](const std::string &d) { return std::make_unique<Scheduler>(d); }},
