@@ -111,6 +111,7 @@ Status Submission::check_numbers() {
 
 Status Submission::gather(Part &part) {
     part.request.session = session_;
+    part.request.new_demands = pool_.new_demands;
     while (waits_ || prepared_ < count_) {
         if (!waits_) {
             if (Status s = prepare(order(prepared_), waits_.emplace()); !s) return about(prepared_, s);

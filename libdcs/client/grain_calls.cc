@@ -15,6 +15,7 @@ Status submit(Pool &pool, int session_num, int grain_num, const d_grain *from) {
     wire::Gexec request;
     request.session = session_num;
     request.grain = grain_num;
+    request.new_demands = pool.new_demands;
     LocalFiles files;
     if (Status s = fill_spec(*grain, request.spec); !s) return s;
     if (Status s = files.take(*grain, request.spec); !s) return s;

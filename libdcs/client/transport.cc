@@ -61,6 +61,7 @@ bool is_missing(const std::string &directory) {
 }
 
 constexpr std::size_t tls_piece = 16 * 1024;
+constexpr Duration wait_for_place = seconds(1);
 
 // Of a socket that does not let us in: whose it is.
 std::string who_may(const std::string &path) {
@@ -90,7 +91,7 @@ Transport::Refusal Transport::connect(const std::string &path) {
     close();
     const int fd = open_socket(AF_UNIX);
     if (fd < 0) return {errno, false, fail_errno(Code::unreachable, "socket", errno).text};
-    const int error = net::connect_to_path(fd, path);
+    const int error = net::connect_to_path(fd, path, wait_for_place);
     if (error == 0) {
         fd_ = fd;
         pid_ = ::getpid();

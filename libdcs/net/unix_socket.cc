@@ -34,8 +34,6 @@ bool address_below(int directory, const std::string &name, sockaddr_un *address)
     return false;
 }
 
-// Where processes connect without end, no attempt from time to time finds a place, but each that waits gets one.
-constexpr timeval wait_for_place{0, 50'000};
 // The queue of new connections is short, so that each waits for few others.
 constexpr int queued_connections = 128;
 
@@ -66,7 +64,7 @@ Result<int> listen_unix_socket(const std::string &directory, const std::string &
     return socket.release();
 }
 
-int connect_to_path(int socket, const std::string &path) {
+int connect_to_path(int socket, const std::string &path, Duration wait) {
     const std::size_t slash = path.rfind('/');
     sockaddr_un address;
     Fd dir;
@@ -74,23 +72,27 @@ int connect_to_path(int socket, const std::string &path) {
         dir = folder(slash == std::string::npos ? "." : path.substr(0, slash + 1));
         if (!dir || !address_below(dir.get(), path.substr(slash + 1), &address)) return errno;
     }
-    int result;
-    do {
-        result = ::connect(socket, reinterpret_cast<sockaddr *>(&address), sizeof address);
-    } while (result != 0 && errno == EINTR);
-    return result == 0 ? 0 : errno;
+    const auto attempt = [&] {
+        int result;
+        do {
+            result = ::connect(socket, reinterpret_cast<sockaddr *>(&address), sizeof address);
+        } while (result != 0 && errno == EINTR);
+        return result == 0 ? 0 : errno;
+    };
+    int error = attempt();
+    // Where processes connect without end, no attempt from time to time finds a place, but each that waits gets one.
+    const timeval most{wait.ns / 1'000'000'000, wait.ns % 1'000'000'000 / 1000};
+    if (error != EAGAIN || ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) != 0) return error;
+    ::fcntl(socket, F_SETFL, 0);
+    error = attempt();
+    ::fcntl(socket, F_SETFL, O_NONBLOCK);
+    return error;
 }
 
 int connect_unix_socket(const std::string &path) {
     Fd socket = stream_socket();
     if (!socket) return -1;
-    int error = connect_to_path(socket.get(), path);
-    if (error == EAGAIN &&
-        ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &wait_for_place, sizeof wait_for_place) == 0) {
-        ::fcntl(socket.get(), F_SETFL, 0);
-        error = connect_to_path(socket.get(), path);
-        ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
-    }
+    const int error = connect_to_path(socket.get(), path, milliseconds(50));
     if (error == 0) return socket.release();
     errno = error;
     return -1;

@@ -45,7 +45,7 @@ struct SetHost {  // -> Done
 // Restarts a ready or running grain from its last checkpoint: its failures, its nogo set and its rest
 // are cleared. From its user, a master or root.
 // and_after, for a finished or killed grain: discards its result and every decision that followed its delivery
-// (docs/RESTARTABLE_PROGRAMS.md). `forgets`: number of those decisions, as shown to the caller; -1: discards no others.
+// (RESTARTABLE_PROGRAMS.md). `forgets`: so many decisions, as the caller knows; -1: no others, and no session is opened.
 struct RestartGrain {  // -> Done
     std::string user;
     std::int32_t session = 0, grain = 0;

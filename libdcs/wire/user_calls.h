@@ -84,6 +84,8 @@ struct Gexec {  // -> Done
     std::int32_t session = 0;
     std::int32_t grain = 0;
     GrainSpec spec;
+    // A recorded grain may differ in its demands: a ready one takes the new ones, any other keeps its own.
+    bool new_demands = false;
 };
 struct Gkill {
     std::string user;
@@ -277,7 +279,9 @@ template <class A> void serialize(A &a, GrainSpec &x, unsigned) {
       & DCS_FIELD(demands) & at_most(limits::path_bytes, DCS_FIELD(directory))
       & at_most(limits::label_bytes, DCS_FIELD(label)) & at_most(limits::grain_files, DCS_FIELD(files));
 }
-template <class A> void serialize(A &a, Gexec &x, unsigned) { a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(spec); }
+template <class A> void serialize(A &a, Gexec &x, unsigned) { 
+    a & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(spec) & shown_since<9>(DCS_FIELD(new_demands));
+}
 template <class A> void serialize(A &a, Gkill &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain);
 }

@@ -55,14 +55,14 @@ Status may_forget(const Session &session, const GrainKey &key, const Grain &grai
 }
 
 // No program holds the session until its control program resumes it; a running one has seen what is forgotten.
-void set_back(Draft &d, const SessionKey &key, std::int32_t shown, const std::string &by) {
+void set_back(Draft &d, const SessionKey &key, std::int32_t shown, SessionStatus status, const std::string &by) {
     dismiss_waiters(d, key,
                     fail(Code::session_taken, "results of session " + to_text(key) + " were forgotten by " + by +
                                                   ": run the control program again"));
     SessionInfo &info = d.info(key);
     info.shown = std::min(info.shown, shown);
     info.sent = std::min(info.sent, shown);
-    info.status = SessionStatus::active;
+    info.status = status;
     info.token = TokenHash{};
 }
 
@@ -73,12 +73,13 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
     const Grain &grain = *d.state.grain(key);
     if (Status s = may_forget(session, key, grain); !s) return d.refuse(caller, s);
     const bool closed = session.info.status == SessionStatus::terminated;
-    if (closed)
+    const bool alone = forgets < 0;       // nothing was decided on it, says the caller
+    const bool opens = closed && !alone;  // else it waits there until its control program reopens the session
+    if (opens)
         if (Status s = check_session_quota(d.state, key.session.user); !s) return d.refuse(caller, s);
     // So many results stand; whatever was decided with more of them goes.
     const bool killed = grain.status() == GrainStatus::killed;
     const std::int32_t end = killed ? grain.as<Killed>().after : grain.as<Finished>().result_index;
-    const bool alone = forgets < 0;  // nothing was decided on it, says the caller
     const std::int32_t stand = alone ? session.info.shown : std::min(end, session.info.shown);
     std::vector<GrainNumber> gone, again;
     for (const auto &[number, g] : session.grains) {
@@ -93,13 +94,13 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
                                                         "forgotten, expected " +
                                                         std::to_string(forgets)));
     raise_fences(d, session);
-    set_back(d, key.session, stand, caller.user);
+    set_back(d, key.session, stand, opens ? SessionStatus::active : session.info.status, caller.user);
     std::set<HostId> freed;
     for (auto it = again.rbegin(); it != again.rend(); ++it) begin_again(d, {key.session, *it});
     for (const GrainNumber number : gone)
         if (!planted("core.forget_no_submission")) erase(d, {key.session, number}, session.grains.at(number), freed);
     for (const GrainNumber number : again) d.follow_up(PlaceGrain{{key.session, number}});
-    if (closed)
+    if (opens)
         for (const auto &[host_class, hosts] : d.state.open_hosts) freed.insert(hosts.begin(), hosts.end());
     for (const HostId id : freed) d.follow_up(FillHost{id});
     d.reply(caller, wire::Done{});

@@ -34,8 +34,22 @@ struct Submission {
     std::set<GrainNumber> numbers{};
     std::set<Shape> shapes{};  // that the session has no ready grain of
     std::vector<const SubmitGrain *> fresh{};
+    std::vector<const SubmitGrain *> amended{};  // ready grains that get other demands
     std::vector<GrainNumber> repeated{};
 };
+
+Shape shape_of(const SubmitGrain &call) {
+    Grain g;
+    g.program = call.program;
+    g.demands = call.demands;
+    g.files = call.files;
+    return shape_of(g);
+}
+
+void note_shape(Submission &s, const SubmitGrain &call) {
+    const auto &ready = s.d.state.session(s.key)->ready;
+    if (const Shape shape = shape_of(call); ready.count(shape) == 0) s.shapes.insert(shape);
+}
 
 bool refuse(Draft &d, const Caller &caller, bool batch, const SubmitGrain &call, const Status &why) {
     if (batch)
@@ -52,20 +66,17 @@ bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) 
     if (!repeats)
         return refuse(s.d, s.caller, s.batch, call,
                       fail(Code::grain_exists, "grain " + to_text(key) + " exists already"));
-    if (grain.fingerprint == call.fingerprint) {
+    const bool amends = grain.fingerprint != call.fingerprint && grain.fingerprint == call.as_demanded;
+    if (amends && grain.status() == GrainStatus::ready) {
+        s.amended.push_back(&call);
+        note_shape(s, call);
+    }
+    if (amends || grain.fingerprint == call.fingerprint) {
         s.repeated.push_back(call.grain);
         return true;
     }
     s.d.effect(ReplyDifference{s.caller.conn, s.caller.request, key, call.params});
     return false;
-}
-
-Shape shape_of(const SubmitGrain &call) {
-    Grain g;
-    g.program = call.program;
-    g.demands = call.demands;
-    g.files = call.files;
-    return shape_of(g);
 }
 
 // False: the call was refused.
@@ -83,7 +94,7 @@ bool look_at(Submission &s, const SubmitGrain &call) {
                                                  std::to_string(call.grain) +
                                                  "; if the program has changed, `dcs session clean " +
                                                  std::to_string(s.key.number) + "` lets it start over"));
-    if (const Shape shape = shape_of(call); session.ready.count(shape) == 0) s.shapes.insert(shape);
+    note_shape(s, call);
     s.fresh.push_back(&call);
     return true;
 }
@@ -117,13 +128,30 @@ Status check_shapes(const Submission &s) {
 
 // What one user and one session may have waiting.
 Status check_room(const Submission &s) {
-    if (s.fresh.empty()) return Status::ok();
+    if (s.fresh.empty() && s.amended.empty()) return Status::ok();
     std::uint64_t bytes = 0;
-    for (const SubmitGrain *call : s.fresh) bytes += stored_by(*call);
+    for (const auto *calls : {&s.fresh, &s.amended})
+        for (const SubmitGrain *call : *calls) bytes += stored_by(*call);
     if (Status status = check_stored(s.d.state, s.key.user, s.caller.privileged, bytes); !status) return status;
     const auto more = static_cast<std::int64_t>(s.fresh.size());
     if (Status status = check_grain_quota(s.d.state, s.key.user, more); !status) return status;
     return check_shapes(s);
+}
+
+void write_params(Draft &d, Grain &g, const SubmitGrain &call, const GrainKey &key) {
+    g.fingerprint = call.fingerprint;
+    g.params_length = static_cast<std::uint32_t>(call.params.size());
+    g.params_sum = crc32c(*call.params.bytes);
+    if (call.params.size() > shared_bytes || g.params_own_file) {
+        g.own_tree = true;
+        g.params_own_file = true;
+        d.write(key, File::grain_params, 0, call.params);
+    } else {
+        SessionInfo &info = d.info(key.session);
+        g.params_offset = info.inputs_length;
+        d.write(key, File::session_inputs, info.inputs_length, call.params);
+        info.inputs_length += call.params.size();
+    }
 }
 
 // `near`: the demands of a grain that probably has the same. Returns the new grain's.
@@ -132,26 +160,25 @@ Shared<wire::Demands> record(Draft &d, const Caller &caller, const SubmitGrain &
     DCS_REQUIRE(d.state.session(key.session)->info.status == SessionStatus::active,
                 "a session takes grains while it is active");
     Grain &g = d.new_grain(key);
-    SessionInfo &info = d.info(key.session);
     g.demands = {call.demands, near};
     g.files = call.files;
     g.program = call.program;
-    g.fingerprint = call.fingerprint;
     g.request = caller.request;
-    g.known = info.shown;
+    g.known = d.info(key.session).shown;
     g.input_length = call.input_length;
-    g.params_length = static_cast<std::uint32_t>(call.params.size());
-    g.params_sum = crc32c(*call.params.bytes);
     g.phase = Ready{call.demands.urgent ? d.take_front(key.session) : d.take_back(key.session)};
-    if (call.params.size() > shared_bytes) {
-        g.own_tree = true;
-        g.params_own_file = true;
-        d.write(key, File::grain_params, 0, call.params);
-    } else {
-        g.params_offset = info.inputs_length;
-        d.write(key, File::session_inputs, info.inputs_length, call.params);
-        info.inputs_length += call.params.size();
-    }
+    write_params(d, g, call, key);
+    return g.demands;
+}
+
+// What it has done counts further, but leaves it an attempt; and it keeps its place unless it has become urgent.
+Shared<wire::Demands> amend(Draft &d, const SubmitGrain &call, const GrainKey &key, const Shared<wire::Demands> &near) {
+    Grain &g = d.grain(key);
+    if (call.demands.urgent && !g.demands->urgent) g.phase = Ready{d.take_front(key.session)};
+    g.demands = {call.demands, near};
+    if (g.course->failures >= call.demands.attempts)
+        g.course.edit().failures = static_cast<std::uint8_t>(call.demands.attempts - 1);
+    write_params(d, g, call, key);
     return g.demands;
 }
 
@@ -167,10 +194,12 @@ void submit(Submission s) {
     if (Status room = check_room(s); !room) return s.d.refuse(s.caller, room);
     Shared<wire::Demands> near = near_demands(s.d.state, s.key, s.fresh);
     for (const SubmitGrain *call : s.fresh) near = record(s.d, s.caller, *call, {s.key, call->grain}, near);
+    for (const SubmitGrain *call : s.amended) near = amend(s.d, *call, {s.key, call->grain}, near);
     for (const GrainNumber number : s.repeated) try_again(s.d, {s.key, number});
     for (const SubmitGrain *call : s.fresh) forgive_program(s.d, {s.key.user, call->program});
     s.d.reply(s.caller, wire::Done{});
-    for (const SubmitGrain *call : s.fresh) s.d.follow_up(PlaceGrain{{s.key, call->grain}});
+    for (const auto *calls : {&s.fresh, &s.amended})
+        for (const SubmitGrain *call : *calls) s.d.follow_up(PlaceGrain{{s.key, call->grain}});
 }
 
 }  // namespace

@@ -183,6 +183,14 @@ MoveReason why_given_back(const Taking &t) {
     return host.config->slots == 0 ? MoveReason::host_closed : MoveReason::given_back;
 }
 
+// The last line of its standard error, which is not kept, behind a colon. Empty: there is none.
+std::string last_line(const std::string &err) {
+    const std::size_t last = err.find_last_not_of(" \t\r\n");
+    if (last == std::string::npos) return {};
+    const std::size_t before = err.find_last_of('\n', last), first = before == std::string::npos ? 0 : before + 1;
+    return ": " + err.substr(first, last + 1 - first);
+}
+
 std::string again_and_again(const Grain &old, const std::string &reason) {
     return std::to_string(old.course->returns + 1) + " times in a row: " + reason;
 }
@@ -203,8 +211,9 @@ void take_end(Taking &t) {
     if (r.has_checkpoint) take_checkpoint(t);
     const std::string where = t.d.state.host(t.host)->config->name;
     if (!r.innocent) {
-        note_move(t.d, t.key, MoveReason::failed,
-                  r.signal != 0 ? "signal " + std::to_string(r.signal) : "code " + std::to_string(r.exit_code));
+        const std::string end =
+            r.signal != 0 ? "signal " + std::to_string(r.signal) : "code " + std::to_string(r.exit_code);
+        note_move(t.d, t.key, MoveReason::failed, end + last_line(r.err));
         t.d.event(name + " failed on " + where + ", signal " + std::to_string(r.signal) + ", code " +
                   std::to_string(r.exit_code));
         return fail_grain(t.d, t.key, t.host);

@@ -38,7 +38,8 @@ struct SubmitGrain {
     GrainFiles files;
     std::uint32_t program = 0;  // digest of argv[0], not 0
     Fingerprint fingerprint{};
-    Payload params;  // wire::pack(spec)
+    Fingerprint as_demanded{};  // with the demands of the recorded grain, if the call may change those
+    Payload params;             // wire::pack(spec)
 };
 // clang-format off
 // All or none of them; each names the same session.

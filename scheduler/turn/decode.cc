@@ -54,7 +54,7 @@ core::GetAuth get_auth(Outside &outside, wire::GetAuth call) {
     return begin;
 }
 
-core::SubmitGrain submission(const std::string &user, wire::Gexec call) {
+core::SubmitGrain submission(const core::State &state, const std::string &user, wire::Gexec call) {
     wire::GrainSpec &spec = call.spec;
     core::SubmitGrain submit;
     submit.session = call.session;
@@ -71,6 +71,12 @@ core::SubmitGrain submission(const std::string &user, wire::Gexec call) {
         submit.fingerprint = pki::fingerprint(wire::pack(spec));
     }
     submit.params = payload_of(std::move(packed));
+    const core::Grain *there = call.new_demands ? state.grain({{user, call.session}, call.grain}) : nullptr;
+    if (there != nullptr && there->fingerprint != submit.fingerprint) {
+        spec.label.clear();
+        spec.demands = *there->demands;
+        submit.as_demanded = pki::fingerprint(wire::pack(spec));
+    }
     return submit;
 }
 
@@ -85,14 +91,15 @@ struct ToRequest {
         return true;
     }
     bool operator()(wire::Gexec &m) {
-        *request = submission(user, std::move(m));
+        *request = submission(context.state, user, std::move(m));
         return true;
     }
     bool operator()(wire::GexecMany &m) {
         auto grains = std::make_shared<std::vector<core::SubmitGrain>>();
         grains->reserve(m.orders.size());
         for (wire::GrainOrder &order : m.orders)
-            grains->push_back(submission(user, wire::Gexec{m.session, order.grain, std::move(order.spec)}));
+            grains->push_back(submission(context.state, user,
+                                         wire::Gexec{m.session, order.grain, std::move(order.spec), m.new_demands}));
         *request = core::SubmitGrains{m.session, std::move(grains)};
         return true;
     }

@@ -1,8 +1,10 @@
 // The entry points of libFuzzer. `PROGRAM --seeds DIRECTORY` writes the inputs that the target begins with,
 // `PROGRAM --each N` prints what reading cost at most.
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <new>
 
 #include <sanitizer/allocator_interface.h>
 
@@ -31,6 +33,16 @@ std::uint64_t allocations() { return times.load(std::memory_order_relaxed); }
 std::uint64_t steps() { return reads; }
 
 }  // namespace dcs::fuzz
+
+#if !__has_feature(address_sanitizer)  // whose hooks see each allocation; without it, those of C++ are counted
+void *operator new(std::size_t size) {
+    dcs::fuzz::note_allocation(nullptr, size);
+    if (void *memory = std::malloc(size)) return memory;
+    throw std::bad_alloc();
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+#endif
 
 // The compiler calls one for each read of memory in what it has instrumented (the preset `fuzz`).
 #define DCS_COUNTED_READ(bytes)                                                                                   \

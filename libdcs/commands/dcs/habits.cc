@@ -55,7 +55,9 @@ constexpr Habit of_options[] = {
     {" -k --keep-order --keeporder --group ", "outputs are always whole and in the order of the inputs"},
     {" -P --max-procs ", "-j N runs at most N grains of this map at a time"},
     {" --bar --eta ", "--progress bar shows a bar, which is the default on a terminal"},
-    {" --resume --retry-failed ", "the same command again continues after an interruption, and else runs what failed"},
+    {" --resume --retry-failed ",
+     "the same command again continues an interrupted run, or runs what failed; after a complete run it runs all, and "
+     "other inputs are another map"},
     {" --retries ", "--attempts N runs a grain that fails up to N times"},
     {" --timeout -t ", "--time LIMIT ends a grain that runs longer (seconds, 90m, 1:30:00)"},
     {" --halt ", "all grains run; `dcs session close SES` ends the rest"},

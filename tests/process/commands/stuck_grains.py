@@ -41,7 +41,7 @@ def no_host_can_take(pool, folder):
     with open(os.path.join(folder, "go"), "w"):
         pass
     err = job.communicate(timeout=300)[1].decode()
-    assert job.returncode != 0 and tells(err, "correct that run the same command again"), err
+    assert job.returncode != 0 and tells(err, "change limits hosts run the same command again"), err
     lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
     assert not [line for line in lines if line.get("stuck") and "left_s" in line], lines
     pool.dcs("session", "close", str(session))
@@ -64,12 +64,6 @@ def a_limit_is_said(pool, folder):
     assert about(pool.dcs("grain", "explain", "last:1").stdout.decode(), "failed ran longer than its 1 s submit --time")
 
 
-def other_options(pool, folder):
-    assert pool.dcs("map", "--memory", "50", "--", "false", ":::", "a", check=False, cwd=folder).returncode == 1
-    done = pool.dcs("map", "--memory", "60", "--", "false", ":::", "a", check=False, cwd=folder)
-    assert tells(done.stderr, "memory_mb: recorded 50, now 60") and tells(done.stderr, "hint: --new runs all options first run"), done
-
-
 def hosts_have_a_version(pool, _):
     version = pool.dcs("--version").stdout.decode().split()[1]
     host = pool.json("host", "show", "local1")["host"]
@@ -80,7 +74,7 @@ def hosts_have_a_version(pool, _):
 
 def main():
     with Pool(servers=1, slots=2) as pool:
-        for part in (hosts_have_a_version, no_host_can_take, a_limit_is_said, other_options):
+        for part in (hosts_have_a_version, no_host_can_take, a_limit_is_said):
             folder = os.path.join(pool.dir, "..", part.__name__)
             os.makedirs(folder, exist_ok=True)
             part(pool, os.path.realpath(folder))

@@ -3,6 +3,7 @@
 
 #include "commands/dcs/submit/flow.h"
 #include "commands/dcs/submit/job_file.h"
+#include "commands/dcs/submit/work.h"
 #include "support/about.h"
 #include "support/catch.h"
 
@@ -195,4 +196,29 @@ TEST_CASE("a table without items is done when it would start") {
     CHECK(flow.take_startable() == Tables{1});
     flow.ended(1, false);
     CHECK(flow.over());
+}
+
+TEST_CASE("a file is the same work while only demands differ") {
+    const auto ident = [](const std::string &text, const std::string &directory = "/here") {
+        return ident_of_job(directory, good(text));
+    };
+    const std::string grain = "[[grain]]\ncommand = [\"a\", \"{}\"]\narray = \"1-3\"\n";
+    const std::string same = ident(grain);
+    for (const char *demand :
+         {"time = \"2h\"", "wall = 9", "memory = \"4G\"", "cores = 2", "attempts = 3", "urgent = true",
+          "class = \"0x2\"", "resource = \"gpu=1\"", "notice = 1", "thrash = 2"}) {
+        INFO(demand);
+        CHECK(ident(grain + demand + "\n") == same);
+    }
+    CHECK(ident("[defaults]\ntime = \"1h\"\n# a remark\n" + grain) == same);
+    for (const char *more :
+         {"env = [\"A=1\"]", "output = [\"o={#}\"]", "input = \"text\"", "name = \"n\"", "cwd = \"/\""}) {
+        INFO(more);
+        CHECK(ident(grain + more + "\n") != same);
+    }
+    CHECK(ident(grain, "/there") != same);
+    CHECK(ident("[[grain]]\ncommand = [\"b\", \"{}\"]\narray = \"1-3\"\n") != same);
+    CHECK(ident("[[grain]]\ncommand = [\"a\", \"{}\"]\narray = \"1-4\"\n") != same);
+    const std::string two = "[[grain]]\nname = \"x\"\ncommand = [\"a\"]\n[[grain]]\nname = \"y\"\ncommand = [\"a\"]\n";
+    CHECK(ident(two) != ident(two + "after = \"x\"\n"));
 }

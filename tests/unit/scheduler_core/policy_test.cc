@@ -276,7 +276,9 @@ TEST_CASE("one grain's row tells its demands, its nogo hosts and where it has be
     pool.table();
     pool.call(ann, g);
     pool.now = pool.now + seconds(1);
-    pool.end("h1", "ann/1:0", 3);
+    wire::GrainReport failed = pool.end_report("ann/1:0", 3);
+    failed.err = "starting\nno such curve\n\n";  // its last line with something in it is kept
+    pool.send("h1", failed);
     pool.now = pool.now + seconds(1);
     pool.end("h1", "ann/1:0", 0, 11);
     pool.now = pool.now + seconds(1);
@@ -297,7 +299,7 @@ TEST_CASE("one grain's row tells its demands, its nogo hosts and where it has be
     REQUIRE(row.moves.size() == 2);
     CHECK(row.moves[0].reason == "failed");
     CHECK(row.moves[0].host == "h1");
-    CHECK(row.moves[0].detail == "code 3");
+    CHECK(row.moves[0].detail == "code 3: no such curve");
     CHECK(row.moves[0].incarnation == 1);
     CHECK(row.moves[0].age_s == 2);
     CHECK(row.moves[1].detail == "signal 11");

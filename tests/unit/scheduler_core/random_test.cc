@@ -168,6 +168,12 @@ private:
         s.program = static_cast<std::uint32_t>(dice.below(3));
         if (grain % 4 == 1) s.files.digests = {some_digest(s.demands.thrash + s.demands.attempts)};
         if (grain % 3 == 1) s.files.outputs = {{wire::FileRole::output, "made", "", 0, ""}};
+        const Grain *there = pool.state.grain({{p.user, session}, grain});
+        if (there != nullptr && dice.once_in(2)) {  // what differs are its demands
+            s.as_demanded = there->fingerprint;
+            s.program = there->program;
+            s.files = there->files;
+        }
         return call(p, s);
     }
     static std::string some_digest(std::int64_t n) {

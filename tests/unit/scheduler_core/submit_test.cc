@@ -95,3 +95,122 @@ TEST_CASE("urgent goes to the front, everything else to the end") {
     CHECK(pool.queue("ann/1") == std::vector<GrainNumber>{3, 2, 0, 1, 4});
     CHECK(pool.first_call("h1") == Lines{"h1: configure interval 10000ms slots 1", "h1: launch ann/1:3 inc 1 next 1"});
 }
+
+TEST_CASE("a call that changes demands changes those of a ready grain, in its place in the queue") {
+    Pool pool(0);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1, wire::OpenMode::resume);
+    for (const int grain : {0, 1, 2}) pool.gexec(find, 1, grain);
+    SubmitGrain call = Pool::grain(1, 1, 4, "spec of 4");
+    CHECK(pool.call(find, call) == Lines{"ann: difference from ann/1:1"});
+    call.as_demanded = Pool::grain(1, 1, 8).fingerprint;  // more than its demands is another one
+    CHECK(pool.call(find, call) == Lines{"ann: difference from ann/1:1"});
+    CHECK(pool.changes.empty());
+    call.as_demanded = pool.at("ann/1:1").fingerprint;
+    CHECK(pool.call(find, call) == Lines{"ann: done"});
+    CHECK(pool.at("ann/1:1").demands->host_class == 4);
+    CHECK(pool.at("ann/1:1").fingerprint == call.fingerprint);
+    CHECK(pool.at("ann/1:1").params_offset == 12);
+    CHECK(pool.at("ann/1:1").params_length == 9);
+    CHECK(pool.session("ann/1").info.inputs_length == 21);
+    CHECK(pool.queue("ann/1") == std::vector<GrainNumber>{0, 1, 2});
+    CHECK(pool.call(find, call) == Lines{"ann: done"});
+    CHECK(pool.changes.empty());
+    SubmitGrain urgent = Pool::grain(1, 1, 4, std::string(32 * 1024 + 1, 'u'));
+    urgent.demands.urgent = true;
+    urgent.as_demanded = call.fingerprint;
+    CHECK(pool.call(find, urgent) == Lines{"ann: done"});
+    CHECK(pool.queue("ann/1") == std::vector<GrainNumber>{1, 0, 2});
+    CHECK(pool.at("ann/1:1").params_own_file);
+    SubmitGrain small = Pool::grain(1, 1, 2, "small");  // replaces what the file has
+    small.as_demanded = urgent.fingerprint;
+    CHECK(pool.call(find, small) == Lines{"ann: done"});
+    CHECK(pool.at("ann/1:1").params_own_file);
+    CHECK(pool.at("ann/1:1").params_length == 5);
+}
+
+TEST_CASE("a grain that no host could take runs as soon as its demands have changed") {
+    Pool pool(0);
+    pool.add_host("h1");
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1, wire::OpenMode::resume);
+    pool.gexec(find, 1, 0, 1u << 20);
+    REQUIRE(pool.status("ann/1:0") == "ready");
+    SubmitGrain call = Pool::grain(1, 0);
+    call.as_demanded = pool.at("ann/1:0").fingerprint;
+    CHECK(pool.call(find, call) == Lines{"ann: done", "h1: launch ann/1:0 inc 1 next 1"});
+}
+
+TEST_CASE("a grain that runs or is over keeps its demands, whatever a call changes") {
+    Pool pool(0);
+    pool.add_host("h1");
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1, wire::OpenMode::resume);
+    for (const int grain : {0, 1}) pool.gexec(find, 1, grain);
+    const auto keeps = [&](int grain) {
+        SubmitGrain call = Pool::grain(1, grain, 4);
+        call.as_demanded = Pool::grain(1, grain).fingerprint;
+        return pool.call(find, call) == Lines{"ann: done"} && pool.changes.empty() &&
+               pool.at("ann/1:" + std::to_string(grain)).demands->host_class == 0;
+    };
+    REQUIRE(pool.status("ann/1:0") == "running");
+    CHECK(keeps(0));
+    pool.end("h1", "ann/1:0");
+    CHECK(keeps(0));
+    pool.gkill(find, 1, 1);
+    CHECK(keeps(1));
+}
+
+TEST_CASE(
+    "a failed grain of a closed session waits there, and runs with the demands that it gets before it is reopened") {
+    Pool pool(0);
+    pool.add_host("h1");
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1, wire::OpenMode::resume);
+    SubmitGrain call = Pool::grain(1, 0);
+    call.demands.attempts = 1;
+    pool.call(find, call);
+    pool.end("h1", "ann/1:0", 1);
+    pool.close(find, 1);
+    CHECK(pool.call(find, wire::RestartGrain{"", 1, 0, true, -1}) == Lines{"ann: done"});
+    CHECK(pool.status("ann/1:0") == "ready");
+    REQUIRE(pool.session("ann/1").info.status == SessionStatus::terminated);
+    pool.open(find, 1, wire::OpenMode::resume, true);
+    call.demands.wall_s = 100;
+    call.as_demanded = call.fingerprint;
+    call.fingerprint[0] ^= 1;
+    CHECK(pool.call(find, call) == Lines{"ann: done"});
+    CHECK(pool.at("ann/1:0").demands->wall_s == 100);
+    const Lines reopened = pool.open(find, 1, wire::OpenMode::reopen, true);
+    CHECK(reopened.back() == "h1: launch ann/1:0 inc 2 next 1 wall 100");
+}
+
+TEST_CASE("a grain that has failed as often as its new demands permit runs once more") {
+    Pool pool(0);
+    pool.add_host("h1");
+    pool.table();
+    pool.first_call("h1");
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1, wire::OpenMode::resume);
+    pool.gexec(find, 1, 0);
+    pool.end("h1", "ann/1:0", 1);
+    wire::SetHost drained;
+    drained.host = "h1";
+    drained.drained = 1;
+    pool.set(pool.stranger("root", true), drained);
+    pool.end("h1", "ann/1:0", 1);
+    REQUIRE(pool.at("ann/1:0").course->failures == 2);
+    REQUIRE(pool.status("ann/1:0") == "ready");
+    SubmitGrain call = Pool::grain(1, 0);
+    call.demands.attempts = 2;
+    call.as_demanded = call.fingerprint;
+    call.fingerprint[0] ^= 1;
+    CHECK(pool.call(find, call) == Lines{"ann: done"});
+    CHECK(pool.at("ann/1:0").course->failures == 1);
+}

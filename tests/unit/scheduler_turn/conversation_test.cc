@@ -142,6 +142,38 @@ TEST_CASE("the same submission again is nothing, another one is told apart") {
     CHECK(pool.turn->state().session({"ann", 1})->grains.size() == 1);
 }
 
+TEST_CASE("a submission with new demands changes them for good, and nothing but them") {
+    Pool pool({host("h1", 1)});
+    ConnId control = open_session(pool, "ann", 1);
+    wire::GrainSpec spec = copying_grain("abc");
+    spec.label = "curve 12";
+    pool.ask<wire::Done>(control, wire::Gexec{1, 1, spec});
+    const Fingerprint before = pool.turn->state().grain({{"ann", 1}, 1})->fingerprint;
+    spec.demands.wall_s = 10;
+    const auto refused = [&](bool new_demands) {
+        const wire::AnyMessage reply = pool.call(control, wire::Gexec{1, 1, spec, new_demands});
+        const auto *error = std::get_if<wire::ErrorReply>(&reply);
+        return error == nullptr ? std::string() : error->text.substr(error->text.find('\n') + 1);
+    };
+    CHECK(refused(false) == "wall_s: recorded 0, now 10");
+    spec.argv[1] = "other";
+    CHECK(refused(true).find("argv[1]") == 0);
+    spec.argv = copying_grain("abc").argv;
+    CHECK(refused(true) == "");
+    pool.restart();
+    control = pool.control("ann", "prog");
+    pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::resume, true});
+    const core::Grain &grain = *pool.turn->state().grain({{"ann", 1}, 1});
+    CHECK(grain.demands->wall_s == 10);
+    CHECK(refused(false) == "");  // it is what was submitted
+    spec.demands.wall_s = 0;
+    CHECK(refused(false) == "wall_s: recorded 10, now 0");
+    wire::GexecMany many{1, {{1, spec}, {2, spec}}, true};
+    pool.ask<wire::Done>(control, many);
+    CHECK(pool.turn->state().grain({{"ann", 1}, 1})->fingerprint == before);
+    CHECK(pool.turn->state().session({"ann", 1})->grains.size() == 2);
+}
+
 TEST_CASE("a query of one grain shows its arguments and its label") {
     Pool pool({host("h1", 1)});
     const ConnId control = open_session(pool, "ann", 1);

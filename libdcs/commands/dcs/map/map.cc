@@ -14,6 +14,7 @@
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "client/pool.h"
 #include "commands/dcs/query/why_waiting.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
@@ -246,12 +247,20 @@ int map(const Call &said) {
     options.joblog = joblog.get();
     ::signal(SIGPIPE, SIG_IGN);
     set_patience(begin_patience_s);
-    const OpenedMap opened = open_map(call, plan, files_of(plan, program));
+    this_pool().new_demands = true;
+    Console console("dcs map", options.shown);
+    const NewDemands demands{[&](const wire::GrainRow &row) { return row.demands != options.demands; },
+                             [&](int session, const std::vector<int> &grains) -> std::optional<Failure> {
+                                 OpenedMap closed;
+                                 closed.session = session;
+                                 MapWork(plan, options, closed, console).submit_again(grains);
+                                 return std::nullopt;
+                             }};
+    const OpenedMap opened = open_map(call, plan, files_of(plan, program), demands);
     if (opened.failure) return call.fail(*opened.failure);
     set_patience(work_patience_s);
     const sigset_t signals = block_ending_signals();
 
-    Console console("dcs map", options.shown);
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
     if (!opened.warning.empty()) console.note("warning: " + opened.warning);
     if (const std::string word = foreign_placeholder(plan); !word.empty())
@@ -360,7 +369,8 @@ The same command in the same directory with the same inputs is the same map. Run
 kill -9, a reboot), it continues in its session until all output is written. A complete map starts over; if grains
 failed and no file has changed since, only those run again, and the other outputs come from the
 record. Standard error says which case applies. While a map runs, the same map is refused on this host. Results stay
-until `dcs session clean N`. Keep the options other than those about the session the same as well.
+until `dcs session clean N`. With other demands and limits (--time, --memory, --cores and so on) it is the same
+map, too: grains that failed or have not started take them. Keep all other options except those about the session.
 
 A map compares files: the program, and words of CMD and inputs that are paths of regular files (the first 10,000
 inputs; by content up to 16 MiB each and 64 MiB in total, otherwise by size and time). If a file that CMD names has

@@ -55,8 +55,12 @@ Result<locks::SessionClaims> open_claims(const std::string &directory) {
 
 class Opening {
 public:
-    Opening(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files)
-        : call_(call), base_(ident_of(plan)), files_(files), total_(static_cast<std::int64_t>(plan.inputs.size())) {}
+    Opening(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files, const NewDemands &demands)
+        : call_(call),
+          base_(ident_of(plan)),
+          files_(files),
+          demands_(demands),
+          total_(static_cast<std::int64_t>(plan.inputs.size())) {}
 
     OpenedMap open();
 
@@ -79,6 +83,7 @@ private:
     const Call &call_;
     const std::string base_;
     const std::vector<MapFile> &files_;
+    const NewDemands &demands_;
     const std::int64_t total_;
     std::optional<locks::SessionClaims> claims_;  // none: the user has no place for locks
 };
@@ -108,6 +113,8 @@ OpenedMap Opening::take_up(const Session &session, bool reopen, const std::strin
     if (!claim(session.number)) return failed(runs_already(session));
     if (const int error = d_pool_get_auth(&this_pool(), session.ident.c_str()); error != NO_ERROR)
         return failed(call_failure("the authorization", error));
+    if (reopen)
+        if (const auto wrong = renew_waiting(session, demands_)) return failed(*wrong);
     const int error = reopen ? d_pool_reopen_ses(&this_pool(), session.number, TRUE)
                              : d_pool_resume_ses(&this_pool(), session.number, TRUE);
     if (error != NO_ERROR) return failed(call_failure(name_of(session), error));
@@ -180,7 +187,7 @@ OpenedMap Opening::after_complete(const Session &session) {
     // Those without a program to start were never submitted.
     const std::int64_t bad = total_ - (session.finished + session.killed) + static_cast<std::int64_t>(grains.size());
     const std::string last = "; the last run, " + name_of(session) + ", ";
-    if (bad == 0) return begin_new({}, last + "is complete (--replay prints its outputs again)");
+    if (bad == 0) return begin_new({}, last + "is complete: all run again (--replay prints its outputs instead)");
     const std::string changed = changed_since(session);
     if (!changed.empty())
         return begin_new({}, last + "had " + std::to_string(bad) + " that failed, and " + changed +
@@ -283,8 +290,22 @@ RunEnd end_of_run(const Session &session) {
     return over ? RunEnd::complete : RunEnd::interrupted;
 }
 
-OpenedMap open_map(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files) {
-    return Opening(call, plan, files).open();
+std::optional<Failure> renew_waiting(const Session &session, const NewDemands &demands) {
+    Info info;
+    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.number, -1, "ready"); !s)
+        return call_failure(name_of(session), s);
+    std::vector<int> grains;
+    for (const wire::GrainRow &row : info.grains)
+        if (demands.differ(row)) grains.push_back(row.grain);
+    if (grains.empty()) return std::nullopt;
+    if (const int error = d_pool_resume_ses(&this_pool(), session.number, TRUE); error != NO_ERROR)
+        return call_failure(name_of(session), error);
+    return demands.submit(session.number, grains);
+}
+
+OpenedMap open_map(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files,
+                   const NewDemands &demands) {
+    return Opening(call, plan, files, demands).open();
 }
 
 }  // namespace dcs::commands

@@ -1,6 +1,7 @@
 #pragma once
 // Which session a `dcs map` works in: a new one, or one of an earlier run of the same map.
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,8 +31,16 @@ struct OpenedMap {
     std::optional<Failure> failure;
 };
 
+// What gives grains other demands than they were submitted with.
+struct NewDemands {
+    std::function<bool(const wire::GrainRow &)> differ;
+    std::function<std::optional<Failure>(int session, const std::vector<int> &grains)> submit;
+};
+// Before a closed session is reopened: a grain that waits in it would start with the demands that it had.
+std::optional<Failure> renew_waiting(const Session &session, const NewDemands &demands);
+
 // Takes --session, --new, --replay and --resume-failed of the call.
-OpenedMap open_map(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files);
+OpenedMap open_map(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files, const NewDemands &demands);
 
 // Of a session: those that failed or were killed; they run again.
 std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains);

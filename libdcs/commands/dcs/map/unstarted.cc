@@ -28,6 +28,18 @@ void MapWork::fail_without_result(std::int32_t grain, int code, const std::strin
     if (told_.size() < most_told && told_.insert(why).second) console_.note(why);
 }
 
+const Result<std::string> &MapWork::program_path(const std::string &name) {
+    auto known = programs_.find(name);
+    if (known == programs_.end()) {
+        if (programs_.size() >= 1000) programs_.clear();
+        known =
+            programs_
+                .emplace(name, program_of(options_.files, options_.brings, name, options_.search_path, plan_.directory))
+                .first;
+    }
+    return known->second;
+}
+
 // As in a shell: 127 it is not there, 126 it cannot be executed.
 void MapWork::take_missing() {
     std::vector<Missing> missing;

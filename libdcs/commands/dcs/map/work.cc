@@ -75,18 +75,6 @@ bool MapWork::present_though_different(std::int32_t grain, const std::string &di
     return true;
 }
 
-const Result<std::string> &MapWork::program_path(const std::string &name) {
-    auto known = programs_.find(name);
-    if (known == programs_.end()) {
-        if (programs_.size() >= 1000) programs_.clear();
-        known =
-            programs_
-                .emplace(name, program_of(options_.files, options_.brings, name, options_.search_path, plan_.directory))
-                .first;
-    }
-    return known->second;
-}
-
 // Everything that the orders of one call point to.
 struct MapWork::Batch {
     struct Texts {
@@ -191,6 +179,16 @@ void MapWork::submit_all() {
         std::lock_guard guard(mutex_);
         submitted_ = next - 1;
         submitted_more_.notify_all();
+    }
+}
+
+void MapWork::submit_again(const std::vector<int> &grains) {
+    const std::vector<char *> environment = pointers_to(options_.environment);
+    for (std::size_t next = 0; next < grains.size();) {
+        Batch batch;
+        for (; next < grains.size() && std::ssize(batch.orders) < largest_batch; ++next)
+            if (grains[next] >= 1 && grains[next] <= total_) add(batch, grains[next], environment);
+        if (!batch.orders.empty()) submit(batch);
     }
 }
 
@@ -371,7 +369,8 @@ std::int64_t MapWork::run() {
             if (wait_for_submissions(seen) || after_cannot_run()) continue;
             const std::string session = std::to_string(session_);
             failure.hint =
-                "correct that, then run the same command again to continue, or end it with `dcs session close " +
+                "change the limits or the hosts, then run the same command again to continue, or end it with `dcs "
+                "session close " +
                 session + "`";
             give_up(failure);
         } else if (error == D_E_NO_SPACE) {

@@ -43,6 +43,8 @@ public:
     std::int64_t run();
     // Hands the grains in, and takes nothing. Number of those that have no program.
     std::int64_t submit_only();
+    // These alone, which the session has.
+    void submit_again(const std::vector<int> &grains);
     Progress progress();                                 // from any thread
     double cpu_s() const { return cpu_s_; }              // after run(): of all grains
     bool nothing_ran() const { return !some_result_; }   // after run(): no grain was ever started

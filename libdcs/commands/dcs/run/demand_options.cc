@@ -76,6 +76,11 @@ OptionTable with_demands(OptionTable options) {
     return options;
 }
 
+bool is_demand(std::string_view option) {
+    const auto says = [option](const DemandRow &row) { return option == row.option; };
+    return option == "time" || std::any_of(std::begin(wire::demand_rows), std::end(wire::demand_rows), says);
+}
+
 std::optional<Failure> take_demands(const Arguments &arguments, wire::Demands &said) {
     said.attempts = attempts_here;
     wire::each_demand(said, [&arguments]<class T>(const DemandRow &row, T &value) {

@@ -3,10 +3,13 @@
 #include <set>
 #include <unistd.h>
 
+#include "base/bytes.h"
+#include "base/hex.h"
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/demand_options.h"
 #include "commands/dcs/run/placeholders.h"
 #include "commands/dcs/run/start_options.h"
+#include "pki/digest.h"
 #include "work.h"
 
 extern char **environ;
@@ -46,6 +49,33 @@ std::vector<JobPart> prepare_job(const JobFile &file, const std::string &pool_di
         if (const auto failure = prepare_part(file.grains[i], pool_directory, parts[i]))
             errors.push_back(file.grains[i].place + ": grain " + file.grains[i].name + ": " + failure->message);
     return parts;
+}
+
+std::string ident_of_job(const std::string &directory, const JobFile &file) {
+    ByteWriter writer;
+    const auto add = [&writer](const std::string &word) {
+        writer.u64(word.size());
+        writer.raw(word);
+    };
+    const auto add_all = [&](const std::vector<std::string> &words) {
+        writer.u64(words.size());
+        for (const std::string &word : words) add(word);
+    };
+    add_all({"dcs submit 2", directory});
+    for (const JobGrain &grain : file.grains) {
+        std::vector<std::string> options, after;
+        for (const auto &[name, value] : grain.options.options)
+            if (!is_demand(name)) options.insert(options.end(), {name, value});
+        for (const std::size_t before : grain.after) after.push_back(std::to_string(before));
+        add(grain.name);
+        add_all(grain.command);
+        add_all(grain.items);
+        add_all(options);
+        add_all(after);
+        add(grain.input);
+    }
+    const auto digest = pki::sha256(writer.bytes());
+    return "submit-" + hex_of({reinterpret_cast<const char *>(digest.data()), digest.size()}).substr(0, 24);
 }
 
 FileWords files_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number) {

@@ -10,11 +10,10 @@
 #include <thread>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/hex.h"
 #include "base/text.h"
+#include "client/pool.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/json.h"
@@ -28,7 +27,6 @@
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/fresh_session.h"
 #include "commands/dcs/run/start_options.h"
-#include "pki/digest.h"
 #include "work.h"
 
 extern char **environ;
@@ -36,7 +34,7 @@ extern char **environ;
 namespace dcs::commands {
 namespace {
 
-constexpr std::size_t most_file = 64u << 20, ident_digits = 24, most_errors = 20;
+constexpr std::size_t most_file = 64u << 20, most_errors = 20;
 constexpr int taking_over_s = 60, shown_each_ms = 250;
 
 struct Job {
@@ -44,23 +42,6 @@ struct Job {
     JobFile file;
     std::vector<JobPart> parts;
 };
-
-// The same for the same file, items and directory.
-std::string ident_of_job(const std::string &text, const std::string &directory, const JobFile &file) {
-    ByteWriter writer;
-    const auto add = [&writer](const std::string &word) {
-        writer.u64(word.size());
-        writer.raw(word);
-    };
-    for (const std::string &word : {std::string("dcs submit 1"), text, directory}) add(word);
-    for (const JobGrain &grain : file.grains) {
-        add(grain.input);
-        writer.u64(grain.items.size());
-        for (const std::string &item : grain.items) add(item);
-    }
-    const auto digest = pki::sha256(writer.bytes());
-    return "submit-" + hex_of({reinterpret_cast<const char *>(digest.data()), digest.size()}).substr(0, ident_digits);
-}
 
 Failure errors_in_file(const std::vector<std::string> &errors, const char *hint = "") {
     std::string text;
@@ -99,7 +80,7 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
     if (!errors.empty()) return errors_in_file(errors, of_keys ? "`dcs submit --help` lists the keys of a file" : "");
     job.parts = prepare_job(job.file, call.directory, errors);
     if (!errors.empty()) return errors_in_file(errors);
-    job.ident = ident_of_job(*text, *directory, job.file);
+    job.ident = ident_of_job(*directory, job.file);
     Arguments session = job.file.session;
     for (const auto &option : call.arguments.options)
         if (option.first == "label" || option.first == "nice") session.options.push_back(option);
@@ -113,8 +94,18 @@ struct OpenedJob {
     std::optional<Failure> failure;
 };
 
+NewDemands new_demands(const Job &job, Console &console) {
+    return {[&job, flow = JobFlow(job.file)](const wire::GrainRow &row) {
+                const std::size_t table = flow.table_of(row.grain);
+                return table < job.parts.size() && row.demands != job.parts[table].demands;
+            },
+            [&job, &console](int session, const std::vector<int> &grains) {
+                return JobWork(job.file, job.parts, session, console).submit_again({grains.begin(), grains.end()});
+            }};
+}
+
 // What failed in a run that has ended, and what did not run, runs now; the rest is kept.
-void take_up(const Job &job, const Session &last, OpenedJob &opened) {
+void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &console) {
     const std::string of_all = " of " + counted(job.file.count, "grain");
     opened.session = last.number;
     opened.how = "continues, " + std::to_string(last.finished) + of_all + " finished already";
@@ -135,13 +126,15 @@ void take_up(const Job &job, const Session &last, OpenedJob &opened) {
         reopen = !opened.complete && now.sessions[0].terminated();
     }
     int error = d_pool_get_auth(&this_pool(), last.ident.c_str());
+    if (error == NO_ERROR && reopen) opened.failure = renew_waiting(last, new_demands(job, console));
+    if (opened.failure) return;
     if (error == NO_ERROR)
         error = reopen ? d_pool_reopen_ses(&this_pool(), last.number, TRUE)
                        : d_pool_resume_ses(&this_pool(), last.number, TRUE);
     if (error != NO_ERROR) opened.failure = call_failure("session " + std::to_string(last.number), error);
 }
 
-OpenedJob open_job(const Call &call, const Job &job) {
+OpenedJob open_job(const Call &call, const Job &job, Console &console) {
     OpenedJob opened;
     const SessionsAnswer own = own_sessions();
     if (own.failed) {
@@ -159,7 +152,7 @@ OpenedJob open_job(const Call &call, const Job &job) {
         opened.how = counted(job.file.count, "grain");
         return opened;
     }
-    take_up(job, *last, opened);
+    take_up(job, *last, opened, console);
     return opened;
 }
 
@@ -325,10 +318,11 @@ int submit(const Call &call) {
     if (!errors.empty()) return call.fail(errors_in_file(errors));
     ::signal(SIGPIPE, SIG_IGN);
     set_patience(begin_patience_s);
-    const OpenedJob opened = open_job(call, job);
+    Console console("dcs submit", shown_of(call.arguments.value("progress").value_or("automatic")));
+    this_pool().new_demands = true;
+    const OpenedJob opened = open_job(call, job, console);
     if (opened.failure) return call.fail(*opened.failure);
     set_patience(work_patience_s);
-    Console console("dcs submit", shown_of(call.arguments.value("progress").value_or("automatic")));
     JobWork work(job.file, job.parts, opened.session, console);
     if (call.arguments.has("wait") || opened.complete) work_and_end(call, job, work, opened, console);
     if (const auto failure = work.submit_startable()) return call.fail(with_new_hint(*failure, opened.session));
@@ -376,8 +370,9 @@ input-file, array or each-line (one grain for each number or line, which replace
 of `dcs run` without dashes: class, cores, memory, time, attempts, urgent, cwd, env, file, output and the others.
 [defaults] has such options for all grains. Keys of the file: label, nice.
 
-The same file in the same directory is the same work: run again after an interruption, the command continues in its
-session; after failures it runs the failed grains and those that did not run; a complete one prints how it ended.
+The same file in the same directory is the same work, also with other demands and limits (time, memory, cores and so
+on): run again after an interruption, the command continues in its session; after failures it runs the failed grains
+and those that did not run, within the new limits; a complete one prints how it ended.
 Outputs: `dcs session cat N`. A grain that did not make one of its outputs, or whose output cannot be written here, has
 failed.
 

@@ -85,7 +85,7 @@ std::optional<Failure> JobWork::submit_some(const std::vector<d_grain_order> &or
     return std::nullopt;
 }
 
-std::optional<Failure> JobWork::submit(std::size_t table) {
+std::optional<Failure> JobWork::submit(std::size_t table, const std::set<std::int32_t> *only) {
     const JobGrain &grain = file_.grains[table];
     const JobPart &part = parts_[table];
     const std::vector<char *> environment = pointers_to(part.environment);
@@ -94,6 +94,7 @@ std::optional<Failure> JobWork::submit(std::size_t table) {
         std::deque<OrderTexts> texts;
         std::vector<d_grain_order> orders;
         for (; next < end && orders.size() < limits::batch_grains; ++next) {
+            if (only != nullptr && only->count(next) == 0) continue;
             OrderTexts &text = texts.emplace_back();
             text.words = words_of_grain(grain, part, next);
             text.argv = pointers_to(text.words);
@@ -112,6 +113,12 @@ std::optional<Failure> JobWork::submit(std::size_t table) {
         }
         if (auto failure = submit_some(orders)) return failure;
     }
+    return std::nullopt;
+}
+
+std::optional<Failure> JobWork::submit_again(const std::set<std::int32_t> &grains) {
+    for (std::size_t table = 0; table < file_.grains.size(); ++table)
+        if (auto failure = submit(table, &grains)) return failure;
     return std::nullopt;
 }
 
@@ -199,7 +206,8 @@ std::optional<Failure> JobWork::take_some() {
         Failure failure = call_failure("the results of session " + std::to_string(session_), error);
         if (error == D_E_SESSION_TAKEN || error == D_E_NO_AUTH)
             failure.hint = "another run of the same command has taken the session over";
-        else if (error == D_E_CANNOT_RUN) failure.hint = "correct that, then run the same command again";
+        else if (error == D_E_CANNOT_RUN)
+            failure.hint = "change the limits in the file or the hosts, then run the same command again";
         return failure;
     }
     for (int i = 0; i < count; ++i) end(results[static_cast<std::size_t>(i)]);

@@ -3,6 +3,7 @@
 // run submits the same grains and takes the same results again, and goes on from there.
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct JobPart {
     wire::Demands demands;
     FileWords files;
 };
+// Begins the idents of its sessions: the same for the same grains and directory, whatever they demand of hosts.
+std::string ident_of_job(const std::string &directory, const JobFile &file);
 // What the tables say, and what this host says of their programs; each failure names its table.
 std::vector<JobPart> prepare_job(const JobFile &file, const std::string &pool_directory,
                                  std::vector<std::string> &errors);
@@ -37,12 +40,15 @@ class JobWork {
 public:
     JobWork(const JobFile &file, const std::vector<JobPart> &parts, int session, Console &console);
     std::optional<Failure> submit_startable();
+    // These alone, which the session has.
+    std::optional<Failure> submit_again(const std::set<std::int32_t> &grains);
     std::optional<Failure> run();  // until nothing runs and nothing can start
     const JobFlow &flow() const { return flow_; }
     Progress progress();  // from any thread
 
 private:
-    std::optional<Failure> submit(std::size_t table);
+    // only: not all of it, but these; null: all.
+    std::optional<Failure> submit(std::size_t table, const std::set<std::int32_t> *only = nullptr);
     std::optional<Failure> submit_some(const std::vector<d_grain_order> &orders);
     std::optional<Failure> submit_one(const d_grain_order &order);
     std::optional<Failure> take_some();
