@@ -42,6 +42,7 @@ def main():
     assert compare(made(slow=[ONCE]), old) == ([], False)  # within what a figure measured once may differ
     told, slower = compare(made(without=[TIME]), old)
     assert not slower and named(told, "only in the earlier table") == {TIME}, told
+    assert compare(made(without=[TIME]), old, whole=False) == ([], False)
     told, slower = compare(old, made(without=[TIME]))
     assert not slower and named(told, "not in the earlier table") == {TIME}, told
     wide = old.replace("     1 %\n", "    21 %\n")

@@ -99,13 +99,14 @@ def parse(text):
     return rows
 
 
-def compare(new, old):
-    """Lines that name what is slower in the table `new` than in `old`, and what only one of them has; and whether any is slower."""
+def compare(new, old, whole=True):
+    """Lines that name what is slower in the table `new` than in `old`, and what only one of them has; and whether any is slower.
+    whole: `new` should have all that `old` has."""
     now, before = parse(new), parse(old)
     slower = [(name, now[name].slower_than(before[name])) for name in now if name in before]
     slower = [(name, lost) for name, lost in slower if lost is not None]
     lines = [f"slower by {lost:.0f} %: {name}: {' '.join(before[name].words()[1:5])} -> {' '.join(now[name].words()[1:5])}"
              for name, lost in slower]
     lines += [f"not in the earlier table: {name}" for name in now if name not in before]
-    lines += [f"only in the earlier table: {name}" for name in before if name not in now]
+    lines += [f"only in the earlier table: {name}" for name in before if whole and name not in now]
     return lines, bool(slower)
