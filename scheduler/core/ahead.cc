@@ -1,6 +1,6 @@
 // Grains handed to a host ahead of its free slots, so that no slot waits for a round trip or a commit: about as many as
-// end there in a quarter of a second, since the server makes a directory for each. They are leased like all others, wait in the server's queue, and start in their order
-// when slots become free.
+// end there in a quarter of a second, since the server makes a directory for each. They are leased like all others,
+// wait in the server's queue, and start in their order when slots become free.
 //
 // Only grains that take one core and ask for nothing else are handed out so: whatever ends there leaves room for one of
 // them. They come strictly in the order in which they would get a free slot, and an older release's server, which
