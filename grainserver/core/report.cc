@@ -13,6 +13,7 @@ constexpr int exit_write_error = 74;           // D_EXIT_WRITE_ERROR of grainlib
 constexpr int exit_again = 85;                 // D_EXIT_AGAIN
 constexpr std::int32_t signal_file_size = 25;  // SIGXFSZ: the closest signal for too much output
 constexpr int unreadable_max = 4;
+constexpr int bad_max = 4;
 
 std::uint64_t bytes_of(const Grain &g, std::uint32_t first, std::uint32_t last) {
     std::uint64_t sum = 0;
@@ -29,11 +30,16 @@ std::uint32_t last_increment(const Grain &g) {
     return last;
 }
 
-// The newest checkpoint that is valid and whose increments all exist; 0: none.
+// The newest checkpoint that is valid and whose increments all exist; 0: none. Where the last few are not valid, those
+// before them are not tried: each try reads a checkpoint whole.
 std::uint32_t newest_checkpoint(const Grain &g) {
     const std::uint32_t last = last_increment(g);
-    for (auto it = g.facts.checkpoints.rbegin(); it != g.facts.checkpoints.rend(); ++it)
-        if (it->first > g.acked && it->first <= last && g.bad_checkpoints.count(it->first) == 0) return it->first;
+    int bad = 0;
+    for (auto it = g.facts.checkpoints.rbegin(); it != g.facts.checkpoints.rend() && bad < bad_max; ++it) {
+        if (it->first <= g.acked || it->first > last) continue;
+        if (g.bad_checkpoints.count(it->first) == 0) return it->first;
+        ++bad;
+    }
     return 0;
 }
 
@@ -297,7 +303,8 @@ void unsendable(Turn &t, const ReportUnsendable &x) {
     switch (x.why) {
     case ReportUnsendable::Why::bad_checkpoint:
         g->bad_checkpoints.insert(x.checkpoint);
-        return consider_report(t, x.id, *g);
+        if (g->phase == Phase::ended) consider_report(t, x.id, *g);  // else the next look tries the one before
+        return;
     case ReportUnsendable::Why::too_big:
         if (x.checkpoint > g->acked + 1)
             return lose(t, x.id, limit_words("while the scheduler accepted no reports"), Code::limit);

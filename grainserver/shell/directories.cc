@@ -23,6 +23,7 @@ constexpr std::size_t spares_max = 1024;  // as many as a host has ahead
 constexpr int spare_calls = 10;           // of tidy_spares()
 constexpr int names_at_once = 2000;       // removed without a look at anything else
 constexpr std::size_t clean_names = 4;    // in the room of a small grain
+constexpr blkcnt_t stream_blocks = 128;   // of 512 bytes, which its streams may keep on the disk
 
 // Makes the room with the grain's input. Written in place: the directory is incomplete until its record exists.
 Status furnish(int grain, const std::string &bytes) {
@@ -34,7 +35,7 @@ Status furnish(int grain, const std::string &bytes) {
 }
 
 // Whether everything in the directory has its first mode, owner and length, the files of its streams aside, which the
-// next grain examines itself.
+// next grain examines itself: they are only not large.
 bool room_is_clean(int grain, const files::Account &account) {
     const uid_t uid = account.change ? account.uid : ::geteuid();
     const Result<files::Room> room = files::open_room(grain);
@@ -42,8 +43,15 @@ bool room_is_clean(int grain, const files::Account &account) {
         room ? list_directory(room->fd.get(), clean_names) : Result<std::vector<std::string>>(room.status());
     if (!names || room->uid != uid) return false;
     const std::string out = files::out_name(1), err = files::err_name(1);
-    for (const std::string &name : *names)
-        if (name != files::input_name && name != files::work_name && name != out && name != err) return false;
+    blkcnt_t blocks = 0;
+    for (const std::string &name : *names) {
+        struct stat st {};
+        if (name == files::input_name || name == files::work_name) continue;
+        if ((name != out && name != err) || ::fstatat(room->fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
+            return false;
+        blocks += st.st_blocks;
+    }
+    if (blocks > stream_blocks) return false;
     struct stat input {
     }, itself{}, work{};
     const auto looks = [&](const char *name, struct stat &st) {
@@ -167,6 +175,10 @@ void GrainFiles::make_plain(const GrainId &id) {
 void GrainFiles::drop_oldest() {
     removing_.emplace_back(grains_.get(), spares_.front().name);
     spares_.pop_front();
+}
+
+void GrainFiles::drop_spares() {
+    while (!spares_.empty()) drop_oldest();
 }
 
 // The last one is taken first, so those in front are the ones that are not needed.

@@ -78,6 +78,7 @@ public:
     void note_alone(const GrainId &id);
     // For a launcher of an earlier release, which takes an empty record for one.
     void make_plain(const GrainId &id);
+    void drop_spares();
     void tidy_spares();  // removes those that no grain has had since a number of calls
     bool removes() const { return !removing_.empty(); }
     Status remove_some();
@@ -90,7 +91,7 @@ public:
     Result<files::LaunchRecord> launch_of(int grain) const;
 
 private:
-    // A directory without a grain, whose room has at most empty files and belongs to this account.
+    // A directory without a grain, whose room has at most an empty input and small streams and belongs to this account.
     struct Spare {
         std::string name;
         files::Account account;

@@ -108,8 +108,9 @@ struct Performer {
             s.figures_ = s.gauge_.figures();
             s.figures_until_ = now + figures_last;
         }
-        s.put(
-            Gauged{s.figures_.load, s.figures_.free_memory_kb, e.boundary, s.figures_.memory_kb, s.files_.disk_full()});
+        const bool full = s.files_.disk_full();
+        if (full) s.files_.drop_spares();
+        s.put(Gauged{s.figures_.load, s.figures_.free_memory_kb, e.boundary, s.figures_.memory_kb, full});
     }
     void operator()(PeekOutput &e) { s.send(s.files_.peek(e.id, e.peek)); }
     void operator()(WatchHost &e) {

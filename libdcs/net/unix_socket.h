@@ -12,8 +12,8 @@ namespace dcs::net {
 // a left-over socket: those who connect meanwhile reach the old or the new one, never no file at all.
 Result<int> listen_unix_socket(const std::string &directory, const std::string &name, unsigned mode);
 
-// Connects a socket of the caller's that does not block: 0 or an errno. While the listener's queue is full it waits for
-// a place there; EAGAIN: for so long.
+// Connects a socket of the caller's that does not block: 0 or an errno. While the listener's queue is full it waits
+// for a place there; EAGAIN: for so long.
 int connect_to_path(int socket, const std::string &path, Duration wait);
 
 // A connected descriptor, or -1 and errno; EAGAIN: the listener's queue was full for 50 ms, try again.

@@ -206,6 +206,24 @@ TEST_CASE("more increments than a look counts are a limit, and no fault while th
     }
 }
 
+TEST_CASE("where the last four checkpoints are bad, no others are read") {
+    Bench b;
+    b.connect();
+    b.run_grain(id());
+    DirFacts many;
+    for (std::uint32_t k = 1; k <= 100; ++k) many.increments[k] = 0, many.checkpoints[k] = 5;
+    b.exit(id(), many, {true, 0, 0, false, "", {}});
+    for (std::uint32_t k = 100; k > 96; --k) {
+        const SendReport r = b.one<SendReport>();
+        REQUIRE(r.checkpoint == k);
+        REQUIRE_FALSE(r.ended);
+        b.in(ReportUnsendable{id(), ReportUnsendable::Why::bad_checkpoint, k, "checksum"});
+    }
+    const SendReport r = b.one<SendReport>();
+    REQUIRE(r.checkpoint == 0);
+    REQUIRE((r.ended && r.last == 100));
+}
+
 TEST_CASE("only the call-in at the end of a slice is its boundary") {
     Bench b;
     b.connect(9);

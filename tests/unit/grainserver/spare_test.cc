@@ -88,6 +88,8 @@ TEST_CASE("a directory in which something else was or is goes to no grain") {
     REQUIRE_FALSE(spare_after([](Rooms &r) { put_file(r.room(1) + "/announce", ""); }));
     REQUIRE_FALSE(spare_after([](Rooms &r) { put_file(r.room(1) + "/work/left", ""); }));
     REQUIRE_FALSE(spare_after([](Rooms &r) { put_file(r.room(1) + "/input", "text"); }));
+    REQUIRE(spare_after([](Rooms &r) { put_file(r.room(1) + "/out.1", std::string(50'000, 'x')); }));
+    REQUIRE_FALSE(spare_after([](Rooms &r) { put_file(r.room(1) + "/out.1", std::string(70'000, 'x')); }));
     REQUIRE_FALSE(spare_after([](Rooms &r) { ::chmod((r.room(1) + "/work").c_str(), 0777); }));
     REQUIRE_FALSE(spare_after([](Rooms &r) { ::chmod(r.room(1).c_str(), 0500); }));
     REQUIRE_FALSE(spare_after([](Rooms &r) { REQUIRE(r.grains.write_ending({Rooms::id(1), Ending::asked, "busy"})); }));
@@ -110,6 +112,12 @@ TEST_CASE("a directory in which something else was or is goes to no grain") {
     tidy(9);
     REQUIRE(r.names() == std::vector<std::string>{"spare-2"});
     tidy(1);
+    REQUIRE(r.names().empty());
+    r.prepare(4);
+    r.run(4);
+    REQUIRE(r.grains.remove(Rooms::id(4)));
+    r.grains.drop_spares();
+    r.clear();
     REQUIRE(r.names().empty());
 }
 
