@@ -9,6 +9,7 @@
 #include "base/failpoint.h"
 #include "base/files.h"
 #include "base/limits.h"
+#include "base/planted.h"
 
 namespace dcs::server {
 
@@ -30,11 +31,20 @@ void Contents::keep(const KeepPiece &piece) {
 }
 
 void Contents::give_up(const GrainId &id) {
-    std::erase_if(jobs_, [&](const Job &job) { return job.id == id; });
+    const auto its = jobs_.find(id.key.session.user);
+    if (its == jobs_.end()) return;
+    std::erase_if(its->second, [&](const Job &job) { return job.id == id; });
+    if (its->second.empty()) jobs_.erase(its);
 }
 
 void Contents::go_on() {
-    if (!jobs_.empty() && !jobs_.front().work.go_on()) jobs_.pop_front();
+    if (jobs_.empty()) return;
+    auto next = planted("server.contents_in_order") ? jobs_.begin() : jobs_.upper_bound(last_);
+    if (next == jobs_.end()) next = jobs_.begin();
+    last_ = next->first;
+    if (next->second.front().work.go_on()) return;
+    next->second.pop_front();
+    if (next->second.empty()) jobs_.erase(next);
 }
 
 void Contents::tidy() { cache_.sweep(wall_seconds()); }

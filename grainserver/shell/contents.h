@@ -41,7 +41,7 @@ public:
 
     // ---- the loop ----
     bool busy() const { return !jobs_.empty(); }
-    void go_on();  // one slice
+    void go_on();  // one slice; user by user
     void tidy();   // from time to time, when idle
 
 private:
@@ -52,7 +52,7 @@ private:
     // Identifies a file whose digest was computed.
     using Identity = std::array<std::int64_t, 7>;
 
-    void begin(const GrainId &id, Work work) { jobs_.push_back({id, std::move(work)}); }
+    void begin(const GrainId &id, Work work) { jobs_[id.key.session.user].push_back({id, std::move(work)}); }
     Work place_files(GrainId id);
     // Steps of these: `for (Work w = step(...); w.go_on();) co_yield Slice{};`
     static Work read_digest(int fd, std::string *digest);  // of the whole file; empty if it cannot be read
@@ -73,8 +73,9 @@ private:
     Say say_;
     std::string binary_class_;
     ContentCache cache_;
-    std::deque<Job> jobs_;
-    std::map<Identity, std::string> known_;  // digests of programs outside the library
+    std::map<std::string, std::deque<Job>> jobs_;  // by user; pieces for the scheduler under no name
+    std::string last_;                             // whose slice was the last one
+    std::map<Identity, std::string> known_;        // digests of programs outside the library
 };
 
 std::int64_t wall_seconds();

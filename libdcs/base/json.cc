@@ -8,18 +8,24 @@
 
 namespace dcs {
 
+// Valid in JSON, but a terminal that shows it may obey it: control characters, and those that change the direction.
+static bool rules_a_terminal(char32_t c) {
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
 std::string json_string(std::string_view text) {
     static constexpr std::string_view escaped = "\"\\\b\f\n\r\t", letters = "\"\\bfnrt";
     std::string out = "\"";
     while (!text.empty()) {
-        const std::size_t length = utf8_character(text), at = escaped.find(text[0]);
+        char32_t value = 0;
+        const std::size_t length = utf8_character(text, &value), at = escaped.find(text[0]);
         if (length == 0) {
             out += "\xef\xbf\xbd";
         } else if (at != escaped.npos) {
             out += {'\\', letters[at]};
-        } else if (static_cast<unsigned char>(text[0]) < 0x20) {
+        } else if (rules_a_terminal(value)) {
             char code[8];
-            std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(text[0]));
+            std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(value));
             out += code;
         } else {
             out += text.substr(0, length);

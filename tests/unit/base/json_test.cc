@@ -9,7 +9,9 @@ using namespace dcs;
 TEST_CASE("text that is no UTF-8 or holds control bytes makes good JSON") {
     const std::string bad = "\xef\xbf\xbd";
     CHECK(json_string("a\"b\\c\n\t\x01") == R"("a\"b\\c\n\t\u0001")");
-    CHECK(json_string("\b\f\r\x1f\x7f") == "\"\\b\\f\\r\\u001f\x7f\"");
+    CHECK(json_string("\b\f\r\x1f\x7f") == "\"\\b\\f\\r\\u001f\\u007f\"");
+    CHECK(json_string("\xc2\x9b"
+                      "2J \xe2\x80\xae \xe2\x81\xa6 \xc2\xa0") == "\"\\u009b2J \\u202e \\u2066 \xc2\xa0\"");
     CHECK(json_string("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80") == "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"");
     CHECK(json_string("\xffx") == "\"" + bad + "x\"");
     CHECK(json_string("\xc3") == "\"" + bad + "\"");                      // cut off
