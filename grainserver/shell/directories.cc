@@ -23,7 +23,7 @@ constexpr std::size_t spares_max = 1024;  // as many as a host has ahead
 constexpr int spare_calls = 10;           // of tidy_spares()
 constexpr int names_at_once = 2000;       // removed without a look at anything else
 constexpr std::size_t clean_names = 4;    // in the room of a small grain
-constexpr blkcnt_t stream_blocks = 128;   // of 512 bytes, which its streams may keep on the disk
+constexpr blkcnt_t clean_blocks = 128;    // of 512 bytes: what they may keep on the disk
 
 // Makes the room with the grain's input. Written in place: the directory is incomplete until its record exists.
 Status furnish(int grain, const std::string &bytes) {
@@ -46,12 +46,11 @@ bool room_is_clean(int grain, const files::Account &account) {
     blkcnt_t blocks = 0;
     for (const std::string &name : *names) {
         struct stat st {};
-        if (name == files::input_name || name == files::work_name) continue;
-        if ((name != out && name != err) || ::fstatat(room->fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
-            return false;
+        const bool known = name == files::input_name || name == files::work_name || name == out || name == err;
+        if (!known || ::fstatat(room->fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
         blocks += st.st_blocks;
     }
-    if (blocks > stream_blocks) return false;
+    if (blocks > clean_blocks) return false;
     struct stat input {
     }, itself{}, work{};
     const auto looks = [&](const char *name, struct stat &st) {

@@ -67,6 +67,20 @@ static const char *who_may(int error, const char *path) {
     return text;
 }
 
+/* Where processes connect without end the queue of the socket is full, and who waits in it gets a place. */
+static int connect_in_turn(int fd, const struct sockaddr_un *address) {
+    const struct timeval wait = {1, 0};
+    int result = connect(fd, (const struct sockaddr *)address, sizeof *address);
+    if (result != 0 && errno == EAGAIN && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait) == 0) {
+        fcntl(fd, F_SETFL, 0);
+        result = connect(fd, (const struct sockaddr *)address, sizeof *address);
+        const int error = errno;
+        fcntl(fd, F_SETFL, O_NONBLOCK);
+        errno = error;
+    }
+    return result;
+}
+
 /* Opens the directory first, because a path may be too long for a socket address. */
 static enum outcome connect_scheduler(const char *pool, struct line *line) {
     char name[path_bytes + 32];
@@ -80,7 +94,7 @@ static enum outcome connect_scheduler(const char *pool, struct line *line) {
     line->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     enum outcome o = got_it;
     if (line->fd < 0) o = failed(give_up, "socket: %s", strerror(errno));
-    else if (connect(line->fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+    else if (connect_in_turn(line->fd, &address) != 0) {
         const int error = errno;
         o = failed(error == EACCES || error == EPERM ? give_up : try_again,
                    "no scheduler answers at %s/user.sock: %s%s", name, strerror(error),

@@ -1,4 +1,5 @@
 // Directories of grains that have ended and go to other grains, and the records in them.
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "launcher_bench.h"
@@ -90,6 +91,11 @@ TEST_CASE("a directory in which something else was or is goes to no grain") {
     REQUIRE_FALSE(spare_after([](Rooms &r) { put_file(r.room(1) + "/input", "text"); }));
     REQUIRE(spare_after([](Rooms &r) { put_file(r.room(1) + "/out.1", std::string(50'000, 'x')); }));
     REQUIRE_FALSE(spare_after([](Rooms &r) { put_file(r.room(1) + "/out.1", std::string(70'000, 'x')); }));
+    REQUIRE_FALSE(spare_after([](Rooms &r) {  // 0 bytes, but not 0 blocks
+        const Fd input(::open((r.room(1) + "/input").c_str(), O_WRONLY | O_CLOEXEC));
+        if (::fallocate(input.get(), FALLOC_FL_KEEP_SIZE, 0, 1 << 20) != 0)
+            put_file(r.room(1) + "/input", "no such call here");
+    }));
     REQUIRE_FALSE(spare_after([](Rooms &r) { ::chmod((r.room(1) + "/work").c_str(), 0777); }));
     REQUIRE_FALSE(spare_after([](Rooms &r) { ::chmod(r.room(1).c_str(), 0500); }));
     REQUIRE_FALSE(spare_after([](Rooms &r) { REQUIRE(r.grains.write_ending({Rooms::id(1), Ending::asked, "busy"})); }));
