@@ -19,7 +19,7 @@ LibraryThread::~LibraryThread() {
 void LibraryThread::start(library::Job job) {
     {
         std::lock_guard<std::mutex> guard(mutex_);
-        jobs_.push_back(std::move(job));
+        jobs_.put(std::move(job));
     }
     changed_.notify_all();
 }
@@ -34,8 +34,7 @@ void LibraryThread::work() {
     for (;;) {
         changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
         if (stopping_) return;
-        library::Job job = std::move(jobs_.front());
-        jobs_.pop_front();
+        library::Job job = jobs_.take();
         lock.unlock();
         library::JobDone done = library::work(*disk_, std::move(job));
         lock.lock();

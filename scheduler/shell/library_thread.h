@@ -1,7 +1,8 @@
 #pragma once
-// One thread that reads contents whole and makes them durable, one after the other, over a Disk of its own.
+// One thread that reads contents whole and makes them durable, one at a time, over a Disk of its own.
 #include <condition_variable>
-#include <deque>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -11,6 +12,21 @@
 #include "scheduler/library/library.h"
 
 namespace dcs::shell {
+
+// A small content does not wait for gigabytes that came before it; a large one is overtaken by as many as it has MiB.
+class JobQueue {
+public:
+    void put(library::Job job) {
+        const std::uint64_t rank = job.size + (std::uint64_t{1} << 20) * arrived_++;
+        jobs_.emplace(rank, std::move(job));
+    }
+    library::Job take() { return std::move(jobs_.extract(jobs_.begin()).mapped()); }
+    bool empty() const { return jobs_.empty(); }
+
+private:
+    std::multimap<std::uint64_t, library::Job> jobs_;
+    std::uint64_t arrived_ = 0;
+};
 
 class LibraryThread {
 public:
@@ -30,7 +46,7 @@ private:
     net::Loop &loop_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<library::Job> jobs_;
+    JobQueue jobs_;
     std::vector<library::JobDone> done_;
     bool stopping_ = false;
     std::thread thread_;
