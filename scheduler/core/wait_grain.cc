@@ -142,10 +142,12 @@ std::int32_t acknowledged(const Session &session) {
 std::int32_t returned_below(const Session &session, std::int32_t end) {
     const std::int32_t finished = session.counts[static_cast<int>(GrainStatus::finished)];
     if (finished == session.info.result_count) return end;  // there are no holes
-    // From the end on: a program that keeps pace asks near it.
-    const auto later =
-        std::count_if(session.results.begin() + end, session.results.end(), [](auto n) { return n >= 0; });
-    return finished - static_cast<std::int32_t>(later);
+    const auto at = session.results.begin() + end;
+    const auto count = [](auto from, auto to) {
+        return static_cast<std::int32_t>(std::count_if(from, to, [](GrainNumber n) { return n >= 0; }));
+    };
+    const bool late = end > session.info.result_count / 2;  // near the end is a program that keeps pace
+    return late ? finished - count(at, session.results.end()) : count(session.results.begin(), at);
 }
 
 void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call) {
