@@ -96,6 +96,11 @@ def start_time(pid):
     return None if fields[0] == "Z" else int(fields[19])
 
 
+def grain_directories(server):
+    """The names of the directories of grains in a server's directory; those that wait for their next grain are none."""
+    return [name for name in os.listdir(os.path.join(server, "grains")) if not name.startswith("spare-")]
+
+
 def grains_of_server(name, directory):
     """(name, directory name, pid, start time) of every live grain process, from the files in the server's directory."""
     grains, found = os.path.join(directory, "grains"), []

@@ -15,7 +15,7 @@ import sys
 from backup_remote import BackupPool
 from clocks import HOUR, STEPS, YEARS, Clocks
 from hurry import Hurry
-from pool import BIN, FULL, bin_directory, lock_holder, program, wait_for
+from pool import BIN, FULL, bin_directory, grain_directories, lock_holder, program, wait_for
 
 LONG = 600  # s for whatever is waited for, on however busy a machine
 PATIENT = "interval=0.5 alert=300 limit=600 extended=1200"  # less than the hour, more than any test
@@ -142,7 +142,7 @@ def lose_scheduler(pool):
         return (pool.backup() or {}).get("reports", 0)
 
     def held():
-        return [entry for name in ("h1", "h2") for entry in os.listdir(os.path.join(pool.base, name, "grains"))]
+        return [entry for name in ("h1", "h2") for entry in grain_directories(os.path.join(pool.base, name))]
 
     while True:
         pool.stop("scheduler", signal.SIGKILL)

@@ -4,7 +4,7 @@ and outputs, and grain servers killed while contents come and go."""
 import os
 import subprocess
 
-from pool import Pool, program, wait_for
+from pool import Pool, grain_directories, program, wait_for
 
 MB = int(os.environ.get("DCS_FILES_MB", "100"))
 CUT = 4 << 20
@@ -98,7 +98,7 @@ def pool_outputs_kept(pool):
 
 def nothing_left(pool):
     assert not on_the_way(pool, "servers", "local1") and not on_the_way(pool, "scheduler", "state")
-    wait_for("the grains' directories to go", lambda: not os.listdir(os.path.join(pool.dir, "servers", "local1", "grains")))
+    wait_for("the grains' directories to go", lambda: not grain_directories(os.path.join(pool.dir, "servers", "local1")))
 
 
 def main():

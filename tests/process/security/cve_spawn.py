@@ -14,7 +14,7 @@ import threading
 import time
 
 from hurry import Hurry
-from pool import program, wait_for
+from pool import grain_directories, program, wait_for
 from users_host import FIRST, LAST, UsersHost, need_root, tool
 
 ANN, EVE = 61001, 61005
@@ -110,7 +110,7 @@ def cve_2010_3380_2021_31215(host, names):
     seen = dict(line.split("=", 1) for line in result.stdout.decode().splitlines() if "=" in line)
     assert seen["LD_PRELOAD"] == library and seen["IFS"] == "/", result  # it is the grain's, whole
     assert seen["DCS_GRAIN_DIR"].startswith(host.server_dir), seen
-    wait_for("the end", lambda: not os.listdir(os.path.join(host.server_dir, "grains")))
+    wait_for("the end", lambda: not grain_directories(host.server_dir))
     users = {int(name[4:]) for name in os.listdir(folder) if name.startswith("uid-")}
     assert 0 not in users and any(FIRST <= uid <= LAST for uid in users), users
     for pid in (host.server.pid, host.launcher(), host.scheduler.pid):
@@ -182,7 +182,7 @@ def cve_2026_65109(host, names):
               "chmod 0 closed; mkdir 'a\nb'; ln -s ../../../../.. up; d=.; i=0; while [ $i -lt 150 ]; do d=$d/n; i=$((i+1)); done; "
               "mkdir -p $d; mkfifo f; cd ..; rm -rf tmp; ln -s /etc tmp; echo > announce")
     host.run("/bin/sh", "-c", script, uid=ANN, options=("--file", "x=/etc/hostname"))
-    wait_for("its directory to go", lambda: not os.listdir(os.path.join(host.server_dir, "grains")))
+    wait_for("its directory to go", lambda: not grain_directories(host.server_dir))
     assert (sorted(os.walk(victim)), os.stat(victim).st_mode) == before
     assert open(f"{victim}/a").read() == open(f"{victim}/below/b").read() == "kept"
 

@@ -11,7 +11,7 @@ import threading
 import time
 
 from hurry import Hurry
-from pool import FULL, wait_for
+from pool import FULL, grain_directories, wait_for
 from users_host import UsersHost, need_root, tool
 
 COUNT = 100_000 if FULL else 1_500
@@ -124,7 +124,7 @@ def whole_daemons():
             victim.check()
             assert host.server.poll() is None and host.scheduler.poll() is None and host.launcher()
         # What they left goes, and nothing else; and the host still works.
-        wait_for("the grains' directories to go", lambda: not os.listdir(os.path.join(host.server_dir, "grains")))
+        wait_for("the grains' directories to go", lambda: not grain_directories(host.server_dir))
         victim.check()
         assert host.run("/bin/echo", "fine").stdout == b"fine\n"
         for name in ("scheduler.log", "server.log", "h1/launcher.log"):

@@ -11,7 +11,7 @@ import tempfile
 import threading
 
 from hurry import Hurry
-from pool import FULL, bin_directory, program, tells, wait_for
+from pool import FULL, bin_directory, grain_directories, program, tells, wait_for
 from security_principals import TOOLS
 from speakers import CODES, OTHER, OWNER, Speaker, SpeakersPool, name_of, need_root
 from users_host import FIRST, LAST, UsersHost
@@ -76,8 +76,7 @@ def depth_hides_nothing():
         result = host.run(PYTHON, "-c", DEEP, "400", "stay", uid=ATTACKER, check=False, options=ROOM)
         assert result.returncode != 0, result
         host.dcs("session", "clean", "--all", uid=ATTACKER, check=False)
-        grains = os.path.join(host.server_dir, "grains")
-        wait_for("what the grains left to go", lambda: not os.listdir(grains))
+        wait_for("what the grains left to go", lambda: not grain_directories(host.server_dir))
         assert "nested too deeply" not in host.text("server.log")
 
 

@@ -242,7 +242,8 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
         if (ending.exchange(true)) ::pause();
         if (error == D_E_CANNOT_RUN) d_pool_gkill(&this_pool(), session, grain_number);
         if (exit_of(error) != exits::unreachable) end_session(session);
-        if (failure.exit == exits::not_executable) return report(failure, call.format);
+        const bool as_a_shell = call.failure_exit == exits::run_failed;  // and not as ssh
+        if (as_a_shell && failure.exit == exits::not_executable) return report(failure, call.format);
         return call.fail(failure);
     }
     Status copied = shown ? shown->finish() : copy(out, stdout);
