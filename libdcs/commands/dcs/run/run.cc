@@ -145,12 +145,6 @@ std::vector<std::string> starts_that_failed(int session) {
     return failed_starts(info.grains[0]);
 }
 
-// What the scheduler says besides its hosts' reasons: the most of a resource that any host offers, and the like.
-std::string beside_hosts(const std::string &text) {
-    const std::size_t hosts = text.find(": ", text.find("; for grain ")), rest = text.find("; ", hosts);
-    return rest == std::string::npos ? "" : text.substr(rest);
-}
-
 // No host can start the program: the hosts' reasons are more useful than the fact. As in a shell, a program that
 // is there and cannot be executed is 126. The session does not stay, so `dcs grain explain` would come too late.
 Failure cannot_run(int session, const std::string &text) {
