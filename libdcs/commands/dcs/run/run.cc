@@ -150,17 +150,12 @@ std::vector<std::string> starts_that_failed(int session) {
 Failure cannot_run(int session, const std::string &text) {
     Failure failure = call_failure("the grain's result", D_E_CANNOT_RUN);
     failure.exit = exits::not_executable;
-    failure.hint = "";
     const std::vector<std::string> lines = starts_that_failed(session);
-    if (lines.empty()) {
-        const auto why = explain("", session, grain_number);
-        failure.message =
-            "the command was not run: " + (why && !why->can_run ? waiting_text(*why, {}) + beside_hosts(text) : text);
-        if (why) failure.hint = advice_of(*why);
-        return failure;
-    }
-    failure.message = "no host could start the command: on " + lines[0];
-    for (std::size_t i = 1; i < lines.size(); ++i) failure.message += "; on " + lines[i];
+    const auto why = lines.empty() ? explain("", session, grain_number) : std::nullopt;
+    failure.hint = why ? advice_of(*why) : "";
+    failure.message =
+        lines.empty() ? "the command was not run: " + none_can_text(why, text) : "no host could start the command";
+    for (const std::string &line : lines) failure.message += (&line == &lines[0] ? ": on " : "; on ") + line;
     return failure;
 }
 
@@ -243,8 +238,8 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
         if (ending.exchange(true)) ::pause();
         if (error == D_E_CANNOT_RUN) d_pool_gkill(&this_pool(), session, grain_number);
         if (exit_of(error) != exits::unreachable) end_session(session);
-        const bool as_a_shell = call.failure_exit == exits::run_failed;  // and not as ssh
-        if (as_a_shell && failure.exit == exits::not_executable) return report(failure, call.format);
+        const bool as_ssh = call.failure_exit != exits::run_failed;
+        if (!as_ssh && failure.exit == exits::not_executable) return report(failure, call.format);
         return call.fail(failure);
     }
     Status copied = shown ? shown->finish() : copy(out, stdout);
