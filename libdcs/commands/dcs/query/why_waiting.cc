@@ -73,7 +73,7 @@ std::string waiting_text(const wire::Explanation &why, const std::vector<Session
     return "ready, but waits for a host" + (hosts.empty() ? "" : ": " + hosts) + first;
 }
 
-std::string none_can_text(const std::optional<wire::Explanation> &why, const std::string &said) {
+std::string none_can_text(const Result<wire::Explanation> &why, const std::string &said) {
     if (!why || why->can_run) return said;
     const std::size_t hosts = said.find(": ", said.find("; for grain ")), rest = said.find("; ", hosts);
     return waiting_text(*why, {}) + (rest == std::string::npos ? "" : said.substr(rest));

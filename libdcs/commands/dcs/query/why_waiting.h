@@ -3,7 +3,6 @@
 // cannot tell a busy pool from a dead one.
 #include <atomic>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,7 @@ namespace dcs::commands {
 // `sessions`: all that there are, to count what goes first. Empty where the grain does not wait for a host.
 std::string waiting_text(const wire::Explanation &why, const std::vector<Session> &sessions);
 // That no host can take the grain: waiting_text(), and what the scheduler said besides, in the text of D_E_CANNOT_RUN.
-std::string none_can_text(const std::optional<wire::Explanation> &why, const std::string &said);
+std::string none_can_text(const Result<wire::Explanation> &why, const std::string &said);
 // What to do about the first reason that concerns hosts, and where that host's figures are shown.
 std::string advice_of(const wire::Explanation &why);
 // waiting_text() of a grain, asked for; of one that does not wait what ask_about_disk() says. Empty also if the cause

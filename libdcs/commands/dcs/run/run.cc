@@ -151,7 +151,7 @@ Failure cannot_run(int session, const std::string &text) {
     Failure failure = call_failure("the grain's result", D_E_CANNOT_RUN);
     failure.exit = exits::not_executable;
     const std::vector<std::string> lines = starts_that_failed(session);
-    const auto why = lines.empty() ? explain("", session, grain_number) : std::nullopt;
+    const auto why = lines.empty() ? explain("", session, grain_number) : fail(Code::not_found, "");
     failure.hint = why ? advice_of(*why) : "";
     failure.message =
         lines.empty() ? "the command was not run: " + none_can_text(why, text) : "no host could start the command";
