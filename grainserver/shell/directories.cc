@@ -44,19 +44,17 @@ bool room_is_clean(int grain, const files::Account &account) {
     if (!names || room->uid != uid) return false;
     const std::string out = files::out_name(1), err = files::err_name(1);
     blkcnt_t blocks = 0;
+    struct stat input {
+    }, itself{}, work{};
     for (const std::string &name : *names) {
         struct stat st {};
         const bool known = name == files::input_name || name == files::work_name || name == out || name == err;
         if (!known || ::fstatat(room->fd.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
         blocks += st.st_blocks;
+        if (name == files::input_name) input = st;
     }
     if (blocks > clean_blocks) return false;
-    struct stat input {
-    }, itself{}, work{};
-    const auto looks = [&](const char *name, struct stat &st) {
-        return ::fstatat(room->fd.get(), name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == uid;
-    };
-    if (!looks(files::input_name, input) || !S_ISREG(input.st_mode) || input.st_size != 0 || input.st_nlink != 1 ||
+    if (input.st_uid != uid || !S_ISREG(input.st_mode) || input.st_size != 0 || input.st_nlink != 1 ||
         (input.st_mode & 07777) != 0600)
         return false;
     if (::fstat(room->fd.get(), &itself) != 0 || (itself.st_mode & 07777) != 0700) return false;

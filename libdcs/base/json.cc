@@ -4,14 +4,10 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace dcs {
-
-// Valid in JSON, but a terminal that shows it may obey it: control characters, and those that change the direction.
-static bool rules_a_terminal(char32_t c) {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
 
 std::string json_string(std::string_view text) {
     static constexpr std::string_view escaped = "\"\\\b\f\n\r\t", letters = "\"\\bfnrt";
@@ -23,7 +19,7 @@ std::string json_string(std::string_view text) {
             out += "\xef\xbf\xbd";
         } else if (at != escaped.npos) {
             out += {'\\', letters[at]};
-        } else if (rules_a_terminal(value)) {
+        } else if (drives_terminals(value)) {  // most are valid in JSON, but people look at it
             char code[8];
             std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(value));
             out += code;

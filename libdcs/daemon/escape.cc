@@ -3,18 +3,13 @@
 #include <cstddef>
 
 #include "base/hex.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace dcs {
 namespace {
 
 constexpr std::size_t line_bytes = 8192;
-
-bool harmless(char32_t v) {
-    if (v < 0x20 || v == '\\' || (v >= 0x7f && v < 0xa0)) return false;
-    if (v == 0x2028 || v == 0x2029 || v == 0x200e || v == 0x200f || v == 0x61c) return false;
-    return !(v >= 0x202a && v <= 0x202e) && !(v >= 0x2066 && v <= 0x2069);
-}
 
 void append_escaped(std::string *out, char c) {
     switch (c) {
@@ -35,7 +30,7 @@ std::string escape_text(std::string_view text) {
         if (out.size() >= line_bytes) return out + "...";
         char32_t value = 0;
         std::size_t length = utf8_character(text, &value);
-        if (length > 0 && harmless(value)) {
+        if (length > 0 && value != '\\' && !drives_terminals(value)) {
             out.append(text.substr(0, length));
         } else {
             if (length == 0) length = 1;

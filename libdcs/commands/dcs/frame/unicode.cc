@@ -1,5 +1,6 @@
 #include "unicode.h"
 
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace dcs::commands {
@@ -14,26 +15,13 @@ std::size_t width_of(std::string_view text) {
     return columns;
 }
 
-namespace {
-
-// Control characters, U+0080..U+009F among them, and those that turn the direction of writing or end a line.
-bool drives_terminals(std::string_view character) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
-    if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
-    if (character.size() == 2) return (byte(0) == 0xc2 && byte(1) < 0xa0) || character == "\xd8\x9c";
-    if (character.size() != 3 || byte(0) != 0xe2) return false;
-    if (byte(1) == 0x80) return byte(2) == 0x8e || byte(2) == 0x8f || (byte(2) >= 0xa8 && byte(2) <= 0xae);
-    return byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
-}
-
-}  // namespace
-
 std::string printable(std::string_view text, bool lines) {
     std::string out;
     while (!text.empty()) {
-        const std::size_t length = utf8_character(text);
+        char32_t value = 0;
+        const std::size_t length = utf8_character(text, &value);
         const bool ends_line = lines && text.front() == '\n';
-        if (length == 0 || (drives_terminals(text.substr(0, length)) && !ends_line)) out += '?';
+        if (length == 0 || (drives_terminals(value) && !ends_line)) out += '?';
         else out += text.substr(0, length);
         text.remove_prefix(length == 0 ? 1 : length);
     }
