@@ -14,7 +14,7 @@ bool may_start(const Grain &g) {
 Instant deadline_of(const Grain &g) {
     Instant at = std::min(g.act_at, g.content.keep_again);
     if (g.phase == Phase::running) at = std::min({at, g.answer_at, g.signal_at, g.look_at, g.wall_at});
-    if (g.phase == Phase::queued && g.written) at = std::min({at, g.give_up_start, g.retry_start});
+    if (g.phase == Phase::queued && (g.written || g.held)) at = std::min({at, g.give_up_start, g.retry_start});
     if (g.phase == Phase::starting) at = std::min(at, g.give_up_start);
     return at;
 }
@@ -23,6 +23,8 @@ Marks marks_of(const Grain &g) {
     Marks marks;
     marks.process = has_process(g);
     marks.files = g.content.declares || g.content.to_place || !g.content.missing.empty();
+    if (g.held) marks.held = g.order;
+    marks.writing = g.phase == Phase::queued && !g.held && !g.content.recorded;
     if (g.outstanding) marks.in_flight = std::max<std::uint64_t>(g.outstanding->bytes, 1);
     if (may_start(g)) marks.place = {!g.staged, g.order};
     marks.deadline = deadline_of(g);
@@ -31,6 +33,8 @@ Marks marks_of(const Grain &g) {
 
 void put(Derived &d, const GrainId &id, const Marks &marks) {
     d.processes += marks.process;
+    d.writing += marks.writing;
+    if (marks.held) d.held.emplace(*marks.held, id);
     d.in_flight += marks.in_flight;
     if (marks.files) d.files.insert(id);
     if (marks.place) d.queue.emplace(*marks.place, id);
@@ -40,6 +44,8 @@ void put(Derived &d, const GrainId &id, const Marks &marks) {
 void take(Derived &d, const GrainId &id, const Marks &marks) {
     DCS_REQUIRE(d.in_flight >= marks.in_flight && d.processes >= marks.process, "only what was put is taken");
     d.processes -= marks.process;
+    d.writing -= marks.writing;
+    if (marks.held) d.held.erase({*marks.held, id});
     d.in_flight -= marks.in_flight;
     if (marks.files) d.files.erase(id);
     if (marks.place) d.queue.erase({*marks.place, id});

@@ -166,6 +166,7 @@ void exited(Turn &t, const GrainExited &x) {
     DCS_REQUIRE(!g->exit, "a grain ends once");
     g->phase = Phase::ended;
     g->called_back.reset();
+    g->held.reset();
     g->exit = x.facts;
     take_limit(t, x.id, *g);
     g->by_engine = is_engines(t.state, *g);

@@ -225,7 +225,7 @@ void report_tick(Turn &t) {
 
 bool others_wait(Turn &t) {
     settle(t);
-    return !t.state.derived.queue.empty() || t.state.derived.processes > t.state.slots;
+    return !t.state.derived.queue.empty() || !t.state.derived.held.empty() || t.state.derived.processes > t.state.slots;
 }
 
 // There is less in flight.

@@ -33,6 +33,10 @@ void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &te
     t.forget(id);
 }
 
+bool is_small(const wire::Launch &launch) {
+    return launch.input.empty() && launch.files.empty() && !launch.tentative && launch.next_seq == 1;
+}
+
 bool has_process(const Grain &g) { return g.phase == Phase::starting || g.phase == Phase::running; }
 
 void launch(Turn &t, wire::Launch message) {
@@ -69,13 +73,34 @@ void launch(Turn &t, wire::Launch message) {
     g.acked = message.next_seq - 1;
     take_files(g, message.files);
     g.content.to_place = !message.files.empty();
+    const bool small = is_small(message);
+    if (small) {
+        g.give_up_start = give_up_at(t, g);
+        g.held = std::move(message);
+    }
     t.add(id, std::move(g));
-    t.emit(WriteLaunch{id, std::move(message)});
+    if (!small) t.emit(WriteLaunch{id, std::move(message)});
+}
+
+// A host gets hundreds of small grains ahead. Few directories, used again and again, serve them all; to make as many as
+// there are grains would take the kernel longer than to run those.
+void write_held(Turn &t) {
+    settle(t);
+    const Derived &d = t.state.derived;
+    const auto most = static_cast<std::size_t>(std::max(t.state.slots, 1) * written_here);
+    while (!d.held.empty() && d.queue.size() + static_cast<std::size_t>(d.writing) < most) {
+        const GrainId id = d.held.begin()->second;
+        Grain *g = t.find(id);
+        DCS_REQUIRE(g != nullptr && g->held && g->phase == Phase::queued, "only grains that wait are held");
+        t.emit(WriteLaunch{id, std::move(*g->held)});
+        g->held.reset();
+        settle(t);
+    }
 }
 
 void launch_written(Turn &t, const GrainId &id) {
     Grain *g = t.find(id);
-    if (g == nullptr || g->written) return;
+    if (g == nullptr || g->written || g->held) return;
     g->content.recorded = true;
     if (!g->content.to_place) complete(t, id, *g);
 }
@@ -84,7 +109,7 @@ void complete(Turn &t, const GrainId &id, Grain &g) {
     DCS_REQUIRE(g.phase == Phase::queued && !g.written, "a directory becomes complete once, before its grain starts");
     DCS_REQUIRE(g.content.recorded && !g.content.to_place, "its record and its files exist");
     g.written = true;
-    g.give_up_start = give_up_at(t, g);
+    if (g.give_up_start == Instant::never()) g.give_up_start = give_up_at(t, g);
     if (g.tentative && t.state.launcher_up) t.emit(ProveGrain{id});
     start_queued(t);
 }
@@ -229,7 +254,7 @@ void launcher_up(Turn &t, bool queues) {
 void drop_queued(Turn &t, const std::string &why) {
     std::vector<GrainId> queued;
     for (const auto &[id, g] : t.state.grains)
-        if (g.phase == Phase::queued && g.written) queued.push_back(id);
+        if (g.phase == Phase::queued && (g.written || g.held)) queued.push_back(id);
     const std::string text = "this host accepts no grains now: " + why;
     for (const GrainId &id : queued) drop_unstarted(t, id, Code::limit, text);
     t.for_each([&](const GrainId &id, Grain &g) {
@@ -242,7 +267,7 @@ void queue_tick(Turn &t) {
     t.for_each([&](const GrainId &id, Grain &g) {
         if (t.now >= g.retry_start) g.retry_start = Instant::never();
         if (t.now < g.give_up_start) return;
-        if (g.phase == Phase::queued && g.written) late.push_back(id);
+        if (g.phase == Phase::queued && (g.written || g.held)) late.push_back(id);
         if (g.phase != Phase::starting) return;
         if (waits_there(t.state, g)) call_back(t, id, g, Code::limit, "no slot became free on this host");
         else g.give_up_start = t.now + slot_patience;  // the launcher has been asked, and will answer

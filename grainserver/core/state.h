@@ -77,7 +77,8 @@ struct CalledBack {
 
 // What Derived holds of one grain.
 struct Marks {
-    bool process = false, files = false;
+    bool process = false, files = false, writing = false;
+    std::optional<std::uint64_t> held;  // by arrival
     std::uint64_t in_flight = 0;
     std::optional<std::pair<bool, std::uint64_t>> place;  // in the queue: staged ones first, then by arrival
     Instant deadline = Instant::never();
@@ -88,6 +89,7 @@ struct Grain {
     Marks marks;
     Phase phase = Phase::queued;
     bool written = false;                      // its directory is complete
+    std::optional<wire::Launch> held;          // a small grain's, whose directory is made when its turn comes near
     bool tentative = false;                    // verified before it is queued, and before others in the queue
     bool staged = false;                       // tentative: verified that it can run
     std::uint64_t order = 0;                   // of arrival, for the queue
@@ -128,9 +130,11 @@ struct Grain {
 struct Derived {
     std::set<std::pair<std::pair<bool, std::uint64_t>, GrainId>> queue;  // may be started
     std::set<std::pair<Instant, GrainId>> deadlines;
-    std::set<GrainId> files;      // grains that bring files or make them
-    int processes = 0;            // of grains; each takes a slot
-    std::uint64_t in_flight = 0;  // bytes of unanswered reports, at least 1 for each
+    std::set<std::pair<std::uint64_t, GrainId>> held;  // their directories are not begun
+    std::set<GrainId> files;                           // grains that bring files or make them
+    int processes = 0;                                 // of grains; each takes a slot
+    int writing = 0;                                   // grains whose directories are being made
+    std::uint64_t in_flight = 0;                       // bytes of unanswered reports, at least 1 for each
     bool operator==(const Derived &) const = default;
 };
 
@@ -205,10 +209,13 @@ inline constexpr Duration link_patience = seconds(15);       // for a connection
 inline constexpr int tries_before_backup = 3;                // failed tries of the scheduler in a row
 inline constexpr Duration launcher_patience = seconds(10);   // that it may take to start
 inline constexpr Duration full_disk_look = seconds(30);      // between looks whether there is room again
-inline constexpr int queued_there = 2;                       // for each slot: grains that wait at the launcher
-inline constexpr Duration report_pause = milliseconds(15);   // between ends that are reported, while grains wait here
-inline constexpr std::uint64_t in_flight_max = 128u << 20;   // bytes of unanswered reports
+inline constexpr int written_here = 2;                      // for each slot: small grains with a directory in the queue
+inline constexpr int queued_there = 2;                      // for each slot: grains that wait at the launcher
+inline constexpr Duration report_pause = milliseconds(15);  // between ends that are reported, while grains wait here
+inline constexpr std::uint64_t in_flight_max = 128u << 20;  // bytes of unanswered reports
 
+// It needs nothing but its record and files for its streams: its directory may have been another's.
+bool is_small(const wire::Launch &launch);
 const std::string &shut_reason(const State &state);  // why no grain is accepted; or empty
 Instant leave_time(const State &state);              // by the clock; never, once it is leaving
 bool has_left(const State &state);                   // it is leaving, and all that it had is reported

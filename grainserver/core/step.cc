@@ -88,6 +88,7 @@ std::vector<Effect> step(State &state, Instant now, double jitter, Input input) 
     put_on(t);
     leave_backup(t);
     job_goes_on(t);
+    write_held(t);
     settle(t);
     DCS_REQUIRE(state.interval.ns > 0 && state.slots >= 0, "a received configuration is made valid");
     return std::move(t.out);
@@ -145,6 +146,8 @@ std::string check(const State &state) {
         if (g.outstanding && state.link != Link::ready) return who + "a report is on its way without a connection";
         if (g.ending == Ending::discard && g.outstanding) return who + "a discarded grain is reported";
         if (g.phase == Phase::queued && g.ending != Ending::none) return who + "a grain that never ran is being ended";
+        if (g.held && (g.phase != Phase::queued || g.written || g.content.recorded))
+            return who + "its launch is held, and its directory is made";
         if (g.staged && !g.tentative) return who + "it is staged without being tentative";
         if (g.phase == Phase::starting && g.tentative && !g.staged) return who + "started before it was verified";
         if (g.phase != Phase::starting && g.called_back) return who + "called back, and not at the launcher";

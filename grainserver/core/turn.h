@@ -68,6 +68,7 @@ void gauged(Turn &t, const Gauged &g);
 
 // start.cc
 void launch(Turn &t, wire::Launch message);
+void write_held(Turn &t);
 void launch_written(Turn &t, const GrainId &id);
 void complete(Turn &t, const GrainId &id, Grain &g);  // its directory is complete: it may start
 void drop_unstarted(Turn &t, const GrainId &id, Code code, const std::string &text);

@@ -98,7 +98,7 @@ Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::u
         if (file_exists(grains_.get(), name_of(id))) (void)remove(id);
         return record.status();
     }
-    const bool small = launch.input.empty() && launch.files.empty() && !launch.tentative && launch.next_seq == 1;
+    const bool small = is_small(launch);
     small_.erase(id);
     const Status s = small && use_spare(id, *record) ? Status::ok() : make_fresh(id, *record, launch.input);
     if (s && small) small_[id] = {record->account};

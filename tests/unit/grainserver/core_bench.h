@@ -79,7 +79,7 @@ struct Bench {
         in(Gauged{});
         clear();
     }
-    void launch(GrainId g, int notice = 0, unsigned next_seq = 1) {
+    static wire::Launch launch_of(GrainId g, int notice = 0, unsigned next_seq = 1) {
         wire::Launch m;
         m.key = wire::wire_of(g.key);
         m.incarnation = g.incarnation;
@@ -87,8 +87,9 @@ struct Bench {
         m.input = "input";
         m.demands.notice = notice;
         m.next_seq = next_seq;
-        message(m);
+        return m;
     }
+    void launch(GrainId g, int notice = 0, unsigned next_seq = 1) { message(launch_of(g, notice, next_seq)); }
     void run_grain(GrainId g, int notice = 0, unsigned next_seq = 1) {
         if (!state.launcher_up) in(LauncherUp{});
         launch(g, notice, next_seq);
