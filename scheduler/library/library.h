@@ -56,7 +56,7 @@ private:
     };
     Status read_on(const std::string &path, std::uint64_t end, BytesRead &read);
     Status read(const Job &job);
-    Status check(const std::string &path, const Job &job, BytesRead read);
+    Status check(const std::string &path, const Job &job, BytesRead &read);
     Status make_durable(const Job &job);
     Status seal(const Job &job);
 

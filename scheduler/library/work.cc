@@ -36,7 +36,8 @@ Status Worker::read(const Job &job) {
     return s;
 }
 
-Status Worker::check(const std::string &path, const Job &job, BytesRead read) {
+// `read`: what was read of it before.
+Status Worker::check(const std::string &path, const Job &job, BytesRead &read) {
     if (Status s = read_on(path, job.size, read); !s) return s;
     auto size = disk_.size(path);
     if (!size) return size.status();
@@ -61,7 +62,8 @@ Status Worker::make_durable(const Job &job) {
 
 Status Worker::seal(const Job &job) {
     auto known = uploads_.extract(job.temporary);
-    Status s = check(job.temporary, job, known ? std::move(known.mapped()) : BytesRead());
+    BytesRead nothing;
+    Status s = check(job.temporary, job, known ? known.mapped() : nothing);
     if (s) s = make_durable(job);
     if (!s) (void)disk_.remove(job.temporary);
     return s;
@@ -69,6 +71,7 @@ Status Worker::seal(const Job &job) {
 
 JobDone Worker::work(Job job) {
     Status status;
+    BytesRead nothing;
     switch (job.kind) {
     case Job::Kind::read: status = read(job); break;
     case Job::Kind::seal:
@@ -78,7 +81,7 @@ JobDone Worker::work(Job job) {
         break;
     case Job::Kind::check:
         failpoint("library.check.before");
-        status = check(path_of(job.digest), job, {});
+        status = check(path_of(job.digest), job, nothing);
         failpoint("library.check.after");
         break;
     }
