@@ -140,7 +140,7 @@ TEST_CASE("pieces of a stream are asked for before the one before them has come"
     const auto piece_at = [&](std::uint64_t offset, std::size_t size) {
         return wire::Piece{b.bytes.size(), b.bytes.substr(offset, size)};
     };
-    const std::size_t size = GENERATE(piece_bytes, piece_bytes / 2 + 1);  // also of a scheduler that sends less
+    const std::size_t size = GENERATE(false, true) ? piece_bytes : piece_bytes / 2 + 1;  // a scheduler may send less
     const bool cut = GENERATE(false, true);
     int cuts = 0, parked = 0;
     b.fake.script([&](const wire::AnyMessage &m, int) {
