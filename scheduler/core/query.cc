@@ -338,8 +338,23 @@ void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const 
     if (!d.state.session(key.session)) return d.refuse(caller, missing_session(d.state, key.session));
     const Grain *grain = d.state.grain(key);
     if (!grain) return d.refuse(caller, missing_grain(d.state, key));
-    if (grain->course->message_length > 0) note_shown(d, caller, key);
-    d.effect(ReplyGrainDetail{caller.conn, caller.request, key, detailed_row(d, key, *grain)});
+    ReplyGrainDetail reply{caller.conn, caller.request, key, {}};
+    const auto add = [&](const GrainKey &one, const Grain &g) {
+        if (g.course->message_length > 0) note_shown(d, caller, one);
+        reply.rows.push_back(detailed_row(d, one, g));
+    };
+    add(key, *grain);
+    std::uint64_t bytes = 0;
+    for (const GrainNumber number : call.with) {
+        const GrainKey other{key.session, number};
+        const Grain *g = d.state.grain(other);
+        if (!g) continue;
+        bytes += g->params_length + g->course->message_length;
+        if (bytes > limits::batch_bytes) break;
+        d.looked_at(1);
+        add(other, *g);
+    }
+    d.effect(std::move(reply));
 }
 
 }  // namespace
