@@ -292,17 +292,20 @@ void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
     SessionKey start{first, 0};
     if (pages && call.after < INT32_MAX) start = {first, std::max(call.after, -1) + 1};
     if (pages && call.after == INT32_MAX) start = {first + '\0', 0};
-    if (start < SessionKey{call.user, 0}) start = {call.user, 0};
+    const bool one = !call.user.empty() && call.session >= 0;
+    start = std::max(start, SessionKey{call.user, one ? call.session : 0});
     auto whole = d.state.sessions.lower_bound(start);
     auto damaged = d.state.set_aside.lower_bound(start);
     const auto there = [&](const auto &it, const auto &list) {
-        return it != list.end() && (call.user.empty() || it->first.user == call.user);
+        if (it == list.end() || (!call.user.empty() && it->first.user != call.user)) return false;
+        return !one || it->first.number == call.session;
     };
     for (;;) {
         const bool a = there(whole, d.state.sessions), b = there(damaged, d.state.set_aside);
         if (!a && !b) break;
         const bool takes_whole = a && (!b || whole->first < damaged->first);
         const SessionKey &key = takes_whole ? whole->first : damaged->first;
+        d.looked_at(1);
         if (call.session < 0 || key.number == call.session) {
             reply.more = reply.sessions.size() >= limits::query_rows;
             if (reply.more) break;
