@@ -1,6 +1,7 @@
 // d_gwait and d_gwait_many. The request names the index it wants; that acknowledges everything below.
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/limits.h"
 #include "base/load_limits.h"
@@ -12,9 +13,8 @@ namespace {
 
 // The first result from `next` on; -1: there is none.
 std::int32_t result_from(const Session &session, std::int32_t next) {
-    for (std::int32_t i = next; i < session.info.result_count; ++i)
-        if (session.results[static_cast<std::size_t>(i)] >= 0) return i;
-    return -1;
+    const std::size_t first = session.results.first_from(static_cast<std::size_t>(next));
+    return first < session.results.size() ? static_cast<std::int32_t>(first) : -1;
 }
 
 // Why there never will be another result, which is the same for all who wait; ok: not yet.
@@ -56,8 +56,7 @@ std::vector<wire::GrainResult> results_from(const Session &session, std::int32_t
     std::vector<wire::GrainResult> heads;
     std::uint64_t bytes = 0;
     std::int32_t returned = returned_below(session, index);
-    for (; index < session.info.result_count && heads.size() < static_cast<std::size_t>(most); ++index) {
-        if (session.results[static_cast<std::size_t>(index)] < 0) continue;  // killed
+    for (; index >= 0 && heads.size() < static_cast<std::size_t>(most); index = result_from(session, index + 1)) {
         wire::GrainResult head = result_at(session, index, ++returned);
         bytes += head.out_length + head.err_length;
         if (bytes > limits::batch_output_bytes && !heads.empty()) break;
@@ -68,7 +67,7 @@ std::vector<wire::GrainResult> results_from(const Session &session, std::int32_t
 
 void hand_out(Draft &d, const SessionKey &key, const Waiter &to, std::int32_t index) {
     const Session &session = *d.state.session(key);
-    DCS_REQUIRE(index >= 0 && session.results.at(static_cast<std::size_t>(index)) >= 0, "a result is handed out");
+    DCS_REQUIRE(index >= 0 && session.results.any_at(static_cast<std::size_t>(index)), "a result is handed out");
     std::int32_t shown = index + 1;
     if (to.most == 0) {
         const wire::GrainResult head = result_at(session, index, returned_below(session, index) + 1);
@@ -140,14 +139,7 @@ std::int32_t acknowledged(const Session &session) {
 }
 
 std::int32_t returned_below(const Session &session, std::int32_t end) {
-    const std::int32_t finished = session.counts[static_cast<int>(GrainStatus::finished)];
-    if (finished == session.info.result_count) return end;  // there are no holes
-    const auto at = session.results.begin() + end;
-    const auto count = [](auto from, auto to) {
-        return static_cast<std::int32_t>(std::count_if(from, to, [](GrainNumber n) { return n >= 0; }));
-    };
-    const bool late = end > session.info.result_count / 2;  // near the end is a program that keeps pace
-    return late ? finished - count(at, session.results.end()) : count(session.results.begin(), at);
+    return session.results.count_below(static_cast<std::size_t>(end));
 }
 
 void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call) {
@@ -185,6 +177,12 @@ void answer_waiters(Draft &d, const AnswerWaiters &in) {
 void wake_waiters(Draft &d, const SessionKey &key) {
     const Session *session = d.state.session(key);
     if (session && !session->waiters.empty()) d.follow_up(AnswerWaiters{key});
+}
+
+void wake_all_waiters(Draft &d) {
+    std::set<SessionKey> waiting;
+    for (const auto &[conn, sessions] : d.state.waiting_conns) waiting.insert(sessions.begin(), sessions.end());
+    for (const SessionKey &key : waiting) d.follow_up(AnswerWaiters{key});
 }
 
 void dismiss_waiters(Draft &d, const SessionKey &key, const Status &why) {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/heap.h"
 #include "base/version.h"
 #include "daemon/configuration.h"
 #include "daemon/privileges.h"
@@ -170,7 +171,8 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
     store::StoreOptions options;
-    options.still_alone = [&] { return locks::still_alone(own->store); };
+    locks::LockFile alone;  // asked before each commit
+    options.still_alone = [&] { return locks::still_alone(own->store, alone); };
     options.accept_lost_turn = static_cast<std::uint64_t>(std::max(0, line.accept_lost_turn));
     const turn::MirrorMode mode = *turn::mirror_mode_of(line.mirror);
     CommittedTurns turns(mode != turn::MirrorMode::off);
@@ -208,6 +210,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
 }
 
 int main(int argc, char **argv) {
+    keep_buffers();
     SchedulerOptions options;
     Configuration configuration = Configuration::take(command_line(options), argc, argv);
     ::umask(077);

@@ -57,7 +57,7 @@ std::optional<SessionInfo> put_session(State &state, const SessionKey &key, std:
     Session &session = it->second;
     session.info = std::move(*next);
     count_stored(state, key, stored_by(session.info), true);
-    session.results.resize(static_cast<std::size_t>(session.info.result_count), -1);
+    session.results.resize(static_cast<std::size_t>(session.info.result_count));
     if (!stays) count_session(state, key, session, true);
     refresh_unpacked(state, key, session);
     return before;

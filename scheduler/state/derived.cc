@@ -64,14 +64,6 @@ void queue_grain(State &state, Session &session, const GrainKey &key, const Grai
     queue.grains.insert({g.as<Ready>().queue_position, key.grain});
 }
 
-void set_result(Session &session, std::int32_t index, GrainNumber value) {
-    DCS_REQUIRE(index >= 0 && static_cast<std::size_t>(index) < session.results.size(),
-                "a finished grain has a place in its session's order");
-    GrainNumber &place = session.results[static_cast<std::size_t>(index)];
-    DCS_REQUIRE((place == -1) != (value == -1), "a place in the order has one grain");
-    place = value;
-}
-
 }  // namespace
 
 // Grains that rest, or that people should hear of.
@@ -182,7 +174,8 @@ void count_grain(State &state, Session &session, const GrainKey &key, const Grai
     const GrainStatus status = g.status();
     if (status == GrainStatus::ready) queue_grain(state, session, key, g, in);
     note_return(state, key, g, in);
-    if (status == GrainStatus::finished) set_result(session, g.as<Finished>().result_index, in ? key.grain : -1);
+    if (status == GrainStatus::finished)
+        session.results.set(static_cast<std::size_t>(g.as<Finished>().result_index), in ? key.grain : -1);
     if (status == GrainStatus::running) run_there(state, key, g, in);
     if (g.files.get() != GrainFiles()) {
         session.with_files += in ? 1 : -1;

@@ -109,7 +109,9 @@ void Checker::check_queues(const std::string &name, const Session &session) {
 void Checker::check_session(const SessionKey &key, const Session &session) {
     const std::string name = "session " + to_text(key) + ": ";
     const SessionInfo &info = session.info;
-    std::int32_t counts[4] = {0, 0, 0, 0}, holes = 0, with_files = 0;
+    std::int32_t counts[4] = {0, 0, 0, 0}, with_files = 0;
+    ResultOrder results;
+    results.resize(static_cast<std::size_t>(std::max(0, info.result_count)));
     std::uint64_t saved = 0;
     std::int32_t failed = 0;
     positions.clear();
@@ -129,10 +131,12 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
         for (const wire::GrainFile &file : g.files->outputs)
             if (!file.digest.empty()) ++contents[file.digest];
         if (g.status() == GrainStatus::ready) check_ready(name, session, number, g);
-        else if (const auto *end = std::get_if<Finished>(&g.phase))
-            require(static_cast<std::size_t>(end->result_index) < session.results.size() &&
-                        session.results[static_cast<std::size_t>(end->result_index)] == number,
-                    name + "a finished grain is not at its place of the results");
+        const auto *end = std::get_if<Finished>(&g.phase);
+        if (!end) continue;
+        const auto index = static_cast<std::size_t>(end->result_index);
+        require(index < results.size() && !results.any_at(index), name + "a finished grain has no place of its own");
+        if (!wrong.empty()) return;
+        results.set(index, number);
     }
     check_queues(name, session);
     require(failed == session.failed, name + "the number of grains that failed differs");
@@ -140,10 +144,7 @@ void Checker::check_session(const SessionKey &key, const Session &session) {
     require(with_files == session.with_files, name + "the number of grains with files differs");
     for (const GrainNumber number : session.packable)
         require(session.grains.count(number) != 0, name + "a packable grain is missing");
-    for (const GrainNumber number : session.results) holes += number == -1;
-    require(static_cast<std::int32_t>(session.results.size()) == std::max(0, info.result_count) &&
-                info.result_count - holes == counts[static_cast<int>(GrainStatus::finished)],
-            name + "results differ from its grains");
+    require(results == session.results, name + "results, or how many there are, differ from its grains");
     require(std::equal(counts, counts + 4, session.counts), name + "counts differ from its grains");
     require(0 <= info.sent && info.sent <= info.result_count, name + "sent beyond its results");
     require(info.sent <= info.shown && info.shown <= info.result_count, name + "shown is not between sent and count");

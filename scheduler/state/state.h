@@ -18,6 +18,7 @@
 #include "scheduler/state/grain.h"
 #include "scheduler/state/grain_queue.h"
 #include "scheduler/state/node_pool.h"
+#include "scheduler/state/result_order.h"
 #include "scheduler/state/stored.h"
 #include "scheduler/state/unrecorded.h"
 #include "wire/server_calls.h"
@@ -68,7 +69,7 @@ struct Session {
     // derived
     // Of active sessions and terminated ones alike.
     std::map<Shape, ReadyQueue> ready;
-    std::vector<GrainNumber> results;                   // index -> grain, -1: hole
+    ResultOrder results;
     std::int32_t counts[4] = {0, 0, 0, 0}, failed = 0;  // by GrainStatus; finished with a signal or a code
     std::uint64_t saved_us = 0;                         // processor time of its grains, see Kept; too large a sum wraps
     std::int32_t ahead = 0;                             // running ones that wait for a slot on their host
@@ -350,6 +351,7 @@ struct State {
     const Grain *grain(const GrainKey &key) const;
     const Host *host(HostId id) const;
     HostId host_id(const std::string &name) const;  // no_host if unknown
+    HostId host_of(ConnId conn) const;              // whose server has this link; no_host if none
     std::string host_name(HostId id) const;         // empty if unknown
     bool takes_grains(HostId id) const;             // active, connected, not drained, shut or too open
     std::int32_t free_slots(HostId id) const;       // 0 unless it takes grains

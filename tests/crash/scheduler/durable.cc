@@ -250,7 +250,7 @@ std::string compare_history(const core::State &state, const core::Session &sessi
     if (!told.whole) return {};
     std::vector<GrainNumber> results = told.results;  // killed ones at the end leave no trace in the log's row
     results.resize(session.results.size(), -1);
-    return results == session.results ? std::string() : "the order of results";
+    return results == session.results.grains() ? std::string() : "the order of results";
 }
 
 }  // namespace

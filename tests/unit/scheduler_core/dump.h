@@ -72,7 +72,7 @@ private:
             for (const auto &[p, n] : queue.grains) put(p, n);
         }
         put("\n  results");
-        bytes(s.results);
+        bytes(s.results.grains());
         bytes(s.counts);
         put("waiters");
         for (const Waiter &w : s.waiters) put(w.conn, w.request, w.next, w.most, w.acknowledges);

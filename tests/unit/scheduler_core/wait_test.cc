@@ -80,7 +80,7 @@ TEST_CASE("a grain killed before it was reported leaves the order as a hole") {
     s.finish(1);
     s.finish(2);
     CHECK(s.pool.gkill(s.find, 1, 1) == Lines{"ann: done"});
-    CHECK(s.pool.session("ann/1").results == std::vector<GrainNumber>{0, -1, 2});
+    CHECK(s.pool.session("ann/1").results.grains() == std::vector<GrainNumber>{0, -1, 2});
     CHECK(s.pool.gwait(s.find, 1, 0) == Lines{"ann: result ann/1:0 completed 2 sent 1 out 6"});
     CHECK(s.pool.gwait(s.find, 1, 1) == Lines{"ann: result ann/1:2 completed 2 sent 3 returned 2 out 6"});
     // what was handed out stays in the order, also before it is acknowledged
@@ -99,7 +99,7 @@ TEST_CASE("a grain that was forgotten and finished again is one result of those 
     for (const int i : {0, 1, 2}) s.finish(i);
     for (int i = 0; i < 3; ++i) s.pool.gwait(s.find, 1, i);
     s.pool.call(s.pool.stranger("ann"), wire::RestartGrain{"ann", 1, 1, true, 0});
-    REQUIRE(s.pool.session("ann/1").results == std::vector<GrainNumber>{0, -1, 2});
+    REQUIRE(s.pool.session("ann/1").results.grains() == std::vector<GrainNumber>{0, -1, 2});
     s.pool.end(s.pool.state.host(s.pool.at("ann/1:1").lessee)->config->name, "ann/1:1");
     s.finish(3);
     const Program again = s.pool.begin("ann", "find");

@@ -213,7 +213,7 @@ std::string Pool::durable_text(const core::State &state) {
         for (const auto &[shape, queue] : session.ready)
             for (const auto &[position, number] : queue.grains)
                 text += std::to_string(position) + ":" + std::to_string(number) + " ";
-        for (const GrainNumber number : session.results) text += std::to_string(number) + " ";
+        for (const GrainNumber number : session.results.grains()) text += std::to_string(number) + " ";
     }
     return text + "\nauth " + record::encode_auth({state.auth, state.last_numbers}) + "\ntrust " +
            record::encode_trust(state.trust);
