@@ -10,11 +10,10 @@
 #include "commands/dcs/page/answer.h"
 #include "commands/dcs/page/html.h"
 #include "commands/dcs/page/journal.h"
-#include "commands/dcs/page/log_tail.h"
 #include "commands/dcs/page/metrics.h"
 #include "commands/dcs/page/panels.h"
 #include "commands/dcs/page/series.h"
-#include "commands/dcs/page/target.h"
+#include "commands/dcs/page/details.h"
 #include "commands/dcs/session/report.h"
 
 namespace {

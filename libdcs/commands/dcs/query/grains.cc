@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/frame/table.h"
 
 namespace dcs::commands {
 namespace {
@@ -22,7 +22,7 @@ bool ask_one_by_one(const Session &session, const std::vector<GrainRange> &range
     for (const GrainRange &range : ranges) {
         for (std::int64_t number = range.first; number <= range.last; ++number) {
             Info info;
-            const Status s = info.ask(wire::QueryType::grain, session.user, session.number, static_cast<int>(number));
+            const Status s = info.ask(wire::QueryType::grain, session.user, session.session, static_cast<int>(number));
             if (s.code == Code::grain_unknown) continue;
             if (!s) return false;
             for (wire::GrainRow &row : info.grains) answer.rows.push_back(std::move(row));
@@ -129,7 +129,7 @@ GrainsAnswer grains_of(const Session &session, const std::vector<GrainRange> &ra
     }
     Info info;
     const std::string asked = state == "failed" ? "finished" : state;
-    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.number, -1, asked); !s) {
+    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.session, -1, asked); !s) {
         answer.failed = true;
         answer.failure = call_failure("the grains of session " + session.name(), s);
         return answer;
