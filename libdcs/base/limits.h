@@ -88,6 +88,8 @@ inline constexpr std::size_t inputs_per_turn = 4096;
 inline constexpr std::size_t bytes_per_turn = 128u << 20;
 // Rows in one answer to a query; the rest comes with the next request (`after`).
 inline constexpr std::size_t query_rows = 4096;
+// Grains of which one question reads the parameters and messages.
+inline constexpr std::size_t detailed_rows = 128;
 // Connections: all of them, and of one user.
 // Ten thousand grain servers keep one each.
 inline constexpr std::size_t connections = 16384;

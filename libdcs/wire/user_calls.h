@@ -136,7 +136,8 @@ struct Piece {
 
 enum class QueryType : std::uint8_t { system, hosts, sessions, grains, grain };
 // Selects: user empty = the caller (sessions: all users whom the caller may see); grains of one
-// session in ascending order after `after`, filtered by `status` ("" = all); grain = one, with argv;
+// session in ascending order after `after`, filtered by `status` ("" = all); grain = one, with argv, and behind it those
+// of `with` that can be read, as many as fit (an earlier release: that one only);
 // hosts of one `status`; sessions strictly after (`after_user`, `after`), in order of user and number.
 struct Query {  // -> QueryReply
     QueryType type = QueryType::system;
@@ -146,6 +147,7 @@ struct Query {  // -> QueryReply
     std::int32_t after = -1;
     std::string status;
     std::string after_user;
+    std::vector<std::int32_t> with;
 };
 struct HostRow {
     std::string name, state, binary_class;  // state: unknown active delinquent dead no_job
@@ -309,7 +311,7 @@ template <class A> void serialize(A &a, Piece &x, unsigned) {
 template <class A> void serialize(A &a, Query &x, unsigned) {
     a & DCS_FIELD(type) & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain)
       & DCS_FIELD(after) & at_most(limits::name_bytes, DCS_FIELD(status))
-      & DCS_FIELD(after_user);
+      & DCS_FIELD(after_user) & at_most(limits::detailed_rows, shown_since<9>(DCS_FIELD(with)));
 }
 template <class A> void serialize(A &a, HostRow &x, unsigned) {
     a & at_most(limits::path_bytes, DCS_FIELD(name)) & at_most(limits::name_bytes, DCS_FIELD(state))

@@ -246,7 +246,7 @@ void call_in(Draft &d, const ServerCallIn &in) {
     host.limits = in.call.limits;
     if (take_found(d, host, in.call.resources) || other_memory ||
         other_limit)  // what could run here may not fit it, or fit now
-        for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
+        wake_all_waiters(d);
     const std::string shut = in.call.shut.substr(0, limits::move_detail_bytes);
     if (host.shut.empty() != shut.empty())
         d.event("host " + host.config->name +
@@ -260,10 +260,9 @@ void call_in(Draft &d, const ServerCallIn &in) {
 void connection_closed(Draft &d, const ConnectionClosed &in) {
     if (in.conn == no_connection) return;
     backup_closed(d, in.conn);
-    const auto host = d.state.host_of_conn.find(in.conn);
-    if (host != d.state.host_of_conn.end()) {
-        d.host(host->second).left = in.conn;
-        d.host(host->second).conn = no_connection;
+    if (const HostId id = d.state.host_of(in.conn); id != no_host) {
+        d.host(id).left = in.conn;
+        d.host(id).conn = no_connection;
     }
     const auto parked = d.state.waiting_conns.find(in.conn);
     if (parked == d.state.waiting_conns.end()) return;

@@ -8,6 +8,7 @@ namespace {
 
 std::vector<GrainKey> running_grains(const State &state, const SessionKey &key) {
     std::vector<GrainKey> found;
+    if (state.session(key)->counts[static_cast<int>(GrainStatus::running)] == 0) return found;
     for (const auto &there : state.running) {
         auto it = there.lower_bound(GrainKey{key, 0});
         for (; it != there.end() && it->session == key; ++it) found.push_back(*it);

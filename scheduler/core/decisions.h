@@ -204,6 +204,7 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
 // ---- d_gwait (wait_grain.cc) --------------------------------------------------------------
 // Follow-up for a session whose parked calls may have an answer now; nothing if none is parked.
 void wake_waiters(Draft &d, const SessionKey &key);
+void wake_all_waiters(Draft &d);
 // All results below `next` count as sent.
 void acknowledge(Draft &d, const SessionKey &key, std::int32_t next);
 // Results that count as sent, or will when a parked call is over.

@@ -54,6 +54,18 @@ Status may_forget(const Session &session, const GrainKey &key, const Grain &grai
                 "session " + to_text(key.session) + " has damaged grains: what was decided after them is not known");
 }
 
+// What was decided when more than `stand` results had been handed out: submissions, and kills.
+void choose(Draft &d, const GrainKey &key, std::int32_t stand, std::vector<GrainNumber> &gone,
+            std::vector<GrainNumber> &again) {
+    const Session &session = *d.state.session(key.session);
+    d.looked_at(session.grains.size());
+    for (const auto &[number, g] : session.grains) {
+        const bool killed_later = g.status() == GrainStatus::killed && g.as<Killed>().after > stand;
+        if (g.known > stand && number != key.grain) gone.push_back(number);
+        else if (number == key.grain || killed_later) again.push_back(number);
+    }
+}
+
 // No program holds the session until its control program resumes it; a running one has seen what is forgotten.
 void set_back(Draft &d, const SessionKey &key, std::int32_t shown, SessionStatus status, const std::string &by) {
     dismiss_waiters(d, key,
@@ -82,18 +94,15 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
     const std::int32_t end = killed ? grain.as<Killed>().after : grain.as<Finished>().result_index;
     const std::int32_t stand = alone ? session.info.shown : std::min(end, session.info.shown);
     std::vector<GrainNumber> gone, again;
-    for (const auto &[number, g] : session.grains) {
-        const bool killed_later = g.status() == GrainStatus::killed && g.as<Killed>().after > stand;
-        if (g.known > stand && number != key.grain) gone.push_back(number);
-        else if (number == key.grain || killed_later) again.push_back(number);
-    }
+    if (alone) again.push_back(key.grain);
+    else choose(d, key, stand, gone, again);
     if (!alone && static_cast<std::int32_t>(gone.size()) != forgets)
         return d.refuse(caller, fail(Code::refused, "session " + to_text(key.session) +
                                                         " has changed: " + std::to_string(gone.size()) +
                                                         " submissions would be "
                                                         "forgotten, expected " +
                                                         std::to_string(forgets)));
-    raise_fences(d, session);
+    if (!gone.empty()) raise_fences(d, session);  // for leases of those that are not there any more
     set_back(d, key.session, stand, opens ? SessionStatus::active : session.info.status, caller.user);
     std::set<HostId> freed;
     for (auto it = again.rbegin(); it != again.rend(); ++it) begin_again(d, {key.session, *it});

@@ -92,7 +92,7 @@ void take_host_table(Draft &d, const HostTable &in) {
     if (classes != d.state.classes) d.change(SetClasses{std::move(classes)});
     take_backup_host(d, backup);
     // What could run nowhere may have a host now, and the other way round.
-    for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
+    wake_all_waiters(d);
     d.event("host table with " + std::to_string(listed.size()) + " hosts read");
 }
 

@@ -10,7 +10,7 @@ namespace dcs::core {
 void take_policy(Draft &d, const PolicyTable &in) {
     if (in.policy == d.state.policy) return;
     if (in.policy.resources != d.state.policy.resources)  // what could run nowhere may have enough now
-        for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
+        wake_all_waiters(d);
     d.change(SetPolicy{in.policy});
     for (const auto &[seniority, key] : d.state.by_seniority)
         if (is_denied(d.state, key.user)) recall_of(d, key, "is of a denied user");

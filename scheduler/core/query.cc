@@ -292,17 +292,20 @@ void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
     SessionKey start{first, 0};
     if (pages && call.after < INT32_MAX) start = {first, std::max(call.after, -1) + 1};
     if (pages && call.after == INT32_MAX) start = {first + '\0', 0};
-    if (start < SessionKey{call.user, 0}) start = {call.user, 0};
+    const bool one = !call.user.empty() && call.session >= 0;
+    start = std::max(start, SessionKey{call.user, one ? call.session : 0});
     auto whole = d.state.sessions.lower_bound(start);
     auto damaged = d.state.set_aside.lower_bound(start);
     const auto there = [&](const auto &it, const auto &list) {
-        return it != list.end() && (call.user.empty() || it->first.user == call.user);
+        if (it == list.end() || (!call.user.empty() && it->first.user != call.user)) return false;
+        return !one || it->first.number == call.session;
     };
     for (;;) {
         const bool a = there(whole, d.state.sessions), b = there(damaged, d.state.set_aside);
         if (!a && !b) break;
         const bool takes_whole = a && (!b || whole->first < damaged->first);
         const SessionKey &key = takes_whole ? whole->first : damaged->first;
+        d.looked_at(1);
         if (call.session < 0 || key.number == call.session) {
             reply.more = reply.sessions.size() >= limits::query_rows;
             if (reply.more) break;
@@ -338,8 +341,23 @@ void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const 
     if (!d.state.session(key.session)) return d.refuse(caller, missing_session(d.state, key.session));
     const Grain *grain = d.state.grain(key);
     if (!grain) return d.refuse(caller, missing_grain(d.state, key));
-    if (grain->course->message_length > 0) note_shown(d, caller, key);
-    d.effect(ReplyGrainDetail{caller.conn, caller.request, key, detailed_row(d, key, *grain)});
+    ReplyGrainDetail reply{caller.conn, caller.request, key, {}};
+    const auto add = [&](const GrainKey &one, const Grain &g) {
+        if (g.course->message_length > 0) note_shown(d, caller, one);
+        reply.rows.push_back(detailed_row(d, one, g));
+    };
+    add(key, *grain);
+    std::uint64_t bytes = 0;
+    for (const GrainNumber number : call.with) {
+        const GrainKey other{key.session, number};
+        const Grain *g = d.state.grain(other);
+        if (!g) continue;
+        bytes += g->params_length + g->course->message_length;
+        if (bytes > limits::batch_bytes) break;
+        d.looked_at(1);
+        add(other, *g);
+    }
+    d.effect(std::move(reply));
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ void set_host(Draft &d, const Caller &caller, const wire::SetHost &call) {
     if (call.clear_nogo && *grain) allow_one_again(d, id, **grain);
     else if (call.clear_nogo) allow_all_again(d, id);
     // What could run nowhere may have a host now, and the other way round.
-    for (const auto &[seniority, key] : d.state.by_seniority) wake_waiters(d, key);
+    wake_all_waiters(d);
     d.follow_up(FillHost{id});
     d.reply(caller, wire::Done{});
 }

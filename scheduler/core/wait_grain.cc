@@ -1,6 +1,7 @@
 // d_gwait and d_gwait_many. The request names the index it wants; that acknowledges everything below.
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/limits.h"
 #include "base/load_limits.h"
@@ -176,6 +177,12 @@ void answer_waiters(Draft &d, const AnswerWaiters &in) {
 void wake_waiters(Draft &d, const SessionKey &key) {
     const Session *session = d.state.session(key);
     if (session && !session->waiters.empty()) d.follow_up(AnswerWaiters{key});
+}
+
+void wake_all_waiters(Draft &d) {
+    std::set<SessionKey> waiting;
+    for (const auto &[conn, sessions] : d.state.waiting_conns) waiting.insert(sessions.begin(), sessions.end());
+    for (const SessionKey &key : waiting) d.follow_up(AnswerWaiters{key});
 }
 
 void dismiss_waiters(Draft &d, const SessionKey &key, const Status &why) {

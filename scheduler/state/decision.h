@@ -90,8 +90,8 @@ struct ReplyLive {
 };
 // grain_differs, with the fields named.
 struct ReplyDifference { ConnId conn; RequestId request; GrainKey key; Payload now; };
-// The turn adds argv and message.
-struct ReplyGrainDetail { ConnId conn; RequestId request; GrainKey key; wire::GrainRow row; };
+// The turn adds argv and message. The first row is that of `key`; others of its session are left out if they fail.
+struct ReplyGrainDetail { ConnId conn; RequestId request; GrainKey key; std::vector<wire::GrainRow> rows; };
 // The turn adds the grains after `after`.
 struct ReplyExport { ConnId conn; RequestId request; SessionKey key; GrainNumber after; std::int32_t most; };
 // The turn adds what it knows of disk and recovery.

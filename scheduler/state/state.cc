@@ -125,6 +125,11 @@ HostId State::host_id(const std::string &name) const {
     return it == host_ids.end() ? no_host : it->second;
 }
 
+HostId State::host_of(ConnId conn) const {
+    const auto it = host_of_conn.find(conn);
+    return it == host_of_conn.end() ? no_host : it->second;
+}
+
 bool State::takes_grains(HostId id) const {
     const Host *h = host(id);
     if (!h || !h->configured || h->status != HostStatus::active || h->conn == no_connection) return false;

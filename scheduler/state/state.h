@@ -351,6 +351,7 @@ struct State {
     const Grain *grain(const GrainKey &key) const;
     const Host *host(HostId id) const;
     HostId host_id(const std::string &name) const;  // no_host if unknown
+    HostId host_of(ConnId conn) const;              // whose server has this link; no_host if none
     std::string host_name(HostId id) const;         // empty if unknown
     bool takes_grains(HostId id) const;             // active, connected, not drained, shut or too open
     std::int32_t free_slots(HostId id) const;       // 0 unless it takes grains

@@ -54,14 +54,4 @@ std::vector<ConnId> Connections::programs_of(const std::string &host) const {
     return found;
 }
 
-core::HostId Connections::host_of(ConnId conn, const core::State &state) {
-    Connection *c = find(conn);
-    if (!c || c->door != Door::server) return core::no_host;
-    if (const core::Host *host = state.host(c->host_hint); host && host->conn == conn) return c->host_hint;
-    for (std::size_t i = 0; i < state.hosts.size(); ++i) {
-        if (state.hosts[i].conn == conn) return c->host_hint = static_cast<core::HostId>(i);
-    }
-    return core::no_host;
-}
-
 }  // namespace dcs::turn

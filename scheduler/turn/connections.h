@@ -22,7 +22,6 @@ struct Connection {
     bool backup = false;        // server: it is the passive backup
     bool has_token = false;     // of the Hello
     TokenHash token{};
-    core::HostId host_hint = core::no_host;  // where it was found in the State last
 };
 
 class Connections {
@@ -37,8 +36,6 @@ public:
     std::vector<ConnId> programs_of(const std::string &host) const;
     std::size_t count() const { return table_.size(); }
     void set_limits(const UserLimits &limits) { limits_ = limits; }
-    // The host whose link `conn` is, by the State; no_host if it is none of theirs.
-    core::HostId host_of(ConnId conn, const core::State &state);
 
 private:
     UserLimits limits_;

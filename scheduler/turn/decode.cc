@@ -295,7 +295,7 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
         return d;
     }
     if (!who.greeted) return hang_up("a server's link must begin with FirstCall, not with " + kind);
-    const core::HostId host = context.connections.host_of(arrival.conn, context.state);
+    const core::HostId host = context.state.host_of(arrival.conn);
     if (host == core::no_host) return hang_up("");  // refused, or its host called in again
     if (auto *call = std::get_if<wire::CallIn>(&message)) {
         d.input = core::ServerCallIn{arrival.conn, host, *call};

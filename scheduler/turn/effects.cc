@@ -192,21 +192,27 @@ void Effects::act(const core::ReplyDifference &e) {
                   e.request);
 }
 
-void Effects::act(const core::ReplyGrainDetail &e) {
-    const core::Grain *grain = grain_for(e.conn, e.request, e.key);
-    if (!grain) return;
-    wire::QueryReply reply;
-    wire::GrainRow row = e.row;
-    auto spec = read_spec(e.key, *grain);
-    if (!spec) return reply_error(e.conn, e.request, e.key, spec.status());
+Status Effects::complete_row(const GrainKey &key, wire::GrainRow &row) {
+    const core::Grain *grain = state_.grain(key);
+    if (!grain) return fail(Code::grain_unknown, "it was removed");
+    auto spec = read_spec(key, *grain);
+    if (!spec) return spec.status();
     row.argv = std::move(spec->argv);
     row.label = std::move(spec->label);
     row.directory = std::move(spec->directory);
     row.env = std::move(spec->env);
-    auto message = record::read_message(store_, e.key, *grain);
-    if (!message) return reply_error(e.conn, e.request, e.key, message.status());
-    row.message = std::move(*message);
-    reply.grains.push_back(std::move(row));
+    auto message = record::read_message(store_, key, *grain);
+    if (message) row.message = std::move(*message);
+    return message.status();
+}
+
+void Effects::act(const core::ReplyGrainDetail &e) {
+    wire::QueryReply reply;
+    for (wire::GrainRow row : e.rows) {
+        const Status s = complete_row({e.key.session, row.grain}, row);
+        if (s) reply.grains.push_back(std::move(row));
+        else if (row.grain == e.key.grain) return reply_error(e.conn, e.request, e.key, s);
+    }
     act(core::Reply{e.conn, e.request, std::move(reply)});
 }
 

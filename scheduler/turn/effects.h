@@ -73,6 +73,7 @@ private:
     record::Verified *verified(const GrainKey &key);
     // With the first 20 KiB of its outputs.
     Result<wire::GrainResult> complete_result(const GrainKey &key, const core::Grain &grain, wire::GrainResult head);
+    Status complete_row(const GrainKey &key, wire::GrainRow &row);
     Result<wire::GrainSpec> read_spec(const GrainKey &key, const core::Grain &grain);
     Result<wire::Piece> read_piece(const GrainKey &key, const wire::Fetch &fetch);
     // True: its bytes lie in the library, which answers.

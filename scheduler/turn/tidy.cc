@@ -102,9 +102,10 @@ bool Turn::pack_some() {
 // One of them; true if there was one.
 bool Turn::remove_old() {
     const std::int64_t wall_ms = outside_.wall_ms();
-    const auto old = std::find_if(state_.sessions.begin(), state_.sessions.end(),
+    const auto old = std::find_if(state_.sessions.lower_bound(old_from_), state_.sessions.end(),
                                   [&](const auto &entry) { return core::is_old(state_, entry.second, wall_ms); });
     const bool found = old != state_.sessions.end();
+    old_from_ = found ? old->first : SessionKey();
     old_not_before_ = now_ + (found ? old_pause : old_again);
     if (found) delayed_.emplace(now_, core::RemoveOld{old->first, wall_ms});
     if (found) run();

@@ -148,6 +148,7 @@ private:
     std::set<SessionKey> stuck_;     // have only such
     Instant pack_not_before_{};      // after a full disk
     Instant old_not_before_{};       // the same, and when sessions are looked through for old ones
+    SessionKey old_from_;            // from here on; those before it were looked at
     bool hosts_stale_ = false;       // statistics changed that are not on disk
     bool with_hosts_ = false;        // the commit in flight brings them there
     Instant hosts_not_before_{};

@@ -38,6 +38,18 @@ def kept(pool, row):
     assert pool.json("grain", "show", "last:1")["grain"] == row
 
 
+def many(pool, folder):
+    """More than one question asks about: in the list each has what it has alone."""
+    pool.dcs("map", "--new", "--cwd", folder, "--env", "COLOUR=red", "--", "true", ":::", *map(str, range(300)))
+    listed = pool.json("grain", "ls", "last")["grains"]
+    assert [row["label"] for row in listed] == [str(i) for i in range(300)], listed
+    for row in (listed[0], listed[128], listed[129], listed[299]):
+        alone = pool.json("grain", "show", f"last:{row['grain']}")["grain"]
+        assert row.items() <= alone.items() and "COLOUR=red" in row["env"], (row, alone)
+    table = pool.dcs("grain", "ls", "last").stdout.decode().splitlines()
+    assert [line.split()[-1] for line in table[1:301]] == [row["label"] for row in listed], table
+
+
 def umasks(pool, folder):
     made = os.path.join(folder, "made")
     for mask in (0o022, 0o002, 0o077, 0o027):
@@ -58,6 +70,7 @@ def main():
         folder = os.path.join(pool.base, "work")
         os.mkdir(folder)
         kept(pool, usage(pool, folder))
+        many(pool, folder)
         umasks(pool, folder)
     print("a grain's usage, directory, environment and umask: as it was submitted, and kept")
 

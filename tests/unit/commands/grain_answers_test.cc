@@ -52,6 +52,46 @@ TEST_CASE("grains that cannot be shown") {
     check(bench.dcs({"grain", "show", "2:1"}), 3, "dcs: there is no grain 2:1\n");
 }
 
+TEST_CASE("what many grains were submitted with is asked for in groups, of an earlier release one by one") {
+    const auto detail = [](const wire::Query &q, std::int32_t number) {
+        wire::GrainRow row;
+        row.user = own_name(), row.session = q.session, row.grain = number, row.state = "ready";
+        if (q.type == wire::QueryType::grain) row.argv = {"true"}, row.label = "curve " + std::to_string(number);
+        return row;
+    };
+    const auto questions = [](CommandBench &bench) {
+        const auto all = bench.fake.all<wire::Query>();
+        return std::count_if(all.begin(), all.end(),
+                             [](const auto &q) { return q.second.type == wire::QueryType::grain; });
+    };
+    std::string texts[2];
+    for (const bool earlier : {false, true}) {
+        CommandBench bench;
+        bench.answer([&](const wire::AnyMessage &m) {
+            const auto *query = std::get_if<wire::Query>(&m);
+            wire::QueryReply reply;
+            if (query == nullptr || query->session != 1) return Reply();
+            if (query->type == wire::QueryType::grains)
+                for (int number = 1; number <= 300; ++number) reply.grains.push_back(detail(*query, number));
+            if (query->type == wire::QueryType::grain) {
+                if (query->grain == 200) return Reply(disk_full);  // its parameters are damaged
+                reply.grains.push_back(detail(*query, query->grain));
+                for (const std::int32_t number : query->with)
+                    if (!earlier && number != 200) reply.grains.push_back(detail(*query, number));
+            }
+            return query->type == wire::QueryType::sessions ? Reply() : Reply(reply);
+        });
+        const Said said = bench.dcs({"grain", "ls", "1", "-o", "json"});
+        CHECK(said.exit == 0);
+        CHECK(questions(bench) == (earlier ? 300 : 4));
+        CHECK(said.text.find(R"("label":"curve 199")") < said.text.find(R"("label":"curve 201")"));
+        CHECK(said.text.find(R"("grain":200)") != std::string::npos);
+        CHECK(said.text.find("curve 200") == std::string::npos);
+        texts[earlier] = said.text;
+    }
+    CHECK(texts[0] == texts[1]);
+}
+
 TEST_CASE("outputs of grains that cannot be fetched") {
     CommandBench bench;
     bench.refuse<wire::Fetch>(disk_full);

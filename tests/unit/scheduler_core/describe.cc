@@ -172,7 +172,10 @@ struct EffectText {
         return to(e.conn, e.request) + "difference from " + to_text(e.key);
     }
     std::string operator()(const ReplyGrainDetail &e) const {
-        return to(e.conn, e.request) + "detail of " + to_text(e.key) + " " + e.row.state;
+        std::string text = to(e.conn, e.request) + "detail of " + to_text(e.key) + " " + e.rows.at(0).state;
+        for (std::size_t i = 1; i < e.rows.size(); ++i)
+            text += ", " + std::to_string(e.rows[i].grain) + " " + e.rows[i].state;
+        return text;
     }
     std::string operator()(const ReplyExport &e) const {
         return to(e.conn, e.request) + "export of " + to_text(e.key) + " after " + std::to_string(e.after);

@@ -213,7 +213,7 @@ TEST_CASE("a grain number that is used again cannot meet reports about its prede
     CHECK(pool.send("h1", old) == Lines{"h1: ack ann/1:0 inc 1 last 1 ended stale"});
     CHECK(pool.status("ann/1:0") == "running");
     pool.call(find, wire::Query{wire::QueryType::grain, "", 1, 0, -1, ""});
-    CHECK(std::get<ReplyGrainDetail>(pool.effects.at(0)).row.restarts == 0);
+    CHECK(std::get<ReplyGrainDetail>(pool.effects.at(0)).rows.at(0).restarts == 0);
     // or the host is away meanwhile and comes back with the old one
     pool.hang_up("h1");
     CHECK(start_again() == Lines{"ann: done"});
@@ -267,6 +267,15 @@ TEST_CASE("the host table is reread: hosts come, change and go") {
                                 "h1: withdraw ann/1:0 inc 1 because the host was taken out of service"});
 }
 
+TEST_CASE("of many grains the details of so many are read at once as have few parameters together") {
+    Pool pool;
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    for (int i = 0; i < 7; ++i) pool.call(find, Pool::grain(1, i, 0, std::string(1 << 20, 'x')));
+    pool.call(find, wire::Query{wire::QueryType::grain, "", 1, 0, -1, "", "", {1, 2, 3, 4, 5, 6}});
+    CHECK(std::get<ReplyGrainDetail>(pool.effects.at(0)).rows.size() == 1 + limits::batch_bytes / (1 << 20));
+}
+
 TEST_CASE("queries show rows to each party and details to the owner") {
     Pool pool(2);
     const Program find = pool.begin("ann", "find"), bob = pool.begin("bob", "x");
@@ -291,6 +300,8 @@ TEST_CASE("queries show rows to each party and details to the owner") {
           Lines{"ann: detail of ann/1:0 finished"});
     CHECK(pool.call(find, wire::Query{wire::QueryType::grain, "", 1, 9, -1, ""}).at(0).find("GRAIN_UNKNOWN") !=
           std::string::npos);
+    CHECK(pool.call(find, wire::Query{wire::QueryType::grain, "", 1, 0, -1, "", "", {2, 9, 1}}) ==
+          Lines{"ann: detail of ann/1:0 finished, 2 running, 1 running"});
     CHECK(pool.call(find, wire::Fetch{"", 1, 0, wire::Stream::out, 3, 0}) ==
           Lines{"ann: piece of ann/1:0 at 3 max 262144"});
     CHECK(pool.changes.empty());

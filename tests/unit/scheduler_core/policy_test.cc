@@ -285,7 +285,7 @@ TEST_CASE("one grain's row tells its demands, its nogo hosts and where it has be
     pool.call(ann, wire::Query{wire::QueryType::grain, "", 1, 0});
     const auto *detail = std::get_if<ReplyGrainDetail>(&pool.effects.at(0));
     REQUIRE(detail);
-    const wire::GrainRow &row = detail->row;
+    const wire::GrainRow &row = detail->rows.at(0);
     CHECK(row.demands.cores == 1);
     CHECK(row.demands.memory_mb == 20);
     CHECK(row.demands.wall_s == 300);

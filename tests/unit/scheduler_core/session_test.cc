@@ -352,3 +352,24 @@ TEST_CASE("the highest number of a user's removed sessions is kept") {
     CHECK(pool.call(ann, wire::CleanSession{"", 9}) == Lines{"ann: done"});
     CHECK(last(ann) == 9);
 }
+
+TEST_CASE("a question about one session of a user costs no look at the user's others") {
+    Pool pool;
+    const Program find = pool.begin("ann", "find"), other = pool.begin("bob", "find");
+    for (int i = 1; i <= 50; ++i) pool.open(find, i);
+    pool.open(other, 30);
+    wire::Query query;
+    query.type = wire::QueryType::sessions;
+    const auto asked = [&](const std::string &user, std::int32_t session) {
+        query.user = user;
+        query.session = session;
+        return decide(pool.state, pool.now, UserCall{pool.caller(find), query}).looked_at;
+    };
+    CHECK(asked("ann", 30) == 1);
+    CHECK(asked("ann", 99) == 0);
+    CHECK(asked("ann", -1) == 50);
+    CHECK(asked("", 30) == 51);  // of whomever
+    CHECK(pool.answer<wire::QueryReply>(find, query).sessions.size() == 2);
+    query.user = "ann";
+    CHECK(pool.answer<wire::QueryReply>(find, query).sessions.at(0).session == 30);
+}

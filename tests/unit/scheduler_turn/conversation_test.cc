@@ -189,6 +189,13 @@ TEST_CASE("a query of one grain shows its arguments and its label") {
     CHECK(reply.grains[0].argv == spec.argv);
     CHECK(reply.grains[0].label == "curve 12");
     CHECK(reply.system.turn == pool.store->turn());
+    spec.label = "curve 13";
+    pool.ask<wire::Done>(control, wire::Gexec{1, 3, spec});
+    query.with = {9, 3};  // one that is not there is left out
+    const auto both = pool.ask<wire::QueryReply>(control, query);
+    REQUIRE(both.grains.size() == 2);
+    CHECK(both.grains[0].label == "curve 12");
+    CHECK((both.grains[1].grain == 3 && both.grains[1].label == "curve 13" && both.grains[1].argv == spec.argv));
     const auto piece = pool.ask<wire::Piece>(control, wire::Fetch{"", 1, 2, wire::Stream::input, 49'990, 100});
     CHECK(piece.bytes == "iiiiiiiiii");
 }

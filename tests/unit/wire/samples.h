@@ -138,7 +138,7 @@ inline std::vector<AnyMessage> all() {
         GrainResult{17, 1, 2, 3, 4, usage(), 5, 6, "out", "err", 1},
         Fetch{"ann", 3, 17, Stream::file, 1ull << 33, 4096, "out/result", true},
         Piece{100, "bytes", 95, 2},
-        Query{QueryType::grain, "ann", 3, 17, 16, "running", "bob"},
+        Query{QueryType::grain, "ann", 3, 17, 16, "running", "bob", {18, 20}},
         QueryReply{system_row(), {host_row()}, {session_row()}, {grain_row(), grain_row()}, true, {member_row()}, 7},
         ErrorReply{11, "differs", 17},
         FirstCall{opening_form, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}, 3},

@@ -22,12 +22,13 @@ namespace {
 
 constexpr std::size_t most_items = 2000;
 
-// Each is a question of its own, so long lists go without.
+// They are read from the parameters of each grain, so long lists go without.
 std::vector<std::string> items_of(const ChosenGrains &chosen) {
     std::vector<std::string> items;
     if (chosen.grains.rows.size() > most_items) return items;
-    for (const wire::GrainRow &row : chosen.grains.rows) {
-        const std::string item = item_of(row);
+    DetailedRows details(chosen.grains.rows);
+    for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
+        const std::string item = details.item_at(i);
         items.push_back(item.empty() ? "-" : item);
     }
     return items;
@@ -73,12 +74,12 @@ void print_table(const ChosenGrains &chosen) {
             counted(chosen.not_submitted, "more grain").c_str());
 }
 
-// As print_document, row by row: a session has more grains than there may be memory for their environments.
+// As print_document, row by row: DetailedRows holds only some of them.
 int print_json(const Call &call, const ChosenGrains &chosen) {
-    DetailedRows details;
+    DetailedRows details(chosen.grains.rows);
     const char *before = R"({"schema":"dcs.grain.list/1","grains":[)";
     for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
-        const auto row = details.of(chosen.grains.rows[i]);
+        const auto row = details.at(i);
         if (!row) return call.fail(call_failure("grain " + chosen.name(i), row.status()));
         std::printf("%s%s", before, wire::to_json(*row).c_str());
         before = ",";
@@ -234,8 +235,8 @@ Examples:
                 {"failed", 0, nullptr, {}, "as --state failed"}},
     .notes = R"(SEL is SES or SES:G, SES:1-20, SES:1,5-7, SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last). `all` lists the grains of all sessions, USER/all those of one user; other users' grains are shown
-without their labels and commands unless you run the pool. -o json asks for each grain; -o name is quicker for
-very many.
+without their labels and commands unless you run the pool. -o json reads what each was submitted with; -o name is
+quicker for very many.
 )",
     .run = list_grains};
 

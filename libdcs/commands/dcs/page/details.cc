@@ -162,13 +162,14 @@ std::string pictures_part(const wire::SessionRow &row) {
 
 std::string grain_rows(const std::vector<wire::GrainRow> &grains) {
     std::string rows;
+    DetailedRows details(grains);
     for (std::size_t i = 0; i < grains.size() && i < rows_on_page; ++i) {
         const wire::GrainRow &g = grains[i];
         rows += page::row({grain_link(g.user, g.session, g.grain), is_failed(g) ? "failed" : words(g.state),
                            g.host.empty() ? "" : host_link(g.host), std::to_string(g.starts),
                            std::to_string(g.failures), words(end_text(g)), seconds_text(g.cpu_s),
                            g.checkpoint_age_s < 0 ? "" : seconds_text(g.checkpoint_age_s) + " old",
-                           bytes_text(g.out_length), "<span class=\"what\">" + words(item_of(g)) + "</span>"});
+                           bytes_text(g.out_length), "<span class=\"what\">" + words(details.item_at(i)) + "</span>"});
     }
     return rows;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/limits.h"
 #include "commands/dcs/frame/table.h"
 
 namespace dcs::commands {
@@ -94,15 +95,39 @@ void print_grain_names(const ChosenGrains &chosen) {
     for (std::size_t i = 0; i < chosen.grains.count(); ++i) std::printf("%s\n", chosen.name(i).c_str());
 }
 
-Result<wire::GrainRow> DetailedRows::of(const wire::GrainRow &row) {
+// What the answer has of the grains that follow is kept for their turn.
+Status DetailedRows::ask(std::size_t i) {
+    const wire::GrainRow &row = rows_[i];
+    wire::Query query;
+    query.type = wire::QueryType::grain;
+    query.user = row.user;
+    query.session = row.session;
+    query.grain = row.grain;
+    const auto goes_along = [&](const wire::GrainRow &r) {
+        return r.user == row.user && r.session == row.session && r.argv.empty() &&
+               query.with.size() < limits::detailed_rows;
+    };
+    for (++i; i < rows_.size() && goes_along(rows_[i]); ++i) query.with.push_back(rows_[i].grain);
+    auto reply = ask_any<wire::QueryReply>(query);
+    if (!reply) return reply.status();
+    whole_.clear();
+    for (wire::GrainRow &whole : reply->grains) whole_[whole.grain] = std::move(whole);
+    return Status::ok();
+}
+
+Result<wire::GrainRow> DetailedRows::at(std::size_t i) {
+    const wire::GrainRow &row = rows_[i];
     if (!row.argv.empty() || refused_.count(row.user) > 0) return row;
-    Info info;
-    const Status s = info.ask(wire::QueryType::grain, row.user, row.session, row.grain);
-    if (s.code == Code::refused) refused_.insert(row.user);
-    if (!s && call_failure("", s).exit == exits::unreachable) return s;
-    if (!s || info.grains.size() != 1) return row;  // it is damaged, or was removed
-    wire::GrainRow &whole = info.grains[0];
-    if (whole.state == row.state) return std::move(whole);
+    auto found = whole_.find(row.grain);
+    if (found == whole_.end() || found->second.user != row.user || found->second.session != row.session) {
+        const Status s = ask(i);
+        if (s.code == Code::refused) refused_.insert(row.user);
+        if (!s && call_failure("", s).exit == exits::unreachable) return s;
+        found = whole_.find(row.grain);
+        if (found == whole_.end()) return row;  // it is damaged, or was removed
+    }
+    wire::GrainRow whole = std::move(whole_.extract(found).mapped());
+    if (whole.state == row.state) return whole;
     wire::GrainRow then = row;  // which was chosen by its state
     then.label = std::move(whole.label);
     then.argv = std::move(whole.argv);
@@ -111,12 +136,10 @@ Result<wire::GrainRow> DetailedRows::of(const wire::GrainRow &row) {
     return then;
 }
 
-std::string item_of(const wire::GrainRow &row, std::size_t columns) {
-    Info info;
-    const bool asked = row.argv.empty() && info.ask(wire::QueryType::grain, row.user, row.session, row.grain) &&
-                       info.grains.size() == 1;
-    const wire::GrainRow &whole = asked ? info.grains[0] : row;
-    return shortened(printable(whole.label.empty() ? label_of(whole.argv, columns) : whole.label), columns);
+std::string DetailedRows::item_at(std::size_t i, std::size_t columns) {
+    const auto whole = at(i);
+    const wire::GrainRow &row = whole ? *whole : rows_[i];
+    return shortened(printable(row.label.empty() ? label_of(row.argv, columns) : row.label), columns);
 }
 
 bool is_failed(const wire::GrainRow &row) { return row.state == "finished" && (row.exit_code != 0 || row.signal != 0); }

@@ -1,5 +1,6 @@
 #pragma once
 // The grains of a session, as rows.
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -42,17 +43,23 @@ ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_
 void print_grain_names(const ChosenGrains &chosen);
 
 // Rows of whole sessions with what they lack and those of single grains have: label, command, directory, environment
-// and so on. A question for each, except other users' grains, whose details are not shown.
+// and so on. They are read in order, and only so many are held at once: a session has more grains than there may be
+// memory for their environments. Not of other users' grains, whose details are not shown.
 class DetailedRows {
 public:
-    Result<wire::GrainRow> of(const wire::GrainRow &row);
+    // Which stay where they are.
+    explicit DetailedRows(const std::vector<wire::GrainRow> &rows) : rows_(rows) {}
+    Result<wire::GrainRow> at(std::size_t i);
+    // What it is about: its label, which for `dcs map` is the input; else its command.
+    std::string item_at(std::size_t i, std::size_t columns = 32);
 
 private:
-    std::set<std::string> refused_;  // users
-};
+    Status ask(std::size_t i);
 
-// What it is about: its label, which for `dcs map` is the input; else its command. A question, if the row does not say.
-std::string item_of(const wire::GrainRow &row, std::size_t columns = 32);
+    const std::vector<wire::GrainRow> &rows_;
+    std::map<std::int32_t, wire::GrainRow> whole_;  // of one session
+    std::set<std::string> refused_;                 // users
+};
 
 bool is_failed(const wire::GrainRow &row);
 
