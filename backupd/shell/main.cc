@@ -85,7 +85,8 @@ Status run(const BackupOptions &line, Configuration &configuration) {
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
     store::StoreOptions options;
-    options.still_alone = [&] { return locks::still_alone(own->store); };
+    locks::LockFile alone;  // asked before each commit
+    options.still_alone = [&] { return locks::still_alone(own->store, alone); };
     auto store = store::Store::open(**disk, record::forest(), options, &recovery);
     if (!store) return store.status();
     for (const store::Damage &damage : recovery.damaged)

@@ -93,10 +93,29 @@ Result<AdaptiveLock> take_dcs_atom(DcsAtom atom, const std::string &path, std::i
     return fail(answer.denied == Denied::failed ? answer.status.code : Code::refused, holder_text(answer, path));
 }
 
-bool still_alone(const AdaptiveLock &lock) {
+namespace {
+
+bool same_file(const struct stat &a, const struct stat &b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+bool has_its_name(const AdaptiveLock &lock) {
     struct stat ours = {}, named = {};
     return lock.held() && ::fstat(lock.fd(), &ours) == 0 && ::lstat(lock.place().path.c_str(), &named) == 0 &&
-           ours.st_dev == named.st_dev && ours.st_ino == named.st_ino && is_held(lock.place().path);
+           same_file(ours, named);
+}
+
+}  // namespace
+
+bool still_alone(const AdaptiveLock &lock) { return has_its_name(lock) && is_held(lock.place().path); }
+
+bool still_alone(const AdaptiveLock &lock, LockFile &kept) {
+    if (!has_its_name(lock)) return false;
+    struct stat ours = {}, opened = {};
+    const bool open = kept.is_open() && ::fstat(lock.fd(), &ours) == 0 && ::fstat(kept.fd(), &opened) == 0;
+    if (open && same_file(ours, opened) && kept.held() != HeldAs::none) return true;
+    Place place;
+    place.path = lock.place().path;
+    if (Result<LockFile> file = LockFile::look(place)) kept = std::move(*file);
+    return is_held(place.path);
 }
 
 pid_t holder_of(const std::string &path) {

@@ -58,6 +58,8 @@ Result<AdaptiveLock> take_dcs_atom(DcsAtom atom, const std::string &path, std::i
 
 // False if the lock file was removed or replaced since the lock was taken, so that it no longer guards its name.
 bool still_alone(const AdaptiveLock &lock);
+// The same for a caller that asks often: `kept`, empty at first, is the file, open for the question.
+bool still_alone(const AdaptiveLock &lock, LockFile &kept);
 
 // The holder of the lock file at `path` according to its record; 0: not held, or not known. Takes no lock, creates
 // no file.

@@ -44,6 +44,16 @@ void Engine::forget_below(const std::string &directory) {
 Status Engine::apply_replace(const Step &step, std::uint64_t turn) {
     DCS_REQUIRE(step.kind == StepKind::inside || step.kind == StepKind::beside, "the step has bytes");
     const std::string path = step.path();
+    // In place, because replay has the whole content, and a new file costs the file system more than its bytes do. Not
+    // where a temporary that replay needs is the same file, as after a crash it may be.
+    if (step.kind == StepKind::inside && !recovering_ && !pending_.big.count(path)) {
+        Status written = disk_.rewrite(path, step.bytes);
+        const bool absent = written.code == Code::not_found;
+        if (absent) written = disk_.create(path, step.bytes);
+        pending_.files.insert(path);
+        if (absent) pending_.directories.emplace(step.directory);
+        return written;
+    }
     const std::string fresh = path + ".new";
     Status status;
     if (step.kind == StepKind::inside) {
@@ -131,7 +141,7 @@ Status Engine::apply_remove(const std::string &directory) {
 }
 
 Status Engine::apply_once(const Step &step, std::uint64_t turn) {
-    if (step.kind == StepKind::noted) return Status::ok();
+    if (step.kind == StepKind::noted || step.kind == StepKind::placed) return Status::ok();
     const std::string directory(step.directory);
     Status status;
     if (step.kind == StepKind::remove) {

@@ -23,6 +23,7 @@ public:
     // A step with bytes of its own; those of one file become one.
     void add(const Step &step);
     void count_turn() { ++turns_; }
+    bool has(const std::string &path) const { return files_.count(path) != 0; }
     bool has_below(const std::string &directory) const;
     // The file as it will be.
     Result<std::string> read(Disk &disk, const std::string &path, std::uint64_t offset, std::uint64_t max) const;

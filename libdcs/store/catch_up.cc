@@ -10,10 +10,10 @@ namespace dcs::store {
 // Only as far as the reserve can complete it, should other programs take all free space.
 bool Engine::may_lag(const TurnPlan &plan) const {
     if (options_.behind_turns == 0 || reserve_ != options_.reserve_bytes) return false;
-    const std::uint64_t own = plan.all_bytes + options_.step_room * plan.steps.size();
+    const std::uint64_t own = plan.all_bytes - plan.placed_bytes + options_.step_room * plan.steps.size();
     if (own + behind_.room(options_.step_room) > reserve_ / 2) return false;
     return std::all_of(plan.steps.begin(), plan.steps.end(),
-                       [](const Step &step) { return step.kind == StepKind::inside || step.kind == StepKind::noted; });
+                       [](const Step &step) { return step.kind != StepKind::beside && step.kind != StepKind::remove; });
 }
 
 bool Engine::lags_too_far() const {
@@ -22,7 +22,7 @@ bool Engine::lags_too_far() const {
 
 void Engine::put_behind(const TurnPlan &plan) {
     for (const Step &step : plan.steps) {
-        if (step.kind == StepKind::noted) continue;
+        if (step.kind == StepKind::noted || step.kind == StepKind::placed) continue;
         behind_.add(step);
         if (step.action == Action::append) pending_.lengths[step.path()] = step.old_length + step.length;
     }

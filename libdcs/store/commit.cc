@@ -5,37 +5,59 @@
 #include "store/names.h"
 
 namespace dcs::store {
+namespace {
+
+bool has_bytes_beside(const Step &step) { return step.kind == StepKind::beside || step.kind == StepKind::placed; }
+
+}  // namespace
 
 Engine::Engine(Disk &disk, const Forest &forest, StoreOptions options)
     : disk_(disk), forest_(forest), options_(options) {}
 
-// Creates the temporary of a big node and the directories it needs.
-Status Engine::prepare_big(const Step &step) {
+// Writes the bytes of a big node: in place, or into a temporary, with the directories it needs.
+Status Engine::write_beside(const Step &step) {
+    if (step.kind == StepKind::placed) {
+        failpoint("store.placed_write.before");
+        Status status = disk_.rewrite(step.path(), step.bytes);
+        failpoint("store.placed_write.after");
+        return status;
+    }
     if (Status status = make_directories(std::string(step.directory), &directories_); !status) return status;
-    DCS_REQUIRE(step.kind == StepKind::beside, "only steps beside the root are prepared");
     const std::string name = big_temporary(step.directory, step.file, turn_ + 1);
     temporaries_.push_back(name);
     failpoint("store.temporary_write.before");
-    if (Status status = disk_.create(name, step.bytes); !status) return status;
+    Status status = disk_.create(name, step.bytes);
     failpoint("store.temporary_write.after");
-    if (planted("no_sync_temp")) return Status::ok();
-    failpoint("store.temporary_sync.before");
-    Status status = sync_file(name);
-    failpoint("store.temporary_sync.after");
     return status;
 }
 
-// Syncs the names of the big temporaries, and those of all directories above them that are not durable yet.
-Status Engine::sync_big_directories(const TurnPlan &plan) {
-    std::set<std::string> to_sync;
+// Syncs what was written beside the root, its names, and those of all directories above that are not durable yet.
+Status Engine::sync_prepared(const TurnPlan &plan) {
+    std::vector<std::string> files;
+    std::set<std::string> directories;
     for (const Step &step : plan.steps) {
-        if (step.kind != StepKind::beside) continue;
-        if (!planted("no_sync_temp_dir")) to_sync.emplace(step.directory);
+        if (!has_bytes_beside(step)) continue;
+        if (step.kind == StepKind::placed) {
+            if (!planted("no_sync_placed")) files.push_back(step.path());
+            continue;
+        }
+        if (!planted("no_sync_temp")) files.push_back(big_temporary(step.directory, step.file, turn_ + 1));
+        if (!planted("no_sync_temp_dir")) directories.emplace(step.directory);
         if (planted("no_sync_new_dirs")) continue;
         for (std::string d(step.directory); !d.empty(); d = parent_of(d))
-            if (pending_.fresh.count(d)) to_sync.insert(parent_of(d));
+            if (pending_.fresh.count(d)) directories.insert(parent_of(d));
     }
-    for (const std::string &directory : to_sync) {
+    const bool all = files.size() + directories.size() > options_.sync_all_above && disk_.sync_all_reports();
+    failpoint("store.temporary_sync.before");
+    if (all && options_.plant.empty()) {
+        Status status = sync_all();
+        failpoint("store.temporary_sync.after");
+        return status;
+    }
+    for (const std::string &name : files)
+        if (Status status = sync_file(name); !status) return status;
+    failpoint("store.temporary_sync.after");
+    for (const std::string &directory : directories) {
         failpoint("store.temporary_directory_sync.before");
         if (Status status = sync_dir(directory); !status) return status;
         failpoint("store.temporary_directory_sync.after");
@@ -46,16 +68,16 @@ Status Engine::sync_big_directories(const TurnPlan &plan) {
 Status Engine::prepare(const TurnPlan &plan) {
     if (plan.big_bytes == 0) return Status::ok();
     for (const Step &step : plan.steps)
-        if (step.kind == StepKind::beside)
-            if (Status status = prepare_big(step); !status) return status;
-    return sync_big_directories(plan);
+        if (has_bytes_beside(step))
+            if (Status status = write_beside(step); !status) return status;
+    return sync_prepared(plan);
 }
 
 // The commit itself.
 Status Engine::write_root(const TurnPlan &plan) {
     DCS_REQUIRE(!plan.root.empty(), "a turn has a root");
     Status status = plan.in_journal ? write_into_journal(plan) : write_root_file(plan);
-    if (status) pending_.bytes += plan.big_bytes;
+    if (status) pending_.bytes += plan.big_bytes - plan.placed_bytes;
     return status;
 }
 

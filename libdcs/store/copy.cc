@@ -34,7 +34,7 @@ Status write_synced(Disk &disk, const std::string &path, const std::string &byte
 std::string encode_for_copy(std::uint64_t turn, const std::vector<Step> &steps) {
     std::vector<Step> whole = steps;
     for (Step &step : whole)
-        if (step.kind == StepKind::beside) step.kind = StepKind::inside;
+        if (step.kind == StepKind::beside || step.kind == StepKind::placed) step.kind = StepKind::inside;
     return encode_turn(turn, whole, on_the_wire);
 }
 
@@ -42,7 +42,7 @@ Result<std::vector<Step>> steps_of_copy(std::uint64_t turn, std::string_view roo
     Result<DecodedTurn> decoded = decode_turn(root, turn, true);
     if (!decoded) return fail(Code::invalid, "turn " + std::to_string(turn) + ": " + decoded.status().text);
     for (const Step &step : decoded->steps)
-        if (step.damaged || step.kind == StepKind::beside)
+        if (step.damaged || step.kind == StepKind::beside || step.kind == StepKind::placed)
             return fail(Code::invalid, "turn " + std::to_string(turn) + " arrived incomplete");
     return std::move(decoded->steps);
 }

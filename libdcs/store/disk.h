@@ -30,6 +30,9 @@ public:
     // Writes within an existing file and never beyond its end (io_error). Not synced. For a file that is written
     // repeatedly: an implementation may keep it open until it is removed.
     virtual Status overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) = 0;
+    // Replaces the content of an existing file in place: whatever of the old and the new content was not synced may be
+    // lost, in any mixture. Not synced. not_found if there is no such file.
+    virtual Status rewrite(const std::string &path, std::string_view bytes) = 0;
     // Content of the range; short at the end of the file. not_found if there is no such file.
     virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;
     virtual Result<std::uint64_t> size(const std::string &path) = 0;  // not_found

@@ -20,6 +20,8 @@
 namespace dcs::store {
 namespace {
 
+constexpr std::size_t early_bytes = 64 * 1024;
+
 class PosixDisk final : public Disk {
 public:
     PosixDisk(Fd root, const std::string &directory, bool reports, bool one_call)
@@ -27,6 +29,7 @@ public:
     Status create(const std::string &path, std::string_view bytes) override;
     Status truncate_append(const std::string &path, std::uint64_t length, std::string_view bytes) override;
     Status overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) override;
+    Status rewrite(const std::string &path, std::string_view bytes) override;
     Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) override;
     Result<std::uint64_t> size(const std::string &path) override;
     Status rename(const std::string &from, const std::string &to) override;
@@ -111,6 +114,19 @@ Status PosixDisk::overwrite(const std::string &path, std::uint64_t offset, std::
     if (offset > kept_size_ || bytes.size() > kept_size_ - offset)
         return fail(Code::io_error, join(directory_, path) + " is shorter than it was made");
     return write_at(kept_.get(), offset, bytes, path);
+}
+
+Status PosixDisk::rewrite(const std::string &path, std::string_view bytes) {
+    forget(path);
+    std::uint64_t size = 0;
+    Result<Fd> fd = open_file(path, O_WRONLY, &size);
+    if (!fd) return fd.status();
+    if (Status status = write_at(fd->get(), 0, bytes, path); !status) return status;
+    while (size > bytes.size() && ::ftruncate(fd->get(), static_cast<off_t>(bytes.size())) != 0)
+        if (errno != EINTR) return failed("truncate", path, errno);
+    // It will be synced with others: the disk need not wait for the last one to be written. A hint, which may fail.
+    if (bytes.size() >= early_bytes) (void)::sync_file_range(fd->get(), 0, 0, SYNC_FILE_RANGE_WRITE);
+    return fd->close_checked() ? Status::ok() : failed("close", path, errno);
 }
 
 Result<std::string> PosixDisk::read(const std::string &path, std::uint64_t offset, std::uint64_t max) {

@@ -25,7 +25,8 @@ struct TurnPlan {
     std::string root;
     bool in_journal = false;       // else the root is a file
     std::uint64_t root_bytes = 0;  // of new disk space
-    std::uint64_t big_bytes = 0;   // in temporaries beside the root
+    std::uint64_t big_bytes = 0;   // beside the root: in temporaries, or placed
+    std::uint64_t placed_bytes = 0;
     std::uint64_t all_bytes = 0;
     bool flush_first = false;
 };
@@ -56,6 +57,7 @@ private:
     // plan.cc
     Status plan(const std::vector<TreeUpdate> &updates, TurnPlan &plan) const;
     Status place(TurnPlan &plan) const;
+    Result<bool> goes_in_place(const Step &step, const std::string &path) const;
     Status check_not_set_aside(const Step &step) const;
     Result<std::uint64_t> length_now(const std::string &path) const;
 
@@ -64,8 +66,8 @@ private:
     CommitResult commit_planned(TurnPlan &planned, Room room);
     Status reach_commit(const TurnPlan &plan, Room room);
     Status prepare(const TurnPlan &plan);
-    Status prepare_big(const Step &step);
-    Status sync_big_directories(const TurnPlan &plan);
+    Status write_beside(const Step &step);
+    Status sync_prepared(const TurnPlan &plan);
     Status write_root(const TurnPlan &plan);
     Status write_root_file(const TurnPlan &plan);
     CommitResult after_commit(const TurnPlan &plan);

@@ -11,7 +11,7 @@
 namespace dcs::store {
 namespace {
 
-const TreeTemplate *find_tree(const Forest &forest, const std::string &name) {
+const TreeTemplate *find_tree(const Forest &forest, std::string_view name) {
     for (const TreeTemplate &tree : forest)
         if (tree.name == name) return &tree;
     return nullptr;
@@ -130,10 +130,10 @@ private:
         step.directory = update.directory;
         step.tree = update.tree;
         step.file = from.file;
-        step.action = node->action;
+        step.action = node->action == Action::alternate ? Action::replace : node->action;
         step.old_length = from.old_length;
-        step.length = from.bytes.size();
-        step.bytes = from.bytes;
+        step.length = from.content().size();
+        step.bytes = from.content();
         if (node->action == Action::discard) step.kind = StepKind::noted;
         for (std::size_t &i : place.steps) {
             if (plan_.steps[i].file != step.file || plan_.steps[i].kind != step.kind) continue;
@@ -187,6 +187,17 @@ Result<std::uint64_t> Engine::length_now(const std::string &path) const {
     return size;
 }
 
+// Only a file that exists is written in place: what an interrupted turn makes must have a name that recovery discards,
+// and so must the directories that it makes.
+Result<bool> Engine::goes_in_place(const Step &step, const std::string &path) const {
+    const TreeTemplate *tree = find_tree(forest_, step.tree);
+    const NodeTemplate *node = tree ? tree->find(std::string(step.file)) : nullptr;
+    if (!node || node->action != Action::alternate) return false;
+    Result<std::uint64_t> size = disk_.size(path);
+    if (!size && size.status().code != Code::not_found) return size.status();
+    return static_cast<bool>(size);
+}
+
 Status Engine::check_not_set_aside(const Step &step) const {
     if (planted("commit_to_damaged") || !set_aside_.count(step.directory)) return Status::ok();
     const std::string directory(step.directory);
@@ -230,8 +241,16 @@ Status Engine::place(TurnPlan &plan) const {
         }
         // The new bytes of a tree that an earlier step of this turn removes must not be in its directory beforehand.
         if (step.length <= limit || fresh) continue;
-        step.kind = StepKind::beside;
         plan.big_bytes += step.length;
+        Result<bool> in_place = goes_in_place(step, path);
+        if (!in_place) return in_place.status();
+        step.kind = *in_place ? StepKind::placed : StepKind::beside;
+        if (*in_place) {
+            plan.placed_bytes += step.length;
+            // Replay would put what a pending turn has for this file in the place of what is newer.
+            const bool pending = pending_.files.count(path) != 0 || behind_.has(path);
+            if (pending && !planted("no_flush_before_placed")) plan.flush_first = true;
+        }
         if (pending_.removed_above(std::string(step.directory)) && !planted("no_flush_before_big"))
             plan.flush_first = true;
         if (pending_.big.count(path)) plan.flush_first = true;  // avoids a third version of it

@@ -164,7 +164,7 @@ Status Engine::discard(const std::vector<std::string> &stale, const std::set<std
 }
 
 Status Engine::replay_step(const Step &step, std::uint64_t turn, RecoveryReport &report) {
-    if (step.kind == StepKind::noted) return Status::ok();
+    if (step.kind == StepKind::noted || step.kind == StepKind::placed) return Status::ok();
     const std::string directory(step.directory);
     if (step.kind == StepKind::remove) return apply(step, turn);
     if (step.kind == StepKind::beside) pending_.temporaries.push_back(big_temporary(directory, step.file, turn));

@@ -40,7 +40,8 @@ Result<Space> Engine::space() {
 // files in the trees, and for the stamp.
 Status Engine::check_space(const TurnPlan &plan, Room room) {
     const std::uint64_t before = plan.root_bytes + plan.big_bytes + options_.turn_room / 2;
-    const std::uint64_t own = plan.all_bytes + options_.step_room * plan.steps.size() + options_.turn_room / 2;
+    const std::uint64_t own =
+        plan.all_bytes - plan.placed_bytes + options_.step_room * plan.steps.size() + options_.turn_room / 2;
     std::uint64_t after = own + behind_.room(options_.step_room);
     const std::uint64_t missing = options_.reserve_bytes - std::min<std::uint64_t>(reserve_, options_.reserve_bytes);
     Result<std::uint64_t> free = disk_.free_bytes();

@@ -3,8 +3,10 @@
 //
 // A turn consists of updates of any number of trees, committed together by one root. Small
 // temporaries are stored inside that root; large ones (above inline_limit) are files
-// <node>.<turn>.tmp in their tree's directory, synced before the root. The root records name, action,
-// old length, length and checksum of all of them. An ordinary root is written into turns/journal, a
+// <node>.<turn>.tmp in their tree's directory, synced before the root. Of two nodes that take turns
+// (Action::alternate) one is named by the last root and the other is written in place, synced before the
+// root too: the owner never updates the one that is named. The root records name, action, old length,
+// length and checksum of all of them. An ordinary root is written into turns/journal, a
 // preallocated file, and one sync of it is the commit; a large one is a file of its own, and the
 // rename of turns/<number>.tmp to .commit, made durable, is. Application from leaf to root (rules
 // i-vii) follows unsynced, and for small turns in groups; until then reads are answered from memory.
@@ -34,6 +36,8 @@ struct NodeUpdate {
     std::string file;              // node name of the tree's template
     std::string bytes;             // content of the temporary
     std::uint64_t old_length = 0;  // append nodes: length before the update, as the tree's owner recorded it
+    std::shared_ptr<const std::string> shared;  // if set, the content instead of `bytes`
+    std::string_view content() const { return shared ? std::string_view(*shared) : bytes; }
 };
 struct TreeUpdate {
     std::string directory;  // "sessions/ann/3"; created if missing, with its parents

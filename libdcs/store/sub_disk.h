@@ -17,6 +17,7 @@ public:
     Status overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) override {
         return disk_.overwrite(at(path), offset, bytes);
     }
+    Status rewrite(const std::string &path, std::string_view bytes) override { return disk_.rewrite(at(path), bytes); }
     Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) override {
         return disk_.read(at(path), offset, max);
     }

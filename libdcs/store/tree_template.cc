@@ -17,7 +17,8 @@ std::string quoted(const TreeTemplate &tree, const NodeTemplate &node) {
 }
 
 bool fits(const NodeTemplate &node) {
-    const bool for_pairs = node.action == Action::replace || node.action == Action::append;
+    const bool for_pairs =
+        node.action == Action::replace || node.action == Action::append || node.action == Action::alternate;
     return for_pairs == (node.shape == Shape::pair);
 }
 

@@ -13,11 +13,13 @@ namespace dcs::store {
 
 enum class Shape : std::uint8_t { singleton, pair };
 enum class Action : std::uint8_t {
-    replace,     // pair: the temporary replaces or creates the existing file (rule v)
-    append,      // pair: the temporary is appended at the recorded old length (rule vi)
-    rename,      // singleton temporary: becomes the existing file, once (rule ii)
-    discard,     // singleton temporary: information for the root only, removed at the end (rule iii)
-    information  // singleton: another tree's root, or a fixed file; never touched (rule i)
+    replace,      // pair: the temporary replaces or creates the existing file (rule v)
+    append,       // pair: the temporary is appended at the recorded old length (rule vi)
+    rename,       // singleton temporary: becomes the existing file, once (rule ii)
+    discard,      // singleton temporary: information for the root only, removed at the end (rule iii)
+    information,  // singleton: another tree's root, or a fixed file; never touched (rule i)
+    alternate     // pair, one of two files that take turns: replaced, and written in place before the commit, for the
+                  // root that is committed names the other one
 };
 
 struct NodeTemplate {

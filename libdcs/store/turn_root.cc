@@ -47,7 +47,7 @@ bool sensible(const Step &step) {
 
 Status take_step(ByteReader &in, Step &step) {
     const std::uint8_t kind = in.u8();
-    if (kind < 1 || kind > 4) return bad("it has a step of an unknown kind");
+    if (kind < 1 || kind > 5) return bad("it has a step of an unknown kind");
     step.kind = static_cast<StepKind>(kind);
     step.directory = in.text();
     if (step.kind != StepKind::remove) {

@@ -31,7 +31,8 @@ enum class StepKind : std::uint8_t {
     inside = 1,  // the bytes are in the root
     beside = 2,  // the bytes are in a separate temporary
     noted = 3,   // information for the root only (rule iii): nothing is applied
-    remove = 4   // removes the whole tree
+    remove = 4,  // removes the whole tree
+    placed = 5   // the bytes are in the node's file already, which no earlier root names
 };
 
 // Owns nothing: names and bytes belong to the caller's updates, or to the root that was read.
@@ -42,7 +43,7 @@ struct Step {
     std::uint64_t old_length = 0;
     std::uint64_t length = 0;
     std::uint32_t checksum = 0;
-    std::string_view bytes;  // `beside`: valid only while the turn is being committed
+    std::string_view bytes;  // `beside` and `placed`: valid only while the turn is being committed
     bool damaged = false;    // after decoding: no copy of the bytes has a valid checksum
     std::string path() const { return std::string(directory) + "/" + std::string(file); }
 };

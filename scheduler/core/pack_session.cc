@@ -50,6 +50,7 @@ void pack_grains(Draft &d, const PackGrains &in) {
                         info.results_length,
                     "all that a packed grain has lies in the results");
         g.own_tree = g.params_own_file = false;
+        if (g.course->second_checkpoint) g.course.edit().second_checkpoint = false;
     }
 }
 

@@ -46,6 +46,7 @@ using store::NodeTemplate;
 using store::Shape;
 
 NodeTemplate replaced(const char *name) { return {name, Shape::pair, Action::replace, ""}; }
+NodeTemplate alternate(const char *name) { return {name, Shape::pair, Action::alternate, ""}; }
 NodeTemplate appended(const char *name) { return {name, Shape::pair, Action::append, ""}; }
 // The roots of newer trees that recovery reads together with this one (lazy commitment).
 NodeTemplate roots_of(const char *tree, const char *name) {
@@ -67,7 +68,8 @@ const store::Forest &forest() {
          replaced(status_file)},
         {grain_tree,
          {{replaced(params_file)},
-          {replaced(checkpoint_file)},
+          {alternate(checkpoint_files[0])},
+          {alternate(checkpoint_files[1])},
           {replaced(message_file)},
           {appended(out_file)},
           {appended(err_file)}},

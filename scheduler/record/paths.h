@@ -48,7 +48,8 @@ inline constexpr const char *inputs_file = "inputs";    // packed specs of small
 inline constexpr const char *results_file = "results";  // outputs of finished small grains
 inline constexpr const char *events_file = "events";    // event log, see wire/event_log.h
 inline constexpr const char *params_file = "params";    // packed spec of a big grain
-inline constexpr const char *checkpoint_file = "checkpoint";
+// Two that take turns, so that a new checkpoint is written in place while the record names the old one.
+inline constexpr const char *checkpoint_files[] = {"checkpoint", "checkpoint2"};
 inline constexpr const char *message_file = "message";
 inline constexpr const char *out_file = "out";
 inline constexpr const char *err_file = "err";

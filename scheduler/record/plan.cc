@@ -18,7 +18,7 @@ store::NodeUpdate node(const char *file, std::string bytes, std::uint64_t old_le
 const char *replaced_file(core::File file) {
     switch (file) {
     case core::File::grain_params: return params_file;
-    case core::File::grain_checkpoint: return checkpoint_file;
+    case core::File::grain_checkpoint: return checkpoint_files[0];
     case core::File::grain_message: return message_file;
     default: return nullptr;
     }
@@ -63,6 +63,7 @@ void TurnChanges::write(const core::WriteFile &file) {
         return;
     }
     GrainChanges &grain = session.grains[file.key.grain];
+    DCS_REQUIRE(grain.seen, "the record of a grain changes before its files");
     if (!grain.files) grain.files = std::make_unique<Files>();
     Files &files = *grain.files;
     if (file.file == core::File::grain_out) return files.out.add(file.old_length, file.bytes);
@@ -83,6 +84,8 @@ void TurnChanges::add_grain(const core::State &before, const core::SetGrain &cha
     GrainChanges &changes = grains.try_emplace(grains.end(), change.key.grain)->second;
     if (grains.size() > known && old)
         changes.live_before = static_cast<std::uint32_t>(encode_grain(before, change.key.grain, *old).size());
+    if (!std::exchange(changes.seen, true))
+        changes.had_checkpoint = old && old->own_tree && old->course->checkpoint_length > 0;
     const bool had = old ? old->own_tree : is_damaged(before, change.key);
     changes.own_tree = change.grain.own_tree;
     if (changes.own_tree && !had) changes.became_own_tree = true;
@@ -118,7 +121,10 @@ void TurnChanges::add(const core::State &before, const core::Change &change) {
         SessionChanges &session = sessions_[many->key];
         session.renewed = true;
         for (const auto &[number, grain_of] : *many->grains)
-            if (grain_of.own_tree) session.grains[number].own_tree = session.grains[number].became_own_tree = true;
+            if (grain_of.own_tree) {
+                GrainChanges &added = session.grains[number];
+                added.own_tree = added.became_own_tree = added.seen = true;
+            }
     } else if (const auto *grain = std::get_if<core::SetGrain>(&change)) {
         add_grain(before, *grain);
     } else if (const auto *gone = std::get_if<core::EraseGrain>(&change)) {
@@ -143,8 +149,11 @@ void TurnChanges::plan_grain(const core::State &after, const GrainKey &key, cons
     DCS_REQUIRE(!files.err.used || files.err.end() == grain.course->err_length,
                 "error output ends where its record says");
     store::TreeUpdate update{grain_directory(key), grain_tree, {}, false};
-    for (const auto &[file, payload] : files.replaced)
-        update.nodes.push_back(node(file.c_str(), payload.bytes ? *payload.bytes : std::string()));
+    for (const auto &[file, payload] : files.replaced) {
+        const bool second = file == checkpoint_files[0] && grain.course->second_checkpoint;
+        update.nodes.push_back(node(second ? checkpoint_files[1] : file.c_str(), {}));
+        update.nodes.back().shared = payload.bytes;
+    }
     if (files.out.used) update.nodes.push_back(node(out_file, std::move(files.out.bytes), files.out.old_length));
     if (files.err.used) update.nodes.push_back(node(err_file, std::move(files.err.bytes), files.err.old_length));
     update.nodes.push_back(node(status_file, encode_grain(after, key.grain, grain)));
@@ -234,6 +243,19 @@ void TurnChanges::plan_session(const core::State &after, const SessionKey &key, 
     if (!events.empty()) update.nodes.push_back(node(events_file, std::move(events), before_events));
     update.nodes.push_back(node(status_file, encode_session(info)));
     plan.updates.push_back(std::move(update));
+}
+
+std::vector<core::SetGrain> TurnChanges::turn_checkpoints(const core::State &after) const {
+    std::vector<core::SetGrain> turned;
+    for (const auto &[key, changes] : sessions_)
+        for (const auto &[number, of_grain] : changes.grains) {
+            if (!of_grain.had_checkpoint || !of_grain.own_tree || !of_grain.files) continue;
+            if (!of_grain.files->replaced.count(checkpoint_files[0])) continue;
+            turned.push_back(core::SetGrain{{key, number}, *after.grain({key, number})});
+            bool &second = turned.back().grain.course.edit().second_checkpoint;
+            second = !second;
+        }
+    return turned;
 }
 
 Plan TurnChanges::plan(const core::State &after, bool with_hosts, std::int64_t wall_ms) {

@@ -12,6 +12,7 @@
 //
 // How it is used, once per turn:
 //   for each change:  changes.add(state, change); core::apply(state, change, undo);
+//   for each changes.turn_checkpoints(state): core::apply(state, it, undo);
 //   Plan plan = changes.plan(state, with_hosts, wall_ms);
 //   for each plan.lengths: core::apply(state, it, undo);     (grains_length, events_length, grains_live)
 //   commit plan.updates
@@ -42,6 +43,8 @@ public:
     bool host_settings() const { return settings_; }
     // Nothing of it has to be on disk before effects may leave.
     bool empty() const { return sessions_.empty() && !auth_ && !settings_ && !trust_ && !handed_over_; }
+    // Of grains that replace a checkpoint: their next one goes into the other file. To be applied before plan().
+    std::vector<core::SetGrain> turn_checkpoints(const core::State &after) const;
     // What was gathered goes into the plan; nothing may be added afterwards. `wall_ms`: of the events.
     Plan plan(const core::State &after, bool with_hosts, std::int64_t wall_ms);
 
@@ -62,8 +65,9 @@ private:
         bool own_tree = false;  // in the end
         bool became_own_tree = false;
         bool left_own_tree = false;
-        std::uint32_t live_before = 0;  // length of its record before this turn
-        std::unique_ptr<Files> files;   // of its own tree
+        bool seen = false, had_checkpoint = false;  // before this turn, in its own tree
+        std::uint32_t live_before = 0;              // length of its record before this turn
+        std::unique_ptr<Files> files;               // of its own tree
     };
     struct SessionChanges {
         bool erased = false;   // what follows is a new session of the same name

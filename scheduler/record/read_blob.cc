@@ -73,8 +73,8 @@ Place place_of(const GrainKey &key, const core::Grain &g, Part part) {
     case Part::out: return with(result(out_file, 0), g.course->out_length, g.course->out_sum);
     case Part::err: return with(result(err_file, g.course->out_length), g.course->err_length, g.course->err_sum);
     case Part::checkpoint:
-        return with(result(checkpoint_file, g.course->out_length + g.course->err_length), g.course->checkpoint_length,
-                    g.course->checkpoint_sum);
+        return with(result(checkpoint_files[g.course->second_checkpoint], g.course->out_length + g.course->err_length),
+                    g.course->checkpoint_length, g.course->checkpoint_sum);
     case Part::message: break;
     }
     return with(result(message_file, g.course->out_length + g.course->err_length + g.course->checkpoint_length),

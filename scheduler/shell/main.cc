@@ -170,7 +170,8 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
     store::StoreOptions options;
-    options.still_alone = [&] { return locks::still_alone(own->store); };
+    locks::LockFile alone;  // asked before each commit
+    options.still_alone = [&] { return locks::still_alone(own->store, alone); };
     options.accept_lost_turn = static_cast<std::uint64_t>(std::max(0, line.accept_lost_turn));
     const turn::MirrorMode mode = *turn::mirror_mode_of(line.mirror);
     CommittedTurns turns(mode != turn::MirrorMode::off);

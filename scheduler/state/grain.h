@@ -105,11 +105,12 @@ struct Course {
     Box<wire::Usage> past, current;  // earlier incarnations; this one
     Box<wire::Usage> before;         // part of `past`: of the incarnation before this one
     Box<Kept> kept;
-    Box<std::vector<HostId>> nogo;  // must not be tried there
-    Box<std::vector<Move>> moves;   // the latest limits::moves_kept, oldest first
-    OldLease old_lease;             // while the present lease has committed nothing
-    std::uint8_t failures = 0;      // non-innocent ends so far
-    std::uint8_t returns = 0;       // innocent ends of its own in a row, without a new checkpoint between them
+    Box<std::vector<HostId>> nogo;   // must not be tried there
+    Box<std::vector<Move>> moves;    // the latest limits::moves_kept, oldest first
+    OldLease old_lease;              // while the present lease has committed nothing
+    std::uint8_t failures = 0;       // non-innocent ends so far
+    std::uint8_t returns = 0;        // innocent ends of its own in a row, without a new checkpoint between them
+    bool second_checkpoint = false;  // own tree: which of the two files has its checkpoint; record/plan.h changes it
 };
 
 // What a grain's record holds. A session may have a million of them: the fields stand by size, what most grains never

@@ -202,6 +202,7 @@ void Turn::start_commit(store::Room room) {
     DCS_REQUIRE(phase_ == Phase::open, "one commit is under way at a time");
     with_hosts_ = (hosts_stale_ && hosts_are_due) || changes_.host_settings();
     DCS_REQUIRE(with_hosts_ || !changes_.empty(), "a commit has something to save");
+    for (const core::SetGrain &turned : changes_.turn_checkpoints(state_)) core::apply(state_, turned, undo_);
     record::Plan plan = changes_.plan(state_, with_hosts_, outside_.wall_ms());
     for (const core::SetSession &length : plan.lengths) core::apply(state_, length, undo_);
     if (planted("turn.effects_before_commit"))

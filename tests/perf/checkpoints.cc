@@ -1,5 +1,5 @@
-// Checkpoints that the scheduler accepts: 1,000 running grains report one of 100 kB each, frames decoded and committed,
-// beside write and fdatasync of the same bytes into one file, in turns on the same disk.
+// Checkpoints that the scheduler accepts: 1,000 running grains report one of 100 kB each, frames decoded and committed
+// (servers have encoded them), beside write and fdatasync of the same bytes into one file, in turns on the same disk.
 //   perf_checkpoints [ROUNDS=5 [GRAINS=1000 [BYTES=100000]]]
 #include <chrono>
 #include <cstring>
@@ -64,8 +64,11 @@ struct Trial {
             reports[i].has_checkpoint = true;
             reports[i].checkpoint = checkpoint(round, i);
         }
+        std::vector<turn::Arrival> frames;
+        for (const wire::GrainReport &one : reports) frames.push_back(pool.frame(server, one));
+        reports.clear();
         const auto begin = Clock::now();
-        for (const wire::GrainReport &one : reports) pool.post(server, one);
+        for (turn::Arrival &frame : frames) pool.turn->take(std::move(frame));
         pool.pump();
         return since(begin);
     }

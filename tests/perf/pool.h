@@ -89,7 +89,9 @@ public:
         turn->take(std::move(a));
         return conn;
     }
-    void post(ConnId conn, const wire::AnyMessage &message) {
+    void post(ConnId conn, const wire::AnyMessage &message) { turn->take(frame(conn, message)); }
+    // As it arrives.
+    turn::Arrival frame(ConnId conn, const wire::AnyMessage &message) {
         const std::string frame = wire::encode(message, next_request_++);
         auto header =
             wire::decode_header(std::string_view(frame).substr(0, wire::header_bytes), limits::server_frame_bytes);
@@ -98,7 +100,7 @@ public:
         a.conn = conn;
         a.header = *header;
         a.payload = frame.substr(wire::header_bytes);
-        turn->take(std::move(a));
+        return a;
     }
     // Turns until nothing is left to do.
     void pump() {

@@ -34,6 +34,14 @@ Status MemDisk::overwrite(const std::string &path, std::uint64_t offset, std::st
     return Status::ok();
 }
 
+Status MemDisk::rewrite(const std::string &path, std::string_view bytes) {
+    const Stopwatch watch(true, spent);
+    const auto file = files_.find(path);
+    if (file == files_.end()) return absent(path);
+    file->second->assign(bytes);
+    return Status::ok();
+}
+
 Result<std::string> MemDisk::read(const std::string &path, std::uint64_t offset, std::uint64_t max) {
     const Stopwatch watch(true, spent);
     const auto file = files_.find(path);

@@ -13,6 +13,7 @@ public:
     Status create(const std::string &path, std::string_view bytes) override;
     Status truncate_append(const std::string &path, std::uint64_t length, std::string_view bytes) override;
     Status overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) override;
+    Status rewrite(const std::string &path, std::string_view bytes) override;
     Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) override;
     Result<std::uint64_t> size(const std::string &path) override;
     Status rename(const std::string &from, const std::string &to) override;

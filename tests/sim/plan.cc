@@ -84,6 +84,8 @@ constexpr const char *plants[] = {
     "reuse_journal_early",     // the journal restarts before its turns are in the trees
     "trust_visible_journal",   // recovery acts on turns in the journal before it has synced them
     "replay_old_turns",        // recovery applies turns that are older than the stamp
+    "no_sync_placed",          // what is written in place not synced before the root
+    "no_flush_before_placed",  // a file written in place while an earlier update of it is pending
     "forget_behind",           // what is not applied yet is left out by the flush
 };
 

@@ -123,6 +123,14 @@ Status SimDisk::create(const std::string &path, std::string_view bytes) {
     return done(status);
 }
 
+void SimDisk::cut_off(int inode, std::uint64_t length) {
+    if (at(inode).cached.size() <= length) return;
+    Inode &node = change(inode);
+    used_ -= node.cached.size() - length;
+    node.cached.resize(length);
+    node.data.push_back(DataOp{++clock_, true, false, length, {}});
+}
+
 Status SimDisk::truncate_append(const std::string &path, std::uint64_t length, std::string_view bytes) {
     Fault fault{};
     const bool failing = enter(Kind::write, fault);
@@ -139,12 +147,7 @@ Status SimDisk::truncate_append(const std::string &path, std::uint64_t length, s
     }
     if (at(inode).directory) return fail(Code::io_error, path + " is a directory");
     if (at(inode).cached.size() < length) return fail(Code::io_error, path + " is shorter than recorded");
-    if (at(inode).cached.size() > length) {
-        Inode &node = change(inode);
-        used_ -= node.cached.size() - length;
-        node.cached.resize(length);
-        node.data.push_back(DataOp{++clock_, true, false, length, {}});
-    }
+    cut_off(inode, length);
     Status status = write(inode, length, bytes, half);
     if (failing && !half) status = as_status(fault, path);
     return done(status);
@@ -161,6 +164,20 @@ Status SimDisk::overwrite(const std::string &path, std::uint64_t offset, std::st
     if (offset + bytes.size() > at(inode).cached.size())
         return fail(Code::io_error, path + " is shorter than it was made");
     Status status = write(inode, offset, bytes, half);
+    if (failing && !half) status = as_status(fault, path);
+    return done(status);
+}
+
+Status SimDisk::rewrite(const std::string &path, std::string_view bytes) {
+    Fault fault{};
+    const bool failing = enter(Kind::write, fault);
+    const bool half = failing && fault == Fault::short_write;
+    if (failing && !half && fault != Fault::io_error_done) return as_status(fault, path);
+    const int inode = find(path);
+    if (inode < 0) return fail(Code::not_found, path + ": no such file");
+    if (at(inode).directory) return fail(Code::io_error, path + " is a directory");
+    Status status = write(inode, 0, bytes, half);
+    if (status) cut_off(inode, bytes.size());
     if (failing && !half) status = as_status(fault, path);
     return done(status);
 }

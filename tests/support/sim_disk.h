@@ -44,6 +44,7 @@ public:
     Status create(const std::string &path, std::string_view bytes) override;
     Status truncate_append(const std::string &path, std::uint64_t length, std::string_view bytes) override;
     Status overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) override;
+    Status rewrite(const std::string &path, std::string_view bytes) override;
     Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) override;
     Result<std::uint64_t> size(const std::string &path) override;
     Status rename(const std::string &from, const std::string &to) override;
@@ -127,6 +128,7 @@ private:
     void set_name(int directory, const std::string &name, int inode, std::uint64_t at);
     void unlinked(int inode);
     Status write(int inode, std::uint64_t offset, std::string_view bytes, bool half);
+    void cut_off(int inode, std::uint64_t length);
     void persist_data(int inode);
     void persist_names(int inode);
     void lose_data(int inode);

@@ -210,7 +210,8 @@ void World::count(const std::vector<store::TreeUpdate> &updates) {
     for (const store::TreeUpdate &update : updates) {
         ++counts.trees[update.tree];
         counts.removed += update.remove;
-        for (const store::NodeUpdate &node : update.nodes) counts.big_nodes += node.bytes.size() > options.inline_limit;
+        for (const store::NodeUpdate &node : update.nodes)
+            counts.big_nodes += node.content().size() > options.inline_limit;
     }
     for (const auto &[key, length] : high->log_length) {
         const auto old = low->log_length.find(key);

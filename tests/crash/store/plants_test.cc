@@ -35,6 +35,8 @@ constexpr const char *barriers[] = {
     "reuse_journal_early",
     "trust_visible_journal",
     "replay_old_turns",
+    "no_sync_placed",
+    "no_flush_before_placed",
     "forget_behind",
 };
 

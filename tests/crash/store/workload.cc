@@ -30,6 +30,8 @@ const store::Forest &test_forest() {
           replace("params"),
           replace("checkpoint"),
           replace("message"),
+          {{"slot1", Shape::pair, Action::alternate, ""}},
+          {{"slot2", Shape::pair, Action::alternate, ""}},
           append("out"),
           append("err")},
          status},
@@ -58,6 +60,13 @@ void apply_to_model(Files &files, const TreeUpdate &update) {
     }
 }
 
+// Which of the two slots the root of a tree names, '1' or '2'; 0: none.
+char slot_in(const Files &files, const std::string &directory) {
+    const auto status = files.find(directory + "/status");
+    const char last = status == files.end() || status->second.empty() ? '\0' : status->second.back();
+    return last == '1' || last == '2' ? last : '\0';
+}
+
 Files trees_of(const SimDisk &disk) {
     Files all = disk.files();
     for (auto it = all.begin(); it != all.end();) {
@@ -65,7 +74,17 @@ Files trees_of(const SimDisk &disk) {
         const bool own = path.compare(0, 6, "turns/") == 0 || path == "format" || path == "reserve";
         it = own ? all.erase(it) : std::next(it);
     }
-    return all;
+    return without_spares(std::move(all));
+}
+
+Files without_spares(Files files) {
+    for (auto it = files.begin(); it != files.end();) {
+        const std::string &path = it->first;
+        const bool slot = path.size() > 6 && path.compare(path.size() - 6, 5, "/slot") == 0;
+        const bool spare = slot && slot_in(files, store::parent_of(path)) != path.back();
+        it = spare ? files.erase(it) : std::next(it);
+    }
+    return files;
 }
 
 bool leave_out(Files &files, const std::set<std::string> &set_aside) {
@@ -106,14 +125,28 @@ public:
     }
     void grain(const std::string &directory, const std::vector<NodeUpdate> &nodes) {
         TreeUpdate update{directory, "grain", nodes, false};
-        update.nodes.push_back(NodeUpdate{"status", text(8), 0});
+        update.nodes.push_back(status(directory, text(8)));
         add(std::move(update));
+    }
+    // The root of a grain's tree, which goes on to name the slot that it named.
+    NodeUpdate status(const std::string &directory, std::string bytes) const {
+        const char slot = slot_in(files, directory);
+        return NodeUpdate{"status", slot ? bytes + slot : bytes, 0};
+    }
+    // New content for the slot that the last turn does not name.
+    void slot(const std::string &directory, std::string bytes) {
+        const bool second = slot_in(workload.states.back(), directory) == '1';
+        add(TreeUpdate{
+            directory,
+            "grain",
+            {{second ? "slot2" : "slot1", std::move(bytes), 0}, {"status", text(5) + (second ? '2' : '1'), 0}},
+            false});
     }
     void auth(std::size_t n) { add(TreeUpdate{"auth", "auth", {{"table", text(n), 0}}, false}); }
     void end_turn(bool flush = false) {
         turn.flush_after = flush;
         workload.turns.push_back(std::move(turn));
-        workload.states.push_back(files);
+        workload.states.push_back(without_spares(files));
         turn = {};
     }
 
@@ -149,8 +182,9 @@ void draw_grain(Builder &b, const std::string &directory) {
         if (b.random.chance(12)) length = b.random.below(length + 1);
         update.nodes.push_back(node(file, b.any_text(), length));
     }
-    update.nodes.push_back(node("status", b.any_text()));
+    update.nodes.push_back(b.status(directory, b.any_text()));
     b.add(std::move(update));
+    if (b.random.chance(30)) b.slot(directory, b.any_text());
 }
 
 }  // namespace
@@ -174,6 +208,16 @@ Workload written_workload() {
                 node("out", b.text(7), 20)});  // cut back below the end of the last append
     b.session(s, {{"results", 30}, {"grains", 5}});
     b.turn.full_disk = true;
+    b.end_turn();
+    // A small one, and in its place a big one while it is pending; the other in between.
+    b.slot(g, b.text(12));
+    b.end_turn();
+    b.slot(g, b.text(55));
+    b.end_turn();
+    b.slot(g, b.text(47));
+    b.end_turn();
+    b.slot(g, b.text(58));
+    b.slot(g, b.text(39));
     b.end_turn();
     // A log written again: cut to nothing while appends to it are pending.
     b.add(TreeUpdate{s, "session", {node("grains", b.text(3), 0), node("status", b.text(8))}, false});

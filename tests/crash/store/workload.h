@@ -36,6 +36,9 @@ void apply_to_model(Files &files, const store::TreeUpdate &update);
 // Without the files of trees that are set aside. False if one of those has no marker.
 bool leave_out(Files &files, const std::set<std::string> &set_aside);
 
+// Without the slot of each tree that its root does not name: what is in there means nothing.
+Files without_spares(Files files);
+
 // What a disk shows of trees: everything but the store's own files.
 Files trees_of(const SimDisk &disk);
 

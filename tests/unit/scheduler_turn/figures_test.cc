@@ -24,7 +24,7 @@ ConnId program_with_session(Pool &pool) {
     return control;
 }
 
-void pass(Pool &pool, int s) { pool.outside->clock = pool.outside->clock + seconds(s); }
+void let_pass(Pool &pool, int s) { pool.outside->clock = pool.outside->clock + seconds(s); }
 
 }  // namespace
 
@@ -34,10 +34,10 @@ TEST_CASE("the oldest waiting grain is known, whatever is submitted after it") {
     CHECK(system_of(pool, control).oldest_ready_s == 0);
     pool.ask<wire::Done>(control, wire::Gexec{3, 1, copying_grain("first")});
     CHECK(system_of(pool, control).oldest_ready_s == 0);
-    pass(pool, 100);
+    let_pass(pool, 100);
     pool.ask<wire::Done>(control, wire::Gexec{3, 2, copying_grain("second")});
     CHECK(system_of(pool, control).oldest_ready_s == Approx(100));
-    pass(pool, 50);
+    let_pass(pool, 50);
     CHECK(system_of(pool, control).oldest_ready_s == Approx(150));
 
     ModelServer server(pool, "h1");
@@ -56,7 +56,7 @@ TEST_CASE("a queue that grows for long is remembered in few marks, and no grain 
     for (int i = 0; i < 200; ++i) {
         pool.ask<wire::Done>(control, wire::Gexec{3, i, copying_grain("x")});
         CHECK(system_of(pool, control).oldest_ready_s == Approx(10 * i));
-        pass(pool, 10);
+        let_pass(pool, 10);
     }
     pool.ask<wire::Done>(control, wire::CloseSession{"ann", 3, -1});
     CHECK(system_of(pool, control).oldest_ready_s == 0);
@@ -70,7 +70,7 @@ TEST_CASE("calls, reports and commits are counted by how long they took") {
     REQUIRE(before.delays.size() == 6);
     for (const wire::DelayRow &row : before.delays) CHECK(row.counts.size() == before.bounds_us.size() + 1);
     const std::uint64_t request = pool.post(control, wire::Gexec{3, 1, copying_grain("first")});
-    pass(pool, 3);  // it waits for its turn
+    let_pass(pool, 3);  // it waits for its turn
     pool.pump();
     CHECK(std::holds_alternative<wire::Done>(pool.reply(control, request)));
     const wire::SystemRow after = system_of(pool, control);

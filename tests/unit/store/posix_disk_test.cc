@@ -139,7 +139,7 @@ TEST_CASE("the simulated disk behaves like the real one") {
         const std::string &p = names[random.below(names.size())], &q = names[random.below(names.size())];
         const std::string bytes(random.below(9), static_cast<char>('a' + i % 26));
         const std::uint64_t n = random.below(8);
-        const std::uint64_t what = random.below(10);
+        const std::uint64_t what = random.below(11);
         INFO(i << ": " << what << " " << p << " " << q);
         // A file in the place of a directory: the real disk is more precise about it.
         const auto hidden = [&](const std::string &path) {
@@ -168,6 +168,7 @@ TEST_CASE("the simulated disk behaves like the real one") {
             same(a ? Status::ok() : a.status(), b ? Status::ok() : b.status());
             if (a && b) CHECK(*a == *b);
         }
+        if (what == 10) same(real->rewrite(p, bytes), sim.rewrite(p, bytes));
         if (what == 9) {
             const auto a = real->size(p), b = sim.size(p);
             same(a ? Status::ok() : a.status(), b ? Status::ok() : b.status());

@@ -15,7 +15,9 @@ const Forest forest{
     {"grain",
      {{{"params", Shape::pair, Action::replace, ""}},
       {{"note", Shape::singleton, Action::discard, ""}},
-      {{"out", Shape::pair, Action::append, ""}}},
+      {{"out", Shape::pair, Action::append, ""}},
+      {{"slot1", Shape::pair, Action::alternate, ""}},
+      {{"slot2", Shape::pair, Action::alternate, ""}}},
      {"status", Shape::pair, Action::replace, ""}},
 };
 
@@ -224,6 +226,43 @@ TEST_CASE("no second version of a big node waits beside the first") {
         commit(*store, {update("g/1", {{"params", std::string(10000, 'p'), 0}})});
         CHECK(disk.used_bytes() < 2 * 10000 + 1000);  // B5
     }
+}
+
+TEST_CASE("of two files that take turns the one that no root names is written in place, before the commit") {
+    SimDisk disk;
+    auto store = open(disk);
+    const std::string first(60, 'a'), second(70, 'b'), third(55, 'c');
+    commit(*store, {update("g/1", {{"slot1", first, 0}, {"status", "1", 0}})});
+    commit(*store, {update("g/1", {{"slot2", second, 0}, {"status", "2", 0}})});
+    REQUIRE(store->flush().answer == Answer::done);
+    std::size_t most = 0;
+    disk.after_operation = [&] { most = std::max(most, disk.files("g/1").size()); };
+    commit(*store, {update("g/1", {{"slot1", third, 0}, {"status", "1", 0}})});
+    disk.after_operation = nullptr;
+    CHECK(most == 3);  // no new file beside the old one
+    CHECK(disk.crashed().files("g/1").at("g/1/slot1") == third);
+    CHECK(disk.files("turns").begin()->second.find(third) == std::string::npos);
+    SimDisk again = disk.crashed();
+    auto reopened = open(again);
+    CHECK(content(*reopened, "g/1/status") == "1");
+    CHECK(content(*reopened, "g/1/slot1") == third);
+    CHECK(content(*reopened, "g/1/slot2") == second);
+}
+
+TEST_CASE("many big nodes of a turn are synced by one call") {
+    SimDisk disk;
+    auto store = open(disk);
+    std::vector<std::string> names;
+    std::vector<TreeUpdate> turn;
+    for (int i = 0; i < 100; ++i) names.push_back("g/" + std::to_string(i));
+    for (const std::string &name : names)
+        turn.push_back(update(name.c_str(), {{"slot1", std::string(60, 'a'), 0}, {"status", "1", 0}}));
+    commit(*store, turn);
+    REQUIRE(store->flush().answer == Answer::done);
+    for (TreeUpdate &one : turn) one.nodes[0].file = "slot2";
+    const std::uint64_t before = disk.syncs();
+    commit(*store, turn);
+    CHECK(disk.syncs() - before == 3);  // them, the root and its name
 }
 
 TEST_CASE("no updates: done, and no turn") {

@@ -83,6 +83,7 @@ struct Passed : Disk {
     Status overwrite(const std::string &p, std::uint64_t o, std::string_view b) override {
         return disk.overwrite(p, o, b);
     }
+    Status rewrite(const std::string &p, std::string_view b) override { return disk.rewrite(p, b); }
     Result<std::string> read(const std::string &p, std::uint64_t o, std::uint64_t m) override {
         return disk.read(p, o, m);
     }
