@@ -8,6 +8,7 @@ from typing import Dict, List, Mapping, Optional
 
 from ..pool import login_name
 from ..spec import Grain
+from .words import Wrong
 
 # Runs on the host, in the grain's own directory: puts the script there, and becomes it in the job's directory with
 # its outputs in the job's files. What cannot be done is written to the grain's own standard error. It goes in a
@@ -108,6 +109,14 @@ def login_environment(environment: Mapping[str, str]) -> Dict[str, str]:
 def without(environment: Mapping[str, str], *prefixes: str) -> Dict[str, str]:
     """A job that submits jobs does not pass on what it is itself."""
     return {name: value for name, value in environment.items() if not name.startswith(prefixes)}
+
+
+def script_at(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise Wrong(f"the script {path} cannot be read: {error.strerror}") from error
 
 
 def umask() -> str:

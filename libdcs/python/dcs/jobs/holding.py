@@ -9,11 +9,12 @@ import re
 import subprocess
 import sys
 import time
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..errors import CannotRun, Error, GrainDiffers, GrainExists, Invalid, Refused
-from .registry import MANY, Job, Registry
-from .words import Wrong
+from .batch import Batch
+from .registry import MANY, Job, Registry, cannot_run
+from .words import Wrong, say
 
 PAUSE_S, AWAY_S = 1.0, 3600.0
 RELATIONS = ("after", "afterany", "afterok", "afternotok", "aftercorr")  # and afteranycorr, of qsub
@@ -141,6 +142,20 @@ def keep_going(registry: Registry) -> None:
                          stderr=log, cwd="/", start_new_session=True, close_fds=True)
     finally:
         os.close(log)
+
+
+def warn_of_outputs(command: str, files: Iterable[Optional[str]]) -> None:
+    for path in {path for path in files if path}:
+        if not os.path.isdir(os.path.dirname(path)):
+            say(command, f"there is no directory {os.path.dirname(path)} here for the job's output; the job fails if its host has none either")
+
+
+def submit(command: str, registry: Registry, batch: Batch, hold: Optional[Condition]) -> List[Job]:
+    jobs = registry.add(batch, hold)
+    keep_going(registry)
+    if why := cannot_run(jobs):
+        say(command, f"no host of the pool can run job {jobs[0].leader}: {why}")
+    return jobs
 
 
 def keep(registry: Registry) -> int:

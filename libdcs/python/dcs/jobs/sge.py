@@ -11,10 +11,10 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ..errors import Error
 from ..pool import default_pool, login_name
 from . import holding
-from .batch import Batch, absolute, here, login_environment, umask, without, working_directory
-from .registry import Job, Registry, cannot_run
+from .batch import Batch, absolute, here, login_environment, script_at, umask, without, working_directory
+from .registry import Job, Registry
 from .slurm import worst
-from .words import Option, Options, Values, Wrong, directives, last, megabytes, say, task_list, whole
+from .words import Option, Options, Values, Wrong, directives, last, megabytes, task_list, whole
 
 ORDER = "jobs start in the order of their submission"
 OPTIONS = (
@@ -167,11 +167,7 @@ def read_script(rest: Sequence[str], values: Values) -> Tuple[Optional[bytes], L
         raise Wrong("the script is missing; -b y COMMAND runs a command")
     if not rest or rest[0] == "-":
         return sys.stdin.buffer.read(), list(rest[1:]), "STDIN"
-    try:
-        with open(rest[0], "rb") as file:
-            return file.read(), list(rest[1:]), os.path.basename(rest[0])
-    except OSError as error:
-        raise Wrong(f"the script {rest[0]} cannot be read: {error.strerror}") from error
+    return script_at(rest[0]), list(rest[1:]), os.path.basename(rest[0])
 
 
 def understand(words: Sequence[str], options: Options) -> Tuple[Batch, Values]:
@@ -295,15 +291,10 @@ def qsub(words: Sequence[str]) -> int:
         print(options.help("qsub [OPTIONS] [SCRIPT | -b y COMMAND] [ARG...]", ABOUT))
         return 0
     registry = Registry()
-    for path in {p for p in paths(batch, 1, 1, batch.tasks[0] if batch.tasks else None) if p}:
-        if not os.path.isdir(os.path.dirname(path)):
-            say("qsub", f"there is no directory {os.path.dirname(path)} here for the job's output; the job fails if its host has none either")
+    holding.warn_of_outputs("qsub", paths(batch, 1, 1, batch.tasks[0] if batch.tasks else None))
     hold = hold_of(registry, values, options)
     options.say_notes()
-    jobs = registry.add(batch, hold)
-    holding.keep_going(registry)
-    if why := cannot_run(jobs):
-        say("qsub", f"no host of the pool can run job {jobs[0].leader}: {why}")
+    jobs = holding.submit("qsub", registry, batch, hold)
     kind = "job-array" if batch.tasks else "job"
     print(title(jobs) if "terse" in values or batch.dialect == "pbs" else
           f'Your {kind} {title(jobs)} ("{batch.name}") has been submitted', flush=True)

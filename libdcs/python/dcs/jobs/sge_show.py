@@ -144,11 +144,7 @@ def qacct(words: Sequence[str]) -> int:
 
 def qdel(words: Sequence[str]) -> int:
     options, values = Options("qdel", QDEL, "-"), {}
-    rest, left = [], list(words)
-    while left:
-        left = options.take(left, values)
-        if left:
-            rest += left.pop(0).split(",")
+    rest = [job for word in options.take_all(words, values) for job in word.split(",")]
     if "help" in values:
         print(options.help("qdel [OPTIONS] JOB...", "Ends jobs: numbers, NUMBER.TASKS, or names with * and ?."))
         return 0

@@ -10,9 +10,9 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from ..errors import Error, NotFound
 from ..pool import default_pool, login_name
 from . import holding
-from .batch import Batch, absolute, here, umask, without, working_directory
-from .registry import Job, Registry, cannot_run
-from .words import Option, Options, Values, Wrong, directives, expand, last, megabytes, say, task_list, whole
+from .batch import Batch, absolute, here, script_at, umask, without, working_directory
+from .registry import Job, Registry
+from .words import Option, Options, Values, Wrong, directives, expand, last, megabytes, task_list, whole
 
 ONE_HOST = "a job runs on one host; --cpus-per-task=N is the number of its cores"
 RERUN = "a job whose host dies starts again on another"
@@ -168,11 +168,7 @@ def read_script(rest: Sequence[str], values: Values) -> Tuple[Optional[bytes], L
             raise Wrong(f"{rest[0]}: with --wrap there is no script")
         return b"#!/bin/sh\n" + os.fsencode(command) + b"\n", [], "wrap"
     if rest:
-        try:
-            with open(rest[0], "rb") as file:
-                text = file.read()
-        except OSError as error:
-            raise Wrong(f"the script {rest[0]} cannot be read: {error.strerror}") from error
+        text = script_at(rest[0])
     elif sys.stdin.isatty():
         raise Wrong("the script is missing; --wrap=COMMAND runs a command")
     else:
@@ -290,16 +286,11 @@ def sbatch(words: Sequence[str]) -> int:
         print("slurm 22.05 (options and outputs; a pool of DCS)")
         return 0
     registry = Registry()
-    for path in {p for p in paths(batch, 1, 1, batch.tasks[0] if batch.tasks else None) if p}:
-        if not os.path.isdir(os.path.dirname(path)):
-            say("sbatch", f"there is no directory {os.path.dirname(path)} here for the job's output; the job fails if its host has none either")
+    holding.warn_of_outputs("sbatch", paths(batch, 1, 1, batch.tasks[0] if batch.tasks else None))
     after, any_of_them = holding.slurm_dependency(last(values, "dependency") or "", registry) if last(values, "dependency") else ([], False)
     hold = holding.condition(after, any_of_them, begin(last(values, "begin") or "now"))
     if "quiet" not in values:
         options.say_notes()
-    jobs = registry.add(batch, hold)
-    holding.keep_going(registry)
-    if why := cannot_run(jobs):
-        say("sbatch", f"no host of the pool can run job {jobs[0].leader}: {why}")
+    jobs = holding.submit("sbatch", registry, batch, hold)
     print(jobs[0].leader if "parsable" in values else f"Submitted batch job {jobs[0].leader}", flush=True)
     return worst(registry.wait(jobs)) if "wait" in values else 0

@@ -100,12 +100,7 @@ def details(registry: Registry, job: Job, clock: times.Times) -> List[List[str]]
 
 def scontrol(words: Sequence[str]) -> int:
     options, values = Options("scontrol", SCONTROL), {}
-    rest: List[str] = []
-    left = list(words)
-    while left:  # options before and behind the words
-        left = options.take(left, values)
-        if left:
-            rest.append(left.pop(0))
+    rest = options.take_all(words, values)
     if "help" in values or not rest:
         print(options.help("scontrol [OPTIONS] show job [JOB] | hostnames [LIST] | config", "Shows jobs in detail: those that wait or run, or one."),
               file=sys.stdout if "help" in values else sys.stderr)

@@ -198,15 +198,12 @@ def lines_of(jobs: Sequence[Job], each: bool) -> List[Tuple[Job, List[Job]]]:
     return found
 
 
-FIELDS = {"jobid": 12, "jobidraw": 12, "jobname": 10, "partition": 10, "account": 10, "alloccpus": 10, "ncpus": 10, "reqcpus": 8, "state": 10,
-          "exitcode": 8, "elapsed": 10, "elapsedraw": 10, "start": 19, "end": 19, "submit": 19, "user": 9, "nodelist": 15, "maxrss": 10,
-          "totalcpu": 10, "usercpu": 10, "systemcpu": 10, "cputime": 10, "workdir": 20, "reqmem": 10, "timelimit": 10, "nnodes": 8,
-          "derivedexitcode": 15, "cputimeraw": 10, "timelimitraw": 12, "uid": 6, "cluster": 10, "qos": 10, "allocnodes": 10, "ntasks": 8,
-          "eligible": 19, "averss": 10, "avecpu": 10}
-PROPER = {name.lower(): name for name in (
-    "JobID JobIDRaw JobName Partition Account AllocCPUS NCPUS ReqCPUS State ExitCode Elapsed ElapsedRaw Start End Submit User NodeList MaxRSS "
-    "TotalCPU UserCPU SystemCPU CPUTime WorkDir ReqMem Timelimit NNodes DerivedExitCode "
-    "CPUTimeRAW TimelimitRaw UID Cluster QOS AllocNodes NTasks Eligible AveRSS AveCPU").split()}
+WIDTHS = {"JobID": 12, "JobIDRaw": 12, "JobName": 10, "Partition": 10, "Account": 10, "AllocCPUS": 10, "NCPUS": 10, "ReqCPUS": 8, "State": 10,
+          "ExitCode": 8, "Elapsed": 10, "ElapsedRaw": 10, "Start": 19, "End": 19, "Submit": 19, "User": 9, "NodeList": 15, "MaxRSS": 10,
+          "TotalCPU": 10, "UserCPU": 10, "SystemCPU": 10, "CPUTime": 10, "WorkDir": 20, "ReqMem": 10, "Timelimit": 10, "NNodes": 8,
+          "DerivedExitCode": 15, "CPUTimeRAW": 10, "TimelimitRaw": 12, "UID": 6, "Cluster": 10, "QOS": 10, "AllocNodes": 10, "NTasks": 8,
+          "Eligible": 19, "AveRSS": 10, "AveCPU": 10}
+PROPER = {name.lower(): name for name in WIDTHS}
 
 
 def fields_of(job: Job, batch: Batch, clock: times.Times) -> Dict[str, str]:
@@ -241,10 +238,11 @@ def sacct(words: Sequence[str]) -> int:
     registry = Registry()
     fields = [field.split("%")[0].lower() for field in (last(values, "format") or ("JobID,State,ExitCode" if "brief" in values else
               "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode")).split(",")]
-    wrong = [field for field in fields if field not in FIELDS]
+    wrong = [field for field in fields if field not in PROPER]
     if wrong:
         raise Wrong(f"-o: unknown field {wrong[0]}; the fields are {', '.join(PROPER.values())}")
-    widths = [int(text.split("%")[1].lstrip("-") or 0) if "%" in text else 0 for text in (last(values, "format") or ",".join(fields)).split(",")]
+    asked = [text.split("%")[1].lstrip("-") if "%" in text else "" for text in (last(values, "format") or ",".join(fields)).split(",")]
+    widths = [int(width or 0) or WIDTHS[PROPER[field]] for field, width in zip(fields, asked)]
     since = times.since(last(values, "starttime"))
     until = times.since(last(values, "endtime") or "now")
     jobs = chosen(registry, values, [word.split(".")[0] for word in names(values, "jobs")], f"submitted >= {since} and submitted <= {until}")
@@ -257,23 +255,18 @@ def sacct(words: Sequence[str]) -> int:
             of_job = fields_of(job, registry.batch(job.leader), clock)
             rows.append([of_job[field] for field in fields])
     if "parsable2" not in values and "parsable" not in values and "noheader" not in values:
-        rows.insert(1, ["-" * (width or FIELDS[field]) for field, width in zip(fields, widths)])
+        rows.insert(1, ["-" * width for width in widths])
     for row in rows:
         if "parsable2" in values or "parsable" in values:
             print(mark.join(row) + (mark if "parsable" in values else ""))
         else:
-            print(" ".join(text[:width or FIELDS[field]].rjust(width or FIELDS[field]) for text, field, width in zip(row, fields, widths)), "")
+            print(" ".join(text[:width].rjust(width) for text, width in zip(row, widths)), "")
     return 0
 
 
 def scancel(words: Sequence[str]) -> int:
     options, values = Options("scancel", SCANCEL), {}
-    rest: List[str] = []
-    left = list(words)
-    while left:  # options and numbers in any order
-        left = options.take(left, values)
-        if left:
-            rest.append(left.pop(0))
+    rest = options.take_all(words, values)
     if "help" in values:
         print(options.help("scancel [OPTIONS] [JOB[_TASK]...]", "Ends jobs: SIGTERM, and ten seconds later SIGKILL."))
         return 0

@@ -70,6 +70,14 @@ class Options:
             values.setdefault(option.key, []).append(given or "")
         return rest
 
+    def take_all(self, words: Sequence[str], values: Values) -> List[str]:
+        """The same, with options before and behind the other words."""
+        found: List[str] = []
+        while rest := self.take(words, values):
+            found.append(rest[0])
+            words = rest[1:]
+        return found
+
     def say_notes(self) -> None:
         for name, note in self.noted.items():
             say(self.command, f"{name} has no effect: {note}")
