@@ -1,5 +1,5 @@
-// Fetches contents that grains need and that are not on this host, one after the other, in pieces. Then the
-// files are placed, and the grain may start.
+// Fetches contents that grains need and that are not on this host, one after the other, in pieces, of which some are on
+// their way at a time. Then the files are placed, and the grain may start.
 #include <algorithm>
 
 #include "base/limits.h"
@@ -9,7 +9,6 @@
 namespace dcs::server {
 namespace {
 using Now = Transfer::Now;
-constexpr Duration answer_patience = seconds(120);  // the scheduler may have to read or sync all of it first
 constexpr Duration retry = seconds(1);
 constexpr int failures_max = 4;
 constexpr int rounds_max = 4;
@@ -29,8 +28,7 @@ void give_up_fetch(Turn &t, const std::string &digest, Code code, const std::str
 }
 
 void failed(Turn &t, const std::string &digest, Transfer &f, Code code, const std::string &why) {
-    f.now = Now::idle;
-    f.until = Instant::never();
+    stop_waiting(f, Now::idle);
     f.again = t.now + retry;
     if (++f.failures >= failures_max) give_up_fetch(t, digest, code, why);
 }
@@ -57,15 +55,19 @@ void forget_unwanted(Turn &t) {
     }
 }
 
-// Keeps the bytes received so far, and requests the rest.
-void ask_next(Turn &t) {
-    const auto next = next_transfer(t, t.state.fetches, [](Transfer &) {});
-    if (next == t.state.fetches.end()) return;
-    t.emit(Send{
-        wire::WantContent{next->first, next->second.done, static_cast<std::uint32_t>(limits::content_piece_bytes)}});
-}
-}  // namespace
+void keep_the_received(Transfer &) {}
 
+void ask_piece(Turn &t, const std::string &digest, const Transfer &f) {
+    t.emit(Send{wire::WantContent{digest, f.asked, static_cast<std::uint32_t>(limits::content_piece_bytes)}});
+}
+
+void request(Turn &t, const std::string &digest, Transfer &x, AskPiece ask) {
+    ask(t, digest, x);
+    x.asked = std::min(x.total, x.asked + limits::content_piece_bytes);
+    ++x.unanswered;
+}
+
+// The transfer to begin, if none is busy.
 std::map<std::string, Transfer>::iterator next_transfer(Turn &t, std::map<std::string, Transfer> &transfers,
                                                         void (*lost)(Transfer &)) {
     const bool ready = t.state.with_scheduler();
@@ -73,21 +75,40 @@ std::map<std::string, Transfer>::iterator next_transfer(Turn &t, std::map<std::s
     bool busy = false;
     for (auto it = transfers.begin(); it != transfers.end(); ++it) {
         Transfer &x = it->second;
-        if (x.now == Now::waiting && (!ready || t.now >= x.until)) {
-            x.now = Now::idle;
-            x.until = Instant::never();
-        }
+        if (x.now == Now::waiting && (!ready || t.now >= x.until)) stop_waiting(x, Now::idle);
         if (x.now == Now::idle && !ready) lost(x);
         if (t.now >= x.again) x.again = Instant::never();
         busy = busy || x.now != Now::idle;
         const bool may = x.again == Instant::never();
         if (may && (next == transfers.end() || x.order < next->second.order)) next = it;
     }
-    if (busy || !ready || next == transfers.end()) return transfers.end();
-    DCS_REQUIRE(next->second.now == Now::idle && next->second.until == Instant::never(), "the transfer is idle");
-    next->second.now = Now::waiting;
-    next->second.until = t.now + answer_patience;
-    return next;
+    return busy || !ready ? transfers.end() : next;
+}
+
+// Asks for the rest of it alone.
+void begin_again(Transfer &f) { stop_waiting(f, f.kept < f.done ? Now::writing : Now::idle); }
+}  // namespace
+
+void stop_waiting(Transfer &x, Now now) {
+    x.now = now;
+    x.until = Instant::never();
+    x.unanswered = 0;
+    x.flows = x.astray = false;
+}
+
+void transfer_on(Turn &t, std::map<std::string, Transfer> &transfers, void (*lost)(Transfer &), AskPiece ask) {
+    if (const auto next = next_transfer(t, transfers, lost); next != transfers.end()) {
+        Transfer &x = next->second;
+        DCS_REQUIRE(x.now == Now::idle && x.until == Instant::never(), "the transfer is idle");
+        x.now = Now::waiting;
+        x.until = t.now + answer_patience;
+        x.asked = x.done;
+        request(t, next->first, x, ask);
+    }
+    constexpr std::uint64_t ahead = pieces_ahead * limits::content_piece_bytes;
+    for (auto &[digest, x] : transfers)
+        while (x.now == Now::waiting && x.flows && !x.astray && x.asked < x.total && x.asked - x.kept < ahead)
+            request(t, digest, x, ask);
 }
 
 void take_files(Grain &g, const std::vector<wire::GrainFile> &files) {
@@ -132,35 +153,42 @@ void content_piece(Turn &t, wire::ContentPiece &piece) {
     if (code == Code::not_found || code == Code::refused)
         return give_up_fetch(t, piece.digest, Code::io_error, "the scheduler says: " + piece.text);
     if (code != Code::ok) return failed(t, piece.digest, f, Code::io_error, "the scheduler says: " + piece.text);
-    if (piece.offset != f.done && piece.total == f.total) return;  // answer to an earlier request
+    if (piece.offset < f.done && piece.total == f.total) return;                 // answer to an earlier request
+    if (piece.offset > f.done && piece.total == f.total) return begin_again(f);  // one before it was not answered
     if (piece.total != f.total || piece.bytes.size() > f.total - f.done || (piece.bytes.empty() && f.done < f.total))
         return failed(t, piece.digest, f, Code::io_error, "the scheduler sent a piece that does not fit");
     DCS_REQUIRE(f.done <= f.total && piece.bytes.size() <= f.total - f.done, "the piece follows the received bytes");
-    f.now = Now::writing;
-    f.until = Instant::never();
-    t.emit(KeepPiece{piece.digest, f.total, f.done, std::move(piece.bytes)});
+    const std::uint64_t offset = f.done;
+    f.done += piece.bytes.size();
+    f.asked = std::max(f.asked, f.done);
+    f.until = t.now + answer_patience;
+    f.flows = true;
+    if (f.unanswered > 0) --f.unanswered;
+    if (f.unanswered == 0 && (f.done == f.total || f.done < f.asked)) stop_waiting(f, Now::writing);
+    t.emit(KeepPiece{piece.digest, f.total, offset, std::move(piece.bytes)});
 }
 
 void piece_kept(Turn &t, const PieceKept &x) {
     const auto it = t.state.fetches.find(x.digest);
-    if (it == t.state.fetches.end() || it->second.now != Now::writing) return;
+    if (it == t.state.fetches.end() || x.next > it->second.done) return;
     Transfer &f = it->second;
-    f.now = Now::idle;
-    DCS_REQUIRE(x.next <= f.total, "the kept bytes do not exceed the total");
-    f.done = x.next;
+    DCS_REQUIRE(f.done <= f.total, "the kept bytes do not exceed the total");
+    f.kept = x.next;
     f.failures = 0;
-    if (f.done < f.total) return;
+    if (f.now == Now::writing && f.kept == f.done) f.now = Now::idle;
+    if (f.kept < f.total) return;
     t.state.fetches.erase(it);
     for (const GrainId &id : t.state.derived.files) t.find(id)->content.missing.erase(x.digest);
 }
 
-// None of its pieces are kept now.
+// None of its pieces are kept now. Of pieces that were to follow it is reported as well.
 void piece_unkept(Turn &t, const PieceUnkept &x) {
     const auto it = t.state.fetches.find(x.digest);
-    if (it == t.state.fetches.end() || it->second.now != Now::writing) return;
-    it->second.done = 0;
+    if (it == t.state.fetches.end()) return;
+    if (it->second.done == it->second.kept && it->second.now != Now::writing) return;
+    it->second.done = it->second.kept = 0;
     if (x.code != Code::no_space) return failed(t, x.digest, it->second, x.code, x.text);
-    it->second.now = Now::idle;
+    stop_waiting(it->second, Now::idle);
     give_up_fetch(t, x.digest, x.code, x.text);
 }
 
@@ -169,7 +197,7 @@ void fetch_on(Turn &t) {
     if (t.state.derived.files.empty() && t.state.fetches.empty()) return;
     place_files(t);
     forget_unwanted(t);
-    ask_next(t);
+    transfer_on(t, t.state.fetches, keep_the_received, ask_piece);
 }
 
 }  // namespace dcs::server

@@ -1,7 +1,9 @@
 // Files that grains made, as declared at submission: kept in the library of this host first, so that
-// their bytes do not change when this server restarts, then sent to the scheduler, then reported.
+// their bytes do not change when this server restarts, then sent to the scheduler in pieces, of which some are on their
+// way at a time, then reported.
 #include <algorithm>
 
+#include "base/limits.h"
 #include "base/require.h"
 #include "grainserver/core/turn.h"
 
@@ -58,12 +60,9 @@ void plan_puts(State &state) {
         it = wanted.count(it->first) != 0 ? std::next(it) : state.puts.erase(it);
 }
 
-void from_the_beginning(Transfer &p) { p.done = 0; }  // pieces are sent in order on one connection
+void from_the_beginning(Transfer &p) { p.done = p.kept = 0; }  // pieces are sent in order on one connection
 
-void send_next(Turn &t) {
-    const auto next = next_transfer(t, t.state.puts, from_the_beginning);
-    if (next != t.state.puts.end()) t.emit(SendPiece{next->first, next->second.total, next->second.done});
-}
+void send_piece(Turn &t, const std::string &digest, const Transfer &p) { t.emit(SendPiece{digest, p.total, p.asked}); }
 }  // namespace
 
 bool outputs_are_there(const Grain &g) { return !brings_back(g) || (g.content.outputs && g.content.unsent.empty()); }
@@ -98,16 +97,21 @@ void content_taken(Turn &t, const wire::ContentTaken &taken) {
     const auto it = t.state.puts.find(taken.digest);
     if (it == t.state.puts.end() || it->second.now != Now::waiting) return;
     Transfer &p = it->second;
-    p.until = Instant::never();
-    p.now = Now::idle;
     if (taken.code != 0 || taken.next > p.total) {
         if (p.failures++ == 0) t.log(Level::warning, "the scheduler does not accept an output file now: " + taken.text);
-        p.done = 0;
+        stop_waiting(p, Now::idle);
+        from_the_beginning(p);
         p.again = t.now + t.state.interval;
         return;
     }
+    const bool follows = taken.next == std::min(p.total, p.done + limits::content_piece_bytes);
     p.failures = 0;
-    p.done = taken.next;
+    p.done = p.kept = taken.next;
+    p.until = t.now + answer_patience;
+    p.flows = true;
+    p.astray = p.astray || !follows;
+    if (p.unanswered > 0) --p.unanswered;
+    if (p.unanswered == 0 && (p.astray || p.done == p.total)) stop_waiting(p, Now::idle);
     if (p.done < p.total) return;
     const std::string digest = taken.digest;
     t.state.puts.erase(it);
@@ -119,7 +123,7 @@ void content_taken(Turn &t, const wire::ContentTaken &taken) {
 
 // A kept output is missing in the library or damaged: the grain's directory still has it.
 void piece_unreadable(Turn &t, const PieceUnreadable &x) {
-    t.state.puts.erase(x.digest);
+    if (t.state.puts.erase(x.digest) == 0) return;  // another one of its pieces
     t.log(Level::warning, "an output file that was kept cannot be read: " + x.text);
     std::vector<GrainId> lost;
     settle(t);
@@ -139,7 +143,7 @@ void put_on(Turn &t) {
     if (t.state.derived.files.empty() && t.state.puts.empty()) return;
     keep_outputs(t);
     plan_puts(t.state);
-    send_next(t);
+    transfer_on(t, t.state.puts, from_the_beginning, send_piece);
 }
 
 }  // namespace dcs::server

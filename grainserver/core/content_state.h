@@ -12,20 +12,28 @@
 
 namespace dcs::server {
 
-// The transfer of one content to or from the scheduler, in pieces.
+// The transfer of one content to or from the scheduler, in pieces. The first one goes alone: the scheduler may have to
+// read all of it, or may have it already. After that some are on their way at a time.
 struct Transfer {
     enum class Now : std::uint8_t {
         idle,
-        waiting,  // for the scheduler's answer
-        writing   // the last piece is being written to the disk
+        waiting,  // for the scheduler's answers
+        writing   // what has arrived is being written to the disk
     };
     Now now = Now::idle;
     std::uint64_t order = 0;            // of arrival: contents are transferred one after the other
-    std::uint64_t total = 0, done = 0;  // bytes
-    Instant until = Instant::never();   // waiting: the time of the next request
-    Instant again = Instant::never();   // idle: the earliest retry after a failure
-    int failures = 0;                   // in a row
+    std::uint64_t total = 0, done = 0;  // bytes; done: arrived in order
+    std::uint64_t kept = 0;             // of these: written to the disk, or accepted by the scheduler
+    std::uint64_t asked = 0;            // up to there pieces were requested or sent
+    std::size_t unanswered = 0;         // of these pieces
+    bool flows = false;                 // the first piece was answered as expected
+    bool astray = false;  // to the scheduler: it expects another piece; the answers on their way come first
+    Instant until = Instant::never();  // waiting: the time of the next request
+    Instant again = Instant::never();  // idle: the earliest retry after a failure
+    int failures = 0;                  // in a row
 };
+inline constexpr std::uint64_t pieces_ahead = 8;
+inline constexpr Duration answer_patience = seconds(120);  // the scheduler may have to read or sync all of it first
 
 // The contents of one grain.
 struct GrainContents {

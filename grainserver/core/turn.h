@@ -131,9 +131,11 @@ bool has_process(const Grain &g);
 Instant wall_end(const Grain &g, Instant since);
 
 // content_fetch.cc
-// The next transfer to continue, if none is busy; marks it as waiting. `lost`: called for those that had a connection.
-std::map<std::string, Transfer>::iterator next_transfer(Turn &t, std::map<std::string, Transfer> &transfers,
-                                                        void (*lost)(Transfer &));
+// Continues the transfer that is under way, or begins the next one. `lost`: called for those that had a connection.
+// `ask`: requests, or sends, the piece at x.asked.
+using AskPiece = void (*)(Turn &t, const std::string &digest, const Transfer &x);
+void transfer_on(Turn &t, std::map<std::string, Transfer> &transfers, void (*lost)(Transfer &), AskPiece ask);
+void stop_waiting(Transfer &x, Transfer::Now now);
 void take_files(Grain &g, const std::vector<wire::GrainFile> &files);
 void files_placed(Turn &t, const GrainId &id);
 void files_missing(Turn &t, const FilesMissing &x);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "base/heap.h"
 #include "daemon/configuration.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
@@ -20,6 +21,7 @@ int fail_with(const std::string &text, int code) {
 }  // namespace
 
 int main(int argc, char **argv) {
+    keep_buffers();
     server::OptionWords words;
     Configuration configuration = Configuration::take(server::command_line(words), argc, argv);
     log_open("grainserver " + words.server.name, *level_of(words.log_level));

@@ -30,9 +30,6 @@ void sleep_until(Instant until) {
     }
 }
 
-// An open connection is given longer than one that broke: a busy disk is no failure.
-Duration silence_of(Duration patience) { return std::max(patience * 4, seconds(10)); }
-
 // Says once what a call waits for, when that takes long enough for a person to wonder.
 class Notice {
 public:
@@ -248,13 +245,19 @@ Result<wire::AnyMessage> converse(Pool &pool, const wire::AnyMessage &request, H
     if (!outcome) return outcome.status();
     const auto *error = std::get_if<wire::ErrorReply>(&*outcome);
     if (!error) return *outcome;
-    if (error->code <= 0 || error->code > static_cast<int>(Code::last))
-        return fail(Code::protocol,
-                    "the scheduler sent the unknown error " + std::to_string(error->code) + ": " + error->text);
     if (how.refused_grain) *how.refused_grain = error->grain;
-    const auto code = static_cast<Code>(error->code);
-    if (code == Code::no_auth && !token->empty()) pool.forget_token(*token);
-    return fail(code, error->text);
+    return refusal_of(pool, *token, *error);
+}
+
+Duration silence_of(Duration patience) { return std::max(patience * 4, seconds(10)); }
+
+Status refusal_of(Pool &pool, const std::string &token, const wire::ErrorReply &error) {
+    if (error.code <= 0 || error.code > static_cast<int>(Code::last))
+        return fail(Code::protocol,
+                    "the scheduler sent the unknown error " + std::to_string(error.code) + ": " + error.text);
+    const auto code = static_cast<Code>(error.code);
+    if (code == Code::no_auth && !token.empty()) pool.forget_token(token);
+    return fail(code, error.text);
 }
 
 Status check_user(const char *user) {

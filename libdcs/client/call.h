@@ -23,6 +23,11 @@ struct How {
     std::int32_t *refused_grain = nullptr;  // gets the grain of a batch that an error is about
 };
 
+// How long an open connection may be silent; longer than one that broke is tried: a busy disk is no failure.
+Duration silence_of(Duration patience);
+// What the scheduler refused to a program with this token.
+Status refusal_of(Pool &pool, const std::string &token, const wire::ErrorReply &error);
+
 // Any reply but ErrorReply, which becomes a Status.
 Result<wire::AnyMessage> converse(Pool &pool, const wire::AnyMessage &request, How how);
 

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/sized.h"
+#include "client/ahead.h"
 #include "pki/digest.h"
 #include "wire/content_check.h"
 #include "base/resources.h"
@@ -128,21 +129,47 @@ Result<Digested> digest_of_file(const std::string &path) {
     return digested;
 }
 
-Status upload_once(Pool &pool, const wire::GrainFile &content, std::FILE *from, const std::string &name, With with) {
-    std::rewind(from);
-    wire::PutContent piece{content.digest, content.size, 0, {}};
-    do {
-        piece.bytes.resize(std::min<std::uint64_t>(limits::content_piece_bytes, piece.total - piece.offset));
-        if (std::fread(piece.bytes.data(), 1, piece.bytes.size(), from) != piece.bytes.size())
-            return fail(Code::invalid, name + " became shorter while it was read");
-        const Status s = ask<wire::Done>(pool, piece, How{with}).status();
-        if (!s && s.code == Code::invalid)
-            return fail(s.code, name + " changed while it was read: call again (" + s.text + ")");
-        if (!s) return s;
+// A content on its way, piece by piece.
+class Upload {
+public:
+    Upload(const wire::GrainFile &content, std::FILE *from, const std::string &name)
+        : from_(from), name_(name), piece_(wire::PutContent{content.digest, content.size, 0, {}}) {
+        std::rewind(from);
+    }
+    Status first(Pool &pool, With with) {
+        const auto read = read_next(piece_);
+        return read ? ask<wire::Done>(pool, piece_, How{with}).status() : read.status();
+    }
+    bool has_more() const {
+        const auto &piece = std::get<wire::PutContent>(piece_);
+        return piece.offset + piece.bytes.size() < piece.total;
+    }
+    Status rest(Pool &pool, std::size_t unanswered) {
+        const TakeReply take = [](const wire::AnyMessage &reply) {
+            if (std::holds_alternative<wire::Done>(reply)) return Status::ok();
+            return fail(Code::protocol, std::string("the scheduler answered PutContent with ") + kind_name(reply));
+        };
+        return call_ahead(
+            pool, piece_, [this](wire::AnyMessage &piece) { return read_next(piece); }, take, unanswered);
+    }
+    bool is_shorter() const { return shorter_; }
+
+private:
+    // False: that was the last one.
+    Result<bool> read_next(wire::AnyMessage &message) {
+        auto &piece = std::get<wire::PutContent>(message);
         piece.offset += piece.bytes.size();
-    } while (piece.offset < piece.total);
-    return Status::ok();
-}
+        piece.bytes.resize(std::min<std::uint64_t>(limits::content_piece_bytes, piece.total - piece.offset));
+        shorter_ = std::fread(piece.bytes.data(), 1, piece.bytes.size(), from_) != piece.bytes.size();
+        if (shorter_) return fail(Code::invalid, name_ + " became shorter while it was read");
+        return !piece.bytes.empty();
+    }
+
+    std::FILE *const from_;
+    const std::string &name_;
+    wire::AnyMessage piece_;
+    bool shorter_ = false;
+};
 
 }  // namespace
 
@@ -192,9 +219,21 @@ Status fill_spec(const d_grain &g, wire::GrainSpec &spec) {
 
 Status upload_content(Pool &pool, const wire::GrainFile &content, std::FILE *from, const std::string &name, With with) {
     Status s;
+    std::size_t unanswered = calls_ahead;
     for (int attempt = 0; attempt < most_uploads; ++attempt) {
-        s = upload_once(pool, content, from, name, with);
-        if (s.code != Code::not_found) break;
+        Upload upload(content, from, name);
+        s = upload.first(pool, with);
+        bool again = s.code == Code::not_found;
+        if (s && upload.has_more()) {
+            s = upload.rest(pool, unanswered);
+            // The limits of a user may allow fewer bytes in the scheduler's queue than are ahead.
+            const bool less = s.code == Code::limit && unanswered > 1;
+            if (less) unanswered = 1;
+            again = less || s.code == Code::not_found || s.code == Code::broken;
+        }
+        if (s.code == Code::invalid && !upload.is_shorter())
+            return fail(s.code, name + " changed while it was read: call again (" + s.text + ")");
+        if (!again) break;
     }
     return s;
 }

@@ -1,11 +1,14 @@
 #include "client/streams.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <sys/mman.h>
 
 #include "base/fd.h"
 #include "base/limits.h"
+#include "client/ahead.h"
 
 namespace dcs::client {
 Result<File> temporary_file() {
@@ -30,6 +33,29 @@ bool may_be_replaced(wire::Stream s) { return s == wire::Stream::checkpoint || s
 
 enum class Came { whole, replaced };
 
+// The pieces up to `end`, as long as they have their full length and the connection stays.
+Status fetch_ahead(Pool &pool, std::FILE *f, wire::Fetch &request, std::uint64_t end, std::uint64_t &total) {
+    wire::AnyMessage call = request;
+    bool whole = true;
+    const NextCall next = [&, begun = false](wire::AnyMessage &message) mutable -> Result<bool> {
+        auto &fetch = std::get<wire::Fetch>(message);
+        if (std::exchange(begun, true)) fetch.offset += fetch.max;
+        return whole && fetch.offset < end;
+    };
+    const TakeReply take = [&](const wire::AnyMessage &reply) {
+        const auto *piece = std::get_if<wire::Piece>(&reply);
+        if (!piece)
+            return fail(Code::protocol, std::string("the scheduler answered Fetch with ") + wire::kind_name(reply));
+        if (!whole) return Status::ok();
+        total = piece->total;
+        request.offset += piece->bytes.size();
+        whole = piece->bytes.size() == request.max;
+        return append(f, piece->bytes);
+    };
+    const Status s = call_ahead(pool, call, next, take);
+    return s.code == Code::broken ? Status::ok() : s;
+}
+
 Result<Came> fetch_from(Pool &pool, std::FILE *f, wire::Fetch request, std::uint64_t length, With with) {
     std::uint64_t total = UINT64_MAX;
     while (request.offset < length) {
@@ -39,6 +65,9 @@ Result<Came> fetch_from(Pool &pool, std::FILE *f, wire::Fetch request, std::uint
         total = piece->total;
         if (Status s = append(f, piece->bytes); !s) return s;
         request.offset += piece->bytes.size();
+        const std::uint64_t end = std::min(length, total);
+        if (piece->bytes.size() == request.max && request.offset < end && !may_be_replaced(request.stream))
+            if (Status s = fetch_ahead(pool, f, request, end, total); !s) return s;
         if (length == UINT64_MAX && request.offset >= total) return Came::whole;
         if (piece->bytes.empty())
             return fail(Code::io_error, "the stream ends at " + std::to_string(request.offset) + " bytes, " +
@@ -64,6 +93,11 @@ Result<File> fetch_stream(Pool &pool, const std::string &user, int session, int 
         return file;
     }
     return fail(Code::io_error, "the grain replaces this stream faster than it can be fetched");
+}
+
+Status fetch_file(Pool &pool, int session, int grain, const std::string &name, std::FILE *to) {
+    const wire::Fetch request{{}, session, grain, wire::Stream::file, 0, limits::fetch_chunk_bytes, name};
+    return fetch_from(pool, to, request, UINT64_MAX, With::any).status();
 }
 
 }  // namespace dcs::client

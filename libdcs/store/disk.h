@@ -48,6 +48,8 @@ public:
     virtual Status sync_file(const std::string &path) = 0;
     virtual Status sync_dir(const std::string &path) = 0;
     virtual Status sync_all() = 0;
+    // Begins to write back what the file has, so that a later sync_file() takes less time. Nothing is durable by it.
+    virtual void write_back(const std::string &) {}
     // Whether sync_all() reports lost bytes. If not (Linux before 5.8), the
     // store syncs file by file.
     virtual bool sync_all_reports() const { return true; }

@@ -41,6 +41,7 @@ public:
     Status sync_file(const std::string &path) override;
     Status sync_dir(const std::string &path) override;
     Status sync_all() override;
+    void write_back(const std::string &path) override;
     bool sync_all_reports() const override { return reports_; }
     Result<std::uint64_t> free_bytes() override;
 
@@ -251,6 +252,11 @@ Status PosixDisk::sync_dir(const std::string &path) {
     if (!fd) return fd.status();
     if (::fsync(fd->get()) != 0) return failed("sync directory", path, errno);
     return fd->close_checked() ? Status::ok() : failed("close", path, errno);
+}
+
+void PosixDisk::write_back(const std::string &path) {
+    if (const Result<Fd> fd = below_.open(path, O_RDONLY))
+        (void)::sync_file_range(fd->get(), 0, 0, SYNC_FILE_RANGE_WRITE);  // errors show at the sync
 }
 
 // On the long-lived descriptor, which reports every error since it was opened.

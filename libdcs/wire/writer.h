@@ -62,6 +62,8 @@ public:
             number(value);
         } else if constexpr (std::is_same_v<T, std::string>) {
             count(value.size());
+            // With room for what follows: a long text is not copied once more for the last bytes of its message.
+            if (value.size() > long_text) bytes().reserve(bytes().size() + value.size() + long_text / 4);
             out_.raw(value);
         } else if constexpr (is_vector<T>) {
             if (tagged_) out_.u8(static_cast<std::uint8_t>(kind_of_field<typename T::value_type>()));
@@ -93,6 +95,7 @@ public:
 
 private:
     static constexpr Form every_form = UINT16_MAX;  // with all fields that there are
+    static constexpr std::size_t long_text = 4096;
 
     template <class T> void fields(const T &value) {
         const std::uint32_t number = std::exchange(number_, 0);

@@ -2,7 +2,8 @@
 // The library: contents named by their SHA-256, in library/ of the state directory, beside the update
 // trees. A content is immutable. It comes piece by piece into library/incoming, and counts as there only
 // when it was read back whole, its digest fitted, it was synced, renamed to its name, and the directories
-// synced. Reading back and syncing take time: they are jobs, done on any thread over a Disk of its own.
+// synced. Reading back and syncing take time: they are jobs, done on any thread over a Disk of its own. What there is
+// of a large upload is read back, and on its way to the disk, while the rest comes.
 //
 //   library/incoming/<number>       on their way in; a start removes them
 //   library/<2 hex>/<62 hex>        contents; what a start finds is there, but not checked yet
@@ -13,9 +14,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/instant.h"
 #include "base/status.h"
+#include "pki/digest.h"
 #include "store/disk.h"
 
 namespace dcs::library {
@@ -25,20 +28,42 @@ std::string path_of(const std::string &digest);
 
 struct Job {
     enum class Kind : std::uint8_t {
+        read,  // of an upload the bytes that have come; it saves the seal that work
         seal,  // check the uploaded bytes and make them a content
         check  // read a content of before
     };
     Kind kind = Kind::seal;
     std::string digest;
     std::uint64_t size = 0;
-    std::string temporary;  // seal
+    std::string temporary;  // read, seal
 };
 // Code::invalid: the bytes are not those of the digest.
 struct JobDone {
     Job job;
     Status status;
 };
-JobDone work(store::Disk &disk, Job job);
+
+// Does jobs, one at a time.
+class Worker {
+public:
+    explicit Worker(store::Disk &disk) : disk_(disk) {}
+    JobDone work(Job job);
+
+private:
+    struct BytesRead {
+        pki::Sha256 digest;
+        std::uint64_t count = 0;
+    };
+    Status read_on(const std::string &path, std::uint64_t end, BytesRead &read);
+    Status read(const Job &job);
+    Status check(const std::string &path, const Job &job, BytesRead &read);
+    Status make_durable(const Job &job);
+    Status seal(const Job &job);
+
+    store::Disk &disk_;
+    std::map<std::string, BytesRead> uploads_;  // by temporary; one that is missing is read from its beginning
+};
+inline JobDone work(store::Disk &disk, Job job) { return Worker(disk).work(std::move(job)); }
 
 struct Content {
     std::uint64_t size = 0;

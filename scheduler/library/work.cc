@@ -1,56 +1,90 @@
 // What takes time: a content is read whole, and made durable.
+#include <algorithm>
+
 #include "base/failpoint.h"
 #include "base/limits.h"
-#include "pki/digest.h"
 #include "scheduler/library/library.h"
 
 namespace dcs::library {
 namespace {
 
-Status check_bytes(store::Disk &disk, const std::string &path, const Job &job) {
-    pki::Sha256 digest;
-    std::uint64_t at = 0;
-    while (at < job.size) {
-        auto bytes = disk.read(path, at, limits::content_piece_bytes);
-        if (!bytes) return bytes.status();
-        if (bytes->empty()) break;
-        digest.add(*bytes);
-        at += bytes->size();
-    }
-    auto size = disk.size(path);
-    if (!size) return size.status();
-    if (*size != job.size || at != job.size)
-        return fail(Code::invalid, "it has " + std::to_string(*size) + " bytes, not " + std::to_string(job.size));
-    return digest.finish() == job.digest ? Status::ok() : fail(Code::invalid, "content does not match its SHA-256");
-}
+constexpr std::uint64_t read_at_once = 4 * limits::content_piece_bytes;
 
-Status make_durable(store::Disk &disk, const Job &job) {
-    const std::string path = path_of(job.digest), parent = path.substr(0, path.rfind('/'));
-    if (Status s = disk.sync_file(job.temporary); !s) return s;
-    failpoint("library.seal.synced");
-    if (auto made = disk.make_dir(parent); !made) return made.status();
-    Status s = disk.rename(job.temporary, path);
-    failpoint("library.seal.renamed");
-    for (const std::string &name : {parent, std::string(directory), std::string()})
-        if (s) s = disk.sync_dir(name);
-    // No caller has seen it yet. What a start may find of it is whole.
-    if (!s) (void)disk.remove(path);
-    return s;
-}
-
-Status seal(store::Disk &disk, const Job &job) {
-    Status s = check_bytes(disk, job.temporary, job);
-    if (s) s = make_durable(disk, job);
-    if (!s) (void)disk.remove(job.temporary);
-    return s;
-}
+Status bad(const std::string &why) { return fail(Code::invalid, why); }
 
 }  // namespace
 
-JobDone work(store::Disk &disk, Job job) {
-    failpoint(job.kind == Job::Kind::seal ? "library.seal.before" : "library.check.before");
-    Status status = job.kind == Job::Kind::seal ? seal(disk, job) : check_bytes(disk, path_of(job.digest), job);
-    failpoint(job.kind == Job::Kind::seal ? "library.seal.after" : "library.check.after");
+// Up to `end`, or to the end of the file.
+Status Worker::read_on(const std::string &path, std::uint64_t end, BytesRead &read) {
+    while (read.count < end) {
+        auto bytes = disk_.read(path, read.count, std::min(read_at_once, end - read.count));
+        if (!bytes) return bytes.status();
+        if (bytes->empty()) break;
+        read.digest.add(*bytes);
+        read.count += bytes->size();
+    }
+    return Status::ok();
+}
+
+Status Worker::read(const Job &job) {
+    if (uploads_.size() >= limits::content_uploads)
+        uploads_.erase(uploads_.begin());  // perhaps of one that was dropped
+    BytesRead &upload = uploads_[job.temporary];
+    Status s = read_on(job.temporary, job.size, upload);
+    if (s) disk_.write_back(job.temporary);
+    else uploads_.erase(job.temporary);
+    return s;
+}
+
+// `read`: what was read of it before.
+Status Worker::check(const std::string &path, const Job &job, BytesRead &read) {
+    if (Status s = read_on(path, job.size, read); !s) return s;
+    auto size = disk_.size(path);
+    if (!size) return size.status();
+    if (*size != job.size || read.count != job.size)
+        return bad("it has " + std::to_string(*size) + " bytes, not " + std::to_string(job.size));
+    return read.digest.finish() == job.digest ? Status::ok() : bad("content does not match its SHA-256");
+}
+
+Status Worker::make_durable(const Job &job) {
+    const std::string path = path_of(job.digest), parent = path.substr(0, path.rfind('/'));
+    if (Status s = disk_.sync_file(job.temporary); !s) return s;
+    failpoint("library.seal.synced");
+    if (auto made = disk_.make_dir(parent); !made) return made.status();
+    Status s = disk_.rename(job.temporary, path);
+    failpoint("library.seal.renamed");
+    for (const std::string &name : {parent, std::string(directory), std::string()})
+        if (s) s = disk_.sync_dir(name);
+    // No caller has seen it yet. What a start may find of it is whole.
+    if (!s) (void)disk_.remove(path);
+    return s;
+}
+
+Status Worker::seal(const Job &job) {
+    auto known = uploads_.extract(job.temporary);
+    BytesRead nothing;
+    Status s = check(job.temporary, job, known ? known.mapped() : nothing);
+    if (s) s = make_durable(job);
+    if (!s) (void)disk_.remove(job.temporary);
+    return s;
+}
+
+JobDone Worker::work(Job job) {
+    Status status;
+    BytesRead nothing;
+    switch (job.kind) {
+    case Job::Kind::read: status = read(job); break;
+    case Job::Kind::seal:
+        failpoint("library.seal.before");
+        status = seal(job);
+        failpoint("library.seal.after");
+        break;
+    case Job::Kind::check:
+        failpoint("library.check.before");
+        status = check(path_of(job.digest), job, nothing);
+        failpoint("library.check.after");
+        break;
+    }
     return JobDone{std::move(job), std::move(status)};
 }
 

@@ -5,7 +5,7 @@
 namespace dcs::shell {
 
 LibraryThread::LibraryThread(std::unique_ptr<store::Disk> disk, net::Loop &loop)
-    : disk_(std::move(disk)), loop_(loop), thread_([this] { work(); }) {}
+    : disk_(std::move(disk)), worker_(*disk_), loop_(loop), thread_([this] { work(); }) {}
 
 LibraryThread::~LibraryThread() {
     {
@@ -36,7 +36,7 @@ void LibraryThread::work() {
         if (stopping_) return;
         library::Job job = jobs_.take();
         lock.unlock();
-        library::JobDone done = library::work(*disk_, std::move(job));
+        library::JobDone done = worker_.work(std::move(job));
         lock.lock();
         done_.push_back(std::move(done));
         loop_.wake();

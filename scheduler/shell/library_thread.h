@@ -43,6 +43,7 @@ private:
     void work();
 
     std::unique_ptr<store::Disk> disk_;
+    library::Worker worker_;  // of the thread
     net::Loop &loop_;
     std::mutex mutex_;
     std::condition_variable changed_;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/heap.h"
 #include "base/version.h"
 #include "daemon/configuration.h"
 #include "daemon/privileges.h"
@@ -209,6 +210,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
 }
 
 int main(int argc, char **argv) {
+    keep_buffers();
     SchedulerOptions options;
     Configuration configuration = Configuration::take(command_line(options), argc, argv);
     ::umask(077);

@@ -10,6 +10,8 @@ namespace {
 
 // An upload that has stalled for this long is dropped; its peer starts again.
 constexpr Duration stalled_after = seconds(60);
+// So much of an upload is read back at a time, while the rest comes.
+constexpr std::uint64_t read_back_bytes = 8u << 20;
 
 std::string name_of(const std::string &digest) { return "content " + wire::digest_text(digest); }
 
@@ -93,8 +95,9 @@ void Contents::put(const Peer &peer, const wire::PutContent &piece, const core::
         return refuse_put(peer, piece.digest, s);
     }
     upload.next += piece.bytes.size();
-    if (upload.next < upload.total) return answer_put(peer, piece.digest, upload.next);
-    seal(key, upload);
+    if (upload.next == upload.total) return seal(key, upload);
+    read_back(piece.digest, upload);
+    answer_put(peer, piece.digest, upload.next);
 }
 
 Status Contents::begin(const Peer &peer, const wire::PutContent &piece, const core::State &state) {
@@ -105,7 +108,7 @@ Status Contents::begin(const Peer &peer, const wire::PutContent &piece, const co
     if (Status s = check_room(peer, piece.total, state); !s) return s;
     auto temporary = library_->begin(piece.total);
     if (!temporary) return temporary.status();
-    uploads_[Key{peer.conn, piece.digest}] = Upload{peer, *temporary, piece.total, 0, outside_.now(), false};
+    uploads_[Key{peer.conn, piece.digest}] = Upload{peer, *temporary, piece.total, 0, outside_.now()};
     return Status::ok();
 }
 
@@ -129,6 +132,22 @@ Status Contents::check_room(const Peer &peer, std::uint64_t size, const core::St
     return Status::ok();
 }
 
+void Contents::read_back(const std::string &digest, Upload &upload) {
+    if (upload.reading || upload.sealing || upload.next - upload.read < read_back_bytes) return;
+    upload.reading = true;
+    upload.read = upload.next;
+    outside_.start_library_job({library::Job::Kind::read, digest, upload.next, upload.temporary});
+}
+
+// Whatever came of it: the seal reads what was not read.
+void Contents::was_read(const library::JobDone &done) {
+    for (auto &[key, upload] : uploads_) {
+        if (upload.temporary != done.job.temporary) continue;
+        upload.reading = false;
+        return read_back(key.second, upload);
+    }
+}
+
 // Two that bring the same content at once: the second one waits for the first one's job, and then for its own. Who has
 // nothing but the digest must not have the content by the bytes of another.
 void Contents::seal(const Key &key, Upload &upload) {
@@ -142,7 +161,11 @@ void Contents::tell(core::Stored &stored) const {
 }
 
 void Contents::done(const library::JobDone &done, core::State &state) {
-    done.job.kind == library::Job::Kind::seal ? sealed(done, state) : checked(done, state.stored);
+    switch (done.job.kind) {
+    case library::Job::Kind::read: return was_read(done);
+    case library::Job::Kind::seal: return sealed(done, state);
+    case library::Job::Kind::check: return checked(done, state.stored);
+    }
 }
 
 void Contents::sealed(const library::JobDone &done, core::State &state) {

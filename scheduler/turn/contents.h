@@ -71,6 +71,8 @@ private:
         std::uint64_t total = 0, next = 0;
         Instant last_piece{};
         bool sealing = false;
+        std::uint64_t read = 0;  // by the library's jobs, or by the one that is under way
+        bool reading = false;
     };
     using Key = std::pair<ConnId, std::string>;
     struct Parked {
@@ -83,6 +85,8 @@ private:
     bool is_known(const Peer &peer, const std::string &digest, const core::State &state) const;
     void drop_upload(ConnId conn, const std::string &digest);
     void drop_stalled();
+    void read_back(const std::string &digest, Upload &upload);
+    void was_read(const library::JobDone &done);
     void seal(const Key &key, Upload &upload);
     void sealed(const library::JobDone &done, core::State &state);
     void brought_by(const Peer &server, const std::string &digest, core::State &state);

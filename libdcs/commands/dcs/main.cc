@@ -1,7 +1,9 @@
+#include "base/heap.h"
 #include "process/clean_start.h"
 #include "command.h"
 
 int main(int argc, char **argv) {
     dcs::clean_start();
+    dcs::keep_buffers();
     return dcs::commands::run_command({argv + (argc > 0), argv + argc});
 }

@@ -1,4 +1,6 @@
 // The library over the simulated disk, talked to in whole frames: W7, C13, A4.
+#include <algorithm>
+
 #include "base/limits.h"
 #include "contents.h"
 
@@ -50,6 +52,36 @@ TEST_CASE("a content is there when all of it came, and stays through a restart")
     again.put(other);
     const auto differs = pool.call(again.conn, wire::Gexec{1, 1, spec_with({content(wire::FileRole::input, other)})});
     CHECK(std::get<wire::ErrorReply>(differs).text.find("files[0]") != std::string::npos);
+}
+
+TEST_CASE("a large upload is read back while it comes, one job at a time") {
+    Pool pool({host("h1", 1)});
+    Program program(pool);
+    std::string bytes(20u << 20, 'l');
+    bytes[1000] = 'm';
+    std::size_t reads = 0, most = 0;
+    std::uint64_t read_to = 0;
+    std::uint64_t request = 0;
+    for (std::size_t at = 0; at < bytes.size(); at += limits::content_piece_bytes) {
+        request = pool.post(program.conn, piece_of(bytes, at, limits::content_piece_bytes));
+        pool.pump();
+        if (at + limits::content_piece_bytes == bytes.size()) break;
+        CHECK(std::holds_alternative<wire::Done>(pool.reply(program.conn, request)));
+        most = std::max(most, pool.outside->library_jobs.size());
+        if (at % (4u << 20) != 0) continue;  // the job takes a while
+        for (const library::Job &job : pool.outside->library_jobs) {
+            CHECK((job.kind == library::Job::Kind::read && job.size > read_to && job.size < bytes.size()));
+            read_to = job.size;
+            ++reads;
+        }
+        pool.do_library_jobs();
+    }
+    pool.do_library_jobs();
+    CHECK(reads >= 2);
+    CHECK(most == 1);
+    CHECK(std::holds_alternative<wire::Done>(pool.reply(program.conn, request)));
+    CHECK(program.missing(bytes) == 0);
+    pool.verify();
 }
 
 TEST_CASE("an empty content is one") {

@@ -54,3 +54,41 @@ TEST_CASE("a crash anywhere in a put shows the content whole or not at all, and 
     CHECK(states > 20);
     CHECK(with > 2);
 }
+
+TEST_CASE("what there is of an upload is read once, while the rest comes") {
+    using Kind = library::Job::Kind;
+    const std::string bytes(1500, 'r'), digest = pki::sha256_text(bytes);
+    SimDisk disk;
+    auto library = library::Library::open(disk, Instant{});
+    REQUIRE(library);
+    auto temporary = (*library)->begin(bytes.size());
+    REQUIRE(temporary);
+    library::Worker worker(disk);
+    const auto upload = [&](char first) {
+        REQUIRE((*library)->append(*temporary, 0, first + bytes.substr(1, 699)));
+        REQUIRE(worker.work({Kind::read, digest, 700, *temporary}).status);
+        REQUIRE((*library)->append(*temporary, 700, bytes.substr(700, 300)));
+        REQUIRE(worker.work({Kind::read, digest, 1000, *temporary}).status);
+        REQUIRE((*library)->append(*temporary, 1000, bytes.substr(1000)));
+    };
+    SECTION("the seal has its digest") {
+        upload('r');
+        REQUIRE(disk.overwrite(*temporary, 0, "x"));  // which only the one who reads again notices
+        CHECK(worker.work({Kind::seal, digest, bytes.size(), *temporary}).status);
+        CHECK(worker.work({Kind::check, digest, bytes.size(), {}}).status.code == Code::invalid);
+    }
+    SECTION("another byte among those is found") {
+        upload('x');
+        CHECK(worker.work({Kind::seal, digest, bytes.size(), *temporary}).status.code == Code::invalid);
+        CHECK(disk.files("library/incoming").size() <= 1);
+    }
+    SECTION("a worker that has read none of it reads all") {
+        upload('r');
+        CHECK(library::work(disk, {Kind::seal, digest, bytes.size(), *temporary}).status);
+    }
+    SECTION("an upload that was dropped meanwhile") {
+        upload('r');
+        (*library)->discard(*temporary);
+        CHECK(worker.work({Kind::read, digest, bytes.size(), *temporary}).status.code == Code::not_found);
+    }
+}

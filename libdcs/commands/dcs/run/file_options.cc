@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/streams.h"
 #include "commands/dcs/query/scheduler.h"
 #include "wire/content_check.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -137,43 +139,59 @@ void FileWords::put_into(d_grain &grain) {
 
 namespace {
 
-// `from` is closed; null: `text` is written.
-std::optional<Failure> write_whole(FILE *from, const std::string &text, const std::string &path) {
+Failure unwritten(const std::string &path, const Status &why) {
+    return failure_of("the output " + path + " cannot be written", why);
+}
+Failure unwritten(const std::string &path, int error) {
+    return failure_of("", fail_errno(Code::io_error, "the output " + path + " cannot be written", error));
+}
+
+// `path` has all of it or what it had: it is written under another name first.
+std::optional<Failure> write_whole(const std::string &path,
+                                   const std::function<std::optional<Failure>(std::FILE *to)> &write) {
     const std::string temporary = path + ".dcs-" + std::to_string(::getpid());
-    FILE *to = std::fopen(temporary.c_str(), "wx");
-    bool good = to != nullptr && std::fwrite(text.data(), 1, text.size(), to) == text.size();
+    std::FILE *to = std::fopen(temporary.c_str(), "wx");
+    if (to == nullptr) return unwritten(path, errno);
+    std::optional<Failure> failure = write(to);
+    if (std::fclose(to) != 0 && !failure) failure = unwritten(path, errno);
+    if (!failure && std::rename(temporary.c_str(), path.c_str()) != 0) failure = unwritten(path, errno);
+    if (failure) std::remove(temporary.c_str());
+    return failure;
+}
+
+std::optional<Failure> copy_all(std::FILE *from, std::FILE *to, const std::string &path) {
     char buffer[65536];
     std::size_t n = 0;
-    while (good && from != nullptr && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0)
-        good = std::fwrite(buffer, 1, n, to) == n;
-    int error = errno;
-    good = good && (from == nullptr || std::ferror(from) == 0);
-    if (to != nullptr && std::fclose(to) != 0 && good) good = false, error = errno;
-    if (good && std::rename(temporary.c_str(), path.c_str()) != 0) good = false, error = errno;
-    if (from != nullptr) std::fclose(from);
-    if (good) return std::nullopt;
-    if (to != nullptr) std::remove(temporary.c_str());
-    return failure_of("", fail_errno(Code::io_error, "the output " + path + " cannot be written", error));
+    bool good = true;
+    while (good && (n = std::fread(buffer, 1, sizeof buffer, from)) > 0) good = std::fwrite(buffer, 1, n, to) == n;
+    if (good && std::ferror(from) == 0) return std::nullopt;
+    return unwritten(path, errno);
 }
 
 }  // namespace
 
 std::optional<Failure> write_output(int session, int grain, const FileWords::Pair &output) {
-    FILE *from = nullptr;
-    if (const int failed = d_pool_grain_file(&this_pool(), nullptr, session, grain, output.name.c_str(), &from);
-        failed != NO_ERROR)
-        return call_failure("the output " + output.name, failed);
-    return write_whole(from, "", output.path);
+    return write_whole(output.path, [&](std::FILE *to) -> std::optional<Failure> {
+        const Status s = client::fetch_file(this_pool(), session, grain, output.name, to);
+        if (s) return std::nullopt;
+        return std::ferror(to) != 0 ? unwritten(output.path, s) : call_failure("the output " + output.name, s);
+    });
 }
 
 std::optional<Failure> write_stream(int session, int grain, const char *stream, const std::string *text,
                                     const std::string &path) {
-    if (text != nullptr) return write_whole(nullptr, *text, path);
-    FILE *from = nullptr;
-    if (const int failed = d_pool_grain_stream(&this_pool(), nullptr, session, grain, stream, &from);
-        failed != NO_ERROR)
-        return call_failure(std::string("the stream ") + stream, failed);
-    return write_whole(from, "", path);
+    std::FILE *from = nullptr;
+    if (text == nullptr)
+        if (const int failed = d_pool_grain_stream(&this_pool(), nullptr, session, grain, stream, &from);
+            failed != NO_ERROR)
+            return call_failure(std::string("the stream ") + stream, failed);
+    const auto failure = write_whole(path, [&](std::FILE *to) -> std::optional<Failure> {
+        if (from != nullptr) return copy_all(from, to, path);
+        if (std::fwrite(text->data(), 1, text->size(), to) == text->size()) return std::nullopt;
+        return unwritten(path, errno);
+    });
+    if (from != nullptr) std::fclose(from);
+    return failure;
 }
 
 }  // namespace dcs::commands
