@@ -360,7 +360,7 @@ TEST_CASE("a report has the session's figures, what was lost, and nothing of oth
     happens(Kind::finished, 20'000, 1, 0);
     commands::Session session;
     session.user = "ann";
-    session.number = 7;
+    session.session = 7;
     session.ident = "<prog>";
     session.state = "terminated";
     session.finished = 1;
