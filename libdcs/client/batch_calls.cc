@@ -4,7 +4,6 @@
 
 #include "base/limits.h"
 #include "base/sized.h"
-#include "client/grain_spec.h"
 #include "client/local_files.h"
 #include "wire/content_check.h"
 

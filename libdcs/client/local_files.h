@@ -6,8 +6,19 @@
 
 #include "client/streams.h"
 #include "dcs.h"
+#include "base/status.h"
+#include "wire/user_calls.h"
 
 namespace dcs::client {
+
+// What a caller says about a grain, checked and copied.
+
+// What the program describes, in a struct of this library's; and one of which nothing is said.
+Result<d_grain> known_grain(const d_grain *grain);
+d_grain plain_grain();
+
+// Everything but its files (LocalFiles).
+Status fill_spec(const d_grain &grain, wire::GrainSpec &spec);
 
 // Brings one content, from the file's beginning. `name`: for people.
 Status upload_content(Pool &pool, const wire::GrainFile &content, std::FILE *from, const std::string &name, With with);

@@ -1,8 +1,19 @@
 #pragma once
 // What all calls of the standard have in common.
 #include <new>
+#include <string>
+#include <vector>
 
 #include "outcome.h"
+
+// The lists of strings that programs get and release.
+struct StringList {
+    std::vector<std::string> texts;
+    std::size_t next = 0;
+};
+struct drmaa_attr_names_s : StringList {};
+struct drmaa_attr_values_s : StringList {};
+struct drmaa_job_ids_s : StringList {};
 
 namespace dcs::drmaa {
 

@@ -4,7 +4,6 @@
 
 #include "call.h"
 #include "session.h"
-#include "string_list.h"
 
 namespace dcs::drmaa {
 namespace {
@@ -23,6 +22,15 @@ template <class F> int session_call(char *diagnosis, std::size_t length, F &&f) 
         if (Outcome o = in_session(); !o.good()) return o;
         const auto session = session_of_program();
         return session ? f(*session) : in_session();
+    });
+}
+
+// One figure, in the caller's place for it.
+int answer(int value, int *place, char *diagnosis, std::size_t length) {
+    return call(diagnosis, length, [&]() -> Outcome {
+        if (!place) return missing("the place of the answer");
+        *place = value;
+        return {};
     });
 }
 
@@ -159,27 +167,15 @@ int drmaa_get_contact(char *contact, size_t contact_len, char *error_diagnosis, 
 }
 
 int drmaa_wifexited(int *exited, int stat, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
-        if (!exited) return missing("the place of the answer");
-        *exited = !(stat & aborted_bit) && !(stat >> signal_shift & 0x7f);
-        return {};
-    });
+    return answer(!(stat & aborted_bit) && !(stat >> signal_shift & 0x7f), exited, error_diagnosis, error_diag_len);
 }
 
 int drmaa_wexitstatus(int *exit_status, int stat, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
-        if (!exit_status) return missing("the place of the answer");
-        *exit_status = stat & 0xff;
-        return {};
-    });
+    return answer(stat & 0xff, exit_status, error_diagnosis, error_diag_len);
 }
 
 int drmaa_wifsignaled(int *signaled, int stat, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
-        if (!signaled) return missing("the place of the answer");
-        *signaled = (stat >> signal_shift & 0x7f) != 0;
-        return {};
-    });
+    return answer((stat >> signal_shift & 0x7f) != 0, signaled, error_diagnosis, error_diag_len);
 }
 
 int drmaa_wtermsig(char *signal, size_t signal_len, int stat, char *error_diagnosis, size_t error_diag_len) {
@@ -194,19 +190,11 @@ int drmaa_wtermsig(char *signal, size_t signal_len, int stat, char *error_diagno
 }
 
 int drmaa_wcoredump(int *core_dumped, int, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
-        if (!core_dumped) return missing("the place of the answer");
-        *core_dumped = 0;  // grains leave none
-        return {};
-    });
+    return answer(0, core_dumped, error_diagnosis, error_diag_len);  // grains leave none
 }
 
 int drmaa_wifaborted(int *aborted, int stat, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
-        if (!aborted) return missing("the place of the answer");
-        *aborted = (stat & aborted_bit) != 0;
-        return {};
-    });
+    return answer((stat & aborted_bit) != 0, aborted, error_diagnosis, error_diag_len);
 }
 
 }  // extern "C"

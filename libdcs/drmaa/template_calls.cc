@@ -1,7 +1,6 @@
 // The calls about job templates and lists of strings.
 #include "call.h"
 #include "job_template.h"
-#include "string_list.h"
 
 using dcs::drmaa::call;
 using dcs::drmaa::in_session;

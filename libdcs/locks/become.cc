@@ -16,7 +16,6 @@
 #include "base/fd.h"
 #include "base/planted.h"
 #include "base/text.h"
-#include "locks/life_limit.h"
 #include "locks/spawn.h"
 #include "locks/files/world.h"
 

@@ -15,7 +15,6 @@
 #include "base/fd.h"
 #include "base/planted.h"
 #include "locks/leaf.h"
-#include "locks/life_limit.h"
 #include "locks/spawn.h"
 #include "locks/files/world.h"
 

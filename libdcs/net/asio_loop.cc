@@ -1,19 +1,112 @@
-#include "net/asio_loop.h"
+#include "asio_loop.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/load_limits.h"
 #include "base/planted.h"
+#include "base/require.h"
 
 // The queue of arrivals: what wait() does while it waits, and when it stops waiting.
+
+// What is held in memory for connections, and who answers for it.
+
 namespace dcs::net {
 namespace {
+
+bool control(int epoll, int operation, int fd, std::uint32_t events) {
+    epoll_event event = {};
+    event.events = events;
+    event.data.fd = fd;
+    return ::epoll_ctl(epoll, operation, fd, &event) == 0;
+}
+
+void drain(int fd) {
+    std::uint64_t count;
+    while (::read(fd, &count, sizeof count) < 0 && errno == EINTR) {}
+}
+
 constexpr Duration long_pause = seconds(1);
 // Handlers run for so long before the caller gets what has arrived, or looks at its deadline.
 constexpr Duration served_at_once = milliseconds(2), served_without_arrival = milliseconds(10);
+
+constexpr std::size_t handshake_piece = 16 * 1024;  // is read at once from who is not known yet
+constexpr std::size_t least_piece = 1024;
+
 }  // namespace
+
+WatchSet::WatchSet()
+    : epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      alarm_(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)) {
+    if (!good()) return;
+    DCS_REQUIRE(control(epoll_, EPOLL_CTL_ADD, wake_, EPOLLIN) && control(epoll_, EPOLL_CTL_ADD, alarm_, EPOLLIN),
+                "an eventfd and a timerfd can be waited for");
+}
+
+WatchSet::~WatchSet() {
+    for (int fd : {epoll_, wake_, alarm_})
+        if (fd >= 0) ::close(fd);
+}
+
+void WatchSet::add(int fd) {
+    bool added = control(epoll_, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLONESHOT) ||
+                 (errno == EEXIST && control(epoll_, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLONESHOT));
+    DCS_REQUIRE(added, "a watched descriptor is a pipe, socket or the like, and open");
+    watched_.insert(fd);
+}
+
+void WatchSet::remove(int fd) {
+    watched_.erase(fd);
+    control(epoll_, EPOLL_CTL_DEL, fd, 0);  // fails when the caller closed it first, which is as good
+}
+
+std::vector<int> WatchSet::take(bool *woken) {
+    epoll_event events[64];
+    std::vector<int> ready;
+    int n = ::epoll_wait(epoll_, events, 64, 0);
+    for (int i = 0; i < n; ++i) {
+        int fd = events[i].data.fd;
+        if (fd == wake_) {
+            drain(wake_);
+            *woken = true;
+        } else if (fd == alarm_) {
+            drain(alarm_);
+            armed_ = Instant::never();
+        } else if (watched_.count(fd) != 0) {
+            ready.push_back(fd);
+        }
+    }
+    return ready;
+}
+
+void WatchSet::rearm(int fd) {
+    if (watched_.count(fd) != 0) control(epoll_, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLONESHOT);
+}
+
+void WatchSet::wake() {
+    std::uint64_t one = 1;
+    while (::write(wake_, &one, sizeof one) < 0 && errno == EINTR) {}
+}
+
+void WatchSet::alarm_at(Instant when) {
+    // An alarm that is too early only costs one look at the clock; setting it costs more.
+    if (when >= armed_) return;
+    itimerspec spec = {};
+    std::int64_t ns = std::max<std::int64_t>(when.ns, 1);  // 0 would disarm it
+    spec.it_value.tv_sec = ns / 1'000'000'000;
+    spec.it_value.tv_nsec = ns % 1'000'000'000;
+    DCS_REQUIRE(::timerfd_settime(alarm_, TFD_TIMER_ABSTIME, &spec, nullptr) == 0, "a valid time");
+    armed_ = when;
+}
 
 bool AsioLoop::start() {
     left_ = boot_clock();
@@ -193,6 +286,63 @@ std::unique_ptr<Loop> Loop::create() {
     } catch (const boost::system::system_error &) {  // io_context: out of descriptors
     }
     return nullptr;
+}
+
+// Who answers for what is held for a peer: the user of a control program, whose name is USER/HOST/IDENT; dcs_begin's
+// host. Servers and backups have few connections, each with its own limits.
+std::string payer_of(const TlsPeer &peer) {
+    if (peer.role == pki::Role::program) return "user " + peer.name.substr(0, peer.name.find('/'));
+    return peer.role == pki::Role::client ? "host " + peer.name : std::string();
+}
+OfUser &AsioLoop::payer_for(const Wire &wire) {
+    return wire.tls ? held_[wire.charged_to] : of_user_[{wire.door, wire.peer.uid}];
+}
+
+void AsioLoop::uncharge(Wire &wire) {
+    if (wire.tls ? wire.charged_to.empty() : wire.counted == 0) return;
+    OfUser &payer = payer_for(wire);
+    DCS_REQUIRE(payer.bytes >= wire.counted, "what is held of one connection is part of what its user holds");
+    payer.bytes -= std::exchange(wire.counted, 0);
+    if (wire.tls && --payer.connections == 0) held_.erase(wire.charged_to);
+    if (wire.tls) wire.charged_to.clear();
+}
+
+// What one recv may bring. All connections of a user bring together about as much as one, so that others wait no longer
+// for their number.
+std::size_t AsioLoop::piece_of(const Wire &wire) {
+    if (wire.handshaking) return handshake_piece;
+    if (wire.door < 0 || (wire.tls && wire.charged_to.empty()) || planted("net.as_much_as_there_is"))
+        return buffer_.size();
+    return std::max(least_piece, buffer_.size() / std::max<std::size_t>(1, payer_for(wire).connections));
+}
+
+// What is held for a connection counts for its user, through any door. False: it was too much, and the
+// connection ended.
+bool AsioLoop::charge(Wire &wire) {
+    if (wire.door < 0 || !wire.alive || (wire.tls && wire.charged_to.empty())) return wire.alive;
+    const std::size_t now = wire.reader.held() + wire.out.bytes() + (wire.tls ? wire.tls->waiting() : 0);
+    const bool more = now > wire.counted;
+    std::size_t &sum = payer_for(wire).bytes;
+    DCS_REQUIRE(sum >= wire.counted, "what is held of one connection is part of what its user holds");
+    sum += now - wire.counted;
+    wire.counted = now;
+    if (now == 0) return true;
+    const bool ours = !wire.tls && wire.peer.uid == ::geteuid();
+    if (!more || sum <= limits::held_bytes || ours) return true;
+    const Status why =
+        fail(Code::limit,
+             "more than " + std::to_string(limits::held_bytes) +
+                 " bytes are held for "
+                 "this user, in incomplete messages and unread answers: read the answers, or send less at a time");
+    answer_nonsense(wire, why);
+    lose(wire, why.text);
+    return false;
+}
+
+void AsioLoop::charge_to(Wire &wire, std::string who) {
+    uncharge(wire);
+    wire.charged_to = std::move(who);
+    if (!wire.charged_to.empty()) ++held_[wire.charged_to].connections;
 }
 
 }  // namespace dcs::net

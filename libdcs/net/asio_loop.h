@@ -1,9 +1,16 @@
 #pragma once
-// Inside of net::Loop, for asio_loop.cc, sockets.cc, held.cc and tls_wires.cc only: the one header that shows Asio.
+// Inside of net::Loop, for asio_loop.cc, sockets.cc and tls_wires.cc only: the one header that shows Asio.
 //
 // Asio waits for readiness; the calls that move bytes are made here, without blocking. So a
 // connection that is silent owns no buffer, and one receive buffer serves them all.
-
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -13,24 +20,42 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/basic_waitable_timer.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
 #include "base/limits.h"
 #include "net/connection.h"
 #include "net/loop.h"
 #include "net/stranger_table.h"
 #include "net/tcp_socket.h"
 #include "net/tls_session.h"
-#include "net/watch_set.h"
+#include "base/instant.h"
 
 namespace dcs::net {
+
+// Descriptors that wait() looks after besides its sockets: those of watch(), the wake-up and the alarm
+// clock. They sit in an epoll set of their own, so that the callers' descriptors keep their flags.
+class WatchSet {
+public:
+    WatchSet();
+    ~WatchSet();
+    WatchSet(const WatchSet &) = delete;
+    WatchSet &operator=(const WatchSet &) = delete;
+
+    bool good() const { return epoll_ >= 0 && wake_ >= 0 && alarm_ >= 0; }
+    int fd() const { return epoll_; }  // readable when take() has something
+
+    void add(int fd);
+    void remove(int fd);
+    // Reports each readable descriptor once; after rearm() it may be reported again.
+    std::vector<int> take(bool *woken);
+    void rearm(int fd);
+
+    void wake();                  // from any thread
+    void alarm_at(Instant when);  // of boot_clock: makes fd() readable then, through suspends too
+
+private:
+    int epoll_ = -1, wake_ = -1, alarm_ = -1;
+    Instant armed_ = Instant::never();
+    std::set<int> watched_;
+};
 
 namespace asio = boost::asio;
 using Executor = asio::io_context::executor_type;
@@ -67,7 +92,7 @@ struct Listener {
 };
 using ListenerPtr = std::shared_ptr<Listener>;
 
-std::string payer_of(const TlsPeer &peer);  // Wire::charged_to, once a certificate was shown (held.cc)
+std::string payer_of(const TlsPeer &peer);  // Wire::charged_to, once a certificate was shown
 ConnId next_connection();                   // unique among all loops of the process (sockets.cc)
 
 class AsioLoop final : public Loop {
@@ -119,7 +144,7 @@ private:
     WirePtr find(ConnId conn) const;
     void forget(ConnId conn) { wires_.erase(conn); }
 
-    // held.cc
+    // what is held
     bool charge(Wire &wire);
     OfUser &payer_for(const Wire &wire);
     std::size_t piece_of(const Wire &wire);

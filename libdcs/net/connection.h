@@ -1,13 +1,32 @@
 #pragma once
 // One connection without its event loop: what is half read, half written, and when it is overdue.
 #include <cstddef>
+#include <deque>
+#include <string>
 
 #include "base/instant.h"
 #include "net/frame_reader.h"
 #include "net/loop.h"
-#include "net/write_queue.h"
 
 namespace dcs::net {
+
+// Frames on their way to one peer, sent many at a time.
+class WriteQueue {
+public:
+    enum class Sent { all, blocked, broken };  // broken: errno says why
+
+    void push(std::string frame);
+    // Sends what the socket takes now; adds to *moved the bytes that went.
+    Sent flush(int fd, std::size_t *moved);
+    std::size_t bytes() const { return bytes_; }
+    bool empty() const { return frames_.empty(); }
+    void clear();
+
+private:
+    std::deque<std::string> frames_;
+    std::size_t gone_ = 0;   // of the first frame
+    std::size_t bytes_ = 0;  // still to send
+};
 
 // A deadline that bytes push forward: each `bytes_per_step` of them, or a fresh start, give it the
 // whole time again. So a peer that sends or takes one byte now and then does not count as moving.

@@ -11,15 +11,12 @@
 #include "client/pool_path.h"
 #include "client/remote.h"
 #include "command.h"
-#include "commands/dcs/frame/colour.h"
+#include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/pool_directory.h"
-#include "commands/dcs/frame/this_pool.h"
 #include "commands/dcs/host/client_host.h"
-#include "commands/dcs/frame/unicode.h"
-#include "commands/dcs/pool/copy_state.h"
+#include "commands/dcs/query/copy_state.h"
 #include "commands/dcs/query/scheduler.h"
 #include "completion.h"
-#include "habits.h"
 #include "verbs.h"
 
 namespace dcs::commands {

@@ -16,4 +16,7 @@ struct OptionKind {
 const OptionTable &option_rows();
 const OptionKind &kind_of(const OptionRow &row);  // one of option_rows()
 
+// `line` without argv[0]. `found.json` is valid even after an error.
+Status parse(const std::vector<std::string> &line, Options &found);
+
 }  // namespace dcs::lock_command

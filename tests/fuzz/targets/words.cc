@@ -1,18 +1,17 @@
 // What the commands read where they parse text: selectors, options, figures, the file of a pool; and what they
 // print of foreign text.
 #include <climits>
-
 #include "commands/dcs/frame/arguments.h"
+
+#include "commands/dcs/frame/call.h"
 #include "commands/dcs/run/demand_options.h"
 #include "commands/dcs/run/file_options.h"
 #include "commands/dcs/host/host_changes.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/map/plan.h"
 #include "commands/dcs/run/placeholders.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/query/selector.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/unicode.h"
 #include "fuzz.h"
 #include "wire/json.h"
 

@@ -1,6 +1,6 @@
 #include "commands/dcs/run/caller_environment.h"
 
-#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/frame/table.h"
 
 #include <cstdio>
 #include <cstdlib>

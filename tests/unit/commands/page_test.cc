@@ -10,11 +10,10 @@
 #include "commands/dcs/page/answer.h"
 #include "commands/dcs/page/html.h"
 #include "commands/dcs/page/journal.h"
-#include "commands/dcs/page/log_tail.h"
 #include "commands/dcs/page/metrics.h"
 #include "commands/dcs/page/panels.h"
 #include "commands/dcs/page/series.h"
-#include "commands/dcs/page/target.h"
+#include "commands/dcs/page/details.h"
 #include "commands/dcs/session/report.h"
 
 namespace {
@@ -361,7 +360,7 @@ TEST_CASE("a report has the session's figures, what was lost, and nothing of oth
     happens(Kind::finished, 20'000, 1, 0);
     commands::Session session;
     session.user = "ann";
-    session.number = 7;
+    session.session = 7;
     session.ident = "<prog>";
     session.state = "terminated";
     session.finished = 1;

@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 #include "commands/dcs/verbs.h"
-#include "commands/dcs/pool/processes.h"
-#include "commands/dcs/pool/start_daemon.h"
 #include "commands/dcs/pool/stop_daemons.h"
+#include "commands/dcs/pool/start_daemon.h"
 #include "locks/dcs_atoms.h"
 #include "process/stat.h"
 #include "support/scratch.h"

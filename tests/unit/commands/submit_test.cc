@@ -1,9 +1,8 @@
 // Files of `dcs submit`: what they mean, what is wrong with them, and the order in which their grains run.
 #include <map>
 
-#include "commands/dcs/submit/flow.h"
-#include "commands/dcs/submit/job_file.h"
 #include "commands/dcs/submit/work.h"
+#include "commands/dcs/submit/job_file.h"
 #include "support/about.h"
 #include "support/catch.h"
 

@@ -5,8 +5,7 @@
 #include "base/text.h"
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/frame/console.h"
-#include "commands/dcs/frame/json.h"
-#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/frame/call.h"
 #include "support/about.h"
 #include "support/catch.h"
 

@@ -1,8 +1,7 @@
 // The parts of `dcs top` that need no terminal.
 #include <catch2/catch.hpp>
 
-#include "commands/dcs/frame/colour.h"
-#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/frame/table.h"
 #include "commands/dcs/top/screens.h"
 #include "commands/dcs/top/terminal.h"
 

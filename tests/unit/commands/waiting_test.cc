@@ -9,8 +9,11 @@ using namespace dcs::commands;
 namespace {
 
 Session session(const std::string &user, int number, int ready, int running) {
-    Session s{user, "x", "active"};
-    s.number = number;
+    Session s;
+    s.user = user;
+    s.ident = "x";
+    s.state = "active";
+    s.session = number;
     s.ready = ready;
     s.running = running;
     return s;

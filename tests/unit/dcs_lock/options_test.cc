@@ -2,7 +2,7 @@
 #include "support/about.h"
 #include "support/catch.h"
 
-#include "commands/dcs_lock/parse.h"
+#include "commands/dcs_lock/option_table.h"
 
 using namespace dcs;
 using namespace dcs::lock_command;

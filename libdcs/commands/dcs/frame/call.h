@@ -1,9 +1,11 @@
 #pragma once
 // What a verb is, and one invocation of it.
+#include <cstdio>
 #include <string>
 
 #include "arguments.h"
 #include "failure.h"
+#include "base/json.h"
 
 namespace dcs::commands {
 
@@ -33,5 +35,12 @@ struct Verb {
     int failure_exit = 0;
     bool formats = true;  // -o makes a difference
 };
+
+// Documents on standard output.
+
+// Prints {"schema":SCHEMA,NAME:DOCUMENT} as one line.
+inline void print_document(const char *schema, const char *name, const std::string &document) {
+    std::printf("%s\n", JsonObject(schema).add_raw(name, document).text().c_str());
+}
 
 }  // namespace dcs::commands

@@ -7,9 +7,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "json.h"
+#include "base/json.h"
 #include "table.h"
-#include "unicode.h"
 
 namespace dcs::commands {
 namespace {

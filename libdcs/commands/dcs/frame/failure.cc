@@ -4,10 +4,10 @@
 
 #include "client/pool.h"
 #include "dcs.h"
-#include "json.h"
+#include "base/json.h"
 #include "start_hint.h"
-#include "this_pool.h"
-#include "unicode.h"
+#include "pool_directory.h"
+#include "table.h"
 
 namespace dcs::commands {
 namespace {

@@ -1,6 +1,3 @@
-#include "base/files.h"
-#include "base/resources.h"
-#include "base/text.h"
 #include "pool_directory.h"
 
 #include <algorithm>
@@ -8,13 +5,18 @@
 #include <cstdio>
 #include <dirent.h>
 #include <fcntl.h>
+#include <memory>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/files.h"
+#include "base/resources.h"
+#include "base/text.h"
 #include "arguments.h"
 #include "locks/dcs_atoms.h"
 #include "locks/files/lock_search.h"
+#include "client/pool.h"
 
 namespace dcs::commands {
 namespace {
@@ -34,6 +36,15 @@ bool name_before(const std::string &a, const std::string &b) {
     const std::size_t a_stem = a.find_last_not_of("0123456789") + 1, b_stem = b.find_last_not_of("0123456789") + 1;
     if (a_stem == b_stem && a.compare(0, a_stem, b, 0, b_stem) == 0 && a.size() != b.size()) return a.size() < b.size();
     return a < b;
+}
+
+constexpr std::size_t most_bytes = 1u << 20;
+constexpr int looks = 100;  // a daemon writes it in one moment, which may be this one
+constexpr unsigned pause_us = 10'000;
+
+std::unique_ptr<client::Pool> &opened_pool() {
+    static auto *pool = new std::unique_ptr<client::Pool>;  // threads may still be in a call when the command ends
+    return *pool;
 }
 
 }  // namespace
@@ -215,5 +226,26 @@ Status write_file(const std::string &path, const std::string &text) {
     ::unlink(temporary.c_str());
     return fail_errno(Code::io_error, path, error);
 }
+
+Result<ConfigRecord> daemon_record(const std::string &directory) {
+    const std::string path = directory + "/" + configuration_name;
+    for (int look = 0; look < looks; ++look) {
+        const auto text = read_file(path, most_bytes);
+        if (!text) return text.status();
+        if (auto record = config_record_of(*text)) return std::move(*record);
+        ::usleep(pause_us);
+    }
+    return fail(Code::io_error, path + " is not in the format that daemons write");
+}
+
+d_pool &this_pool() { return client::pool_of(opened_pool().get()); }
+
+void open_this_pool(const std::string &directory) {
+    client::PoolOptions options;
+    options.directory = directory;  // unless dcs_begin has begun this command for a scheduler elsewhere
+    opened_pool() = std::make_unique<client::Pool>(std::move(options));
+}
+
+void describe_new_sessions(const std::string &label, std::int32_t nice) { this_pool().new_sessions = {label, nice}; }
 
 }  // namespace dcs::commands

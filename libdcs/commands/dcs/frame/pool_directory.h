@@ -9,11 +9,15 @@
 //   page/                 lock, url, log: of `dcs page`
 //   servers/NAME/         lock, launcher.lock, launcher.sock, log, slots/, grains/
 //   pilots/               of `dcs pilot` (commands/dcs/pilot/place.h)
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "base/config_record.h"
+
+struct d_pool;
 
 namespace dcs::commands {
 
@@ -91,5 +95,19 @@ std::string not_by_up(const Pool &pool);
 Result<std::string> read_file(const std::string &path, std::size_t most);
 Status write_file(const std::string &path,
                   const std::string &text);  // replaced in one step, mode 0600
+
+// What a daemon has noted of its configuration (base/config_record.h).
+
+// Of the daemon whose directory this is. not_found: it never noted anything; io_error: it cannot be read, or is no
+// record.
+Result<ConfigRecord> daemon_record(const std::string &directory);
+
+// The pool that this command works with, as a handle of the library.
+
+// Before open_this_pool: the library's default pool, which the environment names.
+d_pool &this_pool();
+void open_this_pool(const std::string &directory);
+// Of sessions that this process opens from here on.
+void describe_new_sessions(const std::string &label, std::int32_t nice);
 
 }  // namespace dcs::commands

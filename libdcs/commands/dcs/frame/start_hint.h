@@ -1,8 +1,24 @@
 #pragma once
 // What to do when the scheduler of a pool does not answer.
+#include <optional>
 #include <string>
 
 namespace dcs::commands {
+
+// The packages' daemons as services of this host (deploy/systemd), by what lies in the file system.
+
+// Where they keep their data: scheduler, server, backup.
+inline constexpr const char *services_place = "/var/lib/dcs";
+
+// Does this host's systemd have that unit ("dcs-scheduler")?
+bool has_service(const std::string &unit);
+
+// By the lock of a daemon's directory.
+bool daemon_runs_in(const std::string &directory);
+
+// What this host is to a pool whose scheduler is on another one: "this host runs grains for the pool at sched:7001".
+// Empty: nothing. Who may not read the address gets the sentence without it.
+std::string part_in_far_pool();
 
 // By what lies there: whether there is a pool, who made it, and whether the caller may call there at all. Never a
 // command that would change the pool's size or its owner.

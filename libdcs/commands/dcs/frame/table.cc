@@ -3,13 +3,92 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <unistd.h>
 
 #include "base/require.h"
-#include "colour.h"
-#include "unicode.h"
+#include "base/terminal.h"
+#include "base/text.h"
+#include "base/json.h"
 
 namespace dcs::commands {
+namespace {
+
+enum class When { automatic, always, never } when = When::automatic;
+
+struct Colour {
+    const char *words, *code;
+};
+constexpr Colour colours[] = {{"|running|active|up|ok|", "32"},
+                              {"|ready|starting|delinquent|unknown|", "33"},
+                              {"|failed|killed|dead|down|damaged|", "31"}};
+
+std::string set_in_environment(const char *name) {
+    const char *value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+void set_colour(std::string_view word) {
+    when = word == "always" ? When::always : word == "never" ? When::never : When::automatic;
+}
+
+bool has_colour() {
+    if (when != When::automatic) return when == When::always;
+    const std::string terminal = set_in_environment("TERM");
+    return set_in_environment("NO_COLOR").empty() && !terminal.empty() && terminal != "dumb" &&
+           ::isatty(STDOUT_FILENO) == 1;
+}
+
+std::string coloured(std::string_view word, const std::string &text) {
+    const std::string key = "|" + std::string(word.substr(0, word.find_first_of(", "))) + "|";
+    for (const Colour &colour : colours)
+        if (std::string_view(colour.words).find(key) != std::string_view::npos)
+            return "\033[" + std::string(colour.code) + "m" + text + "\033[0m";
+    return text;
+}
+
+std::size_t width_of(std::string_view text) {
+    std::size_t columns = 0;
+    while (!text.empty()) {
+        const std::size_t length = utf8_character(text);
+        text.remove_prefix(length == 0 ? 1 : length);
+        ++columns;
+    }
+    return columns;
+}
+
+std::string printable(std::string_view text, bool lines) {
+    std::string out;
+    while (!text.empty()) {
+        char32_t value = 0;
+        const std::size_t length = utf8_character(text, &value);
+        const bool ends_line = lines && text.front() == '\n';
+        if (length == 0 || (drives_terminals(value) && !ends_line)) out += '?';
+        else out += text.substr(0, length);
+        text.remove_prefix(length == 0 ? 1 : length);
+    }
+    return out;
+}
+
+std::string shortened(std::string_view text, std::size_t columns) {
+    if (width_of(text) <= columns) return std::string(text);
+    std::string out;
+    for (std::size_t taken = 0; taken + 2 < columns; ++taken) {
+        const std::size_t length = utf8_character(text);
+        out += text.substr(0, length == 0 ? 1 : length);
+        text.remove_prefix(length == 0 ? 1 : length);
+    }
+    return out + "..";
+}
+
+std::string label_of(const std::vector<std::string> &words, std::size_t columns) {
+    std::string text;
+    for (std::size_t i = 0; i < words.size() && text.size() < 4 * columns; ++i) text += (i > 0 ? " " : "") + words[i];
+    return shortened(printable(text), columns);
+}
 
 Table::Table(const std::vector<const char *> &headings) {
     for (const char *heading : headings) {
@@ -102,7 +181,7 @@ std::string class_text(std::uint32_t mask, const std::string &names) {
     return names.empty() ? text : names + " (" + text + ")";
 }
 
-std::string counted(std::int64_t n, const std::string &noun) {
+std::string counted_text(std::int64_t n, const std::string &noun) {
     return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
@@ -110,6 +189,21 @@ std::string joined(const std::vector<std::string> &parts) {
     std::string text;
     for (const std::string &part : parts) text += (text.empty() ? "" : ", ") + part;
     return text;
+}
+
+std::string escaped_markup(std::string_view text) {
+    const std::string quoted = valid_utf8(text) ? std::string() : json_string(text);  // valid UTF-8 in any case
+    const std::string_view clean = quoted.empty() ? text : std::string_view(quoted).substr(1, quoted.size() - 2);
+    std::string r;
+    r.reserve(clean.size());
+    for (const char c : clean) {
+        if (c == '&') r += "&amp;";
+        else if (c == '<') r += "&lt;";
+        else if (c == '>') r += "&gt;";
+        else if (c == '"') r += "&quot;";
+        else r += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+    return r;
 }
 
 }  // namespace dcs::commands

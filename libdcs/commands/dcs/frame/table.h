@@ -1,15 +1,39 @@
 #pragma once
-// Aligned tables and figures for people.
+// Text for people: tables, figures, states in colour, and what foreign text is turned into.
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dcs::commands {
 
+// --color; `automatic`: on a terminal that is not dumb, unless NO_COLOR is set and not empty.
+void set_colour(std::string_view when);
+// Whether standard output gets colour.
+bool has_colour();
+// `text` in the colour of the state that `word` begins with; as it is where the state has none.
+std::string coloured(std::string_view word, const std::string &text);
+
+// ---- as much of UTF-8 as tables and JSON need
+
+// Columns on a terminal: one per character (wide ones count as one).
+std::size_t width_of(std::string_view text);
+// Control characters, those that turn the direction of writing, and invalid bytes become '?'. Whatever was written by
+// hosts, grains or other users goes through here on its way to people: foreign text must not drive the terminal.
+// `lines`: line feeds stay.
+std::string printable(std::string_view text, bool lines = false);
+// At most `columns` characters; a cut is marked by "..".
+std::string shortened(std::string_view text, std::size_t columns);
+
+// A command line for people, at most `columns` characters.
+std::string label_of(const std::vector<std::string> &words, std::size_t columns);
+
 class Table {
 public:
-    // A heading that begins with '>' makes its column right-aligned; with '*': its words have colours (colour.h).
+    // A heading that begins with '>' makes its column right-aligned; with '*': its words have colours.
     explicit Table(const std::vector<const char *> &headings);
     Table(std::initializer_list<const char *> headings) : Table(std::vector<const char *>(headings)) {}
     void add(std::vector<std::string> cells);  // as many as headings; made printable
@@ -29,6 +53,13 @@ std::string bytes_text(std::uint64_t bytes);  // "512", "4.0 K", "1.5 M"
 std::string class_text(std::uint32_t mask, const std::string &names = "");
 std::string joined(const std::vector<std::string> &parts);  // "a, b, c"
 // "1 grain", "3 grains"
-std::string counted(std::int64_t n, const std::string &noun);
+std::string counted_text(std::int64_t n, const std::string &noun);
+template <std::integral Number> std::string counted(Number n, const std::string &noun) {
+    return counted_text(static_cast<std::int64_t>(n), noun);
+}
+
+// Foreign text inside HTML and SVG: for an element or an attribute in double quotes. Bytes that are not UTF-8 become
+// U+FFFD, control characters blanks.
+std::string escaped_markup(std::string_view text);
 
 }  // namespace dcs::commands

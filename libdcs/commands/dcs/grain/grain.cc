@@ -9,15 +9,12 @@
 
 #include "base/clock.h"
 #include "commands/dcs/frame/call.h"
-#include "commands/dcs/query/grain_times.h"
+#include "commands/dcs/query/session_events.h"
 #include "commands/dcs/query/row_text.h"
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/query/live_output.h"
-#include "commands/dcs/query/session_events.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
-#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/frame/pool_directory.h"
 #include "dcs.h"
 
 namespace dcs::commands {
@@ -68,8 +65,8 @@ void print_table(const ChosenGrains &chosen) {
     }
     if (!chosen.grains.rows.empty()) std::printf("%s\n", table.text().c_str());
     std::printf("%s: %d ready, %d running, %d finished (%d failed), %d killed; %s of CPU\n",
-                counted(static_cast<std::int64_t>(chosen.grains.rows.size()), "grain").c_str(), ready, running,
-                finished, failed, killed, seconds_text(cpu_s).c_str());
+                counted(chosen.grains.rows.size(), "grain").c_str(), ready, running, finished, failed, killed,
+                seconds_text(cpu_s).c_str());
     print_notes(chosen);
     if (chosen.not_submitted > 0)
         std::printf(
@@ -113,7 +110,7 @@ public:
         for (const auto &[key, numbers] : grains) {
             Session session;
             session.user = key.first;
-            session.number = key.second;
+            session.session = key.second;
             if (auto history = history_of(session, numbers)) histories_.emplace(key, std::move(*history));
         }
     }

@@ -3,11 +3,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "net/tls.h"
+#include "wire/message.h"
 
 namespace dcs::commands {
+
+// What a host of the pool may be to it, as people say it; numbers as in wire::CreateToken.
+inline constexpr char role_words[] = "server|client|backup";  // of --role
+inline std::uint8_t number_of_role(std::string_view role) { return role == "server" ? 0 : role == "client" ? 1 : 2; }
 
 inline constexpr char client_directory[] = "/etc/dcs";
 
@@ -25,5 +32,11 @@ Status prepare_client(const std::string &directory, const std::string &scheduler
 std::optional<std::uint32_t> group_of_key();
 // Writes DIR/pool.conf, unless it names that scheduler already. Keys and certificates are in DIR/pki.
 Status write_client(const std::string &directory, const std::string &scheduler);
+
+// One message to a pool's scheduler from a host that has no connection to it, and the answer: of the first of these
+// addresses, each HOST:PORT, where there is a scheduler. An answer is any message. `self` may be
+// empty. Waits at most half a minute for each.
+Result<wire::AnyMessage> ask_scheduler(const std::vector<std::string> &addresses, const net::TlsSelf &self,
+                                       net::TlsTrust trust, const wire::AnyMessage &question);
 
 }  // namespace dcs::commands

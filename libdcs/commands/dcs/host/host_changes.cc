@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "commands/dcs/query/host_class.h"
+#include "commands/dcs/query/scheduler.h"
 
 namespace dcs::commands {
 namespace {

@@ -10,10 +10,8 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "commands/dcs/frame/call.h"
-#include "commands/dcs/frame/daemon_record.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/unicode.h"
 #include "commands/dcs/pool/start_daemon.h"
 #include "inventory.h"
 

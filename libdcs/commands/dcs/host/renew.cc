@@ -8,11 +8,9 @@
 #include "base/text.h"
 #include "client_host.h"
 #include "commands/dcs/frame/call.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
 #include "net/tcp_socket.h"
-#include "one_question.h"
 #include "pki/authority.h"
 #include "pki/key.h"
 

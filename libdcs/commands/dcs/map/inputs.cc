@@ -11,7 +11,7 @@
 
 #include "base/files.h"
 #include "commands/dcs/run/placeholders.h"
-#include "commands/dcs/run/start_options.h"
+#include "commands/dcs/run/caller_environment.h"
 
 namespace dcs::commands {
 namespace {

@@ -20,7 +20,7 @@ Result<std::unique_ptr<JobLog>> JobLog::create(const std::string &path) {
 Status JobLog::add(int session, const std::vector<JobLine> &lines) {
     if (!source_) {
         Session which;
-        which.number = session;
+        which.session = session;
         source_ = std::make_unique<EventSource>(which);
     }
     std::vector<wire::Event> events;

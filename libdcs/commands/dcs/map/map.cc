@@ -20,7 +20,6 @@
 #include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/placeholders.h"
-#include "commands/dcs/run/start_options.h"
 #include "locks/files/lock_search.h"
 #include "files.h"
 #include "inputs.h"
@@ -30,8 +29,6 @@
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
-#include "commands/dcs/frame/unicode.h"
 
 extern char **environ;
 
@@ -167,8 +164,7 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
 // command starts over.
 void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened, std::int64_t failures,
               const Progress &whole, Console &console) {
-    const std::string of_all = counted(static_cast<std::int64_t>(plan.inputs.size()), "grain"),
-                      session = std::to_string(opened.session);
+    const std::string of_all = counted(plan.inputs.size(), "grain"), session = std::to_string(opened.session);
     // Elsewhere the exit code and the outputs of a short run say it.
     if (console.shown() == Shown::bar || (console.shown() == Shown::plain && whole.elapsed_s >= long_run_s))
         console.note(

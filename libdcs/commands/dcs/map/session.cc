@@ -9,7 +9,7 @@
 #include "client/remote.h"
 #include "dcs.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/run/fresh_session.h"
 #include "process/stat.h"
@@ -29,7 +29,7 @@ OpenedMap failed(const Failure &failure) {
     return opened;
 }
 
-std::string name_of(const Session &session) { return "session " + std::to_string(session.number); }
+std::string name_of(const Session &session) { return "session " + std::to_string(session.session); }
 
 // "since 07:12:03", with the day if that is another one; empty if unknown.
 std::string since_text(pid_t pid) {
@@ -96,11 +96,11 @@ bool Opening::claim(int session) {
 }
 
 Failure Opening::runs_already(const Session &session) const {
-    const pid_t pid = claims_->holder(session.number);
+    const pid_t pid = claims_->holder(session.session);
     return {exits::map_failed, "running",
             "dcs map: this map runs already" + since_text(pid) + ", " +
                 (pid > 0 ? "as process " + std::to_string(pid) + ", " : "") + "in " + name_of(session),
-            "wait for it (`dcs session watch " + std::to_string(session.number) +
+            "wait for it (`dcs session watch " + std::to_string(session.session) +
                 "` shows it), or let --new run it a second time"};
 }
 
@@ -110,16 +110,16 @@ std::string Opening::changed_since(const Session &session) const {
 }
 
 OpenedMap Opening::take_up(const Session &session, bool reopen, const std::string &how) {
-    if (!claim(session.number)) return failed(runs_already(session));
+    if (!claim(session.session)) return failed(runs_already(session));
     if (const int error = d_pool_get_auth(&this_pool(), session.ident.c_str()); error != NO_ERROR)
         return failed(call_failure("the authorization", error));
     if (reopen)
         if (const auto wrong = renew_waiting(session, demands_)) return failed(*wrong);
-    const int error = reopen ? d_pool_reopen_ses(&this_pool(), session.number, TRUE)
-                             : d_pool_resume_ses(&this_pool(), session.number, TRUE);
+    const int error = reopen ? d_pool_reopen_ses(&this_pool(), session.session, TRUE)
+                             : d_pool_resume_ses(&this_pool(), session.session, TRUE);
     if (error != NO_ERROR) return failed(call_failure(name_of(session), error));
     OpenedMap opened;
-    opened.session = session.number;
+    opened.session = session.session;
     opened.done_before = session.finished;
     opened.how = how;
     return opened;
@@ -163,7 +163,7 @@ OpenedMap Opening::again(const Session &session) {
 OpenedMap Opening::resume(const Session &session) {
     const std::string changed = changed_in_command(recorded(session), files_);
     if (changed.empty()) return again(session);
-    const std::string number = std::to_string(session.number);
+    const std::string number = std::to_string(session.session);
     return failed({exits::refused, "changed",
                    "dcs map: " + changed + " has changed since session " + number +
                        " began, in which it has finished " + of_grains(session.finished),
@@ -172,7 +172,7 @@ OpenedMap Opening::resume(const Session &session) {
 }
 
 OpenedMap Opening::run_failed_ones(const Session &session) {
-    if (!claim(session.number)) return failed(runs_already(session));
+    if (!claim(session.session)) return failed(runs_already(session));
     std::vector<int> grains;
     if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);
     if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
@@ -192,7 +192,7 @@ OpenedMap Opening::after_complete(const Session &session) {
     if (!changed.empty())
         return begin_new({}, last + "had " + std::to_string(bad) + " that failed, and " + changed +
                                  " has changed since: all run (--resume-failed runs only what failed)");
-    if (!claim(session.number)) return failed(runs_already(session));
+    if (!claim(session.session)) return failed(runs_already(session));
     if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
     const SessionsAnswer now = sessions_of({session.name()});  // what is forgotten has made it active
     if (now.failed) return failed(now.failure);
@@ -205,7 +205,7 @@ OpenedMap Opening::after_complete(const Session &session) {
 
 OpenedMap Opening::named(int number, const std::vector<Session> &own) {
     for (const Session &session : own) {
-        if (session.number != number) continue;
+        if (session.session != number) continue;
         const std::string name = name_of(session);
         const bool other = !is_run_of(session.ident, base_);
         if (asked("new") || other)
@@ -254,7 +254,7 @@ OpenedMap Opening::open() {
     if (word == "last") {
         const SessionsAnswer last = sessions_of({word});
         if (last.failed) return failed(last.failure);
-        number = last.sessions[0].number;
+        number = last.sessions[0].session;
     }
     OpenedMap opened = number ? named(static_cast<int>(*number), own.sessions) : newest(own.sessions);
     if (claims_) {
@@ -269,8 +269,8 @@ OpenedMap Opening::open() {
 // Nothing was decided on a result of a map or a job file, so a failed grain may run again.
 std::optional<Failure> restart_failed(const Session &session, const std::vector<int> &grains) {
     for (const int grain : grains) {
-        const wire::RestartGrain order{session.user, session.number, grain, true, -1};
-        if (Status s = client::ask<wire::Done>(this_pool(), order, client::How{client::With::any}).status(); !s)
+        const wire::RestartGrain order{session.user, session.session, grain, true, -1};
+        if (Status s = ask_any<wire::Done>(order).status(); !s)
             return failure_of("grain " + session.name() + ":" + std::to_string(grain), s);
     }
     return std::nullopt;
@@ -278,7 +278,7 @@ std::optional<Failure> restart_failed(const Session &session, const std::vector<
 
 std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains) {
     Info info;
-    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.number); !s)
+    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.session); !s)
         return call_failure(name_of(session), s);
     for (const wire::GrainRow &row : info.grains)
         if (row.state == "killed" || is_failed(row)) grains.push_back(row.grain);
@@ -292,15 +292,15 @@ RunEnd end_of_run(const Session &session) {
 
 std::optional<Failure> renew_waiting(const Session &session, const NewDemands &demands) {
     Info info;
-    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.number, -1, "ready"); !s)
+    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.session, -1, "ready"); !s)
         return call_failure(name_of(session), s);
     std::vector<int> grains;
     for (const wire::GrainRow &row : info.grains)
         if (demands.differ(row)) grains.push_back(row.grain);
     if (grains.empty()) return std::nullopt;
-    if (const int error = d_pool_resume_ses(&this_pool(), session.number, TRUE); error != NO_ERROR)
+    if (const int error = d_pool_resume_ses(&this_pool(), session.session, TRUE); error != NO_ERROR)
         return call_failure(name_of(session), error);
-    return demands.submit(session.number, grains);
+    return demands.submit(session.session, grains);
 }
 
 OpenedMap open_map(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files,

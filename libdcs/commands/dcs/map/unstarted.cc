@@ -7,7 +7,7 @@
 #include "commands/dcs/run/placeholders.h"
 #include "dcs.h"
 #include "work.h"
-#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/pool_directory.h"
 
 namespace dcs::commands {
 namespace {

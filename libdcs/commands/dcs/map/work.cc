@@ -12,8 +12,8 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "dcs.h"
-#include "commands/dcs/frame/this_pool.h"
-#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/table.h"
 #include "commands/dcs/run/placeholders.h"
 #include "commands/dcs/run/caller_environment.h"
 

@@ -1,5 +1,6 @@
 #pragma once
 // A page that other hosts may read: its certificate, and the token that its readers show.
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -22,5 +23,10 @@ struct Access {
 // `certificate.pem`, `key.pem` and `token` of a directory. What is missing is made: a certificate for this host's
 // names and `address`, and a token. Code::invalid or refused: a file is not fit, or others can read it.
 Result<Access> access_in(const std::string &directory, const std::string &address);
+
+// Which user of this host is at the other end of a connection, by the kernel's word.
+
+// Of a Unix socket, or of TCP over 127.0.0.1. not_found: its end is not a socket of this host that is open now.
+Result<std::uint32_t> uid_of_peer(int socket);
 
 }  // namespace dcs::commands::page

@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "details.h"
 #include "html.h"
-#include "target.h"
 
 namespace dcs::commands::page {
 namespace {

@@ -12,10 +12,9 @@
 
 #include "base/instant.h"
 #include "details.h"
-#include "host_counters.h"
+#include "series.h"
 #include "journal.h"
 #include "published.h"
-#include "series.h"
 #include "snapshot.h"
 
 namespace dcs::commands::page {

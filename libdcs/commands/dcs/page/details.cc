@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "client/call.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/query/row_text.h"
 #include "commands/dcs/query/scheduler.h"
@@ -13,10 +11,12 @@
 #include "commands/dcs/trace/flow.h"
 #include "html.h"
 #include "panels.h"
-#include "target.h"
 
 namespace dcs::commands::page {
 namespace {
+
+constexpr std::string_view plain = "-._";
+constexpr std::size_t most_bytes = 1024;
 
 constexpr std::size_t rows_on_page = 200, together = 6;
 constexpr std::int64_t grains_drawn = 2000;
@@ -143,7 +143,7 @@ Detail picture_page(const std::string &kind, const std::string &user, std::int32
     if (row == nullptr || !can_be_drawn(*row)) return not_found("there is no picture of session " + name);
     Session session;
     session.user = user;
-    session.number = number;
+    session.session = number;
     const auto history = history_of(session);
     if (!history) return failed("session " + name, history.status());
     std::string svg = kind == "flow" ? flow_svg(flow_of(*history, together), "Dataflow of session " + name)
@@ -186,7 +186,7 @@ Detail session_page(const Target &target, std::int32_t number, const Snapshot &s
     query.session = number;
     query.status = state;
     query.after = target.number("after", -1);
-    auto answer = client::ask<wire::QueryReply>(this_pool(), query, client::How{client::With::any});
+    auto answer = ask_any<wire::QueryReply>(query);
     if (!answer) return failed("session " + name, answer.status());
     std::string body = sessions_table({it}, journal);
     body +=
@@ -223,6 +223,43 @@ Detail grain_page(const Target &target, std::int32_t session, std::int32_t grain
 }
 
 }  // namespace
+
+std::optional<Target> target_of(std::string_view text) {
+    Target target;
+    if (text.empty() || text[0] != '/' || text.size() > most_bytes) return std::nullopt;
+    const std::size_t mark = text.find('?');
+    for (const std::string_view part : words_of(text.substr(0, mark), "/")) {
+        auto word = percent_decoded(part, plain);
+        if (!word) return std::nullopt;
+        target.path.push_back(std::move(*word));
+    }
+    if (mark == std::string_view::npos) return target;
+    for (const std::string_view pair : words_of(text.substr(mark + 1), "&")) {
+        const std::size_t equals = pair.find('=');
+        if (equals == std::string_view::npos) return std::nullopt;
+        const auto name = percent_decoded(pair.substr(0, equals), plain),
+                   value = percent_decoded(pair.substr(equals + 1), plain);
+        if (!name || !value) return std::nullopt;
+        target.query[*name] = *value;
+    }
+    return target;
+}
+
+std::optional<std::int32_t> Target::number_in_path(std::size_t at) const {
+    std::int32_t value = 0;
+    if (at >= path.size() || !read_number(path[at], value) || value < 0) return std::nullopt;
+    return value;
+}
+
+std::string Target::word(const std::string &name) const {
+    const auto it = query.find(name);
+    return it == query.end() ? "" : it->second;
+}
+
+std::int32_t Target::number(const std::string &name, std::int32_t otherwise) const {
+    std::int32_t value = 0;
+    return read_number(word(name), value) ? value : otherwise;
+}
 
 Detail not_found(const std::string &what) {
     return page_of("DCS: not found", "<section><h2>Not found</h2>\n<p>" + words(what) + "</p>\n</section>\n", 404);

@@ -4,8 +4,7 @@
 #include <ctime>
 
 #include "base/text.h"
-#include "commands/dcs/frame/markup.h"
-#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/frame/table.h"
 
 namespace dcs::commands::page {
 namespace {

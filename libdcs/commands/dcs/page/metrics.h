@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "host_counters.h"
+#include "series.h"
 #include "journal.h"
 #include "snapshot.h"
 

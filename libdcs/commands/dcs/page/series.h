@@ -3,8 +3,12 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "wire/message.h"
 
 namespace dcs::commands::page {
 
@@ -38,6 +42,29 @@ private:
     std::array<Range, 3> ranges_ = {
         {{"last hour", 20'000, {}}, {"last 24 hours", 480'000, {}}, {"last 7 days", 3'360'000, {}}}};
     std::array<Base, 3> bases_ = {};
+};
+
+// What the hosts did since this process saw them first. A host that leaves the table takes nothing with it, and one
+// that comes to it, or back, brings nothing: no change of the table looks like work.
+class HostCounters {
+public:
+    void take(const std::vector<wire::HostRow> &hosts);
+
+    const std::map<std::string, std::int64_t> &starts() const { return starts_; }  // by class
+    std::int64_t finished() const { return finished_; }
+    std::int64_t failed() const { return failed_; }
+    std::int64_t given_back() const { return given_back_; }
+    double cpu_s() const { return cpu_s_; }
+
+private:
+    struct Host {
+        std::int64_t launched = 0, finished = 0, failed = 0, given_back = 0;
+        double cpu_s = 0;
+    };
+    std::map<std::string, Host> last_;
+    std::map<std::string, std::int64_t> starts_;
+    std::int64_t finished_ = 0, failed_ = 0, given_back_ = 0;
+    double cpu_s_ = 0;
 };
 
 }  // namespace dcs::commands::page

@@ -22,8 +22,7 @@
 #include <boost/beast/http.hpp>
 
 #include "answer.h"
-#include "peer.h"
-#include "places.h"
+#include "access.h"
 
 namespace dcs::commands::page {
 namespace {

@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "client/call.h"
-#include "commands/dcs/frame/this_pool.h"
-#include "commands/dcs/pool/copy_state.h"
+#include "commands/dcs/query/copy_state.h"
 #include "commands/dcs/query/scheduler.h"
 
 namespace dcs::commands::page {
@@ -55,7 +53,7 @@ Snapshot take_snapshot(const std::string &directory, Snapshot s) {
     if (asked) asked = sessions.ask(wire::QueryType::sessions);
     wire::DoctorReply doctor;
     if (asked) {
-        auto told = client::ask<wire::DoctorReply>(this_pool(), wire::Doctor{}, client::How{client::With::any});
+        auto told = ask_any<wire::DoctorReply>(wire::Doctor{});
         if (told) doctor = std::move(*told);
         else asked = told.status();
     }

@@ -11,7 +11,6 @@
 #include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/unicode.h"
 #include "commands/dcs/pool/start_daemon.h"
 
 namespace dcs::commands {

@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/pool_directory.h"
-#include "commands/dcs/host/any_call.h"
 #include "commands/dcs/pool/start_daemon.h"
 #include "commands/dcs/query/scheduler.h"
 

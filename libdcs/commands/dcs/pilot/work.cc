@@ -1,4 +1,5 @@
 // dcs pilot slurm, pbs, condor: keep grain servers as jobs of an engine while grains wait.
+// dcs pilot ls, stop: what jobs there are, and their end.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -12,6 +13,8 @@
 #include "commands/dcs/frame/table.h"
 #include "control.h"
 #include "locks/dcs_atoms.h"
+#include "base/clock.h"
+#include "commands/dcs/query/scheduler.h"
 
 namespace dcs::commands {
 namespace {
@@ -59,8 +62,7 @@ std::optional<Failure> others_jobs(const EngineKind &kind, const PilotPlace &pla
     if (!jobs) return failure_of(std::string("jobs of pilots in ") + former->title, jobs.status());
     if (jobs->empty()) return std::nullopt;
     return Failure{exits::refused, "refused",
-                   std::string(former->title) + " still has " +
-                       counted(static_cast<std::int64_t>(jobs->size()), "job") + " of this pool's pilots",
+                   std::string(former->title) + " still has " + counted(jobs->size(), "job") + " of this pool's pilots",
                    "`dcs pilot stop` ends them"};
 }
 
@@ -92,6 +94,83 @@ int work_for_pilots(const Call &call, Engine &engine, const PilotPlace &place, c
             "ended; jobs go on until no grain comes. The same command takes them over, `dcs pilot stop` ends them");
         return exits::ok;
     }
+}
+
+int pilot_slurm(const Call &call) { return pilot_work(call, *engine_kind("slurm")); }
+int pilot_pbs(const Call &call) { return pilot_work(call, *engine_kind("pbs")); }
+int pilot_condor(const Call &call) { return pilot_work(call, *engine_kind("condor")); }
+
+constexpr double usual_patience_s = 180;
+constexpr long look_again_ms = 1000;
+
+// nullptr: no job was submitted yet.
+std::unique_ptr<Engine> engine_of(const PilotPlace &place) {
+    const EngineKind *kind = place.engine();
+    return kind == nullptr ? nullptr : kind->make(place.directory());
+}
+
+std::string pilot_json(const Pilot &pilot, const EngineJob &job) {
+    JsonObject json;
+    json.add("pilot", pilot.row.name).add("job", job.id).add("state", job.state).add("node", job.node);
+    json.add("reason", job.reason).add("left_s", job.left_s).add("connected", pilot.row.connected);
+    return json.add("slots", pilot.row.slots).add("running", pilot.row.running).text();
+}
+
+int pilot_ls(const Call &call) {
+    const PilotPlace place(call);
+    const SeenPilots seen = see_pilots(engine_of(place).get(), place);
+    if (seen.failure) return call.fail(*seen.failure);
+    std::vector<std::string> json;
+    Table table{"PILOT", "JOB", "STATE", "NODE", ">LEFT", ">RUNNING", ">SLOTS", "NOTE"};
+    std::size_t without = 0;
+    for (const Pilot &pilot : seen.pilots) {
+        without += pilot.jobs.empty();
+        for (const EngineJob &job : pilot.jobs) {
+            json.push_back(pilot_json(pilot, job));
+            const bool silent = !job.waits && !pilot.row.connected;
+            table.add({pilot.row.name, job.id, job.state, job.node, seconds_text(job.left_s),
+                       std::to_string(pilot.row.running), std::to_string(pilot.row.slots),
+                       silent ? "its grain server is not connected" : job.reason});
+            if (call.format == Format::name) std::printf("%s\n", pilot.row.name.c_str());
+        }
+    }
+    if (call.format == Format::json) print_document("dcs.pilot.list/1", "pilots", json_array(json));
+    if (call.format != Format::table) return exits::ok;
+    if (!json.empty()) std::printf("%s\n", table.text().c_str());
+    std::printf("%s, %s without a job\n", counted(json.size(), "job").c_str(), counted(without, "pilot").c_str());
+    return exits::ok;
+}
+
+// Those that wait are cancelled, the others asked to end; with --now all are cancelled. Number of jobs.
+Result<std::size_t> end_jobs(Engine *engine, const PilotPlace &place, bool now) {
+    if (engine == nullptr) return std::size_t{0};
+    const auto jobs = engine->list(place.prefix());
+    if (!jobs) return jobs.status();
+    for (const EngineJob &job : *jobs) {
+        if (job.over) continue;
+        const Status s = job.waits || now ? engine->cancel(job) : engine->ask_to_end(job);
+        if (!s && s.code == Code::not_found) return s;  // else it may have ended in between: the list says so
+    }
+    return jobs->size();
+}
+
+int pilot_stop(const Call &call) {
+    const PilotPlace place(call);
+    if (Status made = place.make(); !made) return call.fail(failure_of("the directory of pilots", made));
+    if (Status s = write_file(place.path("stop"), ""); !s) return call.fail(failure_of("pilots were not stopped", s));
+    const auto engine = engine_of(place);
+    const auto count = end_jobs(engine.get(), place, call.arguments.has("now"));
+    const Instant end = boot_clock() + seconds_of(call.arguments.seconds("timeout").value_or(usual_patience_s));
+    for (auto left = count;; left = end_jobs(engine.get(), place, call.arguments.has("now"))) {
+        if (!left) return call.fail(failure_of("the jobs of pilots", left.status()));
+        if (*left == 0) break;
+        if (boot_clock() > end)
+            return call.fail({exits::timeout, "timeout", counted(*left, "job") + " of pilots still there",
+                              "`dcs pilot ls` lists them; --now cancels them"});
+        pause_ms(look_again_ms);
+    }
+    std::printf("%s ended\n", counted(*count, "job").c_str());
+    return exits::ok;
 }
 
 }  // namespace
@@ -135,5 +214,94 @@ OptionTable pilot_options() {
          "of the limit, at least 20 s and at most 60 s"},
         {"every", 0, "S", seconds_from(1), "seconds between checks of the pool and the queue; default 10"}};
 }
+
+extern const Verb pilot_slurm_verb = {
+    .noun = "pilot",
+    .name = "slurm",
+    .words = "[-- SBATCH-OPTION...]",
+    .summary = "run grain servers as jobs of Slurm while grains wait",
+    .about =
+        R"(Submits jobs to Slurm whose grain servers serve the pool's hosts pilot1, pilot2 and so on, as many as the
+waiting grains need. Run it where sbatch works, for example in tmux: while it runs, it submits the next job when one
+has reached its limit. It may be killed at any time; the same command takes its jobs over. Grains continue in the next
+job from their last checkpoints.
+
+Examples:
+  dcs up --local 0 --pilots 20 --pilot-slots 8 --listen 0.0.0.0:7001
+  dcs pilot slurm --time 4h --max 20
+  dcs pilot slurm --time 4h -- --partition=short --account=p17 --mem-per-cpu=2G
+)",
+    .options = pilot_options(),
+    .notes = R"(Without grains it submits nothing, and cancels jobs that wait. After jobs that ran no grain, or that
+Slurm refused, it pauses. See PILOTS.md.
+)",
+    .run = pilot_slurm,
+    .formats = false};
+
+extern const Verb pilot_pbs_verb = {
+    .noun = "pilot",
+    .name = "pbs",
+    .words = "[-- QSUB-OPTION...]",
+    .summary = "run grain servers as jobs of PBS or Torque while grains wait",
+    .about = R"(As `dcs pilot slurm` for OpenPBS, PBS Professional and Torque: by their qsub, qselect, qstat and qdel.
+A job asks for one host with as many cores as the pilot has slots, unless an option of yours has select= or nodes=.
+
+Examples:
+  dcs pilot pbs --time 4h --max 20
+  dcs pilot pbs --time 4h -- -q short -l select=1:ncpus=8:mem=16gb
+)",
+    .options = pilot_options(),
+    .notes = R"(Without grains it submits nothing, and cancels jobs that wait. See PILOTS.md.
+)",
+    .run = pilot_pbs,
+    .formats = false};
+
+extern const Verb pilot_condor_verb = {
+    .noun = "pilot",
+    .name = "condor",
+    .words = "[-- CONDOR_SUBMIT-OPTION...]",
+    .summary = "run grain servers as jobs of HTCondor while grains wait",
+    .about = R"(As `dcs pilot slurm` for HTCondor: by condor_submit, condor_q and condor_rm. Jobs are of the vanilla
+universe, and ask for as many CPUs as the pilot has slots.
+
+Examples:
+  dcs pilot condor --time 4h --max 20
+  dcs pilot condor --time 4h -- -append 'request_memory = 16G'
+)",
+    .options = pilot_options(),
+    .notes = R"(Without grains it submits nothing, and removes jobs that wait. See PILOTS.md.
+)",
+    .run = pilot_condor,
+    .formats = false};
+
+extern const Verb pilot_ls_verb = {
+    .noun = "pilot",
+    .name = "ls",
+    .summary = "list the jobs of pilots",
+    .about = R"(Lists the batch jobs that run or will run grain servers of this pool, with what the engine and the
+scheduler know of them.
+
+Examples:
+  dcs pilot ls
+  dcs pilot ls -o json | jq -r '.pilots[] | .job + " " + .state'
+)",
+    .run = pilot_ls};
+
+extern const Verb pilot_stop_verb = {
+    .noun = "pilot",
+    .name = "stop",
+    .summary = "end the jobs of pilots, and what submits them",
+    .about = R"(Ends `dcs pilot slurm` (or `pbs`, `condor`), cancels jobs that wait, and asks the others to end: their
+grains take last checkpoints and continue in other jobs or hosts. Returns when no job is left.
+
+Examples:
+  dcs pilot stop
+  dcs pilot stop --now
+)",
+    .options =
+        {{"now", 0, nullptr, {}, "cancel running jobs too: their grains lose what follows their last checkpoint"},
+         {"timeout", 0, "S", seconds_from(0), "how long it waits for their end; default 3m"}},
+    .run = pilot_stop,
+    .formats = false};
 
 }  // namespace dcs::commands

@@ -4,13 +4,10 @@
 #include <unistd.h>
 
 #include "commands/dcs/frame/call.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
-#include "held_jobs.h"
-#include "processes.h"
+#include "start_daemon.h"
 #include "stop_daemons.h"
 #include "commands/dcs/frame/table.h"
-#include "up_lock.h"
 
 namespace dcs::commands {
 namespace {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "commands/dcs/frame/pool_directory.h"
 
 namespace dcs::commands {
 
@@ -31,5 +32,13 @@ Result<Ran> run_to_end(const std::string &program, const std::vector<std::string
 std::string own_path();
 std::string own_folder();
 std::string last_lines(const std::string &text, int lines);
+
+// Processes beside a private pool that submit its grains later. The keeper holds jobs of sbatch and qsub
+// (libdcs/python/dcs/jobs/holding.py).
+Daemon job_keeper(const Pool &pool);
+// Starts it where jobs are held, as `dcs down` or a reboot left them; says on standard error if that fails.
+void resume_jobs(const Pool &pool);
+// What `dcs submit` left in the background for this pool: "process 17 of session 3".
+std::vector<std::string> waiting_submits(const Pool &pool);
 
 }  // namespace dcs::commands

@@ -6,15 +6,11 @@
 #include "commands/dcs/frame/call.h"
 #include "client/call.h"
 #include "client/remote.h"
-#include "commands/dcs/frame/daemon_record.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
-#include "copy_state.h"
-#include "processes.h"
+#include "commands/dcs/query/copy_state.h"
+#include "stop_daemons.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
-#include "commands/dcs/frame/unicode.h"
 
 namespace dcs::commands {
 namespace {

@@ -15,16 +15,12 @@
 #include "base/text.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
-#include "held_jobs.h"
-#include "process/cpus.h"
-#include "processes.h"
 #include "start_daemon.h"
+#include "process/cpus.h"
 #include "stop_daemons.h"
 #include "commands/dcs/frame/table.h"
-#include "up_lock.h"
 
 namespace dcs::commands {
 namespace {

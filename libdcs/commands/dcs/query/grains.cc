@@ -4,9 +4,7 @@
 #include <cstdio>
 
 #include "base/limits.h"
-#include "client/call.h"
-#include "commands/dcs/frame/this_pool.h"
-#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/frame/table.h"
 
 namespace dcs::commands {
 namespace {
@@ -25,7 +23,7 @@ bool ask_one_by_one(const Session &session, const std::vector<GrainRange> &range
     for (const GrainRange &range : ranges) {
         for (std::int64_t number = range.first; number <= range.last; ++number) {
             Info info;
-            const Status s = info.ask(wire::QueryType::grain, session.user, session.number, static_cast<int>(number));
+            const Status s = info.ask(wire::QueryType::grain, session.user, session.session, static_cast<int>(number));
             if (s.code == Code::grain_unknown) continue;
             if (!s) return false;
             for (wire::GrainRow &row : info.grains) answer.rows.push_back(std::move(row));
@@ -110,7 +108,7 @@ Status DetailedRows::ask(std::size_t i) {
                query.with.size() < limits::detailed_rows;
     };
     for (++i; i < rows_.size() && goes_along(rows_[i]); ++i) query.with.push_back(rows_[i].grain);
-    auto reply = client::ask<wire::QueryReply>(this_pool(), query, client::How{client::With::any});
+    auto reply = ask_any<wire::QueryReply>(query);
     if (!reply) return reply.status();
     whole_.clear();
     for (wire::GrainRow &whole : reply->grains) whole_[whole.grain] = std::move(whole);
@@ -154,7 +152,7 @@ GrainsAnswer grains_of(const Session &session, const std::vector<GrainRange> &ra
     }
     Info info;
     const std::string asked = state == "failed" ? "finished" : state;
-    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.number, -1, asked); !s) {
+    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.session, -1, asked); !s) {
         answer.failed = true;
         answer.failure = call_failure("the grains of session " + session.name(), s);
         return answer;

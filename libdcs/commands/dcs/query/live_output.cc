@@ -1,17 +1,20 @@
 #include "live_output.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 
 #include "base/limits.h"
-#include "client/call.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/query/scheduler.h"
 
 namespace dcs::commands {
 namespace {
 
 // Behind everything: the answer tells how much there is.
 constexpr std::uint64_t behind_all = std::uint64_t{1} << 62;
+
+constexpr long live_pause_ms = 300, live_tick_ms = 50;
 
 }  // namespace
 
@@ -24,7 +27,7 @@ Result<wire::Piece> LiveOutput::piece_at(std::uint64_t offset) const {
     fetch.offset = offset;
     fetch.max = limits::fetch_chunk_bytes;
     fetch.live = true;
-    return client::ask<wire::Piece>(this_pool(), fetch, client::How{client::With::any});
+    return ask_any<wire::Piece>(fetch);
 }
 
 // What the scheduler had of the incarnation before stays, whatever the next one writes behind it.
@@ -81,8 +84,54 @@ Status LiveOutput::go_to_end_but(std::int64_t lines) {
 }
 
 std::string void_text(std::uint64_t bytes) {
-    return "the grain restarted from its last checkpoint: the last " +
-           counted(static_cast<std::int64_t>(bytes), "byte") + " shown above are void and replaced by what follows";
+    return "the grain restarted from its last checkpoint: the last " + counted(bytes, "byte") +
+           " shown above are void and replaced by what follows";
+}
+
+ShownOutput::ShownOutput(int session, int grain)
+    : out_("", session, grain, wire::Stream::out), err_("", session, grain, wire::Stream::err) {}
+
+void ShownOutput::start() {
+    thread_ = std::thread([this] { follow(); });
+}
+
+void ShownOutput::stop() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+}
+
+// A reader that has had enough is no error.
+Result<bool> ShownOutput::show_some(LiveOutput &output, std::FILE *to) {
+    const auto bytes = output.next();
+    if (!bytes) return bytes.status();
+    if (const std::uint64_t n = output.take_void(); n > 0) std::fprintf(stderr, "dcs run: %s\n", void_text(n).c_str());
+    if (bytes->empty()) return false;
+    const bool good = std::fwrite(bytes->data(), 1, bytes->size(), to) == bytes->size() && std::fflush(to) == 0;
+    if (good) return true;
+    if (errno == EPIPE) return false;
+    return fail_errno(Code::io_error, "the output cannot be written", errno);
+}
+
+// What cannot be asked for or written now is found out at the end.
+void ShownOutput::follow() {
+    while (!over_) {
+        for (long slept = 0; slept < live_pause_ms && !over_; slept += live_tick_ms) pause_ms(live_tick_ms);
+        for (const auto &[output, to] : {std::pair{&out_, stdout}, std::pair{&err_, stderr}})
+            while (!over_) {
+                const auto more = show_some(*output, to);
+                if (!more || !*more) break;
+            }
+    }
+}
+
+Status ShownOutput::finish() {
+    Status first;
+    for (const auto &[output, to] : {std::pair{&out_, stdout}, std::pair{&err_, stderr}}) {
+        auto more = show_some(*output, to);
+        while (more && *more) more = show_some(*output, to);
+        if (!more && first) first = more.status();
+    }
+    return first;
 }
 
 }  // namespace dcs::commands

@@ -2,8 +2,10 @@
 // What a grain writes, while it writes it: what the scheduler has, and behind that what the grain's host has not
 // reported yet. Each byte comes once, as long as the grain runs on. When it begins again, what its host had not
 // reported does not count any more, and the next incarnation writes it again.
+#include <atomic>
 #include <cstdint>
 #include <string>
+#include <thread>
 
 #include "base/status.h"
 #include "wire/message.h"
@@ -37,5 +39,27 @@ private:
 
 // "the last 12 bytes above do not count: ..."
 std::string void_text(std::uint64_t bytes);
+
+// `dcs run` while its grain runs: what the grain writes goes to the standard streams as it writes it, and at the end
+// what is missing.
+class ShownOutput {
+public:
+    ShownOutput(int session, int grain);
+    ~ShownOutput() { stop(); }
+    ShownOutput(const ShownOutput &) = delete;
+    ShownOutput &operator=(const ShownOutput &) = delete;
+
+    void start();
+    void stop();      // after it nothing is written but by finish()
+    Status finish();  // of a grain that has ended: the rest
+
+private:
+    void follow();
+    Result<bool> show_some(LiveOutput &output, std::FILE *to);  // false: there is no more
+
+    LiveOutput out_, err_;
+    std::atomic<bool> over_{false};
+    std::thread thread_;
+};
 
 }  // namespace dcs::commands

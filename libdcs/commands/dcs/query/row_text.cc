@@ -9,7 +9,6 @@
 #include "base/resources.h"
 #include "base/text.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/unicode.h"
 
 namespace dcs::commands {
 namespace {
@@ -142,8 +141,7 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row, cons
         facts.add(i == 0 ? "files" : "", shown(file.name) + (file.digest.empty() ? not_there : there));
     }
     facts.add_if(!row.directory.empty(), "directory", shown(row.directory));
-    facts.add_if(!row.env.empty(), "environment",
-                 counted(static_cast<std::int64_t>(row.env.size()), "variable") + "; --env lists them");
+    facts.add_if(!row.env.empty(), "environment", counted(row.env.size(), "variable") + "; --env lists them");
     facts.add_if(!shown(row.message).empty(), "message", shown(row.message));
     return facts.text();
 }

@@ -9,34 +9,14 @@
 #include "client/call.h"
 #include "client/query.h"
 #include "client/remote.h"
-#include "commands/dcs/frame/json.h"
-#include "commands/dcs/frame/this_pool.h"
-#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/table.h"
 
 namespace dcs::commands {
 namespace {
 
 bool patience_is_the_users = std::getenv("DCS_PATIENCE_S") != nullptr;
-
-Session session_of(const wire::SessionRow &row) {
-    Session session{row.user, row.ident, row.state};
-    session.number = row.session;
-    session.ready = row.ready;
-    session.running = row.running;
-    session.finished = row.finished;
-    session.killed = row.killed;
-    session.sent = row.sent;
-    session.saved_cpu_s = row.saved_cpu_s;
-    session.command = row.command;
-    session.label = row.label;
-    session.nice = row.nice;
-    session.failed = row.failed;
-    session.submitted_s = row.submitted_s;
-    session.settled_s = row.settled_s;
-    session.stuck = row.stuck;
-    session.json = wire::to_json(row);
-    return session;
-}
 
 }  // namespace
 
@@ -77,7 +57,7 @@ void set_patience(int seconds) {
     if (seconds >= work_patience_s) this_pool().waits = nullptr;  // who waits so long says it in its own words
 }
 
-std::string Session::name() const { return (own() ? "" : user + "/") + std::to_string(number); }
+std::string Session::name() const { return (own() ? "" : user + "/") + std::to_string(session); }
 
 std::string Session::what(std::size_t columns) const {
     const std::string typed = (label.empty() ? "" : "[" + label + "] ") + (command.empty() ? ident : command);
@@ -97,7 +77,7 @@ namespace {
 
 // By when it was opened; a scheduler of an earlier release does not tell.
 bool is_newer(const Session &a, const Session &b) {
-    return std::pair(a.submitted_s, a.number) > std::pair(b.submitted_s, b.number);
+    return std::pair(a.submitted_s, a.session) > std::pair(b.submitted_s, b.session);
 }
 
 }  // namespace
@@ -116,9 +96,9 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
     }
     answer.last_number = info.last_number;
     for (const wire::SessionRow &row : info.sessions) {
-        Session session = session_of(row);
+        Session session{row};
         if (!selector.of_all_users && session.user != user) continue;
-        if (selector.which == SessionSelector::Which::number && session.number != selector.number) continue;
+        if (selector.which == SessionSelector::Which::number && session.session != selector.number) continue;
         if (selector.which == SessionSelector::Which::last && !answer.sessions.empty() &&
             is_newer(session, answer.sessions[0]))
             answer.sessions.clear();
@@ -150,7 +130,7 @@ SessionsAnswer sessions_of(const std::vector<std::string> &selectors) {
         if (one.failed) return one;
         for (Session &session : one.sessions) {
             const bool seen = std::any_of(all.sessions.begin(), all.sessions.end(), [&](const Session &s) {
-                return s.user == session.user && s.number == session.number;
+                return s.user == session.user && s.session == session.session;
             });
             if (!seen) all.sessions.push_back(std::move(session));
         }
@@ -172,8 +152,7 @@ SessionsAnswer own_sessions() {
 }
 
 Result<wire::Explanation> explain(const std::string &user, int session, int grain) {
-    return client::ask<wire::Explanation>(this_pool(), wire::Explain{user, session, grain},
-                                          client::How{client::With::any});
+    return ask_any<wire::Explanation>(wire::Explain{user, session, grain});
 }
 
 std::string json_of_system(const wire::SystemRow &row) {
@@ -181,6 +160,20 @@ std::string json_of_system(const wire::SystemRow &row) {
     json.add("version", row.version).add("epoch", row.epoch).add("turn", row.turn).add("up_s", row.up_s);
     json.add("hosts", row.hosts).add("hosts_active", row.hosts_active).add("sessions_active", row.sessions_active);
     return json.add("ready", row.ready).add("running", row.running).text();
+}
+
+std::optional<Failure> take_class(const Arguments &arguments, std::uint32_t &mask) {
+    const auto names = arguments.value("class");
+    if (!names) return std::nullopt;
+    const auto found = client::mask_of_classes(this_pool(), *names);
+    if (found) {
+        mask = *found;
+        return std::nullopt;
+    }
+    Failure failure = call_failure("--class " + *names, found.status());
+    if (found.status().code == Code::not_found)
+        failure.hint = "`dcs host ls` shows the classes of hosts; lines `class NAME=MASK` of the host table name them";
+    return failure;
 }
 
 }  // namespace dcs::commands

@@ -1,11 +1,15 @@
 #pragma once
 // Questions to the scheduler.
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "commands/dcs/frame/failure.h"
+#include "client/call.h"
+#include "commands/dcs/frame/pool_directory.h"
 #include "selector.h"
 #include "wire/message.h"
+#include "commands/dcs/frame/arguments.h"
 
 namespace dcs::commands {
 
@@ -31,14 +35,8 @@ bool user_set_patience();
 // What begins a session looks for a scheduler as a question does, and then works with it.
 inline constexpr int begin_patience_s = 3, work_patience_s = 600;
 
-struct Session {  // owned copy of a row
-    std::string user, ident, state;
-    int number = 0, ready = 0, running = 0, finished = 0, killed = 0, sent = 0;
-    double saved_cpu_s = 0;
-    std::string command, label, json;
-    int nice = 0, failed = 0;
-    double submitted_s = 0, settled_s = 0;
-    int stuck = 0;  // of a session that was named by its number
+// A row, with what follows from it.
+struct Session : wire::SessionRow {
     bool own() const { return user == own_user(); }
     std::string name() const;  // "7", or "ann/7" if it is not the caller's
     // What tells it from others: the user's label, what was typed; else the name that its control program has.
@@ -63,9 +61,19 @@ SessionsAnswer own_sessions();
 // For what acts on sessions or waits for them: a bare `all` means the caller's own, other users' are named USER/all.
 SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors);
 
+// A question that any program of the user may ask, without a session's token.
+template <class Reply> Result<Reply> ask_any(const wire::AnyMessage &request) {
+    return client::ask<Reply>(this_pool(), request, client::How{client::With::any});
+}
+
 // Why a grain is where it is.
 Result<wire::Explanation> explain(const std::string &user, int session, int grain);
 
 std::string json_of_system(const wire::SystemRow &row);
+
+// --class NAMES, by the names of the pool's host table.
+
+// Sets `mask` if the option is there. The scheduler is asked unless its value is a number.
+std::optional<Failure> take_class(const Arguments &arguments, std::uint32_t &mask);
 
 }  // namespace dcs::commands

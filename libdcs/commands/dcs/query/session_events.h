@@ -15,7 +15,7 @@ Result<wire::Piece> piece_of_log(const std::string &user, std::int32_t session, 
 
 class EventSource {
 public:
-    explicit EventSource(const Session &session) : user_(session.user), number_(session.number) {}
+    explicit EventSource(const Session &session) : user_(session.user), number_(session.session) {}
     // The events since the last call, all that are there by now; empty: none. io_error: it is damaged, and what stands
     // before the damage has been given out, or is in `events`.
     Status read(std::vector<wire::Event> &events);
@@ -41,5 +41,18 @@ Result<wire::History> history_of(const Session &session, const std::set<std::int
 // For people: "grain 7 started on h1".
 std::string sentence_of(const wire::Event &event);
 std::string local_time(std::int64_t at_ms);  // "2026-03-01 12:00:00.123"
+
+// When a grain was submitted, when it ran and when it ended, by the scheduler's clock.
+struct GrainTimes {
+    std::int64_t submitted_ms = -1, started_ms = -1, ended_ms = -1;  // -1: not, or not known; the start of its last run
+    double elapsed_s = 0;                                            // on hosts, in all runs
+    int runs = 0;
+};
+// now_ms: the end so far of a run that has not ended.
+GrainTimes times_of(const wire::GrainHistory &grain, std::int64_t now_ms);
+
+std::string times_text(const GrainTimes &times);  // lines as of grain_facts
+// {"submitted_s":...,"started_s":...,"ended_s":...,"elapsed_s":...}, null for what is not known. nullptr: no event log.
+std::string json_of(const GrainTimes *times);
 
 }  // namespace dcs::commands

@@ -6,11 +6,8 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "client/call.h"
-#include "commands/dcs/frame/this_pool.h"
 #include "locks/files/lock_search.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/unicode.h"
 
 namespace dcs::commands {
 namespace {
@@ -33,7 +30,7 @@ std::string without_numbers(std::string text) {
 
 // "root/23", or "23" of the caller's own: as a session is named there.
 bool is_named(const Session &session, const std::string &name) {
-    return name == session.user + "/" + std::to_string(session.number);
+    return name == session.user + "/" + std::to_string(session.session);
 }
 
 std::string who_goes_first(const wire::WhyRow &older, const std::vector<Session> &sessions) {
@@ -51,8 +48,7 @@ std::string who_goes_first(const wire::WhyRow &older, const std::vector<Session>
     if (older.names.size() == 1)
         return "session " + first + with + " goes first" +
                (own ? " (`dcs session set " + first + " --nice 10` lets others go before it)" : "");
-    return counted(static_cast<std::int64_t>(older.names.size()), "older session") + with + ", as session " + first +
-           ", go first";
+    return counted(older.names.size(), "older session") + with + ", as session " + first + ", go first";
 }
 
 }  // namespace
@@ -88,7 +84,7 @@ std::string advice_of(const wire::Explanation &why) {
 }
 
 std::string ask_about_disk() {
-    const auto reply = client::ask<wire::DoctorReply>(this_pool(), wire::Doctor{}, client::How{client::With::any});
+    const auto reply = ask_any<wire::DoctorReply>(wire::Doctor{});
     if (!reply) return "";
     for (const wire::ProblemRow &row : reply->problems)
         if (row.entity == "backing store" && (row.file.empty() || row.file == "reserve"))

@@ -1,11 +1,14 @@
 #pragma once
 // What a grain gets from the caller of `dcs run` and `dcs map`: program path, environment,
 // directory.
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "base/option_table.h"
+#include "commands/dcs/frame/call.h"
 
 namespace dcs::commands {
 
@@ -25,5 +28,18 @@ std::vector<std::string> steady_environment(char **environment, const std::strin
 // For either of them: the caller's umask, DCS_UMASK=0022, which the grain gets.
 void add_umask(std::vector<std::string> &environment);
 bool is_volatile(std::string_view name);
+
+// Options of `dcs run` and `dcs map` about where a command starts, and what is said of its session.
+
+// The options of the verb, then these.
+OptionTable with_start(OptionTable options);
+
+// --cwd as an absolute path, else the current directory.
+Result<std::string> start_directory(const Arguments &arguments);
+// Puts --env into a list as of caller_environment.h, and with --cwd PWD.
+std::optional<Failure> set_variables(const Arguments &arguments, const std::string &directory,
+                                     std::vector<std::string> &environment);
+// --label and --nice, for the sessions that are opened from here on.
+std::optional<Failure> describe_session(const Arguments &arguments);
 
 }  // namespace dcs::commands

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "base/resources.h"
-#include "commands/dcs/query/host_class.h"
+#include "commands/dcs/query/scheduler.h"
 
 namespace dcs::commands {
 namespace {

@@ -11,7 +11,7 @@
 #include "client/streams.h"
 #include "commands/dcs/query/scheduler.h"
 #include "wire/content_check.h"
-#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/pool_directory.h"
 #include "caller_environment.h"
 #include "placeholders.h"
 

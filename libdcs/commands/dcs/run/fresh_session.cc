@@ -8,7 +8,7 @@
 #include "commands/dcs/query/scheduler.h"
 #include "dcs.h"
 #include "pki/digest.h"
-#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/pool_directory.h"
 
 namespace dcs::commands {
 namespace {
@@ -40,7 +40,7 @@ OpenedSession open_fresh_session(const std::string &ident) {
         return opened;
     }
     std::set<int> used;
-    for (const Session &session : own.sessions) used.insert(session.number);
+    for (const Session &session : own.sessions) used.insert(session.session);
     for (int tries = 0, number = number_after(own.last_number); tries < most_tries; ++tries, ++number) {
         while (used.count(number) > 0) ++number;
         const int error = d_pool_resume_ses(&this_pool(), number, 1);

@@ -24,12 +24,10 @@
 #include "fresh_session.h"
 #include "caller_environment.h"
 #include "placeholders.h"
-#include "shown_output.h"
-#include "start_options.h"
+#include "commands/dcs/query/live_output.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
-#include "commands/dcs/frame/this_pool.h"
-#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/frame/table.h"
 #include "commands/dcs/query/why_waiting.h"
 
 extern char **environ;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "commands/dcs/frame/call.h"
-#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/query/scheduler.h"
 #include "dcs.h"
 #include "demand_options.h"

@@ -9,9 +9,8 @@
 #include "commands/dcs/query/session_events.h"
 #include "export_writer.h"
 #include "report.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/pool_directory.h"
 #include "wire/session_text.h"
 
 namespace dcs::commands {
@@ -21,8 +20,7 @@ namespace {
 constexpr int most_looks = 20;
 
 Result<wire::ExportReply> page_of(const Session &session, std::int32_t after, std::int32_t most) {
-    return client::ask<wire::ExportReply>(this_pool(), wire::ExportPage{session.user, session.number, after, most},
-                                          client::How{client::With::any});
+    return ask_any<wire::ExportReply>(wire::ExportPage{session.user, session.session, after, most});
 }
 
 class Exporter {
@@ -53,7 +51,7 @@ Status Exporter::keep(const wire::ExportedGrain &grain, const wire::ExportedStre
     if (stream.whole) {
         kept = writer_.keep(file, stream.content);
     } else {
-        auto fetched = client::fetch_stream(this_pool(), session_.user, session_.number, grain.grain, which, {},
+        auto fetched = client::fetch_stream(this_pool(), session_.user, session_.session, grain.grain, which, {},
                                             stream.length, client::With::any);
         if (!fetched) return fetched.status();
         kept = writer_.keep(file, fetched->get());
@@ -78,7 +76,7 @@ Result<wire::GrainLine> Exporter::line_of(const wire::ExportedGrain &grain) {
 Status Exporter::keep_contents(const wire::ExportedGrain &grain) {
     const auto keep_one = [&](const wire::GrainFile &file, wire::Stream which) {
         if (writer_.has_content(file.digest)) return Status::ok();
-        auto fetched = client::fetch_stream(this_pool(), session_.user, session_.number, grain.grain, which, {},
+        auto fetched = client::fetch_stream(this_pool(), session_.user, session_.session, grain.grain, which, {},
                                             file.size, client::With::any, file.name);
         return fetched ? writer_.keep_content(file.digest, fetched->get()) : fetched.status();
     };
@@ -155,7 +153,7 @@ Result<wire::ExportedSession> Exporter::run(wire::ExportReply page) {
 int tell(const Call &call, const Session &session, const std::string &directory, const wire::ExportedSession &head) {
     if (call.format == Format::json) {
         JsonObject row;
-        row.add("session", session.number).add("user", session.user).add("directory", directory);
+        row.add("session", session.session).add("user", session.user).add("directory", directory);
         row.add("grains", head.grains).add("state", head.state);
         print_document("dcs.session.export/1", "exported", row.text());
         return exits::ok;
@@ -165,7 +163,7 @@ int tell(const Call &call, const Session &session, const std::string &directory,
         return exits::ok;
     }
     std::printf("session %s exported to %s, %s\n", session.name().c_str(), directory.c_str(),
-                counted(static_cast<std::int64_t>(head.grains), "grain").c_str());
+                counted(head.grains, "grain").c_str());
     if (head.state == "active")
         std::printf(
             "it is active, so each page of grains is of a different moment; only the export of a closed "
@@ -185,7 +183,7 @@ int export_it(const Call &call) {
         return call.fail(usage_failure("dcs session export: --html FILE excludes DIR and --files"));
     }
     const std::string directory =
-        words.size() > 1 ? words[1] : "session-" + session.user + "-" + std::to_string(session.number);
+        words.size() > 1 ? words[1] : "session-" + session.user + "-" + std::to_string(session.session);
     const std::string what = "session " + session.name() + " was not exported";
     auto first = page_of(session, -1, 0);
     if (!first) return call.fail(failure_of(what, first.status()));

@@ -8,9 +8,8 @@
 #include "client/local_files.h"
 #include "export_reader.h"
 #include "export_writer.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/pool_directory.h"
 
 namespace dcs::commands {
 namespace {
@@ -19,8 +18,6 @@ namespace {
 constexpr int most_uploads = 5;
 
 constexpr int patience_s = 60;
-
-const client::How any_caller{client::With::any};
 
 Status upload(PackedSession &session) {
     std::rewind(session.stream.get());
@@ -31,7 +28,7 @@ Status upload(PackedSession &session) {
         const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), session.stream.get());
         if (n == 0) return fail(Code::io_error, "the packed session cannot be read back");
         piece.bytes = buffer.substr(0, n);
-        auto done = client::ask<wire::Done>(this_pool(), piece, any_caller);
+        auto done = ask_any<wire::Done>(piece);
         if (!done) return done.status();
         piece.offset += n;
     }
@@ -42,10 +39,7 @@ Status send(PackedSession &session, std::int32_t number, bool replace) {
     Status s;
     for (int attempt = 0; attempt < most_uploads; ++attempt) {
         s = upload(session);
-        if (s)
-            s = client::ask<wire::Done>(this_pool(), wire::ImportSession{number, replace, session.length, session.crc},
-                                        any_caller)
-                    .status();
+        if (s) s = ask_any<wire::Done>(wire::ImportSession{number, replace, session.length, session.crc}).status();
         if (s.code != Code::not_found) return s;
     }
     return s;
@@ -58,7 +52,7 @@ Status bring_contents(const PackedSession &session, const std::string &directory
         wire::AskContents some;
         for (; it != session.contents.end() && some.digests.size() < limits::grain_files; ++it)
             some.digests.push_back(it->first);
-        auto reply = client::ask<wire::MissingContents>(this_pool(), some, any_caller);
+        auto reply = ask_any<wire::MissingContents>(some);
         if (!reply) return reply.status();
         missing.insert(missing.end(), reply->digests.begin(), reply->digests.end());
     }
@@ -87,7 +81,7 @@ int tell(const Call &call, std::int32_t number, const wire::ExportedSession &hea
         std::printf("%d\n", number);
     } else {
         std::printf("session %d imported, %s; its control program %s can reopen it\n", number,
-                    counted(static_cast<std::int64_t>(head.grains), "grain").c_str(), head.ident.c_str());
+                    counted(head.grains, "grain").c_str(), head.ident.c_str());
     }
     return exits::ok;
 }

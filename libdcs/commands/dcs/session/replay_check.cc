@@ -17,13 +17,11 @@
 #include "commands/dcs/frame/call.h"
 #include "export_reader.h"
 #include "commands/dcs/query/grains.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "replay_proxy.h"
 #include "commands/dcs/pool/start_daemon.h"
 #include "commands/dcs/pool/stop_daemons.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
 
 namespace dcs::commands {
 namespace {
@@ -193,7 +191,7 @@ int tell(const Call &call, ReplayProxy &proxy, int code) {
     } else {
         for (const auto &[number, record] : proxy.records()) {
             const Replayed &replayed = proxy.replayed(number);
-            const std::string grains = counted(static_cast<std::int64_t>(record.grains.size()), "grain");
+            const std::string grains = counted(record.grains.size(), "grain");
             std::printf("session %d (%s): %zu of %s submitted as recorded, %d of %s taken%s\n", number,
                         record.ident.c_str(), replayed.grains.size(), grains.c_str(), replayed.taken,
                         counted(record.handed_out, "result").c_str(),

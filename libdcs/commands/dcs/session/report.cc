@@ -7,10 +7,7 @@
 
 #include "base/clock.h"
 #include "commands/dcs/frame/call.h"
-#include "commands/dcs/frame/json.h"
-#include "commands/dcs/frame/markup.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/unicode.h"
 #include "commands/dcs/query/session_events.h"
 #include "commands/dcs/trace/flow.h"
 
@@ -72,8 +69,8 @@ std::string facts_part(const Session &s, const wire::History &history, const Fig
     fact("Grains", std::to_string(s.ready) + " ready, " + std::to_string(s.running) + " running, " +
                        std::to_string(s.finished) + " finished (" + std::to_string(s.failed) + " failed), " +
                        std::to_string(s.killed) + " killed");
-    fact("Runs", std::to_string(f.stays) + " on " + counted(static_cast<std::int64_t>(f.hosts.size()), "host") +
-                     ", together " + seconds_text(f.run_s));
+    fact("Runs",
+         std::to_string(f.stays) + " on " + counted(f.hosts.size(), "host") + ", together " + seconds_text(f.run_s));
     fact("Checkpoints", std::to_string(f.checkpoints));
     fact("CPU time saved by checkpoints", seconds_text(s.saved_cpu_s));
     fact("Time lost by departures", f.lost_s > 0 ? seconds_text(f.lost_s) : "none");
@@ -110,7 +107,7 @@ std::string picture(const std::string &svg) { return "<div class=\"picture\">\n"
 }  // namespace
 
 std::string report_of(const Session &session, const wire::History &history) {
-    const std::string name = "session " + session.user + "/" + std::to_string(session.number);
+    const std::string name = "session " + session.user + "/" + std::to_string(session.session);
     const Figures f = figures_of(history);
     std::string r = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>DCS " +
                     marked(name) +
@@ -146,7 +143,7 @@ int export_report(const Session &session, const std::string &path, const Call &c
     if (path == "-") return exits::ok;
     if (call.format == Format::json)
         print_document("dcs.session.report/1", "report",
-                       JsonObject().add("session", session.number).add("user", session.user).add("file", path).text());
+                       JsonObject().add("session", session.session).add("user", session.user).add("file", path).text());
     else if (call.format == Format::name) std::printf("%s\n", path.c_str());
     else std::printf("report of session %s written to %s\n", session.name().c_str(), path.c_str());
     return exits::ok;

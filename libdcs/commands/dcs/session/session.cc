@@ -7,11 +7,8 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/frame/call.h"
-#include "client/call.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
-#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/frame/pool_directory.h"
 
 namespace dcs::commands {
 namespace {
@@ -55,8 +52,7 @@ void print_table(const std::vector<Session> &sessions, bool own) {
     }
     if (!sessions.empty()) std::printf("%s\n", table.text().c_str());
     std::printf("%s, %lld active; grains: %lld ready, %lld running, %lld finished, %lld killed\n",
-                counted(static_cast<std::int64_t>(sessions.size()), "session").c_str(), active, ready, running,
-                finished, killed);
+                counted(sessions.size(), "session").c_str(), active, ready, running, finished, killed);
     if (sessions.empty() && own) std::printf("`dcs session ls all` lists those of all users\n");
     if (damaged > 0) std::printf("%lld damaged: `dcs doctor` says more\n", damaged);
 }
@@ -70,7 +66,7 @@ int list_sessions(const Call &call) {
     }
     if (call.format == Format::json) {
         std::vector<std::string> rows;
-        for (const Session &session : answer.sessions) rows.push_back(session.json);
+        for (const Session &session : answer.sessions) rows.push_back(wire::to_json(session));
         print_document("dcs.session.list/1", "sessions", json_array(rows));
     } else if (call.format == Format::name) {
         print_names(answer.sessions);
@@ -115,7 +111,7 @@ int show_session(const Call &call) {
         const SessionsAnswer alone = sessions_of({listed.name()});
         const Session &session = alone.sessions.size() == 1 ? alone.sessions[0] : listed;
         if (call.format == Format::json) {
-            print_document("dcs.session.show/1", "session", session.json);
+            print_document("dcs.session.show/1", "session", wire::to_json(session));
         } else {
             if (!first) std::printf("\n");
             print_one(session);
@@ -134,7 +130,7 @@ int close(const Call &call) {
             return call.fail({exits::error, "io_error", "session " + session.name() + " is damaged",
                               "`dcs doctor` says how, `dcs session clean` removes it"});
         int error = session.terminated() ? D_E_SESSION_CLOSED
-                                         : d_pool_close_ses_of(&this_pool(), session.user.c_str(), session.number);
+                                         : d_pool_close_ses_of(&this_pool(), session.user.c_str(), session.session);
         if (error != NO_ERROR && error != D_E_SESSION_CLOSED)
             return call.fail(call_failure("session " + session.name() + " was not closed", error));
         closed.push_back(json_string(session.name()));
@@ -154,11 +150,11 @@ int set(const Call &call) {
     if (answer.failed) return call.fail(answer.failure);
     std::vector<std::string> names;
     for (const Session &session : answer.sessions) {
-        wire::SetSession order{session.user, session.number};
+        wire::SetSession order{session.user, session.session};
         if (nice) order.nice = static_cast<std::int32_t>(*nice);
         order.set_label = label.has_value();
         order.label = label.value_or("");
-        if (Status s = client::ask<wire::Done>(this_pool(), order, client::How{client::With::any}).status(); !s)
+        if (Status s = ask_any<wire::Done>(order).status(); !s)
             return call.fail(call_failure("session " + session.name() + " was not changed", s));
         names.push_back(json_string(session.name()));
         if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
@@ -171,7 +167,7 @@ int set(const Call &call) {
 bool confirmed(const std::vector<Session> &sessions) {
     const std::string which =
         sessions.size() == 1 ? std::string(sessions[0].damaged() ? "damaged session " : "session ") + sessions[0].name()
-                             : counted(static_cast<std::int64_t>(sessions.size()), "session");
+                             : counted(sessions.size(), "session");
     if (sessions.size() == 1 && sessions[0].damaged())
         std::fprintf(stderr,
                      "Damaged files may still be restored by hand or from an export "
@@ -183,9 +179,7 @@ bool confirmed(const std::vector<Session> &sessions) {
 
 // Its ident is lost: the owner's name must do.
 Status clean_damaged(const Session &session) {
-    return client::ask<wire::Done>(this_pool(), wire::CleanSession{session.user, session.number},
-                                   client::How{client::With::any})
-        .status();
+    return ask_any<wire::Done>(wire::CleanSession{session.user, session.session}).status();
 }
 
 // Nothing happened in it for so long. What `dcs map` or `dcs run` left active without work counts, too.
@@ -208,9 +202,9 @@ std::optional<Failure> clean_one(const Session &session) {
         return s ? std::nullopt : std::optional(failure_of(what, s));
     }
     int error = NO_ERROR;
-    if (!session.terminated()) error = d_pool_close_ses_of(&this_pool(), session.user.c_str(), session.number);
+    if (!session.terminated()) error = d_pool_close_ses_of(&this_pool(), session.user.c_str(), session.session);
     if (error == NO_ERROR) error = d_pool_get_auth(&this_pool(), session.ident.c_str());
-    if (error == NO_ERROR) error = d_pool_clean_ses(&this_pool(), session.number);
+    if (error == NO_ERROR) error = d_pool_clean_ses(&this_pool(), session.session);
     return error == NO_ERROR ? std::nullopt : std::optional(call_failure(what, error));
 }
 

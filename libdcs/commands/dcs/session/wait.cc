@@ -9,11 +9,9 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/console.h"
 #include "commands/dcs/query/grains.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/unicode.h"
 #include "commands/dcs/query/why_waiting.h"
 
 namespace dcs::commands {
@@ -58,8 +56,8 @@ struct Telling {
             "session " + session.name() + ": " + counted(session.ready, "grain") + " are ready and none runs";
         Info info;
         if (session.ready <= most_listed &&
-            info.ask(wire::QueryType::grains, session.user, session.number, -1, "ready") && !info.grains.empty()) {
-            const std::string why = ask_why_it_waits(session.user, session.number, info.grains[0].grain);
+            info.ask(wire::QueryType::grains, session.user, session.session, -1, "ready") && !info.grains.empty()) {
+            const std::string why = ask_why_it_waits(session.user, session.session, info.grains[0].grain);
             if (why.empty()) return say("");
             text = "session " + session.name() + ": " + why;
         }
@@ -75,7 +73,7 @@ struct Telling {
 std::optional<Failure> look(const Session &which, Instant deadline, Standing &standing, Telling *telling = nullptr) {
     SessionSelector selector;
     selector.user = which.user;
-    selector.number = which.number;
+    selector.number = which.session;
     const Instant away_until = std::min(deadline, boot_clock() + seconds(away_patience_s));
     while (true) {
         SessionsAnswer answer = sessions_of(selector);
@@ -197,7 +195,7 @@ int watch_sessions(const Call &call) {
             const Session &session = standings[i].session;
             const std::string line =
                 call.format == Format::json
-                    ? JsonObject().add("schema", "dcs.session.show/1").add_raw("session", session.json).text()
+                    ? JsonObject().add("schema", "dcs.session.show/1").add_raw("session", wire::to_json(session)).text()
                     : watch_line(session);
             if (redraw) std::printf("\033[K%s\n\033[K  %s\n", line.c_str(), watch_bar(session).c_str());
             else if (line != told[i]) std::printf("%s\n", line.c_str());

@@ -10,7 +10,7 @@
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/run/demand_options.h"
 #include "commands/dcs/run/file_options.h"
-#include "commands/dcs/run/start_options.h"
+#include "commands/dcs/run/caller_environment.h"
 
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0

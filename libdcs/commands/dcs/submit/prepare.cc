@@ -8,7 +8,6 @@
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/demand_options.h"
 #include "commands/dcs/run/placeholders.h"
-#include "commands/dcs/run/start_options.h"
 #include "pki/digest.h"
 #include "work.h"
 

@@ -16,17 +16,14 @@
 #include "client/pool.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
 #include "commands/dcs/map/progress.h"
 #include "commands/dcs/map/session.h"
 #include "commands/dcs/pool/start_daemon.h"
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/fresh_session.h"
-#include "commands/dcs/run/start_options.h"
 #include "work.h"
 
 extern char **environ;
@@ -107,7 +104,7 @@ NewDemands new_demands(const Job &job, Console &console) {
 // What failed in a run that has ended, and what did not run, runs now; the rest is kept.
 void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &console) {
     const std::string of_all = " of " + counted(job.file.count, "grain");
-    opened.session = last.number;
+    opened.session = last.session;
     opened.how = "continues, " + std::to_string(last.finished) + of_all + " finished already";
     bool reopen = false;
     if (last.terminated()) {
@@ -129,9 +126,9 @@ void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &co
     if (error == NO_ERROR && reopen) opened.failure = renew_waiting(last, new_demands(job, console));
     if (opened.failure) return;
     if (error == NO_ERROR)
-        error = reopen ? d_pool_reopen_ses(&this_pool(), last.number, TRUE)
-                       : d_pool_resume_ses(&this_pool(), last.number, TRUE);
-    if (error != NO_ERROR) opened.failure = call_failure("session " + std::to_string(last.number), error);
+        error = reopen ? d_pool_reopen_ses(&this_pool(), last.session, TRUE)
+                       : d_pool_resume_ses(&this_pool(), last.session, TRUE);
+    if (error != NO_ERROR) opened.failure = call_failure("session " + std::to_string(last.session), error);
 }
 
 OpenedJob open_job(const Call &call, const Job &job, Console &console) {

@@ -13,11 +13,9 @@
 #include "client/remote.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/console.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
+#include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/query/row_text.h"
-#include "look.h"
 #include "screens.h"
 #include "terminal.h"
 
@@ -58,7 +56,7 @@ void look(View &view) {
 std::string document(const View &view) {
     std::vector<std::string> hosts, sessions, grains;
     for (const wire::HostRow &row : view.hosts.hosts) hosts.push_back(wire::to_json(row));
-    for (const Session &session : view.sessions.sessions) sessions.push_back(session.json);
+    for (const Session &session : view.sessions.sessions) sessions.push_back(wire::to_json(session));
     for (const wire::GrainRow &row : view.grains) grains.push_back(wire::to_json(row));
     return JsonObject()
         .add("schema", "dcs.top/1")

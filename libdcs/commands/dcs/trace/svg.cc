@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "commands/dcs/frame/markup.h"
+#include "commands/dcs/frame/table.h"
 
 namespace dcs::commands {
 namespace {

@@ -202,9 +202,8 @@ std::string TimeLine::draw(const std::string &title) {
         for (const Bar &bar : bars) ran.insert(bar.grain);
     }
     svg_.text(20, 44,
-              counted(static_cast<std::int64_t>(history_.grains.size()), "grain") + ", " + std::to_string(ran.size()) +
-                  " of them ran, in " + counted(stays, "stay") + " on " +
-                  counted(static_cast<std::int64_t>(hosts_.size()), "host"),
+              counted(history_.grains.size(), "grain") + ", " + std::to_string(ran.size()) + " of them ran, in " +
+                  counted(stays, "stay") + " on " + counted(hosts_.size(), "host"),
               "start", "small");
     draw_axis(y);
     draw_control(top);

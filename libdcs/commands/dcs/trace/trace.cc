@@ -4,7 +4,6 @@
 
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/query/session_events.h"
-#include "commands/dcs/frame/json.h"
 #include "commands/dcs/frame/table.h"
 #include "flow.h"
 
@@ -25,7 +24,7 @@ Status write(const std::string &path, const std::string &text) {
 }
 
 std::string title_of(const Session &session, const char *what) {
-    const std::string name = session.user + "/" + std::to_string(session.number);
+    const std::string name = session.user + "/" + std::to_string(session.session);
     return std::string(what) + " of session " + name + ", " + session.ident;
 }
 

@@ -4,9 +4,15 @@
 #include <string>
 
 #include "commands/dcs/frame/failure.h"
-#include "commands/dcs/query/daemon.h"
+#include "base/status.h"
+#include "wire/message.h"
 
 namespace dcs::commands {
+
+// One question to a daemon of this host by its own socket, and the answer.
+
+// Fails if the daemon does not answer within `patience_s`, or with its error.
+Result<wire::AnyMessage> ask_daemon(const std::string &socket, const wire::AnyMessage &question, int patience_s = 10);
 
 template <class Reply>
 Result<Reply> ask(const std::string &socket, const wire::AnyMessage &question, int patience_s = 10) {

@@ -1,24 +1,62 @@
+// dcs doctor: what is damaged, set aside, missing or nearly full, and what to do about it.
 // dcs reload, dcs log-level: for operators.
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <set>
+#include <unistd.h>
 
-#include "base/text.h"
 #include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
-#include "commands/dcs/frame/this_pool.h"
-#include "commands/dcs/frame/unicode.h"
+#include "commands/dcs/query/copy_state.h"
 #include "commands/dcs/query/scheduler.h"
-#include "client/call.h"
 #include "wire/message.h"
+#include "base/text.h"
 
 namespace dcs::commands {
 namespace {
 
+void print(const std::vector<wire::ProblemRow> &problems) {
+    for (const wire::ProblemRow &p : problems) {
+        std::printf("%s%s%s: %s\n", p.entity.c_str(), p.file.empty() ? "" : ", ", p.file.c_str(), p.problem.c_str());
+        if (!p.affects.empty()) std::printf("  affects: %s\n", p.affects.c_str());
+        if (!p.advice.empty()) std::printf("  do:      %s\n", p.advice.c_str());
+    }
+    if (problems.empty()) std::printf("all is well\n");
+    else std::printf("\n%s\n", counted(problems.size(), "problem").c_str());
+}
+
+int doctor(const Call &call) {
+    auto reply = ask_any<wire::DoctorReply>(wire::Doctor{});
+    if (!reply) {
+        Failure failure = failure_of("the scheduler does not answer", reply.status());
+        if (failure.exit == exits::unreachable) {
+            if (const auto waits = waits_for_copy(call.directory)) return call.fail(*waits);
+            const std::string log = call.directory + "/scheduler/log";  // not where it goes to the journal
+            failure.hint = start_hint(call.directory);
+            if (::access(log.c_str(), R_OK) == 0)
+                failure.hint = "`dcs status` shows which daemons run, " + failure.hint +
+                               "; the reason why the scheduler ended is in " + log;
+        }
+        return call.fail(failure);
+    }
+    const auto &problems = reply->problems;
+    if (call.format == Format::json) {
+        std::vector<std::string> rows;
+        for (const wire::ProblemRow &p : problems) rows.push_back(wire::to_json(p));
+        print_document("dcs.doctor/1", "problems", json_array(rows));
+    } else if (call.format == Format::name) {
+        for (const wire::ProblemRow &p : problems) std::printf("%s\n", p.entity.c_str());
+    } else {
+        print(problems);
+    }
+    return problems.empty() ? exits::ok : exits::error;
+}
+
 // What has been taken, and is probably not meant.
 void print_warnings() {
-    const auto reply = client::ask<wire::DoctorReply>(this_pool(), wire::Doctor{}, client::How{client::With::any});
+    const auto reply = ask_any<wire::DoctorReply>(wire::Doctor{});
     if (!reply) return;
     for (const wire::ProblemRow &row : reply->problems)
         if (row.entity.starts_with("login "))
@@ -40,8 +78,7 @@ void print_removed(const std::set<std::string> &before) {
     const std::set<std::string> after = host_names();
     std::set_difference(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(removed));
     if (removed.empty() || after.empty()) return;
-    const std::string all =
-        std::to_string(removed.size()) + " of " + counted(static_cast<std::int64_t>(before.size()), "host");
+    const std::string all = std::to_string(removed.size()) + " of " + counted(before.size(), "host");
     const std::size_t more = removed.size() > most ? removed.size() - most : 0;
     if (more > 0) removed.resize(most);
     std::fprintf(stderr, "warning: %s left the pool: %s%s; grains that run there start again elsewhere\n", all.c_str(),
@@ -51,7 +88,7 @@ void print_removed(const std::set<std::string> &before) {
 
 int reload(const Call &call) {
     const std::set<std::string> before = host_names();
-    const auto reply = client::ask<wire::Done>(this_pool(), wire::Reload{}, client::How{client::With::any});
+    const auto reply = ask_any<wire::Done>(wire::Reload{});
     if (reply) print_removed(before);
     if (reply) print_warnings();
     if (reply) return exits::ok;
@@ -63,11 +100,27 @@ int reload(const Call &call) {
 int log_level(const Call &call) {
     const auto &words = call.arguments.words;
     const wire::SetLogLevel order{words.size() > 1 ? words[1] : "", words[0]};
-    const auto reply = client::ask<wire::Done>(this_pool(), order, client::How{client::With::any});
+    const auto reply = ask_any<wire::Done>(order);
     return reply ? exits::ok : call.fail(failure_of("the level was not set", reply.status()));
 }
 
 }  // namespace
+
+extern const Verb doctor_verb = {
+    .noun = "",
+    .name = "doctor",
+    .summary = "list problems of the pool, and what to do",
+    .about = R"(Lists problems that the scheduler knows: sessions that were set aside because their files are damaged,
+other damage of the backing store, a disk that is nearly full, hosts that are late, dead or have never called,
+and your grains that no host can take or that come back from hosts repeatedly.
+
+Examples:
+  dcs doctor
+  dcs doctor -o json | jq -r '.problems[] | .entity + ": " + .problem'
+)",
+    .notes = R"(Exit code 0 when all is well, 1 when there is a problem, 5 when the scheduler does not answer.
+)",
+    .run = doctor};
 
 extern const Verb reload_verb = {
     .noun = "",

@@ -2,10 +2,35 @@
 
 #include "base/copy_words.h"
 #include "commands/dcs/frame/table.h"
+#include "base/clock.h"
+#include "net/loop.h"
 
 namespace dcs::commands {
 namespace {
+
 constexpr int copy_patience_s = 2;  // the scheduler has been asked something else before
+
+}  // namespace
+
+Result<wire::AnyMessage> ask_daemon(const std::string &socket, const wire::AnyMessage &question, int patience_s) {
+    const auto loop = net::Loop::create();
+    if (!loop) return fail(Code::limit, "no descriptors left: raise ulimit -n");
+    net::Limits limits;
+    limits.max_payload = limits::hello_frame_bytes;
+    limits.hello = Duration{0};  // the deadline below counts
+    const ConnId conn = loop->connect_unix(socket, limits);
+    const Instant deadline = boot_clock() + seconds(patience_s);
+    while (boot_clock() < deadline)
+        for (const net::Arrival &arrival : loop->wait(deadline, 1)) {
+            if (arrival.what == net::What::opened) (void)loop->send(conn, question);
+            if (arrival.what == net::What::closed) return fail(Code::unreachable, arrival.why);
+            if (arrival.what != net::What::frame) continue;
+            auto message = wire::decode_payload(arrival.header, arrival.payload);
+            const auto *error = message ? std::get_if<wire::ErrorReply>(&*message) : nullptr;
+            if (error) return fail(static_cast<Code>(error->code), error->text);
+            return message;
+        }
+    return fail(Code::unreachable, "it does not answer");
 }
 
 std::string copy_state_text(const wire::MirrorStatus &s) {
@@ -13,8 +38,8 @@ std::string copy_state_text(const wire::MirrorStatus &s) {
     if (s.copied == 0 && s.state == "away" && s.text == no_backup_words)
         text += ", not connected since the scheduler was started";
     else if (s.lag_turns > 0)
-        text += ": " + counted(static_cast<std::int64_t>(s.lag_turns), "turn") + ", " + bytes_text(s.lag_bytes) + ", " +
-                seconds_text(s.lag_s) + " behind";
+        text += ": " + counted(s.lag_turns, "turn") + ", " + bytes_text(s.lag_bytes) + ", " + seconds_text(s.lag_s) +
+                " behind";
     if (s.waiting_s > 0) text += "; commits have waited for it for " + seconds_text(s.waiting_s);
     if (s.detached) text += "; detached, commits do not wait for it";
     if (!s.text.empty()) text += " (" + s.text + ")";
