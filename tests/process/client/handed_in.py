@@ -111,6 +111,8 @@ def files(pool):
                  ":::", "a", "b")
     read = {name: open(os.path.join(grain.directory, "out", name)).read() for name in os.listdir(os.path.join(grain.directory, "out"))}
     assert out == "" and read == {"1.out": "a\n", "1.err": "wrong\n", "2.out": "b\n"}, read
+    run(grain, "map", "--results", "out", "--", "echo", ":::", "c")
+    assert sorted(os.listdir(os.path.join(grain.directory, "out"))) == ["1.out", "2.out"], "errors of the map before"
     run(grain, "map", "--output", "made=made-{}.{#}", "--", "sh", "-c", "echo $1 >made", "sh", "{}", ":::", "x", "y")
     assert open(os.path.join(grain.directory, "made-x.1")).read() == "x\n"
     assert open(os.path.join(grain.directory, "made-y.2")).read() == "y\n"

@@ -204,6 +204,12 @@ def interrupted(shell):
     out, err = shell.run(line)
     assert "2 of 2 grains finished already" in err or "resumed" in err, err
     assert out.count("\n") == 100005, out.count("\n")
+    _, err = shell.run("dcs map -j 2 -- echo ::: $(seq 100) | head -n 1")
+    assert "outputs cannot be written: Broken pipe" in err and "of its 100 grains: run the same command again" in err, err
+    shell.run(f"dcs session close {re.search(r'session ([0-9]+) continues', err).group(1)}")
+    for line, code in ("dcs run -- seq 10000", 125), ("dcs map --new -- seq ::: 10000", 255):
+        _, err = shell.run(f"ulimit -f 1; {line} >seq.out", code)
+        assert "File too large" in err, err  # and no signal ends it
 
 
 def waiting(shell):

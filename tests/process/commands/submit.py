@@ -3,6 +3,7 @@ what comes after a failed or a killed grain does not run, and says so; without -
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 
@@ -120,6 +121,8 @@ after = "good"
     fits = open(os.path.join(desk.folder, "fits")).read().split()
     assert sorted(fits) == ["1", "2", "2", "3"] and desk.ran() == ["good", "plot"], (fits, desk.ran())
     assert about(desk.submit("--wait", "mend.toml").stderr.decode(), "is complete"), "nothing is left"
+    number = desk.submit("mend.toml").stdout.decode()  # whether complete or not
+    assert re.fullmatch(r"\d+\n", number), number
     desk.forget()
 
 
@@ -127,15 +130,16 @@ def lost_outputs(desk):
     """What comes after a grain needs its outputs: made, and in their places."""
     desk.write("outputs.toml", """[[grain]]
 name = "fit"
-command = ["sh", "-c", "test $1 = 3 && exit; echo $1 >result; rm -rf $2; echo >$2", "sh", "{}", "%s/bad"]
+command = ["sh", "-c", "test $1 = 3 && exit; echo $1 >result; rm -rf $2; echo >$2", "sh", "{}", "%s/bad.{}"]
 array = "1-3"
-output = ["result=bad/result.{}"]
+output = ["result=bad.{}/result"]
 """ % desk.folder + grain("plot", ["fit"]))
     done = desk.submit("--wait", "outputs.toml", check=False)
     text = done.stderr.decode()
     assert done.returncode == 10 and about(done.stdout.decode(), "4 grains 3 failed 1") and not desk.ran(), done
     assert text.count("cannot be written") == 2 and about(text, "fit 3 without making the file result"), done
-    os.remove(os.path.join(desk.folder, "bad"))
+    for number in 1, 2:
+        os.remove(os.path.join(desk.folder, f"bad.{number}"))
     desk.write("places.toml", """[[grain]]
 name = "make"
 command = ["sh", "-c", "echo $1 >result", "sh", "{}"]

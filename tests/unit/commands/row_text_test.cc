@@ -55,6 +55,9 @@ TEST_CASE("a checkpoint whose age was lost with the scheduler is still one") {
     CHECK(checkpoint_age_text(row) == "none");
     row.checkpoint_length = 20;
     CHECK(grain_facts("7:1", row).find("checkpoint   20, from before the scheduler's start\n") != std::string::npos);
+    row.state = "finished";
+    CHECK(checkpoint_age_text(row) == "from before its end");
+    row.state = "running";
     row.checkpoint_age_s = 12;
     CHECK(checkpoint_age_text(row) == "12 s ago");
 }

@@ -142,8 +142,8 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
         const int number = ::sigtimedwait(&signals, nullptr, &tick);
         if (number > 0) {
             const std::string n = std::to_string(session);
-            console.note("interrupted; session " + n +
-                         " continues in the pool. Run the same command again to take its results; "
+            console.note("interrupted; session " + n + " continues in the pool" + work.submitted_part() +
+                         ". Run the same command again to take its results; "
                          "`dcs session close " +
                          n + "` stops it");
             console.flush();
@@ -241,7 +241,7 @@ int map(const Call &said) {
     std::unique_ptr<JobLog> joblog;
     if (const auto failure = make_joblog(call, joblog)) return call.fail(*failure);
     options.joblog = joblog.get();
-    ::signal(SIGPIPE, SIG_IGN);
+    for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_IGN);
     set_patience(begin_patience_s);
     this_pool().new_demands = true;
     Console console("dcs map", options.shown);

@@ -56,9 +56,14 @@ void MapWork::give_up(const Failure &failure) {
 void MapWork::give_up(const std::string &what, const Status &status) {
     const std::string session = std::to_string(session_);
     Failure failure = failure_of(what, status);
-    failure.hint =
-        "session " + session + " continues: run the same command again, or `dcs session close " + session + "`";
+    failure.hint = "session " + session + " continues" + submitted_part() +
+                   ": run the same command again, or `dcs session close " + session + "`";
     console_.give_up(failure, options_.format, exits::map_failed);
+}
+
+std::string MapWork::submitted_part() const {
+    const std::int64_t submitted = submitted_;
+    return submitted >= total_ ? "" : ", with " + std::to_string(submitted) + " of its " + counted(total_, "grain");
 }
 
 void MapWork::output_failed() { give_up("", fail_errno(Code::io_error, "the outputs cannot be written", errno)); }
@@ -265,8 +270,11 @@ void MapWork::print_to_files(std::int32_t grain) {
     if (!taken.ran) return;
     const auto kept = kept_.find(grain);
     for (const bool out : {true, false}) {
-        if ((out ? taken.out_length : taken.err_length) == 0 && !out) continue;
         const std::string path = options_.results + "/" + std::to_string(grain) + (out ? ".out" : ".err");
+        if (!out && taken.err_length == 0) {
+            std::remove(path.c_str());  // of an earlier run that had errors
+            continue;
+        }
         const std::string *text = kept == kept_.end() ? nullptr : out ? &kept->second.out : &kept->second.err;
         if (const auto failure = write_stream(session_, grain, out ? "out" : "err", text, path)) give_up(*failure);
     }

@@ -52,6 +52,8 @@ public:
     std::int64_t killed() const { return killed_; }      // after run()
     std::int64_t lost() const { return lost_; }          // after run(): succeeded, but an output is not in its place
     bool replay_helps() const { return replay_helps_; }  // then: some were made, and not copied
+    // ", with 20 of its 1000 grains"; empty: with all. From any thread.
+    std::string submitted_part() const;
 
 private:
     struct Taken {  // of one grain
@@ -104,7 +106,7 @@ private:
 
     std::mutex mutex_;  // of what follows, up to the blank line
     std::condition_variable submitted_more_, ended_more_;
-    std::int64_t submitted_ = 0;
+    std::atomic<std::int64_t> submitted_{0};
     std::int64_t ended_ = 0;  // of those, as far as is known
     struct Missing {
         std::int32_t grain = 0;

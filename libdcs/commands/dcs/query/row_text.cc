@@ -105,7 +105,9 @@ std::string end_text(const wire::GrainRow &row) {
 
 std::string checkpoint_age_text(const wire::GrainRow &row) {
     if (row.checkpoint_age_s >= 0) return seconds_text(row.checkpoint_age_s) + " ago";
-    return row.checkpoint_length > 0 ? "from before the scheduler's start" : "none";  // which keeps no ages
+    if (row.checkpoint_length == 0) return "none";
+    const bool over = shown(row.state) == "finished" || shown(row.state) == "killed";
+    return over ? "from before its end" : "from before the scheduler's start";  // which keeps no ages
 }
 
 std::string grain_facts(const std::string &name, const wire::GrainRow &row, const std::string &times) {

@@ -289,7 +289,7 @@ int run(const Call &call) {
     }
     set_patience(begin_patience_s);
     const sigset_t signals = block_ending_signals();
-    ::signal(SIGPIPE, SIG_IGN);
+    for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_IGN);
 
     const OpenedSession opened = open_fresh_session("dcs-run-" + std::to_string(::getpid()) + "-" + random_suffix());
     if (opened.failed) return call.fail(opened.failure);

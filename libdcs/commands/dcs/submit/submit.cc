@@ -254,6 +254,8 @@ int conclude_job(const Call &call, const Job &job, const JobFlow &flow, int sess
         JsonObject all("dcs.submit/1");
         all.add("session", session).add("grains", job.file.count).add("failed", flow.count_failed());
         std::printf("%s\n", all.add_raw("not_run", json_array(json)).text().c_str());
+    } else if (!call.arguments.has("wait")) {  // as for one that is not complete
+        std::printf("%d\n", session);
     } else {
         std::printf("session %d: %s, %lld failed, %lld did not run\n", session,
                     counted(job.file.count, "grain").c_str(), static_cast<long long>(flow.count_failed()),
@@ -313,7 +315,7 @@ int submit(const Call &call) {
     std::vector<std::string> errors;
     check_outputs(job.file, job.parts, errors);
     if (!errors.empty()) return call.fail(errors_in_file(errors));
-    ::signal(SIGPIPE, SIG_IGN);
+    for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_IGN);
     set_patience(begin_patience_s);
     Console console("dcs submit", shown_of(call.arguments.value("progress").value_or("automatic")));
     this_pool().new_demands = true;
