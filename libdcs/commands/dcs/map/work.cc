@@ -62,8 +62,7 @@ void MapWork::give_up(const std::string &what, const Status &status) {
 }
 
 std::string MapWork::submitted_part() const {
-    const std::int64_t submitted = submitted_;
-    return submitted >= total_ ? "" : ", with " + std::to_string(submitted) + " of its " + counted(total_, "grain");
+    return submitted_ >= total_ ? "" : ", with " + std::to_string(submitted_) + " of its " + counted(total_, "grain");
 }
 
 void MapWork::output_failed() { give_up("", fail_errno(Code::io_error, "the outputs cannot be written", errno)); }
@@ -271,10 +270,9 @@ void MapWork::print_to_files(std::int32_t grain) {
     const auto kept = kept_.find(grain);
     for (const bool out : {true, false}) {
         const std::string path = options_.results + "/" + std::to_string(grain) + (out ? ".out" : ".err");
-        if (!out && taken.err_length == 0) {
-            std::remove(path.c_str());  // of an earlier run that had errors
-            continue;
-        }
+        const bool any = out || taken.err_length > 0;
+        if (!any) std::remove(path.c_str());  // of an earlier run, which had errors
+        if (!any) continue;
         const std::string *text = kept == kept_.end() ? nullptr : out ? &kept->second.out : &kept->second.err;
         if (const auto failure = write_stream(session_, grain, out ? "out" : "err", text, path)) give_up(*failure);
     }
