@@ -73,13 +73,13 @@ void launch(Turn &t, wire::Launch message) {
     g.acked = message.next_seq - 1;
     take_files(g, message.files);
     g.content.to_place = !message.files.empty();
-    const bool small = is_small(message);
-    if (small) {
+    if (is_small(message)) {
         g.give_up_start = give_up_at(t, g);
         g.held = std::move(message);
+        return t.add(id, std::move(g));
     }
     t.add(id, std::move(g));
-    if (!small) t.emit(WriteLaunch{id, std::move(message)});
+    t.emit(WriteLaunch{id, std::move(message)});
 }
 
 // A host gets hundreds of small grains ahead. Few directories, used again and again, serve them all; to make as many as
