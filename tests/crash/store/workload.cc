@@ -218,6 +218,7 @@ Workload written_workload() {
     b.end_turn();
     b.slot(g, b.text(58));
     b.slot(g, b.text(39));
+    b.session(s, {{"grains", 4}});
     b.end_turn();
     // A log written again: cut to nothing while appends to it are pending.
     b.add(TreeUpdate{s, "session", {node("grains", b.text(3), 0), node("status", b.text(8))}, false});
