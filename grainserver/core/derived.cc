@@ -14,7 +14,7 @@ bool may_start(const Grain &g) {
 Instant deadline_of(const Grain &g) {
     Instant at = std::min(g.act_at, g.content.keep_again);
     if (g.phase == Phase::running) at = std::min({at, g.answer_at, g.signal_at, g.look_at, g.wall_at});
-    if (g.phase == Phase::queued && (g.written || g.held)) at = std::min({at, g.give_up_start, g.retry_start});
+    if (waits_for_slot(g)) at = std::min({at, g.give_up_start, g.retry_start});
     if (g.phase == Phase::starting) at = std::min(at, g.give_up_start);
     return at;
 }

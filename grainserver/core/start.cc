@@ -37,6 +37,8 @@ bool is_small(const wire::Launch &launch) {
     return launch.input.empty() && launch.files.empty() && !launch.tentative && launch.next_seq == 1;
 }
 
+bool waits_for_slot(const Grain &g) { return g.phase == Phase::queued && (g.written || g.held); }
+
 bool has_process(const Grain &g) { return g.phase == Phase::starting || g.phase == Phase::running; }
 
 void launch(Turn &t, wire::Launch message) {
@@ -254,7 +256,7 @@ void launcher_up(Turn &t, bool queues) {
 void drop_queued(Turn &t, const std::string &why) {
     std::vector<GrainId> queued;
     for (const auto &[id, g] : t.state.grains)
-        if (g.phase == Phase::queued && (g.written || g.held)) queued.push_back(id);
+        if (waits_for_slot(g)) queued.push_back(id);
     const std::string text = "this host accepts no grains now: " + why;
     for (const GrainId &id : queued) drop_unstarted(t, id, Code::limit, text);
     t.for_each([&](const GrainId &id, Grain &g) {
@@ -267,7 +269,7 @@ void queue_tick(Turn &t) {
     t.for_each([&](const GrainId &id, Grain &g) {
         if (t.now >= g.retry_start) g.retry_start = Instant::never();
         if (t.now < g.give_up_start) return;
-        if (g.phase == Phase::queued && (g.written || g.held)) late.push_back(id);
+        if (waits_for_slot(g)) late.push_back(id);
         if (g.phase != Phase::starting) return;
         if (waits_there(t.state, g)) call_back(t, id, g, Code::limit, "no slot became free on this host");
         else g.give_up_start = t.now + slot_patience;  // the launcher has been asked, and will answer

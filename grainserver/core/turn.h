@@ -129,6 +129,7 @@ void ending_tick(Turn &t);
 void repeat_ending(Turn &t, const GrainId &id, Grain &g);  // to a launcher that may not have received it
 void adopted(Turn &t, const Adopted &a);
 bool has_process(const Grain &g);
+bool waits_for_slot(const Grain &g);  // only for that, and for a limited time
 Instant wall_end(const Grain &g, Instant since);
 
 // content_fetch.cc

@@ -1,6 +1,6 @@
 #pragma once
-// The results of a session in the order of its grains' ends. Killed and forgotten ones leave holes, and a control
-// program is told how many results there are without them: at a million results that must not be counted each time.
+// The results of a session in the order of its grains' ends. Killed and forgotten ones leave holes. Each
+// answer to a control program has the number of results without them, so that number is kept and not counted again.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
