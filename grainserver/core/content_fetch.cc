@@ -1,8 +1,10 @@
 // Fetches contents that grains need and that are not on this host, one after the other, in pieces, of which some are on
 // their way at a time. Then the files are placed, and the grain may start.
 #include <algorithm>
+#include <tuple>
 
 #include "base/limits.h"
+#include "base/planted.h"
 #include "base/require.h"
 #include "grainserver/core/turn.h"
 
@@ -67,6 +69,27 @@ void request(Turn &t, const std::string &digest, Transfer &x, AskPiece ask) {
     ++x.unanswered;
 }
 
+// Users take turns, and of one user the smallest goes first: who has gigabytes to move holds the others up by one
+// content at most.
+bool goes_before(const State &state, const Transfer &a, const Transfer &b) {
+    const auto rank = [&](const Transfer &x) {
+        const auto begun = state.begun_for.find(x.user);
+        return std::tuple(begun == state.begun_for.end() ? 0 : begun->second, x.total - x.done, x.order);
+    };
+    if (planted("server.transfers_in_order")) return a.order < b.order;
+    return rank(a) < rank(b);
+}
+
+void note_begun(State &state, const Transfer &x) {
+    const auto has_none = [&](const auto &entry) {
+        const auto is_of = [&](const auto &transfer) { return transfer.second.user == entry.first; };
+        return std::none_of(state.fetches.begin(), state.fetches.end(), is_of) &&
+               std::none_of(state.puts.begin(), state.puts.end(), is_of);
+    };
+    std::erase_if(state.begun_for, has_none);
+    state.begun_for[x.user] = state.next_order++;
+}
+
 // The transfer to begin, if none is busy.
 std::map<std::string, Transfer>::iterator next_transfer(Turn &t, std::map<std::string, Transfer> &transfers,
                                                         void (*lost)(Transfer &)) {
@@ -80,7 +103,7 @@ std::map<std::string, Transfer>::iterator next_transfer(Turn &t, std::map<std::s
         if (t.now >= x.again) x.again = Instant::never();
         busy = busy || x.now != Now::idle;
         const bool may = x.again == Instant::never();
-        if (may && (next == transfers.end() || x.order < next->second.order)) next = it;
+        if (may && (next == transfers.end() || goes_before(t.state, x, next->second))) next = it;
     }
     return busy || !ready ? transfers.end() : next;
 }
@@ -100,6 +123,7 @@ void transfer_on(Turn &t, std::map<std::string, Transfer> &transfers, void (*los
     if (const auto next = next_transfer(t, transfers, lost); next != transfers.end()) {
         Transfer &x = next->second;
         DCS_REQUIRE(x.now == Now::idle && x.until == Instant::never(), "the transfer is idle");
+        note_begun(t.state, x);
         x.now = Now::waiting;
         x.until = t.now + answer_patience;
         x.asked = x.done;
@@ -136,6 +160,7 @@ void files_missing(Turn &t, const FilesMissing &x) {
         const auto [it, fresh] = t.state.fetches.try_emplace(file.digest);
         if (!fresh) continue;
         it->second.order = t.state.next_order++;
+        it->second.user = x.id.key.session.user;
         it->second.total = file.size;
     }
 }

@@ -53,6 +53,7 @@ void plan_puts(State &state) {
             const auto [it, fresh] = state.puts.try_emplace(digest);
             if (!fresh) continue;
             it->second.order = state.next_order++;
+            it->second.user = id.key.session.user;
             it->second.total = size_of(g.content, digest);
         }
     }

@@ -21,7 +21,8 @@ struct Transfer {
         writing   // what has arrived is being written to the disk
     };
     Now now = Now::idle;
-    std::uint64_t order = 0;            // of arrival: contents are transferred one after the other
+    std::uint64_t order = 0;            // of arrival: contents are transferred one after the other,
+    std::string user;                   // of users in turn: whose grain wanted it first
     std::uint64_t total = 0, done = 0;  // bytes; done: arrived in order
     std::uint64_t kept = 0;             // of these: written to the disk, or accepted by the scheduler
     std::uint64_t asked = 0;            // up to there pieces were requested or sent

@@ -51,6 +51,7 @@ void pack_grains(Draft &d, const PackGrains &in) {
                     "all that a packed grain has lies in the results");
         g.own_tree = g.params_own_file = false;
         if (g.course->second_checkpoint) g.course.edit().second_checkpoint = false;
+        if (g.course->other_checkpoint > 0) g.course.edit().other_checkpoint = 0;
     }
 }
 

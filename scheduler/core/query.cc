@@ -1,5 +1,6 @@
 // d_query. Decides nothing, so floating point is allowed in rows.
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "base/confinement.h"
@@ -24,6 +25,8 @@ namespace {
 
 // Rows of an answer that cannot be continued with `after`; keeps it inside a frame.
 constexpr std::size_t rows_in_one_answer = 16384;
+// Of the grains that an answer has beside the one that was asked about; what is missing is asked for again.
+constexpr std::uint64_t detailed_bytes = 256 * 1024;
 
 double since(Instant now, Instant then) { return then == Instant{} ? -1 : (now - then).seconds(); }
 
@@ -347,13 +350,14 @@ void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const 
         reply.rows.push_back(detailed_row(d, one, g));
     };
     add(key, *grain);
-    std::uint64_t bytes = 0;
-    for (const GrainNumber number : call.with) {
+    std::uint64_t bytes = detail_bytes(*grain);
+    const std::set<GrainNumber> with(call.with.begin(), call.with.end());
+    for (const GrainNumber number : with) {
         const GrainKey other{key.session, number};
         const Grain *g = d.state.grain(other);
         if (!g) continue;
-        bytes += g->params_length + g->course->message_length;
-        if (bytes > limits::batch_bytes) break;
+        bytes += detail_bytes(*g);
+        if (bytes > detailed_bytes) break;
         d.looked_at(1);
         add(other, *g);
     }

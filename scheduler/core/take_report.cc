@@ -1,6 +1,8 @@
 // What a grain server reports about one grain: lengths and sequence numbers are checked, then
 // the grain advances to its new checkpoint, finishes, or goes back to a queue.
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/bytes.h"
 #include "base/limits.h"
@@ -128,12 +130,15 @@ void settle_blame(Draft &d, const GrainKey &key, HostId id) {
 // Of what it was to bring back; what it did not make stays without a digest.
 void take_files(Taking &t) {
     if (t.old.files->outputs.empty()) return;
-    for (wire::GrainFile &output : t.d.grain(t.key).files.edit().outputs)
-        for (const wire::GrainFile &made : t.report->files) {
-            if (made.name != output.name || made.digest.size() != limits::digest_bytes) continue;
-            output.digest = made.digest;
-            output.size = made.size;
-        }
+    std::unordered_map<std::string_view, const wire::GrainFile *> made;  // there may be a thousand
+    for (const wire::GrainFile &file : t.report->files)
+        if (file.digest.size() == limits::digest_bytes) made[file.name] = &file;
+    for (wire::GrainFile &output : t.d.grain(t.key).files.edit().outputs) {
+        const auto found = made.find(output.name);
+        if (found == made.end()) continue;
+        output.digest = found->second->digest;
+        output.size = found->second->size;
+    }
 }
 
 // Final, whatever comes later: a result in the session's order of finishing.

@@ -36,6 +36,7 @@ struct Job {
     std::string digest;
     std::uint64_t size = 0;
     std::string temporary;  // read, seal
+    std::string owner;      // for whom; owners take turns
 };
 // Code::invalid: the bytes are not those of the digest.
 struct JobDone {

@@ -135,6 +135,7 @@ template <> struct Fields<core::DurableGrain> {
         a.field(42, "old_lease", &core::Course::old_lease, "of a host that was not heard of: old lease");
         a.field(43, "moves", &core::Course::moves, "why it left hosts, oldest first: move");
         a.field(44, "second_checkpoint", &core::Course::second_checkpoint, "its checkpoint is in `checkpoint2`", "0.2");
+        a.field(45, "other_checkpoint", &core::Course::other_checkpoint, "bytes in the file of the one before", "0.2");
     }
     static bool valid(const core::DurableGrain &g) {
         return g.lease <= g.incarnation && g.course->skipped <= g.incarnation &&

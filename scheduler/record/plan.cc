@@ -85,7 +85,7 @@ void TurnChanges::add_grain(const core::State &before, const core::SetGrain &cha
     if (grains.size() > known && old)
         changes.live_before = static_cast<std::uint32_t>(encode_grain(before, change.key.grain, *old).size());
     if (!std::exchange(changes.seen, true))
-        changes.had_checkpoint = old && old->own_tree && old->course->checkpoint_length > 0;
+        changes.checkpoint_before = old && old->own_tree ? old->course->checkpoint_length : 0;
     const bool had = old ? old->own_tree : is_damaged(before, change.key);
     changes.own_tree = change.grain.own_tree;
     if (changes.own_tree && !had) changes.became_own_tree = true;
@@ -249,11 +249,12 @@ std::vector<core::SetGrain> TurnChanges::turn_checkpoints(const core::State &aft
     std::vector<core::SetGrain> turned;
     for (const auto &[key, changes] : sessions_)
         for (const auto &[number, of_grain] : changes.grains) {
-            if (!of_grain.had_checkpoint || !of_grain.own_tree || !of_grain.files) continue;
+            if (of_grain.checkpoint_before == 0 || !of_grain.own_tree || !of_grain.files) continue;
             if (!of_grain.files->replaced.count(checkpoint_files[0])) continue;
             turned.push_back(core::SetGrain{{key, number}, *after.grain({key, number})});
-            bool &second = turned.back().grain.course.edit().second_checkpoint;
-            second = !second;
+            core::Course &course = turned.back().grain.course.edit();
+            course.second_checkpoint = !course.second_checkpoint;
+            course.other_checkpoint = static_cast<std::uint32_t>(of_grain.checkpoint_before);
         }
     return turned;
 }

@@ -65,9 +65,10 @@ private:
         bool own_tree = false;  // in the end
         bool became_own_tree = false;
         bool left_own_tree = false;
-        bool seen = false, had_checkpoint = false;  // before this turn, in its own tree
-        std::uint32_t live_before = 0;              // length of its record before this turn
-        std::unique_ptr<Files> files;               // of its own tree
+        bool seen = false;
+        std::uint64_t checkpoint_before = 0;  // its length before this turn, in its own tree
+        std::uint32_t live_before = 0;        // length of its record before this turn
+        std::unique_ptr<Files> files;         // of its own tree
     };
     struct SessionChanges {
         bool erased = false;   // what follows is a new session of the same name

@@ -1,10 +1,12 @@
 #pragma once
 // One thread that reads contents whole and makes them durable, one at a time, over a Disk of its own.
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,18 +16,26 @@
 namespace dcs::shell {
 
 // A small content does not wait for gigabytes that came before it; a large one is overtaken by as many as it has MiB.
+// Owners take turns: of two jobs of one owner the second counts as if it came a job later.
 class JobQueue {
 public:
     void put(library::Job job) {
-        const std::uint64_t rank = job.size + (std::uint64_t{1} << 20) * arrived_++;
+        std::uint64_t &next = next_[job.owner];
+        next = std::max(next, taken_) + 1;
+        const std::uint64_t rank = job.size + (std::uint64_t{1} << 20) * (next - 1);
         jobs_.emplace(rank, std::move(job));
     }
-    library::Job take() { return std::move(jobs_.extract(jobs_.begin()).mapped()); }
+    library::Job take() {
+        ++taken_;
+        std::erase_if(next_, [this](const auto &owner) { return owner.second <= taken_; });
+        return std::move(jobs_.extract(jobs_.begin()).mapped());
+    }
     bool empty() const { return jobs_.empty(); }
 
 private:
-    std::multimap<std::uint64_t, library::Job> jobs_;
-    std::uint64_t arrived_ = 0;
+    std::multimap<std::uint64_t, library::Job> jobs_;  // by rank
+    std::map<std::string, std::uint64_t> next_;        // by owner, when its next job counts as come
+    std::uint64_t taken_ = 0;
 };
 
 class LibraryThread {

@@ -110,7 +110,8 @@ void refresh_unpacked(State &state, const SessionKey &key, const Session &sessio
 std::uint64_t stored_by(const Grain &g) {
     if (!g.own_tree) return 0;
     return on_disk(1) + on_disk(g.params_own_file ? g.params_length : 0) + on_disk(g.course->checkpoint_length) +
-           on_disk(g.course->message_length) + on_disk(g.course->out_length) + on_disk(g.course->err_length);
+           on_disk(g.course->other_checkpoint) + on_disk(g.course->message_length) + on_disk(g.course->out_length) +
+           on_disk(g.course->err_length);
 }
 
 std::uint64_t stored_by(const SessionInfo &info) {

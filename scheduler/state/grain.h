@@ -98,6 +98,7 @@ struct Course {
     std::uint64_t result_offset = 0;  // over, without own tree: in the session's results lie from here on its out, err,
                                       // checkpoint, message
     std::uint32_t message_length = 0;
+    std::uint32_t other_checkpoint = 0;  // own tree: bytes of the file that has its checkpoint before this one
     std::uint32_t checkpoint_sum = 0, message_sum = 0, out_sum = 0, err_sum = 0;  // CRC-32C of what lies on disk
     Incarnation skipped = 0;         // numbers under which it never ran: starts that failed, and Host::fence
     std::uint32_t sequence = 0;      // last increment taken in
@@ -183,6 +184,11 @@ struct Grain : DurableGrain {
 };
 
 Shape shape_of(const Grain &g);
+
+// Of all that it was submitted with and says of itself; for weights, not exact.
+inline std::uint64_t detail_bytes(const Grain &g) {
+    return g.params_length + g.course->message_length + 128 * g.files->outputs.size();
+}
 
 // Settled, with a tree of its own that it no longer needs.
 bool packable(const Grain &g);

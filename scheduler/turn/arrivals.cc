@@ -58,7 +58,7 @@ void Turn::take_refusal(core::ServerRefused refusal) {
 
 void Turn::take_library_job(const library::JobDone &done) {
     if (phase_ == Phase::dead) return;
-    contents_.done(done, state_);
+    if (const auto line = contents_.done(done, state_)) say(Level::warning, *line);
 }
 
 bool Turn::full() const {

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "base/planted.h"
+#include "base/require.h"
 
 namespace dcs::turn {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 constexpr Duration stalled_after = seconds(60);
 // So much of an upload is read back at a time, while the rest comes.
 constexpr std::uint64_t read_back_bytes = 8u << 20;
+// Pieces that waited for a check and are sent in one turn, and how many may wait on one connection.
+constexpr std::size_t waiting_pieces_per_turn = 16, parked_pieces = 256;
 
 std::string name_of(const std::string &digest) { return "content " + wire::digest_text(digest); }
 
@@ -78,7 +81,7 @@ void Contents::put(const Peer &peer, const wire::PutContent &piece, const core::
     if (piece.offset == 0)
         if (Status s = begin(peer, piece, state); !s) return refuse_put(peer, piece.digest, s);
     const auto found = uploads_.find(key);
-    const bool follows = found != uploads_.end() && found->second.total == piece.total && !found->second.sealing;
+    const bool follows = found != uploads_.end() && found->second.total == piece.total && found->second.complete == 0;
     if (!follows || found->second.next != piece.offset) {
         // A server learns where to continue; a control program starts again.
         if (peer.server) return answer_put(peer, piece.digest, follows ? found->second.next : 0);
@@ -102,7 +105,7 @@ void Contents::put(const Peer &peer, const wire::PutContent &piece, const core::
 
 Status Contents::begin(const Peer &peer, const wire::PutContent &piece, const core::State &state) {
     const auto found = uploads_.find(Key{peer.conn, piece.digest});
-    if (found != uploads_.end() && found->second.sealing)
+    if (found != uploads_.end() && found->second.complete > 0)
         return fail(Code::invalid, name_of(piece.digest) + " is complete and being checked: wait for the answer");
     if (found != uploads_.end()) forget(found);
     if (Status s = check_room(peer, piece.total, state); !s) return s;
@@ -117,7 +120,7 @@ Status Contents::check_room(const Peer &peer, std::uint64_t size, const core::St
     std::size_t own = 0;
     std::uint64_t bytes = core::on_disk(size);
     for (const auto &[key, upload] : uploads_) {
-        if (upload.peer.owner != peer.owner) continue;
+        if (upload.peer.owner != peer.owner || (upload.gone && planted("turn.gone_uploads_are_free"))) continue;
         ++own;
         bytes += core::on_disk(upload.total);
     }
@@ -133,10 +136,10 @@ Status Contents::check_room(const Peer &peer, std::uint64_t size, const core::St
 }
 
 void Contents::read_back(const std::string &digest, Upload &upload) {
-    if (upload.reading || upload.sealing || upload.next - upload.read < read_back_bytes) return;
+    if (upload.reading || upload.complete > 0 || upload.next - upload.read < read_back_bytes) return;
     upload.reading = true;
     upload.read = upload.next;
-    outside_.start_library_job({library::Job::Kind::read, digest, upload.next, upload.temporary});
+    outside_.start_library_job({library::Job::Kind::read, digest, upload.next, upload.temporary, upload.peer.owner});
 }
 
 // Whatever came of it: the seal reads what was not read.
@@ -151,56 +154,76 @@ void Contents::was_read(const library::JobDone &done) {
 // Two that bring the same content at once: the second one waits for the first one's job, and then for its own. Who has
 // nothing but the digest must not have the content by the bytes of another.
 void Contents::seal(const Key &key, Upload &upload) {
-    upload.sealing = true;
+    if (upload.complete == 0) upload.complete = ++completed_;
     if (!sealing_.emplace(key.second, upload.temporary).second) return;
-    outside_.start_library_job({library::Job::Kind::seal, key.second, upload.total, upload.temporary});
+    outside_.start_library_job(
+        {library::Job::Kind::seal, key.second, upload.total, upload.temporary, upload.peer.owner});
+}
+
+// Of those that wait the one that has waited longest; but owners take turns, or one who sends wrong bytes again and
+// again would keep the others from bringing the right ones.
+void Contents::seal_next(const std::string &digest, const std::string &last_owner) {
+    const std::pair<const Key, Upload> *next = nullptr;
+    const auto rank = [&](const Upload &u) { return std::pair(u.peer.owner == last_owner, u.complete); };
+    for (const auto &entry : uploads_) {
+        if (entry.first.second != digest || entry.second.complete == 0) continue;
+        if (!next || rank(entry.second) < rank(next->second)) next = &entry;
+    }
+    if (next) seal(next->first, uploads_.at(next->first));
 }
 
 void Contents::tell(core::Stored &stored) const {
     for (const auto &[digest, content] : library_->all()) stored.came(digest, content.size);
 }
 
-void Contents::done(const library::JobDone &done, core::State &state) {
+std::optional<Line> Contents::done(const library::JobDone &done, core::State &state) {
     switch (done.job.kind) {
-    case library::Job::Kind::read: return was_read(done);
+    case library::Job::Kind::read: was_read(done); break;
     case library::Job::Kind::seal: return sealed(done, state);
-    case library::Job::Kind::check: return checked(done, state.stored);
+    case library::Job::Kind::check: checked(done, state.stored); break;
     }
+    return std::nullopt;
 }
 
-void Contents::sealed(const library::JobDone &done, core::State &state) {
-    core::Stored &stored = state.stored;
+std::optional<Line> Contents::sealed(const library::JobDone &done, core::State &state) {
     const std::string &digest = done.job.digest;
     sealing_.erase(digest);
     if (done.status) {
         damaged_.erase(digest);
         library_->set(digest, done.job.size, outside_.now());
-        stored.came(digest, done.job.size);
-    } else {
-        outside_.log(Level::warning, name_of(digest) + " was not accepted: " + done.status.text);
+        state.stored.came(digest, done.job.size);
     }
-    std::vector<Key> others;
-    for (auto it = uploads_.begin(); it != uploads_.end();) {
-        const auto upload = it++;
-        if (upload->first.second != digest || !upload->second.sealing) continue;
-        const Peer peer = upload->second.peer;
-        if (upload->second.temporary != done.job.temporary) {
-            others.push_back(upload->first);  // its own bytes decide
-            continue;
-        }
-        if (done.status && !peer.server) stored.brought(digest, peer.owner);
-        if (done.status && peer.server) brought_by(peer, digest, state);
-        if (done.status) answer_put(peer, digest, upload->second.total);
-        else refuse_put(peer, digest, fail(done.status.code, name_of(digest) + ": " + done.status.text));
-        forget(upload);
-    }
-    for (const Key &key : others) seal(key, uploads_.at(key));
+    const auto upload = std::find_if(uploads_.begin(), uploads_.end(), [&](const auto &entry) {
+        return entry.first.second == digest && entry.second.temporary == done.job.temporary;
+    });
+    DCS_REQUIRE(upload != uploads_.end(), "an upload stays while a job works on it");
+    const Peer peer = upload->second.peer;
+    settle(upload->second, done, state);
+    uploads_.erase(upload);
+    seal_next(digest, peer.owner);
+    if (done.status) return std::nullopt;
+    return Line{name_of(digest) + " was not accepted: " + done.status.text, (peer.server ? "" : "user ") + peer.owner};
 }
 
-// Its temporary goes, unless a job works on it: that one sees to it.
+// It is its owner's and counts as such, also when its connection was closed before the answer.
+void Contents::settle(const Upload &upload, const library::JobDone &done, core::State &state) {
+    const Peer &peer = upload.peer;
+    const std::string &digest = done.job.digest;
+    if (done.status && peer.server) brought_by(peer, digest, state);
+    else if (done.status) state.stored.brought(digest, peer.owner);
+    if (upload.gone) return;
+    if (done.status) answer_put(peer, digest, upload.total);
+    else refuse_put(peer, digest, fail(done.status.code, name_of(digest) + ": " + done.status.text));
+}
+
+// While a job works on it, it stays, and counts among its owner's: who hangs up has no more of them than who waits.
 void Contents::forget(std::map<Key, Upload>::iterator upload) {
     const auto job = sealing_.find(upload->first.second);
-    if (job == sealing_.end() || job->second != upload->second.temporary) library_->discard(upload->second.temporary);
+    if (job != sealing_.end() && job->second == upload->second.temporary) {
+        upload->second.gone = true;
+        return;
+    }
+    library_->discard(upload->second.temporary);
     uploads_.erase(upload);
 }
 
@@ -211,14 +234,16 @@ void Contents::drop_upload(ConnId conn, const std::string &digest) {
 
 void Contents::drop(ConnId conn) {
     for (auto it = uploads_.lower_bound(Key{conn, {}}); it != uploads_.end() && it->first.first == conn;) forget(it++);
-    for (auto &[digest, parked] : checking_)
-        std::erase_if(parked, [conn](const Parked &p) { return p.peer.conn == conn; });
+    const auto of_it = [conn](const Parked &p) { return p.peer.conn == conn; };
+    for (auto &[digest, parked] : checking_) std::erase_if(parked, of_it);
+    for (auto &[owner, waiting] : waiting_) std::erase_if(waiting, of_it);
+    std::erase_if(waiting_, [](const auto &entry) { return entry.second.empty(); });
 }
 
 void Contents::drop_stalled() {
     for (auto it = uploads_.begin(); it != uploads_.end();) {
         const auto upload = it++;
-        if (!upload->second.sealing && outside_.now() - upload->second.last_piece > stalled_after) forget(upload);
+        if (upload->second.complete == 0 && outside_.now() - upload->second.last_piece > stalled_after) forget(upload);
     }
 }
 
@@ -250,13 +275,19 @@ void Contents::send(const Peer &peer, const std::string &digest, std::uint64_t o
     std::vector<Parked> &parked = checking_[digest];
     if (peer.server)  // it asks for one piece at a time; what it asked before is out of date
         std::erase_if(parked, [&](const Parked &p) { return p.peer.conn == peer.conn; });
-    parked.push_back({peer, offset, max});
-    if (first) outside_.start_library_job({library::Job::Kind::check, digest, content->size, {}});
+    const auto own =
+        std::count_if(parked.begin(), parked.end(), [&](const Parked &p) { return p.peer.conn == peer.conn; });
+    if (static_cast<std::size_t>(own) >= parked_pieces)
+        return refuse_want(peer, digest,
+                           fail(Code::limit, std::to_string(own) + " pieces of " + name_of(digest) +
+                                                 " wait on this connection until it has been checked: ask for fewer"));
+    parked.push_back({peer, digest, offset, max});
+    if (first) outside_.start_library_job({library::Job::Kind::check, digest, content->size, {}, peer.owner});
 }
 
 void Contents::checked(const library::JobDone &done, core::Stored &stored) {
     const std::string &digest = done.job.digest;
-    const std::vector<Parked> parked = std::move(checking_[digest]);
+    std::vector<Parked> parked = std::move(checking_[digest]);
     checking_.erase(digest);
     const bool there = library_->find(digest) != nullptr;  // it may have been swept in the meantime
     if (there && done.status) {
@@ -268,9 +299,21 @@ void Contents::checked(const library::JobDone &done, core::Stored &stored) {
         outside_.log(Level::error, name_of(digest) + " is damaged and was set aside: " + done.status.text +
                                        "; submit a grain with it again to upload it again");
     }
-    for (const Parked &p : parked) {
-        if (done.status || !library_->find(digest)) send(p.peer, digest, p.offset, p.max);
-        else refuse_want(p.peer, digest, done.status);
+    const bool refused = !done.status && library_->find(digest);
+    for (Parked &p : parked) {
+        if (refused) refuse_want(p.peer, digest, done.status);
+        else waiting_[p.peer.owner].push_back(std::move(p));
+    }
+}
+
+void Contents::send_waiting_pieces() {
+    for (std::size_t sent = 0; sent < waiting_pieces_per_turn && !waiting_.empty();) {
+        for (auto it = waiting_.begin(); it != waiting_.end() && sent < waiting_pieces_per_turn; ++sent) {
+            const Parked p = std::move(it->second.front());
+            it->second.pop_front();
+            it = it->second.empty() ? waiting_.erase(it) : std::next(it);
+            send(p.peer, p.digest, p.offset, p.max);
+        }
     }
 }
 

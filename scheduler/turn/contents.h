@@ -5,11 +5,13 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "scheduler/state/state.h"
 #include "scheduler/library/library.h"
+#include "scheduler/turn/line_budget.h"
 #include "scheduler/turn/outside.h"
 
 namespace dcs::turn {
@@ -57,7 +59,11 @@ public:
     void drop(ConnId conn);
     // Who has stored what is kept in step from tell() on, which says what is there.
     void tell(core::Stored &stored) const;
-    void done(const library::JobDone &done, core::State &state);
+    // What the log should say of it, at the expense of who caused it.
+    std::optional<Line> done(const library::JobDone &done, core::State &state);
+    // Pieces that waited for a check are sent some at a time, to each owner in turn.
+    bool has_waiting_pieces() const { return !waiting_.empty(); }
+    void send_waiting_pieces();
     // In an idle moment: stalled uploads go, and a few contents that no grain names and no peer requests.
     void sweep(const core::State &state, core::Stored &stored);
     // never() while there is nothing that could go.
@@ -70,13 +76,15 @@ private:
         std::string temporary;
         std::uint64_t total = 0, next = 0;
         Instant last_piece{};
-        bool sealing = false;
-        std::uint64_t read = 0;  // by the library's jobs, or by the one that is under way
+        std::uint64_t complete = 0;  // a number that counts up; 0: pieces are missing
+        bool gone = false;           // its connection; it stays its owner's while a job works on it
+        std::uint64_t read = 0;      // by the library's jobs, or by the one that is under way
         bool reading = false;
     };
     using Key = std::pair<ConnId, std::string>;
     struct Parked {
         Peer peer;
+        std::string digest;
         std::uint64_t offset = 0, max = 0;
     };
 
@@ -88,7 +96,9 @@ private:
     void read_back(const std::string &digest, Upload &upload);
     void was_read(const library::JobDone &done);
     void seal(const Key &key, Upload &upload);
-    void sealed(const library::JobDone &done, core::State &state);
+    std::optional<Line> sealed(const library::JobDone &done, core::State &state);
+    void settle(const Upload &upload, const library::JobDone &done, core::State &state);
+    void seal_next(const std::string &digest, const std::string &last_owner);
     void brought_by(const Peer &server, const std::string &digest, core::State &state);
     void checked(const library::JobDone &done, core::Stored &stored);
     void forget(std::map<Key, Upload>::iterator upload);
@@ -98,8 +108,10 @@ private:
     std::unique_ptr<library::Library> library_;
     Outside &outside_;
     std::map<Key, Upload> uploads_;
-    std::map<std::string, std::string> sealing_;           // digest -> temporary of the job
+    std::map<std::string, std::string> sealing_;  // digest -> temporary of the job
+    std::uint64_t completed_ = 0;
     std::map<std::string, std::vector<Parked>> checking_;  // digest -> who waits for it
+    std::map<std::string, std::deque<Parked>> waiting_;    // by owner: contents that are checked now
     struct Brought {
         std::deque<std::string> unowned;  // without an owner yet
         std::deque<std::string> last;     // whose bytes it showed

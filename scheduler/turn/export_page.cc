@@ -1,6 +1,8 @@
 #include "scheduler/turn/export_page.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/limits.h"
 #include "base/load_limits.h"
@@ -25,7 +27,8 @@ private:
     wire::ExportedSession head() const;
     // Its parameters; they are all of a page when they are as long as one.
     bool fits(const core::Grain &g) const {
-        return size_ + record_bytes + g.params_length + 4 * limits::export_inline_bytes <= limits::export_page_bytes;
+        return size_ + record_bytes + core::detail_bytes(g) + 4 * limits::export_inline_bytes <=
+               limits::export_page_bytes;
     }
     Result<wire::ExportedGrain> row(GrainNumber number, const core::Grain &g);
     Status add_params(const GrainKey &key, const core::Grain &g, wire::ExportedGrain &row);
@@ -57,9 +60,12 @@ Status Page::add_params(const GrainKey &key, const core::Grain &g, wire::Exporte
     row.spec = std::move(*spec);
     row.input = {row.spec.input.size(), true, std::move(row.spec.input)};
     row.spec.input.clear();
-    for (wire::GrainFile &file : row.spec.files)  // outputs as they came back
-        for (const wire::GrainFile &made : g.files->outputs)
-            if (file.role == wire::FileRole::output && file.name == made.name) file = made;
+    std::unordered_map<std::string_view, const wire::GrainFile *> made;
+    for (const wire::GrainFile &output : g.files->outputs) made[output.name] = &output;
+    for (wire::GrainFile &file : row.spec.files) {  // outputs as they came back
+        if (file.role != wire::FileRole::output) continue;
+        if (const auto found = made.find(file.name); found != made.end()) file = *found->second;
+    }
     return Status::ok();
 }
 
@@ -114,7 +120,7 @@ Result<wire::ExportReply> Page::fill(GrainNumber after, std::size_t most) {
         auto one = row(it->first, it->second);
         if (!one)
             return fail(one.status().code, "grain " + to_text(GrainKey{key_, it->first}) + ": " + one.status().text);
-        size_ += record_bytes + it->second.params_length + one->out.content.size() + one->err.content.size() +
+        size_ += record_bytes + core::detail_bytes(it->second) + one->out.content.size() + one->err.content.size() +
                  one->checkpoint.content.size() + one->message.content.size();
         for (const std::string &name : one->nogo) size_ += name.size() + 4;
         reply.grains.push_back(std::move(*one));

@@ -13,9 +13,14 @@
 
 namespace dcs::turn {
 
+// For the log. sender: who may have few of them; empty: no particular one.
+struct Line {
+    std::string text, sender;
+};
+
 class LineBudget {
 public:
-    // May one more line about this sender be written? Empty: no particular one, always.
+    // May one more line about this sender be written? About no particular one, always.
     bool allow(const std::string &sender, Instant now);
     // Once a minute: of whom how many lines were left out since the last time.
     std::vector<std::pair<std::string, std::size_t>> left_out(Instant now);

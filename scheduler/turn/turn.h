@@ -91,10 +91,6 @@ private:
         Instant at{};              // when it came; of inputs from inside: nothing
     };
 
-    struct Line {
-        std::string text, sender;
-    };  // for the log; sender: of whom there may be few (line_budget.h)
-
     bool pack_some();
     bool remove_old();
     void scrub_some();

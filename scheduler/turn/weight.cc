@@ -1,6 +1,7 @@
 #include "scheduler/turn/weight.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "base/limits.h"
 #include "base/load_limits.h"
@@ -15,6 +16,10 @@ constexpr std::size_t one_piece = 8;
 // Read through from the disk or the kernel's cache, and summed up; rows of an answer.
 constexpr std::uint64_t bytes_read_per_request = 64 * 1024;
 constexpr std::size_t rows_per_request = 2;
+// A grain with all that it was submitted with. Long lists of short words take the longest.
+constexpr std::size_t detail_weight = 2, detail_bytes_per_request = 1024;
+// Parameters that are read, unpacked, and compared or packed again.
+constexpr std::uint64_t bytes_unpacked_per_request = 4 * 1024;
 // A session has folders and files of its own; a token is looked for among all of them.
 constexpr std::size_t new_session = 16, new_token = 4;
 
@@ -39,6 +44,9 @@ struct WeightOf {
     template <class Request> std::size_t operator()(const Request &) const { return 1; }
 };
 
+template <class E, class... Kinds> constexpr bool is_one_of = (std::is_same_v<E, Kinds> || ...);
+
+// An effect that reads has a weight: there is no default, or a new one would hold up everybody for nothing.
 struct OfAnswer {
     const core::State &state;
     const record::Verified &verified;
@@ -68,11 +76,39 @@ struct OfAnswer {
         const auto *rows = std::get_if<wire::QueryReply>(&e.message);
         return rows ? (rows->hosts.size() + rows->sessions.size() + rows->grains.size()) / rows_per_request : 0;
     }
+    // What stands in it is read, unpacked and encoded again, entry by entry.
+    std::size_t operator()(const core::ReplyGrainDetail &e) const {
+        std::size_t sum = 0;
+        for (const wire::GrainRow &row : e.rows)
+            if (const core::Grain *grain = state.grain({e.key.session, row.grain}))
+                sum += detail_weight + core::detail_bytes(*grain) / detail_bytes_per_request;
+        return sum;
+    }
+    std::size_t operator()(const core::ReplyDifference &e) const {
+        const core::Grain *grain = state.grain(e.key);
+        return grain ? one_piece + grain->params_length / bytes_unpacked_per_request : 0;
+    }
+    // The page may have fewer grains than are counted here, never more.
     std::size_t operator()(const core::ReplyExport &e) const {
         const core::Session *session = state.session(e.key);
-        return session ? std::min(at_most(e.most, limits::export_page_grains), session->grains.size()) : 0;
+        if (!session) return 0;
+        const std::size_t most = at_most(e.most, limits::export_page_grains);
+        std::size_t grains = 0;
+        std::uint64_t read = 0;
+        for (auto it = session->grains.upper_bound(e.after); it != session->grains.end(); ++it, ++grains) {
+            if (grains >= most || read >= limits::export_page_bytes) break;
+            read += core::detail_bytes(it->second);
+        }
+        return 1 + grains + read / bytes_unpacked_per_request;
     }
-    template <class Other> std::size_t operator()(const Other &) const { return 0; }
+    // What has its bytes in memory, or is bounded by commits, slots or hosts.
+    template <class E>
+    requires is_one_of<E, core::ReplyDoctor, core::ReplyLive, core::SendServer, core::SendLaunch, core::SendCertificate,
+                       core::SendProgram, core::CloseConnection, core::ClosePrograms, core::ProbeHost, core::Reread,
+                       core::RemoveHostLine, core::SetOwnLogLevel>
+        std::size_t operator()(const E &) const {
+        return 0;
+    }
 };
 
 }  // namespace

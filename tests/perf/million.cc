@@ -59,7 +59,9 @@ struct Trial {
             if ((g + 1) % 4096 == 0) pool.pump();
         }
         pool.pump();
-        std::printf("submitted: %.0f a second, frames decoded, 4,096 a commit\n", grains / since(start));
+        const double took = since(start);
+        std::printf("submitted: %.0f a second, frames decoded, 4,096 a commit\n", grains / took);
+        figure(std::to_string(grains) + " grains, submission of one", took / grains * 1e6, 0, "us");
     }
 
     // One server of many slots runs them all; each prints a line.
@@ -96,7 +98,9 @@ struct Trial {
             }
             pool.pump();
         }
-        std::printf("started and finished: %.0f a second\n", double(done) / since(start));
+        const double took = since(start);
+        std::printf("started and finished: %.0f a second\n", double(done) / took);
+        figure(std::to_string(grains) + " grains, start and end of one", took / grains * 1e6, 0, "us");
         if (done != static_cast<std::uint64_t>(grains)) must(fail(Code::internal, "not all ran"), "finish");
     }
 
@@ -121,8 +125,11 @@ struct Trial {
                 must(fail(Code::internal, "the wrong grain"), "lookup");
         }
         std::sort(times.begin(), times.end());
-        std::printf("%-28s %.2f s from the disk; lookup of one grain: median %.3f ms, worst %.3f ms\n", when, ready,
-                    times[100] * 1e3, times.back() * 1e3);
+        std::printf("%-28s restart %.2f s from the disk; lookup of one grain: median %.3f ms, worst %.3f ms\n", when,
+                    ready, times[100] * 1e3, times.back() * 1e3);
+        const std::string whose = std::to_string(grains) + " grains, " + when;
+        figure(whose + " restart for one", ready / grains * 1e6, 0, "us");
+        figure(whose + " lookup of one", times[100] * 1e6, 0, "us");
         std::fflush(stdout);
     }
 };
@@ -142,13 +149,13 @@ int run(int argc, char **argv) {
         trial.submit(pool);
         trial.line("ready:", pool);
     }
-    trial.restart("restart, all ready:");
+    trial.restart("ready:");
     {
         Pool pool(trial.directory);
         trial.finish(pool);
         trial.line("finished:", pool);
     }
-    trial.restart("restart, all finished:");
+    trial.restart("finished:");
     if (!keep) std::filesystem::remove_all(trial.directory);
     return 0;
 }

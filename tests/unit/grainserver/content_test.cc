@@ -344,3 +344,30 @@ TEST_CASE("outputs that an earlier server kept go as they were kept") {
     b.taken('o', 600);
     REQUIRE(b.one<SendReport>().files.size() == 1);
 }
+
+TEST_CASE("users take turns with what is fetched, and the smallest of a user goes first") {
+    ContentBench b;
+    const auto grain_of = [](const std::string &user, int number) {
+        GrainId g = id(number);
+        g.key.session.user = user;
+        return g;
+    };
+    const GrainId eve = grain_of("eve", 1), ann = grain_of("ann", 2);
+    const std::vector<wire::GrainFile> hers = {data('a', 900), data('b', 700), data('c', 800)};
+    b.launch_with(eve, hers);
+    b.clear();
+    b.in(FilesMissing{eve, hers});
+    b.launch_with(ann, {data('d', 5000)});
+    b.in(FilesMissing{ann, {data('d', 5000)}});
+    std::string order;
+    for (int i = 0; i < 4; ++i) {
+        const auto wants = b.sent<wire::WantContent>();
+        REQUIRE(wants.size() == 1);
+        order += wants[0].digest[0];
+        const std::uint64_t size = b.state.fetches.at(wants[0].digest).total;
+        b.message(wire::ContentPiece{wants[0].digest, size, 0, std::string(size, 'x'), 0, ""});
+        b.write();
+    }
+    REQUIRE(order == "bdca");
+    REQUIRE(b.state.begun_for.size() <= 1);
+}

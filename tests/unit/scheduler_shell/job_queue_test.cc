@@ -22,3 +22,20 @@ TEST_CASE("a small content overtakes large ones, which are overtaken a limited n
     for (const char *name : {"large 1", "one more", "large 2", "much later"}) CHECK(queue.take().digest == name);
     CHECK(queue.empty());
 }
+
+TEST_CASE("owners of contents take turns, however many one has") {
+    shell::JobQueue queue;
+    const auto put = [&](const std::string &owner, std::uint64_t size) {
+        queue.put({library::Job::Kind::seal, owner, size, "", owner});
+    };
+    for (int i = 0; i < 1000; ++i) put("eve", 8);
+    for (int i = 0; i < 10; ++i) CHECK(queue.take().owner == "eve");
+    put("ann", 1000);
+    put("ann", 1000);
+    put("bob", 1000);
+    int others = 0;
+    for (int i = 0; i < 6; ++i) others += queue.take().owner != "eve";
+    CHECK(others == 3);
+    for (int i = 0; i < 987; ++i) CHECK(queue.take().owner == "eve");
+    CHECK(queue.empty());
+}

@@ -142,6 +142,49 @@ TEST_CASE("a full disk refuses a content, and keeps what there is") {
     CHECK(program.refusal(bytes) == Code::ok);
 }
 
+TEST_CASE("pieces that wait until a content is checked are sent some in a turn, to owners in turn") {
+    Pool pool({host("h1", 1)});
+    const std::string bytes(4000, 'k');
+    const auto begin = [&](const std::string &user) {
+        const ConnId conn = pool.control(user, "prog");
+        pool.ask<wire::OpenReply>(conn, wire::OpenSession{1, wire::OpenMode::resume, true});
+        return conn;
+    };
+    for (const char *user : {"ann", "bob"}) {
+        const ConnId conn = begin(user);
+        pool.post(conn, piece_of(bytes, 0, bytes.size()));
+        pool.pump();
+        pool.do_library_jobs();
+        pool.ask<wire::Done>(conn, wire::Gexec{1, 1, spec_with({content(wire::FileRole::input, bytes)})});
+    }
+    pool.restart();
+    const ConnId ann = begin("ann"), gone = pool.control("ann", "other"), bob = begin("bob");
+    const auto ask = [&](ConnId conn) {
+        return pool.post(conn, wire::Fetch{"", 1, 1, wire::Stream::input, 0, 100, ""});
+    };
+    std::vector<std::uint64_t> of_ann;
+    for (int i = 0; i < 300; ++i) of_ann.push_back(ask(ann));  // more than may wait on a connection
+    for (int i = 0; i < 100; ++i) ask(gone);
+    const auto of_bob = ask(bob);
+    pool.pump();
+    REQUIRE(pool.outside->library_jobs.size() == 1);
+    CHECK(std::get<wire::ErrorReply>(pool.reply(ann, of_ann.back())).code == static_cast<int>(Code::limit));
+    pool.hang_up(gone);
+    pool.pump();
+    pool.outside->sent.clear();
+    pool.turn->take_library_job(library::work(pool.disk, pool.outside->library_jobs.front()));
+    pool.outside->library_jobs.clear();
+    CHECK(pool.outside->sent.empty());
+    CHECK(pool.turn->next_wakeup() <= pool.outside->clock);
+    pool.turn->run();
+    CHECK(pool.outside->sent.size() >= 2);
+    CHECK(pool.outside->sent.size() <= 32);
+    CHECK(std::holds_alternative<wire::Piece>(pool.reply(bob, of_bob)));
+    for (int i = 0; i < 100; ++i) pool.turn->run();
+    CHECK(std::holds_alternative<wire::Piece>(pool.reply(ann, of_ann[255])));
+    CHECK(pool.turn->next_wakeup() > pool.outside->clock);
+}
+
 TEST_CASE("a server gets what its own leases name, and nothing else") {
     Pool pool({host("h1", 1), host("h2", 1)});
     Program program(pool);

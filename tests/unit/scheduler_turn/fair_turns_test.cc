@@ -42,6 +42,57 @@ TEST_CASE("a user who exports without end has a page of a turn, and others are r
     CHECK(sent_to<wire::ExportReply>(pool, ann) == 100);
 }
 
+TEST_CASE("a question about many grains ends the turn by what they were submitted with") {
+    Pool pool({host("h1", 1)});
+    const ConnId ann = pool.control("ann", "prog"), bob = pool.control("bob", "prog");
+    pool.ask<wire::OpenReply>(ann, wire::OpenSession{1, wire::OpenMode::open, false});
+    wire::Query about;
+    about.type = wire::QueryType::grain;
+    about.session = about.grain = 1;
+    constexpr std::size_t bytes = 20'000;
+    for (int g = 1; g <= 64; ++g) {
+        pool.ask<wire::Done>(ann, wire::Gexec{1, g, copying_grain(std::string(bytes, 'x'))});
+        about.with.push_back(g);
+    }
+    about.with.insert(about.with.end(), 64, 2);  // once is enough
+    const auto rows = pool.ask<wire::QueryReply>(ann, about).grains.size();
+    CHECK(rows >= 5);
+    CHECK(rows * bytes < (300u << 10));  // the rest is asked for again
+    about.with.assign(64, 2);
+    CHECK(pool.ask<wire::QueryReply>(ann, about).grains.size() == 2);
+    for (int g = 1; g <= 64; ++g) about.with.push_back(g);
+    const auto has_the_turn_alone = [&](ConnId asker, const wire::AnyMessage &call, auto answers_to) {
+        pool.outside->sent.clear();
+        pool.outside->tick = milliseconds(1);
+        for (int i = 0; i < 100; ++i) pool.post(asker, call);
+        pool.turn->run();
+        const std::size_t before = answers_to(asker);
+        CHECK(before >= 1);
+        CHECK(before <= 2);
+        pool.post(bob, wire::Query{});
+        for (int i = 0; i < 100 && sent_to<wire::QueryReply>(pool, bob) == 0; ++i) pool.turn->run();
+        CHECK(sent_to<wire::QueryReply>(pool, bob) == 1);
+        CHECK(answers_to(asker) - before <= 3);
+        pool.outside->tick = {};
+        pool.pump();
+        CHECK(answers_to(asker) == 100);
+    };
+    has_the_turn_alone(ann, about, [&](ConnId conn) { return sent_to<wire::QueryReply>(pool, conn); });
+    // One with a large input; its export; and another grain in its place, which is compared.
+    pool.ask<wire::OpenReply>(ann, wire::OpenSession{2, wire::OpenMode::resume, false});
+    pool.ask<wire::Done>(ann, wire::Gexec{2, 1, copying_grain(std::string(2u << 20, 'x'))});
+    about.session = 2;
+    about.with.clear();
+    has_the_turn_alone(ann, about, [&](ConnId conn) { return sent_to<wire::QueryReply>(pool, conn); });
+    has_the_turn_alone(ann, wire::ExportPage{"", 2, -1, 0},
+                       [&](ConnId conn) { return sent_to<wire::ExportReply>(pool, conn); });
+    pool.hang_up(ann);
+    const ConnId again = pool.control("ann", "prog");
+    pool.ask<wire::OpenReply>(again, wire::OpenSession{2, wire::OpenMode::resume, false});
+    has_the_turn_alone(again, wire::Gexec{2, 1, copying_grain("y")},
+                       [&](ConnId conn) { return sent_to<wire::ErrorReply>(pool, conn); });
+}
+
 TEST_CASE("what only reads ends its turn when it has had its time") {
     Pool pool({host("h1", 1)});
     const ConnId ann = pool.control("ann", "prog"), bob = pool.control("bob", "prog");

@@ -39,10 +39,28 @@ TEST_CASE("refused orders fill no log") {
         return std::count_if(lines.begin(), lines.end(),
                              [&](const std::string &line) { return line.find(words) != std::string::npos; });
     };
-    CHECK(count("ann asked to kill a grain") == static_cast<long>(limits::log_lines_at_once));
+    const auto others = count("ann begins control program");
+    CHECK(count("ann asked to kill a grain") == static_cast<long>(limits::log_lines_at_once) - others);
     pool.outside->clock = pool.outside->clock + seconds(61);
     pool.call(ann, wire::Gkill{"bob", 1, 1});
-    CHECK(count("2900 more lines about user ann were suppressed") == 1);
+    const std::string left = std::to_string(2900 + others);
+    CHECK(count((left + " more lines about user ann were suppressed").c_str()) == 1);
+}
+
+TEST_CASE("programs that begin without end fill no log, and an operator's acts have their lines") {
+    Pool pool({host("h1", 1)});
+    const auto begun = [&](const char *user) {
+        return std::count_if(pool.outside->lines.begin(), pool.outside->lines.end(), [&](const std::string &line) {
+            return line.find(std::string(user) + " begins control program") != std::string::npos;
+        });
+    };
+    for (const bool privileged : {false, true}) {
+        const ConnId conn = pool.open(turn::Door::user, privileged ? "root" : "ann", privileged);
+        for (int i = 0; i < 300; ++i) pool.post(conn, wire::GetAuth{"prog"});
+        pool.pump();
+    }
+    CHECK(begun("ann") == static_cast<long>(limits::log_lines_at_once));
+    CHECK(begun("root") == 300);
 }
 
 TEST_CASE("a host that says it holds thousands is told to give up some of them, and calls again") {

@@ -135,6 +135,7 @@ void Pool::do_library_jobs() {
         outside->library_jobs.pop_front();
         turn->take_library_job(library::work(disk, std::move(job)));
     }
+    pump();
 }
 
 void Pool::pump() {

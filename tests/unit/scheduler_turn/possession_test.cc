@@ -1,5 +1,6 @@
 // A digest is no content: what users and hosts have to show before one is theirs.
 #include "base/limits.h"
+#include "base/load_limits.h"
 #include "contents.h"
 
 using namespace dcs;
@@ -20,6 +21,75 @@ TEST_CASE("two who bring the same content at once both have it, or the one whose
     CHECK(pool.turn->state().stored.has("ann", pki::sha256_text(bytes)) == (liar != 0));
     CHECK(pool.turn->state().stored.has("bob", pki::sha256_text(bytes)) == (liar != 1));
     CHECK(files_in(pool, "library/incoming") == 0);
+}
+
+TEST_CASE("who hangs up before the answer has brought the content all the same, and no more of them than who waits") {
+    Pool pool({host("h1", 1)});
+    const auto text_of = [](std::size_t i) { return "content " + std::to_string(i); };
+    const auto bring = [&](std::size_t from, std::size_t count) {
+        const ConnId conn = pool.control("ann", "prog");
+        for (std::size_t i = from; i < from + count; ++i) pool.post(conn, piece_of(text_of(i), 0, text_of(i).size()));
+        pool.pump();
+        pool.hang_up(conn);
+        pool.pump();
+    };
+    for (std::size_t i = 0; i < 4; ++i) bring(20 * i, 20);
+    CHECK(pool.outside->library_jobs.size() == limits::content_uploads_each);
+    const ConnId bob = pool.control("bob", "prog");  // is not refused for it
+    const std::string his = "another content";
+    const auto request = pool.post(bob, piece_of(his, 0, his.size()));
+    pool.pump();
+    pool.do_library_jobs();
+    CHECK(std::holds_alternative<wire::Done>(pool.reply(bob, request)));
+    std::uint64_t expected = 0;
+    for (std::size_t i = 0; i < limits::content_uploads_each; ++i) {
+        CHECK(pool.turn->state().stored.has("ann", pki::sha256_text(text_of(i))));
+        expected += core::on_disk(text_of(i).size());
+    }
+    CHECK(pool.turn->state().stored.of("ann").contents == expected);
+    CHECK(files_in(pool, "library/incoming") == 0);
+    bring(100, 1);  // all have been answered: there is room for more
+    CHECK(pool.outside->library_jobs.size() == 1);
+}
+
+TEST_CASE("who sends wrong bytes again and again does not keep another from bringing the right ones") {
+    Pool pool({host("h1", 1)});
+    const std::string bytes(500, 'p');
+    wire::PutContent wrong = piece_of(bytes, 0, 500);
+    wrong.bytes[0] = 'q';
+    const auto lie = [&] { pool.post(pool.control("eve", "prog"), wrong); };
+    for (int i = 0; i < 10; ++i) lie();
+    const ConnId ann = pool.control("ann", "prog");
+    const auto request = pool.post(ann, piece_of(bytes, 0, 500));
+    for (int i = 0; i < 10; ++i) lie();
+    pool.pump();
+    int jobs = 0;
+    for (; !pool.turn->state().stored.has("ann", pki::sha256_text(bytes)) && jobs < 20; ++jobs) {
+        REQUIRE(pool.outside->library_jobs.size() == 1);
+        library::Job job = std::move(pool.outside->library_jobs.front());
+        pool.outside->library_jobs.pop_front();
+        pool.turn->take_library_job(library::work(pool.disk, std::move(job)));
+    }
+    CHECK(jobs == 2);
+    CHECK(std::holds_alternative<wire::Done>(pool.reply(ann, request)));
+    pool.do_library_jobs();
+    CHECK_FALSE(pool.turn->state().stored.has("eve", pki::sha256_text(bytes)));
+}
+
+TEST_CASE("the log has few lines about wrong contents of one user") {
+    Pool pool({host("h1", 1)});
+    const ConnId eve = pool.control("eve", "prog");
+    pool.outside->lines.clear();
+    for (int i = 0; i < 300; ++i) {
+        wire::PutContent wrong = piece_of("content " + std::to_string(i), 0, 9);
+        wrong.total = 9;
+        wrong.bytes.assign(9, 'q');
+        pool.post(eve, wrong);
+        pool.pump();
+        pool.do_library_jobs();
+    }
+    CHECK(pool.outside->lines.size() >= 10);
+    CHECK(pool.outside->lines.size() <= limits::log_lines_at_once + 10);
 }
 
 TEST_CASE("a digest is no content: others have to bring the bytes, users and hosts") {

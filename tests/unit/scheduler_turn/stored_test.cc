@@ -70,6 +70,32 @@ TEST_CASE("what is counted is what lies on the disk, also after a start") {
     CHECK(pool.turn->state().stored.users().count("ben") == 0);
 }
 
+TEST_CASE("both files in which a grain's checkpoints take turns count") {
+    Pool pool({host("h1", 1)});
+    ModelServer server(pool, "h1");
+    const GrainKey key{{"ann", 1}, 1};
+    const ConnId ann = pool.control("ann", "prog");
+    pool.ask<wire::OpenReply>(ann, wire::OpenSession{1, wire::OpenMode::resume, true});
+    pool.ask<wire::Done>(ann, wire::Gexec{1, 1, copying_grain(std::string(100, 'x'))});
+    server.connect();
+    server.read();
+    for (const std::size_t length : {600'000, 5, 90'000, 40, 0, 70'000, 6}) {
+        wire::GrainReport report;
+        report.key = wire::wire_of(key);
+        report.incarnation = server.held.at(key).incarnation;
+        report.first_seq = report.last_seq = pool.turn->state().grain(key)->course->sequence + 1;
+        report.has_checkpoint = true;
+        report.checkpoint.assign(length, 'c');
+        pool.post(server.conn(), report);
+        pool.pump();
+        CAPTURE(length);
+        compare(pool);
+    }
+    CHECK(pool.turn->state().stored.of("ann").sessions > 70'000);
+    pool.restart();
+    compare(pool);
+}
+
 TEST_CASE("a user who fills the disk is refused while there is room, and another goes on") {
     Pool pool({host("h1", 1)});
     pool.turn->take_policy(core::Policy());
