@@ -13,7 +13,7 @@
 #include "base/failpoint.h"
 #include "daemon/privileges.h"
 #include "daemon/log.h"
-#include "daemon/notify.h"
+#include "daemon/service.h"
 
 namespace dcs::backup {
 namespace {

@@ -25,7 +25,7 @@
 #include "base/require.h"
 #include "grainserver/files/program_mark.h"
 #include "daemon/privileges.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::launcher {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <unistd.h>
 
-#include "process/stat.h"
 #include "process/table.h"
 
 namespace dcs::launcher {

@@ -13,7 +13,7 @@
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "grainserver/launcher/launcher.h"
 #include "grainserver/starter/grain_processes.h"
 

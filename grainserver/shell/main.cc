@@ -6,8 +6,7 @@
 #include "base/heap.h"
 #include "daemon/configuration.h"
 #include "daemon/log.h"
-#include "daemon/notify.h"
-#include "daemon/signals.h"
+#include "daemon/service.h"
 #include "grainserver/shell/server.h"
 #include "grainserver/shell/server_options.h"
 

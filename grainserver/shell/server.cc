@@ -12,7 +12,6 @@
 #include "base/failpoint.h"
 #include "base/limits.h"
 #include "base/require.h"
-#include "daemon/escape.h"
 #include "daemon/log.h"
 #include "daemon/privileges.h"
 #include "grainserver/shell/configured.h"

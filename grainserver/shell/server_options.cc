@@ -9,7 +9,7 @@
 
 #include "base/limits.h"
 #include "grainserver/shell/found_resources.h"
-#include "net/tcp_socket.h"
+#include "net/socket_calls.h"
 
 namespace dcs::server {
 namespace {

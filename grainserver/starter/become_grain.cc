@@ -17,7 +17,7 @@
 
 #include "base/planted.h"
 #include "grainserver/files/grain_record.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::starter {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/planted.h"
 #include "base/require.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::starter {
 namespace {

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd_packet.h"
+#include "base/fd.h"
 #include "base/require.h"
 #include "daemon/privileges.h"
 #include "grainserver/files/grain_record.h"

@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 #include "grainserver/files/owner_rules.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::starter {
 namespace {

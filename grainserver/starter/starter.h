@@ -18,7 +18,7 @@
 #include "grainserver/starter/leftovers.h"
 #include "grainserver/starter/prepared.h"
 #include "grainserver/starter/starter_calls.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::starter {
 

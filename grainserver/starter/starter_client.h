@@ -10,7 +10,7 @@
 
 #include "grainserver/files/grain_record.h"
 #include "grainserver/starter/starter.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::starter {
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/ids.h"
-#include "net/tcp_socket.h"
+#include "net/socket_calls.h"
 #include "pki/authority.h"
 #include "pki/key.h"
 

@@ -12,7 +12,6 @@
 #include "process/clean_start.h"
 #include "base/files.h"
 #include "base/require.h"
-#include "daemon/escape.h"
 #include "daemon/log.h"
 
 namespace dcs {

@@ -7,7 +7,7 @@
 
 #include "base/config_record.h"
 #include "base/fd.h"
-#include "daemon/config_reader.h"
+#include "daemon/config_file.h"
 #include "daemon/options.h"
 
 namespace dcs {

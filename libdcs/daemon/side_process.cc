@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd_packet.h"
+#include "base/fd.h"
 #include "daemon/log.h"
 
 namespace dcs {

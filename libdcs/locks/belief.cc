@@ -8,7 +8,7 @@
 
 #include "base/planted.h"
 #include "locks/files/lock_search.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::locks {
 namespace {

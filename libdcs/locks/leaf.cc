@@ -10,7 +10,7 @@
 #include "base/hex.h"
 #include "base/require.h"
 #include "process/cgroup.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::locks {
 namespace {

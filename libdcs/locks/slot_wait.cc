@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/planted.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "locks/files/slot_table.h"
 
 namespace dcs::locks {

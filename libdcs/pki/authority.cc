@@ -6,7 +6,7 @@
 
 #include "base/hex.h"
 #include "pki/openssl_types.h"
-#include "pki/subject.h"
+#include "pki/certificate.h"
 
 namespace dcs::pki {
 namespace {

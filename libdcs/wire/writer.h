@@ -1,5 +1,5 @@
 #pragma once
-// Writer: the bytes of a struct, by its serialize(), in one of two layouts (form.h). Tagged: base/tagged.h.
+// Writer: the bytes of a struct, by its serialize(), in one of two layouts (form.h). Tagged: base/bytes.h.
 // Positional: integers little-endian in their own width, bool and enums one byte, double as the 64 bits of IEEE 754,
 // strings and vectors a 32-bit count and then their content.
 #include <bit>

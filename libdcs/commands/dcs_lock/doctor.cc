@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "locks/learn.h"
 #include "locks/files/lock_header.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "locks/files/sample.h"
 #include "places.h"
 #include "quantity.h"

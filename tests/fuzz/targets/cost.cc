@@ -10,7 +10,7 @@
 #include "crowd.h"
 #include "field_mutator.h"
 #include "meter.h"
-#include "net/frame_reader.h"
+#include "net/connection.h"
 #include "pki/authority.h"
 #include "pki/certificate.h"
 #include "pki/key.h"

@@ -4,7 +4,7 @@
 #include "grainserver/files/owner_rules.h"
 #include "grainserver/starter/starter_calls.h"
 #include "process/security/pry.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs {
 namespace {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "daemon/config_file.h"
-#include "daemon/config_reader.h"
 #include "daemon/configuration.h"
 #include "support/about.h"
 #include "support/catch.h"

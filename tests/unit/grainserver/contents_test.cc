@@ -9,7 +9,7 @@
 
 #include "base/hex.h"
 #include "base/limits.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "contents_bench.h"
 
 using namespace bench;

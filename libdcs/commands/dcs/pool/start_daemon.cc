@@ -26,7 +26,7 @@
 #include "client/pool_path.h"
 #include "commands/dcs/frame/table.h"
 #include "locks/files/lock_search.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 extern char **environ;
 

@@ -1,16 +1,40 @@
-#include "daemon/notify.h"
+#include "daemon/service.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+
+#include <pthread.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "daemon/log.h"
 
 namespace dcs {
+
+Result<Signals> Signals::open() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+    if (int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); error != 0)
+        return fail_errno(Code::internal, "cannot block signals", error);
+    std::signal(SIGPIPE, SIG_IGN);
+    Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd) return fail_errno(Code::internal, "cannot receive signals", errno);
+    return Signals(std::move(fd));
+}
+
+int Signals::next() {
+    signalfd_siginfo info = {};
+    ssize_t n;
+    do { n = ::read(fd(), &info, sizeof info); } while (n < 0 && errno == EINTR);
+    return n == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
 
 Result<ServiceManager> ServiceManager::from_environment() {
     const char *variable = std::getenv("NOTIFY_SOCKET");

@@ -1,4 +1,4 @@
-#include "base/fd_packet.h"
+#include "base/fd.h"
 
 #include <cerrno>
 #include <cstring>

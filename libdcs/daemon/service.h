@@ -1,13 +1,30 @@
 #pragma once
-// What a daemon tells who started it: a service manager (sd_notify(3)), or another process. The manager's socket is
-// connected once, before a daemon gives up what it takes to reach one by name.
+// A daemon as a service: the signals that it gets, and what it tells who started it.
 #include <string>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/status.h"
 
 namespace dcs {
 
+// As a descriptor to watch: no handlers run in a daemon.
+class Signals {
+public:
+    // Blocks SIGTERM, SIGINT and SIGHUP and ignores SIGPIPE, for the whole process: call it before any
+    // thread starts. Programs started by spawn() get all of them back.
+    static Result<Signals> open();
+
+    int fd() const { return fd_.get(); }  // readable when next() has something
+    int next();                           // the number of a signal that came; 0: none
+
+private:
+    explicit Signals(Fd fd) : fd_(std::move(fd)) {}
+    Fd fd_;
+};
+
+// The service manager (sd_notify(3)). Its socket is connected once, before a daemon gives up what it takes to reach one
+// by name.
 class ServiceManager {
 public:
     ServiceManager() = default;  // none: tell() does nothing

@@ -1,4 +1,4 @@
-#include "daemon/trusted_path.h"
+#include "daemon/directory.h"
 
 #include <cerrno>
 #include <climits>
@@ -9,10 +9,19 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/planted.h"
 
 namespace dcs {
 namespace {
+
+Result<locks::AdaptiveLock> lock(locks::DcsAtom atom, const std::string &path, const std::string &who) {
+    auto taken = locks::take_dcs_atom(atom, path);
+    if (taken) return taken;
+    const std::string what = taken.status().code == Code::refused ? "another " + who + " uses this directory: "
+                                                                  : "the " + who + "'s lock cannot be taken: ";
+    return fail(taken.status().code, what + taken.status().text);
+}
 
 constexpr int links_max = 40;  // as the kernel has it
 
@@ -60,6 +69,23 @@ std::string target_of(const std::string &link) {
 }
 
 }  // namespace
+
+Result<OwnDirectory> take_own_directory(const std::string &directory, locks::DcsAtom daemon, locks::DcsAtom store,
+                                        const std::string &who) {
+    OwnDirectory own;
+    own.state = directory + "/state";
+    if (Status s = trusted_path(directory); !s) return s;  // before anything is made there
+    if (Status s = make_directory(directory); !s) return s;
+    if (Status s = make_directory(own.state); !s) return s;
+    if (Status s = trusted_path(own.state); !s) return s;
+    auto of_daemon = lock(daemon, directory + "/lock", who);
+    if (!of_daemon) return of_daemon.status();
+    auto of_store = lock(store, own.state + "/lock", who);
+    if (!of_store) return of_store.status();
+    own.daemon = std::move(*of_daemon);
+    own.store = std::move(*of_store);
+    return own;
+}
 
 Status trusted_path(const std::string &path) {
     if (::geteuid() != 0 || planted("daemon.any_path")) return Status::ok();

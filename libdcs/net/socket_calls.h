@@ -1,13 +1,30 @@
 #pragma once
-// TCP sockets. Descriptors that come out of here are non-blocking, close-on-exec and belong to the caller; a peer that
-// has gone without a word is noticed within a minute or two.
+// Unix and TCP sockets. Descriptors that come out of here are non-blocking, close-on-exec and belong to the caller.
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "net/loop.h"
 
 namespace dcs::net {
+
+// A listening Unix socket `directory/name`, for directories of any length (sun_path holds 107 bytes), with `mode`. It gets that name only when it is ready, in place of
+// a left-over socket: those who connect meanwhile reach the old or the new one, never no file at all.
+Result<int> listen_unix_socket(const std::string &directory, const std::string &name, unsigned mode);
+
+// Connects a socket of the caller's that does not block: 0 or an errno. While the listener's queue is full it waits
+// for a place there; EAGAIN: for so long.
+int connect_to_path(int socket, const std::string &path, Duration wait);
+
+// A connected descriptor, or -1 and errno; EAGAIN: the listener's queue was full for 50 ms, try again.
+int connect_unix_socket(const std::string &path);
+
+// A connection from a listening descriptor, or -1 and errno.
+int accept_socket(int listener);
+
+// Who is at the other end, as the kernel recorded it when the connection was made.
+Peer peer_of(int fd);
 
 struct TcpAddress {
     std::string host;  // a name, an IPv4 address, or an IPv6 address without its brackets
@@ -34,7 +51,7 @@ std::string address_of_peer(int fd);
 // one has them all. An IPv4 address in IPv6's clothes is that IPv4 address.
 std::string network_of_peer(int fd);
 std::string network_of(const void *address, std::size_t size);  // of sockaddr bytes
-// Of an accepted or connected socket.
+// Of an accepted or connected socket: a peer that has gone without a word is noticed within a minute or two.
 void set_tcp_options(int fd);
 
 }  // namespace dcs::net
