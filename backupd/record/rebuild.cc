@@ -1,6 +1,5 @@
 // Reads the state of the backup from its store, at the start.
 
-#include "backupd/record/format.h"
 #include "backupd/record/record.h"
 #include "base/bytes.h"
 #include "base/require.h"

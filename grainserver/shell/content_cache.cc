@@ -12,7 +12,7 @@
 #include "base/hex.h"
 #include "base/limits.h"
 #include "base/require.h"
-#include "wire/content.h"
+#include "wire/content_calls.h"
 
 namespace dcs::server {
 namespace {

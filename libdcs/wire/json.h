@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "wire/archive_rules.h"
-#include "wire/content.h"
+#include "wire/content_calls.h"
 
 namespace dcs::wire {
 

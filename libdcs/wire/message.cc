@@ -9,9 +9,8 @@
 #include "base/bytes.h"
 #include "base/hex.h"
 #include "base/planted.h"
-#include "wire/needed.h"
-#include "wire/reader.h"
 #include "wire/writer.h"
+#include "wire/reader.h"
 
 namespace dcs::wire {
 

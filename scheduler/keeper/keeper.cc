@@ -2,8 +2,10 @@
 
 #include <cerrno>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "daemon/peer_name.h"
-#include "scheduler/keeper/echo_socket.h"
 #include "scheduler/keeper/login.h"
 #include "scheduler/keeper/settings_file.h"
 
@@ -18,6 +20,11 @@ Reply open_echo_socket(std::uint32_t family, int *fd) {
 }
 
 }  // namespace
+
+int raw_echo_socket(bool v6) {
+    return ::socket(v6 ? AF_INET6 : AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                    v6 ? int{IPPROTO_ICMPV6} : int{IPPROTO_ICMP});
+}
 
 Reply Keeper::answer(std::string_view packet, std::int64_t now_s, int *fd) {
     *fd = -1;

@@ -9,6 +9,9 @@
 
 namespace dcs::keeper {
 
+// A raw socket for echo requests (ICMP) and their answers, the caller's. -1 and errno: not here, or not for us.
+int raw_echo_socket(bool v6);
+
 struct Place {
     std::string pki;                    // directory of the authority
     std::string hosts, policy, limits;  // the files

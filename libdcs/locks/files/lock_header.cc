@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string_view>
+
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "wire/content.h"
+#include "wire/content_calls.h"
 
 #include "base/hex.h"
 
