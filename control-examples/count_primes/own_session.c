@@ -2,7 +2,6 @@
  * not. */
 #include "count_primes.h"
 
-#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>

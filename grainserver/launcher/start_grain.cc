@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,8 +11,6 @@
 #include "base/files.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "base/resources.h"
-#include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/starter/container.h"
 #include "process/cpus.h"

@@ -6,7 +6,6 @@
 #include <new>
 #include <semaphore>
 #include <system_error>
-#include <thread>
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,7 +1,6 @@
 #pragma once
 // What starts of grains have in common.
 #include <condition_variable>
-#include <ctime>
 #include <functional>
 #include <map>
 #include <memory>

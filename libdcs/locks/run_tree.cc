@@ -17,7 +17,6 @@
 #include "base/planted.h"
 #include "base/require.h"
 #include "process/cgroup.h"
-#include "process/table.h"
 
 namespace dcs::locks {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "base/hex.h"
 #include "pki/openssl_types.h"
-#include "pki/certificate.h"
 
 namespace dcs::pki {
 namespace {

@@ -8,7 +8,6 @@
 #include <boost/json/parser.hpp>
 #include <boost/json/value.hpp>
 
-#include "base/bytes.h"
 #include "base/limits.h"
 #include "wire/json.h"
 
