@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "backupd/core/decision.h"
 #include "backupd/core/state.h"
 #include "base/status.h"
 #include "store/store.h"

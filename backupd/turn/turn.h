@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "backupd/core/decision.h"
 #include "backupd/core/state.h"
 #include "backupd/record/record.h"
 #include "base/ids.h"

@@ -13,7 +13,7 @@
 #include "base/require.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/starter/container.h"
-#include "process/cpus.h"
+#include "base/resources.h"
 
 namespace dcs::launcher {
 

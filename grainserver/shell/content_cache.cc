@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/failpoint.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/limits.h"
 #include "base/require.h"
 #include "wire/content_calls.h"

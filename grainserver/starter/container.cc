@@ -10,7 +10,7 @@
 #include "base/beneath.h"
 #include "base/fd.h"
 #include "base/files.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/require.h"
 
 namespace dcs::starter {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/planted.h"
 #include "base/require.h"
 #include "process/cgroup.h"

@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "base/bytes.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/planted.h"
 #include "wire/writer.h"
 #include "wire/reader.h"

@@ -1,6 +1,5 @@
 #include "locks/files/run_log.h"
 #include "base/fd.h"
-#include "base/hex.h"
 #include "base/text.h"
 #include "locks/files/world.h"
 
