@@ -4,9 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <sys/resource.h>
-#include <sys/types.h>
-
 namespace dcs::container {
 
 struct Words {

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include "base/heap.h"
+#include "base/program_start.h"
 #include "daemon/configuration.h"
 #include "daemon/log.h"
 #include "daemon/service.h"

@@ -15,7 +15,6 @@
 #include "daemon/log.h"
 #include "daemon/privileges.h"
 #include "grainserver/shell/configured.h"
-#include "grainserver/shell/server_options.h"
 
 namespace dcs::server {
 namespace {

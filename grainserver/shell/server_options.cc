@@ -1,7 +1,6 @@
 #include "grainserver/shell/server_options.h"
 
 #include <sstream>
-#include <vector>
 
 #include <climits>
 #include <sys/utsname.h>

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>

@@ -13,10 +13,8 @@
 #include "base/instant.h"
 #include "grainserver/starter/cgroups.h"
 #include "grainserver/starter/disk_use.h"
-#include "grainserver/starter/exec_limit.h"
-#include "grainserver/starter/filter.h"
-#include "grainserver/starter/leftovers.h"
 #include "grainserver/starter/prepared.h"
+#include "grainserver/starter/leftovers.h"
 #include "grainserver/starter/starter_calls.h"
 #include "process/table.h"
 

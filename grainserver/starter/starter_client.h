@@ -1,8 +1,6 @@
 #pragma once
 // The launcher's side of its starter. Each call waits for the answer; when the starter has ended, all fail with
 // `unreachable` from then on.
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,5 @@
 #include "base/fd.h"
 
-#include <cerrno>
 #include <cstring>
 
 #include <sys/socket.h>

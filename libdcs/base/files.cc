@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstdint>
 
 #include <dirent.h>
 #include <fcntl.h>

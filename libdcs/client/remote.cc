@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/ids.h"
 #include "net/socket_calls.h"
 #include "pki/authority.h"

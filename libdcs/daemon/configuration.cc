@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "process/clean_start.h"
+#include "base/program_start.h"
 #include "base/files.h"
 #include "base/require.h"
 #include "daemon/log.h"

@@ -17,7 +17,7 @@ inline constexpr const char *configuration_stays = "the old configuration remain
 
 class Configuration {
 public:
-    // What a daemon's main() begins with: cleans up after the caller (process/clean_start.h), reads the configuration
+    // What a daemon's main() begins with: cleans up after the caller (base/program_start.h), reads the configuration
     // files, fills the fields; prints what there is to print and exits, unless the program is to go on.
     static Configuration take(const CommandLine &line, int argc, char **argv);
 

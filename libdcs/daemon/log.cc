@@ -9,7 +9,6 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "base/hex.h"
 #include "base/text.h"
 
 namespace dcs {

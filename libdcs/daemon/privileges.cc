@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 
 #include <fcntl.h>
 #include <linux/capability.h>

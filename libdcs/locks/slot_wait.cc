@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/planted.h"
 #include "process/table.h"
-#include "locks/files/slot_table.h"
 
 namespace dcs::locks {
 namespace {

@@ -4,10 +4,14 @@
 #include <optional>
 #include <string>
 
+#include "base/status.h"
 #include "pki/authority.h"
 #include "scheduler/keeper/keeper_calls.h"
 
 namespace dcs::keeper {
+
+// A raw socket for echo requests (ICMP) and their answers, the caller's. -1 and errno: not here, or not for us.
+int raw_echo_socket(bool v6);
 
 struct Place {
     std::string pki;                    // directory of the authority
@@ -39,5 +43,14 @@ Result<bool> fence_keeper(const Place &place);
 
 // This process, just forked, becomes the keeper: of all that was open it keeps `socket` and standard error.
 [[noreturn]] void run_keeper(int socket, Place place);
+
+// Who of another host's users is known here, by this host's tables of users and groups.
+// refused: this host has no such user, or the user is not in the group. An empty group: all are, known here or not.
+// May look up names at a server of the site.
+Status check_login(const std::string &user, const std::string &group);
+
+// not_found: this host has no such login. unreachable: the server of the site that knows does not answer; that takes no
+// longer than some seconds.
+Status knows_login(const std::string &user);
 
 }  // namespace dcs::keeper

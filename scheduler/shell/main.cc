@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
-#include "base/heap.h"
+#include "base/program_start.h"
 #include "base/version.h"
 #include "daemon/configuration.h"
 #include "daemon/privileges.h"

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "daemon/log.h"
 #include "net/socket_calls.h"
 

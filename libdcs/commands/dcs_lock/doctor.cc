@@ -14,7 +14,7 @@
 #include "locks/learn.h"
 #include "locks/files/lock_header.h"
 #include "process/table.h"
-#include "locks/files/sample.h"
+#include "locks/files/record.h"
 #include "places.h"
 #include "quantity.h"
 #include "say.h"

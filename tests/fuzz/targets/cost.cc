@@ -15,7 +15,7 @@
 #include "pki/certificate.h"
 #include "pki/key.h"
 #include "script.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 #include "wire/import_rows.h"
 
 namespace dcs::fuzz {

@@ -5,7 +5,7 @@
 #include "crowd.h"
 #include "meter.h"
 #include "script.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 #include "wire/json.h"
 
 namespace dcs::fuzz {

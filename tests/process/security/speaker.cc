@@ -13,7 +13,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "net/loop.h"
 #include "pki/authority.h"
 #include "tests/unit/wire/samples.h"

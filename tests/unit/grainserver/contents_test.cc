@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/limits.h"
 #include "process/table.h"
 #include "contents_bench.h"

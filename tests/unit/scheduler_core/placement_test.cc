@@ -1,7 +1,7 @@
 // Who runs where.
 #include "pool.h"
 #include "scheduler/core/placement.h"
-#include "wire/needed.h"
+#include "wire/writer.h"
 #include "support/about.h"
 
 using namespace dcs;

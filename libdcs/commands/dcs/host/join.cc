@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/limits.h"
 #include "commands/dcs/frame/call.h"
 #include "client_host.h"

@@ -1,6 +1,6 @@
-#include "wire/content.h"
+#include "wire/content_calls.h"
 
-#include "base/hex.h"
+#include "base/text.h"
 
 namespace dcs::wire {
 
