@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "grainserver/container/child.h"
 #include "grainserver/container/podman.h"
 
 namespace dcs::container {

@@ -1,4 +1,4 @@
-#include "grainserver/starter/keep_slots.h"
+#include "grainserver/starter/starter.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -11,7 +11,6 @@
 #include "grainserver/files/owner_rules.h"
 #include "grainserver/files/room.h"
 #include "grainserver/starter/grain_processes.h"
-#include "grainserver/starter/keep_slots.h"
 
 namespace dcs::starter {
 namespace {

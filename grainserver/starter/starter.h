@@ -76,4 +76,9 @@ private:
 // effect across sessions then). False: refused for now; repeat after a while.
 bool lower_session_priority(pid_t pid);
 
+// keep_slots.cc: the process of the slot keeper (launcher/slot_keeper.h).
+// `grains`: path of the directory that contains the grains' directories. `sibling`: a child of the caller's parent.
+// `socket` receives the launcher's end.
+Result<pid_t> start_keeper(const std::string &grains, const Cgroups &cgroups, bool sibling, Fd &socket);
+
 }  // namespace dcs::starter

@@ -1,11 +1,11 @@
 #pragma once
 // A daemon's configuration from its start on: its options out of files and command line, read again while it runs, and
-// its record (base/config_record.h).
+// its record (base/option_table.h).
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/config_record.h"
+#include "base/option_table.h"
 #include "base/fd.h"
 #include "daemon/config_file.h"
 #include "daemon/options.h"

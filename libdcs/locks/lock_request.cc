@@ -117,18 +117,10 @@ Ruling rule(const World &world, const Record &record, bool held, const Asked &as
 }
 
 const char *denied_word(Denied denied) {
-    switch (denied) {
-    case Denied::no: return "granted";
-    case Denied::busy: return "busy";
-    case Denied::too_soon: return "too-soon";
-    case Denied::not_permitted: return "not-permitted";
-    case Denied::own_ancestor: return "own-ancestor";
-    case Denied::unkillable: return "unkillable";
-    case Denied::elsewhere: return "elsewhere";
-    case Denied::giving_up: return "giving-up";
-    case Denied::failed: return "failed";
-    }
-    return "failed";
+    constexpr const char *words[] = {"granted",    "busy",      "too-soon",  "not-permitted", "own-ancestor",
+                                     "unkillable", "elsewhere", "giving-up", "failed"};
+    static_assert(std::size(words) == static_cast<std::size_t>(Denied::failed) + 1);
+    return words[static_cast<std::size_t>(denied)];
 }
 
 }  // namespace dcs::locks

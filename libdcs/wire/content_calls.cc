@@ -5,15 +5,9 @@
 namespace dcs::wire {
 
 const char *name_of(FileRole role) {
-    switch (role) {
-    case FileRole::data: return "data";
-    case FileRole::executable: return "executable";
-    case FileRole::program: return "program";
-    case FileRole::input: return "input";
-    case FileRole::output: return "output";
-    case FileRole::image: return "image";
-    }
-    return "?";
+    constexpr const char *names[] = {"data", "executable", "program", "input", "output", "image"};
+    static_assert(std::size(names) == static_cast<std::size_t>(last_of(FileRole())) + 1);
+    return role <= last_of(role) ? names[static_cast<std::size_t>(role)] : "?";
 }
 
 std::string digest_text(const std::string &digest) { return "sha256:" + hex_of(digest); }

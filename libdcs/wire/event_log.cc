@@ -21,17 +21,35 @@ constexpr std::size_t most_head = 10 + 4;  // the length and the checksum of a f
 
 namespace json = boost::json;
 
-// What an event's number is called.
-const char *number_key(EventKind kind) {
-    switch (kind) {
-    case EventKind::started: return "incarnation";
-    case EventKind::checkpoint:
-    case EventKind::shown: return "sequence";
-    case EventKind::finished: return "result";
-    case EventKind::handed_out:
-    case EventKind::set_back: return "results";
-    default: return nullptr;
-    }
+// In the order of EventKind.
+struct KindRow {
+    const char *name;
+    unsigned parts;
+    const char *number = nullptr;  // what its number is called
+};
+constexpr KindRow kind_rows[] = {
+    {"?", 0},  // no kind
+    {"opened", has_text},
+    {"resumed", 0},
+    {"reopened", 0},
+    {"closed", 0},
+    {"imported", 0},
+    {"submitted", has_grain},
+    {"started", has_grain | has_host | has_number, "incarnation"},
+    {"checkpoint", has_grain | has_number, "sequence"},
+    {"left", has_grain | has_host | has_text | has_detail},
+    {"finished", has_grain | has_number | has_end, "result"},
+    {"killed", has_grain},
+    {"handed_out", has_number, "results"},
+    {"shown", has_grain | has_number, "sequence"},
+    {"undone", has_grain},
+    {"forgotten", has_grain},
+    {"set_back", has_number, "results"},
+};
+static_assert(std::size(kind_rows) == static_cast<std::size_t>(last_event_kind) + 1);
+
+const KindRow &row_of(EventKind kind) {
+    return kind_rows[kind <= last_event_kind ? static_cast<std::size_t>(kind) : 0];
 }
 
 // Takes the keys of one line, each once; the first that is wrong stays in `wrong`.
@@ -75,7 +93,7 @@ void take_parts(EventKeys &keys, Event &e) {
     if (parts_of(e.kind) & has_grain) keys.number("grain", e.grain, 0, INT32_MAX);
     if (parts_of(e.kind) & has_host) keys.text("host", e.host);
     if (e.host.size() > limits::name_bytes && keys.wrong.empty()) keys.wrong = "\"host\" is not the name of a host";
-    if (const char *key = number_key(e.kind)) keys.number(key, e.number, 0, UINT32_MAX);
+    if (const char *key = row_of(e.kind).number) keys.number(key, e.number, 0, UINT32_MAX);
     if (e.kind == EventKind::finished) {
         keys.number("exit_code", e.code, INT32_MIN, INT32_MAX);
         keys.number("signal", e.signal, 0, 1024);
@@ -87,32 +105,6 @@ void take_parts(EventKeys &keys, Event &e) {
     if (e.kind == EventKind::opened) keys.text("ident", e.text);
 }
 
-}  // namespace
-
-unsigned parts_of(EventKind kind) {
-    switch (kind) {
-    case EventKind::opened: return has_text;
-    case EventKind::resumed:
-    case EventKind::reopened:
-    case EventKind::closed:
-    case EventKind::imported: return 0;
-    case EventKind::submitted:
-    case EventKind::killed:
-    case EventKind::undone:
-    case EventKind::forgotten: return has_grain;
-    case EventKind::started: return has_grain | has_host | has_number;
-    case EventKind::checkpoint:
-    case EventKind::shown: return has_grain | has_number;
-    case EventKind::left: return has_grain | has_host | has_text | has_detail;
-    case EventKind::finished: return has_grain | has_number | has_end;
-    case EventKind::handed_out:
-    case EventKind::set_back: return has_number;
-    }
-    return 0;
-}
-
-namespace {
-
 void put_text(ByteWriter &w, std::string_view text) {
     w.var(text.size());
     w.raw(text);
@@ -122,27 +114,9 @@ Status damaged(const char *what) { return fail(Code::io_error, std::string("the 
 
 }  // namespace
 
-const char *name_of(EventKind kind) {
-    switch (kind) {
-    case EventKind::opened: return "opened";
-    case EventKind::resumed: return "resumed";
-    case EventKind::reopened: return "reopened";
-    case EventKind::closed: return "closed";
-    case EventKind::imported: return "imported";
-    case EventKind::submitted: return "submitted";
-    case EventKind::started: return "started";
-    case EventKind::checkpoint: return "checkpoint";
-    case EventKind::left: return "left";
-    case EventKind::finished: return "finished";
-    case EventKind::killed: return "killed";
-    case EventKind::handed_out: return "handed_out";
-    case EventKind::shown: return "shown";
-    case EventKind::undone: return "undone";
-    case EventKind::forgotten: return "forgotten";
-    case EventKind::set_back: return "set_back";
-    }
-    return "?";
-}
+unsigned parts_of(EventKind kind) { return row_of(kind).parts; }
+
+const char *name_of(EventKind kind) { return row_of(kind).name; }
 
 void EventFrame::add(const Event &e) {
     ByteWriter w;
@@ -287,7 +261,7 @@ std::string to_line(const Event &e) {
     std::string r = std::string("{\"time_s\":") + time + ",\"event\":" + json_string(name_of(e.kind));
     if (parts_of(e.kind) & has_grain) r += ",\"grain\":" + std::to_string(e.grain);
     if (parts_of(e.kind) & has_host) r += ",\"host\":" + json_string(e.host);
-    if (const char *key = number_key(e.kind)) r += std::string(",\"") + key + "\":" + std::to_string(e.number);
+    if (const char *key = row_of(e.kind).number) r += std::string(",\"") + key + "\":" + std::to_string(e.number);
     if (e.kind == EventKind::finished)
         r += ",\"exit_code\":" + std::to_string(e.code) + ",\"signal\":" + std::to_string(e.signal);
     if (e.kind == EventKind::left) r += ",\"reason\":" + json_string(e.text) + ",\"detail\":" + json_string(e.detail);

@@ -115,16 +115,9 @@ std::int64_t place_of(std::uint64_t sequence) { return sequence % 2 == 0 ? recor
 }  // namespace
 
 const char *outcome_name(Outcome outcome) {
-    switch (outcome) {
-    case Outcome::none: return "none";
-    case Outcome::running: return "running";
-    case Outcome::done: return "done";
-    case Outcome::failed: return "failed";
-    case Outcome::expired: return "expired";
-    case Outcome::crashed: return "crashed";
-    case Outcome::lost: return "lost";
-    }
-    return "lost";
+    constexpr const char *names[] = {"none", "running", "done", "failed", "expired", "crashed", "lost"};
+    static_assert(std::size(names) == static_cast<std::size_t>(Outcome::lost) + 1);
+    return names[static_cast<std::size_t>(std::min(outcome, Outcome::lost))];
 }
 
 Record read_record(const LockFile &file, bool *damaged) {
