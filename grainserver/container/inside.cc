@@ -43,13 +43,6 @@ int confine(std::uint32_t rungs) {
     return filter.empty() ? ENOSYS : files::put_filter_on(filter);
 }
 
-std::vector<char *> pointers(const std::vector<std::string> &words) {
-    std::vector<char *> list;
-    for (const std::string &word : words) list.push_back(const_cast<char *>(word.c_str()));
-    list.push_back(nullptr);
-    return list;
-}
-
 std::string search_path(const std::vector<std::string> &env) {
     for (const std::string &item : env)
         if (item.starts_with("PATH=")) return item.substr(5);

@@ -27,13 +27,6 @@ namespace {
 
 constexpr off_t tail_bytes = 2000;
 
-std::vector<char *> pointers(const std::vector<std::string> &words) {
-    std::vector<char *> list;
-    for (const std::string &word : words) list.push_back(const_cast<char *>(word.c_str()));
-    list.push_back(nullptr);
-    return list;
-}
-
 // The variables by which podman finds itself to be the one that its rootless parent starts in the user namespace: that
 // is what this program has made already, with one uid and without helpers that have privileges.
 std::vector<std::string> variables(const Environment &environment) {

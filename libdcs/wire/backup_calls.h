@@ -77,35 +77,6 @@ struct BackupStatus {
     double up_s = 0;
 };
 
-// clang-format off
-template <class A> void serialize(A &a, HeldByBackup &x, unsigned) { a & DCS_FIELD(store) & DCS_FIELD(number); }
-template <class A> void serialize(A &a, BackupReady &x, unsigned) { a & DCS_FIELD(store) & DCS_FIELD(number); }
-template <class A> void serialize(A &a, BackupHas &x, unsigned) { a & DCS_FIELD(store) & DCS_FIELD(number) & DCS_FIELD(ack); }
-template <class A> void serialize(A &a, BackupCall &x, unsigned) { a & DCS_FIELD(protocol) & DCS_FIELD(store); }
-template <class A> void serialize(A &a, BackupKnown &x, unsigned) { a & DCS_FIELD(epoch); }
-template <class A> void serialize(A &a, HandOver &x, unsigned) {
-    a & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(number) & DCS_FIELD(report);
-}
-template <class A> void serialize(A &a, HandOverTaken &x, unsigned) {
-    a & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(number);
-}
-template <class A> void serialize(A &a, BackupPlace &x, unsigned) {
-    a & at_most(limits::path_bytes, DCS_FIELD(name)) & at_most(limits::path_bytes, DCS_FIELD(address))
-      & at_most(limits::digest_bytes, DCS_FIELD(key));
-}
-template <class A> void serialize(A &a, MemberKey &x, unsigned) {
-    a & at_most(limits::name_bytes, DCS_FIELD(host)) & at_most(limits::digest_bytes, DCS_FIELD(key));
-}
-template <class A> void serialize(A &a, MemberKeys &x, unsigned) {
-    a & at_most(limits::connections, DCS_FIELD(members));
-}
-template <class A> void serialize(A &a, AskBackup &x, unsigned) { a & DCS_FIELD(protocol); }
-template <class A> void serialize(A &a, BackupStatus &x, unsigned) {
-    a & DCS_FIELD(store) & DCS_FIELD(hosts) & DCS_FIELD(reports) & DCS_FIELD(bytes) & DCS_FIELD(most_bytes) & DCS_FIELD(taken)
-      & DCS_FIELD(handed_over) & DCS_FIELD(refused) & DCS_FIELD(servers) & DCS_FIELD(scheduler) & DCS_FIELD(up_s);
-}
-// clang-format on
-
 // The backup's running copy of the scheduler's store (docs/BACKUP.md): the backup opens a connection for it to the
 // scheduler, separate from the one for reports. Kinds of messages from 75 on.
 
@@ -166,6 +137,32 @@ struct MirrorStatus {
 };
 
 // clang-format off
+template <class A> void serialize(A &a, HeldByBackup &x, unsigned) { a & DCS_FIELD(store) & DCS_FIELD(number); }
+template <class A> void serialize(A &a, BackupReady &x, unsigned) { a & DCS_FIELD(store) & DCS_FIELD(number); }
+template <class A> void serialize(A &a, BackupHas &x, unsigned) { a & DCS_FIELD(store) & DCS_FIELD(number) & DCS_FIELD(ack); }
+template <class A> void serialize(A &a, BackupCall &x, unsigned) { a & DCS_FIELD(protocol) & DCS_FIELD(store); }
+template <class A> void serialize(A &a, BackupKnown &x, unsigned) { a & DCS_FIELD(epoch); }
+template <class A> void serialize(A &a, HandOver &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(number) & DCS_FIELD(report);
+}
+template <class A> void serialize(A &a, HandOverTaken &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(number);
+}
+template <class A> void serialize(A &a, BackupPlace &x, unsigned) {
+    a & at_most(limits::path_bytes, DCS_FIELD(name)) & at_most(limits::path_bytes, DCS_FIELD(address))
+      & at_most(limits::digest_bytes, DCS_FIELD(key));
+}
+template <class A> void serialize(A &a, MemberKey &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(host)) & at_most(limits::digest_bytes, DCS_FIELD(key));
+}
+template <class A> void serialize(A &a, MemberKeys &x, unsigned) {
+    a & at_most(limits::connections, DCS_FIELD(members));
+}
+template <class A> void serialize(A &a, AskBackup &x, unsigned) { a & DCS_FIELD(protocol); }
+template <class A> void serialize(A &a, BackupStatus &x, unsigned) {
+    a & DCS_FIELD(store) & DCS_FIELD(hosts) & DCS_FIELD(reports) & DCS_FIELD(bytes) & DCS_FIELD(most_bytes) & DCS_FIELD(taken)
+      & DCS_FIELD(handed_over) & DCS_FIELD(refused) & DCS_FIELD(servers) & DCS_FIELD(scheduler) & DCS_FIELD(up_s);
+}
 template <class A> void serialize(A &a, MirrorCall &x, unsigned) {
     a & DCS_FIELD(protocol) & DCS_FIELD(name) & DCS_FIELD(epoch) & DCS_FIELD(turn) & DCS_FIELD(seen_name) & DCS_FIELD(seen);
 }

@@ -31,14 +31,6 @@ const char *name_of(FileRole role);                  // "program"
 std::string digest_text(const std::string &digest);  // "sha256:2c26b4..."
 std::string to_text(const GrainFile &file);          // "program sha256:2c26b4... (3 bytes) for x86_64-linux-gnu"
 
-// clang-format off
-template <class A> void serialize(A &a, GrainFile &x, unsigned) {
-    a & DCS_FIELD(role) & at_most(limits::path_bytes, DCS_FIELD(name))
-      & at_most(limits::digest_bytes, DCS_FIELD(digest)) & DCS_FIELD(size)
-      & at_most(limits::name_bytes, DCS_FIELD(binary_class));
-}
-// clang-format on
-
 // The scheduler's library: contents named by their SHA-256, of programs, staged files, inputs and outputs.
 // Control programs and grain servers send and fetch them in pieces; a piece is independent and may
 // be repeated. A content is present when it is complete, its digest matches and it is durable.
@@ -80,6 +72,11 @@ struct ContentPiece {
 };
 
 // clang-format off
+template <class A> void serialize(A &a, GrainFile &x, unsigned) {
+    a & DCS_FIELD(role) & at_most(limits::path_bytes, DCS_FIELD(name))
+      & at_most(limits::digest_bytes, DCS_FIELD(digest)) & DCS_FIELD(size)
+      & at_most(limits::name_bytes, DCS_FIELD(binary_class));
+}
 template <class A> void serialize(A &a, AskContents &x, unsigned) {
     a & at_most(limits::grain_files, DCS_FIELD(digests));
 }

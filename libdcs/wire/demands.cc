@@ -1,7 +1,7 @@
 #include "wire/demands.h"
 
 #include "base/resources.h"
-#include "wire/writer.h"
+#include "wire/archives.h"
 
 namespace dcs::wire {
 namespace {

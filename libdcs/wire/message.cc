@@ -9,8 +9,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "base/planted.h"
-#include "wire/writer.h"
-#include "wire/reader.h"
+#include "wire/archives.h"
 
 namespace dcs::wire {
 

@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "scheduler/record/fields.h"
-#include "wire/writer.h"
+#include "wire/archives.h"
 
 namespace dcs::record {
 

@@ -18,7 +18,7 @@
 #include "pki/authority.h"
 #include "tests/unit/wire/samples.h"
 #include "wire/message.h"
-#include "wire/writer.h"
+#include "wire/archives.h"
 
 namespace {
 using namespace dcs;

@@ -1,7 +1,7 @@
 // Who runs where.
 #include "pool.h"
 #include "scheduler/core/placement.h"
-#include "wire/writer.h"
+#include "wire/archives.h"
 #include "support/about.h"
 
 using namespace dcs;
