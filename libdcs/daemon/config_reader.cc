@@ -146,13 +146,8 @@ Result<std::unique_ptr<ConfigReader>> ConfigReader::start(const std::string &pro
 }
 
 Result<std::vector<ConfigText>> ConfigReader::read(std::vector<std::string> &why) {
-    int fd = -1;
-    const Result<std::string> packet = process_->ask("read", &fd);
-    const Fd memory(fd);
-    if (!packet) return packet.status();
-    const auto reply = read_side_answer(*packet);
-    if (!reply) return process_->distrust();
-    if (!reply->status) return reply->status;
+    Fd memory;
+    if (const Result<std::string> reply = process_->call("read", &memory); !reply) return reply.status();
     if (!memory) return fail(Code::limit, "no descriptor is left for the configuration: raise ulimit -n");
     std::string bytes;
     if (!read_to_end(memory.get(), most_read, bytes))

@@ -101,6 +101,17 @@ Result<std::string> SideProcess::ask(std::string_view packet, int *fd) {
     return std::move(*answer);
 }
 
+Result<std::string> SideProcess::call(std::string_view packet, Fd *fd) {
+    int number = -1;
+    const Result<std::string> answer = ask(packet, &number);
+    Fd brought(number);
+    if (!answer) return answer.status();
+    auto reply = read_side_answer(*answer);
+    if (!reply) return distrust();
+    if (fd != nullptr) *fd = std::move(brought);
+    return reply->status ? Result<std::string>(std::move(reply->bytes)) : reply->status;
+}
+
 Status settle_side_process(int &socket, const char *name) {
     constexpr int only = 3;
     const bool moved = socket == only || ::dup3(socket, only, O_CLOEXEC) == only;

@@ -1,6 +1,5 @@
 #include "scheduler/keeper/keeper_client.h"
 
-#include "base/fd.h"
 #include "scheduler/keeper/settings_file.h"
 
 namespace dcs::keeper {
@@ -12,25 +11,12 @@ Result<std::unique_ptr<KeeperClient>> KeeperClient::start(const Place &place) {
     return std::unique_ptr<KeeperClient>(new KeeperClient(std::move(*process)));
 }
 
-Reply KeeperClient::call(const Request &request, int *fd) {
-    *fd = -1;
-    if (request.name.size() >= name_max) return {fail(Code::invalid, "the name is too long"), ""};
-    const Result<std::string> answer = process_->ask(to_packet(request), fd);
-    if (!answer) return {answer.status(), ""};
-    auto reply = read_side_answer(*answer);
-    if (!reply) return {process_->distrust(), ""};
-    return std::move(*reply);
+Result<std::string> KeeperClient::call(const Request &request, Fd *fd) {
+    if (request.name.size() >= name_max) return fail(Code::invalid, "the name is too long");
+    return process_->call(to_packet(request), fd);
 }
 
-Result<std::string> KeeperClient::bytes(const Request &request) {
-    int fd = -1;
-    Reply reply = call(request, &fd);
-    const Fd unwanted(fd);
-    if (!reply.status) return reply.status;
-    return std::move(reply.bytes);
-}
-
-Result<std::string> KeeperClient::authority() { return bytes({.ask = Ask::authority}); }
+Result<std::string> KeeperClient::authority() { return call({.ask = Ask::authority}); }
 
 Result<std::string> KeeperClient::own_certificate(std::string_view public_key) {
     return certificate(pki::Role::scheduler, "", public_key);
@@ -40,45 +26,43 @@ Result<std::string> KeeperClient::certificate(pki::Role role, const std::string 
     const std::optional<Point> point = point_of(public_key);
     if (!point) return fail(Code::invalid, "it is not a public key on the curve P-256");
     const bool own = role == pki::Role::scheduler;
-    return bytes({.ask = own ? Ask::own_certificate : Ask::certificate,
-                  .role = own ? pki::Role::none : role,
-                  .name = name,
-                  .point = *point});
+    return call({.ask = own ? Ask::own_certificate : Ask::certificate,
+                 .role = own ? pki::Role::none : role,
+                 .name = name,
+                 .point = *point});
 }
 
 Result<std::string> KeeperClient::settings(Settings which, const std::string &file, const std::string &what) {
-    int fd = -1;
-    const Reply reply = call({.ask = Ask::settings, .which = which}, &fd);
-    if (!reply.status) return reply.status;
-    if (fd < 0)
+    Fd fd;
+    const Result<std::string> reply = call({.ask = Ask::settings, .which = which}, &fd);
+    if (!reply) return reply.status();
+    if (!fd)
         return fail(Code::limit, "the keeper could not hand over " + file +
                                      ": this process has no file descriptors "
                                      "left, raise ulimit -n");
-    return read_settings(fd, file, what);
+    return read_settings(fd.release(), file, what);
 }
 
 Status KeeperClient::remove_host(const std::string &host) {
-    return bytes({.ask = Ask::remove_host, .name = host}).status();
+    return call({.ask = Ask::remove_host, .name = host}).status();
 }
 
 std::string KeeperClient::user_name(std::uint32_t uid) {
-    const Result<std::string> name = bytes({.ask = Ask::user_name, .number = uid});
+    const Result<std::string> name = call({.ask = Ask::user_name, .number = uid});
     return name ? *name : std::string();
 }
 
 Status KeeperClient::check_login(const std::string &user) {
-    return bytes({.ask = Ask::check_login, .name = user}).status();
+    return call({.ask = Ask::check_login, .name = user}).status();
 }
 
 Status KeeperClient::knows_login(const std::string &user) {
-    return bytes({.ask = Ask::knows_login, .name = user}).status();
+    return call({.ask = Ask::knows_login, .name = user}).status();
 }
 
 int KeeperClient::echo_socket(bool v6) {
-    int fd = -1;
-    const bool opened = static_cast<bool>(call({.ask = Ask::echo_socket, .number = v6 ? 6u : 4u}, &fd).status);
-    Fd socket(fd);
-    return opened ? socket.release() : -1;
+    Fd socket;
+    return call({.ask = Ask::echo_socket, .number = v6 ? 6u : 4u}, &socket) ? socket.release() : -1;
 }
 
 }  // namespace dcs::keeper

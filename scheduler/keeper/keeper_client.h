@@ -33,8 +33,7 @@ public:
 
 private:
     explicit KeeperClient(std::unique_ptr<SideProcess> process) : process_(std::move(process)) {}
-    Reply call(const Request &request, int *fd);
-    Result<std::string> bytes(const Request &request);
+    Result<std::string> call(const Request &request, Fd *fd = nullptr);
 
     const std::unique_ptr<SideProcess> process_;
 };

@@ -223,14 +223,7 @@ bool Reader::gone() const {
 
 Result<std::string> Reader::ask(Ask what, std::uint32_t pid, std::uint64_t bytes, Fd *socket) {
     const Packet packet{static_cast<std::uint32_t>(what), pid, bytes};
-    int fd = -1;
-    auto answer = process_->ask({reinterpret_cast<const char *>(&packet), sizeof packet}, &fd);
-    Fd brought(fd);
-    if (!answer) return answer.status();
-    auto reply = read_side_answer(*answer);
-    if (!reply) return process_->distrust();
-    if (socket) *socket = std::move(brought);
-    return reply->status ? Result<std::string>(std::move(reply->bytes)) : Result<std::string>(reply->status);
+    return process_->call({reinterpret_cast<const char *>(&packet), sizeof packet}, socket);
 }
 
 Result<std::string> Reader::decode(std::string stream, const std::function<void(int)> &busy) {
