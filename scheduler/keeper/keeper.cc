@@ -6,7 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <memory>
+#include <cstring>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -30,6 +30,31 @@
 
 namespace dcs::keeper {
 namespace {
+
+// SubjectPublicKeyInfo of an uncompressed point on P-256, up to the point.
+constexpr unsigned char key_start[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48,
+                                       0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
+                                       0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04};
+
+bool may_name(Ask ask) {
+    return ask == Ask::certificate || ask == Ask::remove_host || ask == Ask::check_login || ask == Ask::knows_login;
+}
+bool may_key(Ask ask) { return ask == Ask::certificate || ask == Ask::own_certificate; }
+bool is_role(pki::Role role) {
+    return role == pki::Role::grain_server || role == pki::Role::client || role == pki::Role::program ||
+           role == pki::Role::backup;
+}
+
+// Each field is used by its rows and by no other.
+bool is_one(const Request &r) {
+    if ((r.ask == Ask::certificate) != is_role(r.role)) return false;
+    if (r.ask != Ask::certificate && r.role != pki::Role::none) return false;
+    if (r.ask != Ask::settings && r.which != Settings::hosts) return false;
+    if (r.name.empty() == may_name(r.ask)) return false;
+    if (!may_key(r.ask) && r.point != Point{}) return false;
+    if (r.ask == Ask::echo_socket) return r.number == 4 || r.number == 6;
+    return r.ask == Ask::user_name || r.number == 0;
+}
 
 Reply say(Status status) { return Reply{std::move(status), ""}; }
 
@@ -94,6 +119,50 @@ void search(const std::string &user, Search &of) {
 }
 
 }  // namespace
+
+std::string to_packet(const Request &request) {
+    Packet packet{};
+    packet.ask = static_cast<std::uint8_t>(request.ask);
+    packet.role = static_cast<std::uint8_t>(request.role);
+    packet.which = static_cast<std::uint8_t>(request.which);
+    packet.number = request.number;
+    std::memcpy(packet.name, request.name.data(), std::min(request.name.size(), name_max - 1));
+    std::copy(request.point.begin(), request.point.end(), packet.point);
+    return std::string(reinterpret_cast<const char *>(&packet), sizeof packet);
+}
+
+std::optional<Request> read_packet(std::string_view bytes) {
+    Packet packet{};
+    if (bytes.size() != sizeof packet) return {};
+    std::memcpy(&packet, bytes.data(), sizeof packet);
+    const bool known = packet.ask >= 1 && packet.ask <= static_cast<std::uint8_t>(Ask::last) &&
+                       packet.role <= static_cast<std::uint8_t>(pki::Role::backup) &&
+                       packet.which <= static_cast<std::uint8_t>(Settings::last);
+    if (!known || packet.name[name_max - 1] != '\0') return {};
+    Request request;
+    request.ask = static_cast<Ask>(packet.ask);
+    request.role = static_cast<pki::Role>(packet.role);
+    request.which = static_cast<Settings>(packet.which);
+    request.number = packet.number;
+    request.name = packet.name;
+    std::copy(std::begin(packet.point), std::end(packet.point), request.point.begin());
+    // Encoding the result gives the same bytes: nothing hides behind the end of the name or in unused parts.
+    if (!is_one(request) || to_packet(request) != bytes) return {};
+    return request;
+}
+
+std::optional<Point> point_of(std::string_view public_key) {
+    if (public_key.size() != sizeof key_start + point_size) return {};
+    if (std::memcmp(public_key.data(), key_start, sizeof key_start) != 0) return {};
+    Point point{};
+    std::memcpy(point.data(), public_key.data() + sizeof key_start, point_size);
+    return point;
+}
+
+std::string public_key_of(const Point &point) {
+    std::string key(reinterpret_cast<const char *>(key_start), sizeof key_start);
+    return key.append(reinterpret_cast<const char *>(point.data()), point.size());
+}
 
 int raw_echo_socket(bool v6) {
     return ::socket(v6 ? AF_INET6 : AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
@@ -225,6 +294,67 @@ Status knows_login(const std::string &user) {
     std::unique_lock<std::mutex> lock(own->mutex);
     if (!own->changed.wait_for(lock, search_for, [&] { return own->over; })) return silent;
     return own->found ? Status::ok() : fail(Code::not_found, "this host knows no login " + user);
+}
+
+Result<std::unique_ptr<KeeperClient>> KeeperClient::start(const Place &place) {
+    auto process = SideProcess::start({"the scheduler's keeper", "the scheduler"}, patience_s,
+                                      [&](int socket) { run_keeper(socket, place); });
+    if (!process) return process.status();
+    return std::unique_ptr<KeeperClient>(new KeeperClient(std::move(*process)));
+}
+
+Result<std::string> KeeperClient::call(const Request &request, Fd *fd) {
+    if (request.name.size() >= name_max) return fail(Code::invalid, "the name is too long");
+    return process_->call(to_packet(request), fd);
+}
+
+Result<std::string> KeeperClient::authority() { return call({.ask = Ask::authority}); }
+
+Result<std::string> KeeperClient::own_certificate(std::string_view public_key) {
+    return certificate(pki::Role::scheduler, "", public_key);
+}
+
+Result<std::string> KeeperClient::certificate(pki::Role role, const std::string &name, std::string_view public_key) {
+    const std::optional<Point> point = point_of(public_key);
+    if (!point) return fail(Code::invalid, "it is not a public key on the curve P-256");
+    const bool own = role == pki::Role::scheduler;
+    return call({.ask = own ? Ask::own_certificate : Ask::certificate,
+                 .role = own ? pki::Role::none : role,
+                 .name = name,
+                 .point = *point});
+}
+
+Result<std::string> KeeperClient::settings(Settings which, const std::string &file, const std::string &what) {
+    Fd fd;
+    const Result<std::string> reply = call({.ask = Ask::settings, .which = which}, &fd);
+    if (!reply) return reply.status();
+    if (!fd)
+        return fail(Code::limit, "the keeper could not hand over " + file +
+                                     ": this process has no file descriptors "
+                                     "left, raise ulimit -n");
+    return read_settings(fd.release(), file, what);
+}
+
+Status KeeperClient::remove_host(const std::string &host) {
+    return call({.ask = Ask::remove_host, .name = host}).status();
+}
+
+std::string KeeperClient::user_name(std::uint32_t uid) {
+    const Result<std::string> name = call({.ask = Ask::user_name, .number = uid});
+    return name ? *name : std::string();
+}
+
+Status KeeperClient::check_login(const std::string &user) {
+    return call({.ask = Ask::check_login, .name = user}).status();
+}
+
+Status KeeperClient::knows_login(const std::string &user) {
+    return call({.ask = Ask::knows_login, .name = user}).status();
+}
+
+int KeeperClient::echo_socket(bool v6) {
+    Fd socket;
+    return call({.ask = Ask::echo_socket, .number = v6 ? 6u : 4u}, &socket) ? socket.release() : -1;
 }
 
 }  // namespace dcs::keeper
