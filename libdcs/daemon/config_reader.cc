@@ -10,7 +10,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "daemon/config_file.h"
+#include "daemon/configuration.h"
 #include "daemon/directory.h"
 #include "daemon/privileges.h"
 

@@ -109,10 +109,8 @@ Status check_login(const std::string &user, const std::string &group);
 // longer than some seconds.
 Status knows_login(const std::string &user);
 
-// The scheduler's side of its keeper.
-
-// Its calls wait for the answer, like those of the C library that they stand for. When the keeper is gone, or does not
-// answer for half a minute, they fail with `unreachable`, now and ever after. Thread-safe.
+// The scheduler's side. Its calls wait for the answer, like those of the C library that they stand for. When the keeper
+// is gone, or does not answer for half a minute, they fail with `unreachable`, now and ever after. Thread-safe.
 class KeeperClient {
 public:
     // Forks it, as who this process is now. Before any thread starts, and before anything is read that it should not
