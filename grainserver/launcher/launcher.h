@@ -17,7 +17,6 @@
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
 #include "base/files.h"
-#include "grainserver/launcher/new_sessions.h"
 #include "grainserver/starter/leftovers.h"
 #include "grainserver/launcher/start_grain.h"
 #include "locks/dcs_atoms.h"
@@ -30,6 +29,20 @@ struct LauncherOptions {
     std::string slots;    // empty: DIR/slots
     bool cgroups = true;  // use control groups if available
     bool fence = true;    // give up what the starter has; not in tests that go on in the same process
+};
+
+// If the kernel weighs sessions against each other (autogroup), a child of a grain that creates a
+// session has full weight again, whatever its nice value.
+class NewSessions {
+public:
+    // Scans the grains' trees and lowers the sessions that are not lowered yet. `grains`: their
+    // first processes. False: the kernel refused one for now; repeat soon.
+    bool lower(const std::set<pid_t> &grains, starter::StarterClient &starter);
+    // Whether this kernel has autogroup.
+    static bool matter();
+
+private:
+    std::map<pid_t, bool> seen_;  // sessions below the grains: lowered?
 };
 
 // When that is removed which grains under an anonymous uid leave on the host (starter/leftovers.h).
