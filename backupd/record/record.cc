@@ -233,8 +233,6 @@ store::TreeUpdate name_store(std::uint64_t name) {
     return {identity_directory, identity_tree, {{identity_file, std::move(w.bytes()), 0}}, false};
 }
 
-// Reads the state of the backup from its store, at the start.
-
 Result<Rebuilt> rebuild(store::Store &store) {
     Builder builder{store, {}};
     if (Status s = builder.read_name(); !s) return s;

@@ -205,7 +205,7 @@ bool wants_renewal(const Certificate &certificate, std::int64_t now_s) {
     return now_s < certificate.not_before_s || certificate.not_after_s - now_s < life / 3;
 }
 
-// Keys and certificates in files.
+// ---- keys and certificates in files ----
 
 Result<Identity> read_identity(const std::string &directory, Readers readers) {
     auto key = read_key(directory, key_name, readers);

@@ -252,7 +252,7 @@ Status take_events(std::string_view &log, std::vector<Event> &events) {
     return take_events(log, [&](const Event &event) { events.push_back(event); });
 }
 
-// Events of a session as lines of JSON: `dcs session log -o json`, and the file `log` of an export.
+// ---- as lines of JSON: `dcs session log -o json`, and the file `log` of an export ----
 
 std::string to_line(const Event &e) {
     char time[32];

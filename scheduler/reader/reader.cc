@@ -254,7 +254,7 @@ Result<std::string> Reader::decode(std::string stream, const std::function<void(
                                    "tell the maintainers");
 }
 
-// The process of the reader; and its decoders, which are left with a socket, memory, and their own end.
+// ---- the reader's process; and its decoders, which are left with a socket, memory, and their own end ----
 
 Status fence_decoder(int &socket, std::uint64_t bytes) {
     constexpr int only = 3;
