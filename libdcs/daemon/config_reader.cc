@@ -1,5 +1,5 @@
-// Which configuration files there are, and how they are read: whatever lies there, it is not waited for. And the process
-// that reads them again.
+// Which configuration files there are, and how they are read: whatever lies there, it is not waited for. Also the
+// process that reads them again.
 #include <algorithm>
 #include <cerrno>
 
