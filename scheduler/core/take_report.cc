@@ -1,8 +1,8 @@
 // What a grain server reports about one grain: lengths and sequence numbers are checked, then
 // the grain advances to its new checkpoint, finishes, or goes back to a queue.
 #include <algorithm>
+#include <map>
 #include <string_view>
-#include <unordered_map>
 
 #include "base/bytes.h"
 #include "base/limits.h"
@@ -130,7 +130,7 @@ void settle_blame(Draft &d, const GrainKey &key, HostId id) {
 // Of what it was to bring back; what it did not make stays without a digest.
 void take_files(Taking &t) {
     if (t.old.files->outputs.empty()) return;
-    std::unordered_map<std::string_view, const wire::GrainFile *> made;  // there may be a thousand
+    std::map<std::string_view, const wire::GrainFile *> made;  // there may be a thousand
     for (const wire::GrainFile &file : t.report->files)
         if (file.digest.size() == limits::digest_bytes) made[file.name] = &file;
     for (wire::GrainFile &output : t.d.grain(t.key).files.edit().outputs) {

@@ -1,8 +1,8 @@
 #include "scheduler/turn/export_page.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
-#include <unordered_map>
 
 #include "base/limits.h"
 #include "base/load_limits.h"
@@ -60,7 +60,7 @@ Status Page::add_params(const GrainKey &key, const core::Grain &g, wire::Exporte
     row.spec = std::move(*spec);
     row.input = {row.spec.input.size(), true, std::move(row.spec.input)};
     row.spec.input.clear();
-    std::unordered_map<std::string_view, const wire::GrainFile *> made;
+    std::map<std::string_view, const wire::GrainFile *> made;
     for (const wire::GrainFile &output : g.files->outputs) made[output.name] = &output;
     for (wire::GrainFile &file : row.spec.files) {  // outputs as they came back
         if (file.role != wire::FileRole::output) continue;
