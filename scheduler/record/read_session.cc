@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "base/heap.h"
-#include "base/in_parts.h"
+#include "base/large_work.h"
 #include "base/planted.h"
 #include "scheduler/record/codec.h"
 #include "scheduler/record/paths.h"

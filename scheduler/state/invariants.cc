@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/in_parts.h"
+#include "base/large_work.h"
 #include "scheduler/state/derived.h"
 #include "scheduler/state/decision.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/heap.h"
+#include "base/large_work.h"
 #include "base/require.h"
 
 namespace dcs::core {
