@@ -1,4 +1,6 @@
 // The steps up to and including the commit, and the handling of their failures.
+#include <algorithm>
+
 #include "base/failpoint.h"
 #include "base/require.h"
 #include "store/engine.h"
@@ -232,6 +234,14 @@ CommitResult Engine::after_commit(const TurnPlan &planned) {
 
 Result<std::string> Engine::read(const std::string &path, std::uint64_t offset, std::uint64_t max) {
     return behind_.read(disk_, path, offset, max);
+}
+
+Result<std::uint64_t> Engine::read_into(const std::string &path, std::uint64_t offset, std::span<char> room) {
+    if (!behind_.has(path)) return disk_.read_into(path, offset, room);
+    const Result<std::string> bytes = read(path, offset, room.size());
+    if (!bytes) return bytes.status();
+    std::copy(bytes->begin(), bytes->end(), room.begin());
+    return std::uint64_t{bytes->size()};
 }
 
 Result<std::vector<std::string>> Engine::list(const std::string &directory) {

@@ -9,7 +9,9 @@
 //   sync_all()    both, for the whole state directory (one call instead of thousands)
 // Nothing else is durable, in any order. If a sync_* call fails with Code::io_error, the state of the file is
 // unknown: never retry the sync, end the process.
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +37,13 @@ public:
     virtual Status rewrite(const std::string &path, std::string_view bytes) = 0;
     // Content of the range; short at the end of the file. not_found if there is no such file.
     virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;
+    // The same into memory that the caller has: how many bytes.
+    virtual Result<std::uint64_t> read_into(const std::string &path, std::uint64_t offset, std::span<char> room) {
+        const Result<std::string> bytes = read(path, offset, room.size());
+        if (!bytes) return bytes.status();
+        std::copy(bytes->begin(), bytes->end(), room.begin());
+        return std::uint64_t{bytes->size()};
+    }
     virtual Result<std::uint64_t> size(const std::string &path) = 0;  // not_found
     virtual Status rename(const std::string &from, const std::string &to) = 0;
     // A second name for the same file; fails if `to` exists. (In POSIX, renaming one name of a file over another

@@ -31,6 +31,7 @@ public:
     Status overwrite(const std::string &path, std::uint64_t offset, std::string_view bytes) override;
     Status rewrite(const std::string &path, std::string_view bytes) override;
     Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) override;
+    Result<std::uint64_t> read_into(const std::string &path, std::uint64_t offset, std::span<char> room) override;
     Result<std::uint64_t> size(const std::string &path) override;
     Status rename(const std::string &from, const std::string &to) override;
     Status link(const std::string &from, const std::string &to) override;
@@ -139,6 +140,22 @@ Result<std::string> PosixDisk::read(const std::string &path, std::uint64_t offse
     bytes.resize(std::min(max, size - offset));
     if (!pread_all(fd->get(), bytes, static_cast<std::int64_t>(offset))) return failed("read", path, errno);
     return bytes;
+}
+
+Result<std::uint64_t> PosixDisk::read_into(const std::string &path, std::uint64_t offset, std::span<char> room) {
+    std::uint64_t size = 0;
+    Result<Fd> fd = open_file(path, O_RDONLY, &size);
+    if (!fd) return fd.status();
+    std::size_t have = 0;
+    while (have < room.size()) {
+        const auto at = static_cast<off_t>(offset + have);
+        const ssize_t n = ::pread(fd->get(), room.data() + have, room.size() - have, at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return failed("read", path, errno);
+        if (n == 0) break;
+        have += static_cast<std::size_t>(n);
+    }
+    return std::uint64_t{have};
 }
 
 Result<std::uint64_t> PosixDisk::size(const std::string &path) {

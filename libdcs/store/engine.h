@@ -44,6 +44,7 @@ public:
     std::uint64_t pending_bytes() const override { return pending_.bytes + dead_bytes_; }
     Result<Space> space() override;
     Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) override;
+    Result<std::uint64_t> read_into(const std::string &path, std::uint64_t offset, std::span<char> room) override;
     Result<std::vector<std::string>> list(const std::string &directory) override;
 
     Status recover(RecoveryReport &report);

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -145,6 +146,8 @@ public:
     // Reads reflect every committed turn. A listing omits temporaries and the store's own
     // files at the top (turns/, format, reserve). A file DAMAGED: the tree there is set aside.
     virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;
+    // The same into memory that the caller has, for files that may be large: how many bytes.
+    virtual Result<std::uint64_t> read_into(const std::string &path, std::uint64_t offset, std::span<char> room) = 0;
     // Before a listing everything in that directory is applied.
     virtual Result<std::vector<std::string>> list(const std::string &directory) = 0;
 };

@@ -80,18 +80,24 @@ Result<GrainEntry> next_grain(std::string_view &log) {
     return GrainEntry{beginning->number, all.substr(0, all.size() - log.size())};
 }
 
-Result<GrainRecord> decode_grain(std::string_view file, const HostIds &ids) {
-    auto body = next_body(file);
+Result<GrainNumber> take_grain(std::string_view &log, const HostIds &ids, core::DurableGrain &grain) {
+    auto body = next_body(log);
     if (!body) return body.status();
-    if (!file.empty()) return damaged("it continues after its record");
     ByteReader r(*body);
     const auto beginning = begin_grain(r);
     if (!beginning) return beginning.status();
-    GrainRecord record;
-    record.number = beginning->number;
-    if (beginning->version == record_version) Reader(r, ids).fields(record.grain);
-    else get_0_1(r, record.grain, ids);
+    if (beginning->version == record_version) Reader(r, ids).fields(grain);
+    else get_0_1(r, grain, ids);
     if (!r.at_end()) return does_not_decode();
+    return beginning->number;
+}
+
+Result<GrainRecord> decode_grain(std::string_view file, const HostIds &ids) {
+    GrainRecord record;
+    const auto number = take_grain(file, ids, record.grain);
+    if (!number) return number.status();
+    if (!file.empty()) return damaged("it continues after its record");
+    record.number = *number;
     return record;
 }
 

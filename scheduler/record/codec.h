@@ -32,6 +32,8 @@ struct GrainEntry {
     std::string_view record;  // for decode_grain()
 };
 Result<GrainEntry> next_grain(std::string_view &log);
+// The same, decoded into `grain`, which has its defaults: the number.
+Result<GrainNumber> take_grain(std::string_view &log, const HostIds &ids, core::DurableGrain &grain);
 // A file that holds exactly one record.
 Result<GrainRecord> decode_grain(std::string_view file, const HostIds &ids);
 

@@ -81,7 +81,7 @@ struct GrainParts {
         if (has(10)) get_content(r, g.course.edit().err_length, g.course.edit().err_sum);
         if (has(11)) g.course.edit().result_offset = r.var();
         if (has(12)) get_usage(r, g.course.edit().past.edit());
-        if (has(13)) get_usage(r, g.course.edit().current.edit());
+        if (has(13)) get_usage(r, g.course.edit().current);
         if (has(16)) g.program = r.u32();
     }
     void rest(core::DurableGrain &g) const {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/large_work.h"
 #include "base/program_start.h"
 #include "base/version.h"
 #include "daemon/configuration.h"
@@ -126,6 +127,14 @@ Result<store::Identity> name_store(store::Store &store) {
     return identity;
 }
 
+Result<record::Rebuilt> rebuild(store::Store &store, Suspect &suspect) {
+    const LargeSteps steps;
+    auto rebuilt = record::rebuild(store, boot_clock(),
+                                   [&](const SessionKey &session) { suspect.working_on(session_text(session)); });
+    suspect.working_on("");
+    return rebuilt;
+}
+
 // What this process keeps of the file system; what is open stays open. The keeper has the rest.
 Status give_up_the_rest(const std::string &state) {
     if (Status s = give_up_capabilities(); !s) return s;
@@ -183,9 +192,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (Status s = set_aside_culprit(**suspect, **store); !s) return s;
     const auto identity = name_store(**store);
     if (!identity) return identity.status();
-    auto rebuilt = record::rebuild(**store, boot_clock(),
-                                   [&](const SessionKey &session) { (*suspect)->working_on(session_text(session)); });
-    (*suspect)->working_on("");
+    auto rebuilt = rebuild(**store, **suspect);
     if (!rebuilt) return rebuilt.status();
     failpoint("shell.start.after_rebuild");
     for (const std::string &what : rebuilt->reports) log_error(what);

@@ -100,11 +100,12 @@ struct Course {
     std::uint32_t message_length = 0;
     std::uint32_t other_checkpoint = 0;  // own tree: bytes of the file that has its checkpoint before this one
     std::uint32_t checkpoint_sum = 0, message_sum = 0, out_sum = 0, err_sum = 0;  // CRC-32C of what lies on disk
-    Incarnation skipped = 0;         // numbers under which it never ran: starts that failed, and Host::fence
-    std::uint32_t sequence = 0;      // last increment taken in
-    std::uint32_t told = 0;          // as of which increment the control program was last shown something of it
-    Box<wire::Usage> past, current;  // earlier incarnations; this one
-    Box<wire::Usage> before;         // part of `past`: of the incarnation before this one
+    Incarnation skipped = 0;     // numbers under which it never ran: starts that failed, and Host::fence
+    std::uint32_t sequence = 0;  // last increment taken in
+    std::uint32_t told = 0;      // as of which increment the control program was last shown something of it
+    wire::Usage current;         // of this incarnation; nearly all have some
+    Box<wire::Usage> past;       // of earlier ones
+    Box<wire::Usage> before;     // part of `past`: of the incarnation before this one
     Box<Kept> kept;
     Box<std::vector<HostId>> nogo;   // must not be tried there
     Box<std::vector<Move>> moves;    // the latest limits::moves_kept, oldest first

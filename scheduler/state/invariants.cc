@@ -1,19 +1,65 @@
 // Every cross reference recomputed from the entities and compared with what State keeps.
 #include <algorithm>
+#include <iterator>
 
+#include "base/large_work.h"
 #include "scheduler/state/derived.h"
 #include "scheduler/state/decision.h"
 
 namespace dcs::core {
 namespace {
 
+// What grains of one session add up to. Those of a large session are looked at in parts, on several threads.
+struct Sums {
+    std::string wrong;  // the first that is
+    std::int32_t counts[4] = {0, 0, 0, 0}, with_files = 0, failed = 0;
+    std::uint64_t saved = 0, own_trees = 0;
+    std::vector<std::int64_t> positions;                              // of the ready grains
+    std::map<Shape, std::map<std::uint32_t, std::int64_t>> programs;  // and how many are of which program
+    std::map<std::string, std::int64_t> contents;
+    std::set<std::pair<HostId, GrainKey>> running;
+    std::set<std::pair<Instant, GrainKey>> resting;
+    std::set<GrainKey> circling;
+
+    void add(Sums &&part);
+};
+
+void Sums::add(Sums &&part) {
+    if (wrong.empty()) wrong = std::move(part.wrong);
+    for (std::size_t i = 0; i < std::size(counts); ++i) counts[i] += part.counts[i];
+    with_files += part.with_files;
+    failed += part.failed;
+    saved += part.saved;
+    own_trees += part.own_trees;
+    positions.insert(positions.end(), part.positions.begin(), part.positions.end());
+    for (const auto &[shape, of_shape] : part.programs)
+        for (const auto &[program, count] : of_shape) programs[shape][program] += count;
+    for (const auto &[digest, count] : part.contents) contents[digest] += count;
+    running.merge(part.running);
+    resting.merge(part.resting);
+    circling.merge(part.circling);
+}
+
+// Looks at grains, one after the other.
+struct GrainChecker {
+    const State &state;
+    const SessionKey &key;
+    const Session &session;
+    Sums sums{};
+    // Of the grain before, which mostly has the same shape.
+    Shape shape{};
+    const ReadyQueue *queue = nullptr;
+    std::map<std::uint32_t, std::int64_t> *programs = nullptr;
+
+    void check(GrainNumber number, const Grain &g);
+    void check_ready(GrainNumber number, const Grain &g);
+    void add(GrainNumber number, const Grain &g);
+};
+
 struct Checker {
     const State &state;
     std::string wrong;
     std::vector<std::set<GrainKey>> running;
-    std::vector<std::int64_t> positions;                              // of the ready grains of the session at hand
-    std::map<Shape, std::map<std::uint32_t, std::int64_t>> programs;  // and how many are of which program
-
     std::map<std::string, std::int64_t> contents;
     std::set<std::pair<Instant, GrainKey>> resting;
     std::set<GrainKey> circling;
@@ -21,18 +67,16 @@ struct Checker {
     void require(bool good, const std::string &what) {
         if (!good && wrong.empty()) wrong = what;
     }
-    void check_grain(const SessionKey &key, const Session &session, GrainNumber number, const Grain &g);
-    void check_ready(const std::string &name, const Session &session, GrainNumber number, const Grain &g);
-    void check_queues(const std::string &name, const Session &session);
+    void check_queues(const std::string &name, const Session &session, Sums &sums);
     void check_session(const SessionKey &key, const Session &session);
     void check_hosts();
     void check_indexes();
     void check_stored();
 };
 
-void Checker::check_grain(const SessionKey &key, const Session &session, GrainNumber number, const Grain &g) {
+void GrainChecker::check(GrainNumber number, const Grain &g) {
     const auto require = [&](bool good, const char *what) {
-        if (!good && wrong.empty()) wrong = "grain " + to_text(GrainKey{key, number}) + ": " + what;
+        if (!good && sums.wrong.empty()) sums.wrong = "grain " + to_text(GrainKey{key, number}) + ": " + what;
     };
     const auto known = [&](HostId id) { return state.host(id) != nullptr; };
     const SessionInfo &info = session.info;
@@ -43,7 +87,7 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
         require(g.lease > 0, "runs without a lease");
         require(std::find(nogo.begin(), nogo.end(), g.lessee) == nogo.end(), "runs on a nogo host");
         if (known(g.lessee)) {
-            running[static_cast<std::size_t>(g.lessee)].insert(GrainKey{key, number});
+            sums.running.emplace(g.lessee, GrainKey{key, number});
             require(state.host(g.lessee)->status != HostStatus::dead, "runs on a dead host");
         }
     }
@@ -62,6 +106,9 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
     const auto *killed = std::get_if<Killed>(&g.phase);
     require(!finished || finished->result_index >= 0, "finished without a result");
     require(!finished || finished->result_index < info.result_count, "result index beyond the count");
+    require(!finished || (session.results.any_at(static_cast<std::size_t>(finished->result_index)) &&
+                          session.results[static_cast<std::size_t>(finished->result_index)] == number),
+            "finished and not at its place in the order of results");
     require(0 <= g.known && g.known <= info.shown, "submitted after results that were not handed out");
     require(!killed || (0 <= killed->after && killed->after <= info.shown),
             "killed after results that were not handed out");
@@ -83,25 +130,74 @@ void Checker::check_grain(const SessionKey &key, const Session &session, GrainNu
             "queue position was never given out");
 }
 
-void Checker::check_ready(const std::string &name, const Session &session, GrainNumber number, const Grain &g) {
-    const auto queue = session.ready.find(shape_of(g));
-    if (queue == session.ready.end()) return require(false, name + "a ready grain in no queue");
-    require(queue->second.grains.holds({g.as<Ready>().queue_position, number}),
-            name + "a ready grain is not at its place of its queue");
-    programs[shape_of(g)][g.program] += 1;
-    positions.push_back(g.as<Ready>().queue_position);
+void GrainChecker::check_ready(GrainNumber number, const Grain &g) {
+    const auto require = [&](bool good, const char *what) {
+        if (!good && sums.wrong.empty()) sums.wrong = "session " + to_text(key) + ": " + what;
+    };
+    if (Shape now = shape_of(g); !queue || now != shape) {
+        shape = std::move(now);
+        const auto there = session.ready.find(shape);
+        if (there == session.ready.end()) return require(false, "a ready grain in no queue");
+        queue = &there->second;
+        programs = &sums.programs[shape];
+    }
+    const std::int64_t position = g.as<Ready>().queue_position;
+    require(queue->grains.holds({position, number}), "a ready grain is not at its place of its queue");
+    (*programs)[g.program] += 1;
+    sums.positions.push_back(position);
+}
+
+void GrainChecker::add(GrainNumber number, const Grain &g) {
+    ++sums.counts[static_cast<int>(g.status())];
+    const bool rests = g.status() == GrainStatus::ready && g.recent->rest_until != Instant{};
+    if (rests) sums.resting.emplace(g.recent->rest_until, GrainKey{key, number});
+    if (circles(g)) sums.circling.insert(GrainKey{key, number});
+    sums.saved += static_cast<std::uint64_t>(g.course->kept->saved);
+    sums.own_trees += stored_by(g);
+    sums.failed += g.has_failed();
+    sums.with_files += g.files.get() != GrainFiles();
+    for (const std::string &digest : g.files->digests) ++sums.contents[digest];
+    for (const wire::GrainFile &file : g.files->outputs)
+        if (!file.digest.empty()) ++sums.contents[file.digest];
+    if (g.status() == GrainStatus::ready) check_ready(number, g);
+}
+
+// Of all grains of the session, until one is wrong.
+Sums sums_of(const State &state, const SessionKey &key, const Session &session) {
+    constexpr std::size_t in_part = 16 * 1024;
+    std::vector<Grains::const_iterator> ends;  // of the parts
+    if (session.grains.size() > in_part) {
+        const std::int64_t first = session.grains.begin()->first, last = session.grains.rbegin()->first;
+        const auto parts = static_cast<std::int64_t>(session.grains.size() / in_part);
+        for (std::int64_t i = 1; i < parts; ++i)
+            ends.push_back(session.grains.lower_bound(static_cast<GrainNumber>(first + (last - first) * i / parts)));
+    }
+    ends.push_back(session.grains.end());
+    std::vector<Sums> parts(ends.size());
+    in_parts(ends.size(), [&](std::size_t i) {
+        GrainChecker checker{state, key, session};
+        for (auto at = i == 0 ? session.grains.begin() : ends[i - 1]; at != ends[i]; ++at) {
+            checker.check(at->first, at->second);
+            if (checker.sums.wrong.empty()) checker.add(at->first, at->second);
+            if (!checker.sums.wrong.empty()) break;
+        }
+        parts[i] = std::move(checker.sums);
+    });
+    for (std::size_t i = 1; i < parts.size(); ++i) parts[0].add(std::move(parts[i]));
+    return std::move(parts[0]);
 }
 
 // Every ready grain has its place, no two have the same, and there are no other places.
-void Checker::check_queues(const std::string &name, const Session &session) {
+void Checker::check_queues(const std::string &name, const Session &session, Sums &sums) {
     std::size_t places = 0;
+    std::vector<std::int64_t> &positions = sums.positions;
     for (const auto &[shape, queue] : session.ready) {
         require(!queue.grains.empty(), name + "an empty queue was kept");
         places += queue.grains.size();
-        require(queue.programs == programs[shape], name + "its queue's programs differ from its grains'");
+        require(queue.programs == sums.programs[shape], name + "its queue's programs differ from its grains'");
     }
     require(places == positions.size(), name + "its queues hold grains that are not ready");
-    std::sort(positions.begin(), positions.end());
+    if (!std::is_sorted(positions.begin(), positions.end())) std::sort(positions.begin(), positions.end());
     require(std::adjacent_find(positions.begin(), positions.end()) == positions.end(),
             name + "two grains at one place of the queue");
 }
@@ -109,43 +205,27 @@ void Checker::check_queues(const std::string &name, const Session &session) {
 void Checker::check_session(const SessionKey &key, const Session &session) {
     const std::string name = "session " + to_text(key) + ": ";
     const SessionInfo &info = session.info;
-    std::int32_t counts[4] = {0, 0, 0, 0}, with_files = 0;
-    ResultOrder results;
-    results.resize(static_cast<std::size_t>(std::max(0, info.result_count)));
-    std::uint64_t saved = 0;
-    std::int32_t failed = 0;
-    positions.clear();
-    programs.clear();
-    for (const auto &[number, g] : session.grains) {
-        check_grain(key, session, number, g);
-        if (!wrong.empty()) return;
-        ++counts[static_cast<int>(g.status())];
-        const GrainKey grain{key, number};
-        if (g.status() == GrainStatus::ready && g.recent->rest_until != Instant{})
-            resting.emplace(g.recent->rest_until, grain);
-        if (circles(g)) circling.insert(grain);
-        saved += static_cast<std::uint64_t>(g.course->kept->saved);
-        failed += g.has_failed();
-        with_files += g.files.get() != GrainFiles();
-        for (const std::string &digest : g.files->digests) ++contents[digest];
-        for (const wire::GrainFile &file : g.files->outputs)
-            if (!file.digest.empty()) ++contents[file.digest];
-        if (g.status() == GrainStatus::ready) check_ready(name, session, number, g);
-        const auto *end = std::get_if<Finished>(&g.phase);
-        if (!end) continue;
-        const auto index = static_cast<std::size_t>(end->result_index);
-        require(index < results.size() && !results.any_at(index), name + "a finished grain has no place of its own");
-        if (!wrong.empty()) return;
-        results.set(index, number);
-    }
-    check_queues(name, session);
-    require(failed == session.failed, name + "the number of grains that failed differs");
-    require(saved == session.saved_us, name + "the processor time that checkpoints saved differs from its grains'");
-    require(with_files == session.with_files, name + "the number of grains with files differs");
+    Sums sums = sums_of(state, key, session);
+    require(sums.wrong.empty(), sums.wrong);
+    if (!wrong.empty()) return;
+    for (const auto &[host, grain] : sums.running) running[static_cast<std::size_t>(host)].insert(grain);
+    for (const auto &[digest, count] : sums.contents) contents[digest] += count;
+    resting.merge(sums.resting);
+    circling.merge(sums.circling);
+    check_queues(name, session, sums);
+    require(sums.failed == session.failed, name + "the number of grains that failed differs");
+    require(sums.saved == session.saved_us,
+            name + "the processor time that checkpoints saved differs from its grains'");
+    require(sums.with_files == session.with_files, name + "the number of grains with files differs");
+    require(sums.own_trees == session.own_trees, name + "the disk that its grains take differs");
     for (const GrainNumber number : session.packable)
         require(session.grains.count(number) != 0, name + "a packable grain is missing");
-    require(results == session.results, name + "results, or how many there are, differ from its grains");
-    require(std::equal(counts, counts + 4, session.counts), name + "counts differ from its grains");
+    // Each finished grain is at its place, so there are no others if there are as many.
+    const ResultOrder &results = session.results;
+    require(results.size() == static_cast<std::size_t>(std::max(0, info.result_count)) && results.counts_agree() &&
+                results.count_below(results.size()) == sums.counts[static_cast<int>(GrainStatus::finished)],
+            name + "results, or how many there are, differ from its grains");
+    require(std::equal(sums.counts, sums.counts + 4, session.counts), name + "counts differ from its grains");
     require(0 <= info.sent && info.sent <= info.result_count, name + "sent beyond its results");
     require(info.sent <= info.shown && info.shown <= info.result_count, name + "shown is not between sent and count");
     require(info.status == SessionStatus::active || session.waiters.empty(), name + "waiters in a terminated session");
@@ -190,15 +270,13 @@ void Checker::check_stored() {
     Stored stored = state.stored.facts();
     std::map<std::string, std::int64_t> parked;
     for (const auto &[key, session] : state.sessions) {
-        std::uint64_t own_trees = 0;
+        stored.add_session(key.user, static_cast<std::int64_t>(stored_by(session.info) + session.own_trees));
         for (const auto &[number, g] : session.grains) {
-            own_trees += stored_by(g);
+            if (session.with_files == 0) break;
             for (const std::string &digest : g.files->digests) stored.use(key.user, digest, true);
             for (const wire::GrainFile &file : g.files->outputs)
                 if (!file.digest.empty()) stored.use(key.user, file.digest, true);
         }
-        require(own_trees == session.own_trees, "the disk that session " + to_text(key) + "'s grains take differs");
-        stored.add_session(key.user, static_cast<std::int64_t>(stored_by(session.info) + own_trees));
         if (!session.waiters.empty()) parked[key.user] += static_cast<std::int64_t>(session.waiters.size());
     }
     require(stored == state.stored, "what users have stored differs from their sessions");
@@ -257,7 +335,7 @@ void Checker::check_indexes() {
 }  // namespace
 
 std::string check(const State &state) {
-    Checker checker{state, {}, {}};
+    Checker checker{state, {}, {}, {}, {}, {}};
     checker.check_hosts();
     if (!checker.wrong.empty()) return checker.wrong;
     checker.running.resize(state.hosts.size());

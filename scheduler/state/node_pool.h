@@ -1,6 +1,7 @@
 #pragma once
 // An allocator for the nodes of one container: a node takes no more than its bytes, and all of them are given back
-// together, when the container ends. malloc adds 16 bytes to each node of a million, and leaves holes between them.
+// together, when the container ends. malloc adds 16 bytes to each node of a million, and leaves holes between them. A
+// container that has become large takes large pages.
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/large_work.h"
 #include "base/require.h"
 
 namespace dcs::core {
@@ -20,11 +22,9 @@ public:
         DCS_REQUIRE(bytes >= sizeof(Free) && (size_ == 0 || bytes == size_), "the nodes of a container are alike");
         size_ = bytes;
         if (free_) return std::exchange(free_, free_->next);
-        if (left_ == 0) {
-            left_ = count_ = std::min<std::size_t>(2 * count_, 256);
-            chunks_.push_back(std::make_unique<std::byte[]>(left_ * size_));
-        }
-        return chunks_.back().get() + --left_ * size_;
+        if (left_ == 0) { next_ = more(); }
+        --left_;
+        return std::exchange(next_, next_ + size_);
     }
     void give(void *piece) { free_ = new (piece) Free{free_}; }
 
@@ -32,8 +32,19 @@ private:
     struct Free {
         Free *next;
     };
+    std::byte *more() {
+        if (chunks_.size() < small_chunks) {
+            left_ = count_ = std::min<std::size_t>(2 * count_, 256);
+            return chunks_.emplace_back(std::make_unique<std::byte[]>(left_ * size_)).get();
+        }
+        left_ = LargeMemory::page / size_;
+        return reinterpret_cast<std::byte *>(large_.emplace_back(left_ * size_).bytes().data());
+    }
+    static constexpr std::size_t small_chunks = 256;  // with these a large page that is hardly used adds little
     std::vector<std::unique_ptr<std::byte[]>> chunks_;
-    std::size_t size_ = 0, count_ = 2, left_ = 0;  // of a piece; pieces of the last chunk, and of those the untaken
+    std::vector<LargeMemory> large_;
+    std::byte *next_ = nullptr;                    // the first untaken piece
+    std::size_t size_ = 0, count_ = 2, left_ = 0;  // of a piece; pieces of the last small chunk; untaken ones
     Free *free_ = nullptr;
 };
 

@@ -26,6 +26,8 @@ public:
     void set(std::size_t index, GrainNumber number);
 
     bool operator==(const ResultOrder &) const = default;
+    // Its counts are those of its grains.
+    bool counts_agree() const;
 
 private:
     // At most so many places are looked at one by one.

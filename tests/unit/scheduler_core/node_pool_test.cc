@@ -41,3 +41,15 @@ TEST_CASE("a map with pooled nodes is a map, whatever is inserted, erased, copie
     }
     REQUIRE(same());
 }
+
+TEST_CASE("a map with pooled nodes may become large") {
+    constexpr int many = 200'000;
+    Pooled pooled;
+    for (int i = 0; i < many; ++i) pooled.try_emplace(pooled.end(), i, std::to_string(i));
+    for (int i = 0; i < many; i += 3) pooled.erase(i);
+    for (int i = 0; i < many; i += 3) pooled[i] = std::to_string(i);
+    int wrong = 0;
+    for (int i = 0; i < many; ++i) wrong += pooled.at(i) != std::to_string(i);
+    CHECK(wrong == 0);
+    CHECK(pooled.size() == many);
+}

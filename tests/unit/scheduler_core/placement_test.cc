@@ -8,7 +8,7 @@ using namespace dcs;
 using namespace dcs::core;
 
 namespace {
-std::int64_t total(const Grain &g) { return g.course->past->user_us + g.course->current->user_us; }
+std::int64_t total(const Grain &g) { return g.course->past->user_us + g.course->current.user_us; }
 }  // namespace
 
 TEST_CASE("host classes are tried from the lowest bit up") {

@@ -114,8 +114,8 @@ TEST_CASE("nothing new writes nothing, but usage and contact are known") {
     r.usage.system_us = -7;
     CHECK(s.pool.send("h1", r) == Lines{"h1: ack ann/1:0 inc 1 taken"});
     CHECK_FALSE(s.pool.touched_disk());
-    CHECK(s.pool.at("ann/1:0").course->current->user_us == 5000);
-    CHECK(s.pool.at("ann/1:0").course->current->system_us == 0);
+    CHECK(s.pool.at("ann/1:0").course->current.user_us == 5000);
+    CHECK(s.pool.at("ann/1:0").course->current.system_us == 0);
 }
 
 TEST_CASE("what the backup has of a forgiven lease is recorded, also where it brings nothing") {

@@ -59,7 +59,7 @@ TEST_CASE("records come back as they went, and damage is noticed at every byte")
     grain.fingerprint[3] = 9;
     grain.course.edit().out_length = std::uint64_t{1} << 40;
     grain.course.edit().past.edit().user_us = -3;
-    grain.course.edit().current.edit().out_blocks = 17;
+    grain.course.edit().current.out_blocks = 17;
     grain.course.edit().skipped = 153;
     grain.course.edit().returns = 9;
     const std::string bytes = record::encode_grain(state, 5, grain);
