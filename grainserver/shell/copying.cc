@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -28,17 +30,51 @@ Copying::Copying(int from, std::uint64_t offset, std::uint64_t max, int to, bool
 
 Result<bool> Copying::go_on() {
     DCS_REQUIRE(copied_ <= max_, "the copied bytes do not exceed the maximum");
+    const bool first = !std::exchange(begun_, true);
+    const bool whole = first && offset_ == 0 && to_ >= 0 && ::lseek(to_, 0, SEEK_CUR) == 0;
+    if (whole && kernel_ && ::ioctl(to_, FICLONE, from_) == 0) return shared();
+    if (whole) begin_large();
+    if (large_) return by_block();
     return kernel_ ? by_kernel() : by_hand();
 }
 
-Result<bool> Copying::by_kernel() {
-    if (copied_ == 0 && offset_ == 0 && ::lseek(to_, 0, SEEK_CUR) == 0 && ::ioctl(to_, FICLONE, from_) == 0) {
-        const off_t end = ::lseek(to_, 0, SEEK_END);
-        if (end < 0) return file_error("a copy", errno);
-        copied_ = static_cast<std::uint64_t>(end);
-        if (copied_ > max_ && ::ftruncate(to_, static_cast<off_t>(max_)) != 0) return file_error("a copy", errno);
+Result<bool> Copying::shared() {
+    const off_t end = ::lseek(to_, 0, SEEK_END);
+    if (end < 0) return file_error("a copy", errno);
+    copied_ = static_cast<std::uint64_t>(end);
+    if (copied_ > max_ && ::ftruncate(to_, static_cast<off_t>(max_)) != 0) return file_error("a copy", errno);
+    return true;
+}
+
+void Copying::begin_large() {
+    struct stat st {};
+    if (::fstat(from_, &st) != 0) return;
+    const std::uint64_t size = std::min(static_cast<std::uint64_t>(st.st_size), max_);
+    if (size < large_file_bytes) return;
+    LargeFile::Look look;
+    if (sum_) look = [this](std::string_view bytes) { sum_->add(bytes); };
+    large_ = LargeFile::begin(to_, size, std::move(look));
+    if (!large_) return;
+    block_ = std::make_unique<LargeBlock>();
+    // What a grain has just written is in the cache.
+    if (!sum_) read_past_cache(from_);
+}
+
+Result<bool> Copying::by_block() {
+    for (std::uint64_t done = 0; done < slice; done += large_block_bytes) {
+        const ssize_t n = copied_ < max_ ? read_block(from_, copied_, *block_) : 0;
+        if (n < 0) return file_error("cannot read the source of a copy", errno);
+        const auto count = static_cast<std::size_t>(std::min(static_cast<std::uint64_t>(n), max_ - copied_));
+        if (!large_->append({block_->data(), count})) return file_error("cannot write a copy", errno);
+        copied_ += count;
+        if (count == large_block_bytes) continue;
+        if (!large_->finish()) return file_error("cannot write a copy", errno);
         return true;
     }
+    return false;
+}
+
+Result<bool> Copying::by_kernel() {
     auto at = static_cast<off64_t>(offset_ + copied_);
     const std::uint64_t wanted = std::min(slice, max_ - copied_);
     if (wanted == 0) return true;
