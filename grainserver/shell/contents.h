@@ -75,8 +75,8 @@ private:
     Say say_;
     std::string binary_class_;
     ContentCache cache_;
-    std::string sent_;                      // digest of the large content that is being sent
-    std::unique_ptr<LargeReader> sending_;  // reads it
+    std::string sent_;                             // digest of the large content that is being sent
+    std::unique_ptr<LargeReader> sending_;         // reads it
     std::map<std::string, std::deque<Job>> jobs_;  // by user; pieces for the scheduler under no name
     std::string last_;                             // whose slice was the last one
     std::map<Identity, std::string> known_;        // digests of programs outside the library

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -51,23 +52,24 @@ void Copying::begin_large() {
     if (::fstat(from_, &st) != 0) return;
     const std::uint64_t size = std::min(static_cast<std::uint64_t>(st.st_size), max_);
     if (size < large_file_bytes) return;
+    Fd again(::fcntl(from_, F_DUPFD_CLOEXEC, 0));
+    if (!again) return;
     LargeFile::Look look;
     if (sum_) look = [this](std::string_view bytes) { sum_->add(bytes); };
     large_ = LargeFile::begin(to_, size, std::move(look));
     if (!large_) return;
-    block_ = std::make_unique<LargeBlock>();
     // What a grain has just written is in the cache.
-    if (!sum_) read_past_cache(from_);
+    reader_ = std::make_unique<LargeReader>(std::move(again), !sum_);
 }
 
 Result<bool> Copying::by_block() {
-    for (std::uint64_t done = 0; done < slice; done += large_block_bytes) {
-        const ssize_t n = copied_ < max_ ? read_block(from_, copied_, *block_) : 0;
-        if (n < 0) return file_error("cannot read the source of a copy", errno);
-        const auto count = static_cast<std::size_t>(std::min(static_cast<std::uint64_t>(n), max_ - copied_));
-        if (!large_->append({block_->data(), count})) return file_error("cannot write a copy", errno);
-        copied_ += count;
-        if (count == large_block_bytes) continue;
+    std::string_view bytes;
+    for (std::uint64_t done = 0; done < slice; done += bytes.size()) {
+        if (!reader_->look(copied_, bytes)) return file_error("cannot read the source of a copy", errno);
+        bytes = bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), max_ - copied_)));
+        if (!large_->append(bytes)) return file_error("cannot write a copy", errno);
+        copied_ += bytes.size();
+        if (!bytes.empty()) continue;
         if (!large_->finish()) return file_error("cannot write a copy", errno);
         return true;
     }

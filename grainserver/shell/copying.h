@@ -13,8 +13,8 @@ namespace dcs::server {
 class Copying {
 public:
     // Copies from `offset` of `from` to its end, at most `max` bytes, to the present position of `to`. `to` -1: only
-    // reads. With `digest` the bytes pass through this process, else the kernel copies or shares them. A large file goes
-    // past the page cache: what is in a library is rarely read again soon.
+    // reads. With `digest` the bytes pass through this process, else the kernel copies or shares them. A large file
+    // goes past the page cache.
     Copying(int from, std::uint64_t offset, std::uint64_t max, int to, bool digest);
     // One slice. True: the end is reached.
     Result<bool> go_on();
@@ -32,7 +32,7 @@ private:
     std::uint64_t offset_, max_, copied_ = 0;
     bool kernel_, begun_ = false;
     std::unique_ptr<pki::Sha256> sum_;
-    std::unique_ptr<LargeBlock> block_;
+    std::unique_ptr<LargeReader> reader_;
     std::unique_ptr<LargeFile> large_;  // its threads use what is above
 };
 

@@ -48,13 +48,14 @@ LargeBlock::LargeBlock() : bytes_(static_cast<char *>(std::aligned_alloc(alignme
 }
 
 // Its place on the disk is taken first, so that a full disk is known before the first byte.
-std::unique_ptr<LargeFile> LargeFile::begin(int fd, std::uint64_t size, Look look) {
+std::unique_ptr<LargeFile> LargeFile::begin(int fd, std::uint64_t size, Look look, std::size_t blocks) {
     if (::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size)) != 0) return nullptr;
     if (!set_direct(fd, true)) return nullptr;
-    return std::unique_ptr<LargeFile>(new LargeFile(fd, std::move(look)));
+    return std::unique_ptr<LargeFile>(new LargeFile(fd, std::move(look), blocks));
 }
 
-LargeFile::LargeFile(int fd, Look look) : fd_(fd) {
+LargeFile::LargeFile(int fd, Look look, std::size_t blocks) : fd_(fd), ring_(blocks) {
+    DCS_REQUIRE(blocks > 1, "one block is filled while others are written");
     workers_.reserve(2);
     workers_.emplace_back().work = [this](std::string_view bytes) { return write(bytes); };
     if (look)
@@ -80,9 +81,9 @@ void LargeFile::run(Worker &worker) {
     for (;;) {
         changed_.wait(lock, [&] { return stopping_ || worker.done < full_; });
         if (stopping_) return;
-        const Block &block = ring_[worker.done % blocks];
+        const Block &block = ring_[worker.done % ring_.size()];
         lock.unlock();
-        const int error = worker.work(std::string_view(block.memory.data(), block.filled));
+        const int error = worker.work(std::string_view(block.memory->data(), block.filled));
         lock.lock();
         if (error_ == 0) error_ = error;
         ++worker.done;
@@ -115,17 +116,18 @@ std::uint64_t LargeFile::done_by_all() const {
 bool LargeFile::pass_on(std::unique_lock<std::mutex> &lock) {
     ++full_;
     changed_.notify_all();
-    changed_.wait(lock, [this] { return full_ - done_by_all() < blocks; });
-    ring_[full_ % blocks].filled = 0;
+    changed_.wait(lock, [this] { return full_ - done_by_all() < ring_.size(); });
+    at_hand().filled = 0;
     errno = error_;
     return error_ == 0;
 }
 
 bool LargeFile::append(std::string_view bytes) {
     while (!bytes.empty()) {
-        Block &block = ring_[full_ % blocks];
+        Block &block = at_hand();
+        if (!block.memory) block.memory = std::make_unique<LargeBlock>();
         const std::size_t n = std::min(bytes.size(), large_block_bytes - block.filled);
-        std::memcpy(block.memory.data() + block.filled, bytes.data(), n);
+        std::memcpy(block.memory->data() + block.filled, bytes.data(), n);
         block.filled += n;
         bytes.remove_prefix(n);
         if (block.filled < large_block_bytes) break;
@@ -135,51 +137,100 @@ bool LargeFile::append(std::string_view bytes) {
     return true;
 }
 
+std::size_t LargeFile::room() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    const std::size_t free = ring_.size() - static_cast<std::size_t>(full_ - done_by_all());
+    return free * large_block_bytes - at_hand().filled - 1;
+}
+
+void LargeFile::catch_up() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this, until = full_] { return done_by_all() >= until; });
+}
+
 bool LargeFile::finish() {
     std::unique_lock<std::mutex> lock(mutex_);
-    if (ring_[full_ % blocks].filled > 0 && !pass_on(lock)) return false;
+    if (at_hand().filled > 0 && !pass_on(lock)) return false;
     changed_.wait(lock, [this] { return done_by_all() == full_; });
     errno = error_;
     // What was taken of the disk and is not needed goes back.
     return error_ == 0 && ::ftruncate(fd_, static_cast<off_t>(written_)) == 0 && set_direct(fd_, false);
 }
 
-void read_past_cache(int fd) { (void)set_direct(fd, true); }
-
-ssize_t read_block(int fd, std::uint64_t from, const LargeBlock &block) {
-    DCS_REQUIRE(from % large_block_bytes == 0, "a block begins at a multiple of its size");
-    std::size_t filled = 0;
-    while (filled < large_block_bytes) {
-        const ssize_t n =
-            ::pread(fd, block.data() + filled, large_block_bytes - filled, static_cast<off_t>(from + filled));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EINVAL && is_direct(fd) && set_direct(fd, false)) continue;
-        if (n < 0) return -1;
-        filled += static_cast<std::size_t>(n);
-        // Only the end of the file has a part of a unit.
-        if (n == 0 || static_cast<std::size_t>(n) % alignment != 0) break;
-    }
-    return static_cast<ssize_t>(filled);
+LargeReader::LargeReader(Fd fd, bool past_cache) : fd_(std::move(fd)) {
+    if (past_cache) (void)set_direct(fd_.get(), true);
+    const SignalsHeld held;
+    thread_ = std::thread([this] { run(); });
 }
 
-LargeReader::LargeReader(Fd fd) : fd_(std::move(fd)) { read_past_cache(fd_.get()); }
+LargeReader::~LargeReader() {
+    {
+        std::lock_guard<std::mutex> guard(mutex_);
+        stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+}
+
+void LargeReader::run() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+        changed_.wait(lock, [this] { return stopping_ || wanted_ != UINT64_MAX; });
+        if (stopping_) return;
+        Part &part = *next_;
+        lock.unlock();
+        fill(part, wanted_);
+        lock.lock();
+        wanted_ = UINT64_MAX;
+        changed_.notify_all();
+    }
+}
+
+void LargeReader::fill(Part &part, std::uint64_t from) {
+    part.from = from;
+    part.filled = 0;
+    part.error = 0;
+    while (part.filled < large_block_bytes) {
+        const ssize_t n = ::pread(fd_.get(), part.memory.data() + part.filled, large_block_bytes - part.filled,
+                                  static_cast<off_t>(from + part.filled));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EINVAL && is_direct(fd_.get()) && set_direct(fd_.get(), false)) continue;
+        if (n < 0) part.error = errno;
+        if (n > 0) part.filled += static_cast<std::size_t>(n);
+        // Only the end of the file has a part of a unit.
+        if (n <= 0 || static_cast<std::size_t>(n) % alignment != 0) break;
+    }
+}
+
+// That block is here, and the next one is on its way.
+void LargeReader::take(std::uint64_t from) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return wanted_ == UINT64_MAX; });
+    if (next_->from == from && next_->error == 0) std::swap(here_, next_);
+    else fill(*here_, from);
+    if (here_->filled < large_block_bytes) return;
+    wanted_ = from + large_block_bytes;
+    changed_.notify_all();
+}
+
+bool LargeReader::look(std::uint64_t at, std::string_view &bytes) {
+    const std::uint64_t from = at / large_block_bytes * large_block_bytes;
+    if (here_->from != from || here_->error != 0) take(from);
+    const auto skip = static_cast<std::size_t>(at - from);
+    bytes = std::string_view(here_->memory.data(), here_->filled).substr(std::min(skip, here_->filled));
+    errno = here_->error;
+    return here_->error == 0;
+}
 
 bool LargeReader::read(std::uint64_t at, std::string &bytes) {
     std::size_t got = 0;
+    std::string_view part;
     while (got < bytes.size()) {
-        const std::uint64_t from = (at + got) / large_block_bytes * large_block_bytes;
-        if (from != from_ || filled_ == 0) {
-            from_ = from;
-            filled_ = 0;
-            const ssize_t n = read_block(fd_.get(), from, block_);
-            if (n < 0) return false;
-            filled_ = static_cast<std::size_t>(n);
-        }
-        const std::size_t skip = (at + got) - from_;
-        if (skip >= filled_) break;
-        const std::size_t n = std::min(bytes.size() - got, filled_ - skip);
-        std::memcpy(bytes.data() + got, block_.data() + skip, n);
-        got += n;
+        if (!look(at + got, part)) return false;
+        if (part.empty()) break;
+        part = part.substr(0, bytes.size() - got);
+        std::memcpy(bytes.data() + got, part.data(), part.size());
+        got += part.size();
     }
     bytes.resize(got);
     return true;

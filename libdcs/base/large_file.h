@@ -1,7 +1,6 @@
 #pragma once
 // A large file is written and read past the page cache: its bytes would displace what other programs use, and pages
 // that the kernel has to find for each of them take more time than the disk.
-#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
@@ -41,22 +40,24 @@ public:
     using Look = std::function<void(std::string_view)>;
 
     // Null with errno: the file system cannot do it, or has no room for so many bytes; write the file in the ordinary
-    // way. The descriptor stays open for as long as this; it is of the caller. `look`, in another thread, gets all bytes
-    // in their order.
-    static std::unique_ptr<LargeFile> begin(int fd, std::uint64_t size, Look look = {});
+    // way. The descriptor is the caller's, and stays open for as long as this. `look`, in another thread, gets all
+    // bytes in their order. Memory is taken for so many blocks.
+    static std::unique_ptr<LargeFile> begin(int fd, std::uint64_t size, Look look = {}, std::size_t blocks = 4);
     ~LargeFile();  // what is not written yet is not
     LargeFile(const LargeFile &) = delete;
     LargeFile &operator=(const LargeFile &) = delete;
 
-    // False with errno: a write has failed. Waits while some blocks are to be written.
+    // False with errno: a write has failed. Waits while nearly all blocks are to be written.
     bool append(std::string_view bytes);
+    std::size_t room();  // so many bytes append() takes without a wait
+    // In any thread: waits until the whole blocks that are there now are written.
+    void catch_up();
     // False with errno. All is written and looked at, but not synced, and the file has that size.
     bool finish();
 
 private:
-    static constexpr std::size_t blocks = 4;
     struct Block {
-        LargeBlock memory;
+        std::unique_ptr<LargeBlock> memory;  // from its first use on
         std::size_t filled = 0;
     };
     struct Worker {
@@ -65,7 +66,8 @@ private:
         std::thread thread;
     };
 
-    LargeFile(int fd, Look look);
+    LargeFile(int fd, Look look, std::size_t blocks);
+    Block &at_hand() { return ring_[full_ % ring_.size()]; }
     void run(Worker &worker);
     int write(std::string_view bytes);
     std::uint64_t done_by_all() const;
@@ -73,7 +75,7 @@ private:
 
     const int fd_;
     std::uint64_t written_ = 0;  // of the thread that writes
-    std::array<Block, blocks> ring_;
+    std::vector<Block> ring_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::uint64_t full_ = 0;  // blocks that were handed to the workers
@@ -82,23 +84,39 @@ private:
     std::vector<Worker> workers_;
 };
 
-// A block from that place on, a multiple of its size: how much there is; -1 with errno. Past the page cache if
-// read_past_cache() was called and the file system can do it.
-ssize_t read_block(int fd, std::uint64_t from, const LargeBlock &block);
-void read_past_cache(int fd);
-
-// Reads pieces of a large file, best in their order.
+// Reads pieces of a large file, best in their order: a thread of its own reads the next block meanwhile.
 class LargeReader {
 public:
-    explicit LargeReader(Fd fd);
+    // `past_cache`: if the file system can do that.
+    explicit LargeReader(Fd fd, bool past_cache = true);
+    ~LargeReader();
+    LargeReader(const LargeReader &) = delete;
+    LargeReader &operator=(const LargeReader &) = delete;
+
+    // What there is from that place on, up to the end of a block; valid until the next call. Empty: the file ends
+    // there. False with errno.
+    bool look(std::uint64_t at, std::string_view &bytes);
     // As many bytes from there on as `bytes` has, or as there are: then it becomes shorter. False with errno.
     bool read(std::uint64_t at, std::string &bytes);
 
 private:
+    struct Part {
+        LargeBlock memory;
+        std::uint64_t from = UINT64_MAX;
+        std::size_t filled = 0;
+        int error = 0;
+    };
+    void run();
+    void fill(Part &part, std::uint64_t from);
+    void take(std::uint64_t from);
+
     Fd fd_;
-    LargeBlock block_;
-    std::uint64_t from_ = 0;
-    std::size_t filled_ = 0;  // of the block
+    std::unique_ptr<Part> here_ = std::make_unique<Part>(), next_ = std::make_unique<Part>();
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::uint64_t wanted_ = UINT64_MAX;  // the thread reads that block into next_
+    bool stopping_ = false;
+    std::thread thread_;
 };
 
 }  // namespace dcs

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/status.h"
 
 namespace dcs::store {
@@ -36,6 +37,10 @@ public:
     // Content of the range; short at the end of the file. not_found if there is no such file.
     virtual Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) = 0;
     virtual Result<std::uint64_t> size(const std::string &path) = 0;  // not_found
+    // An existing file, for base/large_file.h. Code::refused: this disk has no descriptors.
+    virtual Result<Fd> open_large(const std::string &, bool /* to write */) {
+        return fail(Code::refused, "not a file system");
+    }
     virtual Status rename(const std::string &from, const std::string &to) = 0;
     // A second name for the same file; fails if `to` exists. (In POSIX, renaming one name of a file over another
     // name of the same file succeeds and does nothing.)

@@ -1,6 +1,7 @@
 #include "scheduler/turn/contents.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/planted.h"
@@ -12,6 +13,8 @@ namespace {
 constexpr Duration stalled_after = seconds(60);
 // So much of an upload is read back at a time, while the rest comes.
 constexpr std::uint64_t read_back_bytes = 8u << 20;
+// A very large one catches up so often; what came since then and is more than that waits for its answer.
+constexpr std::uint64_t catch_up_bytes = 4u << 20;
 
 std::string name_of(const std::string &digest) { return "content " + wire::digest_text(digest); }
 
@@ -95,9 +98,18 @@ void Contents::put(const Peer &peer, const wire::PutContent &piece, const core::
         return refuse_put(peer, piece.digest, s);
     }
     upload.next += piece.bytes.size();
-    if (upload.next == upload.total) return seal(key, upload);
+    if (upload.next == upload.total) {
+        answer_all(piece.digest, upload);
+        return seal(key, upload);
+    }
     read_back(piece.digest, upload);
-    answer_put(peer, piece.digest, upload.next);
+    upload.unanswered.emplace_back(peer, upload.next);
+    const bool behind = upload.next - upload.read > catch_up_bytes && library_->large(upload.temporary);
+    if (!behind) answer_all(piece.digest, upload);
+}
+
+void Contents::answer_all(const std::string &digest, Upload &upload) {
+    for (const auto &[peer, next] : std::exchange(upload.unanswered, {})) answer_put(peer, digest, next);
 }
 
 Status Contents::begin(const Peer &peer, const wire::PutContent &piece, const core::State &state) {
@@ -133,10 +145,12 @@ Status Contents::check_room(const Peer &peer, std::uint64_t size, const core::St
 }
 
 void Contents::read_back(const std::string &digest, Upload &upload) {
-    if (upload.reading || upload.sealing || upload.next - upload.read < read_back_bytes) return;
+    const auto large = library_->large(upload.temporary);
+    const std::uint64_t step = large ? catch_up_bytes : read_back_bytes;
+    if (upload.reading || upload.sealing || upload.next - upload.read < step) return;
     upload.reading = true;
     upload.read = upload.next;
-    outside_.start_library_job({library::Job::Kind::read, digest, upload.next, upload.temporary});
+    outside_.start_library_job({library::Job::Kind::read, digest, upload.next, upload.temporary, large});
 }
 
 // Whatever came of it: the seal reads what was not read.
@@ -144,7 +158,8 @@ void Contents::was_read(const library::JobDone &done) {
     for (auto &[key, upload] : uploads_) {
         if (upload.temporary != done.job.temporary) continue;
         upload.reading = false;
-        return read_back(key.second, upload);
+        read_back(key.second, upload);
+        return answer_all(key.second, upload);
     }
 }
 
@@ -153,7 +168,8 @@ void Contents::was_read(const library::JobDone &done) {
 void Contents::seal(const Key &key, Upload &upload) {
     upload.sealing = true;
     if (!sealing_.emplace(key.second, upload.temporary).second) return;
-    outside_.start_library_job({library::Job::Kind::seal, key.second, upload.total, upload.temporary});
+    outside_.start_library_job(
+        {library::Job::Kind::seal, key.second, upload.total, upload.temporary, library_->take_large(upload.temporary)});
 }
 
 void Contents::tell(core::Stored &stored) const {
@@ -174,7 +190,7 @@ void Contents::sealed(const library::JobDone &done, core::State &state) {
     sealing_.erase(digest);
     if (done.status) {
         damaged_.erase(digest);
-        library_->set(digest, done.job.size, outside_.now());
+        library_->set(digest, done.job.size, outside_.now(), done.job.large != nullptr);
         stored.came(digest, done.job.size);
     } else {
         outside_.log(Level::warning, name_of(digest) + " was not accepted: " + done.status.text);
@@ -199,6 +215,7 @@ void Contents::sealed(const library::JobDone &done, core::State &state) {
 
 // Its temporary goes, unless a job works on it: that one sees to it.
 void Contents::forget(std::map<Key, Upload>::iterator upload) {
+    answer_all(upload->first.second, upload->second);  // in the order of the pieces, before what is said of this one
     const auto job = sealing_.find(upload->first.second);
     if (job == sealing_.end() || job->second != upload->second.temporary) library_->discard(upload->second.temporary);
     uploads_.erase(upload);
@@ -210,7 +227,10 @@ void Contents::drop_upload(ConnId conn, const std::string &digest) {
 }
 
 void Contents::drop(ConnId conn) {
-    for (auto it = uploads_.lower_bound(Key{conn, {}}); it != uploads_.end() && it->first.first == conn;) forget(it++);
+    for (auto it = uploads_.lower_bound(Key{conn, {}}); it != uploads_.end() && it->first.first == conn;) {
+        it->second.unanswered.clear();
+        forget(it++);
+    }
     for (auto &[digest, parked] : checking_)
         std::erase_if(parked, [conn](const Parked &p) { return p.peer.conn == conn; });
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/state/state.h"
@@ -73,6 +74,8 @@ private:
         bool sealing = false;
         std::uint64_t read = 0;  // by the library's jobs, or by the one that is under way
         bool reading = false;
+        // Pieces of a very large one that are answered when the disk has caught up: who sent it, and where it ends.
+        std::vector<std::pair<Peer, std::uint64_t>> unanswered;
     };
     using Key = std::pair<ConnId, std::string>;
     struct Parked {
@@ -87,6 +90,7 @@ private:
     void drop_stalled();
     void read_back(const std::string &digest, Upload &upload);
     void was_read(const library::JobDone &done);
+    void answer_all(const std::string &digest, Upload &upload);
     void seal(const Key &key, Upload &upload);
     void sealed(const library::JobDone &done, core::State &state);
     void brought_by(const Peer &server, const std::string &digest, core::State &state);
