@@ -149,8 +149,23 @@ Result<Incoming> ContentCache::begin() {
     return Incoming(incoming_.get(), name, std::move(fd));
 }
 
+void ContentCache::begin_large(Coming &coming) {
+    if (coming.total < large_file_bytes) return;
+    const auto begin = [&] {
+        return LargeFile::begin(coming.file.fd.get(), coming.total,
+                                [&coming](std::string_view bytes) { coming.sum.add(bytes); });
+    };
+    coming.large = begin();
+    if (!coming.large && errno == ENOSPC && make_room()) coming.large = begin();
+}
+
 Status ContentCache::append(Coming &coming, const std::string &bytes) {
     DCS_REQUIRE(coming.file.fd && coming.next <= coming.total, "a piece follows the one before");
+    if (coming.large) {
+        coming.next += bytes.size();
+        const bool good = coming.large->append(bytes) && (coming.next < coming.total || coming.large->finish());
+        return good ? Status::ok() : file_error("a content of the library", errno);
+    }
     const std::uint64_t from = coming.next;
     const auto write = [&] {
         return pwrite_all(coming.file.fd.get(), bytes, static_cast<std::int64_t>(from))
@@ -176,6 +191,7 @@ Result<std::uint64_t> ContentCache::keep(const std::string &digest, std::uint64_
         it = coming_.try_emplace(digest).first;
         it->second.file = std::move(*file);
         it->second.total = total;
+        begin_large(it->second);
     }
     Coming &coming = it->second;
     Status s = offset == coming.next && total == coming.total ? append(coming, bytes)

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 
-#include "base/status.h"
 #include "base/files.h"
+#include "base/large_file.h"
+#include "base/status.h"
 #include "pki/digest.h"
 
 namespace dcs::server {
@@ -73,11 +75,13 @@ private:
         Incoming file;
         std::uint64_t next = 0, total = 0;
         pki::Sha256 sum;
+        std::unique_ptr<LargeFile> large;  // if its file is written so; its thread uses what is above
     };
 
     Result<Fd> folder_of(const std::string &digest, bool make) const;
     void find_all();
     void find_in(int fan, const std::string &name);
+    void begin_large(Coming &coming);
     Status append(Coming &coming, const std::string &bytes);
     void set(const std::string &digest, std::uint64_t size, std::int64_t used_s);
     bool free_oldest(const Names &needed);

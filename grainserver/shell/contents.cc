@@ -47,7 +47,10 @@ void Contents::go_on() {
     if (next->second.empty()) jobs_.erase(next);
 }
 
-void Contents::tidy() { cache_.sweep(wall_seconds()); }
+void Contents::tidy() {
+    sending_.reset();
+    cache_.sweep(wall_seconds());
+}
 
 Work Contents::read_digest(int fd, std::string *digest) {
     Copying reading(fd, 0, limits::content_bytes + 1, -1, true);
@@ -76,15 +79,32 @@ Work Contents::send_piece(SendPiece piece) {
     else tell_(PieceUnreadable{piece.digest, wire::digest_text(piece.digest) + " is missing or damaged"});
 }
 
+// Pieces of a large content come from one open file.
+Status Contents::read_piece(const SendPiece &piece, std::string &bytes) {
+    const std::size_t wanted = bytes.size();
+    const bool large = piece.total >= large_file_bytes;
+    const bool continues = large && sending_ && sent_ == piece.digest && piece.offset != 0;
+    Result<Fd> fd = continues ? Result<Fd>(Fd()) : cache_.open_content(piece.digest, wall_seconds());
+    if (!fd) return fd.status();
+    bool good = false;
+    if (large) {
+        if (!continues) sending_ = std::make_unique<LargeReader>(std::move(*fd));
+        sent_ = piece.digest;
+        good = sending_->read(piece.offset, bytes);
+        if (piece.offset + wanted == piece.total) sending_.reset();
+    } else {
+        good = pread_all(fd->get(), bytes, static_cast<std::int64_t>(piece.offset));
+    }
+    if (good && bytes.size() == wanted) return Status::ok();
+    return fail(Code::io_error, "reading " + wire::digest_text(piece.digest));
+}
+
 void Contents::send_now(const SendPiece &piece) {
-    const Result<Fd> fd = cache_.open_content(piece.digest, wall_seconds());
-    if (!fd) return tell_(PieceUnreadable{piece.digest, fd.status().text});
     wire::PutContent message{piece.digest, piece.total, piece.offset, {}};
     const std::uint64_t wanted =
         std::min<std::uint64_t>(limits::content_piece_bytes, piece.total - std::min(piece.offset, piece.total));
     message.bytes.resize(wanted);
-    if (!pread_all(fd->get(), message.bytes, static_cast<std::int64_t>(piece.offset)) || message.bytes.size() < wanted)
-        return tell_(PieceUnreadable{piece.digest, "reading " + wire::digest_text(piece.digest)});
+    if (const Status s = read_piece(piece, message.bytes); !s) return tell_(PieceUnreadable{piece.digest, s.text});
     failpoint("server.put.before_send");
     say_(std::move(message));
     failpoint("server.put.after_send");

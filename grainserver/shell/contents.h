@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "grainserver/core/step.h"
@@ -66,6 +67,7 @@ private:
                   Status *status);
     Work send_piece(SendPiece piece);
     void send_now(const SendPiece &piece);
+    Status read_piece(const SendPiece &piece, std::string &bytes);
 
     GrainFiles &files_;
     OpenProgram open_program_ = files::open_program;
@@ -73,6 +75,8 @@ private:
     Say say_;
     std::string binary_class_;
     ContentCache cache_;
+    std::string sent_;                             // digest of the large content that is being sent
+    std::unique_ptr<LargeReader> sending_;         // reads it
     std::map<std::string, std::deque<Job>> jobs_;  // by user; pieces for the scheduler under no name
     std::string last_;                             // whose slice was the last one
     std::map<Identity, std::string> known_;        // digests of programs outside the library

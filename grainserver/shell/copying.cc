@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -28,17 +31,52 @@ Copying::Copying(int from, std::uint64_t offset, std::uint64_t max, int to, bool
 
 Result<bool> Copying::go_on() {
     DCS_REQUIRE(copied_ <= max_, "the copied bytes do not exceed the maximum");
+    const bool first = !std::exchange(begun_, true);
+    const bool whole = first && offset_ == 0 && to_ >= 0 && ::lseek(to_, 0, SEEK_CUR) == 0;
+    if (whole && kernel_ && ::ioctl(to_, FICLONE, from_) == 0) return shared();
+    if (whole) begin_large();
+    if (large_) return by_block();
     return kernel_ ? by_kernel() : by_hand();
 }
 
-Result<bool> Copying::by_kernel() {
-    if (copied_ == 0 && offset_ == 0 && ::lseek(to_, 0, SEEK_CUR) == 0 && ::ioctl(to_, FICLONE, from_) == 0) {
-        const off_t end = ::lseek(to_, 0, SEEK_END);
-        if (end < 0) return file_error("a copy", errno);
-        copied_ = static_cast<std::uint64_t>(end);
-        if (copied_ > max_ && ::ftruncate(to_, static_cast<off_t>(max_)) != 0) return file_error("a copy", errno);
+Result<bool> Copying::shared() {
+    const off_t end = ::lseek(to_, 0, SEEK_END);
+    if (end < 0) return file_error("a copy", errno);
+    copied_ = static_cast<std::uint64_t>(end);
+    if (copied_ > max_ && ::ftruncate(to_, static_cast<off_t>(max_)) != 0) return file_error("a copy", errno);
+    return true;
+}
+
+void Copying::begin_large() {
+    struct stat st {};
+    if (::fstat(from_, &st) != 0) return;
+    const std::uint64_t size = std::min(static_cast<std::uint64_t>(st.st_size), max_);
+    if (size < large_file_bytes) return;
+    Fd again(::fcntl(from_, F_DUPFD_CLOEXEC, 0));
+    if (!again) return;
+    LargeFile::Look look;
+    if (sum_) look = [this](std::string_view bytes) { sum_->add(bytes); };
+    large_ = LargeFile::begin(to_, size, std::move(look));
+    if (!large_) return;
+    // What a grain has just written is in the cache.
+    reader_ = std::make_unique<LargeReader>(std::move(again), !sum_);
+}
+
+Result<bool> Copying::by_block() {
+    std::string_view bytes;
+    for (std::uint64_t done = 0; done < slice; done += bytes.size()) {
+        if (!reader_->look(copied_, bytes)) return file_error("cannot read the source of a copy", errno);
+        bytes = bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), max_ - copied_)));
+        if (!large_->append(bytes)) return file_error("cannot write a copy", errno);
+        copied_ += bytes.size();
+        if (!bytes.empty()) continue;
+        if (!large_->finish()) return file_error("cannot write a copy", errno);
         return true;
     }
+    return false;
+}
+
+Result<bool> Copying::by_kernel() {
     auto at = static_cast<off64_t>(offset_ + copied_);
     const std::uint64_t wanted = std::min(slice, max_ - copied_);
     if (wanted == 0) return true;

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/status.h"
 
 namespace dcs::store {
@@ -45,6 +46,10 @@ public:
         return std::uint64_t{bytes->size()};
     }
     virtual Result<std::uint64_t> size(const std::string &path) = 0;  // not_found
+    // An existing file, for base/large_file.h. Code::refused: this disk has no descriptors.
+    virtual Result<Fd> open_large(const std::string &, bool /* to write */) {
+        return fail(Code::refused, "not a file system");
+    }
     virtual Status rename(const std::string &from, const std::string &to) = 0;
     // A second name for the same file; fails if `to` exists. (In POSIX, renaming one name of a file over another
     // name of the same file succeeds and does nothing.)

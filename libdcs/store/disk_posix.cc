@@ -33,6 +33,7 @@ public:
     Result<std::string> read(const std::string &path, std::uint64_t offset, std::uint64_t max) override;
     Result<std::uint64_t> read_into(const std::string &path, std::uint64_t offset, std::span<char> room) override;
     Result<std::uint64_t> size(const std::string &path) override;
+    Result<Fd> open_large(const std::string &path, bool to_write) override;
     Status rename(const std::string &from, const std::string &to) override;
     Status link(const std::string &from, const std::string &to) override;
     Status remove(const std::string &path) override;
@@ -253,6 +254,12 @@ Result<std::vector<std::string>> PosixDisk::list(const std::string &path) {
     Result<std::vector<std::string>> names = read_names(stream, path);
     (void)::closedir(stream);
     return names;
+}
+
+Result<Fd> PosixDisk::open_large(const std::string &path, bool to_write) {
+    forget(path);
+    std::uint64_t size = 0;
+    return open_file(path, to_write ? O_WRONLY : O_RDONLY, &size);
 }
 
 // fdatasync: content and length suffice; it omits the times.

@@ -1,5 +1,6 @@
 // What takes time: a content is read whole, and made durable.
 #include <algorithm>
+#include <cerrno>
 
 #include "base/failpoint.h"
 #include "base/limits.h"
@@ -27,6 +28,10 @@ Status Worker::read_on(const std::string &path, std::uint64_t end, BytesRead &re
 }
 
 Status Worker::read(const Job &job) {
+    if (job.large) {
+        job.large->file->catch_up();
+        return Status::ok();
+    }
     if (uploads_.size() >= limits::content_uploads)
         uploads_.erase(uploads_.begin());  // perhaps of one that was dropped
     BytesRead &upload = uploads_[job.temporary];
@@ -46,6 +51,13 @@ Status Worker::check(const std::string &path, const Job &job, BytesRead &read) {
     return read.digest.finish() == job.digest ? Status::ok() : bad("content does not match its SHA-256");
 }
 
+Status Worker::finish(LargeUpload &upload, const Job &job) {
+    if (!upload.file->finish()) return fail_errno(Code::io_error, "cannot write " + job.temporary, errno);
+    if (upload.size != job.size)
+        return bad("it has " + std::to_string(upload.size) + " bytes, not " + std::to_string(job.size));
+    return upload.sum.finish() == job.digest ? Status::ok() : bad("content does not match its SHA-256");
+}
+
 Status Worker::make_durable(const Job &job) {
     const std::string path = path_of(job.digest), parent = path.substr(0, path.rfind('/'));
     if (Status s = disk_.sync_file(job.temporary); !s) return s;
@@ -63,7 +75,7 @@ Status Worker::make_durable(const Job &job) {
 Status Worker::seal(const Job &job) {
     auto known = uploads_.extract(job.temporary);
     BytesRead nothing;
-    Status s = check(job.temporary, job, known ? known.mapped() : nothing);
+    Status s = job.large ? finish(*job.large, job) : check(job.temporary, job, known ? known.mapped() : nothing);
     if (s) s = make_durable(job);
     if (!s) (void)disk_.remove(job.temporary);
     return s;

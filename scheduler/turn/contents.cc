@@ -1,6 +1,7 @@
 #include "scheduler/turn/contents.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/planted.h"
@@ -15,6 +16,8 @@ constexpr Duration stalled_after = seconds(60);
 constexpr std::uint64_t read_back_bytes = 8u << 20;
 // Pieces that waited for a check and are sent in one turn, and how many may wait on one connection.
 constexpr std::size_t waiting_pieces_per_turn = 16, parked_pieces = 256;
+// A very large one catches up so often; what came since then and is more than that waits for its answer.
+constexpr std::uint64_t catch_up_bytes = 4u << 20;
 
 std::string name_of(const std::string &digest) { return "content " + wire::digest_text(digest); }
 
@@ -98,9 +101,18 @@ void Contents::put(const Peer &peer, const wire::PutContent &piece, const core::
         return refuse_put(peer, piece.digest, s);
     }
     upload.next += piece.bytes.size();
-    if (upload.next == upload.total) return seal(key, upload);
+    if (upload.next == upload.total) {
+        answer_all(piece.digest, upload);
+        return seal(key, upload);
+    }
     read_back(piece.digest, upload);
-    answer_put(peer, piece.digest, upload.next);
+    upload.unanswered.emplace_back(peer, upload.next);
+    const bool behind = upload.next - upload.read > catch_up_bytes && library_->large(upload.temporary);
+    if (!behind) answer_all(piece.digest, upload);
+}
+
+void Contents::answer_all(const std::string &digest, Upload &upload) {
+    for (const auto &[peer, next] : std::exchange(upload.unanswered, {})) answer_put(peer, digest, next);
 }
 
 Status Contents::begin(const Peer &peer, const wire::PutContent &piece, const core::State &state) {
@@ -136,10 +148,13 @@ Status Contents::check_room(const Peer &peer, std::uint64_t size, const core::St
 }
 
 void Contents::read_back(const std::string &digest, Upload &upload) {
-    if (upload.reading || upload.complete > 0 || upload.next - upload.read < read_back_bytes) return;
+    const auto large = library_->large(upload.temporary);
+    const std::uint64_t step = large ? catch_up_bytes : read_back_bytes;
+    if (upload.reading || upload.complete > 0 || upload.next - upload.read < step) return;
     upload.reading = true;
     upload.read = upload.next;
-    outside_.start_library_job({library::Job::Kind::read, digest, upload.next, upload.temporary, upload.peer.owner});
+    outside_.start_library_job(
+        {library::Job::Kind::read, digest, upload.next, upload.temporary, upload.peer.owner, large});
 }
 
 // Whatever came of it: the seal reads what was not read.
@@ -147,7 +162,8 @@ void Contents::was_read(const library::JobDone &done) {
     for (auto &[key, upload] : uploads_) {
         if (upload.temporary != done.job.temporary) continue;
         upload.reading = false;
-        return read_back(key.second, upload);
+        read_back(key.second, upload);
+        return answer_all(key.second, upload);
     }
 }
 
@@ -157,7 +173,8 @@ void Contents::seal(const Key &key, Upload &upload) {
     if (upload.complete == 0) upload.complete = ++completed_;
     if (!sealing_.emplace(key.second, upload.temporary).second) return;
     outside_.start_library_job(
-        {library::Job::Kind::seal, key.second, upload.total, upload.temporary, upload.peer.owner});
+        {library::Job::Kind::seal, key.second, upload.total, upload.temporary, upload.peer.owner,
+         library_->take_large(upload.temporary)});
 }
 
 // Of those that wait the one that has waited longest; but owners take turns, or one who sends wrong bytes again and
@@ -190,7 +207,7 @@ std::optional<Line> Contents::sealed(const library::JobDone &done, core::State &
     sealing_.erase(digest);
     if (done.status) {
         damaged_.erase(digest);
-        library_->set(digest, done.job.size, outside_.now());
+        library_->set(digest, done.job.size, outside_.now(), done.job.large != nullptr);
         state.stored.came(digest, done.job.size);
     }
     const auto upload = std::find_if(uploads_.begin(), uploads_.end(), [&](const auto &entry) {
@@ -218,6 +235,7 @@ void Contents::settle(const Upload &upload, const library::JobDone &done, core::
 
 // While a job works on it, it stays, and counts among its owner's: who hangs up has no more of them than who waits.
 void Contents::forget(std::map<Key, Upload>::iterator upload) {
+    answer_all(upload->first.second, upload->second);  // in the order of the pieces, before what is said of this one
     const auto job = sealing_.find(upload->first.second);
     if (job != sealing_.end() && job->second == upload->second.temporary) {
         upload->second.gone = true;
@@ -233,7 +251,10 @@ void Contents::drop_upload(ConnId conn, const std::string &digest) {
 }
 
 void Contents::drop(ConnId conn) {
-    for (auto it = uploads_.lower_bound(Key{conn, {}}); it != uploads_.end() && it->first.first == conn;) forget(it++);
+    for (auto it = uploads_.lower_bound(Key{conn, {}}); it != uploads_.end() && it->first.first == conn;) {
+        it->second.unanswered.clear();
+        forget(it++);
+    }
     const auto of_it = [conn](const Parked &p) { return p.peer.conn == conn; };
     for (auto &[digest, parked] : checking_) std::erase_if(parked, of_it);
     for (auto &[owner, waiting] : waiting_) std::erase_if(waiting, of_it);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/state/state.h"
@@ -80,6 +81,8 @@ private:
         bool gone = false;           // its connection; it stays its owner's while a job works on it
         std::uint64_t read = 0;      // by the library's jobs, or by the one that is under way
         bool reading = false;
+        // Pieces of a very large one that are answered when the disk has caught up: who sent it, and where it ends.
+        std::vector<std::pair<Peer, std::uint64_t>> unanswered;
     };
     using Key = std::pair<ConnId, std::string>;
     struct Parked {
@@ -95,6 +98,7 @@ private:
     void drop_stalled();
     void read_back(const std::string &digest, Upload &upload);
     void was_read(const library::JobDone &done);
+    void answer_all(const std::string &digest, Upload &upload);
     void seal(const Key &key, Upload &upload);
     std::optional<Line> sealed(const library::JobDone &done, core::State &state);
     void settle(const Upload &upload, const library::JobDone &done, core::State &state);

@@ -114,6 +114,23 @@ def killed(pool):
     assert pool.dcs("grain", "cat", "--input", "1:7").stdout == data
 
 
+def large_at_once(pool):
+    """More large contents at one time than the scheduler writes past its cache: all come whole."""
+    running, wanted = [], set()
+    for grain in range(10, 16):
+        data = os.urandom((64 << 20) + grain)
+        wanted.add(hex_of(data))
+        path = write(os.path.join(pool.base, f"large{grain}"), data)
+        running.append((path, pool.start([HELPER, "1", str(grain), "file", "x", path, "--", "/bin/true"], stdout=subprocess.PIPE)))
+    for path, one in running:
+        assert one.communicate(timeout=300)[0].strip() == b"NO_ERROR", (path, one.returncode)
+        os.unlink(path)
+    found, incoming = library(pool)
+    assert wanted <= set(found) and not incoming, (wanted, found, incoming)
+    for digest in wanted:
+        assert hex_of(open(found[digest], "rb").read()) == digest, digest
+
+
 def moved(pool):
     """To another pool: inputs travel with the export, programs and staged files must be there."""
     data = os.urandom(1 << 20) * 17
@@ -140,7 +157,7 @@ def main():
     began = time.monotonic()
     with Pool(servers=1) as pool:
         pool.dcs("host", "drain", "local1")  # nothing of it runs
-        for part in (brought_once, refused, large_input, killed, moved):
+        for part in (brought_once, refused, large_input, killed, large_at_once, moved):
             part(pool)
     print(f"contents: all well, {time.monotonic() - began:.0f} s")
 
