@@ -308,7 +308,11 @@ def codes_are_for_once(pool):
     wrong[wrong.index("--ca-hash") + 1] = "11" * 32
     result = pool.join("thief", *wrong, check=False)
     assert result.returncode == 5 and tells(result.stderr, "another authority given hash"), result
+    assert tells(result.stderr, "copy --ca-hash again dcs token create"), result
+    pool.code("--host", "h1", "--ttl", "2h")
     line = pool.code("--host", "h1")
+    ends = [t["expires_in_s"] for t in pool.json("token", "ls")["tokens"]]
+    assert len(ends) > 2 and ends == sorted(ends), ends
     row = [t for t in pool.json("token", "ls")["tokens"] if not t["used"] and t["host"] == "h1"]
     for token in row:
         pool.dcs("token", "revoke", token["id"])
@@ -332,7 +336,7 @@ def hosts_are_approved(pool):
     assert not os.path.exists(os.path.join(pool.base, "h3", "pki", "certificate.pem"))
     result = pool.dcs("host", "approve", "h3", "babab-babab-babab-babab-babab-babab", check=False)
     assert result.returncode == 3, result
-    pool.dcs("host", "approve", "h3", hosts[0]["key_words"])
+    assert pool.dcs("host", "approve", "h3", hosts[0]["key_words"]).stdout == "host h3 approved\n"
     out, err = waiting.communicate(timeout=60)
     assert waiting.returncode == 0 and hosts[0]["key_words"] in err, (out, err)
     assert tells(out, f"host h3 joined pool key {hosts[0]['key_words']}"), out

@@ -13,6 +13,7 @@
 #include "commands/dcs/frame/call.h"
 #include "client_host.h"
 #include "net/tcp_socket.h"
+#include "net/tls_words.h"
 #include "pki/authority.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
@@ -206,7 +207,10 @@ int join(const Call &call) {
         Failure failure = failure_of("this host has not joined", joined.status());
         if (failure.exit == exits::usage) failure.exit = exits::refused;
         if (joined.status().code == Code::unreachable)
-            failure.hint = "is the address right, and was the scheduler started with --tls?";
+            failure.hint =
+                failure.message.find(net::other_authority_words) != std::string::npos
+                    ? "copy --ca-hash again from the line that `dcs token create` prints on the scheduler's host"
+                    : "is the address right, and was the scheduler started with --tls?";
         return call.fail(failure);
     }
     const auto who = checked(*order, *key, *joined);
