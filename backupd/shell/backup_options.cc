@@ -1,6 +1,6 @@
 #include "backupd/shell/backup_options.h"
 
-#include "net/tcp_socket.h"
+#include "net/socket_calls.h"
 
 namespace dcs::backup {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "daemon/peer_name.h"
-#include "net/tcp_socket.h"
-#include "scheduler/keeper/login.h"
+#include "net/socket_calls.h"
+#include "scheduler/keeper/keeper.h"
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/host_table_file.h"
 #include "scheduler/shell/lost_hosts.h"

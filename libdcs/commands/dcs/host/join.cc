@@ -8,12 +8,12 @@
 #include <iostream>
 
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text.h"
+#include "base/known_words.h"
 #include "base/limits.h"
 #include "commands/dcs/frame/call.h"
 #include "client_host.h"
-#include "net/tcp_socket.h"
-#include "net/tls_words.h"
+#include "net/socket_calls.h"
 #include "pki/authority.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
@@ -208,7 +208,7 @@ int join(const Call &call) {
         if (failure.exit == exits::usage) failure.exit = exits::refused;
         if (joined.status().code == Code::unreachable)
             failure.hint =
-                failure.message.find(net::other_authority_words) != std::string::npos
+                failure.message.find(other_authority_words) != std::string::npos
                     ? "copy --ca-hash again from the line that `dcs token create` prints on the scheduler's host"
                     : "is the address right, and was the scheduler started with --tls?";
         return call.fail(failure);
