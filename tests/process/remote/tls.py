@@ -312,13 +312,11 @@ def codes_are_for_once(pool):
     line = pool.code("--host", "h1")
     codes = pool.json("token", "ls")["tokens"]
     assert [c["expires_in_s"] for c in codes] == sorted(c["expires_in_s"] for c in codes), codes
-    row = [t for t in codes if not t["used"] and t["host"] == "h1"]
-    for token in row:
+    for token in [t for t in codes if not t["used"] and t["host"] == "h1"]:
         pool.dcs("token", "revoke", token["id"])
     assert tells(pool.join("thief", *line, check=False).stderr, "code unknown")
     short = pool.code("--host", "h1", "--ttl", "1")
-    wait_for("the code to expire", lambda: all(t["used"] for t in pool.json("token", "ls")["tokens"]
-                                               if t["host"] == "h1"))
+    wait_for("the code to expire", lambda: all(t["used"] for t in pool.json("token", "ls")["tokens"] if t["host"] == "h1"))
     assert tells(pool.join("thief", *short, check=False).stderr, "code expired")
     pool.logged("scheduler.log", "audit host 127.0.0.1 refused")
     assert pool.dcs("token", "create", "--host", "h7", check=False).returncode == 3
