@@ -1,5 +1,7 @@
 #include "backupd/shell/backup_options.h"
 
+#include "net/socket_calls.h"
+
 namespace dcs::backup {
 namespace {
 
@@ -7,6 +9,9 @@ Status check(const BackupOptions &o) {
     if (!o.promote.empty()) return Status::ok();
     if (o.scheduler.empty())
         return fail(Code::invalid, "--scheduler is missing: the scheduler's socket, or its TLS port HOST:PORT");
+    if (Status s = net::check_scheduler_option(o.scheduler); !s) return s;
+    if (const auto at = net::parse_tcp_address(o.tls); !o.tls.empty() && !at)
+        return fail(Code::invalid, "--tls: " + at.status().text);
     const bool socket = o.scheduler.find('/') != std::string::npos;
     if (socket && !o.tls.empty())
         return fail(Code::invalid, "--tls needs a --scheduler at HOST:PORT, which decides which hosts may connect");

@@ -39,7 +39,7 @@ Result<std::vector<std::string>> parse_logins(const std::string &option, const s
         const std::size_t comma = std::min(text.find(',', at), text.size());
         names.push_back(text.substr(at, comma - at));
         if (names.back().empty() || names.back().find_first_of(" /:") != std::string::npos)
-            return fail(Code::invalid, option + " must be login names separated by commas, or " + none);
+            return fail(Code::invalid, option + " must be login names separated by commas without blanks, or " + none);
         at = comma + 1;
     }
     return names;

@@ -40,6 +40,7 @@ std::string wrong_with(const ServerOptions &o) {
         if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return "--name contains a space or a control character";
     if (o.name.empty() || o.directory.empty() || o.scheduler.empty())
         return "--name, --dir and --scheduler must not be empty";
+    if (Status s = net::check_scheduler_option(o.scheduler); !s) return s.text;
     if (!o.backup.empty() && o.backup.find('/') == std::string::npos && !net::parse_tcp_address(o.backup))
         return "--backup must be HOST:PORT, or a socket of this host, whose name has a slash";
     if (const auto offers = found_resources(o.resources, nullptr, false); !offers)

@@ -17,6 +17,9 @@ inline std::string copy_advice(std::string_view why) {
     return "remove this cause on the backup's host; the copy then continues by itself";
 }
 
+// What the handshake says of a scheduler whose authority has not the given hash, which is to be copied again.
+inline constexpr const char *other_authority_words = "its pool has another authority than the given hash";
+
 // Why a host accepts no grains, where operators have to act: its server says it, and the scheduler's doctor knows it.
 inline constexpr std::string_view full_disk_words = "the disk of its grains is full";
 inline constexpr std::string_view no_launcher_words = "its launcher does not run";

@@ -37,6 +37,14 @@ std::string joined(const std::vector<std::string> &words, const char *between) {
     std::exit(std::fflush(stdout) == 0 ? parsed.exit_code : 1);
 }
 
+// To start again would change nothing, so this is no exit code that a service manager repeats.
+[[noreturn]] void print_wrong_files(const std::string &program, const std::vector<std::string> &why) {
+    ParsedOptions said;
+    said.exit_code = 2;
+    for (const std::string &error : why) said.error += program + ": " + escape_text(error) + "\n";
+    print_and_exit(said);
+}
+
 [[noreturn]] void print_check(const std::vector<std::string> &why, const ConfigRecord &record) {
     ParsedOptions said;
     said.exit_code = why.empty() ? 0 : 1;
@@ -71,15 +79,19 @@ Configuration Configuration::take(const CommandLine &line, int argc, char **argv
     if (!why.empty() && !words.check) print_and_exit(usage_error(line, why));
     const ParsedOptions parsed = parse_options(line, c.arguments_, values, words.check);
     if (!words.check && !parsed.proceed) print_and_exit(parsed);
+    const bool look = why.empty() && parsed.proceed && parsed.complete;
+    if (look && line.check_files)
+        for (std::string &error : line.check_files())
+            why.push_back(error.starts_with("--") ? with_places(line, parsed.settings, std::move(error)) : error);
     if (words.check && !words.asks) {
-        if (!parsed.proceed) why.push_back(parsed.wrong);
-        const bool look = why.empty() && parsed.complete;
-        if (look && line.check_files) why = line.check_files();
+        const bool placed = c.file_ == no_config || parsed.wrong.starts_with(c.file_);
+        if (!parsed.proceed) why.push_back((placed ? "" : c.file_ + ": ") + parsed.wrong);
         ConfigRecord record{parsed.settings, {}, "", {}};
         if (look && why.empty() && line.warn_of_files) record.warnings = line.warn_of_files();
         print_check(why, record);
     }
     if (!parsed.proceed) print_and_exit(parsed);
+    if (!why.empty()) print_wrong_files(line.program, why);
     c.record_.settings = parsed.settings;
     return c;
 }

@@ -54,7 +54,18 @@ std::string value_of(const Option &option) {
     return text;
 }
 
-// What is said of options of the file is said of a line of it.
+void take(const CommandLine &line, std::vector<Setting> &settings, std::size_t which,
+          const std::vector<std::string> &values, const std::string &origin) {
+    const Option &option = line.options[which];
+    auto list = std::get_if<std::vector<std::string> *>(&option.into);
+    // What an earlier file said, or the file before the command line, is replaced, not added to.
+    if (list != nullptr && settings[which].origin != origin) (*list)->clear();
+    for (const std::string &value : values) store(option, value);
+    settings[which].origin = origin;
+}
+
+}  // namespace
+
 std::string with_places(const CommandLine &line, const std::vector<Setting> &settings, std::string text) {
     std::string places;
     for (std::size_t i = 0; i < settings.size(); ++i) {
@@ -68,18 +79,6 @@ std::string with_places(const CommandLine &line, const std::vector<Setting> &set
     }
     return places.empty() ? text : places + ": " + text;
 }
-
-void take(const CommandLine &line, std::vector<Setting> &settings, std::size_t which,
-          const std::vector<std::string> &values, const std::string &origin) {
-    const Option &option = line.options[which];
-    auto list = std::get_if<std::vector<std::string> *>(&option.into);
-    // What an earlier file said, or the file before the command line, is replaced, not added to.
-    if (list != nullptr && settings[which].origin != origin) (*list)->clear();
-    for (const std::string &value : values) store(option, value);
-    settings[which].origin = origin;
-}
-
-}  // namespace
 
 ParsedOptions usage_error(const CommandLine &line, const std::vector<std::string> &why) {
     const std::string program = line.program;

@@ -39,7 +39,8 @@ struct CommandLine {
     // What is wrong with the values together; the fields are filled, and what is required was given. An error names
     // options as "--name".
     std::function<Status()> check = {};
-    // For --check-config: the errors of the files that the options name; `check` has found nothing.
+    // Before a start, and for --check-config: the errors of the files that the options name, and of what else only a
+    // program that has just started can look up; `check` has found nothing.
     std::function<std::vector<std::string>()> check_files = {};
     // The same where these have no error: what counts, and is probably not meant.
     std::function<std::vector<std::string>()> warn_of_files = {};
@@ -74,6 +75,9 @@ struct ConfigWords {
 OptionTable table_of(const CommandLine &line);
 // What --config and --check-config say; errors are left for parse_options().
 ConfigWords config_words(const CommandLine &line, const std::vector<std::string> &arguments);
+
+// What is said of options of the file ("--name ...") is said of a line of it: "FILE:LINE: --name ...".
+std::string with_places(const CommandLine &line, const std::vector<Setting> &settings, std::string text);
 
 // Fills the fields. Fields of options that were not given keep their values. --help and --version are known to every
 // program; arguments that are no options are an error, and so is, unless `may_lack`, a missing option that is required.

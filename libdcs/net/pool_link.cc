@@ -20,11 +20,8 @@ Status PoolLink::open(const std::string &scheduler, const std::string &pki_direc
     name_ = name;
     tls_ = scheduler.find('/') == std::string::npos;
     if (!tls_) return Status::ok();
-    auto addresses = parse_tcp_addresses(scheduler);
-    if (!addresses)
-        return fail(Code::invalid,
-                    "--scheduler: " + addresses.status().text + "; a name with a slash is a socket of this host");
-    addresses_ = std::move(*addresses);
+    if (Status s = check_scheduler_option(scheduler); !s) return s;
+    addresses_ = *parse_tcp_addresses(scheduler);
     const auto who = identity();
     return who ? Status::ok() : who.status();
 }

@@ -164,6 +164,14 @@ Result<std::vector<std::string>> parse_tcp_addresses(const std::string &text) {
     return addresses;
 }
 
+Status check_scheduler_option(const std::string &text) {
+    if (text.find('/') != std::string::npos) return Status::ok();
+    const auto addresses = parse_tcp_addresses(text);
+    if (addresses) return Status::ok();
+    return fail(Code::invalid,
+                "--scheduler: " + addresses.status().text + "; a name with a slash is a socket of this host");
+}
+
 std::string to_text(const TcpAddress &address) {
     const bool v6 = address.host.find(':') != std::string::npos;
     return (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);

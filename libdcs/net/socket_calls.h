@@ -36,6 +36,8 @@ Result<TcpAddress> parse_tcp_address(const std::string &text);
 constexpr std::size_t addresses_most = 4;
 Result<std::vector<std::string>> parse_tcp_addresses(const std::string &text);
 std::string to_text(const TcpAddress &address);
+// An option --scheduler: such addresses, or with a slash a socket of this host.
+Status check_scheduler_option(const std::string &text);
 
 // Name look-ups may block: at the start of a daemon only.
 Result<int> listen_tcp_socket(const TcpAddress &address);

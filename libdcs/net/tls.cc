@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 
 #include "base/clock.h"
+#include "base/known_words.h"
 #include "base/limits.h"
 #include "pki/openssl_types.h"
 
@@ -60,7 +61,7 @@ pki::Verification check_peer(X509_STORE_CTX *store, const TlsContext &context, T
     const std::string der = der_of(X509_STORE_CTX_get0_cert(store));
     std::optional<pki::Certificate> authority = context.authority;
     if (!authority) authority = shown_authority(store, *context.authority_hash);
-    if (!authority) return {pki::Check::unknown_authority, "its pool has another authority than the given hash"};
+    if (!authority) return {pki::Check::unknown_authority, other_authority_words};
     const auto c = pki::read_certificate(der);
     if (c) claimed.role = c->role, claimed.name = c->name;
     const bool other = c && std::find(context.also.begin(), context.also.end(), c->role) != context.also.end();

@@ -58,6 +58,11 @@ ConnId AsioLoop::connect_tls(const std::string &address, const Limits &limits, T
     return wire->id;
 }
 
+// With the address that the name stands for: an entry of /etc/hosts may be wrong.
+static std::string cannot_connect(const TcpAddress &to, const std::string &ip) {
+    return "cannot connect to " + to_text(to) + (ip == to.host ? "" : " (" + ip + ")");
+}
+
 Task AsioLoop::connect_tls_peer(WirePtr wire, TcpAddress to) {
     asio::ip::basic_resolver<asio::ip::tcp, Executor> resolver(context_.get_executor());
     const auto [unknown, found] = co_await resolver.async_resolve(to.host, std::to_string(to.port), awaiting);
@@ -68,7 +73,7 @@ Task AsioLoop::connect_tls_peer(WirePtr wire, TcpAddress to) {
         boost::system::error_code error;
         const int fd = begin_connect_tcp(endpoint.data(), endpoint.size());
         if (fd < 0 || wire->socket.assign(fd, error)) {
-            why = fail_errno(Code::unreachable, "cannot connect to " + to_text(to), errno).text;
+            why = fail_errno(Code::unreachable, cannot_connect(to, endpoint.address().to_string()), errno).text;
             if (fd >= 0) ::close(fd);
             continue;
         }
@@ -79,7 +84,7 @@ Task AsioLoop::connect_tls_peer(WirePtr wire, TcpAddress to) {
             (void)begin_handshake(wire, fd);
             co_return;
         }
-        why = fail_errno(Code::unreachable, "cannot connect to " + to_text(to), failed).text;
+        why = fail_errno(Code::unreachable, cannot_connect(to, endpoint.address().to_string()), failed).text;
         wire->socket.close(error);
     }
     lose(*wire, why);

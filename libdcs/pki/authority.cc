@@ -155,8 +155,8 @@ Result<Authority> new_authority(const std::string &directory, std::int64_t now_s
                                        " is missing, but authority.pem beside it is there: without this key the hosts "
                                        "that joined cannot be served; restore it from your copy of " +
                                        directory +
-                                       ", or, to make a new authority with which every host must join again, "
-                                       "move that directory away");
+                                       ", or, for a new authority with which every host must join again, remove all "
+                                       "files of that directory, but not the directory");
     Authority fresh = make_authority(now_s);
     if (Status s = write_private(directory, unfinished_key_name, key_to_pem(fresh.key)); !s) return s;
     if (Status s = write_private(directory, authority_name, certificate_to_pem(fresh.certificate.der)); !s) return s;

@@ -100,6 +100,12 @@ void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::Probl
     }
 }
 
+std::string number_of(std::size_t n, const char *noun) { return std::to_string(n) + " " + noun + (n == 1 ? "" : "s"); }
+
+std::string grains_there(std::size_t grains) {
+    return number_of(grains, "grain") + (grains == 1 ? " that runs there" : " that run there");
+}
+
 std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     const Host &host = *d.state.host(id);
     if (!host.configured) return {};
@@ -109,16 +115,17 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     if (without_job(d.state, id)) return {};
     wire::ProblemRow row;
     row.entity = "host " + host.config->name;
-    row.affects = std::to_string(host.config->slots) + " slots";
+    row.affects = number_of(static_cast<std::size_t>(std::max(0, host.config->slots)), "slot");
     row.advice = "check that its grain server runs and can reach the scheduler; in a private pool `dcs up` restarts it";
     if (host.status == HostStatus::active) {
         tell_trouble(d, host, trouble, row);
     } else if (host.status == HostStatus::unknown) {
-        row.problem = "has not called in since the scheduler started";
-        if (running > 0) row.affects += ", " + std::to_string(running) + " grains that run there";
+        row.problem = "has not called in since the scheduler started or the host was added";
+        if (running > 0) row.affects += ", " + grains_there(running);
     } else if (host.status == HostStatus::delinquent) {
         row.problem = "is delinquent: it last reported " + age_text(d, host.last_contact) + " ago";
-        row.affects += ", " + std::to_string(running) + " grains that run there; they move if it stays silent";
+        row.affects +=
+            ", " + grains_there(running) + (running == 1 ? "; it moves" : "; they move") + " if the host stays silent";
     } else {
         row.problem = "is dead: it last reported " + age_text(d, host.last_contact) + " ago";
         row.affects += "; its grains have moved";
@@ -220,6 +227,7 @@ void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
     for (const GrainKey &key : d.state.circling) {
         if (problems.size() >= most_problems) break;
         if (!caller.privileged && caller.user != key.session.user) continue;
+        if (d.state.session(key.session)->info.status != SessionStatus::active) continue;  // nothing of it runs
         problems.push_back(circling_grain(d, key));
     }
     for (const auto &[user, reasons] : d.state.unrecorded.counts(d.state))

@@ -48,12 +48,16 @@ public:
         if (names.size() > names_shown) names.resize(names_shown);
         put(why, 0, std::move(names));
     }
-    void about_host(Why why, HostId id) { put(why, 1, {state_.host(id)->config->name}); }
+    void about_host(Why why, HostId id) {
+        put(why, 1, {state_.host(id)->config->name});
+        if (why == Why::host_shut) add_shut(state_.host(id)->shut);
+    }
     void settled_or_running(const Grain &g);
     void waiting(const Grain &g);
 
 private:
     void put(Why why, std::int32_t hosts, std::vector<std::string> names);
+    void add_shut(const std::string &why);
     void order(const Grain &g, const std::vector<HostId> &hosts);
     void count_ahead(const Grain &g, std::uint32_t classes);
     std::string summary(const Grain &g, std::optional<HostId> busy) const;
@@ -73,6 +77,16 @@ void Report::put(Why why, std::int32_t hosts, std::vector<std::string> names) {
         return;
     }
     out.reasons.push_back({reason.word, reason.sentence, reason.hint, hosts, std::move(names)});
+}
+
+// What the servers of these hosts say, each text once: its owner's work, its memory, its disk.
+void Report::add_shut(const std::string &why) {
+    constexpr std::size_t most = 500;
+    const Reason &reason = reason_of(Why::host_shut);
+    for (wire::WhyRow &row : out.reasons) {
+        if (row.reason != reason.word || row.text.size() + why.size() > most) continue;
+        if (row.text.find(why) == std::string::npos) row.text += (row.text == reason.sentence ? ": " : "; ") + why;
+    }
 }
 
 // What ended it, where that was not the program itself.

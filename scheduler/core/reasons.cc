@@ -66,8 +66,8 @@ constexpr Reason reasons[] = {
     {"too_open", "the host confines grains less than the host table requires",
      "dcs host show NAME says what it lacks; see --confine, --run-as and --grain-network of its server"},
     {"host_shut",
-     "the host accepts no grains now: its owner's work needs it, its memory is short, or its batch job ends",
-     "dcs host show NAME says why; it accepts grains again by itself"},
+     "the host accepts no grains now",  // and what its server says about it
+     "dcs host show NAME says more; it accepts grains again by itself when the cause has gone"},
     {"program_missing", "the grain's program could recently not be executed there for another grain of its user",
      "it is tried again soon, and at once when one is submitted"},
     {"held_back", "the host has just returned the grain or failed to start it", "it is tried there again soon"},

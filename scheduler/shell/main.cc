@@ -19,6 +19,7 @@
 #include "daemon/directory.h"
 #include "pki/digest.h"
 #include "scheduler/record/paths.h"
+#include "scheduler/shell/lost_authority.h"
 #include "scheduler/shell/lost_hosts.h"
 #include "scheduler/shell/scheduler_options.h"
 #include "scheduler/shell/serve.h"
@@ -135,6 +136,19 @@ Result<record::Rebuilt> rebuild(store::Store &store, Suspect &suspect) {
     return rebuilt;
 }
 
+store::StoreOptions store_options(const SchedulerOptions &line) {
+    store::StoreOptions options;
+    options.accept_lost_turn = static_cast<std::uint64_t>(std::max(0, line.accept_lost_turn));
+    return options;
+}
+
+Result<Doors> doors_of(const SchedulerOptions &line, const std::string &state, keeper::KeeperClient &keeper,
+                       net::Loop &loop) {
+    if (!line.tls.empty())
+        if (Status s = authority_is_there(line.directory + "/pki", state, store_options(line)); !s) return s;
+    return open_doors(loop, keeper, line.directory, line.group, line.tls, line.tls_users);
+}
+
 // What this process keeps of the file system; what is open stays open. The keeper has the rest.
 Status give_up_the_rest(const std::string &state) {
     if (Status s = give_up_capabilities(); !s) return s;
@@ -165,7 +179,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     const std::unique_ptr<net::Loop> loop = net::Loop::create();
     if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
     failpoint("shell.start.before_listen");
-    auto doors = open_doors(*loop, **keeper, line.directory, line.group, line.tls, line.tls_users);
+    auto doors = doors_of(line, own->state, **keeper, *loop);
     if (!doors) return doors.status();
     failpoint("shell.start.after_listen");
     auto suspect = Suspect::open(line.directory + "/suspect");
@@ -178,10 +192,9 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     auto disk = store::open_posix_disk(own->state, keeps_openat2());
     if (!disk) return disk.status();
     store::RecoveryReport recovery;
-    store::StoreOptions options;
+    store::StoreOptions options = store_options(line);
     locks::LockFile alone;  // asked before each commit
     options.still_alone = [&] { return locks::still_alone(own->store, alone); };
-    options.accept_lost_turn = static_cast<std::uint64_t>(std::max(0, line.accept_lost_turn));
     const turn::MirrorMode mode = *turn::mirror_mode_of(line.mirror);
     CommittedTurns turns(mode != turn::MirrorMode::off);
     options.committed = [&](std::uint64_t turn, const std::vector<store::Step> &steps) { turns.add(turn, steps); };

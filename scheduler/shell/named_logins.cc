@@ -38,10 +38,17 @@ std::vector<NamedLogin> logins_of_hosts(std::string_view text, const std::string
 
 std::vector<NamedLogin> logins_of_policy(std::string_view text, const std::string &file) {
     std::vector<NamedLogin> logins;
-    for (const NumberedLine &line : lines_with_words(text))
-        if (line.words.size() == 2 && (line.words[0] == "user" || line.words[0] == "deny"))
-            add_login(logins, file + ":" + std::to_string(line.number), std::string(line.words[0]) + " ",
-                      line.words[1]);
+    bool admits_uid = false;
+    for (const NumberedLine &line : lines_with_words(text)) {
+        if (line.words.size() != 2 || (line.words[0] != "user" && line.words[0] != "deny")) continue;
+        const bool user = line.words[0] == "user";
+        const std::size_t before = logins.size();
+        add_login(logins, file + ":" + std::to_string(line.number), std::string(line.words[0]) + " ", line.words[1]);
+        if (logins.size() > before) logins.back().admits = user;
+        else admits_uid = admits_uid || user;
+    }
+    if (admits_uid)
+        for (NamedLogin &named : logins) named.admits = false;
     return logins;
 }
 
@@ -52,7 +59,8 @@ std::vector<NamedLogin> logins_of_masters(const std::vector<std::string> &names)
 }
 
 std::string unknown_login_text(const NamedLogin &named) {
-    return named.place + ": `" + named.words + "`: this host knows no login " + named.login;
+    return named.place + ": `" + named.words + "`: this host knows no login " + named.login +
+           (named.shuts_out ? ", nor another one of the list: only root and masters may use the pool" : "");
 }
 
 void warn_of(const std::vector<NamedLogin> &unknown) {
@@ -83,6 +91,10 @@ const std::vector<NamedLogin> &UnknownLogins::look() {
         }
         if (!at->second) unknown_.push_back(named);
     }
+    const auto admitting = [](const NamedLogin &named) { return named.admits; };
+    const bool shuts_out = std::count_if(named_.begin(), named_.end(), admitting) ==
+                           std::count_if(unknown_.begin(), unknown_.end(), admitting);
+    for (NamedLogin &named : unknown_) named.shuts_out = shuts_out && named.admits;
     if (slow) first_look_ = true;
     next_look_ = clock_() + (slow ? after_slow_look : between_looks);
     return unknown_;

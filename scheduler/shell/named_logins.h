@@ -14,6 +14,8 @@ struct NamedLogin {
     std::string place;  // "FILE:LINE", or the option
     std::string words;  // "deny eve" or "users=eve"
     std::string login;
+    bool admits = false;     // a line `user` of a policy whose lines `user` are all of this kind
+    bool shuts_out = false;  // of an unknown one that admits: so are all others, and no user is admitted
     bool operator==(const NamedLogin &) const = default;
 };
 // Of texts without errors. Names of uids without a login, "uid1234", are left out.

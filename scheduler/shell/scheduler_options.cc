@@ -1,6 +1,8 @@
 #include "scheduler/shell/scheduler_options.h"
 
 #include "base/clock.h"
+#include "daemon/peer_name.h"
+#include "net/socket_calls.h"
 #include "scheduler/keeper/keeper.h"
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/host_table_file.h"
@@ -22,6 +24,11 @@ void take(const Result<std::string> &text, const std::string &file,
 Status check_options(const SchedulerOptions &options) {
     if (options.tls.empty() && !options.tls_users.empty())
         return fail(Code::invalid, "--tls-users needs --tls: without it grain servers of other hosts cannot connect");
+    const std::pair<const char *, const std::string &> addresses[] = {{"--tls", options.tls},
+                                                                      {"--tls-users", options.tls_users}};
+    for (const auto &[option, address] : addresses)
+        if (const auto at = net::parse_tcp_address(address); !address.empty() && !at)
+            return fail(Code::invalid, std::string(option) + ": " + at.status().text);
     for (const std::string &name : options.master_names())
         if (!is_name(name)) return fail(Code::invalid, "--master: `" + name + "` is not a login name");
     return Status::ok();
@@ -31,6 +38,9 @@ std::vector<std::string> wrong_files(const SchedulerOptions &options) {
     std::vector<Status> why;
     (void)read_settings_files(options.settings(), why);
     std::vector<std::string> texts;
+    // Not among the options' checks: a scheduler that serves cannot read the user database any more.
+    if (!options.group.empty() && options.group != "none")
+        if (const auto gid = group_number(options.group); !gid) texts.push_back("--group: " + gid.status().text);
     for (const Status &s : why)
         for (std::string_view rest = s.text; !rest.empty();) texts.emplace_back(take_line(rest));
     return texts;
@@ -134,8 +144,11 @@ std::vector<wire::ProblemRow> login_problems(const std::vector<NamedLogin> &unkn
     for (std::size_t i = 0; i < std::min(unknown.size(), most); ++i) {
         const NamedLogin &named = unknown[i];
         rows.push_back({"login " + named.login, named.place,
-                        "`" + named.words + "` has no effect, because this host knows no such login",
-                        "what it should permit or deny",
+                        named.shuts_out ? "`" + named.words + "`: no login of the list is known here"
+                                        : "`" + named.words + "` has no effect, because this host knows no such login",
+                        named.shuts_out ? "all users: only root and masters may use the pool, and grains of others do "
+                                          "not start"
+                                        : "what it should permit or deny",
                         "correct it there and run `dcs reload`, or create the account"});
     }
     return rows;

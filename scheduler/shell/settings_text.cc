@@ -27,9 +27,13 @@ Status in_short(const Status &why) {
     std::string text(take_line(rest));
     std::size_t more = 0;
     for (; !rest.empty(); ++more) (void)take_line(rest);
-    if (more > 0)
-        text += "; dcs config check shows " + std::to_string(more) + " more " + (more == 1 ? "error" : "errors");
-    return fail(why.code, text);
+    if (more == 0) return fail(why.code, text);
+    // The files lie beside each other, in the place that `dcs config check` knows or in another one.
+    const std::string file = text.substr(0, text.find(':'));
+    const std::string folder = file.substr(0, file.rfind('/'));
+    const bool usual = folder == file || folder == "/etc/dcs";
+    return fail(why.code, text + "; dcs config check" + (usual ? "" : " --from " + folder) + " shows " +
+                              std::to_string(more) + " more " + (more == 1 ? "error" : "errors"));
 }
 
 }  // namespace dcs::shell

@@ -19,6 +19,8 @@ constexpr Duration patience = seconds(5);
 // the Service looks again.
 constexpr Duration settle_patience = seconds(4);
 constexpr const char *join_again = "let a backup join (`dcs token create --host NAME --role backup`)";
+constexpr const char *apart_advice =
+    "for the backup's maintenance stop dcs_backupd; when it is back and its copy is up to date, commits wait again";
 // A scheduler whose copy was promoted waits too, and must not acknowledge anything.
 constexpr const char *detach_advice =
     "`dcs backup detach` continues without it; if it was promoted elsewhere, stop this scheduler instead";
@@ -73,7 +75,7 @@ void Mirror::came(ConnId conn, const wire::AnyMessage &message, std::uint64_t re
 void Mirror::drop_link(const std::string &why) {
     conn_ = no_connection;
     making_.reset();
-    whole_ = barred_ = false;
+    whole_ = barred_ = apart_ = false;
     trouble_ = why;
 }
 
@@ -97,9 +99,10 @@ Status Mirror::detach(const std::string &who) {
     if (!waits()) return fail(Code::refused, "no commit waits for the backup's copy: there is nothing to detach");
     if (Status s = outside_.remember(Attachment::detached); !s) return s;
     attachment_ = Attachment::detached;
-    outside_.log(Level::warning, "audit: " + who +
-                                     " detached the backup's copy of the store; commits do not wait until the copy is "
-                                     "up to date");
+    apart_ = conn_ != no_connection && whole_ && !making_ && failed_.empty();
+    outside_.log(Level::warning,
+                 "audit: " + who + " detached the backup's copy of the store; commits do not wait until the " +
+                     (apart_ ? "backup has been away and the copy is up to date again" : "copy is up to date"));
     return Status::ok();
 }
 
@@ -131,7 +134,7 @@ void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
     if (conn_ != no_connection && conn_ != conn) outside_.close(conn_);
     conn_ = conn;
     trouble_.clear();
-    barred_ = false;
+    barred_ = apart_ = false;
     making_.reset();
     sent_.clear();
     sent_bytes_ = number_ = whole_number_ = turn_offset_ = content_offset_ = 0;
@@ -182,7 +185,7 @@ void Mirror::acknowledged(const wire::MirrorHas &has) {
 
 // From the first time that the copy is as far as the store, commits wait for it.
 void Mirror::settle() {
-    const bool there = conn_ != no_connection && whole_ && !making_ && copied_ == last_turn_;
+    const bool there = conn_ != no_connection && !apart_ && whole_ && !making_ && copied_ == last_turn_;
     if (!there || setup_.mode != MirrorMode::sync || attachment_ == Attachment::attached) return;
     if (const Status s = outside_.remember(Attachment::attached); !s)
         return outside_.log(Level::error,
@@ -224,7 +227,7 @@ wire::MirrorStatus Mirror::status() const {
 
 std::vector<wire::ProblemRow> Mirror::problems() const {
     const bool linked = conn_ != no_connection, attached = attachment_ == Attachment::attached;
-    if (setup_.mode == MirrorMode::off || (linked && failed_.empty() && (whole_ || attached))) return {};
+    if (setup_.mode == MirrorMode::off || (linked && failed_.empty() && !apart_ && (whole_ || attached))) return {};
     const std::string &why = why_not();
     wire::ProblemRow row{"the backup's copy of the store", "", "", "", barred_ ? join_again : copy_advice(why)};
     row.affects = "if this disk is lost, so is all work acknowledged " +
@@ -232,6 +235,7 @@ std::vector<wire::ProblemRow> Mirror::problems() const {
     if (attachment_ == Attachment::detached) {
         row.problem = "it is detached: commits do not wait for it" + (why.empty() ? "" : " (" + why + ")");
         row.advice += "; the copy is attached again when it is up to date";
+        if (apart_) row.advice = apart_advice;
     } else if (linked && why.empty()) {
         row.problem = "it is incomplete";
     } else if (attached && setup_.mode == MirrorMode::sync) {

@@ -73,7 +73,7 @@ public:
     // The host there is not the pool's backup, or no longer. True: the copy was taken over this connection.
     bool turned_out(ConnId conn, const std::string &why);
     bool waits() const { return setup_.mode == MirrorMode::sync && attachment_ == Attachment::attached; }
-    // Commits no longer wait, until the copy is up to date again.
+    // Commits no longer wait, until the copy is up to date again: one that can follow, over a later connection.
     Status detach(const std::string &who);
     void committed(std::vector<CopiedTurn> turns);
     // Sends what the window has room for. may_read: nothing else uses the store.
@@ -135,6 +135,7 @@ private:
 
     ConnId conn_{};
     bool whole_ = false;              // the copy there
+    bool apart_ = false;              // detached over this connection, so that the backup can be stopped
     std::string trouble_;             // why there is no link, or no copy
     std::string failed_;              // what the backup said of its copy, until that is up to date
     bool barred_ = false;             // because its host is not the backup

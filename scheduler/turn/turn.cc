@@ -305,12 +305,14 @@ void Turn::decide_again(const Status &why) {
     start_commit(store::Room::reserve);
 }
 
-// It frees space; otherwise nothing could be removed from a full disk.
+// It frees space or ends work, or takes a host out: otherwise nothing could be done about a full disk.
 bool Turn::may_use_reserve(const core::Input &input) {
     if (const auto *call = std::get_if<core::UserCall>(&input))
         return std::holds_alternative<wire::Gkill>(call->request) ||
                std::holds_alternative<wire::CloseSession>(call->request) ||
-               std::holds_alternative<wire::CleanSession>(call->request);
+               std::holds_alternative<wire::CleanSession>(call->request) ||
+               std::holds_alternative<wire::SetHost>(call->request) ||
+               std::holds_alternative<wire::RemoveHost>(call->request);
     if (std::holds_alternative<core::RemoveOld>(input)) return true;
     if (const auto *late = std::get_if<core::ReportHandedOver>(&input)) return late->report && late->report->ended;
     const auto *report = std::get_if<core::ServerReport>(&input);

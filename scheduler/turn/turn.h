@@ -12,7 +12,7 @@
 // The commit's answer:
 //   done      the effects go out, in order
 //   nothing   the State is rolled back. If the disk is full, what makes room or ends something (kill,
-//             close, clean, a grain's end) is decided again and committed with the store's reserve.
+//             close, clean, a host's settings, a grain's end) is decided again and committed with the store's reserve.
 //             The other inputs whose own decision needed the disk are refused: a call gets the error,
 //             a report the verdict `later`, a first call loses its link (the server tries again),
 //             internal inputs are decided again a little later. The rest is decided again,

@@ -210,6 +210,7 @@ void tell_of_waiting(const std::string &why, Duration gives_up) {
                                            : "no answer from the scheduler " + where + ": " + why;
     std::fprintf(stderr, "dcs: waiting: %s; gives up in %lld s\n", printable(what).c_str(),
                  static_cast<long long>(gives_up.ns / 1'000'000'000));
+    if (copy) std::fprintf(stderr, "  hint: %s\n", printable(copy->hint).c_str());
 }
 
 // `whole` is what this program was called with.

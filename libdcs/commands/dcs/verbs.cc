@@ -32,6 +32,12 @@ constexpr Habit of_sessions[] = {
     {" cancel stop kill end abort ", "`dcs session close SES` ends a session"},
     {" rm remove delete ", "`dcs session clean SES` removes the data of a closed session"},
 };
+constexpr Habit of_hosts[] = {
+    {" resume enable reopen ", "`dcs host undrain NAME` lets a drained host take grains again"},
+    {" disable offline suspend ", "`dcs host drain NAME` starts no new grains there"},
+    {" remove delete ", "`dcs host rm NAME` removes a host from the pool"},
+    {" add ", "a line in the host table and `dcs reload` add a host; `dcs token create` lets it join"},
+};
 constexpr Habit of_grains[] = {
     {" log logs output follow ", "`dcs grain cat SES:G` prints its output, `dcs grain tail -f SES:G` follows it"},
     {" cancel stop end rm ", "`dcs grain kill SES:G` ends a grain"},
@@ -154,6 +160,7 @@ OptionTable known_options(const Verb &verb) {
 const char *habit_of_command(const std::string &noun, const std::string &word) {
     if (noun == "session") return hint_of(of_sessions, word);
     if (noun == "grain") return hint_of(of_grains, word);
+    if (noun == "host") return hint_of(of_hosts, word);
     if (noun == "pilot") return hint_of(of_pilots, word);
     return noun.empty() ? hint_of(of_commands, word) : nullptr;
 }

@@ -347,7 +347,7 @@ def page(world):
     assert [name for name, _ in blocks] == ["scheduler.toml", "grainserver.toml"], blocks
     for name, text in blocks:
         with open(os.path.join(folder, name), "w") as file:
-            file.write(text.replace("/var/lib/dcs", world.pool))
+            file.write(text.replace("/var/lib/dcs", world.pool).replace('group = "dcs"', 'group = "root"'))
     assert world.dcs("config", "check", "--from", folder).stdout.count(": good\n") == 2
 
 

@@ -3,9 +3,10 @@
 while, logins that this host does not know."""
 import json
 import os
+import shutil
 import subprocess
 
-from config import World
+from config import DAEMONS, World
 from pool import Pool, about, program, tells, wait_for
 
 
@@ -64,6 +65,15 @@ def unknown_logins_are_named(world):
     assert unknown_logins(world) == known
     done = world.dcs("config", "check", world.path("scheduler.toml"))
     assert done.stderr.count("warning: ") == 2 and tells(done.stderr, f"{policy}:2: deny no-such-login"), done
+    world.hosts("h1 slots=2\n")
+    with open(policy, "w") as file:
+        file.write("user no-such-login\n")
+    assert tells(world.dcs("reload").stderr, f"{policy}:1 user no-such-login no login of the list is known"), "it shuts all out"
+    assert tells(world.dcs("config", "check", world.path("scheduler.toml")).stderr, "only root and masters")
+    world.hosts("h1 slots=2 users=root,no-such-user\n")
+    with open(policy, "w") as file:
+        file.write("fair_share on\ndeny no-such-login\ndeny nobody\n")
+    world.dcs("reload")
     world.stop("scheduler")
     before = len(world.log("scheduler"))
     world.start("scheduler", "--master", "daemon,no-such-master")
@@ -77,6 +87,56 @@ def unknown_logins_are_named(world):
         file.write("fair_share on\ndeny nobody\n")
     assert world.dcs("reload").stderr == "" and unknown_logins(world) == []
     os.unlink(policy)
+
+
+def what_is_wrong_is_so_at_check_and_start(world):
+    """The daemon says the same as the check, with the place, and ends with an exit code that a service does not repeat."""
+    folder = os.path.join(world.base, "wrong")
+    os.mkdir(folder)
+    hosts, policy = os.path.join(folder, "hosts"), os.path.join(folder, "policy")
+    with open(hosts, "w") as file:
+        file.write("h1 slots=1\n")
+    for name, lines, words in (
+            ("scheduler", ['tls = "0.0.0.0"'], "{file}:2: --tls 0.0.0.0 is not an address"),
+            ("scheduler", ['tls = "0.0.0.0:99999"'], "{file}:2: --tls 0.0.0.0:99999 is not an address"),
+            ("scheduler", ['tls = "0.0.0.0:7001"', 'tls-users = "here"'], "{file}:3: --tls-users here is not an address"),
+            ("scheduler", ['group = "no-such-group"'], "{file}:2: --group no group no-such-group"),
+            ("grainserver", ['name = "h1"', 'scheduler = "sched.example"'], "{file}:3: --scheduler sched.example is not an address"),
+            ("backupd", ['scheduler = "sched.example"', 'tls = "0.0.0.0:0"'], "{file}:2: --scheduler sched.example is not"),
+            ("backupd", ['scheduler = "sched.example:7001"', 'tls = "0"'], "{file}:3: --tls 0 is not an address"),
+            ("backupd", ['tls = "0.0.0.0:0"'], "{file}: --scheduler is missing")):
+        file = os.path.join(folder, name + ".toml")
+        with open(file, "w") as config:
+            config.write("\n".join([f'dir = "{folder}"', *lines]) + "\n")
+        started = subprocess.run([program(DAEMONS[name]), "--config", file], env=world.env, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        expected = words.format(file=file)
+        assert tells(world.dcs("config", "check", file, code=1).stderr, expected), (lines, expected)
+        at_start = expected.removeprefix(f"{file}: ")
+        assert started.returncode == 2 and tells(started.stderr, at_start), (lines, started)
+        os.unlink(file)
+    # All errors of the files at once.
+    with open(hosts, "w") as file:
+        file.write("h1 slot=1\nh2 slots=x\n")
+    with open(policy, "w") as file:
+        file.write("fair_share maybe\n")
+    started = subprocess.run([program("dcs_scheduler"), "--dir", folder], env=world.env, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    places = [f"{hosts}:1: ", f"{hosts}:2: ", f"{policy}:1: "]
+    assert started.returncode == 2 and all(place in started.stderr for place in places), started
+    checked = world.dcs("config", "check", "--from", folder, code=1).stderr
+    assert all(place in checked for place in places), checked
+    shutil.rmtree(folder)
+    # The short form of a reload names the check that works for this pool.
+    table = os.path.join(world.pool, "scheduler", "hosts")
+    before = open(table).read()
+    world.hosts("h1 slot=1\nh2 slots=x\n")
+    refused = world.dcs("reload", code=None).stderr
+    place = os.path.dirname(table)
+    assert tells(refused, f"dcs config check --from {place} shows 1 more error"), refused
+    assert f"{table}:2: " in world.dcs("config", "check", "--from", place, code=1).stderr
+    world.hosts(before)
+    world.dcs("reload")
 
 
 def a_check_warns(world):
@@ -150,7 +210,8 @@ def main():
     try:
         world.hosts("h1 slots=2\n")
         world.start("scheduler")
-        for part in (an_empty_table_is_refused, all_are_removed_one_by_one, unknown_logins_are_named, a_check_warns):
+        for part in (an_empty_table_is_refused, all_are_removed_one_by_one, unknown_logins_are_named, a_check_warns,
+                     what_is_wrong_is_so_at_check_and_start):
             part(world)
             print(part.__name__.replace("_", " "), flush=True)
     finally:

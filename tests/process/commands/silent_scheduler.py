@@ -28,6 +28,25 @@ def tells_while_it_waits(pool):
                                                  "answer; gives up in "), said
 
 
+def ends_when_it_is_told_to(pool):
+    """Also before it has a session."""
+    pid = pool.pid("scheduler", "scheduler")
+    os.kill(pid, signal.SIGSTOP)
+    child = pool.start([os.path.join(pool.bin, "dcs"), "run", "--", "true"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def waits_for_signals():
+        status = open(f"/proc/{child.pid}/status").read()
+        blocked = int([line for line in status.splitlines() if line.startswith("SigBlk:")][0].split()[1], 16)
+        return blocked & 1 << (signal.SIGTERM - 1) and len(os.listdir(f"/proc/{child.pid}/task")) > 1
+    try:
+        wait_for("the command to begin", waits_for_signals)
+        child.terminate()
+        _, said = child.communicate(timeout=300)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert child.returncode == 128 + signal.SIGTERM and b"interrupted: nothing was submitted" in said, (child.returncode, said)
+
+
 def numbers_do_not_come_again(pool):
     def session_of(*words):
         pool.dcs("map", *words, "--", "true", ":::", *"ab")
@@ -55,8 +74,9 @@ def numbers_do_not_come_again(pool):
 def main():
     with Pool(servers=1) as pool:
         tells_while_it_waits(pool)
+        ends_when_it_is_told_to(pool)
         numbers_do_not_come_again(pool)
-    print("2 passed, 0 failed, 0 skipped")
+    print("3 passed, 0 failed, 0 skipped")
 
 
 if __name__ == "__main__":

@@ -171,6 +171,14 @@ def blocking(test):
     test.current()
     assert pool.dcs("doctor").returncode == 0
     assert "audit: " in test.log() and "detach" in test.log()
+    # Before the backup's maintenance, while its copy is current.
+    assert tells(pool.dcs("backup", "detach").stdout, "do not wait Stop the backup")
+    assert tells(pool.dcs("doctor", check=False).stdout, "detached")
+    test.kill("backup")
+    pool.dcs("run", "--", "/bin/true")
+    pool.up()
+    test.current()
+    assert pool.dcs("doctor").returncode == 0
 
 
 def damaged(test):

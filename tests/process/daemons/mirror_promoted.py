@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 from hurry import Hurry
-from pool import BIN, ROOT, program, start_time, wait_for
+from pool import BIN, ROOT, program, start_time, tells, wait_for
 from remote_world import Desk, DeskPool, enter
 from backup_remote import free_port
 
@@ -103,8 +103,13 @@ def promoted(pool):
     said = pool.at_vault("backup", "promote").stdout
     assert "in epoch 2" in said and "dcs_scheduler --dir" in said, said
     scheduler = os.path.join(pool.vault, "scheduler")
-    shutil.copytree(os.path.join(safe, "pki"), os.path.join(scheduler, "pki"))
     shutil.copy(os.path.join(safe, "hosts"), scheduler)
+    start = [program("dcs_scheduler"), "--dir", scheduler, "--tls", f"127.0.0.1:{pool.second}", *pool.options]
+    for _ in range(2):
+        began = subprocess.run(start, env=pool.env, stderr=subprocess.PIPE, timeout=240, check=False)
+        assert began.returncode == 4 and tells(began.stderr, "pki authority is missing h1, h2 Restore it mkdir"), began
+        assert not os.path.exists(os.path.join(scheduler, "pki"))
+    shutil.copytree(os.path.join(safe, "pki"), os.path.join(scheduler, "pki"))
     pool.start("second", "dcs_scheduler", "--dir", scheduler, "--tls", f"127.0.0.1:{pool.second}", *pool.options)
     pool.start_backup()
     return old

@@ -12,7 +12,7 @@ import tempfile
 import threading
 
 from hurry import Hurry
-from pool import BIN, frame_in, program, tells, wait_for
+from pool import BIN, about, frame_in, program, tells, wait_for
 
 TOOLS = os.environ.get("DCS_TOOLS") or os.path.join(os.path.dirname(BIN), "tests")
 SECRET = "a-secret-that-nobody-on-the-way-may-read"
@@ -307,15 +307,16 @@ def codes_are_for_once(pool):
     wrong = pool.code("--host", "h1")
     wrong[wrong.index("--ca-hash") + 1] = "11" * 32
     result = pool.join("thief", *wrong, check=False)
-    assert result.returncode == 5 and tells(result.stderr, "another authority given hash"), result
+    assert result.returncode == 5 and about(result.stderr, "another authority given hash copy --ca-hash again"), result
+    pool.code("--host", "h1", "--ttl", "2h")
     line = pool.code("--host", "h1")
-    row = [t for t in pool.json("token", "ls")["tokens"] if not t["used"] and t["host"] == "h1"]
-    for token in row:
+    codes = pool.json("token", "ls")["tokens"]
+    assert [c["expires_in_s"] for c in codes] == sorted(c["expires_in_s"] for c in codes), codes
+    for token in [t for t in codes if not t["used"] and t["host"] == "h1"]:
         pool.dcs("token", "revoke", token["id"])
     assert tells(pool.join("thief", *line, check=False).stderr, "code unknown")
     short = pool.code("--host", "h1", "--ttl", "1")
-    wait_for("the code to expire", lambda: all(t["used"] for t in pool.json("token", "ls")["tokens"]
-                                               if t["host"] == "h1"))
+    wait_for("the code to expire", lambda: all(t["used"] for t in pool.json("token", "ls")["tokens"] if t["host"] == "h1"))
     assert tells(pool.join("thief", *short, check=False).stderr, "code expired")
     pool.logged("scheduler.log", "audit host 127.0.0.1 refused")
     assert pool.dcs("token", "create", "--host", "h7", check=False).returncode == 3
@@ -332,7 +333,7 @@ def hosts_are_approved(pool):
     assert not os.path.exists(os.path.join(pool.base, "h3", "pki", "certificate.pem"))
     result = pool.dcs("host", "approve", "h3", "babab-babab-babab-babab-babab-babab", check=False)
     assert result.returncode == 3, result
-    pool.dcs("host", "approve", "h3", hosts[0]["key_words"])
+    assert pool.dcs("host", "approve", "h3", hosts[0]["key_words"]).stdout == "host h3 approved\n"
     out, err = waiting.communicate(timeout=60)
     assert waiting.returncode == 0 and hosts[0]["key_words"] in err, (out, err)
     assert tells(out, f"host h3 joined pool key {hosts[0]['key_words']}"), out

@@ -61,10 +61,9 @@ std::string own_name();
 wire::AnyMessage as_of_a_pool(const wire::AnyMessage &request, const std::string &ident);
 
 const wire::ErrorReply disk_full{static_cast<std::int32_t>(Code::no_space), "the disk is full", -1};
-// What is said of it, with the library's advice, where a call of the library met it.
+// What is said of it, with advice.
 const std::string no_room =
-    "the disk is full\n  hint: The scheduler's disk is full, and the call changed nothing: "
-    "free disk space and repeat the call.\n";
+    "the disk is full\n  hint: `dcs session clean` and `dcs session close` work with a full disk, too\n";
 
 void check(const Said &said, int exit, const std::string &text);
 

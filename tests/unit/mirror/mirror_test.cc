@@ -120,6 +120,29 @@ TEST_CASE("detaching lets commits go on until the copy is there again") {
     CHECK(b.copied() == b.history[b.store->turn()]);
 }
 
+TEST_CASE("a backup that is connected and current can be detached before it is stopped") {
+    Bench b(MirrorMode::sync);
+    REQUIRE(b.connect().empty());
+    b.deliver_all();
+    REQUIRE(b.attachment == Attachment::attached);
+    b.mirror->came(Bench::person, wire::AskMirror{wire::opening_form, true}, 1);
+    CHECK(b.attachment == Attachment::detached);
+    b.append("t/1", "x");
+    b.deliver_all();  // it still follows, and is not attached by that
+    CHECK(b.attachment == Attachment::detached);
+    REQUIRE(b.mirror->problems().size() == 1);
+    CHECK(b.mirror->problems()[0].problem == about("detached commits not wait"));
+    CHECK(b.mirror->problems()[0].advice == about("stop dcs_backupd back commits wait again"));
+    b.disconnect();
+    b.append("t/1", "y");
+    CHECK(!b.mirror->holds());
+    REQUIRE(b.connect().empty());
+    b.deliver_all();
+    CHECK(b.attachment == Attachment::attached);
+    CHECK(b.mirror->problems().empty());
+    CHECK(b.copied() == b.history[b.store->turn()]);
+}
+
 TEST_CASE("a host that is not the backup is turned out, and the doctor says what to do") {
     Bench b(MirrorMode::sync);
     REQUIRE(b.connect().empty());

@@ -70,6 +70,17 @@ TEST_CASE("a grain that always says it is not its fault rests longer each time, 
     CHECK(s.doctor().empty());
 }
 
+TEST_CASE("the doctor does not name a returned grain of a closed session") {
+    GiveBackStage s(1);
+    for (int i = 1; i <= limits::returns_told; ++i) {
+        s.gives_up();
+        s.rest();
+    }
+    REQUIRE(s.doctor().size() == 1);
+    s.pool.call(s.ann, wire::CloseSession{"", 1, -1});
+    CHECK(s.doctor().empty());
+}
+
 TEST_CASE("a new checkpoint begins the count again, one that says the same does not") {
     GiveBackStage s(1);
     for (int i = 0; i < 3 * limits::returns; ++i) {

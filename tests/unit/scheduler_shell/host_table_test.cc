@@ -116,7 +116,7 @@ TEST_CASE("all wrong lines of a host table are lines of the failure, and its sho
     CHECK(std::count(table.status().text.begin(), table.status().text.end(), '\n') == 2);
     const Status brief = shell::in_short(table.status());
     CHECK(brief.code == Code::invalid);
-    CHECK(brief.text == about("d/hosts:2: host h occurs twice; dcs config check 2 more errors"));
+    CHECK(brief.text == about("d/hosts:2: host h occurs twice; dcs config check --from d 2 more errors"));
     CHECK(shell::in_short(fail(Code::invalid, "one")).text == "one");
 }
 

@@ -18,7 +18,7 @@ TEST_CASE("each login is found with its line") {
     CHECK(hosts == std::vector<NamedLogin>{
                        {"H:4", "users=ann", "ann"}, {"H:4", "users=bob", "bob"}, {"H:4", "accounts=ann", "ann"}});
     const std::vector<NamedLogin> policy = logins_of_policy("fair_share on\nuser ann\n deny eve # deny bob\n", "P");
-    CHECK(policy == std::vector<NamedLogin>{{"P:2", "user ann", "ann"}, {"P:3", "deny eve", "eve"}});
+    CHECK(policy == std::vector<NamedLogin>{{"P:2", "user ann", "ann", true}, {"P:3", "deny eve", "eve"}});
     CHECK(logins_of_masters({"eve", "uid1234"}) == std::vector<NamedLogin>{{"option --master", "eve", "eve"}});
     CHECK(unknown_login_text(policy[1]) == about("P:3: deny eve knows no login eve"));
     const auto rows = login_problems(policy);
@@ -66,4 +66,22 @@ TEST_CASE("unknown logins are looked up after each reload, later once a minute, 
     CHECK(names() == "1 ");
     now = now + seconds(1);
     CHECK(names() == "1 3 ");
+}
+
+TEST_CASE("a policy that lists only unknown users shuts all out, and that is what is said") {
+    Instant now = Instant{} + seconds(1000);
+    const auto said = [&](const char *policy) {
+        UnknownLogins logins([](const std::string &login) { return login == "ann"; }, [&] { return now; });
+        std::vector<NamedLogin> named = logins_of_policy(policy, "P");
+        for (NamedLogin &master : logins_of_masters({"eve"})) named.push_back(std::move(master));
+        logins.take(std::move(named));
+        std::string text;
+        for (const wire::ProblemRow &row : login_problems(logins.look())) text += row.problem + "\n";
+        return text;
+    };
+    CHECK(said("user joe\nuser bob\n") ==
+          about("user joe no login of the list user bob no login of the list eve no effect"));
+    CHECK(said("user joe\nuser ann\n") == about("user joe has no effect eve"));
+    CHECK(said("user joe\nuser uid70\n") == about("user joe has no effect eve"));
+    CHECK(said("user joe\ndeny bob\n") == about("user joe no login of the list deny bob has no effect eve"));
 }

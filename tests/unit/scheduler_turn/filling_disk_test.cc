@@ -173,6 +173,12 @@ TEST_CASE("kill, close and the end of a grain are committed on a full disk, clea
     // No token is given out on a full disk, so it is a secure command of the operator's.
     const ConnId root = w.pool.open(turn::Door::user, "root", true);
     w.pool.ask<wire::Welcome>(root, wire::Hello{});
+    wire::SetHost drain{"h1"};
+    drain.drained = 1;
+    w.pool.ask<wire::Done>(root, drain);
+    CHECK(w.pool.turn->state().hosts[0].setting.drained);
+    drain.drained = 0;
+    w.pool.ask<wire::Done>(root, drain);
     w.pool.ask<wire::Done>(root, wire::CloseSession{"ann", 1, -1});
     w.pool.ask<wire::Done>(root, wire::CleanSession{"ann", 1});
     w.pool.disk.set_capacity(w.pool.disk.used_bytes() + 1'000'000);

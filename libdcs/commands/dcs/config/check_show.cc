@@ -43,9 +43,16 @@ std::optional<Failure> choose_files(const Call &call, std::vector<File> &files) 
     const ConfiguredDaemon *scheduler = daemon_called("scheduler");
     if (const std::string table = host_table_in(folder); !table.empty() && (only == nullptr || only == scheduler))
         files.push_back({scheduler, table, {"--config", "none", "--dir", folder}});
-    if (files.empty() && call.format == Format::table)
+    if (files.empty() && call.format == Format::table) {
         std::printf("there are no configuration files in %s: scheduler.toml, grainserver.toml, backupd.toml, hosts\n",
                     printable(folder).c_str());
+        const std::string pool = call.directory + "/scheduler";
+        if (!host_table_in(pool).empty() && pool != folder)
+            std::printf(
+                "Nothing was checked; `dcs config check --from %s` checks this pool's host table, policy and "
+                "limits.\n",
+                printable(pool).c_str());
+    }
     return std::nullopt;
 }
 

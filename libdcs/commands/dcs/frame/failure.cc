@@ -30,6 +30,7 @@ std::string hint_for(int d_error) {
     case D_E_CANNOT_RUN:
         return "correct that, then run the same command again; `dcs host ls` lists the hosts, `dcs grain explain` "
                "explains a grain";
+    case D_E_NO_SPACE: return "`dcs session clean` and `dcs session close` work with a full disk, too";
     // Their texts say what is wrong, and with what.
     case D_E_INVALID:
     case D_E_REFUSED:

@@ -50,6 +50,10 @@ int approve(const Call &call) {
     const bool replace = call.arguments.has("replace");
     const auto done = ask_any<wire::Done>(wire::ApproveHost{words[0], words[1], static_cast<std::uint8_t>(replace)});
     if (!done) return call.fail(failure_of("host " + words[0] + " was not approved", done.status()));
+    if (call.format == Format::json)
+        print_document("dcs.host.approve/1", "approved", json_array({json_string(words[0])}));
+    else if (call.format == Format::name) std::printf("%s\n", words[0].c_str());
+    else std::printf("host %s approved%s\n", words[0].c_str(), replace ? "; another machine of that name is out" : "");
     return exits::ok;
 }
 
@@ -104,8 +108,10 @@ std::string key_words(const std::string &key) {
 }
 
 int list_tokens(const Call &call) {
-    const auto found = ask_any<wire::TokenList>(wire::ListTokens{});
+    auto found = ask_any<wire::TokenList>(wire::ListTokens{});
     if (!found) return call.fail(failure_of("the list of codes", found.status()));
+    std::stable_sort(found->tokens.begin(), found->tokens.end(),
+                     [](const wire::TokenRow &a, const wire::TokenRow &b) { return a.expires_in_s < b.expires_in_s; });
     std::vector<std::string> json;
     Table table{"CODE", "HOST", "BY", ">EXPIRES IN", "USED BY KEY"};
     for (const wire::TokenRow &row : found->tokens) {

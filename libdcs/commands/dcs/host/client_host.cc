@@ -42,7 +42,8 @@ Result<wire::AnyMessage> ask_at(const std::string &address, net::TlsContextPtr c
     (void)loop->send(conn, question);
     for (;;)
         for (const net::Arrival &a : loop->wait(Instant::never(), 1)) {
-            if (a.what == net::What::closed) return fail(Code::unreachable, address + ": " + a.why);
+            if (a.what == net::What::closed)
+                return fail(Code::unreachable, (a.why.find(address) == a.why.npos ? address + ": " : "") + a.why);
             if (a.what == net::What::frame) return wire::decode_payload(a.header, a.payload);
         }
 }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/known_words.h"
 #include "base/limits.h"
 #include "commands/dcs/frame/call.h"
 #include "client_host.h"
@@ -206,7 +207,10 @@ int join(const Call &call) {
         Failure failure = failure_of("this host has not joined", joined.status());
         if (failure.exit == exits::usage) failure.exit = exits::refused;
         if (joined.status().code == Code::unreachable)
-            failure.hint = "is the address right, and was the scheduler started with --tls?";
+            failure.hint =
+                failure.message.find(other_authority_words) != std::string::npos
+                    ? "copy --ca-hash again from the line that `dcs token create` prints on the scheduler's host"
+                    : "is the address right, and was the scheduler started with --tls?";
         return call.fail(failure);
     }
     const auto who = checked(*order, *key, *joined);

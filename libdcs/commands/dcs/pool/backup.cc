@@ -144,7 +144,10 @@ int detach(const Call &call) {
     } else if (call.format == Format::name) {
         std::printf("backup\n");
     } else {
-        std::printf("Commits do not wait for the backup's copy until it is current again.\n");
+        const bool away = answer->state == "away" || !answer->text.empty();
+        std::printf("%s\n", away ? "Commits do not wait for the backup's copy until it is current again."
+                                 : "Commits do not wait for the backup's copy. Stop the backup for its maintenance: "
+                                   "when it is back\nand its copy is current, commits wait again.");
     }
     return exits::ok;
 }
@@ -240,7 +243,9 @@ extern const Verb backup_detach_verb = {
     .summary = "let commits proceed without the backup's copy",
     .about = R"(In a pool whose commits wait for the backup's copy of the store (--mirror sync), the scheduler does not
 answer while the backup is down. This lets commits proceed without the copy. Data acknowledged from now on is lost
-if the scheduler's disk is lost. The setting is durable, and ends when the copy is current again.
+if the scheduler's disk is lost. The setting is durable, and ends when the copy is current again; if the backup
+is connected, only after it (or the scheduler) has been stopped and is back. So before a planned maintenance of the
+backup, detach it and then stop it.
 
 Examples:
   dcs backup detach

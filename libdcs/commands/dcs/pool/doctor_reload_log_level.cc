@@ -91,6 +91,7 @@ int reload(const Call &call) {
     const auto reply = ask_any<wire::Done>(wire::Reload{});
     if (reply) print_removed(before);
     if (reply) print_warnings();
+    if (reply) std::printf("settings reread\n");
     if (reply) return exits::ok;
     Failure failure = failure_of("the settings were not reread", reply.status());
     if (failure.exit == exits::usage) failure.exit = exits::error;  // it is a file that is wrong, not the line

@@ -9,8 +9,10 @@ namespace dcs::commands {
 namespace {
 
 Status bad_session(std::string_view text) {
+    const bool login = !text.empty() && text.find_first_of("/:") == text.npos;
     return fail(Code::invalid, "`" + std::string(text) +
-                                   "` does not name a session: write NUM, last or all, or USER/ before one of these");
+                                   "` does not name a session: write NUM, last or all, or USER/ before one of these" +
+                                   (login ? ", such as " + std::string(text) + "/all" : ""));
 }
 
 bool only_digits(std::string_view text) {

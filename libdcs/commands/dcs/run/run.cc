@@ -113,10 +113,13 @@ Status copy(FILE *from, FILE *to) {
 
 // Ctrl-C and the like end the grain, then this program. A scheduler that is away must not keep it:
 // a second signal or a few seconds end the waiting, and the session stays.
-void obey_signals(const sigset_t &signals, int session, std::atomic<bool> &ending) {
+void obey_signals(const sigset_t &signals, const std::atomic<int> &opened, std::atomic<bool> &ending) {
     int number = 0;
     while (::sigwait(&signals, &number) != 0) {}
     if (ending.exchange(true)) return;  // everything is over anyway
+    const int session = opened.load();
+    if (session == 0) std::fprintf(stderr, "dcs run: interrupted: nothing was submitted\n");
+    if (session == 0) std::_Exit(128 + number);
     std::thread([session, number] {
         const bool killed = d_pool_gkill(&this_pool(), session, grain_number) == NO_ERROR;
         end_session(session);
@@ -288,16 +291,18 @@ int run(const Call &call) {
         return exits::run_failed;
     }
     set_patience(begin_patience_s);
-    const sigset_t signals = block_ending_signals();
+    static const sigset_t signals = block_ending_signals();  // static: the signal thread may outlive run()
+    static std::atomic<int> session{0};
+    static std::atomic<bool> ending{false};
+    std::thread([] { obey_signals(signals, session, ending); }).detach();
     for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_IGN);
 
     const OpenedSession opened = open_fresh_session("dcs-run-" + std::to_string(::getpid()) + "-" + random_suffix());
     if (opened.failed) return call.fail(opened.failure);
+    session = opened.number;
     set_patience(work_patience_s);
-    std::atomic<bool> ending{false};
-    std::thread([&signals, &ending, session = opened.number] { obey_signals(signals, session, ending); }).detach();
     if (!call.arguments.has("detach"))
-        std::thread([&ending, session = opened.number] { tell_of_returns(session, ending); }).detach();
+        std::thread([number = opened.number] { tell_of_returns(number, ending); }).detach();
 
     const std::vector<char *> argv = pointers_to(command.words), environment = pointers_to(command.environment);
     d_grain grain;
@@ -320,7 +325,7 @@ int run(const Call &call) {
     const int exit = wait_for_end(call, opened.number, command.files, ending);
     std::fflush(stdout);
     std::fflush(stderr);
-    std::_Exit(exit);  // the signal thread still looks at this frame
+    std::_Exit(exit);
 }
 
 }  // namespace

@@ -177,8 +177,9 @@ bool confirmed(const std::vector<Session> &sessions) {
     return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-// Its ident is lost: the owner's name must do.
-Status clean_damaged(const Session &session) {
+// Without the program's token: that of a damaged session is lost, and a new one would need room that a full disk lacks.
+// The scheduler knows who may do it.
+Status clean_by_name(const Session &session) {
     return ask_any<wire::Done>(wire::CleanSession{session.user, session.session}).status();
 }
 
@@ -197,15 +198,12 @@ std::vector<Session> older_than(double s, const std::vector<Session> &sessions) 
 
 std::optional<Failure> clean_one(const Session &session) {
     const std::string what = "session " + session.name() + " was not removed";
-    if (session.damaged()) {
-        const Status s = clean_damaged(session);
-        return s ? std::nullopt : std::optional(failure_of(what, s));
-    }
     int error = NO_ERROR;
-    if (!session.terminated()) error = d_pool_close_ses_of(&this_pool(), session.user.c_str(), session.session);
-    if (error == NO_ERROR) error = d_pool_get_auth(&this_pool(), session.ident.c_str());
-    if (error == NO_ERROR) error = d_pool_clean_ses(&this_pool(), session.session);
-    return error == NO_ERROR ? std::nullopt : std::optional(call_failure(what, error));
+    if (!session.terminated() && !session.damaged())
+        error = d_pool_close_ses_of(&this_pool(), session.user.c_str(), session.session);
+    if (error != NO_ERROR) return call_failure(what, error);
+    const Status s = clean_by_name(session);
+    return s ? std::nullopt : std::optional(call_failure(what, s));
 }
 
 int remove(const Call &call, const std::vector<Session> &chosen) {
