@@ -26,7 +26,7 @@ std::string path_of(int fd) {
 Status file_error(const std::string &what, int error) {
     Code code = Code::io_error;
     if (error == ENOENT || error == ENOTDIR) code = Code::not_found;
-    if (error == ENOSPC || error == EDQUOT) code = Code::no_space;
+    if (error == ENOSPC || error == EDQUOT || error == EFBIG) code = Code::no_space;
     return fail_errno(code, what, error);
 }
 

@@ -14,7 +14,7 @@ Result<Signals> Signals::open() {
     for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
     if (int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); error != 0)
         return fail_errno(Code::internal, "cannot block signals", error);
-    std::signal(SIGPIPE, SIG_IGN);
+    for (const int of_write : {SIGPIPE, SIGXFSZ}) std::signal(of_write, SIG_IGN);
     Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!fd) return fail_errno(Code::internal, "cannot receive signals", errno);
     return Signals(std::move(fd));

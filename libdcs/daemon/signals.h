@@ -9,8 +9,8 @@ namespace dcs {
 
 class Signals {
 public:
-    // Blocks SIGTERM, SIGINT and SIGHUP and ignores SIGPIPE, for the whole process: call it before any
-    // thread starts. Programs started by spawn() get all of them back.
+    // Blocks SIGTERM, SIGINT and SIGHUP and ignores SIGPIPE and SIGXFSZ (a file at its limit is a full disk), for the
+    // whole process: call it before any thread starts. Programs started by spawn() get all of them back.
     static Result<Signals> open();
 
     int fd() const { return fd_.get(); }  // readable when next() has something
