@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -43,6 +44,12 @@ void ServiceManager::tell(const std::string &state) const {
     ssize_t n;
     do { n = ::send(socket_.get(), state.data(), state.size(), MSG_NOSIGNAL); } while (n < 0 && errno == EINTR);
     if (n < 0) log_warn(fail_errno(Code::io_error, "cannot tell the service manager", errno).text);
+}
+
+Status check_ready_fd(int fd) {
+    if (fd < 0 || ::fcntl(fd, F_GETFL) >= 0) return Status::ok();
+    return fail(Code::invalid, "--ready-fd " + std::to_string(fd) +
+                                   ": this descriptor is not open; pass an open one on, or omit the option");
 }
 
 Status tell_ready(int fd) {

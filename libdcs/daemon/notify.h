@@ -27,6 +27,8 @@ private:
     Fd socket_;
 };
 
+// --ready-fd, before this daemon opens anything, which could get the number of a closed descriptor.
+Status check_ready_fd(int fd);
 // For the process that started this daemon with --ready-fd. Writes "ready\n" to fd and closes it; fd < 0: nothing to
 // do. A reader that has gone is no failure.
 Status tell_ready(int fd);
