@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-from pool import Pool, tells
+from pool import Pool, tells, wait_for
 
 
 def runs_of(folder):
@@ -66,6 +66,8 @@ def exports(pool, disk):
     assert b"changes" not in done.stderr and b"scheduler's disk" not in done.stderr, done
     os.unlink(full)
     pool.dcs("session", "export", session, cwd=disk)
+    words = f"session {session} removed (its command had not ended)"
+    wait_for("its removal", lambda: words.encode() in pool.dcs("session", "clean", "--older", "1s", "--yes").stdout)
 
 
 def limited(base):

@@ -43,6 +43,14 @@ def environment_and_limits(pool, folder):
     pool.dcs("map", "--time", "600", *command, cwd=folder)
 
 
+def more_inputs(pool, folder):
+    """A list of inputs that has grown is another map, and all of it runs: said when it begins."""
+    first = pool.dcs("map", "--", "echo", data=b"1\n2\n", cwd=folder).stderr
+    assert b"all run" not in first, first
+    said = pool.dcs("map", "--", "echo", data=b"1\n2\n3\n", cwd=folder).stderr
+    assert tells(said, "3 grains session ran the same words with other inputs all run"), said
+
+
 def edited_program(pool, folder):
     path = os.path.join(folder, "s.py")
     with open(path, "w") as file:
@@ -87,6 +95,7 @@ def main():
         os.mkdir(folder)
         closed_map(pool, folder)
         environment_and_limits(pool, folder)
+        more_inputs(pool, folder)
         edited_program(pool, folder)
         last_host(pool)
         closed_descriptor(pool)

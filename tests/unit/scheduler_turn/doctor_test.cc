@@ -101,6 +101,21 @@ TEST_CASE("the doctor names hosts that are late or dead, and a disk that is near
     CHECK(problems()[0].affects.ends_with("are refused below 256 MiB"));
 }
 
+TEST_CASE("on a disk that is nearly full the doctor tells operators, and no others, how much each user has there") {
+    Worked a(false);
+    a.pool.disk.set_capacity(a.pool.disk.used_bytes() + (100u << 20));
+    const auto told = [&](const std::string &user, bool privileged) {
+        const ConnId asker = a.pool.open(turn::Door::user, user, privileged);
+        a.pool.ask<wire::Welcome>(asker, wire::Hello{});
+        std::string texts;
+        for (const wire::ProblemRow &row : a.pool.ask<wire::DoctorReply>(asker, wire::Doctor{}).problems)
+            if (row.entity == "scheduler's disk") texts += row.problem;
+        return texts;
+    };
+    CHECK(told("root", true) == about("users sessions contents ann MiB"));
+    CHECK(told("ben", false).empty());
+}
+
 TEST_CASE("the doctor names a host table without hosts") {
     Worked a(false);
     const auto problems = [&] { return a.pool.ask<wire::DoctorReply>(a.control, wire::Doctor{}).problems; };

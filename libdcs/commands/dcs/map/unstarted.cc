@@ -1,5 +1,5 @@
-// Grains of a map that give no result: they were not submitted, their program is not there, no host could start it, or they
-// were killed.
+// Grains of a map that give no result: they were not submitted, their program is not there, no host could start them,
+// or they were killed.
 #include <map>
 #include <utility>
 

@@ -219,7 +219,10 @@ int remove(const Call &call, const std::vector<Session> &chosen) {
         cleaned.push_back(json_string(session.name()));
         if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
         else if (call.format == Format::table)
-            std::printf("session %s removed%s\n", session.name().c_str(), session.damaged() ? " (it was damaged)" : "");
+            std::printf("session %s removed%s\n", session.name().c_str(),
+                        session.damaged()      ? " (it was damaged)"
+                        : session.terminated() ? ""
+                                               : " (its command had not ended)");
     }
     if (call.format == Format::json) print_document("dcs.session.clean/1", "cleaned", json_array(cleaned));
     return exits::ok;
