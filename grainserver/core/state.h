@@ -193,10 +193,10 @@ struct State {
     Job job;
     std::map<GrainId, Grain> grains;
     Derived derived;
-    std::set<GrainId> crowded;                      // their reports wait until there is less in flight
-    std::set<GrainId> grouped;                      // their last reports leave together, report_pause after:
-    Instant last_group{};                           // when such a report last left
-    std::map<std::string, Transfer> fetches, puts;  // by digest; from the grains
+    std::set<GrainId> crowded;                       // their reports wait until there is less in flight
+    std::set<GrainId> grouped;                       // their last reports leave together, report_pause after:
+    Instant last_group{};                            // when such a report last left
+    std::map<std::string, Transfer> fetches, puts;   // by digest; from the grains
     std::map<std::string, std::uint64_t> begun_for;  // by user, of those with transfers: when one began last
 
     bool with_scheduler() const { return link == Link::ready && peer == Peer::scheduler; }

@@ -172,9 +172,8 @@ void Contents::was_read(const library::JobDone &done) {
 void Contents::seal(const Key &key, Upload &upload) {
     if (upload.complete == 0) upload.complete = ++completed_;
     if (!sealing_.emplace(key.second, upload.temporary).second) return;
-    outside_.start_library_job(
-        {library::Job::Kind::seal, key.second, upload.total, upload.temporary, upload.peer.owner,
-         library_->take_large(upload.temporary)});
+    outside_.start_library_job({library::Job::Kind::seal, key.second, upload.total, upload.temporary, upload.peer.owner,
+                                library_->take_large(upload.temporary)});
 }
 
 // Of those that wait the one that has waited longest; but owners take turns, or one who sends wrong bytes again and
