@@ -1,7 +1,7 @@
 #include "scheduler/library/library.h"
 
 #include "base/failpoint.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/limits.h"
 #include "base/require.h"
 
