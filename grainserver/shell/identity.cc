@@ -66,7 +66,25 @@ Status Identities::open(const std::string &directory, const IdentityOptions &opt
     Result<Fd> fd = open_directory(AT_FDCWD, directory);
     if (!fd) return fd.status();
     fd_ = std::move(*fd);
-    return read();
+    if (Status s = read(); !s) return s;
+    return permitted();
+}
+
+Status Identities::permitted() const {
+    std::size_t outside = 0;
+    std::uint32_t lowest = UINT32_MAX, highest = 0;
+    for (const auto &[name, uid] : uids_) {
+        lowest = std::min(lowest, uid), highest = std::max(highest, uid);
+        if (uid < rules_.first || uid > rules_.last) ++outside;
+    }
+    if (outside == 0) return Status::ok();
+    return fail(Code::invalid, "--anonymous-uids " + std::to_string(rules_.first) + "-" + std::to_string(rules_.last) +
+                                   " does not contain " + std::to_string(outside) + " of the " +
+                                   std::to_string(uids_.size()) + " uids that " + directory_ + "/" + made_up_name +
+                                   " records, " + std::to_string(lowest) + "-" + std::to_string(highest) +
+                                   ": give a range that contains them, or, when no grains and homes of these users "
+                                   "are to be kept, remove that file together with all homes and grains of this "
+                                   "server");
 }
 
 // Text: a line "<uid> <encoded user>" per user, and a last line "end".

@@ -32,7 +32,8 @@ public:
     // The lock file of servers that share the directory; created while this process may still set its mode.
     static Status make_lock(const std::string &directory);
     // `directory`: absolute, contains the record of anonymous uids, for all servers that share it. Code::io_error
-    // if the record is unreadable: assigning uids again could give one user another's files.
+    // if the record is unreadable: assigning uids again could give one user another's files. Code::invalid if it
+    // has a uid that `options` do not permit: its user's grains could never start.
     Status open(const std::string &directory, const IdentityOptions &options,
                 const files::Logins &logins = files::logins_of_this_host());
     bool users() const { return rules_.users; }
@@ -43,6 +44,7 @@ public:
 private:
     Status read();
     Status add(const std::string &name);
+    Status permitted() const;
     Result<files::Account> made_up(const std::string &user);
 
     files::OwnerRules rules_;

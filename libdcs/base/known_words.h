@@ -9,11 +9,17 @@ namespace dcs {
 inline constexpr const char *no_backup_words = "the backup is not connected";
 // Before what the backup itself says of its copy.
 inline constexpr const char *failing_copy_words = "the backup cannot keep the copy: ";
+// The copy has turns that the store lacks; begins the reason.
+inline constexpr const char *ahead_words = "its copy is ahead";
+inline bool is_ahead(std::string_view why) { return why.rfind(ahead_words, 0) == 0; }
 
 // What to do about the reason `why`; none: the copy is being made.
 inline std::string copy_advice(std::string_view why) {
     if (why.empty()) return "wait until the copy is complete";
     if (why == no_backup_words) return "start the backup (`dcs up` in a private pool, otherwise its service)";
+    if (is_ahead(why))
+        return "`dcs backup promote` makes the copy the scheduler's; to give up what only the copy has, stop the "
+               "backup, move `mirror` out of its directory, and start it again";
     return "remove this cause on the backup's host; the copy then continues by itself";
 }
 

@@ -225,6 +225,9 @@ std::string Report::summary(const Grain &g, std::optional<HostId> busy) const {
     std::string old = too_old(state_, g.demands);
     if (!old.empty()) old.insert(0, "; ");
     old = resources_in_words(state_, g, busy) + old;
+    for (const wire::WhyRow &row : out.reasons)
+        if (row.reason == reason_of(Why::host_limit).word)
+            if (const std::string limit = exceeded_limit(state_, g); !limit.empty()) old += "; " + limit;
     if (!out.can_run)
         return "no configured host can run it" + (counts.empty() ? "" : ". Hosts by reason: " + counts) + old;
     for (const wire::WhyRow &row : out.reasons)

@@ -12,13 +12,24 @@ bool is_nogo(const Grain &grain, HostId id) {
 
 Why why_nogo(const Grain &grain, HostId id) {
     Why why = Why::nogo;
+    bool over_limit = false;  // of some host; those whose limit is no higher have no move of their own
     for (const Move &m : grain.course->moves.get()) {
+        over_limit = over_limit || m.reason == MoveReason::host_limit;
         if (m.host != id) continue;
+        if (m.reason == MoveReason::host_limit) why = Why::host_limit;
         if (m.reason == MoveReason::no_program) why = Why::no_program;
         if (m.reason == MoveReason::cannot_start) why = Why::cannot_start;
         if (m.reason == MoveReason::failed) why = Why::failed_there;
     }
-    return why;
+    return why == Why::nogo && over_limit ? Why::host_limit : why;
+}
+
+std::string exceeded_limit(const State &state, const Grain &grain) {
+    const std::vector<Move> &moves = grain.course->moves.get();
+    const auto last =
+        std::find_if(moves.rbegin(), moves.rend(), [](const Move &m) { return m.reason == MoveReason::host_limit; });
+    const Host *host = last == moves.rend() ? nullptr : state.host(last->host);
+    return host ? "on " + host->config->name + " " + last->detail : std::string();
 }
 
 std::vector<std::pair<HostId, std::string>> failed_starts(const Grain &grain) {
@@ -42,7 +53,7 @@ void forgive_starts(Draft &d, const GrainKey &key) {
     std::vector<HostId> rest;
     for (const HostId id : old.course->nogo.get())
         if (const Why why = why_nogo(old, id);
-            why == Why::failed_there || (why == Why::nogo && old.course->failures > 0))
+            why == Why::failed_there || ((why == Why::nogo || why == Why::host_limit) && old.course->failures > 0))
             rest.push_back(id);
     if (rest.size() != old.course->nogo->size()) d.grain(key).course.edit().nogo = std::move(rest);
 }

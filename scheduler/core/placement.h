@@ -27,8 +27,10 @@ bool form_fits(const Host &host, wire::Form needed);
 std::string too_old(const State &state, const wire::Demands &demands);
 std::string too_old(const Host &host, const wire::Needed &needed);
 bool is_nogo(const Grain &grain, HostId id);
-// Why, as far as its moves tell: no_program, cannot_start, failed_there, else nogo.
+// Why, as far as its moves tell: no_program, cannot_start, failed_there, host_limit, else nogo.
 Why why_nogo(const Grain &grain, HostId id);
+// The last limit of a server that it exceeded, with the host's name; empty: none.
+std::string exceeded_limit(const State &state, const Grain &grain);
 // What each host said last that could not start it, as far as its moves tell; in the order of time.
 std::vector<std::pair<HostId, std::string>> failed_starts(const Grain &grain);
 std::int32_t cores_of(const HostConfig &config);

@@ -46,6 +46,9 @@ constexpr Reason reasons[] = {
      "dcs grain show says what; correct it there, then run its control program again, or dcs grain restart"},
     {"failed_there", "the grain must not be tried there, because it failed there repeatedly",
      "when the host is repaired: dcs host set NAME --clear-nogo"},
+    {"host_limit", "the grain exceeded a limit that the host's grain server sets for each grain",
+     "submit it so that it uses less, or raise that limit of the server (such as --max-memory-mb, --max-disk-mb) and "
+     "run its control program again, or dcs grain restart"},
     {"nogo", "the grain must not be tried there", "dcs host set NAME --clear-nogo allows it"},
     {"too_few_cores", "the host has fewer cores than the grain demands", "submit it with fewer cores"},
     {"too_little_memory", "the host has less memory than the grain demands", "submit it with less memory"},

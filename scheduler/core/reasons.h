@@ -36,6 +36,7 @@ enum class Why : std::uint8_t {
     no_program,    // nogo, because of it
     cannot_start,  // nogo, because of what it asks for itself
     failed_there,  // nogo, because of it
+    host_limit,    // nogo, because it broke a limit of the server there, or of another host whose limit is no higher
     nogo,          // nogo, and it is not remembered why
     too_few_cores,
     too_little_memory,

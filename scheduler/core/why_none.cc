@@ -68,6 +68,7 @@ const Counted counted[] = {{{Why::other_class}, "of another class"},
                            {{Why::no_resource}, "without the resources"},
                            {{Why::no_program, Why::cannot_start}, "could not start it"},
                            {{Why::failed_there}, "where it failed repeatedly"},
+                           {{Why::host_limit}, "whose limit for a grain it exceeded"},
                            {{Why::nogo}, "where it must not be tried (could not start it, or it failed there)"}};
 
 std::string hosts_in_words(const State &state, const GrainKey &key, const Grain &g) {

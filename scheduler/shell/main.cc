@@ -152,6 +152,12 @@ Result<Doors> doors_of(const SchedulerOptions &line, const std::string &state, k
     return open_doors(loop, keeper, line.directory, line.group, line.tls, line.tls_users);
 }
 
+turn::Mirror::Setup mirror_setup(const store::Identity &identity, turn::MirrorMode mode, const AttachedFile &attached) {
+    turn::Mirror::Setup setup{identity, mode, attached.read()};
+    setup.own_up_to = attached.own_up_to();
+    return setup;
+}
+
 // What this process keeps of the file system; what is open stays open. The keeper has the rest.
 Status give_up_the_rest(const std::string &state) {
     if (Status s = give_up_capabilities(); !s) return s;
@@ -227,7 +233,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     settings->manager = std::move(manager);
     Service service(std::move(*settings), *signals, **suspect, **store, std::move(*library_disk), *loop, **keeper,
                     **reader, std::move(*doors), std::move(setup),
-                    {{*identity, mode, (*attached)->read()}, **attached, turns}, configuration);
+                    {mirror_setup(*identity, mode, **attached), **attached, turns}, configuration);
     return service.run();
 }
 

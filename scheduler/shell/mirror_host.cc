@@ -2,6 +2,9 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 
 #include <fcntl.h>
@@ -18,7 +21,7 @@ namespace {
 
 // All of one length: one is written over the other.
 constexpr std::array<const char *, 3> words = {"never   \n", "attached\n", "detached\n"};
-constexpr std::size_t word_bytes = 9;
+constexpr std::size_t word_bytes = 9, number_digits = 20, line_bytes = word_bytes + number_digits + 1;
 
 }  // namespace
 
@@ -28,12 +31,12 @@ Result<std::unique_ptr<AttachedFile>> AttachedFile::open(const std::string &path
     std::unique_ptr<AttachedFile> file(new AttachedFile(std::move(fd)));
     char byte = 0;
     if (::pread(file->fd_.get(), &byte, 1, 0) == 0)  // new
-        if (Status s = file->write(turn::Attachment::never); !s) return s;
+        if (Status s = file->write(turn::Attachment::never, 0); !s) return s;
     return file;
 }
 
 turn::Attachment AttachedFile::read() const {
-    char text[word_bytes + 1] = {};
+    char text[word_bytes] = {};
     const ssize_t n = ::pread(fd_.get(), text, sizeof text, 0);
     for (const turn::Attachment a : {turn::Attachment::never, turn::Attachment::detached})
         if (n == static_cast<ssize_t>(word_bytes) && std::memcmp(text, words[static_cast<int>(a)], word_bytes) == 0)
@@ -41,10 +44,21 @@ turn::Attachment AttachedFile::read() const {
     return turn::Attachment::attached;
 }
 
-Status AttachedFile::write(turn::Attachment attachment) {
+std::uint64_t AttachedFile::own_up_to() const {
+    char text[line_bytes] = {};
+    std::uint64_t number = 0;
+    if (::pread(fd_.get(), text, sizeof text, 0) != static_cast<ssize_t>(line_bytes)) return 0;
+    const char *begin = text + word_bytes, *end = begin + number_digits;
+    const auto [stop, error] = std::from_chars(begin, end, number);
+    return error == std::errc{} && stop == end ? number : 0;
+}
+
+Status AttachedFile::write(turn::Attachment attachment, std::uint64_t own_up_to) {
     failpoint("mirror.attached.before_write");
-    const char *word = words[static_cast<int>(attachment)];
-    if (::pwrite(fd_.get(), word, word_bytes, 0) != static_cast<ssize_t>(word_bytes))
+    char line[line_bytes + 1];
+    std::snprintf(line, sizeof line, "%s%0*" PRIu64 "\n", words[static_cast<int>(attachment)],
+                  static_cast<int>(number_digits), own_up_to);
+    if (::pwrite(fd_.get(), line, line_bytes, 0) != static_cast<ssize_t>(line_bytes))
         return fail_errno(Code::io_error, "cannot record whether commits wait for the backup's copy", errno);
     if (::fdatasync(fd_.get()) != 0)
         return fail_errno(Code::io_error, "cannot record whether commits wait for the backup's copy", errno);

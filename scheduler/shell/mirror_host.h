@@ -14,14 +14,16 @@
 
 namespace dcs::shell {
 
-// One word in a file of its own, `attached`, beside the state directory: it is about this scheduler, not its state.
+// One word and one number in a file of its own, `attached`, beside the state directory: they are about this scheduler,
+// not its state.
 class AttachedFile {
 public:
     // Makes it if it is missing. What cannot be read counts as attached: then commits wait, and nothing is lost.
     static Result<std::unique_ptr<AttachedFile>> open(const std::string &path);
 
     turn::Attachment read() const;
-    Status write(turn::Attachment attachment);  // durable when it returns ok
+    std::uint64_t own_up_to() const;                                     // turn::Mirror::Setup; 0 if it cannot be read
+    Status write(turn::Attachment attachment, std::uint64_t own_up_to);  // durable when it returns ok
 
 private:
     explicit AttachedFile(Fd fd) : fd_(std::move(fd)) {}
@@ -66,7 +68,9 @@ private:
     void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) override;
     void close(ConnId conn) override;
     void log(turn::Level level, const std::string &line) override;
-    Status remember(turn::Attachment attachment) override { return file_.write(attachment); }
+    Status remember(turn::Attachment attachment, std::uint64_t own_up_to) override {
+        return file_.write(attachment, own_up_to);
+    }
     void fenced(const std::string &why) override { fenced_(why); }
 
     AttachedFile &file_;

@@ -49,7 +49,9 @@ Mirror::Mirror(Setup setup, store::Store &store, const library::Library &library
       outside_(outside),
       attachment_(setup.mode == MirrorMode::sync ? setup.attachment : Attachment::never),
       last_turn_(store.turn()),
-      trouble_(no_backup_words) {}
+      trouble_(no_backup_words) {
+    begin_watch();
+}
 
 bool Mirror::of_backup(std::uint16_t kind) {
     static const std::set<std::uint16_t> kinds = {wire::kind_of(wire::MirrorCall{}),
@@ -72,6 +74,8 @@ void Mirror::came(ConnId conn, const wire::AnyMessage &message, std::uint64_t re
     if (const auto *no = std::get_if<wire::Refused>(&message)) return told_why_not(*no);
 }
 
+std::string Mirror::instead_of_waiting() const { return is_ahead(trouble_) ? copy_advice(trouble_) : detach_advice; }
+
 void Mirror::drop_link(const std::string &why) {
     conn_ = no_connection;
     making_.reset();
@@ -83,8 +87,8 @@ void Mirror::gone(ConnId conn) {
     if (conn != conn_) return;
     drop_link(failed_.empty() ? no_backup_words : failed_);
     if (attachment_ == Attachment::attached && failed_.empty())
-        outside_.log(Level::warning, "the backup's copy of the store is disconnected: commits wait for it; " +
-                                         std::string(detach_advice));
+        outside_.log(Level::warning,
+                     "the backup's copy of the store is disconnected: commits wait for it; " + instead_of_waiting());
 }
 
 bool Mirror::turned_out(ConnId conn, const std::string &why) {
@@ -97,20 +101,13 @@ bool Mirror::turned_out(ConnId conn, const std::string &why) {
 
 Status Mirror::detach(const std::string &who) {
     if (!waits()) return fail(Code::refused, "no commit waits for the backup's copy: there is nothing to detach");
-    if (Status s = outside_.remember(Attachment::detached); !s) return s;
+    if (Status s = outside_.remember(Attachment::detached, recorded_); !s) return s;
     attachment_ = Attachment::detached;
     apart_ = conn_ != no_connection && whole_ && !making_ && failed_.empty();
     outside_.log(Level::warning,
                  "audit: " + who + " detached the backup's copy of the store; commits do not wait until the " +
                      (apart_ ? "backup has been away and the copy is up to date again" : "copy is up to date"));
     return Status::ok();
-}
-
-void Mirror::refuse(ConnId conn, const std::string &why) {
-    if (why != trouble_) outside_.log(Level::error, "no copy of the store at the backup: " + why);
-    trouble_ = why;
-    outside_.send(conn, wire::Refused{why}, 0);
-    outside_.close(conn);
 }
 
 void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
@@ -126,11 +123,7 @@ void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
         return refuse(conn,
                       "it holds the copy of another store, which is not overwritten: to use that copy, run `dcs "
                       "backup promote`; to discard it, stop the backup and remove `mirror` from its directory");
-    if (same && call.epoch == ours.epoch && call.turn > last_turn_)
-        return refuse(conn, "its copy is ahead (turn " + std::to_string(call.turn) + ", here " +
-                                std::to_string(last_turn_) +
-                                "): this state directory is out of date; `dcs backup "
-                                "promote` makes the copy the scheduler's");
+    if (const std::string why = ahead(call); !why.empty()) return refuse(conn, why);
     if (conn_ != no_connection && conn_ != conn) outside_.close(conn_);
     conn_ = conn;
     trouble_.clear();
@@ -142,6 +135,7 @@ void Mirror::called(ConnId conn, const wire::MirrorCall &call) {
     contents_there_.clear();
     contents_unsent_.clear();
     whole_ = same && call.epoch == ours.epoch;
+    if (whole_) found_own();
     copied_ = whole_ ? call.turn : 0;
     next_turn_ = copied_ + 1;
     settle();
@@ -163,7 +157,7 @@ void Mirror::told_why_not(const wire::Refused &told) {
     const std::string why = failing_copy_words + told.text;
     if (why == failed_) return;
     failed_ = why;
-    outside_.log(Level::error, why + (waits() ? std::string("; commits wait for it; ") + detach_advice : ""));
+    outside_.log(Level::error, why + (waits() ? "; commits wait for it; " + instead_of_waiting() : ""));
 }
 
 void Mirror::acknowledged(const wire::MirrorHas &has) {
@@ -174,6 +168,7 @@ void Mirror::acknowledged(const wire::MirrorHas &has) {
     // Before the new copy is whole there, it speaks of an older one.
     if (making_ || has.number < whole_number_ || !has.whole || has.turn > last_turn_ || has.turn < copied_) return;
     whole_ = true;
+    found_own();
     const bool more = has.turn > std::exchange(copied_, has.turn);
     if (more || (copied_ == last_turn_ && sent_.empty())) failed_.clear();
     while (!backlog_.empty() && backlog_.front().turn <= copied_) {
@@ -187,7 +182,7 @@ void Mirror::acknowledged(const wire::MirrorHas &has) {
 void Mirror::settle() {
     const bool there = conn_ != no_connection && !apart_ && whole_ && !making_ && copied_ == last_turn_;
     if (!there || setup_.mode != MirrorMode::sync || attachment_ == Attachment::attached) return;
-    if (const Status s = outside_.remember(Attachment::attached); !s)
+    if (const Status s = outside_.remember(Attachment::attached, recorded_); !s)
         return outside_.log(Level::error,
                             "commits do not wait for the backup's copy, because this cannot be recorded: " + s.text);
     attachment_ = Attachment::attached;
@@ -198,8 +193,11 @@ void Mirror::settle() {
 void Mirror::asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t request) {
     const auto answer = [&](const wire::AnyMessage &message) { outside_.send(conn, message, request); };
     if (!ask.detach) return answer(status());
-    if (const Status s = detach("the scheduler's account"); !s)
-        return answer(wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text, 0});
+    const bool keeps = waits() && is_ahead(trouble_);
+    const Status s = keeps ? fail(Code::refused, "commits do not continue without what only the copy has: " + trouble_ +
+                                                     "; " + copy_advice(trouble_))
+                           : detach("the scheduler's account");
+    if (!s) return answer(wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text, 0});
     answer(status());
     settle();
 }
@@ -241,7 +239,7 @@ std::vector<wire::ProblemRow> Mirror::problems() const {
     } else if (attached && setup_.mode == MirrorMode::sync) {
         row.problem = "commits wait for it: " + why;
         row.affects = "calls are not answered until it is back";
-        row.advice += std::string("; ") + detach_advice;
+        if (!is_ahead(why)) row.advice += std::string("; ") + detach_advice;
     } else if (copied_ > 0) {
         row.problem = "it is behind: " + why;
     } else {
@@ -274,7 +272,7 @@ void Mirror::look(Instant now) {
     holding_logged_ = true;
     outside_.log(Level::warning, "commits wait for the backup's copy of the store" +
                                      (why_not().empty() ? "" : " (" + why_not() + ")") +
-                                     ": calls are not answered in the meantime; " + detach_advice);
+                                     ": calls are not answered in the meantime; " + instead_of_waiting());
 }
 
 Instant Mirror::next_look() const {
@@ -358,6 +356,7 @@ bool Mirror::send_turn() {
     next.size = turn.root.size();
     next.bytes = turn.root.substr(turn_offset_, mirror_piece_bytes);
     turn_offset_ += next.bytes.size();
+    sent_up_to(next_turn_);
     if (turn_offset_ >= turn.root.size()) {
         ++next_turn_;
         turn_offset_ = 0;

@@ -47,8 +47,8 @@ public:
     virtual void send(ConnId conn, const wire::AnyMessage &message, std::uint64_t request) = 0;
     virtual void close(ConnId conn) = 0;
     virtual void log(Level level, const std::string &line) = 0;
-    // Durable when it returns ok.
-    virtual Status remember(Attachment attachment) = 0;
+    // Durable when it returns ok. `own_up_to`: of Setup.
+    virtual Status remember(Attachment attachment, std::uint64_t own_up_to) = 0;
     // Another scheduler has been made of the copy: this one must no longer acknowledge anything.
     virtual void fenced(const std::string &why) = 0;
 };
@@ -61,6 +61,9 @@ public:
         Attachment attachment = Attachment::never;
         std::uint64_t window_bytes = 8u << 20;    // on their way at a time
         std::uint64_t backlog_bytes = 64u << 20;  // turns kept for a copy that is behind; then it is remade
+        // While the copy has not been seen: later turns of it are not this store's, which was restored from an earlier
+        // state. 0: it has been seen since.
+        std::uint64_t own_up_to = 0;
     };
     // `store` and `library` outlive it, and are read by pump(true) and came() only.
     Mirror(Setup setup, store::Store &store, const library::Library &library, MirrorOutside &outside);
@@ -105,8 +108,13 @@ private:
     void called(ConnId conn, const wire::MirrorCall &call);
     void drop_link(const std::string &why);
     void refuse(ConnId conn, const std::string &why);
+    void begin_watch();
+    void sent_up_to(std::uint64_t turn);
+    std::string ahead(const wire::MirrorCall &call) const;
+    void found_own();
     void told_contents(const wire::MirrorContents &told);
     void told_why_not(const wire::Refused &told);
+    std::string instead_of_waiting() const;
     const std::string &why_not() const { return trouble_.empty() ? failed_ : trouble_; }
     void acknowledged(const wire::MirrorHas &has);
     void asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t request);
@@ -130,6 +138,8 @@ private:
     Attachment attachment_;
     std::uint64_t last_turn_;      // committed here
     std::uint64_t copied_ = 0;     // durable there
+    std::uint64_t own_up_to_ = 0;  // no copy of this store has a later turn
+    std::uint64_t recorded_ = 0;   // own_up_to of the record
     std::deque<Backlog> backlog_;  // without a gap, up to last_turn_; empty after a gap
     std::uint64_t backlog_held_ = 0;
 

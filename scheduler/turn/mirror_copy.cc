@@ -83,6 +83,7 @@ bool Mirror::send_of_copy() {
         failpoint("mirror.send.whole");
         next.step = wire::MirrorStep::whole;
         next.turn = last_turn_;
+        sent_up_to(last_turn_);
         next_turn_ = last_turn_ + 1;
         making_.reset();
         page(std::move(next));

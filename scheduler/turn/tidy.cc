@@ -1,5 +1,6 @@
 // What the scheduler does when it is idle.
 #include <algorithm>
+#include <utility>
 
 #include "scheduler/core/decisions.h"
 #include "scheduler/turn/payload.h"
@@ -99,9 +100,24 @@ bool Turn::pack_some() {
     return grains > 0;
 }
 
+bool Turn::trusts_ages(std::int64_t wall_ms) {
+    const AgeClock::Verdict verdict = age_clock_.judge(now_, wall_ms);
+    if (verdict == AgeClock::Verdict::jumped && std::exchange(age_told_, age_clock_.trusted_from()) != age_told_)
+        outside_.log(Level::warning,
+                     "the clock of this host was put forward by about " +
+                         std::to_string(age_clock_.jump_ms() / (std::int64_t{24} * 3600 * 1000)) +
+                         " days, or no session began or ended for so long: none is removed for the policy's "
+                         "session_age in the next 24 hours; correct the clock if it is wrong");
+    return verdict == AgeClock::Verdict::trusted;
+}
+
 // One of them; true if there was one.
 bool Turn::remove_old() {
     const std::int64_t wall_ms = outside_.wall_ms();
+    if (!trusts_ages(wall_ms)) {
+        old_not_before_ = now_ + old_again;
+        return false;
+    }
     const auto old = std::find_if(state_.sessions.lower_bound(old_from_), state_.sessions.end(),
                                   [&](const auto &entry) { return core::is_old(state_, entry.second, wall_ms); });
     const bool found = old != state_.sessions.end();

@@ -51,6 +51,10 @@ Turn::Turn(Setup setup, store::Store &store, Outside &outside)
       perform_(state_, store, scrub_, contents_, live_, figures_, outside, std::move(setup.about)) {
     state_.set_aside = std::move(setup.set_aside);
     contents_.tell(state_.stored);
+    std::int64_t recorded_ms = 0;
+    for (const auto &[key, session] : state_.sessions)
+        recorded_ms = std::max({recorded_ms, session.info.opened_ms, session.info.settled_ms, session.info.closed_ms});
+    age_clock_.start(outside_.now(), outside_.wall_ms(), recorded_ms);
     measure();
 }
 

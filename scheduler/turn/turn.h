@@ -26,6 +26,7 @@
 #include "scheduler/state/decision.h"
 #include "scheduler/record/plan.h"
 #include "scheduler/record/scrub.h"
+#include "scheduler/turn/age_clock.h"
 #include "scheduler/turn/concerns.h"
 #include "scheduler/turn/connections.h"
 #include "scheduler/turn/contents.h"
@@ -93,6 +94,7 @@ private:
 
     bool pack_some();
     bool remove_old();
+    bool trusts_ages(std::int64_t wall_ms);
     void scrub_some();
     bool gather();
     void measure();
@@ -145,8 +147,10 @@ private:
     Instant pack_not_before_{};      // after a full disk
     Instant old_not_before_{};       // the same, and when sessions are looked through for old ones
     SessionKey old_from_;            // from here on; those before it were looked at
-    bool hosts_stale_ = false;       // statistics changed that are not on disk
-    bool with_hosts_ = false;        // the commit in flight brings them there
+    AgeClock age_clock_;
+    Instant age_told_{};        // until when the log says that nothing is removed by age
+    bool hosts_stale_ = false;  // statistics changed that are not on disk
+    bool with_hosts_ = false;   // the commit in flight brings them there
     Instant hosts_not_before_{};
     Instant promised_ = Instant::never();  // when run() was to be called next, at the latest
 

@@ -65,9 +65,14 @@ TEST_CASE("made-up uids: one user one uid, permanently, from every server") {
     REQUIRE(uid_of(later, "bob") == bob);
     REQUIRE(uid_of(later, "c,\nd 1") == odd);
     IdentityOptions moved = users(2'000'200'000, 2'000'200'009);
-    REQUIRE(later.open(d.path, moved));
-    REQUIRE(uid_of(later, "ann") == ann);  // what was handed out stays
-    REQUIRE(uid_of(later, "new") == 2'000'200'000);
+    const Status refused = later.open(d.path, moved);  // what was handed out stays, and could never start
+    REQUIRE(refused.code == Code::invalid);
+    REQUIRE(refused.text == about("2000200000-2000200009 not contain 3 of 3 " + d.path + "/anonymous-uids records " +
+                                  std::to_string(o.first) + " range contains remove"));
+    IdentityOptions wider = users(o.first - 10, o.last + 10);
+    REQUIRE(later.open(d.path, wider));
+    REQUIRE(uid_of(later, "ann") == ann);
+    REQUIRE(uid_of(later, "new") == o.first - 10);
 }
 
 TEST_CASE("a damaged table of made-up uids is not replaced") {

@@ -76,7 +76,8 @@ public:
         library = std::move(*shelves);
         turns.clear();
         mirror = std::make_unique<turn::Mirror>(
-            turn::Mirror::Setup{identity_, mode_, attachment, window_bytes, backlog_bytes}, *store, *library, *this);
+            turn::Mirror::Setup{identity_, mode_, attachment, window_bytes, backlog_bytes, own_up_to}, *store, *library,
+            *this);
         connected = false;
     }
     store::Answer commit(const std::vector<store::TreeUpdate> &updates) {
@@ -178,9 +179,10 @@ public:
         if (conn == backup) connected = false;
     }
     void log(turn::Level, const std::string &line) override { lines.push_back(line); }
-    Status remember(turn::Attachment to) override {
+    Status remember(turn::Attachment to, std::uint64_t turn) override {
         if (remember_fails) return fail(Code::io_error, "no");
         attachment = to;
+        own_up_to = turn;
         return Status::ok();
     }
     void fenced(const std::string &why) override { fenced_why = why; }
@@ -190,6 +192,7 @@ private:
 
 public:
     turn::Attachment attachment;
+    std::uint64_t own_up_to = 0;
     std::uint64_t window_bytes = 8u << 20, backlog_bytes = 64u << 20;
     std::string_view plant;
     store::Identity seen{0, 0};

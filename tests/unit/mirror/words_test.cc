@@ -123,8 +123,9 @@ TEST_CASE("a backup whose copy cannot be taken is told why, and a scheduler that
     call.name = 0xbeef;
     CHECK(b.refused_call(call) == about("`dcs promote` `mirror`"));
     call.name = 0xfeed, call.epoch = 3, call.turn = 1000;
-    CHECK(b.refused_call(call) == about("copy ahead turn 1000 here " + std::to_string(b.store->turn()) +
-                                        "): state directory out date dcs backup promote makes copy scheduler's"));
+    CHECK(b.refused_call(call) == about("copy ahead turn 1000 here up to " + std::to_string(b.store->turn()) +
+                                        "): state directory out date dcs backup promote makes copy scheduler's "
+                                        "to give up move `mirror` out start again"));
     call.epoch = 4;
     CHECK(b.refused_call(call) == "this scheduler's epoch has ended");
     CHECK(b.fenced_why == about("scheduler 4 3"));

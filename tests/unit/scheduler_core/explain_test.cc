@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "base/confinement.h"
+#include "exceed_limit.h"
 #include "places.h"
 #include "pool.h"
 #include "scheduler/core/explain.h"
@@ -77,8 +78,7 @@ const std::map<Why, Scene> &scenes() {
         {Why::user_quota,
          [](ExplainStage &s) {
              Policy p; p.running_per_user = 1; s.pool.rules(p);
-             s.pool.add_host("h2");
-             s.settle();
+             s.pool.add_host("h2"); s.settle();
              s.pool.first_call("h2");
              s.occupy(); s.submit(0);
          }},
@@ -141,6 +141,7 @@ const std::map<Why, Scene> &scenes() {
              s.pool.end("h1", "ann/1:0", 1);
              s.pool.end("h1", "ann/1:0", 1);
          }},
+        {Why::host_limit, [](ExplainStage &s) { s.submit(0); exceed_limit(s.pool, s.ann); }},
         {Why::nogo,
          [](ExplainStage &s) {  // as an import brings it: without what happened there
              s.occupy();

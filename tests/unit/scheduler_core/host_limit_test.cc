@@ -1,5 +1,8 @@
 // Limits of each grain, which the server of a host sets.
-#include "pool.h"
+#include "exceed_limit.h"
+#include "scheduler/core/explain.h"
+#include "scheduler/core/placement.h"
+#include "support/about.h"
 
 using namespace dcs;
 using namespace dcs::core;
@@ -86,4 +89,25 @@ TEST_CASE("a grain that broke a limit of one host's server is tried where more i
         CHECK(broke("h1", signal, of_host) == Lines{"h1" + acknowledged});
         CHECK(pool.status("ann/1:0") == "finished");
     }
+}
+
+TEST_CASE("a grain that exceeded a host's limit: which limit of which host, and not to try it there again") {
+    Pool pool{1};
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    exceed_limit(pool, find);
+    const wire::Explanation e = pool.explain("ann/1:0", true);
+    const wire::WhyRow *row = nullptr;
+    for (const wire::WhyRow &any : e.reasons)
+        if (any.reason == "host_limit") row = &any;
+    REQUIRE(row);
+    CHECK(row->names == std::vector<std::string>{"h1"});
+    CHECK(row->hint == about("submit uses less raise limit --max-memory-mb"));
+    CHECK(row->hint.find("clear-nogo") == std::string::npos);
+    CHECK(e.summary == about("1 host_limit on h1 used more than 64 MB memory"));
+    // A host whose limit is no higher was never tried, and is avoided for the same reason.
+    Grain g = pool.at("ann/1:0");
+    g.course.edit().nogo = std::vector<HostId>{HostId{0}, HostId{1}};
+    CHECK(why_nogo(g, HostId{1}) == Why::host_limit);
 }

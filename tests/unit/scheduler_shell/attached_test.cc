@@ -1,4 +1,7 @@
 // Small files of the scheduler that its host does not let it write: what it says.
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include <sys/stat.h>
@@ -16,9 +19,26 @@ TEST_CASE("whether commits wait for the copy cannot be written: the reason is to
     CHECK(AttachedFile::open("/").status().text == "cannot open /: Is a directory");
     const auto full = AttachedFile::open("/dev/full");
     REQUIRE(full);
-    CHECK((*full)->write(turn::Attachment::attached).text == about("record backup's space left"));
+    CHECK((*full)->write(turn::Attachment::attached, 7).text == about("record backup's space left"));
+    CHECK((*full)->own_up_to() == 0);
     CHECK((*full)->read() == turn::Attachment::attached);  // what cannot be read counts as that
     CHECK(AttachedFile::open("/dev/null").status().text == about("record backup's Invalid argument"));
+}
+
+TEST_CASE("whether commits wait for the copy, and which turns it may have, are read back, also of an older release") {
+    char directory[] = "/tmp/dcs-attached-XXXXXX";
+    REQUIRE(::mkdtemp(directory) != nullptr);
+    const std::string path = std::string(directory) + "/attached";
+    std::ofstream(path) << "detached\n";
+    for (const std::uint64_t turn : {std::uint64_t{0}, std::uint64_t{252}, UINT64_MAX}) {
+        const auto file = AttachedFile::open(path);
+        REQUIRE(file);
+        CHECK((*file)->read() == turn::Attachment::detached);
+        REQUIRE((*file)->write(turn::Attachment::detached, turn));
+        CHECK((*AttachedFile::open(path))->own_up_to() == turn);
+    }
+    ::unlink(path.c_str());
+    ::rmdir(directory);
 }
 
 TEST_CASE("the page that names a culprit cannot be made: the reason is told") {

@@ -74,7 +74,7 @@ void Pool::start() {
     reports = rebuilt->reports;
     const std::uint8_t tokens = outside ? outside->tokens : 0;
     outside = std::make_unique<ScriptedOutside>();
-    outside->clock = now, outside->tokens = tokens;
+    outside->clock = now, outside->tokens = tokens, outside->wall = wall_at_start;
     turn::Turn::Setup setup;
     setup.state = std::move(rebuilt->state);
     setup.state.policy.stored_share = 0;  // most tests with a full disk are about the disk, not about shares

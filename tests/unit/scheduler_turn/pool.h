@@ -122,6 +122,7 @@ public:
     std::vector<std::string> reports;  // of the last rebuild
     std::vector<core::HostConfig> hosts;
     std::size_t commits = 0;
+    std::int64_t wall_at_start = 1'000'000'000;
     bool verify_each_turn = false;
 
 private:

@@ -59,12 +59,13 @@ std::optional<Failure> waits_for_copy(const std::string &pool_directory) {
     const auto copy =
         ask<wire::MirrorStatus>(pool_directory + "/scheduler/server.sock", wire::AskMirror{}, copy_patience_s);
     if (!copy || copy->waiting_s <= 0) return {};
+    const char *without = is_ahead(copy->text) ? ""
+                                               : "; `dcs backup detach` continues without it; if it was promoted "
+                                                 "elsewhere, stop this scheduler instead";
     return Failure{exits::unreachable, "unreachable",
                    "the scheduler does not answer: its commits have waited for the backup's copy of the store for " +
                        seconds_text(copy->waiting_s) + (copy->text.empty() ? "" : " (" + copy->text + ")"),
-                   copy_advice(copy->text) +
-                       "; `dcs backup detach` continues without it; if it was promoted elsewhere, stop this scheduler "
-                       "instead"};
+                   copy_advice(copy->text) + without};
 }
 
 }  // namespace dcs::commands
