@@ -1,7 +1,7 @@
 // apply(): the only function that changes the backup's State.
 #include <algorithm>
 
-#include "backupd/core/decision.h"
+#include "backupd/core/state.h"
 #include "base/require.h"
 
 namespace dcs::backup {

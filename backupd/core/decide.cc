@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "backupd/core/decision.h"
+#include "backupd/core/state.h"
 #include "base/planted.h"
 
 namespace dcs::backup {

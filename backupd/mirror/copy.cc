@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/failpoint.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/limits.h"
 #include "base/require.h"
 #include "store/copy.h"

@@ -13,7 +13,7 @@
 
 #include "store/identity.h"
 #include "store/sub_disk.h"
-#include "wire/mirror_calls.h"
+#include "wire/backup_calls.h"
 
 namespace dcs::backup {
 

@@ -15,8 +15,8 @@
 #include "daemon/configuration.h"
 #include "daemon/privileges.h"
 #include "daemon/log.h"
-#include "daemon/notify.h"
-#include "daemon/own_directory.h"
+#include "daemon/service.h"
+#include "daemon/directory.h"
 #include "store/disk_posix.h"
 
 namespace dcs::backup {

@@ -9,7 +9,7 @@
 
 #include "base/failpoint.h"
 #include "base/files.h"
-#include "base/hex.h"
+#include "base/text.h"
 
 namespace dcs::backup {
 namespace {

@@ -13,7 +13,6 @@
 #include "base/failpoint.h"
 #include "daemon/privileges.h"
 #include "daemon/log.h"
-#include "daemon/notify.h"
 
 namespace dcs::backup {
 namespace {

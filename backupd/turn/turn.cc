@@ -10,6 +10,7 @@
 
 namespace dcs::backup {
 namespace {
+
 constexpr std::size_t inputs_per_turn = limits::inputs_per_turn;
 
 std::shared_ptr<const Members> members_of(const wire::MemberKeys &told) {
@@ -20,6 +21,7 @@ std::shared_ptr<const Members> members_of(const wire::MemberKeys &told) {
     }
     return members;
 }
+
 }  // namespace
 
 Turn::Turn(State state, store::Store &store, Outside &outside)

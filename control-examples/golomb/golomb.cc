@@ -11,11 +11,9 @@
 #include <climits>
 #include <cstdio>
 #include <iostream>
-#include <map>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <unistd.h>
 

@@ -3,8 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
-#include <cstring>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -43,13 +41,6 @@ int confine(std::uint32_t rungs) {
     if ((rungs & (rung_filter | rung_no_network)) == 0) return 0;
     const auto filter = files::syscall_filter({(rungs & rung_scope) != 0, (rungs & rung_no_network) == 0});
     return filter.empty() ? ENOSYS : files::put_filter_on(filter);
-}
-
-std::vector<char *> pointers(const std::vector<std::string> &words) {
-    std::vector<char *> list;
-    for (const std::string &word : words) list.push_back(const_cast<char *>(word.c_str()));
-    list.push_back(nullptr);
-    return list;
 }
 
 std::string search_path(const std::vector<std::string> &env) {

@@ -4,10 +4,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include <fcntl.h>
@@ -21,9 +19,8 @@
 #include <unistd.h>
 
 #include "base/confinement.h"
-#include "grainserver/container/child.h"
-#include "grainserver/container/image.h"
 #include "grainserver/container/podman.h"
+#include "grainserver/container/image.h"
 #include "grainserver/container/words.h"
 
 namespace dcs::container {

@@ -36,6 +36,13 @@ struct Reading {
 
 }  // namespace
 
+std::vector<char *> pointers(const std::vector<std::string> &words) {
+    std::vector<char *> list;
+    for (const std::string &word : words) list.push_back(const_cast<char *>(word.c_str()));
+    list.push_back(nullptr);
+    return list;
+}
+
 int pack(const Words &words) {
     std::string bytes;
     add(bytes, std::to_string(words.rungs));

@@ -4,9 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <sys/resource.h>
-#include <sys/types.h>
-
 namespace dcs::container {
 
 struct Words {
@@ -31,6 +28,9 @@ struct Line {
     Said said;
     std::int32_t value;
 };
+
+// As execve(2) takes them; they point into `words`.
+std::vector<char *> pointers(const std::vector<std::string> &words);
 
 // A sealed file in memory with the words; -1 and errno.
 int pack(const Words &words);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/instant.h"
-#include "wire/content.h"
+#include "wire/content_calls.h"
 
 namespace dcs::server {
 

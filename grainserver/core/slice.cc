@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/require.h"
-#include "base/shut_words.h"
+#include "base/known_words.h"
 #include "base/version.h"
 #include "grainserver/core/turn.h"
 

@@ -15,8 +15,7 @@
 #include "base/planted.h"
 #include "base/require.h"
 #include "grainserver/files/sealed.h"
-#include "wire/reader.h"
-#include "wire/writer.h"
+#include "wire/archives.h"
 
 namespace dcs::files {
 

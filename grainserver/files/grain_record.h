@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "base/status.h"
-#include "wire/content.h"
+#include "wire/content_calls.h"
 #include "wire/demands.h"
 
 namespace dcs::files {

@@ -1,7 +1,5 @@
 #include "grainserver/files/sealed.h"
 
-#include "base/bytes.h"
-
 namespace dcs::files {
 
 std::string seal(const char *kind, const std::string &fields) {

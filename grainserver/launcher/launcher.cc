@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -25,7 +23,6 @@
 #include "base/require.h"
 #include "grainserver/files/program_mark.h"
 #include "daemon/privileges.h"
-#include "process/stat.h"
 
 namespace dcs::launcher {
 namespace {

@@ -17,8 +17,7 @@
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
 #include "base/files.h"
-#include "grainserver/launcher/new_sessions.h"
-#include "grainserver/launcher/leftovers.h"
+#include "grainserver/starter/leftovers.h"
 #include "grainserver/launcher/start_grain.h"
 #include "locks/dcs_atoms.h"
 #include "process/table.h"
@@ -30,6 +29,37 @@ struct LauncherOptions {
     std::string slots;    // empty: DIR/slots
     bool cgroups = true;  // use control groups if available
     bool fence = true;    // give up what the starter has; not in tests that go on in the same process
+};
+
+// If the kernel weighs sessions against each other (autogroup), a child of a grain that creates a
+// session has full weight again, whatever its nice value.
+class NewSessions {
+public:
+    // Scans the grains' trees and lowers the sessions that are not lowered yet. `grains`: their
+    // first processes. False: the kernel refused one for now; repeat soon.
+    bool lower(const std::set<pid_t> &grains, starter::StarterClient &starter);
+    // Whether this kernel has autogroup.
+    static bool matter();
+
+private:
+    std::map<pid_t, bool> seen_;  // sessions below the grains: lowered?
+};
+
+// When that is removed which grains under an anonymous uid leave on the host (starter/leftovers.h).
+class Leftovers {
+public:
+    // `remove`: a part of what the uid has left.
+    explicit Leftovers(std::function<starter::Leftovers::Left(uid_t)> remove) : remove_(std::move(remove)) {}
+    // A grain under it has ended.
+    void note(uid_t uid, Instant now) { ended_[uid] = now + rest; }
+    // One part. Uids of `running` grains wait.
+    void clear(const std::set<uid_t> &running, Instant now);
+    Instant next() const;  // when clear() has work; never() if nothing is noted
+
+private:
+    static constexpr Duration rest = seconds(1);  // a user's next grain often follows at once
+    std::function<starter::Leftovers::Left(uid_t)> remove_;
+    std::map<uid_t, Instant> ended_;
 };
 
 class Launcher {

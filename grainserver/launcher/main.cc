@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "process/clean_start.h"
+#include "base/program_start.h"
 #include "grainserver/launcher/launcher.h"
 
 int main(int argc, char **argv) {

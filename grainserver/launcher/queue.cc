@@ -1,7 +1,6 @@
 // The grains that wait for a slot. The launcher starts the next one in the slot of a grain that has ended, and reports
 // the end to the server afterwards, so no slot waits for a round trip. Its kernel lock is held throughout.
 #include <algorithm>
-#include <cstdio>
 
 #include "base/clock.h"
 #include "base/failpoint.h"

@@ -1,4 +1,5 @@
 // The end of grains: detects it, ends the processes that a grain left, writes `exit`.
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -13,7 +14,7 @@
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "grainserver/launcher/launcher.h"
 #include "grainserver/starter/grain_processes.h"
 
@@ -151,6 +152,25 @@ void Launcher::look_at_children() {
         for (const int peer : peers_)
             send_to(peer, {alone && answers_.count(peer) != 0 ? files::Verb::left : files::Verb::exited, dir});
     }
+}
+
+Instant Leftovers::next() const {
+    Instant first = Instant::never();
+    for (const auto &[uid, not_before] : ended_) first = std::min(first, not_before);
+    return first;
+}
+
+void Leftovers::clear(const std::set<uid_t> &running, Instant now) {
+    const auto due = [&](const auto &entry) { return entry.second <= now; };
+    const auto found = std::find_if(ended_.begin(), ended_.end(), due);
+    if (found == ended_.end()) return;
+    if (running.count(found->first) != 0) {  // its next grain ends some time, and is noted then
+        ended_.erase(found);
+        return;
+    }
+    const auto left = remove_(found->first);
+    if (left == starter::Leftovers::Left::nothing) ended_.erase(found);
+    else if (left == starter::Leftovers::Left::in_use) found->second = now + rest;
 }
 
 void Launcher::clear_leftovers(Instant now) {

@@ -13,7 +13,7 @@ namespace dcs::launcher {
 
 class SlotKeeper {
 public:
-    // Starts the process, or another one. Its code is starter/keep_slots.h.
+    // Starts the process, or another one. Its code is starter/keep_slots.cc.
     Status start(starter::StarterClient &starter);
     pid_t pid() const { return pid_; }
     int fd() const { return socket_.get(); }  // -1 or readable: the keeper has ended

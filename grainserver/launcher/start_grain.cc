@@ -3,21 +3,61 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
-#include <vector>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/failpoint.h"
-#include "base/planted.h"
-#include "grainserver/files/grain_record.h"
-#include "grainserver/files/launcher_calls.h"
 #include "base/files.h"
+#include "base/planted.h"
 #include "base/require.h"
-#include "process/cpus.h"
+#include "grainserver/files/launcher_calls.h"
+#include "grainserver/starter/container.h"
 
 namespace dcs::launcher {
+
+using starter::Failure, starter::Step, starter::There;
 namespace {
+
+constexpr std::size_t spares_max = 256;
+
+std::string exec_words(const std::string &program, const Failure &failure) {
+    DCS_REQUIRE(failure.step == Step::exec || failure.step == Step::runner, "only these two steps execute anything");
+    const int error = failure.error;
+    const bool there = failure.program != There::nothing;
+    if (failure.program == There::directory) return program + " is a directory, not a program";
+    if (error == ENOENT && there) return program + " exists, but its interpreter or loader does not";
+    if (error == EACCES && there) return program + " is not executable for this user";
+    if (error == ENOEXEC) return program + " is neither a program of this kind of machine nor a script with a #! line";
+    if (error == E2BIG)
+        return "an argument or the environment is longer than this host's system accepts: " +
+               std::string(std::strerror(error));
+    return "cannot start " + program + ": " + std::strerror(error);
+}
+
+// A temporary error of the host, as opposed to a request that this host cannot fulfil.
+bool host_trouble(int error) {
+    for (const int passing :
+         {ENOMEM, EAGAIN, EMFILE, ENFILE, EIO, ENOSPC, EDQUOT, ETXTBSY, ESTALE, ENOTCONN, ETIMEDOUT})
+        if (error == passing) return true;
+    return false;
+}
+
+// The cause of a failed step (wire::LaunchResult). not_found marks the program on this host for all of its user's
+// grains; invalid concerns this grain alone: its arguments and environment, its working directory.
+Code fault_of(const Failure &failure) {
+    if (failure.error == ENOSPC || failure.error == EDQUOT) return Code::no_space;
+    if (host_trouble(failure.error)) return Code::io_error;
+    return failure.step == Step::exec && failure.error != E2BIG ? Code::not_found : Code::invalid;
+}
+
+// A grain runs seldom as the user who submits it.
+std::string for_account(const Failure &failure, const files::Account &account) {
+    if (failure.error != EACCES || !account.change) return "";
+    return " for uid " + std::to_string(account.uid) +
+           ", under which the grain runs; --cwd DIR names another directory";
+}
+
 locks::Place slots_file(const std::string &directory) {
     locks::Place place;
     place.path = directory + "/" + files::slots_file;
@@ -98,7 +138,84 @@ std::optional<files::LaunchRecord> find(const Place &place, const std::string &d
     outcome = failed(Code::io_error, launch.status().text);
     return {};
 }
+
 }  // namespace
+
+Leaf Leaves::take(const std::string &dir, const files::Limits &limits, const starter::Devices &denied) {
+    for (std::size_t i = spares_.size(); i-- > 0 && limits.memory_mb == 0;) {
+        if (spares_[i].processes_max != limits.processes) continue;
+        if (spares_[i].denied != denied && !planted("launcher.leaf_of_other_devices")) continue;
+        Leaf leaf = std::move(spares_[i]);
+        spares_.erase(spares_.begin() + static_cast<std::ptrdiff_t>(i));
+        leaf.refused = planted("launcher.old_refusals") ? 0 : Cgroups::refused_in(leaf);
+        if (Cgroups::is_empty(leaf)) return leaf;
+        remove(leaf);  // the host's administrator has put a process into it
+    }
+    std::string name = dir;
+    while (names_.count(name) != 0) name = dir + "+" + std::to_string(next_++);
+    Leaf leaf = starter_.make_leaf(cgroups_, name, limits, denied);
+    if (leaf.there) names_.insert(name);
+    return leaf;
+}
+
+bool Leaves::give_back(Leaf &leaf) {
+    DCS_REQUIRE(leaf.there, "the grain has a leaf");
+    const bool again = leaf.memory_max_mb == 0 && !leaf.sealed && spares_.size() < spares_max;
+    if (!again) return remove(leaf);
+    if (!Cgroups::is_empty(leaf) && !planted("launcher.leaf_with_processes")) return false;
+    spares_.push_back(std::move(leaf));
+    leaf = Leaf();
+    return true;
+}
+
+bool Leaves::remove(Leaf &leaf) {
+    if (!leaf.there) return true;
+    leaf.joins.clear();
+    if (!starter_.remove_leaf(leaf.name)) return false;
+    names_.erase(leaf.name);
+    leaf = Leaf();
+    return true;
+}
+
+void Leaves::remove_spares() {
+    for (Leaf &leaf : spares_) remove(leaf);
+    spares_.clear();
+}
+
+StartOutcome failed(Code code, std::string text, bool again) {
+    StartOutcome outcome;
+    outcome.code = code;
+    outcome.again = again;
+    outcome.text = std::move(text);
+    return outcome;
+}
+
+StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {
+    const std::string why = std::strerror(failure.error);
+    const Code trouble = failure.error == ENOSPC || failure.error == EDQUOT ? Code::no_space : Code::io_error;
+    const Code code = fault_of(failure);
+    switch (failure.step) {
+    case Step::exec: return failed(code, exec_words(launch.program, failure));
+    case Step::runner:
+        return failed(Code::io_error,
+                      "the runner of this host: " +
+                          exec_words(launch.runner.empty() ? starter::container_runner() : launch.runner[0], failure));
+    case Step::directory:
+        if (launch.directory.empty()) return failed(trouble, "working directory of the grain: " + why);
+        return failed(code,
+                      "working directory " + launch.directory + ": " + why + for_account(failure, launch.account));
+    case Step::streams: return failed(trouble, "standard streams of the grain: " + why);
+    case Step::group: return failed(trouble, "control group of the grain: " + why);
+    case Step::cpus:
+        return failed(Code::io_error, "the grain's CPUs, which this host offers as its resource " +
+                                          std::string(cpu_resource) + ": " + why);
+    case Step::confinement: return failed(trouble, "confinement of the grain: " + why);
+    case Step::identity: return failed(trouble, "account of the grain: " + why);
+    case Step::pid_file: return failed(trouble, "file pid of the grain: " + why);
+    case Step::orphaned: break;
+    }
+    return failed(Code::io_error, "the launcher ended during the start");
+}
 
 StartOutcome prove_grain(const Place &place, const std::string &dir) {
     StartOutcome outcome;

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/limits.h"
 #include "base/files.h"
 #include "base/require.h"

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/failpoint.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/limits.h"
 #include "base/require.h"
-#include "wire/content.h"
+#include "wire/content_calls.h"
 
 namespace dcs::server {
 namespace {

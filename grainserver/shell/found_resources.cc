@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "process/cpus.h"
+#include "base/resources.h"
 
 namespace dcs::server {
 namespace {

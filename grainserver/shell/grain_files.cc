@@ -11,7 +11,7 @@
 #include "base/require.h"
 #include "grainserver/files/grain_name.h"
 #include "grainserver/files/launcher_calls.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "grainserver/files/room.h"
 #include "grainserver/shell/host_gauge.h"
 

@@ -16,7 +16,6 @@
 #include "grainserver/files/giving.h"
 #include "grainserver/files/grain_record.h"
 #include "base/files.h"
-#include "base/tree_removal.h"
 #include "grainserver/shell/identity.h"
 
 namespace dcs::server {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <unistd.h>
 
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::server {
 namespace {

@@ -3,11 +3,10 @@
 #include <cstdio>
 #include <string>
 
-#include "base/heap.h"
+#include "base/program_start.h"
 #include "daemon/configuration.h"
 #include "daemon/log.h"
-#include "daemon/notify.h"
-#include "daemon/signals.h"
+#include "daemon/service.h"
 #include "grainserver/shell/server.h"
 #include "grainserver/shell/server_options.h"
 

@@ -10,11 +10,11 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "daemon/privileges.h"
-#include "daemon/trusted_path.h"
+#include "daemon/directory.h"
 #include "grainserver/shell/found_resources.h"
 #include "grainserver/shell/configured.h"
 #include "grainserver/shell/server.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::server {
 namespace {

@@ -12,11 +12,9 @@
 #include "base/failpoint.h"
 #include "base/limits.h"
 #include "base/require.h"
-#include "daemon/escape.h"
 #include "daemon/log.h"
 #include "daemon/privileges.h"
 #include "grainserver/shell/configured.h"
-#include "grainserver/shell/server_options.h"
 
 namespace dcs::server {
 namespace {

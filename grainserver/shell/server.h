@@ -6,8 +6,7 @@
 #include <string>
 
 #include "daemon/configuration.h"
-#include "daemon/notify.h"
-#include "daemon/signals.h"
+#include "daemon/service.h"
 #include "grainserver/core/step.h"
 #include "grainserver/shell/contents.h"
 #include "grainserver/shell/grain_files.h"

@@ -1,7 +1,6 @@
 #include "grainserver/shell/server_options.h"
 
 #include <sstream>
-#include <vector>
 
 #include <climits>
 #include <sys/utsname.h>
@@ -9,7 +8,7 @@
 
 #include "base/limits.h"
 #include "grainserver/shell/found_resources.h"
-#include "net/tcp_socket.h"
+#include "net/socket_calls.h"
 
 namespace dcs::server {
 namespace {

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -17,7 +16,7 @@
 
 #include "base/planted.h"
 #include "grainserver/files/grain_record.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::starter {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/require.h"
 #include "process/cgroup.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::starter {
 namespace {

@@ -1,13 +1,74 @@
 #include "grainserver/starter/container.h"
 
+#include <cerrno>
 #include <climits>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hex.h"
+#include "base/beneath.h"
+#include "base/fd.h"
+#include "base/files.h"
+#include "base/text.h"
 #include "base/require.h"
 
 namespace dcs::starter {
+namespace {
+
+constexpr const char *images = "images", *content = "content";
+
+// The last one belongs to `owner`, who alone may enter it.
+Result<Fd> own_folder(int base, const std::string &name, std::uint32_t owner) {
+    if (::mkdirat(base, images, 0711) != 0 && errno != EEXIST) return file_error(images, errno);
+    const Fd all(open_beneath(base, images, O_RDONLY | O_DIRECTORY));
+    // Grains of the server's own account may have made it, for themselves.
+    if (!all || ::fchmod(all.get(), 0711) != 0) return file_error(images, errno);
+    const bool made = ::mkdirat(all.get(), name.c_str(), 0700) == 0;
+    if (!made && errno != EEXIST) return file_error(name, errno);
+    Fd folder(open_beneath(all.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
+    struct stat st {};
+    if (!folder || ::fstat(folder.get(), &st) != 0) return file_error(name, errno);
+    if (st.st_uid != owner && ::fchown(folder.get(), owner, owner) != 0) return file_error(name, errno);
+    return folder;
+}
+
+// A second name for it, with which the account can read it. dcs_container removes the name.
+Status link_archive(int library, int folder, const std::string &name) {
+    const Fd file(open_beneath(library, content, O_RDONLY));
+    struct stat st {
+    }, linked{};
+    if (!file || ::fstat(file.get(), &st) != 0) return file_error("the image", errno);
+    if (!S_ISREG(st.st_mode) || st.st_uid != ::geteuid())
+        return fail(Code::io_error, "the image is no file of the grain server's");
+    if (::unlinkat(folder, name.c_str(), 0) != 0 && errno != ENOENT) return file_error(name, errno);
+    if (::linkat(library, content, folder, name.c_str(), 0) != 0) return file_error("the image", errno);
+    if (::fstatat(folder, name.c_str(), &linked, AT_SYMLINK_NOFOLLOW) != 0 || linked.st_ino != st.st_ino ||
+        linked.st_dev != st.st_dev || ::fchmod(file.get(), (st.st_mode & 0111) | 0444) != 0) {
+        ::unlinkat(folder, name.c_str(), 0);
+        return fail(Code::io_error, "the image was replaced");
+    }
+    return Status::ok();
+}
+
+}  // namespace
+
+Result<ImagePlace> place_image(int base, const std::string &directory, const files::LaunchRecord &launch,
+                               const std::string &dir) {
+    const files::FileRecord *image = files::image_of(launch.files);
+    DCS_REQUIRE(image != nullptr, "only a grain with an image needs a place for it");
+    const std::string hex = hex_of(image->digest), within = "library/" + hex.substr(0, 2) + "/" + hex;
+    if (!launch.account.change)
+        return ImagePlace{directory + "/" + within + "/" + content, directory + "/" + images, files::usual_images_mb};
+    const std::string account = std::to_string(launch.account.uid), archive = "archive." + dir;
+    const Fd library(open_beneath(base, within.c_str(), O_RDONLY | O_DIRECTORY));
+    if (!library) return file_error("the image", errno);
+    const Result<Fd> folder = own_folder(base, account, launch.account.uid);
+    if (!folder) return folder.status();
+    if (const Status s = link_archive(library.get(), folder->get(), archive); !s) return s;
+    const std::string store = directory + "/" + images + "/" + account;
+    return ImagePlace{store + "/" + archive, store, files::usual_images_mb};
+}
 
 std::string container_runner() {
     char path[PATH_MAX];

@@ -1,4 +1,4 @@
-#include "grainserver/starter/keep_slots.h"
+#include "grainserver/starter/starter.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -13,10 +13,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd_packet.h"
+#include "base/fd.h"
 #include "base/require.h"
 #include "daemon/privileges.h"
 #include "grainserver/files/grain_record.h"

@@ -1,18 +1,33 @@
 #include "grainserver/starter/leftovers.h"
 
+#include <cerrno>
 #include <sstream>
 
+#include <fcntl.h>
 #include <sys/msg.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
+#include "base/beneath.h"
 #include "base/files.h"
+#include "base/planted.h"
 #include "grainserver/files/owner_rules.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::starter {
 namespace {
+
+constexpr int only_name = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+// Of a directory that is open by name only.
+Result<std::vector<std::string>> names_in(int directory) {
+    const Fd fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return fd ? list_directory(fd.get()) : Result<std::vector<std::string>>(file_error(".", errno));
+}
+
 constexpr int names_at_once = 2000;
 constexpr std::size_t table_max = 4u << 20;
 
@@ -52,7 +67,119 @@ void remove_segments(uid_t uid) {
     each_of("sem", uid, [](int id) { ::semctl(id, 0, IPC_RMID); });
     each_of("msg", uid, [](int id) { ::msgctl(id, IPC_RMID, nullptr); });
 }
+
 }  // namespace
+
+LeftNames::LeftNames(const std::vector<std::string> &places, const std::set<uid_t> &ended,
+                     std::function<bool(uid_t)> has_login)
+    : ended_(ended), has_login_(std::move(has_login)) {
+    for (const std::string &path : places) {
+        Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        struct stat st {};
+        // Without the sticky bit others could have put the names there in their owner's name.
+        if (!fd || ::fstat(fd.get(), &st) != 0 || (st.st_mode & S_ISVTX) == 0) continue;
+        if (auto names = list_directory(fd.get())) places_.push_back({std::move(fd), std::move(*names)});
+    }
+}
+
+// Nothing: it is gone, or a directory where another file system is mounted, which is asked nothing: it need not answer.
+std::optional<LeftNames::Seen> LeftNames::look(int directory, const std::string &name) {
+    constexpr int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC | AT_EMPTY_PATH;
+    struct statx all {
+    }, st{};
+    if (::statx(directory, "", flags, STATX_INO, &all) != 0) return {};
+    if (::statx(directory, name.c_str(), flags, STATX_TYPE | STATX_MODE | STATX_UID | STATX_INO, &st) != 0) return {};
+    const bool mounted = st.stx_dev_major != all.stx_dev_major || st.stx_dev_minor != all.stx_dev_minor ||
+                         (!name.empty() && (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0);
+    if (mounted && S_ISDIR(st.stx_mode)) return {};
+    return Seen{st.stx_uid, st.stx_mode, ::makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino};
+}
+
+bool LeftNames::may_enter(uid_t owner) {
+    if (has_ended(owner)) return true;
+    if (planted("starter.own_directories_only")) return false;
+    const auto [at, fresh] = enters_.try_emplace(owner);
+    if (fresh) at->second = !has_login_(owner);
+    return at->second;
+}
+
+std::optional<uid_t> LeftNames::owner() const {
+    return levels_.empty() ? std::nullopt : std::optional(levels_.back().seen.owner);
+}
+
+bool LeftNames::remove(const std::string &name, const Seen &seen) const {
+    const std::optional<uid_t> around = owner();
+    const bool by_directory = around && has_ended(*around);
+    if (!by_directory && !has_ended(seen.owner)) return false;
+    const uid_t by = by_directory ? *around : seen.owner;
+    const ActAs user(by, by);
+    return ::unlinkat(here(), name.c_str(), S_ISDIR(seen.mode) ? AT_REMOVEDIR : 0) == 0;
+}
+
+void LeftNames::take(const std::string &name) {
+    std::optional<Seen> seen;
+    {
+        const ActAs user(owner().value_or(0), owner().value_or(0));
+        seen = look(here(), name);
+    }
+    if (!seen || remove(name, *seen) || !S_ISDIR(seen->mode) || !may_enter(seen->owner)) return;
+    enter(name, *seen);
+}
+
+// Its owner may have closed it to others, or, if it has ended, to itself.
+void LeftNames::enter(const std::string &name, const Seen &seen) {
+    Fd fd;
+    {
+        const uid_t by = owner().value_or(seen.owner);
+        const ActAs user(by, by);
+        fd = Fd(::openat(here(), name.c_str(), only_name));
+    }
+    const auto same = fd ? look(fd.get(), "") : std::nullopt;
+    if (!same || same->device != seen.device || same->inode != seen.inode || same->owner != seen.owner) return;
+    const ActAs user(seen.owner, seen.owner);
+    if (has_ended(seen.owner) && (same->mode & 0700) != 0700)
+        (void)::chmod(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), 0700);
+    auto names = names_in(fd.get());
+    if (!names) return;
+    levels_.push_back({name, seen, std::move(*names)});
+    here_ = std::move(fd);
+}
+
+// The level above is worked on again, if it is still the one from which this one was entered; else the tree stays.
+void LeftNames::leave() {
+    const Level left = std::move(levels_.back());
+    levels_.pop_back();
+    if (levels_.empty()) {
+        here_ = Fd();
+    } else {
+        Fd above(::openat(here_.get(), "..", only_name));
+        const auto seen = above ? look(above.get(), "") : std::nullopt;
+        const Seen &known = levels_.back().seen;
+        if (!seen || seen->device != known.device || seen->inode != known.inode) {
+            levels_.clear();
+            here_ = Fd();
+            return;
+        }
+        here_ = std::move(above);
+    }
+    (void)remove(left.name, left.seen);
+}
+
+bool LeftNames::go_on(int names) {
+    for (; names > 0; --names) {
+        while (levels_.empty() && !places_.empty() && places_.back().names.empty()) places_.pop_back();
+        if (places_.empty()) return true;
+        std::vector<std::string> &left = levels_.empty() ? places_.back().names : levels_.back().left;
+        if (left.empty()) {
+            leave();
+            continue;
+        }
+        const std::string name = std::move(left.back());
+        left.pop_back();
+        take(name);
+    }
+    return false;
+}
 
 Leftovers::Left Leftovers::go_on(uid_t uid) {
     const std::set<uid_t> busy = with_processes();

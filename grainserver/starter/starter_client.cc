@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd_packet.h"
+#include "base/fd.h"
 #include "base/require.h"
 
 namespace dcs::starter {

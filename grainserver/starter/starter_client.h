@@ -1,8 +1,6 @@
 #pragma once
 // The launcher's side of its starter. Each call waits for the answer; when the starter has ended, all fail with
 // `unreachable` from then on.
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,7 +8,7 @@
 
 #include "grainserver/files/grain_record.h"
 #include "grainserver/starter/starter.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::starter {
 

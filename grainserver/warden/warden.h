@@ -83,7 +83,7 @@ public:
 
 private:
     explicit WardenClient(std::unique_ptr<SideProcess> process) : process_(std::move(process)) {}
-    Result<std::string> call(const Request &request, int *fd) const;
+    Result<std::string> call(const Request &request, Fd *fd = nullptr) const;
 
     const std::unique_ptr<SideProcess> process_;
 };

@@ -50,28 +50,18 @@ Result<std::shared_ptr<WardenClient>> WardenClient::start(const files::OwnerRule
     return std::shared_ptr<WardenClient>(new WardenClient(std::move(*process)));
 }
 
-Result<std::string> WardenClient::call(const Request &request, int *fd) const {
-    *fd = -1;
+Result<std::string> WardenClient::call(const Request &request, Fd *fd) const {
     if (!read_packet(to_packet(request))) return fail(Code::invalid, "the warden does not accept this request");
-    const Result<std::string> answer = process_->ask(to_packet(request), fd);
-    if (!answer) return answer.status();
-    auto reply = read_side_answer(*answer);
-    if (!reply) return process_->distrust();
-    if (!reply->status) return reply->status;
-    return std::move(reply->bytes);
+    return process_->call(to_packet(request), fd);
 }
 
-Status WardenClient::start_launcher() const {
-    int fd = -1;
-    return call({}, &fd).status();
-}
+Status WardenClient::start_launcher() const { return call({}).status(); }
 
 std::optional<std::string> WardenClient::name_of(std::uint32_t uid) const {
-    int fd = -1;
     Request request;
     request.ask = Ask::name_of_uid;
     request.uid = uid;
-    const Result<std::string> name = call(request, &fd);
+    const Result<std::string> name = call(request);
     if (name) return *name;
     // If the name service fails, the uid counts as assigned.
     if (name.status().code != Code::not_found) return "an unknown user";
@@ -80,11 +70,10 @@ std::optional<std::string> WardenClient::name_of(std::uint32_t uid) const {
 }
 
 Result<files::Account> WardenClient::login(const files::OwnerRules &, const std::string &name) const {
-    int fd = -1;
     Request request;
     request.ask = Ask::login;
     request.text = name;
-    const Result<std::string> found = call(request, &fd);
+    const Result<std::string> found = call(request);
     if (!found) return found.status();
     ByteReader r(*found);
     files::Account account;
@@ -97,27 +86,23 @@ Result<files::Account> WardenClient::login(const files::OwnerRules &, const std:
 }
 
 Result<Fd> WardenClient::open_program(const std::string &path, const files::Account &account) const {
-    int fd = -1;
-    const Result<std::string> opened = call(about(Ask::program, path, account), &fd);
-    Fd file(fd);
+    Fd file;
+    const Result<std::string> opened = call(about(Ask::program, path, account), &file);
     if (!opened) return opened.status();
     if (!file) return process_->distrust();
     return file;
 }
 
 Status WardenClient::give_room(const std::string &grain, const files::Account &account) const {
-    int fd = -1;
-    return account.change ? call(about(Ask::give_room, grain, account), &fd).status() : Status::ok();
+    return account.change ? call(about(Ask::give_room, grain, account)).status() : Status::ok();
 }
 
 Status WardenClient::take_room(const std::string &grain, const files::Account &account) const {
-    int fd = -1;
-    return account.change ? call(about(Ask::take_room, grain, account), &fd).status() : Status::ok();
+    return account.change ? call(about(Ask::take_room, grain, account)).status() : Status::ok();
 }
 
 Status WardenClient::give_home(const std::string &user, const files::Account &account) const {
-    int fd = -1;
-    return account.change ? call(about(Ask::give_home, user, account), &fd).status() : Status::ok();
+    return account.change ? call(about(Ask::give_home, user, account)).status() : Status::ok();
 }
 
 }  // namespace dcs::warden

@@ -1,6 +1,9 @@
 #pragma once
-// A file descriptor that is closed when its owner goes.
+// A file descriptor that is closed when its owner goes, and its way to another process.
 #include <cerrno>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <unistd.h>
@@ -32,5 +35,11 @@ public:
 private:
     int fd_ = -1;
 };
+
+// A packet of a Unix socket (SOCK_SEQPACKET), which takes `fd` along if it is one. False with errno.
+bool send_packet(int socket, std::string_view packet, int fd = -1, int flags = 0) noexcept;
+// The next one, of which `max` bytes are taken, and its descriptor if it has one. Nothing, with errno, if there is
+// none; 0: the other side is gone.
+std::optional<std::string> receive_packet(int socket, std::size_t max, Fd &fd);
 
 }  // namespace dcs

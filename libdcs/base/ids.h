@@ -23,13 +23,14 @@ struct GrainKey {
     auto operator<=>(const GrainKey &) const = default;
 };
 
-std::string to_text(const SessionKey &key);  // "ann/3"
-std::string to_text(const GrainKey &key);    // "ann/3:17"
+// "ann/3", "ann/3:17"
+inline std::string to_text(const SessionKey &key) { return key.user + "/" + std::to_string(key.number); }
+inline std::string to_text(const GrainKey &key) { return to_text(key.session) + ":" + std::to_string(key.grain); }
 
 // A connection of the event loop. Never reused while the process lives.
 enum class ConnId : std::uint64_t {};
 inline constexpr ConnId no_connection{0};
-std::string to_text(ConnId conn);
+inline std::string to_text(ConnId conn) { return std::to_string(static_cast<std::uint64_t>(conn)); }
 
 // 256-bit bearer token; the scheduler keeps and stores only its SHA-256 (TokenHash).
 using Token = std::array<std::uint8_t, 32>;

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "base/terminal.h"
 #include "base/text.h"
 
 namespace dcs {

@@ -48,4 +48,9 @@ Result<GivenResources> given_of(std::string_view demand, std::string_view offers
 std::vector<std::string> resource_environment(const GivenResources &given);
 bool is_resource_variable(std::string_view item, const GivenResources &given);  // "NAME=value" of those
 
+// CPUs, as a resource: empty if this process may use all of them; "grains cannot use CPU 7 on this host, only 0,1".
+std::string lacks_cpus(const std::vector<std::int32_t> &cpus);
+// As offers_of(), of this host: Code::invalid also for CPUs that it lacks.
+Result<Offers> offers_of_this_host(std::string_view offer);
+
 }  // namespace dcs

@@ -3,11 +3,13 @@
 // stand for themselves.
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/limits.h"
 
 namespace dcs {
@@ -47,5 +49,24 @@ std::optional<std::string> percent_decoded(std::string_view text, std::string_vi
 // Words as a shell takes them, quoted if need be, on one line.
 std::string shell_word(const std::string &word);
 std::string shell_line(const std::vector<std::string> &words);
+
+// Control characters, U+0080..U+009F among them, and those that change the direction of writing or end a line: a
+// terminal that shows one obeys it.
+constexpr bool drives_terminals(char32_t c) {
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+// Codes and hashes as people copy them: hexadecimal, in lower case.
+std::string hex_of(std::string_view bytes);
+// Sixteen digits.
+std::string hex_of_number(std::uint64_t number);
+// Only what hex_of() writes of one byte or more; of exactly `size` bytes, if it is given.
+std::optional<std::string> bytes_of_hex(std::string_view text);
+std::optional<std::string> bytes_of_hex(std::string_view text, std::size_t size);
+
+// The first twelve bytes as six words that can be read out over the telephone, "lusab-babad-...": sixteen
+// bits each, consonants and vowels by turns. Both sides of a join show them.
+std::string in_words(const TokenHash &hash);
 
 }  // namespace dcs

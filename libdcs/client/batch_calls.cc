@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "base/sized.h"
 #include "client/local_files.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 
 namespace dcs::client {
 namespace {

@@ -14,7 +14,7 @@
 #include "base/sized.h"
 #include "client/ahead.h"
 #include "pki/digest.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 #include "base/resources.h"
 #include "client/call.h"
 

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/ids.h"
-#include "net/tcp_socket.h"
+#include "net/socket_calls.h"
 #include "pki/authority.h"
 #include "pki/key.h"
 

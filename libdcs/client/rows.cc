@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/require.h"
 #include "base/sized.h"
 

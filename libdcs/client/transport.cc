@@ -15,8 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "net/tcp_socket.h"
-#include "net/unix_socket.h"
+#include "net/socket_calls.h"
 
 namespace dcs::client {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/instant.h"
 #include "base/status.h"
-#include "net/tls_session.h"
+#include "net/tls.h"
 #include "wire/message.h"
 
 namespace dcs::client {

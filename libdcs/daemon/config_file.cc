@@ -1,4 +1,4 @@
-#include "daemon/config_file.h"
+#include "daemon/configuration.h"
 
 #include <algorithm>
 #include <charconv>

@@ -9,10 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "process/clean_start.h"
+#include "base/program_start.h"
 #include "base/files.h"
 #include "base/require.h"
-#include "daemon/escape.h"
 #include "daemon/log.h"
 
 namespace dcs {

@@ -1,7 +1,6 @@
 #include "daemon/log.h"
 
-#include "daemon/audit.h"
-
+#include <cstddef>
 #include <memory>
 #include <mutex>
 
@@ -10,7 +9,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "daemon/escape.h"
+#include "base/text.h"
 
 namespace dcs {
 namespace {
@@ -54,6 +53,19 @@ void write_line(Level level, const std::string &text) {
     if (!logger->should_log(theirs(level))) return;
     // The overload without arguments: braces in the text are only text.
     logger->log(theirs(level), spdlog::string_view_t(escape_text(text)));
+}
+
+constexpr std::size_t line_bytes = 8192;
+
+void append_escaped(std::string *out, char c) {
+    switch (c) {
+    case '\\': *out += "\\\\"; return;
+    case '\n': *out += "\\n"; return;
+    case '\t': *out += "\\t"; return;
+    case '\r': *out += "\\r"; return;
+    default: break;
+    }
+    *out += "\\x" + hex_of({&c, 1});
 }
 
 }  // namespace
@@ -105,6 +117,23 @@ void log_audit(const std::string &text) {
         sink->log(message);
         sink->flush();
     }
+}
+
+std::string escape_text(std::string_view text) {
+    std::string out;
+    while (!text.empty()) {
+        if (out.size() >= line_bytes) return out + "...";
+        char32_t value = 0;
+        std::size_t length = utf8_character(text, &value);
+        if (length > 0 && value != '\\' && !drives_terminals(value)) {
+            out.append(text.substr(0, length));
+        } else {
+            if (length == 0) length = 1;
+            for (char c : text.substr(0, length)) append_escaped(&out, c);
+        }
+        text.remove_prefix(length);
+    }
+    return out;
 }
 
 }  // namespace dcs

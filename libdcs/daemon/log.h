@@ -1,7 +1,8 @@
 #pragma once
 // A daemon's log on standard error: one event, one line, with UTC time. Texts are plain strings, never
-// formats; what could break a line or a terminal in them is escaped (daemon/escape.h). Thread-safe.
+// formats; what could break a line or a terminal in them is escaped. Thread-safe.
 #include <string>
+#include <string_view>
 
 #include "base/severity.h"
 #include "base/status.h"
@@ -23,5 +24,14 @@ void log_warn(const std::string &text);
 void log_info(const std::string &text);
 void log_debug(const std::string &text);
 void log_line(Severity severity, const std::string &text);
+
+// Who gave which order, who was let in: a line that no log level keeps back, `off` neither. `text` begins with
+// "audit: ".
+void log_audit(const std::string &text);
+
+// Foreign text on one line that no terminal misreads. Printable ASCII and well-formed UTF-8 pass. Backslash, control
+// characters, bytes that are no UTF-8 and characters that turn the direction of writing become \\, \n, \t, \r or \xHH.
+// Cut after 8 KiB, marked "...".
+std::string escape_text(std::string_view text);
 
 }  // namespace dcs

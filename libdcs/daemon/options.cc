@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "base/version.h"
-#include "daemon/escape.h"
+#include "daemon/log.h"
 
 namespace dcs {
 namespace {

@@ -7,9 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "base/config_record.h"
-#include "base/instant.h"
 #include "base/option_table.h"
+#include "base/instant.h"
 
 namespace dcs {
 

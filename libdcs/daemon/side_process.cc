@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd_packet.h"
+#include "base/fd.h"
 #include "daemon/log.h"
 
 namespace dcs {
@@ -99,6 +99,17 @@ Result<std::string> SideProcess::ask(std::string_view packet, int *fd) {
     if (!answer) return lose(late ? "does not answer" : "is gone");
     *fd = brought.release();
     return std::move(*answer);
+}
+
+Result<std::string> SideProcess::call(std::string_view packet, Fd *fd) {
+    int number = -1;
+    const Result<std::string> answer = ask(packet, &number);
+    Fd brought(number);
+    if (!answer) return answer.status();
+    auto reply = read_side_answer(*answer);
+    if (!reply) return distrust();
+    if (fd != nullptr) *fd = std::move(brought);
+    return reply->status ? Result<std::string>(std::move(reply->bytes)) : reply->status;
 }
 
 Status settle_side_process(int &socket, const char *name) {

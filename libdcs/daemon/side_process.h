@@ -11,6 +11,7 @@
 
 #include <sys/types.h>
 
+#include "base/fd.h"
 #include "base/status.h"
 
 namespace dcs {
@@ -36,6 +37,8 @@ public:
     std::string how_it_ended();             // "was killed by signal 9"
     // The answer; `fd` is the descriptor that came with it and the caller's, or -1.
     Result<std::string> ask(std::string_view packet, int *fd);
+    // The bytes of an answer that side_answer() wrote, or its status. `fd`, if it is wanted: what came with it.
+    Result<std::string> call(std::string_view packet, Fd *fd = nullptr);
     Status distrust();  // its answer has not the form that answers have
 
 private:

@@ -1,10 +1,11 @@
 #pragma once
-// What all calls of the standard have in common.
+// What all calls of the standard have in common: how each ends, and lists of strings.
+#include <cstddef>
 #include <new>
 #include <string>
 #include <vector>
 
-#include "outcome.h"
+#include "drmaa.h"
 
 // The lists of strings that programs get and release.
 struct StringList {
@@ -16,6 +17,22 @@ struct drmaa_attr_values_s : StringList {};
 struct drmaa_job_ids_s : StringList {};
 
 namespace dcs::drmaa {
+
+// A number of the standard, and a sentence for its error_diagnosis.
+struct [[nodiscard]] Outcome {
+    int code = DRMAA_ERRNO_SUCCESS;
+    std::string text;
+    bool good() const { return code == DRMAA_ERRNO_SUCCESS; }
+};
+
+// What the last failure of libdcs in this thread means here.
+Outcome of_dcs(int error);
+
+// As much of `text` as fits, always with a NUL.
+void copy_text(const std::string &text, char *to, std::size_t length);
+
+// The number, with its sentence in the caller's buffer.
+int told(const Outcome &outcome, char *diagnosis, std::size_t length);
 
 // f() with its outcome as a number and a sentence; nothing is thrown across the border of C.
 template <class F> int call(char *diagnosis, std::size_t length, F &&f) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "outcome.h"
+#include "call.h"
 
 struct drmaa_job_template_s {
     std::map<std::string, std::string> values;

@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job_template.h"
-
 extern char **environ;
 
 namespace dcs::drmaa {

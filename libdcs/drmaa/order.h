@@ -5,7 +5,7 @@
 
 #include "dcs.h"
 #include "job_template.h"
-#include "outcome.h"
+#include "call.h"
 
 namespace dcs::drmaa {
 

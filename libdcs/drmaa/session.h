@@ -16,7 +16,7 @@
 
 #include "dcs.h"
 #include "order.h"
-#include "outcome.h"
+#include "call.h"
 
 namespace dcs::drmaa {
 

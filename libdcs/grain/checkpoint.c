@@ -12,6 +12,49 @@
 
 #include "grainlib.h"
 
+/* CRC-32 of IEEE 802.3 (reflected, 0xEDB88320), as in zlib; begin with 0 and continue with the previous result. */
+static uint32_t crc32_of(uint32_t crc, const void *bytes, size_t length)
+{
+    static uint32_t table[256];
+    if (table[1] == 0) {
+        for (uint32_t i = 0; i < 256; i++) {
+            uint32_t value = i;
+            for (int bit = 0; bit < 8; bit++) value = (value & 1u) ? (value >> 1) ^ 0xEDB88320u : value >> 1;
+            table[i] = value;
+        }
+    }
+    const unsigned char *p = bytes;
+    crc = ~crc;
+    while (length-- > 0) crc = table[(crc ^ *p++) & 0xFFu] ^ (crc >> 8);
+    return ~crc;
+}
+
+static int is_the_input(int fd)
+{
+    struct stat status;
+    return fd >= 0 && fstat(fd, &status) == 0 && status.st_dev == dcs_grain_run.input_device &&
+           status.st_ino == dcs_grain_run.input_inode;
+}
+
+/* How much of standard input the program has consumed, without stdio's read-ahead; -1: not known. */
+static long long stdin_position(void)
+{
+    /* ftello subtracts unread bytes in the buffer and those pushed back by ungetc. If
+     * the program uses read(2), the buffer is empty and the result is correct too. */
+    if (is_the_input(STDIN_FILENO)) {
+        off_t position = ftello(stdin);
+        if (position >= 0) return (long long)position;
+    }
+    /* The program closed or replaced stdin. fclose reset the offset of the open file to what
+     * was consumed (POSIX), and the library's copy shares that offset. */
+
+    if (is_the_input(dcs_grain_run.input_copy)) {
+        off_t position = lseek(dcs_grain_run.input_copy, 0, SEEK_CUR);
+        if (position >= 0) return (long long)position;
+    }
+    return -1;
+}
+
 static struct {
     FILE *stream; /* NULL: no checkpoint is being written */
     int directory;
@@ -56,7 +99,7 @@ static void write_header(FILE *stream, const char *message)
     long long user, system;
     find_usage(&user, &system);
     size_t length = message == NULL ? 0 : strnlen(message, DCS_GRAIN_MESSAGE_BYTES);
-    checkpoint.offset = dcs_grain_stdin_position();
+    checkpoint.offset = stdin_position();
     checkpoint.offset_field = fprintf(stream, "dcs-checkpoint 1\ninput_offset ");
     checkpoint.offset_digits = fprintf(stream, "%lld", checkpoint.offset < 0 ? 0 : checkpoint.offset);
     fprintf(stream, "\nusage_us %lld %lld\n", user, system);
@@ -177,7 +220,7 @@ static void append_trailer(int fd)
         char piece[16384];
         size_t got = read_all(fd, piece, sizeof piece, where);
         if (got == 0) break;
-        crc = dcs_grain_crc32(crc, piece, got);
+        crc = crc32_of(crc, piece, got);
         where += (off_t)got;
     }
     char trailer[64];

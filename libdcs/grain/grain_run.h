@@ -61,10 +61,4 @@ void dcs_grain_flush(FILE *stream, const char *what);
 /* Creates out.S and err.S and redirects descriptors 1 and 2 to them. */
 void dcs_grain_next_increments(int directory, uint32_t sequence);
 
-/* Bytes of this run's standard input that the program has consumed; -1: not known. */
-long long dcs_grain_stdin_position(void);
-
-/* CRC-32 as in IEEE 802.3; begin with 0 and continue with the previous result. */
-uint32_t dcs_grain_crc32(uint32_t crc, const void *bytes, size_t length);
-
 #endif

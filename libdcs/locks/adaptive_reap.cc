@@ -6,7 +6,7 @@
 #include "base/planted.h"
 #include "base/require.h"
 #include "locks/adaptive_get.h"
-#include "locks/belief.h"
+#include "locks/kill_carefully.h"
 #include "locks/run_end.h"
 #include "locks/files/world.h"
 

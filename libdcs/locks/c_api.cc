@@ -1,18 +1,61 @@
-#include "locks/c_api.h"
-
+// The C functions of include/dcs_lock.h.
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <exception>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/sized.h"
+#include "dcs_lock.h"
+#include "locks/adaptive_lock.h"
+#include "locks/counted_slots.h"
+
+struct d_lock {
+    dcs::locks::AdaptiveLock lock;
+    dcs::locks::Slots instance;  // of the operator, if instances are counted
+};
+
+struct d_slots {
+    dcs::locks::Slots slots;
+};
 
 namespace dcs::locks::c_api {
 namespace {
 
 thread_local std::string error_text;
+
+// Returns `reason`, sets this thread's error text.
+int refuse(int reason, const std::string &text) {
+    error_text = text;
+    return reason;
+}
+int refuse(const Status &status) { return refuse(D_LOCK_FAILED, status.text); }
+
+Deadline deadline(std::int64_t wait) {
+    if (wait <= 0) return Deadline::none();
+    std::int64_t end = 0;
+    if (__builtin_add_overflow(boot_clock().ns, wait, &end)) return Deadline::never();
+    return Deadline{end};
+}
+
+void copy(char *to, std::size_t room, const std::string &from) {
+    const std::size_t length = std::min(room - 1, from.size());
+    std::memcpy(to, from.data(), length);
+    std::memset(to + length, 0, room - length);
+}
+template <std::size_t Room> void copy(char (&to)[Room], const std::string &from) { copy(to, Room, from); }
+
+// No exception leaves a C function.
+template <class Body> int guarded(Body body) {
+    try {
+        return body();
+    } catch (const std::exception &problem) {
+        return refuse(D_LOCK_FAILED, std::string("out of memory: ") + problem.what());
+    }
+}
 
 std::string text_of(const char *text) { return text == nullptr ? std::string() : text; }
 
@@ -134,25 +177,6 @@ struct Stack {
 thread_local Stack stack;
 
 }  // namespace
-
-int refuse(int reason, const std::string &text) {
-    error_text = text;
-    return reason;
-}
-
-Deadline deadline(std::int64_t wait) {
-    if (wait <= 0) return Deadline::none();
-    std::int64_t end = 0;
-    if (__builtin_add_overflow(boot_clock().ns, wait, &end)) return Deadline::never();
-    return Deadline{end};
-}
-
-void copy(char *to, std::size_t room, const std::string &from) {
-    const std::size_t length = std::min(room - 1, from.size());
-    std::memcpy(to, from.data(), length);
-    std::memset(to + length, 0, room - length);
-}
-
 }  // namespace dcs::locks::c_api
 
 using namespace dcs::locks;

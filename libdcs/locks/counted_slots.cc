@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <memory>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@
 #include "base/require.h"
 #include "locks/files/lock_search.h"
 #include "locks/files/queue.h"
-#include "locks/files/slot_table.h"
 #include "locks/slot_wait.h"
 
 namespace dcs::locks {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "locks/files/run_log.h"
-#include "locks/files/sample.h"
 #include "locks/files/world.h"
 
 namespace dcs::locks {

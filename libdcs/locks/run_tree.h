@@ -1,6 +1,5 @@
 #pragma once
-// The processes of one run, found by every mark that distinguishes them from others. Each is held by a pidfd, so that
-// a signal reaches the process that was found, however late it is sent.
+// The processes of one run.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -9,10 +8,29 @@
 #include <utility>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "process/identity.h"
 #include "process/table.h"
 
 namespace dcs::locks {
+
+// A control group for the tree of one run, where the host permits creating one without privileges or configuration: a
+// leaf of version 2 below the caller's own group. It finds every process of the run, and kills all of them at once.
+// leaf_name() is the last component of its path, "dcs-lock-<16 hex digits>": a record with any other is not accepted.
+std::string leaf_name(std::uint64_t cookie);
+
+// The path of a new leaf; empty if none can be created. Also removes the leaves of dead supervisors.
+std::string make_leaf(std::uint64_t cookie);
+// Whether `path` is an existing leaf of this cookie.
+bool is_leaf(const std::string &path, std::uint64_t cookie);
+
+std::vector<pid_t> leaf_members(const std::string &path);
+void thaw_leaf(const std::string &path);
+// Kills all members at once, if the kernel supports it (5.14 and later).
+void kill_leaf(const std::string &path);
+// Moves the remaining members to the parent group first.
+void remove_leaf(const std::string &path);
 
 // The marks by which a process belongs to the run.
 struct TreeMarks {
@@ -28,6 +46,8 @@ struct TreeMarks {
 
 inline bool is_over(const FoundProcesses &found) { return found.processes.empty() && !found.unclear; }
 
+// The processes of one run, found by every mark that distinguishes them from others. Each is held by a pidfd, so that
+// a signal reaches the process that was found, however late it is sent.
 class RunTree {
 public:
     explicit RunTree(TreeMarks marks);

@@ -14,8 +14,7 @@
 
 #include "base/clock.h"
 #include "base/planted.h"
-#include "process/stat.h"
-#include "locks/files/slot_table.h"
+#include "process/table.h"
 
 namespace dcs::locks {
 namespace {

@@ -3,12 +3,13 @@
 #include <csignal>
 #include <cstdint>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
-#include "locks/supervision.h"
+#include <sys/types.h>
+
 #include "locks/files/record.h"
 #include "locks/run_tree.h"
+#include "locks/supervision.h"
 
 namespace dcs::locks {
 

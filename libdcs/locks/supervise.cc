@@ -14,7 +14,7 @@
 #include "base/failpoint.h"
 #include "base/fd.h"
 #include "base/planted.h"
-#include "locks/leaf.h"
+#include "locks/run_tree.h"
 #include "locks/spawn.h"
 #include "locks/files/world.h"
 

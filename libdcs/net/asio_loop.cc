@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/limits.h"
 #include "base/load_limits.h"
 #include "base/planted.h"
 #include "base/require.h"

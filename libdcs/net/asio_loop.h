@@ -24,8 +24,8 @@
 #include "net/connection.h"
 #include "net/loop.h"
 #include "net/stranger_table.h"
-#include "net/tcp_socket.h"
-#include "net/tls_session.h"
+#include "net/socket_calls.h"
+#include "net/tls.h"
 #include "base/instant.h"
 
 namespace dcs::net {

@@ -1,14 +1,38 @@
 #pragma once
 // One connection without its event loop: what is half read, half written, and when it is overdue.
+#include <array>
 #include <cstddef>
 #include <deque>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/instant.h"
-#include "net/frame_reader.h"
+#include "base/status.h"
 #include "net/loop.h"
+#include "wire/message.h"
 
 namespace dcs::net {
+
+struct Frame {
+    wire::FrameHeader header;
+    std::string payload;
+};
+
+// Cuts a stream of bytes into frames. No payload byte is taken before its header is approved, and a
+// payload's memory grows with the received bytes, not with the announced ones.
+class FrameReader {
+public:
+    // Appends the frames that `bytes` completes. After a failure the stream has no frames any more.
+    Status feed(std::string_view bytes, std::size_t max_payload, std::vector<Frame> *out);
+    bool idle() const { return filled_ == 0; }  // between two frames
+    std::size_t held() const { return frame_.payload.capacity(); }
+
+private:
+    std::array<char, wire::header_bytes> head_{};
+    std::size_t filled_ = 0;  // bytes of head_ that are there; all of them while a payload comes
+    Frame frame_;
+};
 
 // Frames on their way to one peer, sent many at a time.
 class WriteQueue {

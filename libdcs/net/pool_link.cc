@@ -1,7 +1,7 @@
 #include "net/pool_link.h"
 
 #include "base/clock.h"
-#include "net/tcp_socket.h"
+#include "net/socket_calls.h"
 
 namespace dcs::net {
 namespace {

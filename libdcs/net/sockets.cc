@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "base/load_limits.h"
 #include "net/asio_loop.h"
-#include "net/unix_socket.h"
+#include "net/socket_calls.h"
 
 // Connections: how they come, what moves through them, how they end.
 namespace dcs::net {

@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/planted.h"
 #include "net/asio_loop.h"
-#include "net/unix_socket.h"
+#include "net/socket_calls.h"
 
 // TLS connections: how they come, and what happens until their peers are known.
 namespace dcs::net {

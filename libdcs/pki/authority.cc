@@ -1,12 +1,18 @@
 #include "pki/authority.h"
 
+#include <cerrno>
 #include <ctime>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <openssl/rand.h>
 
-#include "base/hex.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "base/limits.h"
 #include "pki/openssl_types.h"
-#include "pki/subject.h"
 
 namespace dcs::pki {
 namespace {
@@ -73,6 +79,92 @@ void complete(X509 *x, X509 *issuer, EVP_PKEY *public_key, EVP_PKEY *signer, Rol
 
 KeyPtr private_key(std::string_view der) { return KeyPtr(from_der<EVP_PKEY>(der, d2i_AutoPrivateKey)); }
 
+constexpr const char *key_name = "key.pem", *certificate_name = "certificate.pem", *authority_name = "authority.pem",
+                     *authority_key_name = "authority-key.pem", *unfinished_key_name = "authority-key.unfinished";
+constexpr std::size_t file_bytes = 4 * limits::certificate_bytes;
+
+// Writes a file that only its owner can ever read.
+Status write_private(const std::string &directory, const char *name, std::string_view bytes) {
+    const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const Status s = dir ? replace_durably(dir.get(), name, bytes) : file_error(directory + "/" + name, errno);
+    return s ? s : fail(s.code, "cannot write " + s.text);
+}
+
+using Readers = std::optional<std::uint32_t>;
+
+// Refuses a private key that other users can read.
+Status check_private(int fd, const std::string &path, Readers readers) {
+    struct stat st {};
+    if (::fstat(fd, &st) != 0) return fail_errno(Code::io_error, "cannot read " + path, errno);
+    if (!S_ISREG(st.st_mode)) return fail(Code::refused, path + " is not a file");
+    if (st.st_uid != ::geteuid() && st.st_uid != 0)
+        return fail(Code::refused,
+                    path + " belongs to uid " + std::to_string(st.st_uid) + ", not to the user of this program");
+    if ((st.st_mode & (readers && st.st_gid == *readers ? 037 : 077)) != 0)
+        return fail(Code::refused, path +
+                                       " can be read by other users, who could use this identity: remove it and join "
+                                       "again, or, if no other user has read it, " +
+                                       (readers ? "chgrp dcs-key and chmod 640" : "chmod 600"));
+    return Status::ok();
+}
+
+Result<std::string> read_small(const std::string &directory, const char *name, bool secret, Readers readers = {}) {
+    const std::string path = directory + "/" + name;
+    const Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, "cannot read " + path, errno);
+    if (secret)
+        if (Status s = check_private(file.get(), path, readers); !s) return s;
+    auto bytes = read_open(file.get(), "cannot read " + path, file_bytes, false);
+    if (bytes.status().code == Code::limit) return fail(Code::invalid, path + " is too long");
+    return bytes;
+}
+
+Result<std::string> read_key(const std::string &directory, const char *name, Readers readers = {}) {
+    const auto pem = read_small(directory, name, true, readers);
+    if (!pem) return pem.status();
+    auto key = key_from_pem(*pem);
+    if (!key) return fail(Code::invalid, directory + "/" + name + ": " + key.status().text);
+    return key;
+}
+
+Result<Certificate> read_one(const std::string &directory, const char *name) {
+    const auto pem = read_small(directory, name, false);
+    if (!pem) return pem.status();
+    const auto der = certificate_from_pem(*pem);
+    auto certificate = der ? read_certificate(*der) : Result<Certificate>(der.status());
+    if (!certificate) return fail(Code::invalid, directory + "/" + name + ": " + certificate.status().text);
+    return certificate;
+}
+
+Status key_belongs(const std::string &directory, const std::string &key, const Certificate &certificate) {
+    const auto public_key = public_key_of(key);
+    if (public_key && sha256(*public_key) == certificate.key) return Status::ok();
+    return fail(Code::invalid, directory + ": the private key does not belong to the certificate beside it");
+}
+
+// The key gets its name last, so a start that is interrupted leaves no authority.pem alone: that of a pool whose key is
+// lost is kept.
+Result<Authority> new_authority(const std::string &directory, std::int64_t now_s) {
+    if (Status s = make_directories(directory); !s) return s;
+    const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!dir) return file_error(directory, errno);
+    struct stat st {};
+    const auto is_there = [&](const char *name) { return ::fstatat(dir.get(), name, &st, AT_SYMLINK_NOFOLLOW) == 0; };
+    if (is_there(authority_name) && !is_there(unfinished_key_name))
+        return fail(Code::refused, directory + "/" + authority_key_name +
+                                       " is missing, but authority.pem beside it is there: without this key the hosts "
+                                       "that joined cannot be served; restore it from your copy of " +
+                                       directory +
+                                       ", or, to make a new authority with which every host must join again, "
+                                       "move that directory away");
+    Authority fresh = make_authority(now_s);
+    if (Status s = write_private(directory, unfinished_key_name, key_to_pem(fresh.key)); !s) return s;
+    if (Status s = write_private(directory, authority_name, certificate_to_pem(fresh.certificate.der)); !s) return s;
+    if (::renameat(dir.get(), unfinished_key_name, dir.get(), authority_key_name) != 0 || ::fsync(dir.get()) != 0)
+        return fail_errno(Code::io_error, "cannot write " + directory + "/" + authority_key_name, errno);
+    return fresh;
+}
+
 }  // namespace
 
 Authority make_authority(std::int64_t now_s) {
@@ -111,6 +203,85 @@ bool in_time(const Certificate &certificate, std::int64_t now_s) {
 bool wants_renewal(const Certificate &certificate, std::int64_t now_s) {
     const std::int64_t life = certificate.not_after_s - certificate.not_before_s;
     return now_s < certificate.not_before_s || certificate.not_after_s - now_s < life / 3;
+}
+
+// ---- keys and certificates in files ----
+
+Result<Identity> read_identity(const std::string &directory, Readers readers) {
+    auto key = read_key(directory, key_name, readers);
+    if (!key) return key.status();
+    auto certificate = read_one(directory, certificate_name), authority = read_one(directory, authority_name);
+    if (!certificate) return certificate.status();
+    if (!authority) return authority.status();
+    if (Status s = key_belongs(directory, *key, *certificate); !s) return s;
+    return Identity{std::move(*key), std::move(*certificate), std::move(*authority)};
+}
+
+Result<Identity> with_next(Identity who, std::string_view certificate, Role role, std::int64_t now_s) {
+    const std::string what = "the new certificate from the scheduler";
+    auto fresh = read_certificate(certificate);
+    if (!fresh) return fail(Code::protocol, what + ": " + fresh.status().text);
+    const auto verdict = verify(*fresh, who.authority, role, who.certificate.name, now_s);
+    if (!verdict) return fail(Code::protocol, what + ": " + verdict.text);
+    if (fresh->name != who.certificate.name || fresh->key != who.certificate.key)
+        return fail(Code::protocol, what + " is for another name or key");
+    who.certificate = std::move(*fresh);
+    return who;
+}
+
+Status write_identity(const std::string &directory, const Identity &identity) {
+    if (Status s = make_directories(directory); !s) return s;
+    if (Status s = write_private(directory, authority_name, certificate_to_pem(identity.authority.der)); !s) return s;
+    if (Status s = write_private(directory, key_name, key_to_pem(identity.key)); !s) return s;
+    return write_private(directory, certificate_name, certificate_to_pem(identity.certificate.der));
+}
+
+Status replace_certificate(const std::string &directory, const Certificate &certificate) {
+    constexpr const char *next_name = "next.pem";
+    const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    struct stat old {};
+    if (!dir || ::fstatat(dir.get(), certificate_name, &old, AT_SYMLINK_NOFOLLOW) != 0)
+        return fail_errno(Code::io_error, "cannot examine " + directory + "/" + certificate_name, errno);
+    if (Status s = write_private(directory, next_name, certificate_to_pem(certificate.der)); !s) return s;
+    struct stat next {};
+    bool good = ::fstatat(dir.get(), next_name, &next, AT_SYMLINK_NOFOLLOW) == 0;
+    // Daemons, which may do neither, share theirs with no group.
+    if (good && next.st_gid != old.st_gid)
+        good = ::fchownat(dir.get(), next_name, static_cast<uid_t>(-1), old.st_gid, AT_SYMLINK_NOFOLLOW) == 0;
+    if (good && next.st_mode != old.st_mode) good = ::fchmodat(dir.get(), next_name, old.st_mode & 0777, 0) == 0;
+    good = good && ::renameat(dir.get(), next_name, dir.get(), certificate_name) == 0 && ::fsync(dir.get()) == 0;
+    return good ? Status::ok()
+                : fail_errno(Code::io_error, "cannot write " + directory + "/" + certificate_name, errno);
+}
+Status share_identity(const std::string &directory, std::uint32_t readers) {
+    const Fd dir(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    constexpr auto same = static_cast<uid_t>(-1);
+    bool good = dir && ::fchown(dir.get(), same, readers) == 0 && ::fchmod(dir.get(), 0710) == 0;
+    for (const char *name : {authority_name, key_name, certificate_name})
+        good = good && ::fchownat(dir.get(), name, same, readers, AT_SYMLINK_NOFOLLOW) == 0 &&
+               ::fchmodat(dir.get(), name, 0640, 0) == 0;
+    return good ? Status::ok() : fail_errno(Code::io_error, "cannot share " + directory, errno);
+}
+
+Result<std::string> key_in(const std::string &directory, Readers readers) {
+    if (Status s = make_directories(directory); !s) return s;
+    auto known = read_key(directory, key_name, readers);
+    if (known || known.status().code != Code::not_found) return known;
+    std::string key = new_key();
+    if (Status s = write_private(directory, key_name, key_to_pem(key)); !s) return s;
+    return key;
+}
+
+Result<Authority> authority_in(const std::string &directory, std::int64_t now_s) {
+    auto key = read_key(directory, authority_key_name);
+    if (!key && key.status().code != Code::not_found) return key.status();
+    if (!key) return new_authority(directory, now_s);
+    auto certificate = read_one(directory, authority_name);
+    if (!certificate) return certificate.status();
+    if (certificate->role != Role::authority)
+        return fail(Code::invalid, directory + "/" + authority_name + " is not the certificate of an authority");
+    if (Status s = key_belongs(directory, *key, *certificate); !s) return s;
+    return Authority{std::move(*key), std::move(*certificate)};
 }
 
 }  // namespace dcs::pki

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs {
 namespace {

@@ -1,16 +1,60 @@
 #pragma once
-// Finds the processes that belong together, stops such a set from growing, and ends it. Used to end grains and holders
-// of locks.
+// Processes from /proc: information about each, and the whole table.
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
 
-#include "process/stat.h"
+#include "base/status.h"
 
 namespace dcs {
+
+struct ProcessStat {
+    pid_t pid = 0, parent = 0, group = 0, session = 0;
+    char state = '?';
+    bool of_kernel = false;  // a kernel thread
+    bool exiting = false;    // it does not return to user mode
+    std::uint64_t minor_faults = 0, major_faults = 0;
+    std::uint64_t user_ticks = 0, system_ticks = 0;  // including waited-for children
+    std::uint64_t start_time = 0;                    // clock ticks since boot
+    std::uint64_t threads = 0, resident_pages = 0;
+};
+
+// Parses a line of /proc/PID/stat. Allocates nothing: also called between vfork and exec.
+bool parse_stat(std::string_view line, ProcessStat &stat) noexcept;
+// False if there is no such process.
+bool read_stat(pid_t pid, ProcessStat &stat) noexcept;
+// Whether the real, effective, saved and file system uid of a process are all `uid`, according to the kernel.
+// `unclear`: no descriptor was left to look with. A process that has ended gives `no`.
+enum class RunsAs : std::uint8_t { no, yes, unclear };
+RunsAs runs_as(pid_t pid, uid_t uid);
+// That uid, if all four are the same.
+std::optional<uid_t> only_uid(pid_t pid);
+// /proc/sys/kernel/random/boot_id without the newline; empty if unreadable.
+std::string boot_id();
+// The text of a file of /proc or of a control group, at most its first `max` bytes; empty on a read error.
+std::string kernel_text(const std::string &path, std::size_t max);
+// The pids in such a file, as in `children` and `cgroup.procs`.
+std::vector<pid_t> pids_in(const std::string &path);
+// The numeric names in a directory of /proc: processes, threads or descriptors. Empty, with errno, if it cannot
+// be read.
+std::vector<int> numbers_in(const std::string &directory);
+// Whether this errno means that descriptors ran out. Any other means that the process has ended.
+bool out_of_descriptors(int error) noexcept;
+// All processes of this host. `missed`: errno if some may be missing, for example when no descriptor was left.
+std::vector<ProcessStat> all_processes(int *missed = nullptr);
+// The environment from the kernel: NAME=value separated by NUL; empty if unreadable or a zombie. Amid execve(2) the
+// kernel shows none for a moment: waits up to 5 ms for that of the new program.
+std::string environment_of(pid_t pid);
+bool has_variable(const std::string &environment, const std::string &name_and_value);
+
+// What follows finds the processes that belong together, stops such a set from growing, and ends it: grains and holders
+// of locks.
 
 // The caller's children, alive or zombie, from the kernel. For a subreaper they include the orphans of its tree.
 std::vector<pid_t> own_children();

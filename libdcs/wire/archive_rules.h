@@ -14,7 +14,7 @@
 
 #include <boost/serialization/serialization.hpp>
 
-#include "base/tagged.h"
+#include "base/bytes.h"
 #include "wire/form.h"
 
 namespace dcs::wire {

@@ -1,7 +1,7 @@
 #include "wire/demands.h"
 
 #include "base/resources.h"
-#include "wire/needed.h"
+#include "wire/archives.h"
 
 namespace dcs::wire {
 namespace {

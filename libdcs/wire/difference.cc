@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/hex.h"
+#include "base/text.h"
 #include "wire/message.h"
 
 namespace dcs::wire {

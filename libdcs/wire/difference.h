@@ -8,7 +8,7 @@
 #include <boost/archive/detail/interface_oarchive.hpp>
 
 #include "wire/archive_rules.h"
-#include "wire/content.h"
+#include "wire/content_calls.h"
 
 namespace dcs::wire {
 

@@ -1,9 +1,15 @@
 #include "wire/event_log.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 
-#include "base/bytes.h"
+#include <boost/json/monotonic_resource.hpp>
+#include <boost/json/parser.hpp>
+#include <boost/json/value.hpp>
+
 #include "base/limits.h"
+#include "wire/json.h"
 
 namespace dcs::wire {
 namespace {
@@ -13,31 +19,91 @@ constexpr std::uint8_t version = 1;
 constexpr std::uint64_t max_body = 64u << 20;
 constexpr std::size_t most_head = 10 + 4;  // the length and the checksum of a frame
 
-}  // namespace
+namespace json = boost::json;
 
-unsigned parts_of(EventKind kind) {
-    switch (kind) {
-    case EventKind::opened: return has_text;
-    case EventKind::resumed:
-    case EventKind::reopened:
-    case EventKind::closed:
-    case EventKind::imported: return 0;
-    case EventKind::submitted:
-    case EventKind::killed:
-    case EventKind::undone:
-    case EventKind::forgotten: return has_grain;
-    case EventKind::started: return has_grain | has_host | has_number;
-    case EventKind::checkpoint:
-    case EventKind::shown: return has_grain | has_number;
-    case EventKind::left: return has_grain | has_host | has_text | has_detail;
-    case EventKind::finished: return has_grain | has_number | has_end;
-    case EventKind::handed_out:
-    case EventKind::set_back: return has_number;
-    }
-    return 0;
+// In the order of EventKind.
+struct KindRow {
+    const char *name;
+    unsigned parts;
+    const char *number = nullptr;  // what its number is called
+};
+constexpr KindRow kind_rows[] = {
+    {"?", 0},  // no kind
+    {"opened", has_text},
+    {"resumed", 0},
+    {"reopened", 0},
+    {"closed", 0},
+    {"imported", 0},
+    {"submitted", has_grain},
+    {"started", has_grain | has_host | has_number, "incarnation"},
+    {"checkpoint", has_grain | has_number, "sequence"},
+    {"left", has_grain | has_host | has_text | has_detail},
+    {"finished", has_grain | has_number | has_end, "result"},
+    {"killed", has_grain},
+    {"handed_out", has_number, "results"},
+    {"shown", has_grain | has_number, "sequence"},
+    {"undone", has_grain},
+    {"forgotten", has_grain},
+    {"set_back", has_number, "results"},
+};
+static_assert(std::size(kind_rows) == static_cast<std::size_t>(last_event_kind) + 1);
+
+const KindRow &row_of(EventKind kind) {
+    return kind_rows[kind <= last_event_kind ? static_cast<std::size_t>(kind) : 0];
 }
 
-namespace {
+// Takes the keys of one line, each once; the first that is wrong stays in `wrong`.
+struct EventKeys {
+    const json::object &object;
+    std::string wrong{};
+    std::size_t taken = 0;
+
+    const json::value *take(const char *key) {
+        const json::value *v = object.if_contains(key);
+        if (!v && wrong.empty()) wrong = std::string("the key \"") + key + "\" is missing";
+        taken += v != nullptr;
+        return v;
+    }
+    template <class T> void number(const char *key, T &into, std::int64_t least, std::int64_t most) {
+        const json::value *v = take(key);
+        if (!v) return;
+        json::error_code error;
+        const std::int64_t value = v->is_number() ? v->to_number<std::int64_t>(error) : least - 1;
+        if (error || value < least || value > most) {
+            if (wrong.empty())
+                wrong = std::string("\"") + key + "\" must be " + std::to_string(least) + " to " + std::to_string(most);
+            return;
+        }
+        into = static_cast<T>(value);
+    }
+    void text(const char *key, std::string &into) {
+        const json::value *v = take(key);
+        if (v && v->is_string()) into.assign(v->as_string().data(), v->as_string().size());
+        else if (v && wrong.empty()) wrong = std::string("\"") + key + "\" must be a string";
+    }
+    void time(std::int64_t &at_ms) {
+        const json::value *v = take("time_s");
+        const double seconds = v && v->is_number() ? v->to_number<double>() : -1;
+        if (seconds >= 0 && seconds < 1e12) at_ms = std::llround(seconds * 1000);
+        else if (wrong.empty()) wrong = "\"time_s\" must be a number of seconds since 1970";
+    }
+};
+
+void take_parts(EventKeys &keys, Event &e) {
+    if (parts_of(e.kind) & has_grain) keys.number("grain", e.grain, 0, INT32_MAX);
+    if (parts_of(e.kind) & has_host) keys.text("host", e.host);
+    if (e.host.size() > limits::name_bytes && keys.wrong.empty()) keys.wrong = "\"host\" is not the name of a host";
+    if (const char *key = row_of(e.kind).number) keys.number(key, e.number, 0, UINT32_MAX);
+    if (e.kind == EventKind::finished) {
+        keys.number("exit_code", e.code, INT32_MIN, INT32_MAX);
+        keys.number("signal", e.signal, 0, 1024);
+    }
+    if (e.kind == EventKind::left) {
+        keys.text("reason", e.text);
+        keys.text("detail", e.detail);
+    }
+    if (e.kind == EventKind::opened) keys.text("ident", e.text);
+}
 
 void put_text(ByteWriter &w, std::string_view text) {
     w.var(text.size());
@@ -48,27 +114,9 @@ Status damaged(const char *what) { return fail(Code::io_error, std::string("the 
 
 }  // namespace
 
-const char *name_of(EventKind kind) {
-    switch (kind) {
-    case EventKind::opened: return "opened";
-    case EventKind::resumed: return "resumed";
-    case EventKind::reopened: return "reopened";
-    case EventKind::closed: return "closed";
-    case EventKind::imported: return "imported";
-    case EventKind::submitted: return "submitted";
-    case EventKind::started: return "started";
-    case EventKind::checkpoint: return "checkpoint";
-    case EventKind::left: return "left";
-    case EventKind::finished: return "finished";
-    case EventKind::killed: return "killed";
-    case EventKind::handed_out: return "handed_out";
-    case EventKind::shown: return "shown";
-    case EventKind::undone: return "undone";
-    case EventKind::forgotten: return "forgotten";
-    case EventKind::set_back: return "set_back";
-    }
-    return "?";
-}
+unsigned parts_of(EventKind kind) { return row_of(kind).parts; }
+
+const char *name_of(EventKind kind) { return row_of(kind).name; }
 
 void EventFrame::add(const Event &e) {
     ByteWriter w;
@@ -202,6 +250,50 @@ Status take_events(std::string_view &log, const EventSink &each) {
 
 Status take_events(std::string_view &log, std::vector<Event> &events) {
     return take_events(log, [&](const Event &event) { events.push_back(event); });
+}
+
+// ---- as lines of JSON: `dcs session log -o json`, and the file `log` of an export ----
+
+std::string to_line(const Event &e) {
+    char time[32];
+    const auto seconds = static_cast<long long>(e.at_ms / 1000);
+    std::snprintf(time, sizeof time, "%lld.%03d", seconds, static_cast<int>(e.at_ms % 1000));
+    std::string r = std::string("{\"time_s\":") + time + ",\"event\":" + json_string(name_of(e.kind));
+    if (parts_of(e.kind) & has_grain) r += ",\"grain\":" + std::to_string(e.grain);
+    if (parts_of(e.kind) & has_host) r += ",\"host\":" + json_string(e.host);
+    if (const char *key = row_of(e.kind).number) r += std::string(",\"") + key + "\":" + std::to_string(e.number);
+    if (e.kind == EventKind::finished)
+        r += ",\"exit_code\":" + std::to_string(e.code) + ",\"signal\":" + std::to_string(e.signal);
+    if (e.kind == EventKind::left) r += ",\"reason\":" + json_string(e.text) + ",\"detail\":" + json_string(e.detail);
+    if (e.kind == EventKind::opened) r += ",\"ident\":" + json_string(e.text);
+    return r + "}";
+}
+
+Result<Event> event_of_line(std::string_view line) {
+    const auto bad = [](const std::string &why) { return fail(Code::invalid, why); };
+    json::monotonic_resource memory;
+    json::parser parser(&memory);
+    json::error_code error;
+    parser.write(line.data(), line.size(), error);
+    if (error) return bad("it is not JSON: " + error.message());
+    const json::value value = parser.release();
+    if (!value.is_object()) return bad("it is not a JSON object");
+    EventKeys keys{value.as_object()};
+    Event e;
+    std::string name;
+    keys.time(e.at_ms);
+    keys.text("event", name);
+    bool known = false;
+    for (int k = 1; k <= static_cast<int>(last_event_kind) && !known; ++k) {
+        e.kind = static_cast<EventKind>(k);
+        known = name == name_of(e.kind);
+    }
+    if (keys.wrong.empty() && !known) keys.wrong = "unknown event \"" + name.substr(0, 40) + "\"";
+    if (keys.wrong.empty()) take_parts(keys, e);
+    if (keys.wrong.empty() && keys.taken != keys.object.size())
+        keys.wrong = "it has a key that this kind of event does not have";
+    if (!keys.wrong.empty()) return bad(keys.wrong);
+    return e;
 }
 
 }  // namespace dcs::wire

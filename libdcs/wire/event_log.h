@@ -3,6 +3,7 @@
 // of its hosts. On disk, and on its way to a reader, it is a row of frames, one for each turn of the
 // scheduler that changed the session: var length of the body, u32 CRC-32C of the body, body. A body begins with
 // its format's version byte and the time of the turn; its events follow (event_log.cc).
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,6 +16,17 @@
 #include "base/status.h"
 
 namespace dcs::wire {
+
+// Why a grain left a host: the words of event logs and rows, in the order of the scheduler's MoveReason.
+inline constexpr std::array<const char *, 19> move_reasons = {
+    "failed",       "no_program",  "start_failed", "given_back", "usurped",        "host_dead",   "host_lost",
+    "host_removed", "host_closed", "gap",          "restarted",  "session_closed", "longer_copy", "over_limit",
+    "shut_out",     "thrashed",    "cannot_start", "given_up",   "host_limit"};
+
+// Of the word with which a run ended: the grain has ended, too, and no move follows.
+constexpr bool ends_grain(std::string_view word) {
+    return word == "finished" || word == "killed" || word == "session_closed";
+}
 
 // Recorded: never reordered, only appended.
 enum class EventKind : std::uint8_t {

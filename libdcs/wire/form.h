@@ -4,7 +4,7 @@
 // opening form until it knows what its peer reads.
 //
 //   8   release 0.1: the fields of a struct in their order and nothing else
-//   9   numbered fields (base/tagged.h): the number is a field's place in its list, from 1; a field that has its
+//   9   numbered fields (base/bytes.h): the number is a field's place in its list, from 1; a field that has its
 //       default is left out, and a reader passes over numbers that it does not know. Later forms are written like
 //       this one; they add fields, kinds of messages and values of enums.
 //

@@ -5,7 +5,7 @@
 //
 //   head    user, session, ident, state, results, acknowledged, handed out, grains, event log, number of rows
 //   rows    one for each grain: its record's fields in order, the parameters packed
-//   known   for each of them what the event log says that it knew (results_known.h)
+//   known   for each of them what the event log says that it knew (ResultsKnown)
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,10 +13,38 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
-#include "wire/results_known.h"
+#include "wire/event_log.h"
 #include "wire/session_calls.h"
 
 namespace dcs::wire {
+
+// What the grains of a session knew of its results when they were submitted or killed, as its event log tells it: of a
+// History (history.h) the part that an import takes over, and nothing else. Whatever the log says, it holds 20 bytes
+// for each grain that it was made for, and an event takes the steps of one search among them.
+class ResultsKnown {
+public:
+    // `grains`: in ascending order. Events of others count as far as they change what all could know.
+    explicit ResultsKnown(std::vector<std::int32_t> grains);
+    void take(const Event &event);
+
+    struct OfGrain {
+        std::uint32_t known = 0;         // results that were handed out before it was submitted
+        std::uint32_t killed_after = 0;  // and before it was killed
+        bool told = false;               // the log has an event of it
+        std::uint32_t killed_in = 0;     // not 0: it is killed, if no import came after that one
+    };
+    // Of the `index`th grain.
+    const OfGrain &at(std::size_t index) const { return told_[index]; }
+
+private:
+    void take_grain(const Event &event, OfGrain &grain);
+
+    std::vector<std::int32_t> grains_;
+    std::vector<OfGrain> told_;
+    std::uint32_t handed_out_ = 0;
+    std::uint32_t imports_ = 1;  // and one
+    bool begun_ = false, imported_ = false;
+};
 
 // A stream is not made longer than this.
 constexpr std::uint64_t import_rows_bytes(std::uint64_t stream) { return 2 * stream + 65'536; }

@@ -8,11 +8,10 @@
 
 #include <boost/archive/detail/interface_oarchive.hpp>
 
-#include "base/hex.h"
-#include "base/json.h"
 #include "base/text.h"
+#include "base/json.h"
 #include "wire/archive_rules.h"
-#include "wire/content.h"
+#include "wire/content_calls.h"
 
 namespace dcs::wire {
 

@@ -7,11 +7,9 @@
 #include <iterator>
 
 #include "base/bytes.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/planted.h"
-#include "wire/needed.h"
-#include "wire/reader.h"
-#include "wire/writer.h"
+#include "wire/archives.h"
 
 namespace dcs::wire {
 

@@ -1,6 +1,6 @@
 #pragma once
 // A message is one of the structs of user_calls.h, batch_calls.h, session_calls.h, policy_calls.h, content_calls.h,
-// server_calls.h, join_calls.h, begin_calls.h, backup_calls.h or mirror_calls.h, in a frame.
+// server_calls.h, join_calls.h or backup_calls.h, in a frame.
 //
 // Frame on the wire, all numbers little-endian:
 //   0  4  magic "DCS1"
@@ -18,10 +18,8 @@
 #include "base/status.h"
 #include "wire/backup_calls.h"
 #include "wire/batch_calls.h"
-#include "wire/begin_calls.h"
-#include "wire/content_calls.h"
 #include "wire/join_calls.h"
-#include "wire/mirror_calls.h"
+#include "wire/content_calls.h"
 #include "wire/policy_calls.h"
 #include "wire/server_calls.h"
 #include "wire/session_calls.h"

@@ -7,7 +7,7 @@
 #include <boost/json/parser.hpp>
 #include <boost/json/value.hpp>
 
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/limits.h"
 #include "wire/json.h"
 

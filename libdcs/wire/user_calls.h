@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "wire/content.h"
+#include "wire/content_calls.h"
 #include "wire/demands.h"
 #include "wire/form_8.h"
 #include "wire/system_row.h"

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "scheduler/state/state.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 
 namespace dcs::core {
 namespace {

@@ -4,7 +4,7 @@
 #include "scheduler/core/authorise.h"
 #include "scheduler/state/draft.h"
 #include "scheduler/state/state.h"
-#include "wire/session_check.h"
+#include "wire/checks.h"
 
 namespace dcs::core {
 

@@ -1,7 +1,7 @@
 // `dcs doctor`: what the State knows to be wrong, each with what it affects and what to do.
 #include <algorithm>
 
-#include "base/shut_words.h"
+#include "base/known_words.h"
 #include "scheduler/core/placement.h"
 #include "scheduler/core/stuck.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {

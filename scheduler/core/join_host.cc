@@ -2,7 +2,6 @@
 // The same call with the same key may come again: who did not hear the answer repeats it.
 #include "base/limits.h"
 #include "base/text.h"
-#include "base/hex.h"
 #include "scheduler/core/decisions.h"
 
 namespace dcs::core {

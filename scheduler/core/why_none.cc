@@ -4,7 +4,7 @@
 #include <map>
 
 #include "scheduler/core/placement.h"
-#include "wire/needed.h"
+#include "wire/archives.h"
 
 namespace dcs::core {
 namespace {

@@ -1,14 +1,60 @@
 #include "scheduler/keeper/keeper.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
 
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <netinet/in.h>
+#include <pwd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "daemon/log.h"
 #include "daemon/peer_name.h"
-#include "scheduler/keeper/echo_socket.h"
-#include "scheduler/keeper/login.h"
+#include "daemon/privileges.h"
 #include "scheduler/keeper/settings_file.h"
 
 namespace dcs::keeper {
 namespace {
+
+// SubjectPublicKeyInfo of an uncompressed point on P-256, up to the point.
+constexpr unsigned char key_start[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48,
+                                       0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
+                                       0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04};
+
+bool may_name(Ask ask) {
+    return ask == Ask::certificate || ask == Ask::remove_host || ask == Ask::check_login || ask == Ask::knows_login;
+}
+bool may_key(Ask ask) { return ask == Ask::certificate || ask == Ask::own_certificate; }
+bool is_role(pki::Role role) {
+    return role == pki::Role::grain_server || role == pki::Role::client || role == pki::Role::program ||
+           role == pki::Role::backup;
+}
+
+// Each field is used by its rows and by no other.
+bool is_one(const Request &r) {
+    if ((r.ask == Ask::certificate) != is_role(r.role)) return false;
+    if (r.ask != Ask::certificate && r.role != pki::Role::none) return false;
+    if (r.ask != Ask::settings && r.which != Settings::hosts) return false;
+    if (r.name.empty() == may_name(r.ask)) return false;
+    if (!may_key(r.ask) && r.point != Point{}) return false;
+    if (r.ask == Ask::echo_socket) return r.number == 4 || r.number == 6;
+    return r.ask == Ask::user_name || r.number == 0;
+}
 
 Reply say(Status status) { return Reply{std::move(status), ""}; }
 
@@ -17,7 +63,111 @@ Reply open_echo_socket(std::uint32_t family, int *fd) {
     return *fd >= 0 ? Reply{} : say(fail_errno(Code::refused, "a socket for echo requests", errno));
 }
 
+// Of root's rights: files of --hosts, --policy and --limits may belong to any user; echo requests need a raw socket.
+constexpr std::uint64_t kept = 1ull << CAP_DAC_OVERRIDE | 1ull << CAP_CHOWN | 1ull << CAP_FOWNER | 1ull << CAP_NET_RAW;
+
+// Of the user database: files, and what its modules keep elsewhere.
+const std::vector<std::string> users_of_this_host = {
+    "/etc",        "/run", "/var/run", "/var/lib/sss", "/var/lib/extrausers", "/var/lib/misc", "/var/cache/nscd",
+    "/var/db/nscd"};
+
+std::string above(const std::string &path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The directory in which the file lies, and that of what it links to.
+void add_folders_of(const std::string &file, std::vector<std::string> &folders) {
+    if (file.empty()) return;
+    folders.push_back(above(file));
+    char *real = ::realpath(file.c_str(), nullptr);
+    if (real != nullptr && above(real) != folders.back()) folders.push_back(above(real));
+    ::free(real);
+}
+
+bool is_member(const std::string &user, gid_t own, gid_t wanted) {
+    std::vector<gid_t> groups(64);
+    auto count = static_cast<int>(groups.size());
+    if (::getgrouplist(user.c_str(), own, groups.data(), &count) < 0) {
+        groups.resize(static_cast<std::size_t>(std::max(count, 0)));
+        if (::getgrouplist(user.c_str(), own, groups.data(), &count) < 0) return false;
+    }
+    groups.resize(static_cast<std::size_t>(std::max(count, 0)));
+    return std::find(groups.begin(), groups.end(), wanted) != groups.end();
+}
+
+constexpr auto search_for = std::chrono::seconds(3);
+constexpr int most_silent = 4;
+constexpr std::size_t entry_bytes = 65536;
+
+struct Search {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool over = false, found = false;
+};
+std::atomic<int> searches{0};  // under way; one may never end
+
+void search(const std::string &user, Search &of) {
+    std::vector<char> bytes(entry_bytes);
+    passwd entry{};
+    passwd *found = nullptr;
+    (void)::getpwnam_r(user.c_str(), &entry, bytes.data(), bytes.size(), &found);
+    const std::lock_guard<std::mutex> guard(of.mutex);
+    of.over = true;
+    of.found = found != nullptr;
+    of.changed.notify_one();
+}
+
 }  // namespace
+
+std::string to_packet(const Request &request) {
+    Packet packet{};
+    packet.ask = static_cast<std::uint8_t>(request.ask);
+    packet.role = static_cast<std::uint8_t>(request.role);
+    packet.which = static_cast<std::uint8_t>(request.which);
+    packet.number = request.number;
+    std::memcpy(packet.name, request.name.data(), std::min(request.name.size(), name_max - 1));
+    std::copy(request.point.begin(), request.point.end(), packet.point);
+    return std::string(reinterpret_cast<const char *>(&packet), sizeof packet);
+}
+
+std::optional<Request> read_packet(std::string_view bytes) {
+    Packet packet{};
+    if (bytes.size() != sizeof packet) return {};
+    std::memcpy(&packet, bytes.data(), sizeof packet);
+    const bool known = packet.ask >= 1 && packet.ask <= static_cast<std::uint8_t>(Ask::last) &&
+                       packet.role <= static_cast<std::uint8_t>(pki::Role::backup) &&
+                       packet.which <= static_cast<std::uint8_t>(Settings::last);
+    if (!known || packet.name[name_max - 1] != '\0') return {};
+    Request request;
+    request.ask = static_cast<Ask>(packet.ask);
+    request.role = static_cast<pki::Role>(packet.role);
+    request.which = static_cast<Settings>(packet.which);
+    request.number = packet.number;
+    request.name = packet.name;
+    std::copy(std::begin(packet.point), std::end(packet.point), request.point.begin());
+    // Encoding the result gives the same bytes: nothing hides behind the end of the name or in unused parts.
+    if (!is_one(request) || to_packet(request) != bytes) return {};
+    return request;
+}
+
+std::optional<Point> point_of(std::string_view public_key) {
+    if (public_key.size() != sizeof key_start + point_size) return {};
+    if (std::memcmp(public_key.data(), key_start, sizeof key_start) != 0) return {};
+    Point point{};
+    std::memcpy(point.data(), public_key.data() + sizeof key_start, point_size);
+    return point;
+}
+
+std::string public_key_of(const Point &point) {
+    std::string key(reinterpret_cast<const char *>(key_start), sizeof key_start);
+    return key.append(reinterpret_cast<const char *>(point.data()), point.size());
+}
+
+int raw_echo_socket(bool v6) {
+    return ::socket(v6 ? AF_INET6 : AF_INET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                    v6 ? int{IPPROTO_ICMPV6} : int{IPPROTO_ICMP});
+}
 
 Reply Keeper::answer(std::string_view packet, std::int64_t now_s, int *fd) {
     *fd = -1;
@@ -77,6 +227,134 @@ Reply Keeper::open(Settings which, int *fd) const {
                                                    : open_settings(place_.limits, "the limits");
     if (file) *fd = *file;
     return say(file.status());
+}
+
+Result<bool> fence_keeper(const Place &place) {
+    // The authority is made when it is first asked for.
+    std::vector<std::string> folders = {file_exists(AT_FDCWD, place.pki) ? place.pki : above(place.pki)};
+    for (const std::string *file : {&place.hosts, &place.policy, &place.limits}) add_folders_of(*file, folders);
+    return give_up_files(folders, users_of_this_host);
+}
+
+void run_keeper(int socket, Place place) {
+    Status s = settle_side_process(socket, "dcs_keeper");
+    if (s) s = give_up_capabilities(kept);
+    const Result<bool> fenced = s ? fence_keeper(place) : Result<bool>(s);
+    s = fenced.status();
+    // What it holds is in no core file, and no process of the same user may look at it.
+    if (s && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) s = fail_errno(Code::io_error, "prctl PR_SET_DUMPABLE", errno);
+    // Some hosts look up users over sockets.
+    if (s) s = give_up_calls({.unix_sockets = true, .owners = true}).status();
+    if (!s) log_error(s.text);
+    Keeper keeper(std::move(place));
+    const auto answer = [&](std::string_view packet, int *fd) {
+        const Reply reply = keeper.answer(packet, wall_clock_s(), fd);
+        if (!reply.status) log_debug(reply.status.text);
+        return side_answer(reply.status, reply.bytes);
+    };
+    if (s) serve_side_process(socket, patience_s, answer);
+    ::_exit(s ? 0 : 1);  // nothing of the scheduler's is undone here
+}
+
+Status check_login(const std::string &user, const std::string &group) {
+    if (group.empty()) return Status::ok();
+    const passwd *entry = ::getpwnam(user.c_str());
+    if (entry == nullptr)
+        return fail(Code::refused, user +
+                                       " has no account on the scheduler's host: users of other hosts need an "
+                                       "account with the same login name there");
+    const gid_t own = entry->pw_gid;
+    const struct group *found = ::getgrnam(group.c_str());
+    if (found == nullptr)
+        return fail(Code::refused, "the scheduler's host has no group " + group +
+                                       ", whose members may use DCS "
+                                       "(--group of dcs_scheduler names another)");
+    if (!is_member(user, own, found->gr_gid))
+        return fail(Code::refused, user + " is not a member of the group " + group +
+                                       " on the scheduler's host, which "
+                                       "the use of DCS requires");
+    return Status::ok();
+}
+
+// By a thread of its own, which is left alone when it does not come back: the keeper has other work.
+Status knows_login(const std::string &user) {
+    const Status silent = fail(Code::unreachable, "it is not known whether there is a login " + user);
+    if (searches >= most_silent) return silent;
+    const auto own = std::make_shared<Search>();
+    ++searches;
+    try {
+        std::thread([own, user] {
+            search(user, *own);
+            --searches;
+        }).detach();
+    } catch (const std::system_error &) {  // out of processes
+        --searches;
+        return silent;
+    }
+    std::unique_lock<std::mutex> lock(own->mutex);
+    if (!own->changed.wait_for(lock, search_for, [&] { return own->over; })) return silent;
+    return own->found ? Status::ok() : fail(Code::not_found, "this host knows no login " + user);
+}
+
+Result<std::unique_ptr<KeeperClient>> KeeperClient::start(const Place &place) {
+    auto process = SideProcess::start({"the scheduler's keeper", "the scheduler"}, patience_s,
+                                      [&](int socket) { run_keeper(socket, place); });
+    if (!process) return process.status();
+    return std::unique_ptr<KeeperClient>(new KeeperClient(std::move(*process)));
+}
+
+Result<std::string> KeeperClient::call(const Request &request, Fd *fd) {
+    if (request.name.size() >= name_max) return fail(Code::invalid, "the name is too long");
+    return process_->call(to_packet(request), fd);
+}
+
+Result<std::string> KeeperClient::authority() { return call({.ask = Ask::authority}); }
+
+Result<std::string> KeeperClient::own_certificate(std::string_view public_key) {
+    return certificate(pki::Role::scheduler, "", public_key);
+}
+
+Result<std::string> KeeperClient::certificate(pki::Role role, const std::string &name, std::string_view public_key) {
+    const std::optional<Point> point = point_of(public_key);
+    if (!point) return fail(Code::invalid, "it is not a public key on the curve P-256");
+    const bool own = role == pki::Role::scheduler;
+    return call({.ask = own ? Ask::own_certificate : Ask::certificate,
+                 .role = own ? pki::Role::none : role,
+                 .name = name,
+                 .point = *point});
+}
+
+Result<std::string> KeeperClient::settings(Settings which, const std::string &file, const std::string &what) {
+    Fd fd;
+    const Result<std::string> reply = call({.ask = Ask::settings, .which = which}, &fd);
+    if (!reply) return reply.status();
+    if (!fd)
+        return fail(Code::limit, "the keeper could not hand over " + file +
+                                     ": this process has no file descriptors "
+                                     "left, raise ulimit -n");
+    return read_settings(fd.release(), file, what);
+}
+
+Status KeeperClient::remove_host(const std::string &host) {
+    return call({.ask = Ask::remove_host, .name = host}).status();
+}
+
+std::string KeeperClient::user_name(std::uint32_t uid) {
+    const Result<std::string> name = call({.ask = Ask::user_name, .number = uid});
+    return name ? *name : std::string();
+}
+
+Status KeeperClient::check_login(const std::string &user) {
+    return call({.ask = Ask::check_login, .name = user}).status();
+}
+
+Status KeeperClient::knows_login(const std::string &user) {
+    return call({.ask = Ask::knows_login, .name = user}).status();
+}
+
+int KeeperClient::echo_socket(bool v6) {
+    Fd socket;
+    return call({.ask = Ask::echo_socket, .number = v6 ? 6u : 4u}, &socket) ? socket.release() : -1;
 }
 
 }  // namespace dcs::keeper

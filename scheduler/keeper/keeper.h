@@ -1,13 +1,73 @@
 #pragma once
-// The keeper: answers the scheduler's requests, one after the other (keeper_calls.h is the table), until the scheduler
-// is gone. It reads what root wrote, and packets of one fixed form; no message of the pool ever comes here.
+// What the scheduler may ask of its keeper: the one process that has the key of the pool's authority, and the rights of
+// who started it. This is all of it. A request is one packet of one fixed form; what a row does not name is zero.
+#include <array>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "base/status.h"
+#include "daemon/side_process.h"
 #include "pki/authority.h"
-#include "scheduler/keeper/keeper_calls.h"
+#include "pki/certificate.h"
 
 namespace dcs::keeper {
+
+enum class Ask : std::uint8_t {
+    authority = 1,    // -> the authority's certificate; it is made if there is none
+    own_certificate,  // key -> a certificate for the scheduler: for the first key that asks, and then for no other
+    certificate,      // role, name, key -> one for a host or a control program, for as long as such a role has
+    settings,         // which -> the file of --hosts, --policy or --limits, open for reading
+    remove_host,      // name -> the host's line is out of the file of --hosts
+    user_name,        // number -> the login name of a uid
+    check_login,      // name -> may this login name use the pool from other hosts
+    echo_socket,      // number (4 or 6) -> a socket for echo requests, where only root may have one
+    knows_login,      // name -> has this host such a login
+    last = knows_login
+};
+enum class Settings : std::uint8_t { hosts, policy, limits, last = limits };
+
+inline constexpr unsigned patience_s = 30;  // for one answer
+inline constexpr std::size_t name_max = 208, point_size = 64;
+
+// The x and y of a public key; certificates are for keys on P-256 only.
+using Point = std::array<std::uint8_t, point_size>;
+
+struct Packet {
+    std::uint8_t ask, role, which, unused;
+    std::uint32_t number;
+    char name[name_max];  // zeros to its end
+    std::uint8_t point[point_size];
+};
+static_assert(sizeof(Packet) == 280, "no padding");
+
+struct Request {
+    Ask ask = Ask::authority;
+    pki::Role role = pki::Role::none;
+    Settings which = Settings::hosts;
+    std::uint32_t number = 0;
+    std::string name;
+    Point point{};
+    bool operator==(const Request &) const = default;
+};
+std::string to_packet(const Request &request);
+// Nothing unless it is exactly what some request makes.
+std::optional<Request> read_packet(std::string_view packet);
+
+// A reply may have a descriptor besides.
+using Reply = SideAnswer;
+
+// A public key as SubjectPublicKeyInfo, in its one form, and its point. Nothing for another kind of key.
+std::optional<Point> point_of(std::string_view public_key);
+std::string public_key_of(const Point &point);
+
+// The keeper: answers the scheduler's requests, one after the other, until the scheduler
+// is gone. It reads what root wrote, and packets of one fixed form; no message of the pool ever comes here.
+
+// A raw socket for echo requests (ICMP) and their answers, the caller's. -1 and errno: not here, or not for us.
+int raw_echo_socket(bool v6);
 
 struct Place {
     std::string pki;                    // directory of the authority
@@ -39,5 +99,44 @@ Result<bool> fence_keeper(const Place &place);
 
 // This process, just forked, becomes the keeper: of all that was open it keeps `socket` and standard error.
 [[noreturn]] void run_keeper(int socket, Place place);
+
+// Who of another host's users is known here, by this host's tables of users and groups.
+// refused: this host has no such user, or the user is not in the group. An empty group: all are, known here or not.
+// May look up names at a server of the site.
+Status check_login(const std::string &user, const std::string &group);
+
+// not_found: this host has no such login. unreachable: the server of the site that knows does not answer; that takes no
+// longer than some seconds.
+Status knows_login(const std::string &user);
+
+// The scheduler's side. Its calls wait for the answer, like those of the C library that they stand for. When the keeper
+// is gone, or does not answer for half a minute, they fail with `unreachable`, now and ever after. Thread-safe.
+class KeeperClient {
+public:
+    // Forks it, as who this process is now. Before any thread starts, and before anything is read that it should not
+    // know.
+    static Result<std::unique_ptr<KeeperClient>> start(const Place &place);
+
+    int fd() const { return process_->fd(); }                        // readable when the keeper is gone
+    bool lost() const { return process_->lost(); }                   // gone, or silent, as a call has found out
+    bool gone() { return process_->gone(); }                         // that, or found out now
+    std::string how_it_ended() { return process_->how_it_ended(); }  // "was killed by signal 9"
+
+    Result<std::string> authority();                                   // its certificate, DER
+    Result<std::string> own_certificate(std::string_view public_key);  // DER, as the next
+    Result<std::string> certificate(pki::Role role, const std::string &name, std::string_view public_key);
+    Result<std::string> settings(Settings which, const std::string &file, const std::string &what);  // its text
+    Status remove_host(const std::string &host);
+    std::string user_name(std::uint32_t uid);  // empty: none, or gone()
+    Status check_login(const std::string &user);
+    Status knows_login(const std::string &user);
+    int echo_socket(bool v6);  // the caller's; -1: none
+
+private:
+    explicit KeeperClient(std::unique_ptr<SideProcess> process) : process_(std::move(process)) {}
+    Result<std::string> call(const Request &request, Fd *fd = nullptr);
+
+    const std::unique_ptr<SideProcess> process_;
+};
 
 }  // namespace dcs::keeper

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "daemon/trusted_path.h"
+#include "daemon/directory.h"
 
 namespace dcs::keeper {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// Writes and reads what fields.h lists, as numbered fields (base/tagged.h). A field that has its default is left out.
+// Writes and reads what fields.h lists, as numbered fields (base/bytes.h). A field that has its default is left out.
 //
 //   unsigned numbers, flags, enumerations   natural
 //   signed numbers, durations               integer
@@ -9,9 +9,9 @@
 #include <optional>
 #include <type_traits>
 
-#include "base/tagged.h"
+#include "base/bytes.h"
 #include "scheduler/record/fields.h"
-#include "wire/writer.h"
+#include "wire/archives.h"
 
 namespace dcs::record {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "net/loop.h"
-#include "scheduler/keeper/keeper_client.h"
+#include "scheduler/keeper/keeper.h"
 #include "scheduler/shell/tls_door.h"
 
 namespace dcs::shell {

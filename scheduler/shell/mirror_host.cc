@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/planted.h"
-#include "daemon/audit.h"
 #include "daemon/log.h"
 #include "scheduler/core/authorise.h"
 

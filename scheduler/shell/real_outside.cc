@@ -3,7 +3,6 @@
 #include <cstdlib>
 
 #include "base/clock.h"
-#include "daemon/audit.h"
 #include "daemon/log.h"
 #include "pki/digest.h"
 #include "scheduler/core/authorise.h"

@@ -1,7 +1,7 @@
 #include "scheduler/shell/scheduler_options.h"
 
 #include "base/clock.h"
-#include "scheduler/keeper/login.h"
+#include "scheduler/keeper/keeper.h"
 #include "scheduler/keeper/settings_file.h"
 #include "scheduler/shell/host_table_file.h"
 #include "scheduler/shell/lost_hosts.h"

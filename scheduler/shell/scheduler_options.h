@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "daemon/options.h"
-#include "scheduler/keeper/keeper_calls.h"
+#include "scheduler/keeper/keeper.h"
 #include "scheduler/shell/named_logins.h"
 #include "scheduler/state/state.h"
 #include "scheduler/turn/user_limits.h"

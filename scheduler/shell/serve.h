@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "daemon/configuration.h"
-#include "daemon/notify.h"
+#include "daemon/service.h"
 #include "daemon/peer_name.h"
-#include "daemon/signals.h"
 #include "net/loop.h"
 #include "scheduler/record/rebuild.h"
 #include "scheduler/shell/doors.h"

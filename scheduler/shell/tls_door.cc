@@ -6,10 +6,9 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/hex.h"
-#include "daemon/audit.h"
+#include "base/text.h"
 #include "daemon/log.h"
-#include "net/tcp_socket.h"
+#include "net/socket_calls.h"
 
 namespace dcs::shell {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "net/loop.h"
 #include "pki/authority.h"
-#include "scheduler/keeper/keeper_client.h"
+#include "scheduler/keeper/keeper.h"
 #include "scheduler/state/decision.h"
 #include "wire/join_calls.h"
 #include "wire/session_calls.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "wire/move_reasons.h"
+#include "wire/event_log.h"
 
 namespace dcs::core {
 

@@ -6,7 +6,7 @@
 #include "scheduler/core/decisions.h"
 #include "scheduler/turn/judge_report.h"
 #include "scheduler/turn/payload.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 
 namespace dcs::turn {
 namespace {

@@ -7,7 +7,7 @@
 #include "pki/digest.h"
 #include "pki/key.h"
 #include "scheduler/core/authorise.h"
-#include "wire/session_check.h"
+#include "wire/checks.h"
 
 namespace dcs::turn {
 namespace {

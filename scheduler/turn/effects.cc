@@ -6,7 +6,7 @@
 #include "base/planted.h"
 #include "scheduler/record/read_blob.h"
 #include "scheduler/turn/export_page.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 
 namespace dcs::turn {
 

@@ -8,10 +8,9 @@
 #include "pki/digest.h"
 #include "scheduler/core/decisions.h"
 #include "scheduler/turn/payload.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 #include "wire/import_rows.h"
 #include "wire/message.h"
-#include "wire/session_check.h"
 
 namespace dcs::turn {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/copy_words.h"
+#include "base/known_words.h"
 #include "base/failpoint.h"
 #include "base/limits.h"
 #include "base/planted.h"

@@ -16,9 +16,9 @@ BUILD = os.path.join(ROOT, "build/coverage")
 UNIT = ["unit_wire"]
 TARGETS = ["message", "frame", "session_text"]
 # What turns foreign bytes into values on a wire.
-FILES = ["libdcs/wire/message.cc", "libdcs/wire/reader.h", "libdcs/wire/content_check.cc", "libdcs/wire/session_check.cc",
+FILES = ["libdcs/wire/message.cc", "libdcs/wire/archives.h", "libdcs/wire/checks.cc",
          "libdcs/wire/session_text.cc", "libdcs/wire/session_head.cc", "libdcs/wire/json.cc", "libdcs/wire/json.h",
-         "libdcs/wire/difference.cc", "libdcs/wire/content.cc", "libdcs/base/bytes.h", "libdcs/net/frame_reader.cc"]
+         "libdcs/wire/difference.cc", "libdcs/wire/content_calls.cc", "libdcs/base/bytes.h", "libdcs/net/connection.cc"]
 
 
 def call(*command, **more):

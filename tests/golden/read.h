@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/hex.h"
+#include "base/text.h"
 #include "places.h"
 #include "support/catch.h"
 

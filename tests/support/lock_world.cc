@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::locks {
 namespace {

@@ -13,7 +13,7 @@ MAKERS = {"fail", "fail_errno", "usage_failure", "not_found_failure", "call_fail
 # A sentence that is returned, or kept under one of these names, is the reason for an error.
 REASONS = {"wrong", "why", "error", "reason", "problem", "text", "message", "hint", "advice"}
 # Files that return sentences which are no errors: traces of decisions, pictures, tables, what a verb has done.
-TALKERS = {"libdcs/locks/advice.cc"} | {
+TALKERS = {"libdcs/locks/learn.cc"} | {
     f"libdcs/commands/dcs/{name}.cc" for name in (
         "query/session_events", "trace/svg", "pool/top", "trace/trace", "trace/flow", "frame/pool_directory",
         "host/client_host", "host/set_drain")}

@@ -1,5 +1,4 @@
-#include "base/heap.h"
-#include "process/clean_start.h"
+#include "base/program_start.h"
 #include "command.h"
 
 int main(int argc, char **argv) {

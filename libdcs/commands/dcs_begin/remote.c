@@ -259,7 +259,7 @@ static size_t put_string(unsigned char *to, const void *text, size_t n) {
     return 4 + n;
 }
 
-/* BeginControl and Begun, see libdcs/wire/begin_calls.h. Stores the reply in `payload`. */
+/* BeginControl and Begun, see libdcs/wire/join_calls.h. Stores the reply in `payload`. */
 static enum outcome ask(const struct line *line, const char *user, const char *ident, EVP_PKEY *key,
                         unsigned char *payload, size_t *length) {
     unsigned char request[header_bytes + 512], *at = request + header_bytes, *public_key = NULL;

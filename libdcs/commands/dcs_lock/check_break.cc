@@ -11,7 +11,7 @@
 #include "request.h"
 #include "say.h"
 #include "base/clock.h"
-#include "locks/belief.h"
+#include "locks/kill_carefully.h"
 #include "locks/files/run_log.h"
 #include "locks/files/slot_table.h"
 

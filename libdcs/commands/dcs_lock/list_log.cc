@@ -8,9 +8,9 @@
 #include "places.h"
 #include "quantity.h"
 #include "say.h"
-#include "locks/advice.h"
+#include "locks/learn.h"
 #include "locks/files/run_log.h"
-#include "locks/files/sample.h"
+#include "locks/files/record.h"
 
 namespace dcs::lock_command {
 namespace {

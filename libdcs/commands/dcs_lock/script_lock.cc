@@ -20,7 +20,7 @@
 #include "request.h"
 #include "say.h"
 #include "base/failpoint.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "locks/files/world.h"
 #include "locks/adaptive_lock.h"
 #include "locks/counted_slots.h"

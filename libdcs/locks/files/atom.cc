@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hex.h"
 #include "base/text.h"
 #include "locks/files/world.h"
 

@@ -2,8 +2,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdint>
-#include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <memory>
@@ -18,7 +16,6 @@
 #include "base/files.h"
 #include "base/planted.h"
 #include "base/require.h"
-#include "locks/files/lock_header.h"
 
 namespace dcs::locks {
 namespace {

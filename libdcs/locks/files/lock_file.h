@@ -1,14 +1,14 @@
 #pragma once
 // One file per atom. The kernel locks on bytes far beyond its end decide who holds it. Its content consists of
 // checksummed records and hints, and is rewritten when damaged. A lock file is never unlinked, and a kernel lock
-// is never taken away from its holder. Layout: file_layout.h.
+// is never taken away from its holder. Layout: lock_header.h.
 #include <cstdint>
 #include <string>
 
 #include "base/fd.h"
 #include "base/status.h"
 #include "locks/files/atom.h"
-#include "locks/files/file_layout.h"
+#include "locks/files/lock_header.h"
 
 namespace dcs::locks {
 

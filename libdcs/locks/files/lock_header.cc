@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstring>
 #include <string_view>
+
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -7,7 +7,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::locks {
 namespace {

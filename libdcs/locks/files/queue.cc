@@ -8,7 +8,7 @@
 #include "base/require.h"
 #include "locks/files/block.h"
 #include "locks/files/world.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::locks {
 namespace {

@@ -1,13 +1,11 @@
 #include "locks/files/run_log.h"
 #include "base/fd.h"
-#include "base/hex.h"
 #include "base/text.h"
 #include "locks/files/world.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <fcntl.h>
 #include <string_view>
 #include <sys/file.h>

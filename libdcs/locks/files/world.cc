@@ -5,7 +5,7 @@
 #include <sys/utsname.h>
 
 #include "base/clock.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::locks {
 namespace {

@@ -3,7 +3,7 @@
 // right, what it has promised it still has, and it hands over what it was given.
 #include "unit/backupd/bench.h"
 
-#include "backupd/record/format.h"
+#include "backupd/record/record.h"
 #include "base/bytes.h"
 #include "script.h"
 

@@ -9,7 +9,7 @@
 #include "client/remote.h"
 #include "base/bytes.h"
 #include "fuzz.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "pki/authority.h"
 #include "wire/message.h"
 

@@ -10,12 +10,12 @@
 #include "crowd.h"
 #include "field_mutator.h"
 #include "meter.h"
-#include "net/frame_reader.h"
+#include "net/connection.h"
 #include "pki/authority.h"
 #include "pki/certificate.h"
 #include "pki/key.h"
 #include "script.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 #include "wire/import_rows.h"
 
 namespace dcs::fuzz {
@@ -35,7 +35,7 @@ template <std::size_t... I> std::vector<std::uint8_t> hot_kinds(std::index_seque
     return hot;
 }
 
-// Elements take at most 32 times their bytes (reader.h), strings their bytes and what malloc rounds up.
+// Elements take at most 32 times their bytes (archives.h), strings their bytes and what malloc rounds up.
 constexpr Cost of_message{.memory = 40, .memory_beside = 16 * 1024, .steps = 64, .steps_beside = 4'000, .ns = 2'000};
 constexpr Cost of_stream{.memory = 8, .memory_beside = 16 * 1024, .steps = 64, .steps_beside = 4'000, .ns = 2'000};
 // Of OpenSSL, whose steps are not counted; an input is 2 KiB at most.

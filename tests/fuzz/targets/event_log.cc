@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "meter.h"
 #include "wire/history.h"
-#include "wire/results_known.h"
+#include "wire/import_rows.h"
 
 namespace dcs::fuzz {
 namespace {

@@ -1,5 +1,5 @@
 // A stream of bytes cut into frames: however it is cut, the same frames come out, and the same refusal.
-#include "net/frame_reader.h"
+#include "net/connection.h"
 
 #include "base/limits.h"
 #include "fuzz.h"

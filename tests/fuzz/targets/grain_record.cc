@@ -7,7 +7,7 @@
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/owner_rules.h"
 #include "grainserver/shell/host_gauge.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::fuzz {
 namespace {

@@ -1,6 +1,6 @@
 // What the scheduler asks of its keeper, and the answers: a peer that took over the scheduler writes the one, and a
 // request is either exactly what some request makes, or none.
-#include "scheduler/keeper/keeper_calls.h"
+#include "scheduler/keeper/keeper.h"
 
 #include "fuzz.h"
 #include "grainserver/warden/warden.h"

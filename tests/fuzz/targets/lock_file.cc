@@ -9,7 +9,6 @@
 #include "locks/files/lock_header.h"
 #include "locks/files/record.h"
 #include "locks/files/run_log.h"
-#include "locks/files/sample.h"
 
 namespace dcs::fuzz {
 namespace {

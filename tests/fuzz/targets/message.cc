@@ -5,7 +5,7 @@
 #include "crowd.h"
 #include "meter.h"
 #include "script.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 #include "wire/json.h"
 
 namespace dcs::fuzz {
@@ -41,7 +41,7 @@ void run(std::string_view bytes) {
         const char *const kind = wire::kind_name(samples()[item.kind]);
         const Meter meter;
         auto message = wire::decode_payload(header, item.payload);
-        // Elements take at most 32 times their bytes (reader.h), strings their bytes and what malloc rounds up.
+        // Elements take at most 32 times their bytes (archives.h), strings their bytes and what malloc rounds up.
         meter.expect(item.payload.size(), {.memory = 36, .memory_beside = 16 * 1024, .steps = 1000, .ns = 2'000}, kind);
         if (!message) {
             expect(!message.status().text.empty(), "a refusal says why");

@@ -6,7 +6,7 @@
 #include "unit/wire/samples.h"
 #include "wire/json.h"
 #include "wire/message.h"
-#include "wire/session_check.h"
+#include "wire/checks.h"
 
 namespace dcs::fuzz {
 namespace {

@@ -1,6 +1,6 @@
 // What people write for the daemons: host table, policy, addresses, names, command lines.
 #include "base/limits.h"
-#include "daemon/escape.h"
+#include "daemon/log.h"
 #include "daemon/options.h"
 #include "fuzz.h"
 #include "grainserver/files/grain_name.h"

@@ -7,7 +7,7 @@
 
 #include "bench.h"
 #include "locks/adaptive_lock.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "locks/supervision.h"
 #include "paper.h"
 

@@ -1,7 +1,7 @@
 // What failpoint() does in the scheduler that privileges.py pries with, when that is ordered to stop.
 #include "base/failpoint.h"
 #include "process/security/pry.h"
-#include "scheduler/keeper/keeper_calls.h"
+#include "scheduler/keeper/keeper.h"
 
 namespace dcs {
 namespace {

@@ -2,9 +2,9 @@
 #include "base/failpoint.h"
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/owner_rules.h"
-#include "grainserver/starter/starter_calls.h"
+#include "grainserver/starter/starter.h"
 #include "process/security/pry.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs {
 namespace {

@@ -3,7 +3,7 @@
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/warden/warden.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "process/security/pry.h"
 
 #include <sys/un.h>

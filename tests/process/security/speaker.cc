@@ -13,12 +13,12 @@
 #include <string>
 
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "net/loop.h"
 #include "pki/authority.h"
 #include "tests/unit/wire/samples.h"
 #include "wire/message.h"
-#include "wire/writer.h"
+#include "wire/archives.h"
 
 namespace {
 using namespace dcs;

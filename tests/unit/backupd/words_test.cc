@@ -3,7 +3,7 @@
 #include <functional>
 #include <limits>
 
-#include "backupd/record/format.h"
+#include "backupd/record/record.h"
 #include "base/bytes.h"
 #include "support/about.h"
 #include "support/catch.h"

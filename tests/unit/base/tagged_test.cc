@@ -2,7 +2,7 @@
 // harm.
 #include <catch2/catch.hpp>
 
-#include "base/tagged.h"
+#include "base/bytes.h"
 
 using namespace dcs;
 

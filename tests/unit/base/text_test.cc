@@ -1,7 +1,6 @@
 // Bytes as text and back.
 #include <catch2/catch.hpp>
 
-#include "base/hex.h"
 #include "base/text.h"
 
 using namespace dcs;

@@ -11,7 +11,7 @@
 #include "commands/dcs/pool/stop_daemons.h"
 #include "commands/dcs/pool/start_daemon.h"
 #include "locks/dcs_atoms.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "support/scratch.h"
 
 using namespace dcs;

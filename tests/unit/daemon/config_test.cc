@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/config_file.h"
-#include "daemon/config_reader.h"
 #include "daemon/configuration.h"
 #include "support/about.h"
 #include "support/catch.h"

@@ -14,9 +14,8 @@
 
 #include "base/bytes.h"
 #include "daemon/peer_name.h"
-#include "daemon/trusted_path.h"
-#include "daemon/notify.h"
-#include "daemon/signals.h"
+#include "daemon/directory.h"
+#include "daemon/service.h"
 #include "support/catch.h"
 
 using namespace dcs;

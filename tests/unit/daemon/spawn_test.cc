@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/signals.h"
+#include "daemon/service.h"
 #include "support/catch.h"
 
 using namespace dcs;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 #include <vector>
 
-#include "daemon/escape.h"
 #include "daemon/log.h"
 #include "support/catch.h"
 

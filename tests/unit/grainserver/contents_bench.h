@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "process/stat.h"
+#include "process/table.h"
 #include "grainserver/shell/contents.h"
 #include "scratch_dir.h"
 

@@ -7,9 +7,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/limits.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "contents_bench.h"
 
 using namespace bench;

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "grainserver/launcher/leaves.h"
+#include "grainserver/launcher/start_grain.h"
 #include "scratch_dir.h"
 #include "support/catch.h"
 

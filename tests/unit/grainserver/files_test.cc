@@ -6,7 +6,7 @@
 #include "grainserver/core/checkpoint_file.h"
 #include "grainserver/files/grain_name.h"
 #include "grainserver/files/launcher_calls.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "grainserver/shell/grain_files.h"
 #include "scratch_dir.h"
 

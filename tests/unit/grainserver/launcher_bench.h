@@ -18,7 +18,7 @@
 #include "grainserver/files/grain_record.h"
 #include "grainserver/files/launcher_calls.h"
 #include "grainserver/files/owner_rules.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "grainserver/shell/launcher_client.h"
 #include "grainserver/warden/start_launcher.h"
 #include "locks/dcs_atoms.h"

@@ -1,5 +1,5 @@
 // Leaves of control groups that go from grain to grain.
-#include "grainserver/launcher/leaves.h"
+#include "grainserver/launcher/start_grain.h"
 
 #include "base/files.h"
 #include "scratch_dir.h"

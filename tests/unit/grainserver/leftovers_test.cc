@@ -1,5 +1,5 @@
 // What grains leave on the host outside of their rooms.
-#include "grainserver/launcher/leftovers.h"
+#include "grainserver/launcher/launcher.h"
 
 #include <grp.h>
 #include <sys/msg.h>

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/files.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "soon.h"
 #include "support/catch.h"
 

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "daemon/spawn.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "locks/dcs_atoms.h"
 #include "locks/files/lock_search.h"
 #include "places.h"

@@ -1,5 +1,5 @@
 // Why a server accepts no grains, and from when on it does again.
-#include "base/shut_words.h"
+#include "base/known_words.h"
 #include "core_bench.h"
 
 using namespace bench;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/tree_removal.h"
 #include "scratch_dir.h"
 #include "support/about.h"
 #include "support/catch.h"

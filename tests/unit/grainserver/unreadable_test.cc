@@ -9,7 +9,7 @@
 #include "grainserver/core/checkpoint_file.h"
 #include "grainserver/shell/contents.h"
 #include "grainserver/shell/grain_files.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "pki/digest.h"
 #include "scratch_dir.h"
 

@@ -1,4 +1,4 @@
-#include "locks/adaptive_rule.h"
+#include "locks/lock_request.h"
 
 #include "stepped_world.h"
 #include "support/catch.h"

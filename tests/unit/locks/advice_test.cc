@@ -1,4 +1,4 @@
-#include "locks/advice.h"
+#include "locks/learn.h"
 
 #include "stepped_world.h"
 #include "support/catch.h"

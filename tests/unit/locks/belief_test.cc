@@ -1,5 +1,5 @@
 // Whom a record may name, so that a process is ended on its word.
-#include "locks/belief.h"
+#include "locks/kill_carefully.h"
 
 #include <sys/stat.h>
 

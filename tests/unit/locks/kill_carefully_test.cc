@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "locks/leaf.h"
+#include "locks/run_tree.h"
 #include "scratch.h"
 #include "stepped_world.h"
 #include "victims.h"

@@ -1,6 +1,5 @@
 #include "locks/learn.h"
 
-#include "locks/advice.h"
 #include "stepped_world.h"
 #include "support/catch.h"
 

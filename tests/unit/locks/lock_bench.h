@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "locks/files/lock_file.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "scratch.h"
 #include "support/catch.h"
 

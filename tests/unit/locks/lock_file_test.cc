@@ -10,7 +10,6 @@
 #include "locks/files/lock_search.h"
 #include "process/identity.h"
 #include "locks/files/record.h"
-#include "locks/files/sample.h"
 #include "scratch.h"
 #include "support/catch.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "net/unix_socket.h"
+#include "net/socket_calls.h"
 #include "peers.h"
 
 using namespace peers;

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 
 #include "net/stranger_table.h"
-#include "net/tls_session.h"
+#include "net/tls.h"
 #include "support/about.h"
 #include "tls_peers.h"
 

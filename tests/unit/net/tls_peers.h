@@ -6,7 +6,7 @@
 #include <openssl/ssl.h>
 
 #include "base/limits.h"
-#include "net/tcp_socket.h"
+#include "net/socket_calls.h"
 #include "peers.h"
 #include "pki/authority.h"
 #include "pki/openssl_types.h"

@@ -2,7 +2,7 @@
 #include <functional>
 #include <thread>
 
-#include "net/tls_session.h"
+#include "net/tls.h"
 #include "support/about.h"
 #include "tls_peers.h"
 

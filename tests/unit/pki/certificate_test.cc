@@ -2,7 +2,7 @@
 #include <string>
 
 #include "base/limits.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "pki/authority.h"
 #include "support/catch.h"
 

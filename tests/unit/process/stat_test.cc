@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "process/identity.h"
-#include "process/stat.h"
 #include "process/table.h"
 
 using namespace dcs;

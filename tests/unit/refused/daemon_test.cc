@@ -12,9 +12,8 @@
 
 #include "daemon/privileges.h"
 #include "daemon/peer_name.h"
-#include "daemon/notify.h"
+#include "daemon/service.h"
 #include "daemon/side_process.h"
-#include "daemon/signals.h"
 #include "daemon/spawn.h"
 #include "support/about.h"
 #include "support/catch.h"

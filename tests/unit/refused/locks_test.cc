@@ -16,7 +16,7 @@
 #include "process/identity.h"
 #include "locks/files/queue.h"
 #include "locks/run_end.h"
-#include "locks/files/sample.h"
+#include "locks/files/record.h"
 #include "locks/supervision.h"
 #include "locks/files/world.h"
 #include "support/about.h"

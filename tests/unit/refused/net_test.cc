@@ -8,7 +8,7 @@
 
 #include "client/transport.h"
 #include "net/pool_link.h"
-#include "net/unix_socket.h"
+#include "net/socket_calls.h"
 #include "support/about.h"
 #include "support/refuse.h"
 #include "unit/net/tls_peers.h"

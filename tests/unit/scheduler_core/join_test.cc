@@ -1,5 +1,5 @@
 // Hosts that join: who gets a certificate, whose certificate counts, and for how long.
-#include "base/hex.h"
+#include "base/text.h"
 #include "pool.h"
 #include "scheduler/core/decisions.h"
 #include "support/about.h"

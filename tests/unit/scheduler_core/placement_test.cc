@@ -1,7 +1,7 @@
 // Who runs where.
 #include "pool.h"
 #include "scheduler/core/placement.h"
-#include "wire/needed.h"
+#include "wire/archives.h"
 #include "support/about.h"
 
 using namespace dcs;

@@ -14,8 +14,6 @@
 
 #include "pki/key.h"
 #include "scheduler/keeper/keeper.h"
-#include "scheduler/keeper/keeper_client.h"
-#include "scheduler/keeper/login.h"
 #include "scheduler/keeper/settings_file.h"
 #include "directory.h"
 #include "support/catch.h"

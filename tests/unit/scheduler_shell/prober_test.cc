@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "scheduler/keeper/echo_socket.h"
+#include "scheduler/keeper/keeper.h"
 #include "scheduler/shell/prober.h"
 #include "support/catch.h"
 

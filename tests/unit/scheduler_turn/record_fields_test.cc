@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/tagged.h"
+#include "base/bytes.h"
 #include "places.h"
 #include "pool.h"
 #include "scheduler/record/codec.h"

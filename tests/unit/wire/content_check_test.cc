@@ -1,10 +1,9 @@
 #include "support/about.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 
 #include "base/limits.h"
 #include "samples.h"
 #include "support/catch.h"
-#include "wire/session_check.h"
 #include "wire/session_text.h"
 
 using namespace dcs;

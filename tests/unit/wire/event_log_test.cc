@@ -4,7 +4,7 @@
 #include "support/about.h"
 #include "support/catch.h"
 #include "wire/history.h"
-#include "wire/results_known.h"
+#include "wire/import_rows.h"
 
 using namespace dcs;
 using namespace dcs::wire;

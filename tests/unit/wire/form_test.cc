@@ -6,9 +6,7 @@
 #include "samples.h"
 #include "support/catch.h"
 #include "wire/message.h"
-#include "wire/needed.h"
-#include "wire/reader.h"
-#include "wire/writer.h"
+#include "wire/archives.h"
 
 using namespace dcs;
 using namespace dcs::wire;

@@ -2,7 +2,7 @@
 #include "base/bytes.h"
 #include "support/about.h"
 #include "support/catch.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 #include "base/limits.h"
 #include "wire/history.h"
 

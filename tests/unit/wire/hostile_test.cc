@@ -9,7 +9,7 @@
 #include "samples.h"
 #include "support/about.h"
 #include "support/catch.h"
-#include "wire/reader.h"
+#include "wire/archives.h"
 
 using namespace dcs;
 using namespace dcs::wire;

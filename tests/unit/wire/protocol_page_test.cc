@@ -21,9 +21,8 @@ using namespace dcs::wire;
 
 namespace {
 
-const char *const headers[] = {"user_calls",    "system_row", "batch_calls", "session_calls", "policy_calls",
-                               "content_calls", "join_calls", "begin_calls", "server_calls",  "backup_calls",
-                               "mirror_calls",  "demands",    "content"};
+const char *const headers[] = {"user_calls",    "system_row", "batch_calls",  "session_calls", "policy_calls",
+                               "content_calls", "join_calls", "server_calls", "backup_calls",  "demands"};
 
 std::string text_of(const std::string &path) {
     std::ifstream in(std::string(DCS_SOURCE_DIR) + "/" + path);

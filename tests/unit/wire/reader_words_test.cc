@@ -5,8 +5,7 @@
 #include "support/about.h"
 #include "support/catch.h"
 #include "wire/message.h"
-#include "wire/reader.h"
-#include "wire/writer.h"
+#include "wire/archives.h"
 
 using namespace dcs;
 using namespace dcs::wire;

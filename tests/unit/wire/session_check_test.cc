@@ -1,12 +1,11 @@
 // What an imported session must hold: one thing wrong at a time, in fields and in text, is refused by its name.
-#include "wire/session_check.h"
+#include "wire/checks.h"
 
 #include <functional>
 
 #include "base/limits.h"
 #include "samples.h"
 #include "support/catch.h"
-#include "wire/content_check.h"
 #include "wire/json.h"
 #include "wire/session_text.h"
 

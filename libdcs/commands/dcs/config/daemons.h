@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/config_record.h"
+#include "base/option_table.h"
 #include "base/status.h"
 
 namespace dcs::commands {

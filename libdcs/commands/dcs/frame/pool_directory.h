@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "base/config_record.h"
+#include "base/option_table.h"
 
 struct d_pool;
 
@@ -96,7 +96,7 @@ Result<std::string> read_file(const std::string &path, std::size_t most);
 Status write_file(const std::string &path,
                   const std::string &text);  // replaced in one step, mode 0600
 
-// What a daemon has noted of its configuration (base/config_record.h).
+// What a daemon has noted of its configuration (base/option_table.h).
 
 // Of the daemon whose directory this is. not_found: it never noted anything; io_error: it cannot be read, or is no
 // record.

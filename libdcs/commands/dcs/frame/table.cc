@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/require.h"
-#include "base/terminal.h"
 #include "base/text.h"
 #include "base/json.h"
 

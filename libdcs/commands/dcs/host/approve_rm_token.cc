@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/hex.h"
+#include "base/text.h"
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/table.h"

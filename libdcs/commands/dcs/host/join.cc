@@ -8,11 +8,11 @@
 #include <iostream>
 
 #include "base/clock.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "base/limits.h"
 #include "commands/dcs/frame/call.h"
 #include "client_host.h"
-#include "net/tcp_socket.h"
+#include "net/socket_calls.h"
 #include "pki/authority.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"

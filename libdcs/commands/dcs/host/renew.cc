@@ -10,7 +10,7 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
-#include "net/tcp_socket.h"
+#include "net/socket_calls.h"
 #include "pki/authority.h"
 #include "pki/key.h"
 

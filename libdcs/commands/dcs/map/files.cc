@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "commands/dcs/run/placeholders.h"
 #include "pki/digest.h"
 

@@ -12,7 +12,7 @@
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/run/fresh_session.h"
-#include "process/stat.h"
+#include "process/table.h"
 #include "wire/message.h"
 
 namespace dcs::commands {

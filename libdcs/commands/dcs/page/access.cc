@@ -20,7 +20,6 @@
 
 #include "base/fd.h"
 #include "base/files.h"
-#include "base/hex.h"
 #include "base/text.h"
 #include "pki/authority.h"
 #include "pki/openssl_types.h"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "commands/dcs/query/session_events.h"
-#include "wire/move_reasons.h"
+#include "wire/event_log.h"
 #include "base/limits.h"
 
 namespace dcs::commands::page {

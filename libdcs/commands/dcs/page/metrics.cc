@@ -6,7 +6,7 @@
 
 #include "commands/dcs/frame/table.h"
 #include "panels.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::commands::page {
 namespace {

@@ -8,7 +8,7 @@
 #include "html.h"
 #include "lanes.h"
 #include "panels.h"
-#include "wire/move_reasons.h"
+#include "wire/event_log.h"
 
 namespace dcs::commands::page {
 namespace {

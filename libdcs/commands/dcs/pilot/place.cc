@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/hex.h"
-#include "base/option_table.h"
 #include "base/text.h"
+#include "base/option_table.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/pool/start_daemon.h"

@@ -26,7 +26,7 @@
 #include "client/pool_path.h"
 #include "commands/dcs/frame/table.h"
 #include "locks/files/lock_search.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 extern char **environ;
 
@@ -107,7 +107,7 @@ Readiness wait_ready(int fd, int patience_s) {
     return Readiness::ready;
 }
 
-// It is a child that only this process waits for, and not ignored (clean_start.h), so there is an answer.
+// It is a child that only this process waits for, and not ignored (clean_start()), so there is an answer.
 int status_of(pid_t child) {
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}

@@ -17,7 +17,7 @@
 #include "locks/dcs_atoms.h"
 #include "locks/files/lock_search.h"
 #include "commands/dcs/frame/pool_directory.h"
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace dcs::commands {
 namespace {

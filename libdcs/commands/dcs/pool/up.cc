@@ -18,7 +18,7 @@
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "start_daemon.h"
-#include "process/cpus.h"
+#include "base/resources.h"
 #include "stop_daemons.h"
 #include "commands/dcs/frame/table.h"
 

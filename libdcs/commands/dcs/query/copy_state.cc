@@ -1,6 +1,6 @@
 #include "copy_state.h"
 
-#include "base/copy_words.h"
+#include "base/known_words.h"
 #include "commands/dcs/frame/table.h"
 #include "base/clock.h"
 #include "net/loop.h"

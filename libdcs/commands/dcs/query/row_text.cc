@@ -5,9 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "base/hex.h"
-#include "base/resources.h"
 #include "base/text.h"
+#include "base/resources.h"
 #include "commands/dcs/frame/table.h"
 
 namespace dcs::commands {

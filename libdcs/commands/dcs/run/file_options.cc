@@ -10,7 +10,7 @@
 
 #include "client/streams.h"
 #include "commands/dcs/query/scheduler.h"
-#include "wire/content_check.h"
+#include "wire/checks.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "caller_environment.h"
 #include "placeholders.h"

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "wire/event_log.h"
 #include "wire/message.h"
-#include "wire/session_check.h"
+#include "wire/checks.h"
 #include "wire/session_text.h"
 
 namespace dcs::commands {

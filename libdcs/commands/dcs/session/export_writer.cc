@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/hex.h"
+#include "base/text.h"
 
 namespace dcs::commands {
 namespace {

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/hex.h"
+#include "base/text.h"
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/demand_options.h"
 #include "commands/dcs/run/placeholders.h"

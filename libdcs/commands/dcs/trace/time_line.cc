@@ -8,7 +8,7 @@
 #include "svg.h"
 #include "commands/dcs/frame/table.h"
 #include "flow.h"
-#include "wire/move_reasons.h"
+#include "wire/event_log.h"
 
 namespace dcs::commands {
 namespace {

@@ -65,13 +65,8 @@ def details(registry: Registry, jobs: Sequence[Job]) -> None:
 
 
 def qstat(words: Sequence[str]) -> int:
-    options, values = Options("qstat", QSTAT, "-"), {}
-    rest = options.take(words, values)
-    if "help" in values:
-        print(options.help("qstat [OPTIONS]", "Shows the jobs that wait or run; -j shows one in detail."))
-        return 0
-    if rest:
-        raise Wrong(f"{rest[0]}: -j {rest[0]} names a job")
+    options = Options("qstat", QSTAT, "-")
+    _, values = options.read(words, "qstat [OPTIONS]", "Shows the jobs that wait or run; -j shows one in detail.", "-j {} names a job")
     options.say_notes()
     if any(name not in ("*", login_name()) for text in values.get("u", []) for name in text.split(",")):
         raise Wrong(f"-u {values['u'][-1]}: qstat shows your own jobs only; `dcs session ls` lists the sessions of all users")
@@ -143,11 +138,9 @@ def qacct(words: Sequence[str]) -> int:
 
 
 def qdel(words: Sequence[str]) -> int:
-    options, values = Options("qdel", QDEL, "-"), {}
-    rest = [job for word in options.take_all(words, values) for job in word.split(",")]
-    if "help" in values:
-        print(options.help("qdel [OPTIONS] JOB...", "Ends jobs: numbers, NUMBER.TASKS, or names with * and ?."))
-        return 0
+    options = Options("qdel", QDEL, "-")
+    lists, values = options.read(words, "qdel [OPTIONS] JOB...", "Ends jobs: numbers, NUMBER.TASKS, or names with * and ?.")
+    rest = [job for word in lists for job in word.split(",")]
     if "u" in values:
         if last(values, "u") not in (login_name(), "*"):
             raise Wrong(f"-u {last(values, 'u')}: qdel ends your own jobs only; `dcs session close USER/NUM` ends another user's")

@@ -57,13 +57,9 @@ def columns(rows: Sequence[HostRow], partition: str) -> Dict[str, str]:
 
 
 def sinfo(words: Sequence[str]) -> int:
-    options, values = Options("sinfo", SINFO), {}
-    rest = options.take(words, values)
-    if "help" in values:
-        print(options.help("sinfo [OPTIONS]", "Shows the hosts of the pool, those in the same state in one line, or with -N each."))
-        return 0
-    if rest:
-        raise Wrong(f"{rest[0]}: -n {rest[0]} names a host")
+    options = Options("sinfo", SINFO)
+    _, values = options.read(words, "sinfo [OPTIONS]", "Shows the hosts of the pool, those in the same state in one line, or with -N each.",
+                             "-n {} names a host")
     options.say_notes()
     hosts = [host for host in default_pool.hosts() if not names(values, "nodes") or host.name in names(values, "nodes")]
     if "partition" in values:

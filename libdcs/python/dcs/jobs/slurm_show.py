@@ -159,13 +159,8 @@ def formatted(pattern: str, column: Callable[[str], str]) -> str:
 
 
 def squeue(words: Sequence[str]) -> int:
-    options, values = Options("squeue", SQUEUE), {}
-    rest = options.take(words, values)
-    if "help" in values:
-        print(options.help("squeue [OPTIONS]", "Shows the jobs that wait or run, or those of -j or -t."))
-        return 0
-    if rest:
-        raise Wrong(f"{rest[0]}: -j {rest[0]} names a job")
+    options = Options("squeue", SQUEUE)
+    _, values = options.read(words, "squeue [OPTIONS]", "Shows the jobs that wait or run, or those of -j or -t.", "-j {} names a job")
     options.say_notes()
     registry = Registry()
     keep_going(registry)
@@ -265,11 +260,8 @@ def sacct(words: Sequence[str]) -> int:
 
 
 def scancel(words: Sequence[str]) -> int:
-    options, values = Options("scancel", SCANCEL), {}
-    rest = options.take_all(words, values)
-    if "help" in values:
-        print(options.help("scancel [OPTIONS] [JOB[_TASK]...]", "Ends jobs: SIGTERM, and ten seconds later SIGKILL."))
-        return 0
+    options = Options("scancel", SCANCEL)
+    rest, values = options.read(words, "scancel [OPTIONS] [JOB[_TASK]...]", "Ends jobs: SIGTERM, and ten seconds later SIGKILL.")
     if not rest and not set(values) & {"jobname", "state", "user", "me", "partition"}:
         raise Wrong("no job is named: give numbers, or --me, --name=NAME, --state=PENDING")
     options.say_notes()

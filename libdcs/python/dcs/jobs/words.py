@@ -78,6 +78,17 @@ class Options:
             words = rest[1:]
         return found
 
+    def read(self, words: Sequence[str], usage: str, about: str, no_word: str = "") -> Tuple[List[str], Values]:
+        """All words of a command, which ends here after --help. `no_word`: why there are no words but options."""
+        values: Values = {}
+        rest = self.take(words, values) if no_word else self.take_all(words, values)
+        if "help" in values:
+            print(self.help(usage, about))
+            sys.exit(0)
+        if rest and no_word:
+            raise Wrong(f"{rest[0]}: {no_word.format(rest[0])}")
+        return rest, values
+
     def say_notes(self) -> None:
         for name, note in self.noted.items():
             say(self.command, f"{name} has no effect: {note}")

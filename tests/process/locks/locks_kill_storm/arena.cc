@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "process/stat.h"
+#include "process/table.h"
 
 namespace storm {
 namespace {

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "process/stat.h"
+#include "process/table.h"
 #include "storm.h"
 
 namespace storm {
