@@ -7,7 +7,7 @@
 // start.
 #include <algorithm>
 
-#include "base/copy_words.h"
+#include "base/known_words.h"
 #include "scheduler/turn/mirror.h"
 
 namespace dcs::turn {
