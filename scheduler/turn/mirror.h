@@ -112,6 +112,7 @@ private:
     void sent_up_to(std::uint64_t turn);
     std::string ahead(const wire::MirrorCall &call) const;
     void found_own();
+    Status record(std::uint64_t own_up_to);
     void told_contents(const wire::MirrorContents &told);
     void told_why_not(const wire::Refused &told);
     std::string instead_of_waiting() const;

@@ -7,7 +7,7 @@
 // start.
 #include <algorithm>
 
-#include "base/copy_words.h"
+#include "base/known_words.h"
 #include "scheduler/turn/mirror.h"
 
 namespace dcs::turn {
@@ -16,9 +16,16 @@ void Mirror::begin_watch() {
     recorded_ = setup_.own_up_to;
     own_up_to_ = recorded_ == 0 ? last_turn_ : std::min(recorded_, last_turn_);
     if (recorded_ == own_up_to_) return;
-    if (const Status s = outside_.remember(attachment_, own_up_to_); !s)
-        return outside_.log(Level::error, "which turns the backup's copy may have cannot be recorded: " + s.text);
-    recorded_ = own_up_to_;
+    if (const Status s = record(own_up_to_); !s)
+        outside_.log(Level::error, "which turns the backup's copy may have cannot be recorded: " + s.text);
+}
+
+// In the other modes what was recorded in mode `sync` remains.
+Status Mirror::record(std::uint64_t own_up_to) {
+    const Attachment kept = setup_.mode == MirrorMode::sync ? attachment_ : setup_.attachment;
+    if (Status s = outside_.remember(kept, own_up_to); !s) return s;
+    recorded_ = own_up_to;
+    return Status::ok();
 }
 
 void Mirror::sent_up_to(std::uint64_t turn) { own_up_to_ = std::max(own_up_to_, turn); }
@@ -34,9 +41,8 @@ std::string Mirror::ahead(const wire::MirrorCall &call) const {
 // The copy there continues with this store, so from now on an earlier state of the store is known by its turn.
 void Mirror::found_own() {
     if (recorded_ == 0) return;
-    if (const Status s = outside_.remember(attachment_, 0); !s)
-        return outside_.log(Level::error, "that the backup's copy is this store's cannot be recorded: " + s.text);
-    recorded_ = 0;
+    if (const Status s = record(0); !s)
+        outside_.log(Level::error, "that the backup's copy is this store's cannot be recorded: " + s.text);
 }
 
 void Mirror::refuse(ConnId conn, const std::string &why) {

@@ -21,9 +21,10 @@ struct Closed : Pool {
         pump();
     }
     void serve_for(std::int64_t s) {
-        for (std::int64_t past = 0; past < s; past += 60) {
-            outside->clock = outside->clock + seconds(60);
-            outside->wall += 60;
+        constexpr std::int64_t step = 600;
+        for (std::int64_t past = 0; past < s; past += step) {
+            outside->clock = outside->clock + seconds(step);
+            outside->wall += step;
             turn->tidy();
             pump();
         }
