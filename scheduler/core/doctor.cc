@@ -232,7 +232,7 @@ std::optional<wire::ProblemRow> users_of_full_disk(const Draft &d) {
     for (std::size_t i = 0; i < named; ++i)
         words += (i > 0 ? ", " : "") + users[i].first + " " + mib(users[i].second.sessions) + " and " +
                  mib(users[i].second.contents);
-    return wire::ProblemRow{"scheduler's disk", "",
+    return wire::ProblemRow{"backing store", "",
                             "its users are, by their sessions and contents: " + words +
                                 (users.size() > named ? ", " + std::to_string(users.size() - named) + " more" : ""),
                             "", "dcs session clean USER/all removes a user's closed sessions"};
