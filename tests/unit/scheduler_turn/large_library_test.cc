@@ -45,14 +45,14 @@ struct Place {
             if (s.code == Code::limit) {
                 const auto large = library->large(temporary);
                 REQUIRE(large);
-                REQUIRE(library::work(*disk, {Kind::read, "", at, temporary, large}).status);
+                REQUIRE(library::work(*disk, {Kind::read, "", at, temporary, "", large}).status);
                 s = library->append(temporary, at, bytes.substr(at, piece));
             }
             REQUIRE(s);
         }
     }
     library::JobDone seal(const std::string &temporary, const std::string &digest, std::size_t size) {
-        return library::work(*disk, {Kind::seal, digest, size, temporary, library->take_large(temporary)});
+        return library::work(*disk, {Kind::seal, digest, size, temporary, "", library->take_large(temporary)});
     }
     std::string sent(const std::string &digest, std::size_t size) {
         std::string all;
