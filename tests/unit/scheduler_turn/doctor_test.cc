@@ -103,6 +103,8 @@ TEST_CASE("the doctor names hosts that are late or dead, and a disk that is near
 
 TEST_CASE("on a disk that is nearly full the doctor tells operators, and no others, how much each user has there") {
     Worked a(false);
+    a.pool.turn->take_policy(core::Policy());
+    a.pool.pump();
     a.pool.disk.set_capacity(a.pool.disk.used_bytes() + (100u << 20));
     const auto told = [&](const std::string &user, bool privileged) {
         const ConnId asker = a.pool.open(turn::Door::user, user, privileged);
