@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <utility>
 
 #include <sys/mman.h>
 
 #include "base/fd.h"
-#include "base/large_file.h"
 #include "base/limits.h"
 #include "client/ahead.h"
 
@@ -25,31 +23,10 @@ Result<File> temporary_file() {
 
 namespace {
 
-Status unwritten() { return fail_errno(Code::io_error, "cannot write the stream to a temporary file", errno); }
-
 Status append(std::FILE *f, const std::string &bytes) {
     if (bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), f) == bytes.size()) return Status::ok();
-    return unwritten();
+    return fail_errno(Code::io_error, "cannot write the stream to a temporary file", errno);
 }
-
-// Where the pieces go.
-class Sink {
-public:
-    // `fresh`: the file is new and of no other program.
-    Sink(std::FILE *f, bool fresh) : f_(f), fresh_(fresh) {}
-    // `total` is the length of all of it.
-    Status put(const std::string &bytes, std::uint64_t total) {
-        if (std::exchange(fresh_, false) && total >= large_file_bytes) large_ = LargeFile::begin(::fileno(f_), total);
-        if (!large_) return append(f_, bytes);
-        return large_->append(bytes) ? Status::ok() : unwritten();
-    }
-    Status finish() { return !large_ || large_->finish() ? Status::ok() : unwritten(); }
-
-private:
-    std::FILE *f_;
-    bool fresh_;
-    std::unique_ptr<LargeFile> large_;
-};
 
 // A checkpoint or message may be replaced by the next one between two pieces, which the length shows.
 bool may_be_replaced(wire::Stream s) { return s == wire::Stream::checkpoint || s == wire::Stream::message; }
@@ -57,7 +34,7 @@ bool may_be_replaced(wire::Stream s) { return s == wire::Stream::checkpoint || s
 enum class Came { whole, replaced };
 
 // The pieces up to `end`, as long as they have their full length and the connection stays.
-Status fetch_ahead(Pool &pool, Sink &to, wire::Fetch &request, std::uint64_t end, std::uint64_t &total) {
+Status fetch_ahead(Pool &pool, std::FILE *f, wire::Fetch &request, std::uint64_t end, std::uint64_t &total) {
     wire::AnyMessage call = request;
     bool whole = true;
     const NextCall next = [&, begun = false](wire::AnyMessage &message) mutable -> Result<bool> {
@@ -73,24 +50,24 @@ Status fetch_ahead(Pool &pool, Sink &to, wire::Fetch &request, std::uint64_t end
         total = piece->total;
         request.offset += piece->bytes.size();
         whole = piece->bytes.size() == request.max;
-        return to.put(piece->bytes, piece->total);
+        return append(f, piece->bytes);
     };
     const Status s = call_ahead(pool, call, next, take);
     return s.code == Code::broken ? Status::ok() : s;
 }
 
-Result<Came> fetch_from(Pool &pool, Sink &to, wire::Fetch request, std::uint64_t length, With with) {
+Result<Came> fetch_from(Pool &pool, std::FILE *f, wire::Fetch request, std::uint64_t length, With with) {
     std::uint64_t total = UINT64_MAX;
     while (request.offset < length) {
         auto piece = ask<wire::Piece>(pool, request, How{with});
         if (!piece) return piece.status();
         if (total != UINT64_MAX && piece->total != total && may_be_replaced(request.stream)) return Came::replaced;
         total = piece->total;
-        if (Status s = to.put(piece->bytes, total); !s) return s;
+        if (Status s = append(f, piece->bytes); !s) return s;
         request.offset += piece->bytes.size();
         const std::uint64_t end = std::min(length, total);
         if (piece->bytes.size() == request.max && request.offset < end && !may_be_replaced(request.stream))
-            if (Status s = fetch_ahead(pool, to, request, end, total); !s) return s;
+            if (Status s = fetch_ahead(pool, f, request, end, total); !s) return s;
         if (length == UINT64_MAX && request.offset >= total) return Came::whole;
         if (piece->bytes.empty())
             return fail(Code::io_error, "the stream ends at " + std::to_string(request.offset) + " bytes, " +
@@ -108,8 +85,7 @@ Result<File> fetch_stream(Pool &pool, const std::string &user, int session, int 
         if (!file) return file.status();
         if (Status s = append(file->get(), known); !s) return s;
         wire::Fetch request{user, session, grain, stream, known.size(), limits::fetch_chunk_bytes, name};
-        Sink to(file->get(), false);
-        auto came = fetch_from(pool, to, request, length, with);
+        auto came = fetch_from(pool, file->get(), request, length, with);
         if (!came) return came.status();
         if (*came == Came::replaced) continue;
         if (std::fflush(file->get()) != 0 || std::fseek(file->get(), 0, SEEK_SET) != 0)
@@ -121,9 +97,7 @@ Result<File> fetch_stream(Pool &pool, const std::string &user, int session, int 
 
 Status fetch_file(Pool &pool, int session, int grain, const std::string &name, std::FILE *to) {
     const wire::Fetch request{{}, session, grain, wire::Stream::file, 0, limits::fetch_chunk_bytes, name};
-    Sink sink(to, true);
-    if (const auto came = fetch_from(pool, sink, request, UINT64_MAX, With::any); !came) return came.status();
-    return sink.finish();
+    return fetch_from(pool, to, request, UINT64_MAX, With::any).status();
 }
 
 }  // namespace dcs::client

@@ -22,7 +22,7 @@ Result<File> temporary_file();
 Result<File> fetch_stream(Pool &pool, const std::string &user, int session, int grain, wire::Stream stream,
                           const std::string &known, std::uint64_t length, With with, const std::string &file = {});
 
-// A file that the grain made, into `to`, a new file that no other program uses.
+// A file that the grain made, to the end of `to`.
 Status fetch_file(Pool &pool, int session, int grain, const std::string &name, std::FILE *to);
 
 }  // namespace dcs::client

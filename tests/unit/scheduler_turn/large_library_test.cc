@@ -11,16 +11,15 @@
 #include "support/catch.h"
 
 using namespace dcs;
-using Kind = library::Job::Kind;
 
 namespace {
-constexpr std::size_t piece = 256 * 1024;
+constexpr std::size_t sent_piece = 256 * 1024;
 
-struct Place {
+struct LargePlace {
     std::string path = "/var/tmp/dcs-library-XXXXXX";
     std::unique_ptr<store::Disk> disk;
     std::unique_ptr<library::Library> library;
-    Place() {
+    LargePlace() {
         REQUIRE(::mkdtemp(path.data()) != nullptr);
         auto opened = store::open_posix_disk(path);
         REQUIRE(opened);
@@ -29,7 +28,7 @@ struct Place {
         REQUIRE(made);
         library = std::move(*made);
     }
-    ~Place() {
+    ~LargePlace() {
         library.reset();
         CHECK(remove_tree(AT_FDCWD, path));
     }
@@ -40,24 +39,24 @@ struct Place {
     }
     // Waits for the disk as the scheduler does, by a job.
     void append(const std::string &temporary, const std::string &bytes) {
-        for (std::size_t at = 0; at < bytes.size(); at += piece) {
-            Status s = library->append(temporary, at, bytes.substr(at, piece));
+        for (std::size_t at = 0; at < bytes.size(); at += sent_piece) {
+            Status s = library->append(temporary, at, bytes.substr(at, sent_piece));
             if (s.code == Code::limit) {
                 const auto large = library->large(temporary);
                 REQUIRE(large);
-                REQUIRE(library::work(*disk, {Kind::read, "", at, temporary, "", large}).status);
-                s = library->append(temporary, at, bytes.substr(at, piece));
+                REQUIRE(library::work(*disk, {library::Job::Kind::read, "", at, temporary, "", large}).status);
+                s = library->append(temporary, at, bytes.substr(at, sent_piece));
             }
             REQUIRE(s);
         }
     }
     library::JobDone seal(const std::string &temporary, const std::string &digest, std::size_t size) {
-        return library::work(*disk, {Kind::seal, digest, size, temporary, "", library->take_large(temporary)});
+        return library::work(*disk, {library::Job::Kind::seal, digest, size, temporary, "", library->take_large(temporary)});
     }
     std::string sent(const std::string &digest, std::size_t size) {
         std::string all;
-        for (std::size_t at = 0; at < size; at += piece) {
-            const auto bytes = library->read(digest, at, piece);
+        for (std::size_t at = 0; at < size; at += sent_piece) {
+            const auto bytes = library->read(digest, at, sent_piece);
             REQUIRE(bytes);
             all += *bytes;
         }
@@ -74,7 +73,7 @@ std::string large_bytes() {
 }  // namespace
 
 TEST_CASE("a very large content is sealed by the bytes that came, and sent as often as it is wanted") {
-    Place p;
+    LargePlace p;
     const std::string bytes = large_bytes(), digest = pki::sha256_text(bytes);
     const std::string temporary = p.begin(bytes.size());
     if (!p.library->large(temporary)) return;  // a file system that cannot do it
@@ -83,30 +82,30 @@ TEST_CASE("a very large content is sealed by the bytes that came, and sent as of
     REQUIRE(done.status);
     CHECK_FALSE(p.library->large(temporary));
     p.library->set(digest, bytes.size(), Instant{}, true);
-    CHECK(library::work(*p.disk, {Kind::check, digest, bytes.size(), {}, nullptr}).status);
+    CHECK(library::work(*p.disk, {library::Job::Kind::check, digest, bytes.size(), {}, nullptr}).status);
     CHECK(p.sent(digest, bytes.size()) == bytes);
     CHECK_FALSE(p.library->find(digest)->uncached);
     CHECK(p.sent(digest, bytes.size()) == bytes);
 }
 
 TEST_CASE("two that ask for a very large content at once both get it") {
-    Place p;
+    LargePlace p;
     const std::string bytes = large_bytes(), digest = pki::sha256_text(bytes);
     const std::string temporary = p.begin(bytes.size());
     p.append(temporary, bytes);
     REQUIRE(p.seal(temporary, digest, bytes.size()).status);
     p.library->set(digest, bytes.size(), Instant{}, true);
     std::string first, second;
-    for (std::size_t at = 0; at < bytes.size(); at += piece) {
-        first += *p.library->read(digest, at, piece);
-        if (at >= 3 * piece) second += *p.library->read(digest, at - 3 * piece, piece);
+    for (std::size_t at = 0; at < bytes.size(); at += sent_piece) {
+        first += *p.library->read(digest, at, sent_piece);
+        if (at >= 3 * sent_piece) second += *p.library->read(digest, at - 3 * sent_piece, sent_piece);
     }
     CHECK(first == bytes);
     CHECK(second == bytes.substr(0, second.size()));
 }
 
 TEST_CASE("a very large upload with another byte, or that is too short, does not become a content") {
-    Place p;
+    LargePlace p;
     const std::string bytes = large_bytes(), digest = pki::sha256_text(bytes);
     std::string other = bytes;
     const bool shorter = GENERATE(false, true);
@@ -121,7 +120,7 @@ TEST_CASE("a very large upload with another byte, or that is too short, does not
 }
 
 TEST_CASE("only a few very large uploads at a time take memory; the others are written as ever") {
-    Place p;
+    LargePlace p;
     const std::string bytes = large_bytes(), digest = pki::sha256_text(bytes);
     std::vector<std::string> all;
     for (int i = 0; i < 5; ++i) all.push_back(p.begin(bytes.size()));
