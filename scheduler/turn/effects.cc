@@ -252,7 +252,8 @@ void Effects::act(const core::ReplyDoctor &e) {
                                       (room->free_bytes < limits::disk_low_bytes
                                            ? ", and every call soon: those that need more room than there is"
                                            : ""),
-                                  "free disk space"});
+                                  "remove closed sessions (dcs session clean), or free other space on the disk of the "
+                                  "scheduler's --dir"});
     if (room && !room->reserve)
         reply.problems.push_back({"backing store", "reserve", "its reserve for a full disk is used up",
                                   "every call that needs more room is refused",

@@ -138,10 +138,10 @@ def scheduler_cases():
              refuse="pwrite:applied.tmp:EIO:1:1 fdatasync:applied.tmp:EIO:1"),
         case("contents", [], "the library of contents: ", refuse="openat2:library:EIO openat:library:EIO"),
         case("keeper", [], "prctl PR_SET_DUMPABLE: Operation not permitted", refuse="prctl:=4=:EPERM", code=None),
-        case("addresses", [], "check 8 addresses", files={"d/hosts": "a check=a,b,c,d,e,f,g,h,i\n"}),
-        case("share", [], "stored_share 100 no",
+        case("addresses", [], "check 8 addresses", code=2, files={"d/hosts": "a check=a,b,c,d,e,f,g,h,i\n"}),
+        case("share", [], "stored_share 100 no", code=2,
              files={"d/policy": "stored_share 101\n"}),
-        case("grains", [], "sessions_per_user 0 no",
+        case("grains", [], "sessions_per_user 0 no", code=2,
              files={"d/policy": "sessions_per_user x\n"}),
     ]
 
