@@ -32,8 +32,7 @@ int main(int argc, char **argv) {
     server::Server server(log_line, configuration, manager);
     if (const Status s = server.open(words.server); !s) {
         const bool taken = s.code == Code::refused;
-        const int code = taken ? 4 : s.code == Code::invalid ? 2 : 1;  // of 2 and 4 a restart cures nothing
-        return fail_with(taken ? "another grain server uses this directory: " + s.text : s.text, code);
+        return fail_with(taken ? "another grain server uses this directory: " + s.text : s.text, taken ? 4 : 1);
     }
     if (const Status s = tell_ready(words.ready_fd); !s) log_warn(s.text);
     manager.tell("READY=1\nSTATUS=serving");
