@@ -58,6 +58,7 @@ Status give_up_the_rest(const std::vector<std::string> &directories) {
 }
 
 Status run(const BackupOptions &line, Configuration &configuration) {
+    if (Status s = check_ready_fd(line.ready_fd); !s) return s;
     ServiceManager manager = ServiceManager::find();
     manager.tell("STATUS=reading the state in " + line.directory);
     const auto own = take_own_directory(line.directory, locks::DcsAtom::backup, locks::DcsAtom::backup_store, "backup");

@@ -37,7 +37,7 @@ Status take_signals(Fd &fd) {
     // Inherited handlers must not reach the grains; by raw system call, as libc reserves two signals.
     const unsigned long by_default[4] = {};
     for (int n = 1; n <= 64; ++n) ::syscall(SYS_rt_sigaction, n, by_default, nullptr, 8);
-    ::signal(SIGPIPE, SIG_IGN);
+    for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_IGN);
     sigset_t set;
     ::sigemptyset(&set);
     for (const int n : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, n);

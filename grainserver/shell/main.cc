@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
     server::OptionWords words;
     Configuration configuration = Configuration::take(server::command_line(words), argc, argv);
     log_open("grainserver " + words.server.name, *level_of(words.log_level));
+    if (const Status s = check_ready_fd(words.ready_fd); !s) return fail_with(s.text, 2);
     Result<Signals> signals = Signals::open();
     if (!signals) return fail_with(signals.status().text, 1);
     const ServiceManager manager = ServiceManager::find();

@@ -221,7 +221,7 @@ void close_others(const Plan &plan) noexcept {
     open_streams(plan);
     enter_directory(plan);
     ::syscall(SYS_close_range, 3u, ~0u, 4u /* CLOSE_RANGE_CLOEXEC */);
-    ::signal(SIGPIPE, SIG_DFL);
+    for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_DFL);
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);

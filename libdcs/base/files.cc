@@ -48,7 +48,7 @@ Fd enter(int parent, const std::string &name) {
 Status file_error(const std::string &what, int error) {
     Code code = Code::io_error;
     if (error == ENOENT || error == ENOTDIR) code = Code::not_found;
-    if (error == ENOSPC || error == EDQUOT) code = Code::no_space;
+    if (error == ENOSPC || error == EDQUOT || error == EFBIG) code = Code::no_space;
     return fail_errno(code, what, error);
 }
 

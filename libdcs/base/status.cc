@@ -1,5 +1,6 @@
 #include "base/status.h"
 
+#include <cerrno>
 #include <cstring>
 
 namespace dcs {
@@ -35,7 +36,8 @@ constexpr CodeWords words[] = {
      "No configured host can run the remaining grains; the text says why: correct that, then run the control program "
      "again, or wait again."},
     {"NO_SPACE", "The scheduler's disk is full, and the call changed nothing: free disk space and repeat the call."},
-    {"IO_ERROR", "The scheduler's disk failed: see the scheduler's log."},
+    {"IO_ERROR",
+     "A disk failed: the text names the file; the scheduler's log has more if it is one of the scheduler's."},
     {"LIMIT", "A limit of the installation is exceeded: the text says which one."},
     {"PROTOCOL", "The peers have no form of the protocol in common: upgrade the older one."},
     {"REPLAY_END", "The session is closed and replays its record: new work needs d_reopen_ses or another session."},
@@ -54,6 +56,8 @@ const char *code_advice(Code code) { return words_of(code).advice; }
 
 Status fail_errno(Code code, const std::string &what, int error) {
     char buffer[128];
-    return fail(code, what + ": " + ::strerror_r(error, buffer, sizeof buffer));
+    std::string text = what + ": " + ::strerror_r(error, buffer, sizeof buffer);
+    if (error == EFBIG) text += " (the process's limit, as `ulimit -f` sets it, or the file system's)";
+    return fail(code, text);
 }
 }  // namespace dcs

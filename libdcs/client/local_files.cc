@@ -68,8 +68,7 @@ Status unreadable(const std::string &path, int error) {
 }
 
 Status uncopied(const std::string &what) {
-    return fail_errno(errno == ENOSPC ? Code::no_space : Code::io_error, "cannot copy " + what + " to a temporary file",
-                      errno);
+    return fail_errno(Code::io_error, "cannot copy " + what + " to a temporary file", errno);
 }
 
 Status too_large(const std::string &what) {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -23,7 +23,7 @@ Result<Signals> Signals::open() {
     for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
     if (int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); error != 0)
         return fail_errno(Code::internal, "cannot block signals", error);
-    std::signal(SIGPIPE, SIG_IGN);
+    for (const int of_write : {SIGPIPE, SIGXFSZ}) std::signal(of_write, SIG_IGN);
     Fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!fd) return fail_errno(Code::internal, "cannot receive signals", errno);
     return Signals(std::move(fd));
@@ -67,6 +67,12 @@ void ServiceManager::tell(const std::string &state) const {
     ssize_t n;
     do { n = ::send(socket_.get(), state.data(), state.size(), MSG_NOSIGNAL); } while (n < 0 && errno == EINTR);
     if (n < 0) log_warn(fail_errno(Code::io_error, "cannot tell the service manager", errno).text);
+}
+
+Status check_ready_fd(int fd) {
+    if (fd < 0 || ::fcntl(fd, F_GETFL) >= 0) return Status::ok();
+    return fail(Code::invalid, "--ready-fd " + std::to_string(fd) +
+                                   ": this descriptor is not open; pass an open one on, or omit the option");
 }
 
 Status tell_ready(int fd) {

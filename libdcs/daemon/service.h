@@ -11,8 +11,8 @@ namespace dcs {
 // As a descriptor to watch: no handlers run in a daemon.
 class Signals {
 public:
-    // Blocks SIGTERM, SIGINT and SIGHUP and ignores SIGPIPE, for the whole process: call it before any
-    // thread starts. Programs started by spawn() get all of them back.
+    // Blocks SIGTERM, SIGINT and SIGHUP and ignores SIGPIPE and SIGXFSZ (a file at its limit is a full disk), for the
+    // whole process: call it before any thread starts. Programs started by spawn() get all of them back.
     static Result<Signals> open();
 
     int fd() const { return fd_.get(); }  // readable when next() has something
@@ -44,6 +44,8 @@ private:
     Fd socket_;
 };
 
+// --ready-fd, before this daemon opens anything, which could get the number of a closed descriptor.
+Status check_ready_fd(int fd);
 // For the process that started this daemon with --ready-fd. Writes "ready\n" to fd and closes it; fd < 0: nothing to
 // do. A reader that has gone is no failure.
 Status tell_ready(int fd);

@@ -17,7 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "daemon/log.h"
 
 namespace dcs {
@@ -122,7 +121,7 @@ Status settle_side_process(int &socket, const char *name) {
     close_from(only + 1);  // locks among them: they are the daemon's, and free when it is gone
     ::setsid();
     // It ends with the daemon, by whatever that ends, and not before: a signal to the whole group is for the other.
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) std::signal(signal, SIG_IGN);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
     ::umask(077);
     ::prctl(PR_SET_NAME, name, 0, 0, 0);
     log_open(name, log_level());

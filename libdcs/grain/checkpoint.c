@@ -47,7 +47,6 @@ static long long stdin_position(void)
     }
     /* The program closed or replaced stdin. fclose reset the offset of the open file to what
      * was consumed (POSIX), and the library's copy shares that offset. */
-
     if (is_the_input(dcs_grain_run.input_copy)) {
         off_t position = lseek(dcs_grain_run.input_copy, 0, SEEK_CUR);
         if (position >= 0) return (long long)position;

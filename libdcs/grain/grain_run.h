@@ -7,7 +7,6 @@
 #define _POSIX_C_SOURCE 200809L
 #endif
 #include <limits.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>

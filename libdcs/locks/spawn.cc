@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstring>
 #include <string_view>
 
@@ -25,7 +24,6 @@
 #include "base/require.h"
 #include "base/text.h"
 #include "locks/files/world.h"
-#include "locks/supervision.h"
 
 namespace dcs::locks {
 namespace {

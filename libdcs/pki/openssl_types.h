@@ -19,7 +19,6 @@ template <auto release> struct Release {
 using KeyPtr = std::unique_ptr<EVP_PKEY, Release<EVP_PKEY_free>>;
 using X509Ptr = std::unique_ptr<X509, Release<X509_free>>;
 using RequestPtr = std::unique_ptr<X509_REQ, Release<X509_REQ_free>>;
-using NamePtr = std::unique_ptr<X509_NAME, Release<X509_NAME_free>>;
 using BioPtr = std::unique_ptr<BIO, Release<BIO_free_all>>;
 
 // `object` as DER, by its i2d function.

@@ -29,7 +29,8 @@ int open_beneath(int parent, const char *path, int flags) {
 Code code_of(int error) {
     switch (error) {
     case ENOSPC:
-    case EDQUOT: return Code::no_space;
+    case EDQUOT:
+    case EFBIG: return Code::no_space;
     case EMFILE:
     case ENFILE:
     case ENOMEM: return Code::limit;

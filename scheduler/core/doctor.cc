@@ -210,6 +210,27 @@ std::optional<wire::ProblemRow> empty_table(const Draft &d) {
                             "add hosts to it and run `dcs reload`"};
 }
 
+std::string mib(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+// Who an operator asks for space.
+std::optional<wire::ProblemRow> users_of_full_disk(const Draft &d) {
+    constexpr std::size_t most_named = 5;
+    const auto free = d.state.stored.free_bytes();
+    if (!free || *free >= limits::library_leaves_bytes || d.state.stored.users().empty()) return {};
+    std::vector<std::pair<std::string, UserStored>> users(d.state.stored.users().begin(), d.state.stored.users().end());
+    const std::size_t named = std::min(users.size(), most_named);
+    std::partial_sort(users.begin(), users.begin() + static_cast<std::ptrdiff_t>(named), users.end(),
+                      [](const auto &a, const auto &b) { return a.second.all() > b.second.all(); });
+    std::string words;
+    for (std::size_t i = 0; i < named; ++i)
+        words += (i > 0 ? ", " : "") + users[i].first + " " + mib(users[i].second.sessions) + " and " +
+                 mib(users[i].second.contents);
+    return wire::ProblemRow{"backing store", "",
+                            "its users are, by their sessions and contents: " + words +
+                                (users.size() > named ? ", " + std::to_string(users.size() - named) + " more" : ""),
+                            "", "dcs session clean USER/all removes a user's closed sessions"};
+}
+
 }  // namespace
 
 void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
@@ -229,6 +250,7 @@ void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
         if (auto row = host_problem(d, static_cast<HostId>(i))) problems.push_back(std::move(*row));
     if (auto row = backup_problem(d)) problems.push_back(std::move(*row));
     if (auto row = empty_table(d)) problems.push_back(std::move(*row));
+    if (auto row = caller.privileged ? users_of_full_disk(d) : std::nullopt) problems.push_back(std::move(*row));
     if (auto row = closed_pool(d)) problems.push_back(std::move(*row));
     add_stuck(d, caller, problems.size() + most_problems, problems);
     d.effect(ReplyDoctor{caller.conn, caller.request, std::move(problems)});

@@ -56,7 +56,9 @@ constexpr Reason reasons[] = {
     {"drained", "the host is drained: nothing new is started there", "dcs host undrain NAME"},
     {"no_job", "the host is a pilot, and no batch job runs its grain server now",
      "dcs pilot ls shows the jobs, dcs pilot slurm, pbs or condor submits them"},
-    {"never_called", "the host has not called in since the scheduler started", "check that its grain server runs"},
+    {"never_called", "the host has not called in since the scheduler started",
+     "start its grain server, dcs up in a private pool, else its service dcs-grainserver; its log says why it does not "
+     "call"},
     {"not_connected", "the host's grain server is not connected",
      "it reconnects by itself if it runs; dcs up starts it again where it has ended in a private pool"},
     {"delinquent", "the host is overdue", "check that its grain server runs and can reach the scheduler"},

@@ -33,7 +33,6 @@
 namespace dcs::reader {
 namespace {
 
-constexpr int answer_within_s = 30;
 constexpr std::size_t head_bytes = 12;  // code, length
 constexpr std::size_t at_once = 256 * 1024;
 
@@ -210,7 +209,7 @@ std::optional<Result<std::string>> open_envelope(std::string bytes) {
 }
 
 Result<std::unique_ptr<Reader>> Reader::start() {
-    auto process = SideProcess::start({"the scheduler's reader", "the scheduler"}, answer_within_s,
+    auto process = SideProcess::start({"the scheduler's reader", "the scheduler"}, patience_s,
                                       [](int socket) { run_reader(socket); });
     if (!process) return process.status();
     return std::unique_ptr<Reader>(new Reader(std::move(*process)));

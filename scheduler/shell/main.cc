@@ -54,10 +54,13 @@ Status set_aside_culprit(Suspect &suspect, store::Store &store) {
     return store.set_aside(directory, why);
 }
 
-// Connections, and what the store and a few others have open beside them.
-void raise_descriptor_limit() {
-    constexpr rlim_t wanted = limits::connections + 1024;
+void look_at_limits() {
     rlimit now{};
+    if (::getrlimit(RLIMIT_FSIZE, &now) == 0 && now.rlim_cur != RLIM_INFINITY)
+        log_warn("files are limited to " + std::to_string(now.rlim_cur) +
+                 " bytes (`ulimit -f`, LimitFSIZE=): beyond that, the disk counts as full");
+    // Connections, and what the store and a few others have open beside them.
+    constexpr rlim_t wanted = limits::connections + 1024;
     if (::getrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur >= wanted) return;
     now.rlim_cur = std::min(wanted, now.rlim_max);
     if (::setrlimit(RLIMIT_NOFILE, &now) != 0 || now.rlim_cur < wanted)
@@ -147,7 +150,7 @@ Status give_up_the_rest(const std::string &state) {
 
 // From here on the log is the place for errors.
 Status run(const SchedulerOptions &line, Configuration &configuration) {
-    raise_descriptor_limit();
+    look_at_limits();
     ServiceManager manager = ServiceManager::find();
     manager.tell("STATUS=reading the state in " + line.directory);
     const auto own = take_own_directory(line.directory, locks::DcsAtom::scheduler, locks::DcsAtom::store, "scheduler");
@@ -221,7 +224,7 @@ int main(int argc, char **argv) {
     Configuration configuration = Configuration::take(command_line(options), argc, argv);
     ::umask(077);
     log_open("dcs_scheduler", *level_of(options.log_level));
-    const Status s = run(options, configuration);
+    const Status passed = check_ready_fd(options.ready_fd), s = passed ? run(options, configuration) : passed;
     if (s) return 0;
     std::fprintf(stderr, "dcs_scheduler: %s\n", s.text.c_str());
     return s.code == Code::refused ? 4 : 1;  // 4: to start it again would change nothing

@@ -1,5 +1,5 @@
 // The user finds a result wrong: `dcs grain restart SES:G --and-after`, then the program is run again. As the command
-// does it, from the session's event log (libdcs/commands/dcs/grain/explain_restart_kill.cc).
+// does it, from the session's event log (libdcs/commands/dcs/grain/orders.cc).
 #include "base/limits.h"
 #include "sim/control_node.h"
 #include "wire/history.h"

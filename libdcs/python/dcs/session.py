@@ -9,7 +9,7 @@ from collections import deque
 from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, Tuple
 
 from ._fields import Path
-from .errors import Error, NothingLeft, NothingYet, ReplayEnd
+from .errors import Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd
 from .pool import Pool, default_pool, login_name
 from .result import CResult, Result, result_of
 from .spec import Grain, orders
@@ -64,7 +64,10 @@ class Session:
     def submit_grain(self, number: int, grain: Grain) -> None:
         order = Grain.C()  # type: ignore[attr-defined]
         keep = grain.fill(order)
-        self.pool.call("gexec_grain", self.number, number, ctypes.byref(order))
+        try:
+            self.pool.call("gexec_grain", self.number, number, ctypes.byref(order))
+        except GrainDiffers as error:
+            raise self._explained(error) from None
         self._submitted = True
         del keep
 
@@ -78,11 +81,19 @@ class Session:
         try:
             self.pool.call("gexec_many", self.number, rows, len(grains), ctypes.byref(taken), ctypes.byref(refused))
         except Error as error:
-            error.taken, error.refused = taken.value, refused.value
-            raise
+            told = self._explained(error) if isinstance(error, GrainDiffers) else error
+            told.taken, told.refused = taken.value, refused.value
+            raise told from None
         finally:
             self._submitted = self._submitted or taken.value > 0
             del keep
+
+    def _explained(self, error: GrainDiffers) -> GrainDiffers:
+        """With what a program that was edited does about it."""
+        return GrainDiffers(error.code, error.name, error.text,
+                            f"session {self.number} is of the program as it was: dcs.Session({self.ident!r}, skip=[{self.number}]) "
+                            f"begins a new one, and so does this program after `dcs session close {self.number}` and `dcs session "
+                            f"clean {self.number}`")
 
     def wait(self, timeout: Optional[float] = None) -> Result:
         """The next result, in the order in which grains finished. NothingLeft when no more will come;

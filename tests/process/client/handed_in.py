@@ -119,7 +119,7 @@ def files(pool):
     err = run(grain, "map", "--output", "made", "--", "true", ":::", "1", "2", code=255)[1]
     assert tells(err, "all grains would write made") and "--output made=made.{#}" in err, err
     _, err = run(grain, "map", "--output", "made=no-{}", "--", "true", ":::", "1", "2", code=2)
-    assert err.count("ended without making the file made") == 2 and "2 of 2 grains" in err and "--replay" not in err, err
+    assert err.count("ended without making the file made") == 2 and "2 of 2 grains" in err and "copies" not in err, err
     path = os.path.join(grain.directory, "tool")
     with open(path, "w") as file:
         file.write("#!/bin/sh\necho brought $1\n")
@@ -152,8 +152,8 @@ def files_of_each(pool):
     line = ["map", "--output", "out={}/kept", "--", "sh", "-c", "rmdir \"$2/$1\"; echo $1 >out", "sh", "{}", grain.directory,
             ":::", "d", "e"]
     err = run(grain, *line, code=2)[1]
-    assert err.count("cannot be written") == 2 and "2 of 2 grains" in err and "--replay" in err, err
-    run(grain, line[0], "--replay", *line[1:])
+    assert err.count("cannot be written") == 2 and tells(err, "2 of 2 grains same command again copies"), err
+    run(grain, *line)
     assert open(os.path.join(grain.directory, "e", "kept")).read() == "e\n"
 
 

@@ -26,7 +26,6 @@ TEST_CASE("sessions that cannot be closed") {
 
 TEST_CASE("sessions that are not removed") {
     CommandBench bench;
-    check(bench.dcs({"session", "clean", "--yes", "ben/4"}), 4, "dcs: session ben/4 belongs to another user\n");
     check(bench.dcs({"session", "clean", "3"}, "n\n"), 1,
           "Damaged files may still be restored by hand or from an export (`dcs doctor` says more).\n"
           "Permanently remove all data of damaged session 3? [y/N] dcs: nothing was removed\n");
@@ -38,6 +37,18 @@ TEST_CASE("sessions that are not removed") {
     bench.refuse<wire::CleanSession>(disk_full);
     check(bench.dcs({"session", "clean", "--yes", "2"}), 1, "dcs: session 2 was not removed: " + no_room);
     check(bench.dcs({"session", "clean", "--yes", "3"}), 1, "dcs: session 3 was not removed: the disk is full\n");
+}
+
+TEST_CASE("another user's sessions are removed by those who may, by name") {
+    CommandBench bench;
+    check(bench.dcs({"session", "clean", "--yes", "ben/4"}), 0, "session ben/4 removed\n");
+    const auto orders = bench.fake.all<wire::CleanSession>();
+    REQUIRE(orders.size() == 1);
+    CHECK((orders[0].second.user == "ben" && orders[0].second.number == 4));
+    bench.refuse<wire::CleanSession>(
+        {static_cast<std::int32_t>(Code::refused), "ann may not do this with a session of ben", -1});
+    check(bench.dcs({"session", "clean", "--yes", "ben/4"}), 4,
+          "dcs: session ben/4 was not removed: ann may not do this with a session of ben\n");
 }
 
 TEST_CASE("sessions that a party at a terminal wants to be removed") {

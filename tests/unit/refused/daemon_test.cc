@@ -101,12 +101,13 @@ TEST_CASE("signals that cannot be blocked or received") {
     }
     sigset_t before;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
-    const auto pipes = std::signal(SIGPIPE, SIG_DFL);
+    const auto pipes = std::signal(SIGPIPE, SIG_DFL), files = std::signal(SIGXFSZ, SIG_DFL);
     {
         const Refusing descriptor("signalfd", EMFILE);
         CHECK(Signals::open().status().text == about("cannot receive many open files"));
     }
     std::signal(SIGPIPE, pipes);
+    CHECK(std::signal(SIGXFSZ, files) == SIG_IGN);
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

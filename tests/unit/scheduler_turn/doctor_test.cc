@@ -95,6 +95,27 @@ TEST_CASE("the doctor names hosts that are late or dead, and a disk that is near
     pool.disk.set_capacity(pool.disk.used_bytes() + (3u << 20));
     REQUIRE(problems().size() == 1);
     CHECK(problems()[0].problem.find("3 MiB free") != std::string::npos);
+    CHECK(problems()[0].affects == about("refused below 256 MiB every call"));
+    pool.disk.set_capacity(pool.disk.used_bytes() + limits::library_leaves_bytes - 1);  // images are refused by now
+    REQUIRE(problems().size() == 1);
+    CHECK(problems()[0].affects.ends_with("are refused below 256 MiB"));
+}
+
+TEST_CASE("on a disk that is nearly full the doctor tells operators, and no others, how much each user has there") {
+    Worked a(false);
+    a.pool.turn->take_policy(core::Policy());
+    a.pool.pump();
+    a.pool.disk.set_capacity(a.pool.disk.used_bytes() + (100u << 20));
+    const auto told = [&](const std::string &user, bool privileged) {
+        const ConnId asker = a.pool.open(turn::Door::user, user, privileged);
+        a.pool.ask<wire::Welcome>(asker, wire::Hello{});
+        std::string texts;
+        for (const wire::ProblemRow &row : a.pool.ask<wire::DoctorReply>(asker, wire::Doctor{}).problems)
+            if (row.problem.starts_with("its users")) texts += row.problem;
+        return texts;
+    };
+    CHECK(told("root", true) == about("users sessions contents ann MiB"));
+    CHECK(told("ben", false).empty());
 }
 
 TEST_CASE("the doctor names a host table without hosts") {

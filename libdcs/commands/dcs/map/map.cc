@@ -1,13 +1,9 @@
 // dcs map: a bag of grains; an ordinary control program over dcs.h.
-#include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <set>
-#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -21,6 +17,7 @@
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/placeholders.h"
 #include "locks/files/lock_search.h"
+#include "checks.h"
 #include "files.h"
 #include "inputs.h"
 #include "progress.h"
@@ -34,57 +31,6 @@ extern char **environ;
 
 namespace dcs::commands {
 namespace {
-
-// A placeholder of GNU parallel alone: {2}, {%}.
-std::string foreign_placeholder(const MapPlan &plan) {
-    for (const std::string &word : plan.command) {
-        const bool braces = word.size() > 2 && word.front() == '{' && word.back() == '}';
-        if (braces && word.find_first_not_of("0123456789%", 1) == word.size() - 1 &&
-            !has_placeholder(word, plan.columns))
-            return word;
-    }
-    return "";
-}
-
-// An input that the shell of `sh -c` would read as words of its own, because CMD puts it into the shell's text.
-std::string read_by_shell(const MapPlan &plan) {
-    constexpr std::string_view shells[] = {"sh", "bash", "dash", "ksh", "zsh"};
-    if (plan.command.size() < 3 || plan.command[1] != "-c" || !has_placeholder(plan.command[2], plan.columns))
-        return "";
-    const std::string name = plan.command[0].substr(plan.command[0].rfind('/') + 1);
-    if (std::find(std::begin(shells), std::end(shells), name) == std::end(shells)) return "";
-    for (const std::string &input : plan.inputs)
-        for (const std::string &column : columns_of(input))
-            if (shell_word(column) != column) return column;
-    return "";
-}
-
-// Grains run side by side: each brings its files to a place of its own.
-std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files) {
-    for (const FileWords::Pair &output : files.outputs)
-        if (plan.inputs.size() > 1 && !has_placeholder(output.path, plan.columns))
-            return usage_failure("dcs map: --output " + output.name + ": all grains would write " + output.path,
-                                 "name a place for each: --output " + output.name + "=" + output.path + ".{#}");
-    return std::nullopt;
-}
-
-// What would lose a grain's files is found before anything runs.
-std::optional<Failure> check_files(const MapPlan &plan, const FileWords &files) {
-    if (!files.any() && files.image.empty()) return std::nullopt;
-    std::set<std::string> directories, outputs;
-    std::int32_t number = 0;
-    for (const std::string &input : plan.inputs) {
-        const FileWords words = files.for_input(input, ++number);
-        auto failure = check_places(words, directories);
-        if (const std::string path = written_twice(words, outputs); !path.empty() && !failure)
-            failure = usage_failure("two outputs would be written to " + path,
-                                    "a place for each: {#} in PATH is the number of the input");
-        if (!failure) continue;
-        failure->message = "dcs map: input " + std::to_string(number) + ": " + failure->message;
-        return failure;
-    }
-    return std::nullopt;
-}
 
 std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOptions &options) {
     if (auto failure = take_demands(call.arguments, options.demands)) return failure;
@@ -160,6 +106,17 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
     }
 }
 
+// Why outputs of successful grains are not in their places, and what helps.
+void tell_lost(const MapWork &work, const MapPlan &plan, int session, Console &console) {
+    if (work.lost() == 0) return;
+    const std::string number = std::to_string(session);
+    console.note(std::to_string(work.lost()) + " of " + counted(plan.inputs.size(), "grain") +
+                 " succeeded without giving all outputs" +
+                 (work.uncopied() ? "; correct that, then the same command again copies them. Session " + number +
+                                        " stays open for it; `dcs session close " + number + "` ends it"
+                                  : ""));
+}
+
 // What remains of the run for people. A session in which nothing ran has nothing to keep: it is removed, and the same
 // command starts over.
 void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened, std::int64_t failures,
@@ -174,9 +131,7 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
             seconds_text(work.cpu_s()) + " of CPU" +
             (whole.saved_cpu_s > 0 ? ", checkpoints saved another " + seconds_text(whole.saved_cpu_s) : "") +
             "; session " + session + ", `dcs session cat " + session + "` prints the outputs again");
-    if (work.lost() > 0)
-        console.note(std::to_string(work.lost()) + " of " + of_all + " succeeded without giving all outputs" +
-                     (work.replay_helps() ? "; correct that, then the same command with --replay copies them" : ""));
+    tell_lost(work, plan, opened.session, console);
     if (failures == 0) return;
     const bool nothing =
         opened.fresh && work.nothing_ran() && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
@@ -235,8 +190,7 @@ int map(const Call &said) {
     if (call.arguments.has("bring") && program.empty())
         return call.fail(usage_failure("dcs map: --bring takes a program's name, not " + plan.command[0]));
     if (call.arguments.has("bring")) options.files.program = program;
-    if (!options.results.empty() && ::mkdir(options.results.c_str(), 0777) != 0 && errno != EEXIST)
-        return call.fail(failure_of("dcs map", fail_errno(Code::io_error, "--results " + options.results, errno)));
+    if (const auto failure = make_results(options.results)) return call.fail(*failure);
     if (const auto failure = check_files(plan, options.files)) return call.fail(*failure);
     std::unique_ptr<JobLog> joblog;
     if (const auto failure = make_joblog(call, joblog)) return call.fail(*failure);
@@ -274,7 +228,8 @@ int map(const Call &said) {
     Progress whole = work.progress();
     look.add_to(whole);
     console.show(whole);
-    const int error = d_pool_close_ses(&this_pool(), opened.session);
+    // Closed, it would be complete, and the same command would run everything again.
+    const int error = work.uncopied() ? NO_ERROR : d_pool_close_ses(&this_pool(), opened.session);
     if (error != NO_ERROR && error != D_E_SESSION_CLOSED)
         console.give_up(call_failure("session " + std::to_string(opened.session) + " was not closed", error),
                         call.format, exits::map_failed);

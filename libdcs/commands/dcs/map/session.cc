@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include <algorithm>
 #include <ctime>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -69,6 +70,7 @@ private:
     OpenedMap named(int number, const std::vector<Session> &own);
     OpenedMap newest(const std::vector<Session> &own);
     OpenedMap begin_new(std::optional<int> number, const std::string &how);
+    OpenedMap begin_other(const std::vector<Session> &own);
     OpenedMap again(const Session &session);
     OpenedMap take_up(const Session &session, bool reopen, const std::string &how);
     OpenedMap resume(const Session &session);
@@ -142,6 +144,20 @@ OpenedMap Opening::begin_new(std::optional<int> number, const std::string &how) 
         opened.session = *number;
     }
     claim(opened.session);
+    return opened;
+}
+
+// The same words may have run with other inputs: a list of them that has grown is another map.
+OpenedMap Opening::begin_other(const std::vector<Session> &own) {
+    OpenedMap opened = begin_new({}, "");
+    if (opened.failure || own.empty()) return opened;
+    const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
+    if (ours.failed || ours.sessions[0].command.empty()) return opened;
+    const auto same = std::find_if(own.rbegin(), own.rend(), [&](const Session &session) {
+        return session.ident.rfind("map-", 0) == 0 && session.command == ours.sessions[0].command;
+    });
+    if (same != own.rend())
+        opened.how += "; " + name_of(*same) + " ran the same words with other inputs or elsewhere, so all run";
     return opened;
 }
 
@@ -234,7 +250,8 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
         const std::string why = last == nullptr ? "this map has not run yet" : name_of(*last) + " is not complete";
         return failed(not_found_failure("dcs map: nothing to replay: " + why, "omit --replay to run it"));
     }
-    if (last == nullptr || asked("new")) return begin_new({}, "");
+    if (last == nullptr && !asked("new")) return begin_other(own);
+    if (asked("new")) return begin_new({}, "");
     if (asked("resume-failed")) return run_failed_ones(*last);
     if (asked("replay")) return again(*last);
     return complete ? after_complete(*last) : resume(*last);

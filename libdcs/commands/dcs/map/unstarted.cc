@@ -1,4 +1,5 @@
-// Grains of a map that give no result: their program is not there, no host could start it, or they were killed.
+// Grains of a map that give no result: they were not submitted, their program is not there, no host could start them,
+// or they were killed.
 #include <map>
 #include <utility>
 
@@ -38,6 +39,24 @@ const Result<std::string> &MapWork::program_path(const std::string &name) {
                 .first;
     }
     return known->second;
+}
+
+void MapWork::not_submitted(const std::string &which, int error) {
+    Failure failure = call_failure(which + " not submitted", error);
+    if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END)
+        failure.hint =
+            "--new runs all inputs again in a new session, with the options as they are now; with the options of the "
+            "first run, the same command runs only what has not succeeded";
+    if (error == D_E_GRAIN_DIFFERS && failure.message.find("\nenv[") != std::string::npos)
+        failure.hint =
+            "environment and limits cannot both change: in the first run's environment the same command runs "
+            "what has not succeeded with the new limits; --new runs all inputs again, as everything is now";
+    if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
+        failure.hint =
+            (failure.hint.empty() ? "" : failure.hint + "; ") + std::string("run the same command again to continue");
+    else if (fresh_ && !some_submitted_ && d_pool_close_ses(&this_pool(), session_) == NO_ERROR)
+        (void)d_pool_clean_ses(&this_pool(), session_);  // it is empty
+    give_up(failure);
 }
 
 // As in a shell: 127 it is not there, 126 it cannot be executed.

@@ -122,20 +122,6 @@ void MapWork::wait_for_room() {
     pause_ms(1000);
 }
 
-void MapWork::not_submitted(const std::string &which, int error) {
-    Failure failure = call_failure(which + " not submitted", error);
-    if (error == D_E_GRAIN_DIFFERS || error == D_E_REPLAY_END)
-        failure.hint =
-            "--new runs all inputs again in a new session, with the options as they are now; with the options of the "
-            "first run, the same command runs only what has not succeeded";
-    if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
-        failure.hint =
-            (failure.hint.empty() ? "" : failure.hint + "; ") + std::string("run the same command again to continue");
-    else if (fresh_ && !some_submitted_ && d_pool_close_ses(&this_pool(), session_) == NO_ERROR)
-        (void)d_pool_clean_ses(&this_pool(), session_);  // it is empty
-    give_up(failure);
-}
-
 void MapWork::submit_one(const d_grain_order &order) {
     while (true) {
         const int error = d_pool_gexec_grain(&this_pool(), session_, order.grain_num, &order.grain);
@@ -289,7 +275,7 @@ void MapWork::bring_files(std::int32_t grain) {
         const auto failure = write_output(session_, grain, output);
         if (!failure) continue;
         all = false;
-        replay_helps_ |= failure->code != "not_found";
+        uncopied_ |= failure->code != "not_found";
         console_.note("grain " + std::to_string(session_) + ":" + std::to_string(grain) + ": " + failure->message);
     }
     lost_ += !all && !results_[static_cast<std::size_t>(grain - 1)].failed;

@@ -40,7 +40,7 @@ private:
 
     const Session &session_;
     ExportWriter &writer_;
-    bool active_ = false;
+    bool active_ = false, unwritten_ = false;  // the latter: what failed is the directory that is written
     std::int32_t results_ = 0;
 };
 
@@ -56,6 +56,7 @@ Status Exporter::keep(const wire::ExportedGrain &grain, const wire::ExportedStre
         if (!fetched) return fetched.status();
         kept = writer_.keep(file, fetched->get());
     }
+    unwritten_ = !kept;
     if (!kept) return kept.status();
     place = std::move(*kept);
     return Status::ok();
@@ -103,7 +104,7 @@ Status Exporter::add(wire::ExportedGrain grain) {
     for (int look = 0; look < most_looks; ++look) {
         auto line = line_of(grain);
         const bool moves = active_ && !whole;
-        if (!line && !moves) return line.status();
+        if (!line && (!moves || unwritten_)) return line.status();
         if (moves) {
             auto again = page_of(session_, grain.grain - 1, 1);
             if (!again) return again.status();

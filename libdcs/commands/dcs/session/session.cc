@@ -177,8 +177,9 @@ bool confirmed(const std::vector<Session> &sessions) {
     return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-// Its ident is lost: the owner's name must do.
-Status clean_damaged(const Session &session) {
+// Without the program's token: that of a damaged session is lost, and another user's is not ours. The scheduler knows
+// who may do it.
+Status clean_by_name(const Session &session) {
     return ask_any<wire::Done>(wire::CleanSession{session.user, session.session}).status();
 }
 
@@ -190,19 +191,20 @@ std::vector<Session> older_than(double s, const std::vector<Session> &sessions) 
         const bool of_command = session.ident.rfind("map-", 0) == 0 || session.ident.rfind("dcs-run-", 0) == 0;
         const bool over = session.terminated() || (of_command && session.ready + session.running == 0);
         const double last = std::max(session.submitted_s, session.settled_s);
-        if (session.own() && !session.damaged() && over && last > 0 && last < before) old.push_back(session);
+        if (!session.damaged() && over && last > 0 && last < before) old.push_back(session);
     }
     return old;
 }
 
 std::optional<Failure> clean_one(const Session &session) {
     const std::string what = "session " + session.name() + " was not removed";
-    if (session.damaged()) {
-        const Status s = clean_damaged(session);
+    int error = NO_ERROR;
+    if (!session.terminated() && !session.damaged())
+        error = d_pool_close_ses_of(&this_pool(), session.user.c_str(), session.session);
+    if (error == NO_ERROR && (session.damaged() || !session.own())) {
+        const Status s = clean_by_name(session);
         return s ? std::nullopt : std::optional(failure_of(what, s));
     }
-    int error = NO_ERROR;
-    if (!session.terminated()) error = d_pool_close_ses_of(&this_pool(), session.user.c_str(), session.session);
     if (error == NO_ERROR) error = d_pool_get_auth(&this_pool(), session.ident.c_str());
     if (error == NO_ERROR) error = d_pool_clean_ses(&this_pool(), session.session);
     return error == NO_ERROR ? std::nullopt : std::optional(call_failure(what, error));
@@ -217,7 +219,10 @@ int remove(const Call &call, const std::vector<Session> &chosen) {
         cleaned.push_back(json_string(session.name()));
         if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
         else if (call.format == Format::table)
-            std::printf("session %s removed%s\n", session.name().c_str(), session.damaged() ? " (it was damaged)" : "");
+            std::printf("session %s removed%s\n", session.name().c_str(),
+                        session.damaged()      ? " (it was damaged)"
+                        : session.terminated() ? ""
+                                               : " (its command had not ended)");
     }
     if (call.format == Format::json) print_document("dcs.session.clean/1", "cleaned", json_array(cleaned));
     return exits::ok;
@@ -228,16 +233,14 @@ int clean(const Call &call) {
     if (!age && call.arguments.words.empty())
         return call.fail(usage_failure("dcs session clean: SEL is missing",
                                        "for example dcs session clean 7, or dcs session clean --older 30d"));
-    const SessionsAnswer answer = call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
+    const std::vector<std::string> &words = call.arguments.words;
+    const SessionsAnswer answer = words.empty() ? own_sessions() : chosen_sessions(words);
     if (answer.failed) return call.fail(answer.failure);
     if (age) return remove(call, older_than(*age, answer.sessions));
+    // `all` means all that can be cleaned; a session that was named must be.
+    const bool named = words.size() != 1 || (words[0] != "all" && !words[0].ends_with("/all"));
     std::vector<Session> chosen;
     for (const Session &session : answer.sessions) {
-        // `all` means all that can be cleaned; a session that was named must be.
-        const bool named = call.arguments.words != std::vector<std::string>{"all"};
-        if (!session.own() && !named) continue;
-        if (!session.own())
-            return call.fail({exits::refused, "refused", "session " + session.name() + " belongs to another user", ""});
         if (session.damaged() && !named) continue;  // may yet be restored
         if (!session.terminated() && !session.damaged() && named)
             return call.fail({exits::error, "session_active", "session " + session.name() + " is active",
@@ -325,20 +328,25 @@ extern const Verb session_clean_verb = {
     .name = "clean",
     .words = "[SEL...]",
     .summary = "remove a closed session's data",
-    .about = R"(Removes all data of your closed sessions: inputs, checkpoints, outputs, results. A session that is
+    .about = R"(Removes all data of closed sessions: inputs, checkpoints, outputs, results. A session that is
 named must be closed, or damaged (its remains are removed); `all` means all of your closed
-sessions. Asks for confirmation on a terminal.
+sessions. Only root, scheduler_master and the pool's owner may remove sessions of other users, as USER/NUM or USER/all.
+Asks for confirmation on a terminal.
 
 Examples:
   dcs session clean 7
   dcs session clean all --yes
   dcs session clean --older 30d
+  dcs session clean ann/all --older 90d   another user's
 )",
     .options = {{"older", 0, "AGE", seconds_from(1),
                  "only sessions that ended at least AGE ago (30d, 12h), of all of yours without SEL: closed ones, and\n"
                  "those that dcs map or dcs run left without work"},
                 {"yes", 'y', nullptr, {}, "do not ask"}},
-    .notes = R"(SEL is NUM, last (your session that was opened last) or all.
+    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
+
+Programs, files and images that grains brought along, and files that they returned, are in libraries: they leave the
+disk later, 24 hours after their last use on the scheduler's host, and after seven days on grain hosts.
 )",
     .run = clean};
 

@@ -6,7 +6,8 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import Dict, List, Mapping, Optional
 
-from ..pool import login_name
+from ..errors import Error
+from ..pool import default_pool, login_name
 from ..spec import Grain
 from .words import Wrong
 
@@ -109,6 +110,16 @@ def login_environment(environment: Mapping[str, str]) -> Dict[str, str]:
 def without(environment: Mapping[str, str], *prefixes: str) -> Dict[str, str]:
     """A job that submits jobs does not pass on what it is itself."""
     return {name: value for name, value in environment.items() if not name.startswith(prefixes)}
+
+
+def class_mask(name: str) -> Optional[int]:
+    """Of a host class; None: the pool has none of this name."""
+    try:
+        return default_pool.host_class(name)
+    except (Error, ValueError) as error:
+        if isinstance(error, ConnectionError):
+            raise
+        return None
 
 
 def script_at(path: str) -> bytes:

@@ -8,10 +8,9 @@ import sys
 import time
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from ..errors import Error
 from ..pool import default_pool, login_name
 from . import holding
-from .batch import Batch, absolute, here, login_environment, script_at, umask, without, working_directory
+from .batch import Batch, absolute, class_mask, here, login_environment, script_at, umask, without, working_directory
 from .registry import Job, Registry
 from .slurm import worst
 from .words import Option, Options, Values, Wrong, directives, last, megabytes, task_list, whole
@@ -93,24 +92,15 @@ class Needs:
                 if (amount := whole(value, "-l " + name)):
                     self.resources[resource] = amount
                 return
-            try:
-                self.mask |= default_pool.host_class(name)
-            except (Error, ValueError) as error:
-                if isinstance(error, ConnectionError):
-                    raise
+            if (mask := class_mask(name)) is None:
                 raise Wrong(f"-l {word}: {name} is neither a resource nor a host class of the pool: use h_rt, h_vmem, mem_free, walltime, mem, "
-                            f"nodes=1:ppn=N, or NAME=N of a resource (DCS_JOBS_IGNORE={name} ignores it)") from error
+                            f"nodes=1:ppn=N, or NAME=N of a resource (DCS_JOBS_IGNORE={name} ignores it)")
+            self.mask |= mask
 
     @staticmethod
     def is_class(name: str, resource: str) -> bool:
         """A host class of that name, and no host has such a resource: -l gpu=1 was one before there were resources."""
-        try:
-            default_pool.host_class(name)
-        except (Error, ValueError) as error:
-            if isinstance(error, ConnectionError):
-                raise
-            return False
-        return not any((resource + "=") in host.resources for host in default_pool.hosts())
+        return class_mask(name) is not None and not any((resource + "=") in host.resources for host in default_pool.hosts())
 
 
 def needs_of(values: Values, notes: Options) -> Needs:
@@ -127,11 +117,9 @@ def needs_of(values: Values, notes: Options) -> Needs:
         needs.cores = whole(per_slot.split(" ")[1].split("-")[0], "-pe", 1)
         needs.memory *= needs.cores
     if (queue := last(values, "q")) is not None:
-        try:
-            needs.mask |= default_pool.host_class(queue.split("@")[0])
-        except (Error, ValueError) as error:
-            if isinstance(error, ConnectionError):
-                raise
+        if (mask := class_mask(queue.split("@")[0])) is not None:
+            needs.mask |= mask
+        else:
             notes.noted[f"-q {queue}"] = "the pool has no host class of this name, so any host may run the job"
     return needs
 

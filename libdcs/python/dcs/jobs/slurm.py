@@ -7,10 +7,10 @@ import sys
 import time
 from typing import Dict, List, Optional, Sequence, Tuple
 
-from ..errors import Error, NotFound
+from ..errors import Error
 from ..pool import default_pool, login_name
 from . import holding
-from .batch import Batch, absolute, here, script_at, umask, without, working_directory
+from .batch import Batch, absolute, class_mask, here, script_at, umask, without, working_directory
 from .registry import Job, Registry
 from .words import Option, Options, Values, Wrong, directives, expand, last, megabytes, task_list, whole
 
@@ -99,11 +99,9 @@ def host_class(values: Values, notes: Options) -> Tuple[int, str]:
             raise Wrong(f"--constraint={constraint}: {error}") from error
     partition = last(values, "partition") or ""
     if partition:
-        try:
-            mask = default_pool.host_class(partition)
-        except (NotFound, ValueError, Error) as error:
-            if isinstance(error, ConnectionError):
-                raise
+        if (of_partition := class_mask(partition)) is not None:
+            mask = of_partition
+        else:
             notes.noted[f"--partition={partition}"] = "the pool has no host class of this name, so any host may run the job"
     return mask, partition
 

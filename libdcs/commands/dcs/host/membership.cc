@@ -60,6 +60,16 @@ std::int32_t running_on(const std::string &name) {
     return 0;
 }
 
+// The scheduler serves on without hosts; nothing else says why nothing runs.
+void tell_if_last(const Call &call) {
+    const ChosenHosts left = choose_hosts({});
+    if (left.failure || !left.rows.empty()) return;
+    const bool own = Pool(call.directory).maker() == Pool::Maker::dcs_up;
+    std::fprintf(stderr, "dcs host rm: no host is left in the pool, and grains wait; %s\n",
+                 own ? "`dcs up` brings the local hosts back"
+                     : "put lines for hosts into the host table, `dcs reload`, and let them join again");
+}
+
 int remove(const Call &call) {
     for (const std::string &name : call.arguments.words) {
         const std::int32_t running = running_on(name);
@@ -70,6 +80,7 @@ int remove(const Call &call) {
                          : "; what ran there, " + counted(running, "grain") + ", is ended and starts again elsewhere";
         std::printf("host %s removed from the pool%s\n", name.c_str(), grains.c_str());
     }
+    tell_if_last(call);
     return exits::ok;
 }
 

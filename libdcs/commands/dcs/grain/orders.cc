@@ -42,6 +42,24 @@ int explain_grains(const Call &call) {
     return exits::ok;
 }
 
+// What people start again to go on with the session: the ident of a command is a digest.
+std::string program_of(const Session &session) {
+    return session.command.empty() ? session.ident : "`" + session.command + "`";
+}
+
+// A closed session: nothing of it runs, but the programs that take it up again run what failed.
+std::string how_to_go_on(const wire::GrainRow &row, const std::string &name) {
+    const SessionsAnswer answer = sessions_of({row.user + "/" + std::to_string(row.session)});
+    if (answer.failed || answer.sessions.size() != 1) return "";
+    const Session &session = answer.sessions[0];
+    const std::string program = program_of(session);
+    if (!is_over(row)) return "run " + program + " again: it goes on with what did not run";
+    const bool repeats = session.ident.rfind("map-", 0) == 0 || session.declared() > 0;
+    if (repeats && (row.state == "killed" || is_failed(row))) return "run " + program + " again: it runs what failed";
+    return "`dcs grain restart " + name + " --and-after` discards its result and what followed from it; then run " +
+           program + " again";
+}
+
 struct Order {
     const char *name, *done, *schema;  // "restart", "restarted"
     int (*call)(d_pool *pool, const char *user, int session, int grain);
@@ -66,7 +84,8 @@ int carry_out(const Call &call, const Order &order) {
         if (order.call == d_pool_gkill_of && row.state == "finished")  // the call forgives that
             return call.fail({exits::refused, "refused", "grain " + name + " was not killed: it has finished", ""});
         if (const int error = order.call(&this_pool(), row.user.c_str(), row.session, row.grain); error != NO_ERROR) {
-            const Failure failure = call_failure("grain " + name + " was not " + order.done, error);
+            Failure failure = call_failure("grain " + name + " was not " + order.done, error);
+            if (error == D_E_SESSION_CLOSED) failure.hint = how_to_go_on(row, name);
             if (!chosen.named_alone[i] && is_over_now(row)) continue;
             return call.fail(failure);
         }
@@ -126,7 +145,8 @@ void tell(const std::string &name, const Session &session, const Forgotten &f) {
                      list_of(f.revived).c_str());
     if (f.stand == f.handed_out && f.gone.empty() && f.revived.empty()) std::fprintf(stderr, "  nothing else\n");
     std::fprintf(stderr, "%sRun %s again: it continues from there.\n",
-                 session.terminated() ? "The session becomes active again. " : "", session.ident.c_str());
+                 session.terminated() ? "The session becomes active again. " : "",
+                 printable(program_of(session)).c_str());
 }
 
 bool confirmed() {

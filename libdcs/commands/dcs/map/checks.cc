@@ -1,0 +1,68 @@
+#include "checks.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "commands/dcs/run/placeholders.h"
+
+namespace dcs::commands {
+
+std::string foreign_placeholder(const MapPlan &plan) {
+    for (const std::string &word : plan.command) {
+        const bool braces = word.size() > 2 && word.front() == '{' && word.back() == '}';
+        if (braces && word.find_first_not_of("0123456789%", 1) == word.size() - 1 &&
+            !has_placeholder(word, plan.columns))
+            return word;
+    }
+    return "";
+}
+
+std::string read_by_shell(const MapPlan &plan) {
+    constexpr std::string_view shells[] = {"sh", "bash", "dash", "ksh", "zsh"};
+    if (plan.command.size() < 3 || plan.command[1] != "-c" || !has_placeholder(plan.command[2], plan.columns))
+        return "";
+    const std::string name = plan.command[0].substr(plan.command[0].rfind('/') + 1);
+    if (std::find(std::begin(shells), std::end(shells), name) == std::end(shells)) return "";
+    for (const std::string &input : plan.inputs)
+        for (const std::string &column : columns_of(input))
+            if (shell_word(column) != column) return column;
+    return "";
+}
+
+std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files) {
+    for (const FileWords::Pair &output : files.outputs)
+        if (plan.inputs.size() > 1 && !has_placeholder(output.path, plan.columns))
+            return usage_failure("dcs map: --output " + output.name + ": all grains would write " + output.path,
+                                 "name a place for each: --output " + output.name + "=" + output.path + ".{#}");
+    return std::nullopt;
+}
+
+std::optional<Failure> check_files(const MapPlan &plan, const FileWords &files) {
+    if (!files.any() && files.image.empty()) return std::nullopt;
+    std::set<std::string> directories, outputs;
+    std::int32_t number = 0;
+    for (const std::string &input : plan.inputs) {
+        const FileWords words = files.for_input(input, ++number);
+        auto failure = check_places(words, directories);
+        if (const std::string path = written_twice(words, outputs); !path.empty() && !failure)
+            failure = usage_failure("two outputs would be written to " + path,
+                                    "a place for each: {#} in PATH is the number of the input");
+        if (!failure) continue;
+        failure->message = "dcs map: input " + std::to_string(number) + ": " + failure->message;
+        return failure;
+    }
+    return std::nullopt;
+}
+
+std::optional<Failure> make_results(const std::string &directory) {
+    if (directory.empty()) return std::nullopt;
+    const bool made = ::mkdir(directory.c_str(), 0777) == 0 || errno == EEXIST;
+    if (made && ::access((directory + "/.").c_str(), W_OK | X_OK) == 0) return std::nullopt;
+    return failure_of("dcs map", fail_errno(Code::io_error, "--results " + directory, errno));
+}
+
+}  // namespace dcs::commands

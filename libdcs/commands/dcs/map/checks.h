@@ -1,0 +1,23 @@
+#pragma once
+// What is wrong or doubtful about a `dcs map` is found before anything runs.
+#include <optional>
+#include <string>
+
+#include "commands/dcs/frame/failure.h"
+#include "commands/dcs/run/file_options.h"
+#include "plan.h"
+
+namespace dcs::commands {
+
+// A word of CMD that is a placeholder of GNU parallel alone: {2}, {%}. Empty: none.
+std::string foreign_placeholder(const MapPlan &plan);
+// An input that the shell of `sh -c` would read as words of its own, because CMD puts it into the shell's text.
+std::string read_by_shell(const MapPlan &plan);
+// Grains run side by side: each brings its files to a place of its own.
+std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files);
+// What would lose a grain's files.
+std::optional<Failure> check_files(const MapPlan &plan, const FileWords &files);
+// The directory of --results, which is made; "": none.
+std::optional<Failure> make_results(const std::string &directory);
+
+}  // namespace dcs::commands

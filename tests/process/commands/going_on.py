@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+"""What a command says about how to go on: after a restart of a closed session's grain, without the last host, with another
+environment and other limits, with an edited program, and with a descriptor that is not open."""
+import os
+import subprocess
+import sys
+
+from pool import ROOT, Pool, program, tells
+
+PROGRAM = """import dcs, sys
+with dcs.Session("halving") as session:
+    session.submit(1, ["/bin/echo", sys.argv[1]])
+    session.wait()
+    raise SystemExit(7)
+"""
+
+
+def closed_map(pool, folder):
+    command = ["map", "--", "sh", "-c", "test -e mended || exit $1", "sh", ":::", "0", "3"]
+    typed = "dcs map -- sh -c 'test -e mended || exit $1' sh ::: 0 3"
+    assert pool.dcs(*command, check=False, cwd=folder).returncode == 1
+    done = pool.dcs("grain", "restart", "last:2", check=False)
+    assert tells(done.stderr, f"hint: run `{typed}` again: runs failed"), done
+    done = pool.dcs("grain", "restart", "last:1", check=False)
+    assert tells(done.stderr, f"`dcs grain restart 1:1 --and-after` discards run `{typed}` again"), done
+    done = pool.dcs("grain", "restart", "last:2", "--and-after")
+    assert tells(done.stderr, f"Run `{typed}` again: continues") and b"map-" not in done.stderr, done
+    with open(os.path.join(folder, "mended"), "w"):
+        pass
+    pool.dcs(*command, cwd=folder)
+
+
+def environment_and_limits(pool, folder):
+    command = ["--", "sh", "-c", "test -e well || exit 1", "sh", ":::", "1"]
+    pool.env["COLOUR"] = "red"
+    assert pool.dcs("map", "--time", "500", *command, check=False, cwd=folder).returncode == 1
+    pool.env["COLOUR"] = "blue"
+    done = pool.dcs("map", "--time", "600", *command, check=False, cwd=folder)
+    assert tells(done.stderr, "hint: environment and limits cannot both change first run's environment --new"), done
+    pool.env["COLOUR"] = "red"  # as the hint says
+    with open(os.path.join(folder, "well"), "w"):
+        pass
+    pool.dcs("map", "--time", "600", *command, cwd=folder)
+
+
+def more_inputs(pool, folder):
+    """A list of inputs that has grown is another map, and all of it runs: said when it begins."""
+    first = pool.dcs("map", "--", "echo", data=b"1\n2\n", cwd=folder).stderr
+    assert b"all run" not in first, first
+    said = pool.dcs("map", "--", "echo", data=b"1\n2\n3\n", cwd=folder).stderr
+    assert tells(said, "3 grains session ran the same words with other inputs all run"), said
+
+
+def edited_program(pool, folder):
+    path = os.path.join(folder, "s.py")
+    with open(path, "w") as file:
+        file.write(PROGRAM)
+    environment = dict(pool.env, PYTHONPATH=os.path.join(ROOT, "libdcs/python"))
+
+    def run(text, word):
+        with open(path, "w") as file:
+            file.write(text)
+        return subprocess.run([sys.executable, "-B", path, word], env=environment, stderr=subprocess.PIPE, check=False)
+    assert run(PROGRAM, "a").returncode == 7
+    said = run(PROGRAM, "b")
+    session = pool.json("session", "show", "last")["session"]["session"]
+    assert tells(said.stderr, f"dcs.Session('halving', skip=[{session}]) begins a new one session close {session}"), said
+    assert run(PROGRAM.replace('"halving"', f'"halving", skip=[{session}]'), "b").returncode == 7
+    pool.dcs("session", "close", str(session))
+    assert b"GrainDiffers" in run(PROGRAM.replace(".submit(1, ", ".submit_grain(1, dcs.Grain(").replace("])\n", "]))\n", 1),
+                                  "c").stderr
+
+
+def last_host(pool):
+    done = pool.dcs("host", "rm", "local1")
+    assert done.stderr == b"", done
+    done = pool.dcs("host", "rm", "local2")
+    assert done.stdout == b"host local2 removed from the pool\n", done
+    assert tells(done.stderr, "no host is left in the pool `dcs up` brings back"), done
+    pool.dcs("up")
+    assert pool.dcs("run", "--", "echo", "back").stdout == b"back\n"
+
+
+def closed_descriptor(pool):
+    folder = os.path.join(pool.base, "other")
+    for daemon, options in (("dcs_scheduler", []), ("dcs_backupd", ["--scheduler", "./none"]),
+                            ("dcs_grainserver", ["--name", "a", "--scheduler", "./none"])):
+        done = subprocess.run([program(daemon), "--dir", folder, "--ready-fd", "9", *options], stderr=subprocess.PIPE, check=False)
+        assert 0 < done.returncode < 10 and tells(done.stderr, "--ready-fd 9 descriptor is not open"), done
+
+
+def main():
+    with Pool(2, 1) as pool:
+        folder = os.path.join(pool.base, "work")
+        os.mkdir(folder)
+        closed_map(pool, folder)
+        environment_and_limits(pool, folder)
+        more_inputs(pool, folder)
+        edited_program(pool, folder)
+        last_host(pool)
+        closed_descriptor(pool)
+
+
+main()
