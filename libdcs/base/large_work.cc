@@ -44,7 +44,9 @@ LargeMemory::LargeMemory(std::size_t size) {
     const std::size_t whole = whole_pages(size);
     void *at = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) throw std::bad_alloc();
-    (void)::madvise(at, whole, MADV_HUGEPAGE);  // a kernel without them refuses
+    // Not as huge pages: where memory is fragmented, the kernel makes room for them first, which takes longer. A kernel
+    // before 5.14 refuses, and maps page by page.
+    (void)::madvise(at, size, MADV_POPULATE_WRITE);
     bytes_ = {static_cast<char *>(at), size};
 }
 

@@ -20,8 +20,8 @@ public:
     LargeSteps &operator=(const LargeSteps &) = delete;
 };
 
-// Memory in large pages, where the kernel has them: it clears and maps one of 2 MiB in a small part of the time that
-// 512 small ones take.
+// Memory of which all is soon used: the kernel maps and clears it in one call, not page by page as each is touched.
+// `page`: a good size for pieces of something that grows.
 class LargeMemory {
 public:
     static constexpr std::size_t page = 2u << 20;

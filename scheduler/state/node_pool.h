@@ -1,7 +1,7 @@
 #pragma once
 // An allocator for the nodes of one container: a node takes no more than its bytes, and all of them are given back
 // together, when the container ends. malloc adds 16 bytes to each node of a million, and leaves holes between them. A
-// container that has become large takes large pages.
+// container that has become large takes larger pieces.
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -40,7 +40,7 @@ private:
         left_ = LargeMemory::page / size_;
         return reinterpret_cast<std::byte *>(large_.emplace_back(left_ * size_).bytes().data());
     }
-    static constexpr std::size_t small_chunks = 256;  // with these a large page that is hardly used adds little
+    static constexpr std::size_t small_chunks = 256;  // with these a large piece that is hardly used adds little
     std::vector<std::unique_ptr<std::byte[]>> chunks_;
     std::vector<LargeMemory> large_;
     std::byte *next_ = nullptr;                    // the first untaken piece
