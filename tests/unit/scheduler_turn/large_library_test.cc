@@ -51,7 +51,8 @@ struct LargePlace {
         }
     }
     library::JobDone seal(const std::string &temporary, const std::string &digest, std::size_t size) {
-        return library::work(*disk, {library::Job::Kind::seal, digest, size, temporary, library->take_large(temporary)});
+        return library::work(*disk,
+                             {library::Job::Kind::seal, digest, size, temporary, library->take_large(temporary)});
     }
     std::string sent(const std::string &digest, std::size_t size) {
         std::string all;
