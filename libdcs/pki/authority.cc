@@ -100,7 +100,14 @@ Status check_private(int fd, const std::string &path, Readers readers) {
     if (st.st_uid != ::geteuid() && st.st_uid != 0)
         return fail(Code::refused,
                     path + " belongs to uid " + std::to_string(st.st_uid) + ", not to the user of this program");
-    if ((st.st_mode & (readers && st.st_gid == *readers ? 037 : 077)) != 0)
+    const bool open_to_others = (st.st_mode & (readers && st.st_gid == *readers ? 037 : 077)) != 0;
+    if (open_to_others && path.ends_with(authority_key_name))
+        return fail(Code::refused, path +
+                                       " can be read by other users, who could act as any host of the pool: if no "
+                                       "other user has read it, chmod 600; otherwise remove all files of that "
+                                       "directory, but not the directory, for a new authority, with which every host "
+                                       "must join again");
+    if (open_to_others)
         return fail(Code::refused, path +
                                        " can be read by other users, who could use this identity: remove it and join "
                                        "again, or, if no other user has read it, " +

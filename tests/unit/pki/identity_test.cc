@@ -65,6 +65,8 @@ TEST_CASE("the authority is made once, for its owner only") {
         const auto open = authority_in(dir.pki(), begun);
         REQUIRE_FALSE(open);
         CHECK(open.status().code == Code::refused);
+        CHECK(open.status().text == about("authority-key.pem read other users chmod 600 new authority every host"));
+        CHECK(open.status().text.find("remove it and join again") == std::string::npos);
     }
     SECTION("a key that is a link is refused") {
         const std::string path = dir.pki() + "/authority-key.pem";
