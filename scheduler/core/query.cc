@@ -351,8 +351,9 @@ void query_grain(Draft &d, const Caller &caller, const wire::Query &call, const 
     };
     add(key, *grain);
     std::uint64_t bytes = detail_bytes(*grain);
-    const std::set<GrainNumber> with(call.with.begin(), call.with.end());
-    for (const GrainNumber number : with) {
+    std::set<GrainNumber> shown{call.grain};
+    for (const GrainNumber number : call.with) {
+        if (!shown.insert(number).second) continue;
         const GrainKey other{key.session, number};
         const Grain *g = d.state.grain(other);
         if (!g) continue;

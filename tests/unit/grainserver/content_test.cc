@@ -17,9 +17,9 @@ TEST_CASE("files are placed before a grain starts, and only then") {
 
 TEST_CASE("what is missing is fetched piece by piece, one content after the other") {
     ContentBench b;
-    b.launch_with(id(), {data('a', 1000), data('b', 5)});
+    b.launch_with(id(), {data('a', 1000), data('b', 2000)});
     b.clear();
-    b.in(FilesMissing{id(), {data('a', 1000), data('b', 5)}});
+    b.in(FilesMissing{id(), {data('a', 1000), data('b', 2000)}});
     b.piece(600, 1000);
     REQUIRE(b.sent<wire::WantContent>().empty());  // not before the disk has it
     b.write();
@@ -29,7 +29,7 @@ TEST_CASE("what is missing is fetched piece by piece, one content after the othe
     const auto next = b.sent<wire::WantContent>();
     REQUIRE(next.size() == 1);
     REQUIRE(next[0].digest == digest('b'));
-    b.message(wire::ContentPiece{digest('b'), 5, 0, "12345", 0, ""});
+    b.message(wire::ContentPiece{digest('b'), 2000, 0, std::string(2000, 'x'), 0, ""});
     b.write();
     REQUIRE(b.one<PlaceFiles>().id == id());
     REQUIRE(b.state.fetches.empty());

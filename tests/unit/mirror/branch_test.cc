@@ -14,6 +14,7 @@ void restore_old(Bench &b, Bench &old) {
     b.append("t/1", ", too");
     b.deliver_all();
     old.copy_disk = b.copy_disk.killed();
+    old.open_scheduler();
 }
 }  // namespace
 

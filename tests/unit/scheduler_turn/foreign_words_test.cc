@@ -56,6 +56,7 @@ TEST_CASE("programs that begin without end fill no log, and an operator's acts h
     };
     for (const bool privileged : {false, true}) {
         const ConnId conn = pool.open(turn::Door::user, privileged ? "root" : "ann", privileged);
+        pool.ask<wire::Welcome>(conn, wire::Hello{});
         for (int i = 0; i < 300; ++i) pool.post(conn, wire::GetAuth{"prog"});
         pool.pump();
     }

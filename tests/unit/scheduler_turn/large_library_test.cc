@@ -83,7 +83,7 @@ TEST_CASE("a very large content is sealed by the bytes that came, and sent as of
     REQUIRE(done.status);
     CHECK_FALSE(p.library->large(temporary));
     p.library->set(digest, bytes.size(), Instant{}, true);
-    CHECK(library::work(*p.disk, {library::Job::Kind::check, digest, bytes.size(), {}, nullptr}).status);
+    CHECK(library::work(*p.disk, {library::Job::Kind::check, digest, bytes.size(), "", "", nullptr}).status);
     CHECK(p.sent(digest, bytes.size()) == bytes);
     CHECK_FALSE(p.library->find(digest)->uncached);
     CHECK(p.sent(digest, bytes.size()) == bytes);

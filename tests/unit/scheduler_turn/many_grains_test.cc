@@ -15,7 +15,10 @@ constexpr GrainNumber grains = 36'000, killed = 20'000, gap = 1'000'000'000;
 void many_grains(Pool &pool, ModelServer &first, ModelServer &second) {
     const ConnId control = pool.control("ann", "prog");
     pool.ask<wire::OpenReply>(control, wire::OpenSession{1, wire::OpenMode::open, false});
-    for (GrainNumber g = 0; g < grains; ++g) pool.post(control, wire::Gexec{1, g, copying_grain("some input")});
+    for (GrainNumber g = 0; g < grains; ++g) {
+        pool.post(control, wire::Gexec{1, g, copying_grain("some input")});
+        if (g % 1024 == 0) pool.pump();
+    }
     pool.post(control, wire::Gexec{1, gap, copying_grain("other input")});
     pool.pump();
     first.connect();
