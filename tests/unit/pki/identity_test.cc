@@ -84,7 +84,8 @@ TEST_CASE("the authority is made once, for its owner only") {
         REQUIRE(::unlink((dir.pki() + "/authority-key.pem").c_str()) == 0);
         const auto lost = authority_in(dir.pki(), begun);
         CHECK(lost.status().code == Code::refused);
-        CHECK(lost.status().text == about("authority-key.pem is missing authority.pem restore it new authority remove all files"));
+        CHECK(lost.status().text ==
+              about("authority-key.pem is missing authority.pem restore it new authority remove all files"));
         std::ifstream kept(dir.pki() + "/authority.pem");
         CHECK(std::string(std::istreambuf_iterator<char>(kept), {}) == certificate_to_pem(first->certificate.der));
     }

@@ -150,7 +150,7 @@ TEST_CASE("input and files that cannot be brought") {
     const Scratch large(std::string(limits::input_bytes + 10, 'i'));
     {
         const Refusing write("fwrite", ENOSPC);
-        SAYS(with_input(large.path()), D_E_NO_SPACE,
+        SAYS(with_input(large.path()), D_E_IO_ERROR,
              "cannot copy " + std::string(large.path()) + " temporary file No space left device");
     }
     const std::string most = std::to_string(limits::content_bytes);

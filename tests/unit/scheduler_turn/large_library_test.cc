@@ -120,7 +120,7 @@ TEST_CASE("a very large upload with another byte, or that is too short, does not
     CHECK(p.disk->size(library::path_of(digest)).status().code == Code::not_found);
 }
 
-TEST_CASE("only a few very large uploads at a time take memory; the others are written as ever") {
+TEST_CASE("of very large uploads only a few at a time take memory, and the others are written as ever") {
     LargePlace p;
     const std::string bytes = large_bytes(), digest = pki::sha256_text(bytes);
     std::vector<std::string> all;
