@@ -55,10 +55,12 @@ def disturb(world):
     jobs = world.serving()
     print("at work:", jobs)
     connected = lambda: {h["name"] for h in world.pool.json("host", "ls")["hosts"] if h["connected"]}  # noqa: E731
+    world.end_control(signal.SIGKILL)  # no new job until the next one
     world.slurm.say("scancel", jobs["pilot1"])
-    # A slurmd that is killed before it has the order never gets it, and Slurm counts the CPUs as in use for minutes.
+    # A slurmd that is killed before it has the order, or has said that the job has ended, never gets or says it, and Slurm
+    # counts the CPUs as in use for minutes.
     wait_for("pilot1 to leave", lambda: "pilot1" not in connected(), timeout=120)
-    world.end_control(signal.SIGKILL)
+    wait_for("Slurm to know of it", lambda: jobs["pilot1"] not in [job[0] for job in world.slurm.jobs()], timeout=120)
     world.slurm.stop("slurmd", signal.SIGKILL)
     before = world.serving()
     assert "pilot2" in before and "pilot3" in before, before  # they run without slurmd
