@@ -152,7 +152,8 @@ Result<Doors> doors_of(const SchedulerOptions &line, const std::string &state, k
     return open_doors(loop, keeper, line.directory, line.group, line.tls, line.tls_users);
 }
 
-turn::Mirror::Setup mirror_setup(const store::Identity &identity, turn::MirrorMode mode, const AttachedFile &attached) {
+turn::Mirror::Setup mirror_setup(const store::Identity &identity, turn::MirrorMode mode, AttachedFile &attached) {
+    attached.is_of(identity.epoch);
     turn::Mirror::Setup setup{identity, mode, attached.read()};
     setup.own_up_to = attached.own_up_to();
     return setup;

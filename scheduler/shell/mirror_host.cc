@@ -21,7 +21,7 @@ namespace {
 
 // All of one length: one is written over the other.
 constexpr std::array<const char *, 3> words = {"never   \n", "attached\n", "detached\n"};
-constexpr std::size_t word_bytes = 9, number_digits = 20, line_bytes = word_bytes + number_digits + 1;
+constexpr std::size_t word_bytes = 9, number_digits = 20, line_bytes = word_bytes + 2 * (number_digits + 1);
 
 }  // namespace
 
@@ -46,18 +46,22 @@ turn::Attachment AttachedFile::read() const {
 
 std::uint64_t AttachedFile::own_up_to() const {
     char text[line_bytes] = {};
-    std::uint64_t number = 0;
     if (::pread(fd_.get(), text, sizeof text, 0) != static_cast<ssize_t>(line_bytes)) return 0;
-    const char *begin = text + word_bytes, *end = begin + number_digits;
-    const auto [stop, error] = std::from_chars(begin, end, number);
-    return error == std::errc{} && stop == end ? number : 0;
+    const auto number_at = [&](std::size_t at) -> std::optional<std::uint64_t> {
+        std::uint64_t number = 0;
+        const char *begin = text + at, *end = begin + number_digits;
+        const auto [stop, error] = std::from_chars(begin, end, number);
+        return error == std::errc{} && stop == end ? std::optional(number) : std::nullopt;
+    };
+    return number_at(word_bytes + number_digits + 1) == epoch_ ? number_at(word_bytes).value_or(0) : 0;
 }
 
 Status AttachedFile::write(turn::Attachment attachment, std::uint64_t own_up_to) {
     failpoint("mirror.attached.before_write");
     char line[line_bytes + 1];
-    std::snprintf(line, sizeof line, "%s%0*" PRIu64 "\n", words[static_cast<int>(attachment)],
-                  static_cast<int>(number_digits), own_up_to);
+    constexpr int digits = number_digits;
+    std::snprintf(line, sizeof line, "%s%0*" PRIu64 "\n%0*" PRIu64 "\n", words[static_cast<int>(attachment)], digits,
+                  own_up_to, digits, epoch_);
     if (::pwrite(fd_.get(), line, line_bytes, 0) != static_cast<ssize_t>(line_bytes))
         return fail_errno(Code::io_error, "cannot record whether commits wait for the backup's copy", errno);
     if (::fdatasync(fd_.get()) != 0)

@@ -14,20 +14,24 @@
 
 namespace dcs::shell {
 
-// One word and one number in a file of its own, `attached`, beside the state directory: they are about this scheduler,
-// not its state.
+// A word, and a number with the epoch that it is about, in a file of its own, `attached`, beside the state directory:
+// they are about this scheduler, not its state.
 class AttachedFile {
 public:
     // Makes it if it is missing. What cannot be read counts as attached: then commits wait, and nothing is lost.
     static Result<std::unique_ptr<AttachedFile>> open(const std::string &path);
 
+    // Of the store that the scheduler has: its epoch goes into what is written from now on.
+    void is_of(std::uint64_t epoch) { epoch_ = epoch; }
     turn::Attachment read() const;
-    std::uint64_t own_up_to() const;                                     // turn::Mirror::Setup; 0 if it cannot be read
+    // turn::Mirror::Setup; 0 if it cannot be read, or is about a store of another epoch.
+    std::uint64_t own_up_to() const;
     Status write(turn::Attachment attachment, std::uint64_t own_up_to);  // durable when it returns ok
 
 private:
     explicit AttachedFile(Fd fd) : fd_(std::move(fd)) {}
     const Fd fd_;
+    std::uint64_t epoch_ = 0;
 };
 
 // Turns as they are committed, from the thread that commits to the one that sends.

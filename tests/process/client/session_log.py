@@ -118,7 +118,7 @@ def forgotten(pool, output):
     told, said = json.loads(result.stdout), result.stderr.decode()
     assert told["forgotten"] == [11, 12, 13, 14] and told["results"] == 0 and told["restarted"] == [f"1:{first}"], told
     for words in ("delivery of results from 0 on (8 of 8)", "4 submissions that followed", "11, 12, 13, 14",
-                  "becomes active again", "Run decide again"):
+                  "becomes active again", "Run `decide 1 same` again"):
         assert words in said, said
     wait_for("the grain's second end", lambda: all(g["state"] == "finished" for g in pool.grains(1)))
     assert sorted(g["grain"] for g in pool.grains(1)) == [1, 2, 3, 4]

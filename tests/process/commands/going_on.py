@@ -83,6 +83,9 @@ def last_host(pool):
 
 def closed_descriptor(pool):
     folder = os.path.join(pool.base, "other")
+    os.mkdir(folder)
+    with open(os.path.join(folder, "hosts"), "w") as hosts:
+        hosts.write("a slots=1\n")
     for daemon, options in (("dcs_scheduler", []), ("dcs_backupd", ["--scheduler", "./none"]),
                             ("dcs_grainserver", ["--name", "a", "--scheduler", "./none"])):
         done = subprocess.run([program(daemon), "--dir", folder, "--ready-fd", "9", *options], stderr=subprocess.PIPE, check=False)

@@ -37,6 +37,12 @@ TEST_CASE("whether commits wait for the copy, and which turns it may have, are r
         REQUIRE((*file)->write(turn::Attachment::detached, turn));
         CHECK((*AttachedFile::open(path))->own_up_to() == turn);
     }
+    const auto promoted = AttachedFile::open(path);
+    (*promoted)->is_of(2);
+    CHECK((*promoted)->own_up_to() == 0);  // what an old store wrote says nothing of its copy
+    REQUIRE((*promoted)->write(turn::Attachment::detached, 253));
+    CHECK((*promoted)->own_up_to() == 253);
+    CHECK((*AttachedFile::open(path))->own_up_to() == 0);
     ::unlink(path.c_str());
     ::rmdir(directory);
 }
