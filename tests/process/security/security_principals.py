@@ -244,7 +244,7 @@ def roots_daemons_start_where_only_root_writes():
                 assert result.returncode in (1, 2, 4) and why in result.stderr, (words, result)
                 assert not os.path.exists(os.path.join(directory, "lock")), words
         result = start(program("dcs_scheduler"), "--dir", good, "--hosts", hosts)
-        assert result.returncode == 4 and f"{foreign} belongs to uid {ATTACKER}" in result.stderr, result
+        assert result.returncode in (2, 4) and f"{foreign} belongs to uid {ATTACKER}" in result.stderr, result
 
 
 # The bug that each attack finds; with --full each is planted, and its attack must succeed then.
