@@ -2,7 +2,8 @@
 # Every shell and Python script parses; programs that people start are executable.
 set -eu
 cd "$(dirname "$0")/../.."
-for script in deploy/quickstart deploy/install-packages deploy/packages deploy/cmake/compile_cached tests/run .ci/run tests/tidy/scripts.sh; do
+for script in deploy/quickstart deploy/install-packages deploy/packages deploy/cmake/compile_cached tests/run .ci/run \
+        tests/tidy/scripts.sh; do
     sh -n "$script"
     [ -x "$script" ] || { echo "$script is not executable"; exit 1; }
 done
