@@ -127,7 +127,7 @@ Result<wire::Piece> Effects::read_piece(const GrainKey &key, const wire::Fetch &
 }
 
 Result<bool> Effects::library_answers(const core::ReplyPiece &e, const core::Grain &grain) {
-    const Peer peer{e.conn, e.request, false, {}};
+    const Peer peer{e.conn, e.request, false, e.key.session.user};
     if (e.fetch.stream == wire::Stream::file) {
         for (const wire::GrainFile &file : grain.files->outputs)
             if (file.name == e.fetch.file) contents_.send(peer, file.digest, e.fetch.offset, e.fetch.max);
