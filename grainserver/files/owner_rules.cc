@@ -78,7 +78,9 @@ std::string pack(const OwnerRules &x) {
     w.u32(x.rungs);
     put_list(w, x.writable);
     w.text(x.homes);
-    if (x.images_mb != usual_images_mb) w.u32(x.images_mb);  // a launcher of an older release does not know it
+    // Launchers of older releases do not know these.
+    if (x.images_mb != usual_images_mb || x.ordinary_priority) w.u32(x.images_mb);
+    if (x.ordinary_priority) w.u8(1);
     return seal("DOR1", w.bytes());
 }
 
@@ -98,6 +100,7 @@ Result<OwnerRules> unpack_rules(std::string_view bytes) {
     x.writable = get_list(r);
     x.homes = r.text();
     if (!r.at_end()) x.images_mb = r.u32();
+    if (!r.at_end()) x.ordinary_priority = r.u8() != 0;
     if (!r.at_end()) return fail(Code::io_error, "record DOR1 is damaged");
     return x;
 }

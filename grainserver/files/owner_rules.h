@@ -29,6 +29,7 @@ struct OwnerRules {
     std::vector<std::string> writable;          // writable directories besides rooms and homes
     std::string homes;                          // the directory of users' homes
     std::uint32_t images_mb = usual_images_mb;  // of unpacked images
+    bool ordinary_priority = false;             // of grains; false: the lowest
     bool operator==(const OwnerRules &) const = default;
 };
 std::string pack(const OwnerRules &rules);

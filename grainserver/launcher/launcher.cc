@@ -52,6 +52,13 @@ std::string absolute(const std::string &path) {
     ::free(real);
     return text;
 }
+// Without the file of the owner's rules, or with a damaged one, no grain is started.
+bool ordinary_priority(int base) {
+    const auto bytes = read_file(base, files::rules_name, files::record_bytes_max);
+    const auto rules = bytes ? files::unpack_rules(*bytes) : Result<files::OwnerRules>(bytes.status());
+    return rules && rules->ordinary_priority;
+}
+
 }  // namespace
 
 Status Launcher::open(const LauncherOptions &options) {
@@ -75,7 +82,7 @@ Status Launcher::open(const LauncherOptions &options) {
     struct stat st {};
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
-        std::printf("%s\n", cgroups_.open(group).c_str());
+        std::printf("%s\n", cgroups_.open(group, "", !ordinary_priority(base_.get())).c_str());
     }
     std::fflush(stdout);
     if (Status s = take_signals(signals_); !s) return s;

@@ -106,7 +106,8 @@ Result<GrainRules> Server::settle_rules() {
                      options_.rungs.writable, static_cast<std::uint32_t>(options_.images_mb)};
     const Result<Fd> base = open_directory(AT_FDCWD, options_.directory);
     if (!base) return base.status();
-    const files::OwnerRules words = rules_for_launcher(rules, options_.directory);
+    files::OwnerRules words = rules_for_launcher(rules, options_.directory);
+    words.ordinary_priority = options_.ordinary_priority;
     if (Status s = replace_durably(base->get(), files::rules_name, files::pack(words)); !s)
         return fail(s.code, s.text + (s.code == Code::no_space ? ": free space there, then start it again" : ""));
     const std::string launcher = options_.own_launcher ? options_.launcher_program : "";  // else it can start none

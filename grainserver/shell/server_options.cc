@@ -84,6 +84,7 @@ Status check_words(OptionWords &w) {
     if (Status s = take_words(w, o); !s) return s;
     o.runner = words_of(w.runner);
     o.watch = w.courtesy == "watch";
+    o.ordinary_priority = w.courtesy == "none";
     if (o.leave_idle.ns > 0 && o.leave_after.ns == 0)
         return fail(Code::invalid, "--leave-idle needs --leave-after: only a server of a batch job leaves");
     const std::string wrong = wrong_with(o);
@@ -159,9 +160,10 @@ CommandLine command_line(OptionWords &words) {
           .help = "what this host offers besides cores: auto (default), a gpu for each /dev/nvidiaN, and container if "
                   "it can run containers; no-devices: the latter; none; or such as gpu=[0,1],scratch_gb=200"},
          {"runner", &words.runner, "WORDS", "runs the programs, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
-         choice("courtesy", words.courtesy, "watch|priority",
-                "watch (default): grains leave when the owner needs the host; priority: they only have the lowest "
-                "priority", "watch|priority"),
+         choice("courtesy", words.courtesy, "watch|priority|none",
+                "watch (default): grains have the lowest priority, and leave when the owner needs the host; priority: "
+                "they only have the lowest priority; none: they have that of other processes",
+                "watch|priority|none"),
          {.name = "leave-after", .into = &o.leave_after, .value = "S",
           .help = "this server is part of a batch job: after S seconds, and on SIGTERM, it returns its grains with "
                   "their last checkpoints and ends with its launcher (default: it stays)", .where = Where::line},

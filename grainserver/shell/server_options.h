@@ -26,6 +26,7 @@ struct ServerOptions {
     int images_mb = files::usual_images_mb;  // of unpacked images
     std::vector<std::string> runner;         // runs this host's programs; empty: they are executed directly
     bool watch = true;                       // the host's owner has priority
+    bool ordinary_priority = false;          // of grains; false: the lowest
     Duration leave_after{}, leave_idle{};    // as part of a batch job; 0: it is none, or stays without grains
 };
 

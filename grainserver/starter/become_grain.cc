@@ -229,7 +229,7 @@ void close_others(const Plan &plan) noexcept {
     if (plan.only_prove) only_prove(plan);
     const int error = plan.contained ? 0 : files::put_confinement_on(*plan.confinement, !plan.filtered);
     if (error != 0) give_up(plan, Step::confinement, error);
-    be_modest();
+    if (plan.modest) be_modest();
     ::umask(plan.umask);
     ::execve(plan.runner != nullptr ? plan.runner : plan.program, plan.argv, plan.env);
     give_up(plan, plan.runner != nullptr ? Step::runner : Step::exec, errno);

@@ -63,6 +63,7 @@ struct Plan {
     std::uint64_t user_processes = 0;  // maximum number of processes of the uid; 0: no limit
     const files::Confinement *confinement = nullptr;
     bool filtered = false;  // its filter is inherited
+    bool modest = true;     // other processes of the host have priority
 };
 
 // As vfork: the caller is suspended until the exec or the end of the child, and shares its memory with it until then,

@@ -54,12 +54,12 @@ bool hand_down(const std::string &own, const std::string &controllers) {
 }
 }  // namespace
 
-// Other processes of the host have priority. The kernel weighs a group against its siblings, and its leaves
-// only among themselves, so the group itself must have low weight, too.
-void Cgroups::Hierarchy::give_way(const std::string &group) const {
-    if (!cpu || write_control(group + "/cpu.idle", "1")) return;
-    if (unified) write_control(group + "/cpu.weight", "1");
-    else write_control(group + "/cpu.shares", "2");
+// The kernel weighs a group against its siblings, and its leaves only among themselves, so the group itself must have
+// low weight, too, where other processes of the host have priority.
+void Cgroups::Hierarchy::weigh(const std::string &group) const {
+    if (!cpu || write_control(group + "/cpu.idle", low ? "1" : "0")) return;
+    if (unified) write_control(group + "/cpu.weight", low ? "1" : "100");
+    else write_control(group + "/cpu.shares", low ? "2" : "1024");
 }
 
 bool Cgroups::Hierarchy::only(bool Hierarchy::*controller) const {
@@ -75,7 +75,7 @@ bool Cgroups::Hierarchy::serves(const files::Limits &limits, const Devices &deni
 // The keeper of a dead launcher may have removed the group.
 bool Cgroups::Hierarchy::make_group() const {
     if (::mkdir(path.c_str(), 0755) != 0) return errno == EEXIST;
-    give_way(path);
+    weigh(path);
     return handed_down.empty() || write_control(path + "/cgroup.subtree_control", handed_down);
 }
 
@@ -95,7 +95,7 @@ void Cgroups::use(Hierarchy h, const std::string &own) {
     } else if (!make_group_directory(h.path)) {
         return;
     }
-    h.give_way(h.path);
+    h.weigh(h.path);
     const std::string probe = h.path + "/probe";  // a hierarchy in which no group can be made is not used
     if (!make_group_directory(probe)) return;
     const bool joinable = ::access((probe + "/cgroup.procs").c_str(), W_OK) == 0;
@@ -106,12 +106,13 @@ void Cgroups::use(Hierarchy h, const std::string &own) {
     else if (useless) ::rmdir(h.path.c_str());
 }
 
-std::string Cgroups::open(const std::string &group, const std::string &root) {
+std::string Cgroups::open(const std::string &group, const std::string &root, bool low) {
     hierarchies_.clear();
     const std::vector<CgroupMount> all = cgroup_mounts(read_text(root + "/proc/self/mountinfo"));
     for (const CgroupMembership &member : cgroup_memberships(read_text(root + "/proc/self/cgroup"))) {
         Hierarchy h;
         h.unified = member.unified;
+        h.low = low;
         h.memory = member.has("memory");
         h.pids = member.has("pids");
         h.cpu = member.has("cpu");
@@ -156,7 +157,7 @@ bool Cgroups::set_limits(const Hierarchy &h, const std::string &leaf, const file
         made.processes = write_control(leaf + "/pids.max", std::to_string(limits.processes));
         made.refusals = Fd(::open((leaf + "/pids.events").c_str(), O_RDONLY | O_CLOEXEC));
     }
-    h.give_way(leaf);
+    h.weigh(leaf);
     made.weighed = made.weighed || h.cpu;
     made.joins.emplace_back(::open((leaf + "/cgroup.procs").c_str(), O_RDWR | O_CLOEXEC));
     return static_cast<bool>(made.joins.back());

@@ -31,8 +31,9 @@ struct Leaf {
 class Cgroups {
 public:
     // `group`: name of the group for all leaves. Returns a sentence about the result, for the log. `root` is
-    // "" except in tests: then /proc/self/cgroup and /proc/self/mountinfo are read below it.
-    std::string open(const std::string &group, const std::string &root = "");
+    // "" except in tests: then /proc/self/cgroup and /proc/self/mountinfo are read below it. `low`: other processes
+    // of the host have priority over those of the leaves.
+    std::string open(const std::string &group, const std::string &root = "", bool low = true);
 
     // `denied` are devices that its processes must not open, if denies_devices(). A leaf that lacks one of these
     // properties is not there.
@@ -59,11 +60,11 @@ public:
 private:
     struct Hierarchy {
         std::string path;  // of the group of all leaves
-        bool unified = false, memory = false, pids = false, cpu = false, devices = false;
+        bool unified = false, memory = false, pids = false, cpu = false, devices = false, low = true;
         std::string handed_down;  // version 2: the controllers of the leaves
         bool serves(const files::Limits &limits, const Devices &denied) const;
         bool make_group() const;
-        void give_way(const std::string &group) const;
+        void weigh(const std::string &group) const;
         bool only(bool Hierarchy::*controller) const;  // of version 1, with no other one that is of use here
     };
     void use(Hierarchy hierarchy, const std::string &own);

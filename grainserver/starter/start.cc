@@ -268,6 +268,7 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
     p.plan.boot_id = boot_id_.c_str();
     p.plan.parent = prove ? ::getpid() : launcher_;
     p.plan.only_prove = prove;
+    p.plan.modest = modest();
     // The sum over all grains of the user on this host, as a first barrier; the limit itself is checked separately.
     if (launch.account.made_up && launch.limits.processes > 0 && (group == nullptr || !group->processes))
         p.plan.user_processes =
@@ -287,7 +288,8 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
         answer.status = forked.took_too_long ? blocked(launch) : fail(Code::io_error, "");
         if (!prove) remove_file(grain.get(), files::pid_name);
     } else if (!prove) {
-        answer.bits = (group != nullptr && group->weighed) || lower_session_priority(pid) ? is_lowered : 0;
+        answer.bits =
+            !p.plan.modest || (group != nullptr && group->weighed) || lower_session_priority(pid) ? is_lowered : 0;
     }
     if (!prove) return answer;
     failpoint("launcher.prove.before_kill");

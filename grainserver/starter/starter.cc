@@ -142,7 +142,7 @@ Answer Starter::other(const Request &request, Fd &fd) {
     case Ask::lower: {
         const pid_t pid = static_cast<pid_t>(request.pid);
         if (!may_touch(pid)) return only(foreign("process " + std::to_string(pid)));
-        return {Status::ok(), "", 0, lower_session_priority(pid) ? is_lowered : 0, {}};
+        return {Status::ok(), "", 0, !modest() || lower_session_priority(pid) ? is_lowered : 0, {}};
     }
     case Ask::make_leaf: return make_leaf(request);
     case Ask::seal_leaf: cgroups_.seal(request.leaf); return {};
@@ -167,6 +167,11 @@ bool Starter::is_account(uid_t uid) {
     const bool login = name && logins.login(**rules, *name);
     if (login || (made_up && !name)) accounts_.insert(uid);
     return login || (made_up && !name);
+}
+
+bool Starter::modest() {
+    const Result<const files::OwnerRules *> rules = prepared_.rules(base_.get());
+    return !rules || !(*rules)->ordinary_priority;
 }
 
 // Where grains have the server's account, what is theirs is what that account may touch.

@@ -104,6 +104,7 @@ private:
     Answer run(const Request &request, const Fd &grain, const files::LaunchRecord &launch);
 
     bool may_touch(pid_t pid);  // a process of a grain's account
+    bool modest();              // whether other processes of the host have priority over grains
     bool is_account(uid_t uid);
     Status send(const Request &request);
     Status send_to_group(const Request &request);

@@ -113,7 +113,7 @@ Processor processor_of(const State &state, Instant now, const Grain &g) {
               decimal((now - until).seconds()) + " s ago";
     if (got >= little * wall) return p;
     p.starved = others >= busy_load;
-    p.words += p.starved ? "; the host is busy (load " + decimal(host.load) + "), and grains have the lowest priority"
+    p.words += p.starved ? "; the host is busy (load " + decimal(host.load) + "), and other programs go first"
                          : "; the host's load is " + decimal(host.load) + ", so the grain itself waits for something";
     return p;
 }

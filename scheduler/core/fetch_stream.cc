@@ -24,7 +24,8 @@ Status check_output(const Grain &grain, const GrainKey &key, const std::string &
         if (file.name != name) continue;
         if (!file.digest.empty()) return Status::ok();
         return fail(Code::not_found, what + (grain.status() == GrainStatus::finished
-                                                 ? "it ended without making the file " + name
+                                                 ? "it ended without making the file " + name +
+                                                       " (directories, links and patterns are not outputs)"
                                                  : "it has not ended, and its files arrive when it ends"));
     }
     return fail(Code::not_found, what + "a file " + name + " is not among the outputs of its submission");

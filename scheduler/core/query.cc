@@ -122,7 +122,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.class_names = class_names(row.host_class, d.state.classes);
     row.time_zone_offset = host.config->time_zone_offset;
     row.slots = host.config->slots;
-    row.cores = host.config->cores > 0 ? host.config->cores : host.config->slots;
+    row.cores = cores_of(host.config);
     row.cores_used = static_cast<std::int32_t>(d.state.used[i].cores);
     row.memory_mb = host.config->memory_mb;
     row.memory_used_mb = d.state.used[i].memory_mb;

@@ -22,7 +22,7 @@ constexpr Reason reasons[] = {
      "the grain gets little processor time: it waits for something, or other processes of the host go first, as grains "
      "have the lowest priority",
      "if it only computes, dcs grain restart tries it on another host; a grain server with --courtesy watch returns "
-     "such grains by itself"},
+     "such grains by itself, and with --courtesy none grains have ordinary priority"},
     {"unrecorded", "the grain has ended, and its host repeats its report because the scheduler cannot store the result",
      "remove sessions that you no longer need (dcs session clean), or ask the pool's operator for more space"},
     {"session_closed", "the session is closed, and nothing of it runs", "reopen the session (d_reopen_ses)"},

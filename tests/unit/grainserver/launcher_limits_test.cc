@@ -276,6 +276,10 @@ TEST_CASE("version 2 of control groups, as its files are") {
     REQUIRE(value("memory.oom.group") == "1");
     REQUIRE(value("pids.max") == "100");
     REQUIRE(value("cpu.idle") == "1");
+    starter::Cgroups equals;
+    equals.open("dcs-1-2", d.path, false);
+    REQUIRE(equals.make("grain", limits).there);
+    REQUIRE(value("cpu.idle") == "0");
     REQUIRE(groups.members("grain") == std::vector<pid_t>{17, 4711});
     REQUIRE_FALSE(groups.ran_out_of_memory("grain"));
     make(leaf + "/memory.events", "low 0\nhigh 0\nmax 7\noom 1\noom_kill 2\noom_group_kill 1\n");

@@ -71,6 +71,18 @@ TEST_CASE("a grain is a modest leader of its own session") {
     REQUIRE(gone(pid));
 }
 
+TEST_CASE("a grain has the priority of other programs if the owner says so") {
+    Place p;
+    const std::string g = p.make({"/bin/sleep", "60"});
+    files::OwnerRules rules = *files::unpack_rules(get_file(p.dir.path + "/rules"));
+    rules.ordinary_priority = true;
+    put_file(p.dir.path + "/rules", files::pack(rules), 0600);
+    REQUIRE(p.start(g).verb == files::Verb::started);
+    const pid_t pid = p.pid_of(g);
+    REQUIRE(::getpriority(PRIO_PROCESS, static_cast<id_t>(pid)) == ::getpriority(PRIO_PROCESS, 0));
+    REQUIRE(::sched_getscheduler(pid) == SCHED_OTHER);
+}
+
 TEST_CASE("programs that cannot run are told in words, and leave neither process nor slot") {
     Place p;
     const auto refused = [&](std::vector<std::string> argv, const std::string &directory = "") {

@@ -74,7 +74,10 @@ TEST_CASE("a grain in a container has an account and limits like any other") {
 }
 
 TEST_CASE("the owner's rules on disk: what is written comes back, and nothing else") {
-    const OwnerRules rules = strict();
+    OwnerRules rules = strict();
+    rules.ordinary_priority = true;
+    CHECK(*files::unpack_rules(pack(rules)) == rules);
+    rules.ordinary_priority = false;
     const std::string bytes = pack(rules);
     REQUIRE(files::unpack_rules(bytes));
     CHECK(*files::unpack_rules(bytes) == rules);

@@ -62,15 +62,14 @@ std::string absolute_path(const std::string &path) {
 
 std::string pool_text(const PoolNumbers &numbers) {
     return "servers " + std::to_string(numbers.servers) + "\nslots " + std::to_string(numbers.slots) + "\ninterval " +
-           decimal(numbers.interval_s) + "\n" + (numbers.watch ? "courtesy watch\n" : "") +
+           decimal(numbers.interval_s) + "\n" +
+           (numbers.courtesy == "priority" ? "" : "courtesy " + numbers.courtesy + "\n") +
            (numbers.mirror == "off" ? "" : "mirror " + numbers.mirror + "\n") +
            (numbers.pilots == 0 ? "" : "pilots " + std::to_string(numbers.pilots) + "\n") +
            (numbers.pilot_slots == 1 ? "" : "pilot-slots " + std::to_string(numbers.pilot_slots) + "\n") +
            (numbers.resources.empty() ? "" : "resources " + numbers.resources + "\n") +
            (numbers.listen.empty() ? "" : "listen " + numbers.listen + "\n");
 }
-
-bool is_mirror_mode(std::string_view word) { return word == "off" || word == "lagging" || word == "sync"; }
 
 Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
     PoolNumbers numbers;
@@ -84,6 +83,7 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
         const std::string_view value = blank == std::string_view::npos ? "" : line.substr(blank + 1);
         const auto servers = number_of(value, 0, most_servers), slots = number_of(value, 1, most_slots);
         const auto interval = seconds_of_text(value);
+        const auto may_be = [&](const char *words) { return complaint(one_of(words), std::string(value)).empty(); };
         if (name == "servers" && servers) numbers.servers = static_cast<int>(*servers);
         else if (name == "pilots" && servers) numbers.pilots = static_cast<int>(*servers);
         else if (name == "pilot-slots" && slots) numbers.pilot_slots = static_cast<int>(*slots);
@@ -92,8 +92,8 @@ Result<PoolNumbers> numbers_of_pool_text(std::string_view text) {
         else if (name == "slots" && slots) numbers.slots = static_cast<int>(*slots);
         else if (name == "interval" && interval && *interval >= least_interval_s && *interval <= most_interval_s)
             numbers.interval_s = *interval;
-        else if (name == "courtesy" && (value == "watch" || value == "priority")) numbers.watch = value == "watch";
-        else if (name == "mirror" && is_mirror_mode(value)) numbers.mirror = std::string(value);
+        else if (name == "courtesy" && may_be(courtesies)) numbers.courtesy = value;
+        else if (name == "mirror" && may_be(mirror_modes)) numbers.mirror = std::string(value);
         else
             return fail(Code::invalid,
                         "line " + std::to_string(line_number) + " is not understood: " + std::string(line));

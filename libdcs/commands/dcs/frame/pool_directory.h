@@ -25,11 +25,11 @@ struct PoolNumbers {
     int servers = 0;
     int slots = 1;
     double interval_s = 10;
-    bool watch = false;               // the servers give grains back when the host is needed (--courtesy watch)
-    std::string mirror = "off";       // whether the backup copies the store: off, lagging, sync
-    int pilots = 0, pilot_slots = 1;  // hosts whose servers batch jobs run
-    std::string resources;            // of local1, as in the host table; empty: what its server finds
-    std::string listen;               // ADDRESS:PORT where hosts of pilots reach the scheduler; empty: nowhere
+    std::string courtesy = "priority";  // of the servers: watch, priority or none
+    std::string mirror = "off";         // whether the backup copies the store: off, lagging, sync
+    int pilots = 0, pilot_slots = 1;    // hosts whose servers batch jobs run
+    std::string resources;              // of local1, as in the host table; empty: what its server finds
+    std::string listen;                 // ADDRESS:PORT where hosts of pilots reach the scheduler; empty: nowhere
     bool operator==(const PoolNumbers &) const = default;
 };
 
@@ -39,7 +39,7 @@ inline constexpr double least_interval_s = 0.05, most_interval_s = 86400;
 
 std::string absolute_path(const std::string &path);
 
-bool is_mirror_mode(std::string_view word);
+inline constexpr const char *courtesies = "watch|priority|none", *mirror_modes = "off|lagging|sync";
 std::string pool_text(const PoolNumbers &numbers);
 Result<PoolNumbers> numbers_of_pool_text(std::string_view text);
 // What the scheduler reads: one line per server. Supervision scales with the interval.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <set>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -60,9 +60,11 @@ std::optional<Failure> check_files(const MapPlan &plan, const FileWords &files) 
 
 std::optional<Failure> make_results(const std::string &directory) {
     if (directory.empty()) return std::nullopt;
-    const bool made = ::mkdir(directory.c_str(), 0777) == 0 || errno == EEXIST;
-    if (made && ::access((directory + "/.").c_str(), W_OK | X_OK) == 0) return std::nullopt;
-    return failure_of("dcs map", fail_errno(Code::io_error, "--results " + directory, errno));
+    std::error_code not_made;
+    std::filesystem::create_directories(directory, not_made);
+    if (!not_made && ::access((directory + "/.").c_str(), W_OK | X_OK) == 0) return std::nullopt;
+    return failure_of("dcs map",
+                      fail_errno(Code::io_error, "--results " + directory, not_made ? not_made.value() : errno));
 }
 
 }  // namespace dcs::commands

@@ -12,6 +12,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
@@ -26,6 +27,7 @@ namespace dcs::commands {
 namespace {
 
 constexpr int ready_patience_s = 20, shrunk_stop_s = 5, shrunk_launcher_stop_s = 10, changed_stop_s = 20;
+constexpr int crowded = 16;             // times the cores, which a pool of many sleeping grains has on purpose
 constexpr int call_in_patience_s = 10;  // servers call in within a moment; only a note if they do not
 
 struct Wanted {
@@ -77,24 +79,13 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
         return fail(Code::invalid, "--local 0 needs --pilots N: without hosts the pool runs no grain");
     if (numbers.pilots > 0 && numbers.listen.empty())
         return fail(Code::invalid, "--pilots needs --listen ADDRESS:PORT, where jobs on other hosts reach the pool");
-    if (const auto courtesy = said.value("courtesy")) numbers.watch = *courtesy == "watch";
+    numbers.courtesy = said.value("courtesy").value_or(numbers.courtesy);
     numbers.mirror = said.value("mirror").value_or(numbers.mirror);
     if (recorded) wanted.servers_before = recorded->servers;
     wanted.changed = !recorded || !(*recorded == wanted.numbers);
     if (recorded && recorded->mirror != wanted.numbers.mirror) wanted.restarts = "--mirror " + wanted.numbers.mirror;
     if (recorded && recorded->listen != wanted.numbers.listen) wanted.restarts = "--listen " + wanted.numbers.listen;
     return wanted;
-}
-
-// Makes the directory and those above it; what it makes itself is for the owner only.
-Status make_directory(const std::string &path) {
-    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
-    if (errno != ENOENT) return fail_errno(Code::io_error, "cannot make the directory " + path, errno);
-    const std::size_t slash = path.rfind('/');
-    if (slash == std::string::npos || slash == 0) return fail_errno(Code::io_error, path, ENOENT);
-    if (Status above = make_directory(path.substr(0, slash)); !above) return above;
-    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
-    return fail_errno(Code::io_error, "cannot make the directory " + path, errno);
 }
 
 // A directory that holds other people's things must not become a pool by a slip of the finger.
@@ -126,9 +117,9 @@ Status only_a_pool(const Pool &pool) {
 
 Status make_layout(const Pool &pool, const PoolNumbers &numbers) {
     for (const char *name : {"scheduler", "backup", "servers"})
-        if (Status made = make_directory(pool.path(name)); !made) return made;
+        if (Status made = make_directories(pool.path(name)); !made) return made;
     for (int i = 1; i <= numbers.servers; ++i)
-        if (Status made = make_directory(pool.server_directory("local" + std::to_string(i))); !made) return made;
+        if (Status made = make_directories(pool.server_directory("local" + std::to_string(i))); !made) return made;
     return Status::ok();
 }
 
@@ -206,12 +197,11 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
         const std::string name = "local" + std::to_string(i);
         const Daemon server = pool.server(name);
         if (stays_up(server)) continue;
-        DaemonStart start{
-            "dcs_grainserver",
-            {"--name", name, "--dir", server.directory, "--scheduler", pool.path("scheduler/server.sock"), "--backup",
-             pool.path("backup/backup.sock"), "--binary-class", binary_class_of_this_host(), "--courtesy",
-             numbers.watch ? "watch" : "priority", "--log-level", "error", "--run-as", "self"},
-            server.directory};
+        DaemonStart start{"dcs_grainserver",
+                          {"--name", name, "--dir", server.directory, "--scheduler", pool.path("scheduler/server.sock"),
+                           "--backup", pool.path("backup/backup.sock"), "--binary-class", binary_class_of_this_host(),
+                           "--courtesy", numbers.courtesy, "--log-level", "error", "--run-as", "self"},
+                          server.directory};
         if (i > 1) start.arguments.insert(start.arguments.end(), {"--resources", "no-devices"});  // local1 has them
         if (Status started = start_daemon(start, ready_patience_s); !started)
             return fail(started.code, "grain server " + name + " did not start: " + started.text +
@@ -224,7 +214,7 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
 Status start_page(const Pool &pool, Outcome &outcome) {
     const Daemon page = pool.page();
     if (stays_up(page)) return Status::ok();
-    if (Status made = make_directory(page.directory); !made) return made;
+    if (Status made = make_directories(page.directory); !made) return made;
     const DaemonStart start{"dcs", {"page", "--dir", pool.directory()}, page.directory};
     if (Status started = start_daemon(start, ready_patience_s); !started)
         return fail(started.code, "the page did not start: " + started.text);
@@ -241,6 +231,15 @@ int active_hosts(const PoolNumbers &numbers) {
         if (active >= numbers.servers || boot_clock() > deadline) return active;
         pause_ms(20);
     }
+}
+
+// "local1, local2, local3 and 997 more".
+std::string some_of(std::vector<std::string> names) {
+    constexpr std::size_t most = 12, first = 6;
+    if (names.size() <= most) return joined(names);
+    const std::size_t more = names.size() - first;
+    names.resize(first);
+    return joined(names) + " and " + std::to_string(more) + " more";
 }
 
 void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers, const Outcome &outcome, int active) {
@@ -270,10 +269,10 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
     if (outcome.started.empty())
         std::printf(outcome.told_to_reread ? "All daemons were running already; the new numbers apply from now on.\n"
                                            : "Everything was running already.\n");
-    else std::printf("Started: %s.\n", joined(outcome.started).c_str());
+    else std::printf("Started: %s.\n", some_of(outcome.started).c_str());
     if (!outcome.gone.empty())
         std::printf("No longer in the pool: %s. Grains that are there move to the others.\n",
-                    joined(outcome.gone).c_str());
+                    some_of(outcome.gone).c_str());
     if (const std::string page = pool.page_url(); !page.empty()) std::printf("Its page: %s\n", page.c_str());
     const auto own = client::own_pool_directory();
     const bool found = own && *own == pool.directory();
@@ -294,6 +293,17 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
     if (Status stopped = stop_surplus(pool, numbers, outcome); !stopped) return stopped;
     if (Status started = start_missing(pool, numbers, outcome); !started) return started;
     return call.arguments.has("page") ? start_page(pool, outcome) : Status::ok();
+}
+
+// To a person; what a script reads does not depend on what else runs.
+void say_if_busy(const PoolNumbers &numbers) {
+    double load = 0;
+    if (numbers.courtesy == "none" || ::isatty(STDERR_FILENO) == 0 || ::getloadavg(&load, 1) != 1) return;
+    if (load < 1.5 * cores_of_this_host()) return;
+    std::fprintf(stderr,
+                 "dcs: note: other programs keep this host busy (load %.1f), and grains wait for them; with "
+                 "`dcs down; dcs up --courtesy none` they have the same priority\n",
+                 load);
 }
 
 constexpr const char *usage_hint = "for example dcs up --local 2; `dcs up --help` lists the options";
@@ -319,7 +329,7 @@ int up(const Call &call) {
         if (usage) failure.code = "usage";
         return call.fail(failure);
     }
-    if (Status made = make_directory(pool.directory()); !made) return call.fail(failed_with(made, another_directory));
+    if (Status made = make_directories(pool.directory()); !made) return call.fail(failed_with(made, another_directory));
     if (Status ours = only_a_pool(pool); !ours) return call.fail(failed_with(ours, another_directory));
     const auto lock = take_work_lock(pool);
     if (!lock) return call.fail(failure_of("dcs up", lock.status()));
@@ -332,6 +342,12 @@ int up(const Call &call) {
     if (active < numbers.servers)
         std::fprintf(stderr, "dcs: only %d of %d grain servers have called in so far; `dcs host ls` shows them\n",
                      active, numbers.servers);
+    if (const int all = numbers.servers * numbers.slots, cores = cores_of_this_host(); all > crowded * cores)
+        std::fprintf(stderr,
+                     "dcs: note: the pool runs %d grains at a time on %d cores; `dcs up --local 1 --slots %d` "
+                     "changes that\n",
+                     all, cores, cores);
+    say_if_busy(numbers);
     if (const std::string other = other_pool(pool.directory()); !other.empty() && !outcome.started.empty())
         std::fprintf(stderr, "dcs: note: your commands use this pool now; %s\n", other.c_str());
     if (::geteuid() == 0)
@@ -368,11 +384,12 @@ Examples:
          {"resources", 0, "LIST", some_text,
           "what local1 offers by name, such as gpu=[0,1],scratch_gb=200; auto (the default): the GPUs of this\n"
           "host. docs/RESOURCES.md has the form"},
-         {"courtesy", 0, "C", one_of("watch|priority"),
-          "priority (the default): grains have the lowest priority. watch: the host also gives them back\n"
-          "when other work keeps the processors busy or memory runs out, and takes none until it is calm\n"
-          "again. Applies to servers that are started from now on"},
-         {"mirror", 0, "MODE", one_of("off|lagging|sync"),
+         {"courtesy", 0, "C", one_of(courtesies),
+          "priority (the default): grains have the lowest priority, and wait while other programs use all\n"
+          "processors. none: they have the priority of other programs. watch: the lowest, and the host gives\n"
+          "them back when other work keeps the processors busy or memory runs out, and takes none until it is\n"
+          "calm again. Applies to servers that are started from now on"},
+         {"mirror", 0, "MODE", one_of(mirror_modes),
           "whether the backup keeps a running copy of the scheduler's store, in DIR/backup/mirror: off (the\n"
           "default); lagging: the copy may be behind; sync: the scheduler acknowledges only what is in the copy,\n"
           "and does not answer while the backup is down. A change restarts the scheduler; grains keep running"},
