@@ -99,7 +99,7 @@ d_session_row row_of(const wire::SessionRow &from) {
     d_session_row to{};
     // clang-format off
     DCS_SAME(user) DCS_SAME(ident) DCS_SAME(state) DCS_SAME(session) DCS_SAME(ready) DCS_SAME(running)
-    DCS_SAME(finished) DCS_SAME(killed) DCS_SAME(sent) DCS_SAME(saved_cpu_s)
+    DCS_SAME(finished) DCS_SAME(killed) DCS_SAME(sent) DCS_SAME(saved_cpu_s) DCS_SAME(stored_bytes)
         // clang-format on
         return to;
 }

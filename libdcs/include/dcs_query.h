@@ -62,6 +62,7 @@ struct d_session_row {
     const char *user, *ident, *state;
     int session, ready, running, finished, killed, sent; /* its number; numbers of its grains */
     double saved_cpu_s;                                  /* of its grains, as in d_grain_row */
+    uint64_t stored_bytes;                               /* that it takes on the scheduler's disk */
 };
 struct d_move_row {
     size_t struct_size;

@@ -194,6 +194,12 @@ struct SessionRow {
     std::int32_t nice = 0, failed = 0;      // failed: finished with a signal or a code that is not 0
     double submitted_s = 0, settled_s = 0;  // since 1970: when it was opened; when a grain last ended. 0: not known
     std::int32_t stuck = 0;                 // asked for alone: of the ready ones, that no host can take
+    std::uint64_t stored_bytes = 0;         // that it takes on the scheduler's disk
+};
+// What a user takes on the scheduler's disk, by sessions and by staged programs and files.
+struct StoredRow {
+    std::string user;
+    std::uint64_t sessions_bytes = 0, contents_bytes = 0;
 };
 // One departure of a grain from a host.
 struct MoveRow {
@@ -237,6 +243,7 @@ struct QueryReply {
     bool more = false;               // ask again with `after` = the last row's number (and `after_user`)
     std::vector<MemberRow> members;  // with hosts of any status
     std::int32_t last_number = -1;   // with sessions: the highest of removed ones, of the asked user or the caller
+    std::vector<StoredRow> stored;   // with the first sessions: of the asked user, or of all
 };
 
 struct ErrorReply {
@@ -345,7 +352,11 @@ template <class A> void serialize(A &a, SessionRow &x, unsigned) {
       & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(command)))
       & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(label))) & shown_since<9>(DCS_FIELD(nice))
       & shown_since<9>(DCS_FIELD(failed)) & shown_since<9>(DCS_FIELD(submitted_s))
-      & shown_since<9>(DCS_FIELD(settled_s)) & shown_since<9>(DCS_FIELD(stuck));
+      & shown_since<9>(DCS_FIELD(settled_s)) & shown_since<9>(DCS_FIELD(stuck))
+      & shown_since<9>(DCS_FIELD(stored_bytes));
+}
+template <class A> void serialize(A &a, StoredRow &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(sessions_bytes) & DCS_FIELD(contents_bytes);
 }
 template <class A> void serialize(A &a, GrainRow &x, unsigned) {
     if (positional(a)) return list_of_row_8(a, x);
@@ -366,7 +377,8 @@ template <class A> void serialize(A &a, GrainRow &x, unsigned) {
 }
 template <class A> void serialize(A &a, QueryReply &x, unsigned) {
     a & DCS_FIELD(system) & DCS_FIELD(hosts) & DCS_FIELD(sessions) & DCS_FIELD(grains) & DCS_FIELD(more)
-      & shown_since<9>(DCS_FIELD(members)) & shown_since<9>(DCS_FIELD(last_number));
+      & shown_since<9>(DCS_FIELD(members)) & shown_since<9>(DCS_FIELD(last_number))
+      & shown_since<9>(DCS_FIELD(stored));
 }
 template <class A> void serialize(A &a, ErrorReply &x, unsigned) { a & DCS_FIELD(code) & DCS_FIELD(text) & DCS_FIELD(grain); }
 // clang-format on

@@ -235,7 +235,8 @@ std::optional<wire::ProblemRow> users_of_full_disk(const Draft &d) {
     return wire::ProblemRow{"backing store", "",
                             "its users are, by their sessions and contents: " + words +
                                 (users.size() > named ? ", " + std::to_string(users.size() - named) + " more" : ""),
-                            "", "dcs session clean USER/all removes a user's closed sessions"};
+                            "", "dcs session ls all shows what each session stores; dcs session clean USER/all removes a "
+                            "user's closed sessions"};
 }
 
 }  // namespace

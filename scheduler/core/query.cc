@@ -172,6 +172,7 @@ wire::SessionRow session_row(const Caller &caller, const SessionKey &key, const 
     row.failed = session.failed;
     row.submitted_s = static_cast<double>(session.info.opened_ms) / 1e3;
     row.settled_s = static_cast<double>(session.info.settled_ms) / 1e3;
+    row.stored_bytes = stored_by(session.info) + session.own_trees;
     if (caller.user != key.user && !caller.privileged) return row;
     row.command = session.info.command;
     row.label = session.info.label;
@@ -292,6 +293,9 @@ void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
     reply.last_number = last_number_of(d.state, call.user.empty() ? caller.user : call.user);
     const std::string &first = call.after_user.empty() ? call.user : call.after_user;
     const bool pages = !call.after_user.empty() || call.after >= 0;
+    for (const auto &[user, stored] : d.state.stored.users())
+        if (!pages && (call.user.empty() || call.user == user))
+            reply.stored.push_back({user, stored.sessions, stored.contents});
     SessionKey start{first, 0};
     if (pages && call.after < INT32_MAX) start = {first, std::max(call.after, -1) + 1};
     if (pages && call.after == INT32_MAX) start = {first + '\0', 0};

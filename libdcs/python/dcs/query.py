@@ -81,6 +81,7 @@ class SessionRow:
     killed: Int
     sent: Int
     saved_cpu_s: Double
+    stored_bytes: Unsigned64
 
 
 @structure("d_reason")

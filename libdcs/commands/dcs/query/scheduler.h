@@ -51,6 +51,7 @@ struct Session : wire::SessionRow {
 // session that does not exist is a Failure; `all` may be empty.
 struct SessionsAnswer {
     std::vector<Session> sessions;
+    std::vector<wire::StoredRow> stored;  // of their users
     int last_number = -1;  // of removed ones; -1: none
     Failure failure;
     bool failed = false;
