@@ -176,6 +176,7 @@ struct HostRow {
     std::string version;                // of its server's release; empty: it has not called yet, or does not say it
     std::string address;                // from which its server is connected; empty: not, or by a socket
     std::string limits;                 // of each grain there, by its server: "memory_mb=64,processes=512"
+    std::string drain_reason;           // that its operator gave
 };
 // A host of the table without a grain server: of control programs (role client), or of the passive backup.
 struct MemberRow {
@@ -333,7 +334,8 @@ template <class A> void serialize(A &a, HostRow &x, unsigned) {
       & shown_since<9>(DCS_FIELD(resources_used)) & shown_since<9>(DCS_FIELD(expires_s))
       & at_most(limits::name_bytes, shown_since<9>(DCS_FIELD(version)))
       & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(address)))
-      & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(limits)));
+      & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(limits)))
+      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(drain_reason)));
 }
 template <class A> void serialize(A &a, MoveRow &x, unsigned) {
     a & DCS_FIELD(reason) & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(detail) & DCS_FIELD(incarnation)

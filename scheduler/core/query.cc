@@ -130,6 +130,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.resources_used = resource_text(d.state.used[i].resources);
     row.connected = host.conn != no_connection;
     row.drained = host.setting.drained;
+    row.drain_reason = host.setting.drain_reason;
     row.settings = to_text(host.setting);
     row.note = note_of(d, i);
     row.users = host.config->users;

@@ -106,7 +106,8 @@ struct HostSetting {
     std::int32_t slots = -1;  // negative, 0 for the class: as in the table
     Duration interval{-1}, alert{-1}, limit{-1}, extended{-1};
     std::uint32_t host_class = 0;
-    bool drained = false;  // nothing new is started there
+    bool drained = false;      // nothing new is started there
+    std::string drain_reason;  // for display
     bool operator==(const HostSetting &) const = default;
 };
 HostConfig with_setting(HostConfig table, const HostSetting &setting);

@@ -65,11 +65,34 @@ def umasks(pool, folder):
     assert int(out, 8) == 0o077, out
 
 
+def drained(pool, row):
+    """The grains of a host, and why it is drained, which is kept."""
+    host = row["host"]
+    every = pool.json("grain", "ls", "all")["grains"]
+    assert pool.json("grain", "ls", "--host", host)["grains"] == every and every
+    assert pool.json("grain", "ls", "--host", host, "--state", "running")["grains"] == []
+    unknown = pool.dcs("grain", "ls", "--host", "nowhere", check=False)
+    assert unknown.returncode == 3 and b"there is no host nowhere" in unknown.stderr, unknown
+    pool.dcs("host", "drain", host, "--reason", "new disk on Friday")
+    pool.kill("scheduler", "scheduler")
+    pool.up()
+    pool.dcs("map", "--detach", "--session", "900", "--", "true", ":::", "1")
+    assert "drained (new disk on Friday)" in pool.dcs("host", "ls").stdout.decode()
+    assert re.search(r"^drained +new disk on Friday$", pool.dcs("host", "show", host).stdout.decode(), re.M)
+    assert "is drained and starts no new grains: new disk on Friday" in pool.dcs("grain", "explain", "900:1").stdout.decode()
+    assert pool.json("grain", "ls", "--host", host)["grains"] == every  # 900:1 is nowhere
+    pool.dcs("host", "undrain", host)
+    pool.dcs("session", "wait", "900")
+    assert pool.json("host", "show", host)["host"]["drain_reason"] == ""
+
+
 def main():
     with Pool(servers=1) as pool:
         folder = os.path.join(pool.base, "work")
         os.mkdir(folder)
-        kept(pool, usage(pool, folder))
+        row = usage(pool, folder)
+        kept(pool, row)
+        drained(pool, row)
         many(pool, folder)
         umasks(pool, folder)
     print("a grain's usage, directory, environment and umask: as it was submitted, and kept")

@@ -120,6 +120,26 @@ TEST_CASE("what is set is durable, is told to the log with its author, and outli
     CHECK(s.h1().config == s.h1().table);
 }
 
+TEST_CASE("a drain has a reason, which stays until the host is undrained") {
+    SetHostStage s;
+    wire::SetHost c = SetHostStage::change();
+    c.drain_reason = "new disk";
+    CHECK(s.refusal(s.root, c) == "INVALID");
+    c.drained = 1;
+    s.pool.events.clear();
+    s.pool.set(s.root, c);
+    CHECK(s.pool.touched_disk());
+    CHECK(s.pool.events.front() == "host h1 was set by root: drained: new disk");
+    c = SetHostStage::change();
+    c.drained = 1, c.slots = 0;  // evicted later
+    s.pool.set(s.root, c);
+    const auto hosts = s.pool.answer<wire::QueryReply>(s.ann, wire::Query{wire::QueryType::hosts}).hosts;
+    CHECK((hosts.at(0).drain_reason == "new disk" && hosts.at(0).settings == "slots=0 drained"));
+    c.drained = 0, c.slots = 1;
+    s.pool.set(s.root, c);
+    CHECK(s.h1().setting.drain_reason.empty());
+}
+
 TEST_CASE("shorter times count from when they are set, not from what the longer ones permitted") {
     SetHostStage s(1, 2);
     s.pool.hosts[0].interval = seconds(300);

@@ -52,7 +52,7 @@ struct Session : wire::SessionRow {
 struct SessionsAnswer {
     std::vector<Session> sessions;
     std::vector<wire::StoredRow> stored;  // of their users
-    int last_number = -1;  // of removed ones; -1: none
+    int last_number = -1;                 // of removed ones; -1: none
     Failure failure;
     bool failed = false;
 };

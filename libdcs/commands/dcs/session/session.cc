@@ -47,8 +47,8 @@ void print_stored(std::vector<wire::StoredRow> rows) {
 
 void print_table(const SessionsAnswer &answer, bool own) {
     const std::vector<Session> &sessions = answer.sessions;
-    Table table{">SESSION", "*STATE",    "SUBMITTED", ">TIME",   ">READY",
-                ">RUNNING", ">FINISHED", ">FAILED",   ">KILLED", ">STORED", "COMMAND"};
+    Table table{">SESSION",  "*STATE",  "SUBMITTED", ">TIME",   ">READY", ">RUNNING",
+                ">FINISHED", ">FAILED", ">KILLED",   ">STORED", "COMMAND"};
     long long active = 0, ready = 0, running = 0, finished = 0, killed = 0, damaged = 0;
     for (const Session &s : sessions) {
         table.add({s.name(), s.state + (s.nice > 0 ? ", nice" : ""), time_text(s.submitted_s), seconds_text(took_s(s)),
