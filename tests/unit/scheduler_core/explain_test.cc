@@ -363,23 +363,6 @@ TEST_CASE("hosts are counted by reason, and what cannot run at all is said with 
     CHECK(row_of(e, Why::never_called)->names == std::vector<std::string>{"c"});
 }
 
-TEST_CASE("a drained host says why, and two of them each once") {
-    Pool pool(3);
-    const Program ann = pool.begin("ann", "find"), root = pool.stranger("root", true);
-    for (const char *host : {"h1", "h2", "h3"}) {
-        wire::SetHost c;
-        c.host = host, c.drained = 1;
-        c.drain_reason = host == std::string("h2") ? "" : "new disk";
-        pool.set(root, c);
-    }
-    pool.open(ann, 1);
-    pool.gexec(ann, 1, 0, 1);
-    const wire::Explanation e = pool.explain("ann/1:0");
-    REQUIRE(row_of(e, Why::drained));
-    CHECK(row_of(e, Why::drained)->hosts == 3);
-    CHECK(row_of(e, Why::drained)->text == "the host is drained and starts no new grains: new disk");
-}
-
 TEST_CASE("names are few, counts are whole, and what is ahead is counted") {
     Pool pool(20);
     const Program ann = pool.begin("ann", "find");
