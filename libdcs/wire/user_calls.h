@@ -235,6 +235,7 @@ struct GrainRow {
     std::string directory;         // as submitted
     std::vector<std::string> env;  // NAME=value, as submitted
     std::string note;              // for display: it has ended, but its result cannot be recorded yet
+    std::int64_t uid = -1;         // of its user's grains on its host; -1: not known
 };
 struct QueryReply {
     SystemRow system;
@@ -375,7 +376,8 @@ template <class A> void serialize(A &a, GrainRow &x, unsigned) {
       & shown_since<9>(DCS_FIELD(major_faults)) & shown_since<9>(DCS_FIELD(in_blocks))
       & shown_since<9>(DCS_FIELD(out_blocks)) & shown_since<9>(DCS_FIELD(class_names))
       & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(directory)))
-      & at_most(limits::argv_items, shown_since<9>(DCS_FIELD(env))) & shown_since<9>(DCS_FIELD(note));
+      & at_most(limits::argv_items, shown_since<9>(DCS_FIELD(env))) & shown_since<9>(DCS_FIELD(note))
+      & shown_since<9>(DCS_FIELD(uid));
 }
 template <class A> void serialize(A &a, QueryReply &x, unsigned) {
     a & DCS_FIELD(system) & DCS_FIELD(hosts) & DCS_FIELD(sessions) & DCS_FIELD(grains) & DCS_FIELD(more)

@@ -239,6 +239,8 @@ wire::GrainRow detailed_row(const Draft &d, const GrainKey &key, const Grain &g)
         const Host *host = d.state.host(id);
         return host ? host->config->name : std::string();
     };
+    if (const Host *host = d.state.host(g.lessee))
+        if (const auto uid = host->uids.find(key.session.user); uid != host->uids.end()) row.uid = uid->second;
     for (const HostId id : g.course->nogo.get()) row.nogo.push_back(name(id));
     row.class_names = class_names(g.demands->host_class, d.state.classes);
     row.files = g.files->outputs;

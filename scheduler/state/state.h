@@ -205,8 +205,9 @@ struct Host : DurableHost {
     std::vector<HeldBack> held_back;   // ended there innocently a moment ago: not again at once
     std::vector<Usurpation> usurping;
     Pace pace;
-    HandedOver given_up;                   // what it was waited for in vain (hand_over.cc)
-    std::map<ProgramOf, Instant> missing;  // that could not be executed there: not tried again before
+    HandedOver given_up;                       // what it was waited for in vain (hand_over.cc)
+    std::map<std::string, std::int64_t> uids;  // by user, of their grains there, as far as its server has told
+    std::map<ProgramOf, Instant> missing;      // that could not be executed there: not tried again before
     Checked checked = Checked::no;
     Instant checked_at{};            // when the last probe was sent
     std::uint32_t probe = 0;         // number of the last probe

@@ -259,7 +259,7 @@ extern const Verb grain_show_verb = {
     .name = "show",
     .words = "SEL...",
     .summary = "show one grain in detail",
-    .about = R"(Shows grains in detail: command, host, starts, demands, hosts that they avoid, latest
+    .about = R"(Shows grains in detail: command, host and account, starts, demands, hosts that they avoid, latest
 moves, resource usage, checkpoint, latest message, output files. `dcs grain explain` says why a grain does not run.
 
 Examples:

@@ -116,6 +116,7 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row, cons
     facts.add_if(!shown(row.label).empty(), "label", shown(row.label));
     facts.add("command", label_of({shell_line(row.argv)}, 2000));
     facts.add("state", state + (host.empty() ? "" : " on " + host));
+    facts.add_if(row.uid >= 0 && !host.empty(), "account", "uid " + std::to_string(row.uid) + " on " + host);
     facts.add_if(!row.note.empty(), "note", shown(row.note));
     if (state == "finished")
         facts.add("end", (row.signal != 0 ? "" : "exit code ") + end_text(row) + ", result " +
