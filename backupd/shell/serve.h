@@ -1,5 +1,6 @@
 #pragma once
 // The running passive backup: its listening sockets, its connection to the scheduler, turns driven by the event loop.
+#include <functional>
 #include <map>
 #include <string>
 
@@ -17,6 +18,7 @@ struct ServeSettings {
     std::string directory;  // contains backup.sock
     int ready_fd = -1;
     ServiceManager manager;
+    std::function<bool()> removed;  // whether somebody has removed the directory
 };
 
 struct Doors {
@@ -72,7 +74,7 @@ private:
     const MirrorLink &mirror_;
     Configuration &configuration_;
     bool stopping_ = false;
-    Instant last_activity_{}, flush_not_before_{};
+    Instant last_activity_{}, flush_not_before_{}, look_at_{};
 };
 
 }  // namespace dcs::backup

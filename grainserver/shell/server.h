@@ -43,6 +43,7 @@ private:
     void handle_signals();
     void reread_configuration();
     void warden_is_gone();
+    void look_at_directory();
     void handle_pending();
     void take(net::Arrival &arrival);
     void take_frame(const net::Arrival &arrival);
@@ -71,7 +72,7 @@ private:
     GrainFiles files_;
     Contents contents_{files_, [this](Input input) { put(std::move(input)); },
                        [this](const wire::AnyMessage &message) { send(message); }};
-    Instant tidy_at_{};
+    Instant tidy_at_{}, look_at_{};
     LauncherClient launcher_;
     enum class Replacing : std::uint8_t { not_yet, asked, done } replacing_ = Replacing::not_yet;  // the launcher
     HostGauge gauge_;

@@ -1,5 +1,6 @@
 #pragma once
 // The scheduler at work: doors open, turns driven by the event loop, until SIGTERM or SIGINT.
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +33,7 @@ struct ServeSettings {
     bool look_up_logins = true;
     int ready_fd = -1;
     ServiceManager manager;
+    std::function<bool()> removed;     // whether somebody has removed the directory
     bool members_only = false;         // of the group that the keeper knows, when they call here
     std::vector<std::string> masters;  // login names with root's rights over the pool: scheduler_master
 };
@@ -104,7 +106,7 @@ private:
     Doors doors_;
     bool stopping_ = false;
     Status ended_;  // why it stops, if not by request
-    Instant last_activity_{}, last_tidy_{};
+    Instant last_activity_{}, last_tidy_{}, look_at_{};
     bool tidying_ = false;  // no caller waits for the commit in flight
     Instant flush_not_before_{};
 };

@@ -192,6 +192,7 @@ std::optional<Failure> JobWork::submit(std::size_t table, const std::set<std::in
             order.grain.label = text.label.c_str();
         }
         if (auto failure = submit_some(orders)) return failure;
+        submitted_ += static_cast<std::int64_t>(orders.size());
     }
     return std::nullopt;
 }
