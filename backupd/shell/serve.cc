@@ -18,7 +18,6 @@ namespace dcs::backup {
 namespace {
 
 constexpr std::size_t arrivals_at_once = 256;
-constexpr Duration directory_look = seconds(5);
 // After this idle time committed turns are flushed into the trees.
 constexpr Duration idle_before_flush = milliseconds(200);
 constexpr Duration flush_retry = seconds(10);
@@ -87,11 +86,9 @@ void Service::step() {
         const Instant idle = std::max(last_activity_ + idle_before_flush, flush_not_before_);
         if (may_flush() && boot_clock() >= idle) storage_.flush();
     }
-    if (boot_clock() >= look_at_) {
-        if (settings_.removed()) fatal(settings_.directory + " was removed");
-        look_at_ = boot_clock() + directory_look;
-    }
-    Instant deadline = std::min(storage_.busy() ? Instant::never() : turn_.next_wakeup(), look_at_);
+    if (settings_.removal.removed()) fatal(settings_.directory + " was removed");
+    Instant deadline = settings_.removal.next();
+    if (!storage_.busy()) deadline = std::min(deadline, turn_.next_wakeup());
     keep_certificate();
     if (link_.tls()) deadline = std::min(deadline, boot_clock() + certificate_look);
     if (may_flush()) deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, flush_not_before_));

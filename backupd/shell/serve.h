@@ -1,12 +1,12 @@
 #pragma once
 // The running passive backup: its listening sockets, its connection to the scheduler, turns driven by the event loop.
-#include <functional>
 #include <map>
 #include <string>
 
 #include "backupd/shell/mirror_link.h"
 #include "backupd/turn/turn.h"
 #include "daemon/configuration.h"
+#include "daemon/directory.h"
 #include "daemon/service.h"
 #include "net/loop.h"
 #include "net/pool_link.h"
@@ -18,7 +18,7 @@ struct ServeSettings {
     std::string directory;  // contains backup.sock
     int ready_fd = -1;
     ServiceManager manager;
-    std::function<bool()> removed;  // whether somebody has removed the directory
+    RemovalWatch removal;
 };
 
 struct Doors {
@@ -74,7 +74,7 @@ private:
     const MirrorLink &mirror_;
     Configuration &configuration_;
     bool stopping_ = false;
-    Instant last_activity_{}, flush_not_before_{}, look_at_{};
+    Instant last_activity_{}, flush_not_before_{};
 };
 
 }  // namespace dcs::backup

@@ -19,7 +19,7 @@
 namespace dcs::server {
 namespace {
 constexpr std::size_t arrivals_max = 256;
-constexpr Duration tidy_interval = seconds(60), directory_look = seconds(5);
+constexpr Duration tidy_interval = seconds(60);
 constexpr Duration figures_last = milliseconds(500);
 constexpr Duration mark_lasts = seconds(1);
 
@@ -153,15 +153,6 @@ void Server::warden_is_gone() {
     ended_ = fail(Code::unreachable, "the grain server's warden " + warden_->process().how_it_ended() +
                                          ", so the grain server stops: restart it. Its grains continue to run");
     log_(Level::error, ended_.text);
-    stop_ = true;
-}
-
-// Its launcher notices it, too, and ends the grains.
-void Server::look_at_directory() {
-    if (boot_clock() < look_at_ || stop_) return;
-    look_at_ = boot_clock() + directory_look;
-    if (!locks::was_removed(lock_)) return;
-    ended_ = fail(Code::io_error, options_.directory + " was removed, so the grain server and its grains end");
     stop_ = true;
 }
 
@@ -386,7 +377,7 @@ Status Server::run(Signals &signals) {
         }
         const bool busy = contents_.busy() || files_.removes();
         const Instant deadline =
-            busy ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_, look_at_});
+            busy ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_, removal_.next()});
         std::vector<net::Arrival> arrivals = loop_->wait(deadline, arrivals_max);
         for (net::Arrival &arrival : arrivals) {
             take(arrival);
@@ -394,7 +385,7 @@ Status Server::run(Signals &signals) {
         }
         keep_contents();
         keep_certificate();
-        look_at_directory();
+        if (removal_.removed()) return fail(Code::io_error, options_.directory + " was removed; its grains end, too");
         if (warden_->process().lost()) warden_is_gone();
         if (boot_clock() >= next_deadline(state_)) put(Tick{});
         handle_pending();

@@ -14,6 +14,7 @@
 #include "grainserver/shell/launcher_client.h"
 #include "grainserver/shell/server_options.h"
 #include "grainserver/warden/warden.h"
+#include "daemon/directory.h"
 #include "locks/dcs_atoms.h"
 #include "net/loop.h"
 #include "net/pool_link.h"
@@ -43,7 +44,6 @@ private:
     void handle_signals();
     void reread_configuration();
     void warden_is_gone();
-    void look_at_directory();
     void handle_pending();
     void take(net::Arrival &arrival);
     void take_frame(const net::Arrival &arrival);
@@ -72,7 +72,7 @@ private:
     GrainFiles files_;
     Contents contents_{files_, [this](Input input) { put(std::move(input)); },
                        [this](const wire::AnyMessage &message) { send(message); }};
-    Instant tidy_at_{}, look_at_{};
+    Instant tidy_at_{};
     LauncherClient launcher_;
     enum class Replacing : std::uint8_t { not_yet, asked, done } replacing_ = Replacing::not_yet;  // the launcher
     HostGauge gauge_;
@@ -80,6 +80,7 @@ private:
     Status ended_;
     net::PoolLink link_;
     locks::AdaptiveLock lock_;
+    RemovalWatch removal_{lock_};
     Fd own_;  // DIR/server: files of this process
     std::unique_ptr<net::Loop> loop_;
     ConnId conn_{};

@@ -28,7 +28,6 @@ constexpr Duration tidy_when_busy = seconds(1);
 // A flush that found no room is not repeated at once.
 constexpr Duration flush_retry = seconds(10);
 constexpr std::size_t arrivals_at_once = 1024;
-constexpr Duration directory_look = seconds(5);
 // Replies to the last commit leave within this, or their peers ask again.
 constexpr Duration farewell = milliseconds(100);
 
@@ -104,18 +103,14 @@ void Service::step() {
         turn_.run();
         be_idle();  // here, where nothing that has arrived waits to be decided
     }
-    if (boot_clock() >= look_at_) {
-        if (settings_.removed()) outside_.fatal(settings_.directory + " was removed");
-        look_at_ = boot_clock() + directory_look;
-    }
-    Instant deadline = std::min(mirror_.next_look(), look_at_);
-    if (!storage_.busy()) deadline = std::min(deadline, turn_.next_wakeup());
+    if (settings_.removal->removed()) outside_.fatal(settings_.directory + " was removed");
+    Instant deadline = std::min(storage_.busy() ? Instant::never() : turn_.next_wakeup(), mirror_.next_look());
     if (may_flush()) deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, flush_not_before_));
     if (!storage_.busy() && !turn_.committing())
         deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, turn_.tidy_wakeup()));
     std::vector<net::Arrival> arrivals;
     if (storage_.busy() && turn_.full()) storage_.wait();
-    else arrivals = loop_.wait(deadline, arrivals_at_once);
+    else arrivals = loop_.wait(std::min(deadline, settings_.removal->next()), arrivals_at_once);
     for (net::Arrival &arrival : arrivals) handle(std::move(arrival));
     if (keeper_.lost()) keeper_is_gone();
     if (doors_.tls) doors_.tls->look_after(boot_clock());

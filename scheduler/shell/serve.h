@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/configuration.h"
+#include "daemon/directory.h"
 #include "daemon/service.h"
 #include "daemon/peer_name.h"
 #include "net/loop.h"
@@ -33,7 +34,7 @@ struct ServeSettings {
     bool look_up_logins = true;
     int ready_fd = -1;
     ServiceManager manager;
-    std::function<bool()> removed;     // whether somebody has removed the directory
+    RemovalWatch *removal = nullptr;
     bool members_only = false;         // of the group that the keeper knows, when they call here
     std::vector<std::string> masters;  // login names with root's rights over the pool: scheduler_master
 };
@@ -106,7 +107,7 @@ private:
     Doors doors_;
     bool stopping_ = false;
     Status ended_;  // why it stops, if not by request
-    Instant last_activity_{}, last_tidy_{}, look_at_{};
+    Instant last_activity_{}, last_tidy_{};
     bool tidying_ = false;  // no caller waits for the commit in flight
     Instant flush_not_before_{};
 };

@@ -251,9 +251,6 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
         if (auto failure = write_output(session, result.grain_num, output)) {
             if (lost) report(*lost, call.format);
             lost = failure;
-            if (lost->exit == exits::not_found && output.path == output.name)
-                lost->hint = "--output is for a file that the command makes; `> " + shell_word(output.path) +
-                             "` takes its standard output, later `dcs session cat N` prints it";
             kept = kept || failure->exit != exits::not_found;
         }
     if (result.termsig != 0 || result.retcode != 0) tell_why_ended(session, result);

@@ -287,20 +287,6 @@ int dry_run(const Job &job) {
     return exits::ok;
 }
 
-// The session outlives this process; what was to be submitted later is not.
-[[noreturn]] void leave_by_signal(int number, const Job &job, const JobWork &work, int session, Console &console) {
-    const std::string n = std::to_string(session);
-    const std::int64_t submitted = work.submitted();
-    console.note("interrupted; session " + n + " continues in the pool" +
-                 (submitted < job.file.count
-                      ? " with " + std::to_string(submitted) + " of its " + counted(job.file.count, "grain") +
-                            "; nobody submits what comes after them until the same command runs again"
-                      : ". Run the same command again to wait for it") +
-                 "; `dcs session close " + n + "` stops it");
-    console.flush();
-    std::_Exit(128 + number);
-}
-
 // Its threads look at this frame until the process ends.
 [[noreturn]] void work_and_end(const Call &call, const Job &job, JobWork &work, const OpenedJob &opened,
                                Console &console) {
@@ -321,7 +307,7 @@ int dry_run(const Job &job) {
         const timespec tick = {0, shown_each_ms * 1'000'000};
         int number = 0;
         while ((number = ::sigtimedwait(&signals, nullptr, &tick)) <= 0) show();
-        leave_by_signal(number, job, work, opened.session, console);
+        work.leave(number);
     }).detach();
     if (const auto failure = work.run()) {
         console.keep_bar();
