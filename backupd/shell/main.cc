@@ -101,8 +101,8 @@ Status run(const BackupOptions &line, Configuration &configuration) {
     net::PoolLink mirror_way = link;  // one for each thread
     const MirrorLink mirror(std::move(*places), mirror_way, std::move(mirror_loop),
                             [&] { return locks::still_alone(own->store); });
-    Service service({line.directory, line.ready_fd, std::move(manager)}, *signals, **store, *loop, link, *doors,
-                    std::move(*loaded), mirror, configuration);
+    Service service({line.directory, line.ready_fd, std::move(manager), RemovalWatch(own->daemon)}, *signals, **store,
+                    *loop, link, *doors, std::move(*loaded), mirror, configuration);
     return service.run();
 }
 

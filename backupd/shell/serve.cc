@@ -86,7 +86,9 @@ void Service::step() {
         const Instant idle = std::max(last_activity_ + idle_before_flush, flush_not_before_);
         if (may_flush() && boot_clock() >= idle) storage_.flush();
     }
-    Instant deadline = storage_.busy() ? Instant::never() : turn_.next_wakeup();
+    if (settings_.removal.removed()) fatal(settings_.directory + " was removed");
+    Instant deadline = settings_.removal.next();
+    if (!storage_.busy()) deadline = std::min(deadline, turn_.next_wakeup());
     keep_certificate();
     if (link_.tls()) deadline = std::min(deadline, boot_clock() + certificate_look);
     if (may_flush()) deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, flush_not_before_));

@@ -6,6 +6,7 @@
 #include "backupd/shell/mirror_link.h"
 #include "backupd/turn/turn.h"
 #include "daemon/configuration.h"
+#include "daemon/directory.h"
 #include "daemon/service.h"
 #include "net/loop.h"
 #include "net/pool_link.h"
@@ -17,6 +18,7 @@ struct ServeSettings {
     std::string directory;  // contains backup.sock
     int ready_fd = -1;
     ServiceManager manager;
+    RemovalWatch removal;
 };
 
 struct Doors {

@@ -228,7 +228,7 @@ void Launcher::wait_once(Instant now) {
     start_queue(boot_clock());
     send_answers();
     struct stat st {};
-    if (n == 0 && grains_.empty() && ::fstat(base_.get(), &st) == 0 && st.st_nlink == 0) ended_ = true;
+    if (n == 0 && !stopping_ && ::fstat(base_.get(), &st) == 0 && st.st_nlink == 0) stop_all(boot_clock());
 }
 
 void Launcher::lower_sessions(Instant now) {

@@ -377,7 +377,7 @@ Status Server::run(Signals &signals) {
         }
         const bool busy = contents_.busy() || files_.removes();
         const Instant deadline =
-            busy ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_});
+            busy ? boot_clock() : std::min({next_deadline(state_), launcher_.retry_at(), tidy_at_, removal_.next()});
         std::vector<net::Arrival> arrivals = loop_->wait(deadline, arrivals_max);
         for (net::Arrival &arrival : arrivals) {
             take(arrival);
@@ -385,6 +385,7 @@ Status Server::run(Signals &signals) {
         }
         keep_contents();
         keep_certificate();
+        if (removal_.removed()) return fail(Code::io_error, options_.directory + " was removed; its grains end, too");
         if (warden_->process().lost()) warden_is_gone();
         if (boot_clock() >= next_deadline(state_)) put(Tick{});
         handle_pending();

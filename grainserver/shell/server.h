@@ -14,6 +14,7 @@
 #include "grainserver/shell/launcher_client.h"
 #include "grainserver/shell/server_options.h"
 #include "grainserver/warden/warden.h"
+#include "daemon/directory.h"
 #include "locks/dcs_atoms.h"
 #include "net/loop.h"
 #include "net/pool_link.h"
@@ -79,6 +80,7 @@ private:
     Status ended_;
     net::PoolLink link_;
     locks::AdaptiveLock lock_;
+    RemovalWatch removal_{lock_};
     Fd own_;  // DIR/server: files of this process
     std::unique_ptr<net::Loop> loop_;
     ConnId conn_{};

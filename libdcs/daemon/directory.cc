@@ -8,6 +8,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/planted.h"
 
@@ -84,6 +85,12 @@ Result<OwnDirectory> take_own_directory(const std::string &directory, locks::Dcs
     own.daemon = std::move(*of_daemon);
     own.store = std::move(*of_store);
     return own;
+}
+
+bool RemovalWatch::removed() {
+    if (boot_clock() < next_) return false;
+    next_ = boot_clock() + seconds(5);
+    return locks::was_removed(lock_);
 }
 
 Status trusted_path(const std::string &path) {

@@ -2,6 +2,7 @@
 // The directory of a daemon, which no one else uses or could have written to.
 #include <string>
 
+#include "base/instant.h"
 #include "base/status.h"
 #include "locks/dcs_atoms.h"
 
@@ -19,6 +20,18 @@ struct OwnDirectory {
 // could not be.
 Result<OwnDirectory> take_own_directory(const std::string &directory, locks::DcsAtom daemon, locks::DcsAtom store,
                                         const std::string &who);
+
+// Looks every few seconds whether the directory of a daemon's lock was removed (locks::was_removed()).
+class RemovalWatch {
+public:
+    explicit RemovalWatch(const locks::AdaptiveLock &lock) : lock_(lock) {}
+    bool removed();
+    Instant next() const { return next_; }
+
+private:
+    const locks::AdaptiveLock &lock_;
+    Instant next_{};
+};
 
 // A daemon of root trusts the content of its directory: ok unless this process is root and another user could replace
 // `path` or something on the way to it. Each directory from / on, and `path` itself, belongs to root and is writable

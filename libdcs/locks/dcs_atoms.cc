@@ -1,6 +1,7 @@
 #include "locks/dcs_atoms.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -116,6 +117,14 @@ bool still_alone(const AdaptiveLock &lock, LockFile &kept) {
     place.path = lock.place().path;
     if (Result<LockFile> file = LockFile::look(place)) kept = std::move(*file);
     return is_held(place.path);
+}
+
+bool was_removed(const AdaptiveLock &lock) {
+    struct stat ours = {}, now = {};
+    if (!lock.held() || ::fstat(lock.fd(), &ours) != 0 || ours.st_nlink > 0) return false;
+    const std::string &path = lock.place().path;
+    if (::stat(path.substr(0, path.rfind('/')).c_str(), &now) != 0) return errno == ENOENT;
+    return ::lstat(path.c_str(), &now) == 0;
 }
 
 pid_t holder_of(const std::string &path) {

@@ -61,6 +61,10 @@ bool still_alone(const AdaptiveLock &lock);
 // The same for a caller that asks often: `kept`, empty at first, is the file, open for the question.
 bool still_alone(const AdaptiveLock &lock, LockFile &kept);
 
+// True: the lock file was deleted, and its directory too, or another file has its name by now. A file system that does
+// not answer for a while has not deleted it.
+bool was_removed(const AdaptiveLock &lock);
+
 // The holder of the lock file at `path` according to its record; 0: not held, or not known. Takes no lock, creates
 // no file.
 pid_t holder_of(const std::string &path);

@@ -232,6 +232,8 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     auto library_disk = store::open_posix_disk(own->state, keeps_openat2());  // a Disk is of one thread
     if (!library_disk) return library_disk.status();
     settings->manager = std::move(manager);
+    RemovalWatch removal(own->daemon);
+    settings->removal = &removal;
     Service service(std::move(*settings), *signals, **suspect, **store, std::move(*library_disk), *loop, **keeper,
                     **reader, std::move(*doors), std::move(setup),
                     {mirror_setup(*identity, mode, **attached), **attached, turns}, configuration);

@@ -103,13 +103,14 @@ void Service::step() {
         turn_.run();
         be_idle();  // here, where nothing that has arrived waits to be decided
     }
+    if (settings_.removal->removed()) outside_.fatal(settings_.directory + " was removed");
     Instant deadline = std::min(storage_.busy() ? Instant::never() : turn_.next_wakeup(), mirror_.next_look());
     if (may_flush()) deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, flush_not_before_));
     if (!storage_.busy() && !turn_.committing())
         deadline = std::min(deadline, std::max(last_activity_ + idle_before_flush, turn_.tidy_wakeup()));
     std::vector<net::Arrival> arrivals;
     if (storage_.busy() && turn_.full()) storage_.wait();
-    else arrivals = loop_.wait(deadline, arrivals_at_once);
+    else arrivals = loop_.wait(std::min(deadline, settings_.removal->next()), arrivals_at_once);
     for (net::Arrival &arrival : arrivals) handle(std::move(arrival));
     if (keeper_.lost()) keeper_is_gone();
     if (doors_.tls) doors_.tls->look_after(boot_clock());

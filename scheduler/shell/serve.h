@@ -1,5 +1,6 @@
 #pragma once
 // The scheduler at work: doors open, turns driven by the event loop, until SIGTERM or SIGINT.
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "daemon/configuration.h"
+#include "daemon/directory.h"
 #include "daemon/service.h"
 #include "daemon/peer_name.h"
 #include "net/loop.h"
@@ -32,6 +34,7 @@ struct ServeSettings {
     bool look_up_logins = true;
     int ready_fd = -1;
     ServiceManager manager;
+    RemovalWatch *removal = nullptr;
     bool members_only = false;         // of the group that the keeper knows, when they call here
     std::vector<std::string> masters;  // login names with root's rights over the pool: scheduler_master
 };

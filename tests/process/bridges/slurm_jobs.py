@@ -180,6 +180,27 @@ def ends(slurm):
     ended(slurm, job, "FAILED")
 
 
+def closed_sessions(slurm):
+    """Nobody asked how these jobs ended before their session was removed; what did not end in it is cancelled."""
+    failed = slurm.run("sbatch", "--parsable", "-o", "failed", "--wrap", "echo out; exit 4")
+    (session,) = [s["session"] for s in slurm.pool.json("session", "ls")["sessions"] if s["ident"] == "dcs-jobs" and s["state"] == "active"]
+    wait_for("its end", lambda: slurm.pool.json("grain", "show", f"{session}:{failed}")["grain"]["state"] == "finished")
+    runs = slurm.run("sbatch", "--parsable", "--wrap", "sleep 1000")
+    slurm.until("its run", lambda: slurm.run("squeue", "-h", "-t", "R", "-j", runs))
+    after = slurm.run("sbatch", "--parsable", "-d", f"afterany:{runs}", "-o", "after", "--wrap", "echo after")
+    slurm.pool.dcs("session", "close", str(session))
+    ended(slurm, after, "COMPLETED")
+    with contextlib.closing(sqlite3.connect(os.path.join(slurm.pool.dir, "jobs/jobs.db"))) as db, db:
+        assert db.execute("select state from job where number = ?", (failed,)).fetchone() == ("sent",)  # not asked for yet
+    slurm.pool.dcs("session", "clean", str(session))
+    assert slurm.run("sacct", "-nP", "-j", f"{failed},{runs}", "-o", "State,ExitCode") == "FAILED|4:0\nCANCELLED|0:0"
+    assert slurm.run("squeue", "-h") == "" and slurm.run("scancel", runs) == ""
+    # Removed by another program: how they ended is not known, and no guess is shown.
+    with contextlib.closing(sqlite3.connect(os.path.join(slurm.pool.dir, "jobs/jobs.db"))) as db, db:
+        db.execute("update job set state = 'sent' where number = ?", (failed,))
+    assert state(slurm, failed) == ["UNKNOWN"]
+
+
 def shells(slurm):
     """The shell is gone, with all its processes; then the host of the job: it starts again on another, its output once."""
     slurm.write("long.sh", "#!/bin/sh\necho on $SLURMD_NODENAME\nwhile [ ! -e on ]; do sleep 0.1; done\necho end\n")
@@ -278,7 +299,7 @@ def ages(slurm):
 def main():
     with Pool(servers=2, slots=2, interval=0.5) as pool, Hurry(pool):
         slurm = Facade(pool, "slurm")
-        for part in (Facade.type_page, scripts, arrays, others_submit, dependencies, a_stopped_pool, ends, refusals, details, resources, shells, ages):
+        for part in (Facade.type_page, scripts, arrays, others_submit, dependencies, a_stopped_pool, ends, refusals, details, resources, closed_sessions, shells, ages):
             part(slurm)
             print(f"{part.__name__}: seen", flush=True)
     print("jobs of sbatch run, wait, end and are found as under Slurm")

@@ -242,6 +242,21 @@ command = ["sh", "-c", "until test -e {go}; do sleep 0.1; done"]
     desk.forget()
 
 
+def interrupted(desk):
+    """Ctrl-C says what goes on, and that the rest is submitted by the same command again."""
+    go = os.path.join(desk.folder, "go-on")
+    desk.write("two.toml", f'[[grain]]\nname = "a"\ncommand = ["sh", "-c", "until test -e {go}; do sleep 0.1; done"]\n' + grain("b", ["a"]))
+    run = subprocess.Popen([desk.pool.bin + "/dcs", "submit", "--wait", "two.toml"], env=desk.pool.env, cwd=desk.folder, stderr=subprocess.PIPE)
+    wait_for("its grain", lambda: [row for row in desk.pool.json("grain", "ls", "last")["grains"] if row["state"] == "running"])
+    run.send_signal(signal.SIGINT)
+    said = run.communicate(timeout=300)[1].decode()
+    assert run.returncode == 130 and about(said, "interrupted session continues with 1 of its 2 grains same command again session close"), said
+    desk.write("go-on", "")
+    desk.submit("--wait", "two.toml")
+    assert desk.ran() == ["b"], desk.ran()
+    desk.forget()
+
+
 def reads(link):
     try:
         return os.readlink(link)
@@ -271,6 +286,7 @@ def main():
         items_and_files(desk)
         in_the_background(desk)
         without_its_process(desk)
+        interrupted(desk)
         wrong_files(desk)
 
 

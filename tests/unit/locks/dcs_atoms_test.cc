@@ -78,6 +78,27 @@ TEST_CASE("A lock file that was removed or replaced does not guard its name any 
     CHECK_FALSE(still_alone(AdaptiveLock()));
 }
 
+TEST_CASE("A lock is removed when its directory is, or when another has its name") {
+    const scratch::Directory dir;
+    const std::string below = dir / "daemon", path = below + "/lock";
+    ::mkdir(below.c_str(), 0700);
+    const auto held = take_dcs_atom(DcsAtom::store, path);
+    REQUIRE(held);
+    CHECK_FALSE(was_removed(*held));
+    ::rename(below.c_str(), (dir / "away").c_str());  // not deleted
+    CHECK_FALSE(was_removed(*held));
+    ::rename((dir / "away").c_str(), below.c_str());
+    ::unlink(path.c_str());  // by a cleaner of old files, say
+    CHECK_FALSE(was_removed(*held));
+    ::rmdir(below.c_str());
+    CHECK(was_removed(*held));
+    ::mkdir(below.c_str(), 0700);
+    CHECK_FALSE(was_removed(*held));
+    REQUIRE(take_dcs_atom(DcsAtom::store, path));
+    CHECK(was_removed(*held));
+    CHECK_FALSE(was_removed(AdaptiveLock()));
+}
+
 TEST_CASE("A lock file of an earlier release is a lock, and names no process") {
     const scratch::Directory dir;
     const std::string path = dir / "lock";

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "client/streams.h"
 #include "commands/dcs/query/scheduler.h"
 #include "wire/checks.h"
@@ -174,7 +175,12 @@ std::optional<Failure> write_output(int session, int grain, const FileWords::Pai
     return write_whole(output.path, [&](std::FILE *to) -> std::optional<Failure> {
         const Status s = client::fetch_file(this_pool(), session, grain, output.name, to);
         if (s) return std::nullopt;
-        return std::ferror(to) != 0 ? unwritten(output.path, s) : call_failure("the output " + output.name, s);
+        if (std::ferror(to) != 0) return unwritten(output.path, s);
+        Failure failure = call_failure("the output " + output.name, s);
+        if (failure.exit == exits::not_found && output.path.ends_with(output.name))
+            failure.hint = "--output is for a file that the command makes; `> " + shell_word(output.name) +
+                           "` takes its standard output";
+        return failure;
     });
 }
 

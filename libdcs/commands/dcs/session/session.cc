@@ -9,6 +9,7 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/pool/start_daemon.h"
 
 namespace dcs::commands {
 namespace {
@@ -213,12 +214,23 @@ std::vector<Session> older_than(double s, const std::vector<Session> &sessions) 
     return old;
 }
 
+// How the user's jobs of sbatch and qsub in it ended stays known, in a file that this host may have.
+Status note_jobs(const Session &session) {
+    const std::string jobs = own_folder() + "/../libexec/dcs/jobs";
+    if (session.ident != "dcs-jobs" || !session.own() || session.damaged() || ::access(jobs.c_str(), X_OK) != 0)
+        return {};
+    const auto ran = run_program(jobs, {"note", std::to_string(session.session)});
+    if (!ran) return ran.status();
+    return ran->exit_code == 0 ? Status() : fail(Code::internal, last_lines(ran->errors, 1));
+}
+
 std::optional<Failure> clean_one(const Session &session) {
     const std::string what = "session " + session.name() + " was not removed";
     int error = NO_ERROR;
     if (!session.terminated() && !session.damaged())
         error = d_pool_close_ses_of(&this_pool(), session.user.c_str(), session.session);
     if (error != NO_ERROR) return call_failure(what, error);
+    if (Status s = note_jobs(session); !s) return call_failure(what, s);
     const Status s = clean_by_name(session);
     return s ? std::nullopt : std::optional(call_failure(what, s));
 }

@@ -16,6 +16,7 @@
 #include "client/pool.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/map/progress.h"
@@ -32,7 +33,8 @@ namespace dcs::commands {
 namespace {
 
 constexpr std::size_t most_file = 64u << 20, most_errors = 20;
-constexpr int taking_over_s = 60, shown_each_ms = 250;
+constexpr int taking_over_s = 60;
+constexpr long shown_each_ms = 250;
 
 struct Job {
     std::string name, ident;  // of the file; of its sessions
@@ -70,10 +72,17 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
     std::optional<std::vector<std::string>> items;
     if (auto failure = items_said(call, items)) return failure;
     std::vector<std::string> errors;
+    const bool slurm = text->find("\n#SBATCH ") != text->npos;
     job.file = parse_job_file(*text, job.name, items, errors);
     const bool of_keys = std::any_of(errors.begin(), errors.end(), [](const std::string &error) {
         return error.find("unknown key") != error.npos || error.find("missing") != error.npos;
     });
+    if (!errors.empty() && (text->starts_with("#!") || slurm))
+        return usage_failure("dcs submit: " + job.name + " is a script, not a TOML file of grains",
+                             "`dcs run --detach -- " +
+                                 shell_word(job.name.find('/') == job.name.npos ? "./" + job.name : job.name) +
+                                 "` runs it as one grain" +
+                                 (slurm ? "; DCS has an sbatch, which reads its lines #SBATCH (BRIDGES.md)" : ""));
     if (!errors.empty()) return errors_in_file(errors, of_keys ? "`dcs submit --help` lists the keys of a file" : "");
     job.parts = prepare_job(job.file, call.directory, errors);
     if (!errors.empty()) return errors_in_file(errors);
@@ -285,6 +294,7 @@ int dry_run(const Job &job) {
         std::fflush(nullptr);
         std::_Exit(exit);
     };
+    const sigset_t signals = block_ending_signals();
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
     MapLook look(opened.session);
     const auto show = [&] {
@@ -294,7 +304,10 @@ int dry_run(const Job &job) {
     };
     std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
     std::thread([&] {
-        for (;; pause_ms(shown_each_ms)) show();
+        const timespec tick = {0, shown_each_ms * 1'000'000};
+        int number = 0;
+        while ((number = ::sigtimedwait(&signals, nullptr, &tick)) <= 0) show();
+        work.leave(number);
     }).detach();
     if (const auto failure = work.run()) {
         console.keep_bar();

@@ -1,6 +1,7 @@
 #include "work.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
 
 #include "base/clock.h"
@@ -192,6 +193,7 @@ std::optional<Failure> JobWork::submit(std::size_t table, const std::set<std::in
             order.grain.label = text.label.c_str();
         }
         if (auto failure = submit_some(orders)) return failure;
+        submitted_ += static_cast<std::int64_t>(orders.size());
     }
     return std::nullopt;
 }
@@ -292,6 +294,18 @@ std::optional<Failure> JobWork::take_some() {
     }
     for (int i = 0; i < count; ++i) end(results[static_cast<std::size_t>(i)]);
     return std::nullopt;
+}
+
+void JobWork::leave(int signal) {
+    const std::string n = std::to_string(session_);
+    const std::int64_t submitted = submitted_;
+    console_.note("interrupted; session " + n + " continues in the pool" +
+                  (submitted >= file_.count ? ""
+                                            : " with " + std::to_string(submitted) + " of its " +
+                                                  counted(file_.count, "grain") + "; the rest is not submitted") +
+                  ". Run the same command again to go on; `dcs session close " + n + "` stops it");
+    console_.flush();
+    std::_Exit(128 + signal);
 }
 
 std::optional<Failure> JobWork::run() {

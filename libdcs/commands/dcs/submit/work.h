@@ -77,7 +77,8 @@ public:
     std::optional<Failure> submit_again(const std::set<std::int32_t> &grains);
     std::optional<Failure> run();  // until nothing runs and nothing can start
     const JobFlow &flow() const { return flow_; }
-    Progress progress();  // from any thread
+    Progress progress();                  // from any thread
+    [[noreturn]] void leave(int signal);  // likewise: the session outlives this process
 
 private:
     // only: not all of it, but these; null: all.
@@ -102,7 +103,7 @@ private:
     bool told_environment_ = false;
     std::size_t told_failures_ = 0;
     const Instant began_;
-    std::atomic<std::int64_t> ended_{0}, failed_{0};
+    std::atomic<std::int64_t> ended_{0}, failed_{0}, submitted_{0};
 };
 
 }  // namespace dcs::commands

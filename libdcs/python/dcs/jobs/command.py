@@ -46,6 +46,12 @@ def main(argv: List[str]) -> int:
             from .registry import Registry
             keep_going(Registry())
             return 0
+        if words[:1] == ["note"] and name not in COMMANDS:  # by `dcs session clean`, before how these jobs ended is lost
+            from .registry import Registry, folder
+            if os.path.exists(os.path.join(folder(), "jobs.db")):
+                registry = Registry()
+                registry.look(registry.jobs("state = 'sent' and session = ?", int(words[1])))
+            return 0
         if name not in COMMANDS:
             leave(name, "call it by one of the names " + ", ".join(COMMANDS))
         look_for_scheduler(name, words)

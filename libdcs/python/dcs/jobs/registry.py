@@ -238,6 +238,7 @@ class Registry:
                 job.now = "CANCELLED"
             elif job.state == "sent":
                 self._see(job, live.get((job.session, job.number)))
+        self._see_closed([job for job in sent if not job.over])
         self.end([job for job in sent if job.over and job.now != "UNKNOWN"])
         return jobs
 
@@ -271,9 +272,22 @@ class Registry:
         if row.state == "finished":
             job.now, job.limit = _end_of(row)
         if job.over:
-            job.ended = {"now": job.now, "host": row.host or _last_host(row), "code": row.exit_code, "signal": row.signal,
-                         "cpu": row.user_s + row.system_s, "user": row.user_s, "system": row.system_s, "rss": row.max_rss_kb}
-            job.host = job.ended["host"]
+            self._note(job, row)
+
+    def _see_closed(self, jobs: Sequence[Job]) -> None:
+        """What did not end in a session that was closed will not; some ended between the look at them and the close."""
+        closed = {row.session for row in default_pool.sessions(login_name()) if row.state == "terminated"} if jobs else set()
+        for job in jobs:
+            if job.session in closed:
+                self._see(job, None)
+            if job.session in closed and job.row is not None and not job.over:
+                job.now = "CANCELLED"
+                self._note(job, job.row)
+
+    def _note(self, job: Job, row: GrainRow) -> None:
+        job.ended = {"now": job.now, "host": row.host or _last_host(row), "code": row.exit_code, "signal": row.signal,
+                     "cpu": row.user_s + row.system_s, "user": row.user_s, "system": row.system_s, "rss": row.max_rss_kb}
+        job.host = job.ended["host"]
 
     # ---- ending
 

@@ -84,7 +84,7 @@ def details(registry: Registry, job: Job, clock: times.Times) -> List[List[str]]
     out, err = (sge if batch.dialect != "slurm" else slurm).paths(batch, job.leader, job.number, job.task)
     array = [] if job.task is None else [f"ArrayJobId={job.leader}", f"ArrayTaskId={job.task}"]
     return [[f"JobId={job.number}", *array, f"JobName={job.name}"], [f"UserId={login_name()}({os.getuid()})", "Account=(null)", "QOS=normal"],
-            [f"JobState={job.now if job.now != 'UNKNOWN' else 'NODE_FAIL'}", f"Reason={reason_of(job) if job.now == 'PENDING' else 'None'}"],
+            [f"JobState={job.now}", f"Reason={reason_of(job) if job.now == 'PENDING' else 'None'}"],
             ["Requeue=1", f"ExitCode={job.code}:{job.signal}"],
             [f"RunTime={seconds((ended or time.time()) - began if began else 0)}", f"TimeLimit={seconds(batch.wall_s) if batch.wall_s else 'UNLIMITED'}"],
             [f"SubmitTime={moment(job.submitted)}", f"StartTime={moment(began, 'Unknown')}", f"EndTime={moment(end_of(batch, began, ended), 'Unknown')}"],

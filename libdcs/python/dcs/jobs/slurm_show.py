@@ -18,7 +18,7 @@ from .slurm import paths, shown
 from .words import Option, Options, Values, Wrong, last, ranges
 
 SHORT = {"PENDING": "PD", "RUNNING": "R", "COMPLETED": "CD", "FAILED": "F", "CANCELLED": "CA", "TIMEOUT": "TO", "OUT_OF_MEMORY": "OOM",
-         "UNKNOWN": "NF"}
+         "UNKNOWN": "UN"}
 OTHERS = "it shows your own jobs only; `dcs session ls` lists the sessions of all users"
 OF_OTHERS = "scancel ends your own jobs only; `dcs session close USER/NUM` ends another user's"
 
@@ -211,7 +211,7 @@ def fields_of(job: Job, batch: Batch, clock: times.Times) -> Dict[str, str]:
     if not batch.wall_s:
         found["timelimit"] = "UNLIMITED"
     return {**found, "jobid": shown(job), "jobidraw": str(job.number), "jobname": job.name, "partition": batch.queue or "dcs", "account": "",
-            "alloccpus": cores, "ncpus": cores, "reqcpus": cores, "state": job.now if job.now != "UNKNOWN" else "NODE_FAIL",
+            "alloccpus": cores, "ncpus": cores, "reqcpus": cores, "state": job.now,
             "exitcode": f"{job.code}:{job.signal}", "derivedexitcode": f"{job.code}:0", "elapsedraw": str(int(elapsed)),
             "start": moment(began, "Unknown"), "end": moment(ended, "Unknown"), "submit": moment(job.submitted), "user": login_name(),
             "nodelist": job.host or "None assigned", "maxrss": f"{end['rss']}K" if end.get("rss") else "", "workdir": batch.directory,
