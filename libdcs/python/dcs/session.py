@@ -54,8 +54,8 @@ class Session:
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is None:
-            left = self._unfinished() if self._submitted else 0
-            if left:
+            left = self._unfinished("active") if self._submitted else 0
+            if left > 0:
                 warnings.warn(f"session {self.number} is closed, which ends {left} of its grains; wait for results() to have them, or "
                               "leave() to go without closing it", RuntimeWarning, stacklevel=2)
             self.close()
@@ -163,9 +163,10 @@ class Session:
         except Error:
             pass  # the error that is on its way matters more
 
-    def _unfinished(self) -> int:
-        """Grains that a reopened session would go on with. -1: there is no such session."""
-        return next((row.ready + row.running for row in self.pool.sessions(login_name()) if row.session == self.number), -1)
+    def _unfinished(self, state: str = "") -> int:
+        """Grains that have not ended. -1: the session is not there, or not in that state."""
+        return next((row.ready + row.running for row in self.pool.sessions(login_name())
+                     if row.session == self.number and state in ("", row.state)), -1)
 
     def _take(self, block: int, most: int) -> List[Result]:
         rows, count = (CResult * min(most, _MANY))(), ctypes.c_int()
