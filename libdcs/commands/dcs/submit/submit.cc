@@ -300,9 +300,10 @@ int dry_run(const Job &job) {
         for (;;) {
             if (const int number = ::sigtimedwait(&signals, nullptr, &tick); number > 0) {
                 const std::string n = std::to_string(opened.session);
-                console.note("interrupted; what is submitted of session " + n +
-                             " continues in the pool. Run the same command again to submit the rest; `dcs session close " +
-                             n + "` stops it");
+                console.note(
+                    "interrupted; what is submitted of session " + n +
+                    " continues in the pool. Run the same command again to submit the rest; `dcs session close " + n +
+                    "` stops it");
                 console.flush();
                 end(128 + number);
             }
