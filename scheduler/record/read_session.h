@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scheduler/state/state.h"
+#include "scheduler/state/decision.h"
 #include "store/store.h"
 
 namespace dcs::record {
@@ -28,10 +28,7 @@ private:
     core::HostId last_ = core::no_host;
 };
 
-struct SessionOnDisk {
-    core::SessionInfo info;
-    core::Grains grains;
-    std::map<GrainNumber, std::string> damaged;
+struct SessionOnDisk : core::LoadedSession {
     HostNames hosts;
 };
 

@@ -165,10 +165,24 @@ public:
 void apply(State &state, const Change &change, Undo &undo);
 void roll_back(State &state, Undo &undo);
 
-// A whole session that was read from disk; the hosts that its grains name are in the State.
-// `damaged`: grains that were not, and why.
-void load_session(State &state, const SessionKey &key, SessionInfo info, Grains grains,
-                  std::map<GrainNumber, std::string> damaged);
+// Grains that are over and have nothing but their records: what they add up to.
+struct Settled {
+    std::int32_t counts[4] = {0, 0, 0, 0}, failed = 0;
+    std::uint64_t saved_us = 0;
+    bool take(const Grain &g);  // false: it is not such a grain
+    void add(const Settled &more);
+};
+// A whole session that was read from disk; the hosts that its grains name are in the State. `damaged`: grains that
+// were not, and why.
+struct LoadedSession {
+    SessionInfo info;
+    Grains grains;
+    std::map<GrainNumber, std::string> damaged;
+    std::vector<GrainNumber> results;  // by place; -1: a hole
+    Settled settled;
+    std::vector<Grains::const_iterator> others;  // grains that are not settled
+};
+void load_session(State &state, const SessionKey &key, LoadedSession session);
 
 // A host whose reports the backup has is believed when they are here, or when the backup was silent for so long. A
 // server waits 15 s for the answer to its first call (grainserver/core/state.h).
