@@ -18,27 +18,38 @@ constexpr std::uint64_t max_log = std::uint64_t{4} << 30;
 class LastRecords {
 public:
     explicit LastRecords(std::size_t log_bytes) : most_(log_bytes / least_record) {}
-    void note(GrainNumber number, std::size_t at) {
+    void note(GrainNumber number, std::uint64_t at) {
         const auto index = static_cast<std::size_t>(number);
         if (index >= most_) {
-            beyond_[number] = at;
+            count_ += beyond_.insert_or_assign(number, at).second;
             return;
         }
-        if (index >= starts_.size()) starts_.resize(index + 1, none);
-        starts_[index] = at;
+        if (index >= starts_.size()) starts_.resize(std::min(most_, index + index / 2 + 1), none);
+        count_ += starts_[index] == none;
+        starts_[index] = static_cast<std::uint32_t>(at);
     }
-    // Ascending.
-    template <class Take> void each(Take take) const {
-        for (std::size_t i = 0; i < starts_.size(); ++i)
-            if (starts_[i] != none) take(static_cast<GrainNumber>(i), starts_[i]);
-        for (const auto &[number, at] : beyond_) take(number, at);
+    std::size_t count() const { return count_; }
+    // The next one, ascending; false: there is none.
+    bool next(GrainNumber &number, std::uint64_t &at) {
+        while (next_ < starts_.size() && starts_[next_] == none) ++next_;
+        if (next_ < starts_.size()) {
+            number = static_cast<GrainNumber>(next_);
+            at = starts_[next_++];
+            return true;
+        }
+        if (beyond_.empty()) return false;
+        std::tie(number, at) = *beyond_.begin();
+        beyond_.erase(beyond_.begin());
+        return true;
     }
 
 private:
-    static constexpr std::size_t least_record = 8, none = SIZE_MAX;
+    static constexpr std::size_t least_record = 8;
+    static constexpr std::uint32_t none = UINT32_MAX;  // where no record can begin
     const std::size_t most_;
-    std::vector<std::size_t> starts_;
-    std::map<GrainNumber, std::size_t> beyond_;
+    std::vector<std::uint32_t> starts_;
+    std::map<GrainNumber, std::uint64_t> beyond_;
+    std::size_t count_ = 0, next_ = 0;
 };
 
 // Records that follow each other.
@@ -66,43 +77,45 @@ struct Piece {
     }
 };
 
-struct Recorded {
-    GrainNumber number;
-    std::size_t at;  // where in the log its record begins
-    core::Grains::iterator grain;
-};
-
 // Grains that are decoded one after the other.
 struct Block {
-    std::size_t begin = 0, end = 0;  // their places
+    struct Place {
+        core::Grains::iterator grain;
+        std::uint64_t at;  // where in the log its record begins
+    };
+    std::vector<Place> places;
     HostNames hosts;
     Status wrong;
     std::uint64_t bytes = 0;  // of their records
     core::Settled settled;
     std::vector<core::Grains::iterator> others;
 
-    Status decode(std::string_view log, const SessionKey &key, const std::vector<Recorded> &places,
-                  std::vector<GrainNumber> &results) {
+    Status decode(std::string_view log, const SessionKey &key, SessionOnDisk &session) {
         const HostIds ids = [this](const std::string &name) { return hosts.id(name); };
-        for (std::size_t i = begin; i < end; ++i) {
-            std::string_view rest = log.substr(places[i].at);
+        const core::Grain *near = nullptr;
+        for (const Place &place : places) {
+            std::string_view rest = log.substr(place.at);
             const std::size_t before = rest.size();
-            core::Grain &grain = places[i].grain->second;
+            auto &[number, grain] = *place.grain;
             if (Status s = take_verified(rest, ids, grain); !s)
                 return of_file(session_directory(key) + "/" + grains_file, s);
             bytes += before - rest.size();
-            if (i > begin) {
-                const core::Grain &near = places[i - 1].grain->second;
-                if (grain.demands == near.demands) grain.demands = near.demands;  // one allocation for both
+            if (near && grain.demands == near->demands) grain.demands = near->demands;  // one allocation for both
+            near = &grain;
+            if (!settled.take(grain)) {
+                others.push_back(place.grain);
+                continue;
             }
-            if (!settled.take(grain)) others.push_back(places[i].grain);
-            else if (Status s = take_place(key, results, places[i].number, grain); !s) return s;
+            if (Status s = take_place(key, session.results, number, grain); !s) return s;
+            if (const char *what = core::wrong_record(session.info, grain))
+                return contradicts(key, number, std::string(": ") + what);
         }
+        if (hosts.further().empty()) places = {};  // adopt() has nothing to do
         return Status::ok();
     }
 
     // Makes the ids of its further hosts those that `all` gives them.
-    void adopt(HostNames &all, const std::vector<Recorded> &places) {
+    void adopt(HostNames &all) {
         std::vector<core::HostId> ids;
         for (const std::string &name : hosts.further()) ids.push_back(all.id(name));
         const std::size_t first = hosts.known().size();
@@ -110,8 +123,9 @@ struct Block {
             if (id == core::no_host || static_cast<std::size_t>(id) < first) return;
             id = ids[static_cast<std::size_t>(id) - first];
         };
-        for (std::size_t i = begin; i < end && !ids.empty(); ++i) {
-            core::Grain &grain = places[i].grain->second;
+        for (const Place &place : places) {
+            if (ids.empty()) break;
+            core::Grain &grain = place.grain->second;
             change(grain.lessee);
             if (grain.course->old_lease.host != core::no_host) change(grain.course.edit().old_lease.host);
             if (!grain.course->nogo->empty())
@@ -125,17 +139,17 @@ struct Block {
 class LogReader {
 public:
     LogReader(store::Store &store, const SessionKey &key, SessionOnDisk &session)
-        : store_(store), key_(key), session_(session), log_(session.info.grains_length) {}
+        : store_(store), key_(key), session_(session), log_(session.info.grains_length), last_(session.info.grains_length) {}
 
     Status read(std::vector<core::Grains::iterator> &own_trees) {
         const std::string path = session_directory(key_) + "/" + grains_file;
         if (Status s = verify(path); !s) return of_file(path, s);
         std::vector<Block> blocks;
-        for (std::size_t begin = 0; begin < places_.size(); begin += in_block)
-            blocks.push_back({begin, std::min(places_.size(), begin + in_block), HostNames(session_.hosts.known())});
+        for (std::size_t i = 0; i < last_.count(); i += in_block)
+            blocks.push_back({{}, HostNames(session_.hosts.known()), {}, 0, {}, {}});
         in_parts(
             blocks.size(), [&](std::size_t i) { return make(blocks[i]); },
-            [&](std::size_t i) { blocks[i].wrong = blocks[i].decode(text(), key_, places_, session_.results); });
+            [&](std::size_t i) { blocks[i].wrong = blocks[i].decode(text(), key_, session_); });
         for (Block &block : blocks) {
             if (!block.wrong) return block.wrong;
             take(block, own_trees);
@@ -166,12 +180,10 @@ private:
             },
             [&](std::size_t i) { pieces[i].verify(text()); });
         if (!wrong) return wrong;
-        LastRecords last(text().size());
         for (const Piece &piece : pieces) {
             if (!piece.wrong) return piece.wrong;
-            for (const Piece::Entry &entry : piece.entries) last.note(entry.number, piece.begin + entry.at);
+            for (const Piece::Entry &entry : piece.entries) last_.note(entry.number, piece.begin + entry.at);
         }
-        last.each([&](GrainNumber number, std::size_t at) { places_.push_back({number, at, {}}); });
         return Status::ok();
     }
 
@@ -183,20 +195,23 @@ private:
         piece.end = had == text().size() ? had : had - rest.size();
     }
 
-    bool make(const Block &block) {
+    bool make(Block &block) {
         core::Grains &grains = session_.grains;
-        for (std::size_t i = block.begin; i < block.end; ++i)
-            places_[i].grain = grains.try_emplace(grains.end(), places_[i].number);
+        GrainNumber number = 0;
+        std::uint64_t at = 0;
+        block.places.reserve(in_block);
+        while (block.places.size() < in_block && last_.next(number, at))
+            block.places.push_back({grains.try_emplace(grains.end(), number), at});
         return true;
     }
 
     void take(Block &block, std::vector<core::Grains::iterator> &own_trees) {
-        block.adopt(session_.hosts, places_);
+        block.adopt(session_.hosts);
         session_.info.grains_live += block.bytes;
-        session_.settled.add(block.settled);
+        session_.sifted.settled.add(block.settled);
         for (const core::Grains::iterator at : block.others) {
             if (at->second.own_tree) own_trees.push_back(at);
-            else session_.others.push_back(at);
+            else session_.sifted.others.push_back(at);
         }
     }
 
@@ -204,12 +219,12 @@ private:
     const SessionKey &key_;
     SessionOnDisk &session_;
     const LargeMemory log_;
-    std::vector<Recorded> places_;
+    LastRecords last_;
 };
 
 }  // namespace
 
-Status contradicts(const SessionKey &key, GrainNumber number, const char *what) {
+Status contradicts(const SessionKey &key, GrainNumber number, const std::string &what) {
     return of_file(session_directory(key), fail(Code::io_error, "grain " + to_text(GrainKey{key, number}) + what));
 }
 

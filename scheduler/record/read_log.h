@@ -16,6 +16,6 @@ Status read_log(store::Store &store, const SessionKey &key, SessionOnDisk &sessi
 Status take_place(const SessionKey &key, std::vector<GrainNumber> &results, GrainNumber number, const core::Grain &g);
 
 // Grains that contradict others, or themselves.
-Status contradicts(const SessionKey &key, GrainNumber number, const char *what);
+Status contradicts(const SessionKey &key, GrainNumber number, const std::string &what);
 
 }  // namespace dcs::record

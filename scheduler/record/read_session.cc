@@ -27,7 +27,7 @@ Status check_marker(store::Store &store, const std::string &directory) {
 class SessionReader {
 public:
     SessionReader(store::Store &store, const SessionKey &key, const HostNames::Known &known, core::SessionInfo info)
-        : store_(store), key_(key), session_{{std::move(info), {}, {}, {}, {}, {}}, HostNames(known)} {
+        : store_(store), key_(key), session_{{std::move(info), {}, {}, {}}, {}, HostNames(known)} {
         session_.results.resize(static_cast<std::size_t>(std::max(0, session_.info.result_count)), -1);
     }
 
@@ -53,7 +53,7 @@ private:
                 continue;
             }
             place->second = core::Grain(std::move(own->grain));
-            session_.others.push_back(place);
+            session_.sifted.others.push_back(place);
         }
         return Status::ok();
     }
@@ -74,7 +74,7 @@ private:
     // a session is better set aside than believed.
     Status check_others() {
         std::vector<std::pair<std::int64_t, GrainNumber>> queue;
-        for (const core::Grains::const_iterator at : session_.others) {
+        for (const core::Grains::const_iterator at : session_.sifted.others) {
             const auto &[number, g] = *at;
             if (auto s = take_place(key_, session_.results, number, g); !s) return s;
             if (const auto *ready = std::get_if<core::Ready>(&g.phase))

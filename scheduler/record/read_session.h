@@ -29,6 +29,7 @@ private:
 };
 
 struct SessionOnDisk : core::LoadedSession {
+    core::Sifted sifted;
     HostNames hosts;
 };
 

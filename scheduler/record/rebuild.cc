@@ -49,7 +49,7 @@ public:
             if (auto s = add_user(*user); !s) return s;
         }
         if (Status s = read_tables(); !s) return s;
-        if (const std::string wrong = core::check(out_.state); !wrong.empty())
+        if (const std::string wrong = core::check(out_.state, sifted_); !wrong.empty())
             return fail(Code::internal, "the rebuilt state is inconsistent: " + wrong);
         return std::move(out_);
     }
@@ -112,7 +112,8 @@ private:
         for (const std::string &name : session.hosts.further()) intern(name);
         for (const auto &[number, why] : session.damaged)
             out_.reports.push_back("grain " + to_text(GrainKey{key, number}) + " is set aside: " + why);
-        core::load_session(out_.state, key, std::move(session));
+        core::Sifted &sifted = sifted_[key] = std::move(session.sifted);
+        core::load_session(out_.state, key, std::move(session), sifted);
     }
 
     // A table that is damaged is reported, and is empty. One that a newer release wrote must not be written over.
@@ -174,6 +175,7 @@ private:
     Instant now_;
     const Watcher &watcher_;
     std::set<std::uint64_t> seniorities_;
+    std::map<SessionKey, core::Sifted> sifted_;
     Rebuilt out_;
 };
 

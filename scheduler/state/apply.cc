@@ -316,21 +316,21 @@ void Settled::add(const Settled &more) {
     saved_us += more.saved_us;
 }
 
-void load_session(State &state, const SessionKey &key, LoadedSession loaded) {
+void load_session(State &state, const SessionKey &key, LoadedSession loaded, const Sifted &sifted) {
     state.next_seniority = std::max(state.next_seniority, age_in(loaded.info.seniority) + 1);
     put_session(state, key, std::move(loaded.info));
     Session &session = state.sessions.at(key);
     session.grains = std::move(loaded.grains);
     session.damaged = std::move(loaded.damaged);
     loaded.results.resize(session.results.size(), -1);
-    for (const auto at : loaded.others)  // count_grain() puts them in
+    for (const auto at : sifted.others)  // count_grain() puts them in
         if (const auto *end = std::get_if<Finished>(&at->second.phase))
             loaded.results[static_cast<std::size_t>(end->result_index)] = -1;
     session.results = ResultOrder(std::move(loaded.results));
-    std::copy(std::begin(loaded.settled.counts), std::end(loaded.settled.counts), session.counts);
-    session.failed = loaded.settled.failed;
-    session.saved_us = loaded.settled.saved_us;
-    for (const auto at : loaded.others) count_grain(state, session, GrainKey{key, at->first}, at->second, true);
+    std::copy(std::begin(sifted.settled.counts), std::end(sifted.settled.counts), session.counts);
+    session.failed = sifted.settled.failed;
+    session.saved_us = sifted.settled.saved_us;
+    for (const auto at : sifted.others) count_grain(state, session, GrainKey{key, at->first}, at->second, true);
     refresh_unpacked(state, key, session);
 }
 
