@@ -13,7 +13,8 @@ namespace dcs {
 void in_parts(std::size_t count, const std::function<bool(std::size_t)> &make,
               const std::function<void(std::size_t)> &part);
 inline void in_parts(std::size_t count, const std::function<void(std::size_t)> &part) {
-    in_parts(count, [](std::size_t) { return true; }, part);
+    in_parts(
+        count, [](std::size_t) { return true; }, part);
 }
 
 // As long as it lives malloc takes memory from the kernel in large steps. In small ones the threads that make small

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <tuple>
 
 #include "base/large_work.h"
 #include "scheduler/record/codec.h"
@@ -139,7 +140,11 @@ struct Block {
 class LogReader {
 public:
     LogReader(store::Store &store, const SessionKey &key, SessionOnDisk &session)
-        : store_(store), key_(key), session_(session), log_(session.info.grains_length), last_(session.info.grains_length) {}
+        : store_(store),
+          key_(key),
+          session_(session),
+          log_(session.info.grains_length),
+          last_(session.info.grains_length) {}
 
     Status read(std::vector<core::Grains::iterator> &own_trees) {
         const std::string path = session_directory(key_) + "/" + grains_file;
@@ -223,10 +228,6 @@ private:
 };
 
 }  // namespace
-
-Status contradicts(const SessionKey &key, GrainNumber number, const std::string &what) {
-    return of_file(session_directory(key), fail(Code::io_error, "grain " + to_text(GrainKey{key, number}) + what));
-}
 
 Status take_place(const SessionKey &key, std::vector<GrainNumber> &results, GrainNumber number, const core::Grain &g) {
     const auto *end = std::get_if<core::Finished>(&g.phase);

@@ -3,7 +3,8 @@
 // session is verified and decoded on several threads.
 #include <vector>
 
-#include "scheduler/record/read_session.h"
+#include "scheduler/record/session_on_disk.h"
+#include "store/store.h"
 
 namespace dcs::record {
 
@@ -14,8 +15,5 @@ Status read_log(store::Store &store, const SessionKey &key, SessionOnDisk &sessi
 
 // Its place in the order of results becomes the grain's. Places may be taken by several threads.
 Status take_place(const SessionKey &key, std::vector<GrainNumber> &results, GrainNumber number, const core::Grain &g);
-
-// Grains that contradict others, or themselves.
-Status contradicts(const SessionKey &key, GrainNumber number, const std::string &what);
 
 }  // namespace dcs::record

@@ -107,24 +107,6 @@ private:
 
 }  // namespace
 
-Status of_file(const std::string &path, const Status &why) { return fail(why.code, path + ": " + why.text); }
-
-core::HostId HostNames::id(const std::string &name) {
-    if (name != last_name_) {
-        last_ = look_up(name);
-        last_name_ = name;
-    }
-    return last_;
-}
-
-core::HostId HostNames::look_up(const std::string &name) {
-    if (const auto there = known_->find(name); there != known_->end()) return there->second;
-    const auto next = static_cast<core::HostId>(known_->size() + further_.size());
-    const auto [there, fresh] = ids_.emplace(name, next);
-    if (fresh) further_.push_back(name);
-    return there->second;
-}
-
 Result<SessionOnDisk> read_session(store::Store &store, const SessionKey &key, const HostNames::Known &known) {
     if (auto s = check_marker(store, session_directory(key)); !s) return s;
     const std::string path = session_directory(key) + "/" + status_file;
