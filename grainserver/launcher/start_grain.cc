@@ -26,6 +26,10 @@ std::string exec_words(const std::string &program, const Failure &failure) {
     const int error = failure.error;
     const bool there = failure.program != There::nothing;
     if (failure.program == There::directory) return program + " is a directory, not a program";
+    if (failure.program == There::script_with_cr)
+        return program +
+               " has lines that end in CR LF: the CR counts as part of its interpreter's name; "
+               "`sed -i 's/\\r$//' FILE` removes it";
     if (error == ENOENT && there) return program + " exists, but its interpreter or loader does not";
     if (error == EACCES && there) return program + " is not executable for this user";
     if (error == ENOEXEC) return program + " is neither a program of this kind of machine nor a script with a #! line";

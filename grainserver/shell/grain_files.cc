@@ -193,6 +193,7 @@ Result<files::LaunchRecord> GrainFiles::record_of(const GrainId &id, const wire:
     const Result<files::Account> account = identities_.of(id.key.session.user, launch.account, note_);
     if (!account) return account.status();
     record.account = *account;
+    uids_[id.key.session.user] = account->change ? account->uid : ::geteuid();
     record.limits = limits_;
     record.limits.memory_mb = smaller(limits_.memory_mb, launch.demands.memory_mb);
     record.rungs = rungs_;
@@ -201,6 +202,11 @@ Result<files::LaunchRecord> GrainFiles::record_of(const GrainId &id, const wire:
     if ((launch.argv[0][0] != '/' && !contained) || (!launch.directory.empty() && launch.directory[0] != '/'))
         if (Status s = make_home(files::encoded_name(id.key.session.user), *account); !s) return s;
     return record;
+}
+
+std::int64_t GrainFiles::uid_of(const std::string &user) const {
+    const auto known = uids_.find(user);
+    return known == uids_.end() ? -1 : known->second;
 }
 
 Status GrainFiles::make_home(const std::string &user, const files::Account &account) {

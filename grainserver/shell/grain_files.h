@@ -51,6 +51,8 @@ public:
     // Code::no_space for a full disk.
     Status prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
     std::string take_note() { return std::exchange(note_, {}); }  // of the last prepare(), for the log; or empty
+    // Of the last prepare() for that user; -1: there was none.
+    std::int64_t uid_of(const std::string &user) const;
     // The grains of an earlier server process. Directories of another boot and incomplete ones are removed.
     std::vector<Adopted> adopt();
 
@@ -114,6 +116,7 @@ private:
     std::vector<std::string> runner_;
     Fd grains_;
     Identities identities_;
+    std::map<std::string, std::int64_t> uids_;  // by user
     files::Limits limits_;
     Rungs rungs_ = 0;
     std::vector<std::string> writable_;

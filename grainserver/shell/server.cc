@@ -46,6 +46,7 @@ struct Performer {
     void operator()(Disconnect &) { s.drop_link(); }
     void operator()(Send &e) {
         failpoint("server.message.before_send");
+        if (auto *result = std::get_if<wire::LaunchResult>(&e.message)) result->uid = s.files_.uid_of(result->key.user);
         s.send(e.message);
     }
     void operator()(WriteLaunch &e) {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstring>
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -20,13 +21,26 @@
 
 namespace dcs::starter {
 namespace {
+// Written with the line ends of another system, so that its interpreter's name ends in a carriage return.
+bool is_script_with_cr(const char *program) noexcept {
+    char line[256];  // as much as the kernel reads
+    const int fd = ::open(program, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const ssize_t n = fd < 0 ? -1 : ::read(fd, line, sizeof line);
+    if (fd >= 0) ::close(fd);
+    if (n < 3 || line[0] != '#' || line[1] != '!') return false;
+    const void *end = std::memchr(line, '\n', static_cast<std::size_t>(n));
+    return end != nullptr && static_cast<const char *>(end)[-1] == '\r';
+}
+
 [[noreturn]] void give_up(const Plan &plan, Step step, int error) noexcept {
     Failure failure{step, error, There::nothing};
     // Checked here with the grain's rights, so that the existence of files that it cannot see is not revealed.
     const char *program = step == Step::runner ? plan.runner : plan.program;
     struct stat st {};
     if ((step == Step::exec || step == Step::runner) && ::stat(program, &st) == 0)
-        failure.program = S_ISDIR(st.st_mode) ? There::directory : There::something;
+        failure.program = S_ISDIR(st.st_mode)                             ? There::directory
+                          : error == ENOENT && is_script_with_cr(program) ? There::script_with_cr
+                                                                          : There::something;
     plan.told->failure = failure;
     ::_exit(127);
 }

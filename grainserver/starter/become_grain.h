@@ -23,7 +23,7 @@ enum class Step : std::int32_t {
     exec,
     runner
 };
-enum class There : std::int32_t { nothing, something, directory };  // as visible to the grain
+enum class There : std::int32_t { nothing, something, directory, script_with_cr };  // as visible to the grain
 struct Failure {
     Step step;
     std::int32_t error;

@@ -103,7 +103,8 @@ std::optional<Answer> read_answer(std::string_view packet) {
     a.bits = r.u32();
     if (r.good() && !r.at_end()) {
         const std::uint32_t step = r.u32(), error = r.u32(), program = r.u32();
-        if (step > static_cast<std::uint32_t>(Step::runner) || program > static_cast<std::uint32_t>(There::directory))
+        if (step > static_cast<std::uint32_t>(Step::runner) ||
+            program > static_cast<std::uint32_t>(There::script_with_cr))
             return {};
         a.failure = Failure{static_cast<Step>(step), static_cast<std::int32_t>(error), static_cast<There>(program)};
     }

@@ -64,6 +64,9 @@ Status fill(const d_host_change &change, wire::SetHost &call) {
     if (change.drained >= 0) call.drained = change.drained != 0;
     call.host_class = change.host_class;
     call.reset = change.reset != 0;
+    call.drain_reason = text_or_empty(change.drain_reason);
+    if (call.drain_reason.size() > limits::label_bytes)
+        return fail(Code::invalid, "drain_reason has more than " + std::to_string(limits::label_bytes) + " bytes");
     const bool changes = call.reset || call.slots >= 0 || call.drained >= 0 || call.host_class != 0 ||
                          call.interval_s >= 0 || call.alert_s >= 0 || call.limit_s >= 0 || call.extended_s >= 0;
     if (changes) return Status::ok();

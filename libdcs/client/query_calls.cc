@@ -46,6 +46,7 @@ Status ask_sessions(Pool &pool, wire::Query query, wire::QueryReply &into) {
         into.system = std::move(page.system);
         into.last_number = page.last_number;
         for (auto &row : page.sessions) into.sessions.push_back(std::move(row));
+        if (query.after_user.empty()) into.stored = std::move(page.stored);
         if (!page.more) return Status::ok();
         if (page.sessions.empty() || std::tie(into.sessions.back().user, into.sessions.back().session) <=
                                          std::tie(query.after_user, query.after))

@@ -88,7 +88,7 @@ d_host_row row_of(Lists &lists, const wire::HostRow &from) {
     DCS_SAME(memory_used_mb) DCS_SAME(connected) DCS_SAME(drained) DCS_SAME(settings) DCS_SAME(note)
     DCS_SAME(blamed) DCS_SAME(blamed_lately) DCS_SAME(launched) DCS_SAME(finished) DCS_SAME(failed)
     DCS_SAME(given_back) DCS_SAME(cpu_s) DCS_SAME(confinement) DCS_SAME(class_names)
-    DCS_SAME(time_zone_offset) DCS_SAME(resources) DCS_SAME(resources_used)
+    DCS_SAME(time_zone_offset) DCS_SAME(resources) DCS_SAME(resources_used) DCS_SAME(drain_reason)
         // clang-format on
         to.user_count = from.users.size();
     to.users = lists.of(from.users);
@@ -99,7 +99,7 @@ d_session_row row_of(const wire::SessionRow &from) {
     d_session_row to{};
     // clang-format off
     DCS_SAME(user) DCS_SAME(ident) DCS_SAME(state) DCS_SAME(session) DCS_SAME(ready) DCS_SAME(running)
-    DCS_SAME(finished) DCS_SAME(killed) DCS_SAME(sent) DCS_SAME(saved_cpu_s)
+    DCS_SAME(finished) DCS_SAME(killed) DCS_SAME(sent) DCS_SAME(saved_cpu_s) DCS_SAME(stored_bytes)
         // clang-format on
         return to;
 }

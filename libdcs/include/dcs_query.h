@@ -56,12 +56,14 @@ struct d_host_row {
     int reserved;
     const char *resources;      /* that it offers, "gpu=[0,1],scratch_gb=200"; may be empty */
     const char *resources_used; /* of these, by running grains: "gpu=1"; may be empty */
+    const char *drain_reason;   /* as in d_host_change; may be empty */
 };
 struct d_session_row {
     size_t struct_size;
     const char *user, *ident, *state;
     int session, ready, running, finished, killed, sent; /* its number; numbers of its grains */
     double saved_cpu_s;                                  /* of its grains, as in d_grain_row */
+    uint64_t stored_bytes;                               /* that it takes on the scheduler's disk */
 };
 struct d_move_row {
     size_t struct_size;
@@ -213,8 +215,9 @@ struct d_host_change {
     unsigned host_class; /* mask of its classes */
     double interval_s;   /* seconds between its reports */
     double alert_s, limit_s, extended_s; /* silence after which it is delinquent; dead; dead although probes answer */
-    int drained; /* 1: no grain is started there, running ones end by themselves; 0: undrains it */
-    int reset;   /* not 0: first resets all settings to the host table; then the other fields apply */
+    int drained;              /* 1: no grain is started there, running ones end by themselves; 0: undrains it */
+    int reset;                /* not 0: first resets all settings to the host table; then the other fields apply */
+    const char *drain_reason; /* with drained 1: why, for display, at most 256 bytes; NULL or empty: unchanged */
 };
 void d_host_change_init_sized(struct d_host_change *change, size_t struct_size);
 static inline void d_host_change_init(struct d_host_change *change) {

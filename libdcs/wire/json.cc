@@ -24,7 +24,12 @@ std::string to_json(const SessionRow &row) {
     if (row.settled_s <= 0) rules.unknown.push_back("settled_s");
     return JsonText::of(row, std::move(rules));
 }
-std::string to_json(const GrainRow &row) { return JsonText::of(row); }
+std::string to_json(const StoredRow &row) { return JsonText::of(row); }
+std::string to_json(const GrainRow &row) {
+    JsonText::Rules rules;
+    if (row.uid < 0) rules.unknown.push_back("uid");
+    return JsonText::of(row, std::move(rules));
+}
 std::string to_json(const ProblemRow &row) { return JsonText::of(row); }
 std::string to_json(const Explanation &row) { return JsonText::of(row); }
 

@@ -111,6 +111,7 @@ std::string to_json(const SystemRow &);
 std::string to_json(const HostRow &);
 std::string to_json(const MemberRow &);
 std::string to_json(const SessionRow &);
+std::string to_json(const StoredRow &);
 std::string to_json(const GrainRow &);
 std::string to_json(const ProblemRow &);
 std::string to_json(const Explanation &);

@@ -40,6 +40,7 @@ struct SetHost {  // -> Done
     bool clear_nogo = false;
     std::string user;
     std::int32_t session = -1, grain = -1;
+    std::string drain_reason;  // with drained 1; for display
 };
 
 // Restarts a ready or running grain from its last checkpoint: its failures, its nogo set and its rest
@@ -80,7 +81,8 @@ template <class A> void serialize(A &a, SetHost &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(slots) & DCS_FIELD(interval_s) & DCS_FIELD(alert_s)
       & DCS_FIELD(limit_s)
       & DCS_FIELD(extended_s) & DCS_FIELD(host_class) & DCS_FIELD(drained) & DCS_FIELD(reset) & DCS_FIELD(clear_nogo)
-      & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain);
+      & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain)
+      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(drain_reason)));
 }
 template <class A> void serialize(A &a, RestartGrain &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain) & DCS_FIELD(and_after)

@@ -91,6 +91,7 @@ struct LaunchResult {
     bool staged = false;
     std::int32_t code = 0;
     std::string text;
+    std::int64_t uid = -1;  // under which it runs; -1: not known
 };
 
 // Answer to Peek.
@@ -200,7 +201,8 @@ template <class A> void serialize(A &a, GrainReport &x, unsigned) {
       & shown_since<9>(DCS_FIELD(limit_of_host));
 }
 template <class A> void serialize(A &a, LaunchResult &x, unsigned) {
-    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(ok) & DCS_FIELD(staged) & DCS_FIELD(code) & DCS_FIELD(text);
+    a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(ok) & DCS_FIELD(staged) & DCS_FIELD(code) & DCS_FIELD(text)
+      & shown_since<9>(DCS_FIELD(uid));
 }
 template <class A> void serialize(A &a, Configure &x, unsigned) { a & DCS_FIELD(interval_s) & DCS_FIELD(slots) & DCS_FIELD(epoch); }
 template <class A> void serialize(A &a, Refused &x, unsigned) { a & DCS_FIELD(text); }

@@ -176,6 +176,7 @@ struct HostRow {
     std::string version;                // of its server's release; empty: it has not called yet, or does not say it
     std::string address;                // from which its server is connected; empty: not, or by a socket
     std::string limits;                 // of each grain there, by its server: "memory_mb=64,processes=512"
+    std::string drain_reason;           // that its operator gave
 };
 // A host of the table without a grain server: of control programs (role client), or of the passive backup.
 struct MemberRow {
@@ -194,6 +195,12 @@ struct SessionRow {
     std::int32_t nice = 0, failed = 0;      // failed: finished with a signal or a code that is not 0
     double submitted_s = 0, settled_s = 0;  // since 1970: when it was opened; when a grain last ended. 0: not known
     std::int32_t stuck = 0;                 // asked for alone: of the ready ones, that no host can take
+    std::uint64_t stored_bytes = 0;         // that it takes on the scheduler's disk
+};
+// What a user takes on the scheduler's disk, by sessions and by staged programs and files.
+struct StoredRow {
+    std::string user;
+    std::uint64_t sessions_bytes = 0, contents_bytes = 0;
 };
 // One departure of a grain from a host.
 struct MoveRow {
@@ -228,6 +235,7 @@ struct GrainRow {
     std::string directory;         // as submitted
     std::vector<std::string> env;  // NAME=value, as submitted
     std::string note;              // for display: it has ended, but its result cannot be recorded yet
+    std::int64_t uid = -1;         // of its user's grains on its host; -1: not known
 };
 struct QueryReply {
     SystemRow system;
@@ -237,6 +245,7 @@ struct QueryReply {
     bool more = false;               // ask again with `after` = the last row's number (and `after_user`)
     std::vector<MemberRow> members;  // with hosts of any status
     std::int32_t last_number = -1;   // with sessions: the highest of removed ones, of the asked user or the caller
+    std::vector<StoredRow> stored;   // with the first sessions: of the asked user, or of all
 };
 
 struct ErrorReply {
@@ -326,7 +335,8 @@ template <class A> void serialize(A &a, HostRow &x, unsigned) {
       & shown_since<9>(DCS_FIELD(resources_used)) & shown_since<9>(DCS_FIELD(expires_s))
       & at_most(limits::name_bytes, shown_since<9>(DCS_FIELD(version)))
       & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(address)))
-      & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(limits)));
+      & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(limits)))
+      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(drain_reason)));
 }
 template <class A> void serialize(A &a, MoveRow &x, unsigned) {
     a & DCS_FIELD(reason) & at_most(limits::name_bytes, DCS_FIELD(host)) & DCS_FIELD(detail) & DCS_FIELD(incarnation)
@@ -345,7 +355,11 @@ template <class A> void serialize(A &a, SessionRow &x, unsigned) {
       & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(command)))
       & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(label))) & shown_since<9>(DCS_FIELD(nice))
       & shown_since<9>(DCS_FIELD(failed)) & shown_since<9>(DCS_FIELD(submitted_s))
-      & shown_since<9>(DCS_FIELD(settled_s)) & shown_since<9>(DCS_FIELD(stuck));
+      & shown_since<9>(DCS_FIELD(settled_s)) & shown_since<9>(DCS_FIELD(stuck))
+      & shown_since<9>(DCS_FIELD(stored_bytes));
+}
+template <class A> void serialize(A &a, StoredRow &x, unsigned) {
+    a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(sessions_bytes) & DCS_FIELD(contents_bytes);
 }
 template <class A> void serialize(A &a, GrainRow &x, unsigned) {
     if (positional(a)) return list_of_row_8(a, x);
@@ -362,11 +376,13 @@ template <class A> void serialize(A &a, GrainRow &x, unsigned) {
       & shown_since<9>(DCS_FIELD(major_faults)) & shown_since<9>(DCS_FIELD(in_blocks))
       & shown_since<9>(DCS_FIELD(out_blocks)) & shown_since<9>(DCS_FIELD(class_names))
       & at_most(limits::path_bytes, shown_since<9>(DCS_FIELD(directory)))
-      & at_most(limits::argv_items, shown_since<9>(DCS_FIELD(env))) & shown_since<9>(DCS_FIELD(note));
+      & at_most(limits::argv_items, shown_since<9>(DCS_FIELD(env))) & shown_since<9>(DCS_FIELD(note))
+      & shown_since<9>(DCS_FIELD(uid));
 }
 template <class A> void serialize(A &a, QueryReply &x, unsigned) {
     a & DCS_FIELD(system) & DCS_FIELD(hosts) & DCS_FIELD(sessions) & DCS_FIELD(grains) & DCS_FIELD(more)
-      & shown_since<9>(DCS_FIELD(members)) & shown_since<9>(DCS_FIELD(last_number));
+      & shown_since<9>(DCS_FIELD(members)) & shown_since<9>(DCS_FIELD(last_number))
+      & shown_since<9>(DCS_FIELD(stored));
 }
 template <class A> void serialize(A &a, ErrorReply &x, unsigned) { a & DCS_FIELD(code) & DCS_FIELD(text) & DCS_FIELD(grain); }
 // clang-format on

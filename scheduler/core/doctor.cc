@@ -156,6 +156,18 @@ std::optional<wire::ProblemRow> closed_pool(const Draft &d) {
     return row;
 }
 
+// A copied machine has the key of its original: whoever reads it there speaks for both.
+void add_shared_keys(const State &state, std::vector<wire::ProblemRow> &problems) {
+    std::map<TokenHash, std::vector<std::string>> names;
+    for (const auto &[name, key] : state.trust.keys) names[key].push_back(name);
+    for (const auto &[key, hosts] : names)
+        if (hosts.size() > 1)
+            problems.push_back({"host " + hosts[1], "", "has the same key as host " + hosts[0],
+                                "either can speak for the other",
+                                "remove the key from the directory of the copy, and let it join again (dcs token "
+                                "create --host NAME)"});
+}
+
 // How often it came back from hosts, why, and what becomes of it.
 wire::ProblemRow circling_grain(const Draft &d, const GrainKey &key) {
     const Grain &g = *d.state.grain(key);
@@ -235,7 +247,9 @@ std::optional<wire::ProblemRow> users_of_full_disk(const Draft &d) {
     return wire::ProblemRow{"backing store", "",
                             "its users are, by their sessions and contents: " + words +
                                 (users.size() > named ? ", " + std::to_string(users.size() - named) + " more" : ""),
-                            "", "dcs session clean USER/all removes a user's closed sessions"};
+                            "",
+                            "dcs session ls all shows what each session stores; dcs session clean USER/all removes a "
+                            "user's closed sessions"};
 }
 
 }  // namespace
@@ -256,6 +270,7 @@ void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
             if (caller.privileged || caller.user == user) problems.push_back(unrecorded_grains(user, why, grains));
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i)
         if (auto row = host_problem(d, static_cast<HostId>(i))) problems.push_back(std::move(*row));
+    add_shared_keys(d.state, problems);
     if (auto row = backup_problem(d)) problems.push_back(std::move(*row));
     if (auto row = empty_table(d)) problems.push_back(std::move(*row));
     if (auto row = caller.privileged ? users_of_full_disk(d) : std::nullopt) problems.push_back(std::move(*row));

@@ -50,14 +50,15 @@ public:
     }
     void about_host(Why why, HostId id) {
         put(why, 1, {state_.host(id)->config->name});
-        if (why == Why::host_shut) add_shut(state_.host(id)->shut);
+        if (why == Why::host_shut) add_said(why, state_.host(id)->shut);
+        if (why == Why::drained) add_said(why, state_.host(id)->setting.drain_reason);
     }
     void settled_or_running(const Grain &g);
     void waiting(const Grain &g);
 
 private:
     void put(Why why, std::int32_t hosts, std::vector<std::string> names);
-    void add_shut(const std::string &why);
+    void add_said(Why why, const std::string &said);
     void order(const Grain &g, const std::vector<HostId> &hosts);
     void count_ahead(const Grain &g, std::uint32_t classes);
     std::string summary(const Grain &g, std::optional<HostId> busy) const;
@@ -79,13 +80,13 @@ void Report::put(Why why, std::int32_t hosts, std::vector<std::string> names) {
     out.reasons.push_back({reason.word, reason.sentence, reason.hint, hosts, std::move(names)});
 }
 
-// What the servers of these hosts say, each text once: its owner's work, its memory, its disk.
-void Report::add_shut(const std::string &why) {
+// What the servers or the operators of these hosts say, each text once.
+void Report::add_said(Why why, const std::string &said) {
     constexpr std::size_t most = 500;
-    const Reason &reason = reason_of(Why::host_shut);
+    const Reason &reason = reason_of(why);
     for (wire::WhyRow &row : out.reasons) {
-        if (row.reason != reason.word || row.text.size() + why.size() > most) continue;
-        if (row.text.find(why) == std::string::npos) row.text += (row.text == reason.sentence ? ": " : "; ") + why;
+        if (said.empty() || row.reason != reason.word || row.text.size() + said.size() > most) continue;
+        if (row.text.find(said) == std::string::npos) row.text += (row.text == reason.sentence ? ": " : "; ") + said;
     }
 }
 

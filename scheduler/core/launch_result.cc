@@ -94,6 +94,7 @@ void launch_result(Draft &d, const ServerLaunchResult &in) {
         return;
     }
     if (result.ok || result.staged) {
+        if (result.uid >= 0) d.host(in.host).uids[key.session.user] = result.uid;
         if (grain->program != 0) d.host(in.host).missing.erase(ProgramOf{key.session.user, grain->program});
         Grain &g = d.grain(key);
         g.launched = result.ok;

@@ -130,6 +130,7 @@ wire::HostRow host_row(const Draft &d, std::size_t i) {
     row.resources_used = resource_text(d.state.used[i].resources);
     row.connected = host.conn != no_connection;
     row.drained = host.setting.drained;
+    row.drain_reason = host.setting.drain_reason;
     row.settings = to_text(host.setting);
     row.note = note_of(d, i);
     row.users = host.config->users;
@@ -172,6 +173,7 @@ wire::SessionRow session_row(const Caller &caller, const SessionKey &key, const 
     row.failed = session.failed;
     row.submitted_s = static_cast<double>(session.info.opened_ms) / 1e3;
     row.settled_s = static_cast<double>(session.info.settled_ms) / 1e3;
+    row.stored_bytes = stored_by(session.info) + session.own_trees;
     if (caller.user != key.user && !caller.privileged) return row;
     row.command = session.info.command;
     row.label = session.info.label;
@@ -237,6 +239,8 @@ wire::GrainRow detailed_row(const Draft &d, const GrainKey &key, const Grain &g)
         const Host *host = d.state.host(id);
         return host ? host->config->name : std::string();
     };
+    if (const Host *host = d.state.host(g.lessee))
+        if (const auto uid = host->uids.find(key.session.user); uid != host->uids.end()) row.uid = uid->second;
     for (const HostId id : g.course->nogo.get()) row.nogo.push_back(name(id));
     row.class_names = class_names(g.demands->host_class, d.state.classes);
     row.files = g.files->outputs;
@@ -292,6 +296,9 @@ void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
     reply.last_number = last_number_of(d.state, call.user.empty() ? caller.user : call.user);
     const std::string &first = call.after_user.empty() ? call.user : call.after_user;
     const bool pages = !call.after_user.empty() || call.after >= 0;
+    for (const auto &[user, stored] : d.state.stored.users())
+        if (!pages && (call.user.empty() || call.user == user))
+            reply.stored.push_back({user, stored.sessions, stored.contents});
     SessionKey start{first, 0};
     if (pages && call.after < INT32_MAX) start = {first, std::max(call.after, -1) + 1};
     if (pages && call.after == INT32_MAX) start = {first + '\0', 0};

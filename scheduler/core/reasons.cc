@@ -56,7 +56,7 @@ constexpr Reason reasons[] = {
      "submit it with less memory, or raise --max-memory-mb of that server"},
     {"no_resource", "the host does not offer the resources that the grain demands",
      "dcs host ls shows what hosts offer; the host table and the policy say how much there is"},
-    {"drained", "the host is drained: nothing new is started there", "dcs host undrain NAME"},
+    {"drained", "the host is drained and starts no new grains", "dcs host undrain NAME"},
     {"no_job", "the host is a pilot, and no batch job runs its grain server now",
      "dcs pilot ls shows the jobs, dcs pilot slurm, pbs or condor submits them"},
     {"never_called", "the host has not called in since the scheduler started",

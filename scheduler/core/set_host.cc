@@ -19,6 +19,8 @@ Status check_numbers(const wire::SetHost &call) {
         if (std::isnan(s) || s > max_seconds || (s >= 0 && s < min_seconds))
             return fail(Code::invalid, "a host's times must be from 0.001 to 1e9 seconds");
     }
+    if (!call.drain_reason.empty() && call.drained != 1)
+        return fail(Code::invalid, "drain_reason is for a host that is drained: set drained to 1");
     if (call.drained > 1) return fail(Code::invalid, "drained must be 1, 0, or negative to leave it unchanged");
     const bool names_grain = call.session >= 0 || call.grain >= 0;
     if (names_grain && !call.clear_nogo) return fail(Code::invalid, "a grain is named, but clear_nogo is not set");
@@ -57,6 +59,8 @@ HostSetting changed(HostSetting old, const wire::SetHost &call) {
     if (call.extended_s >= 0) next.extended = seconds_of(call.extended_s);
     if (call.host_class != 0) next.host_class = call.host_class;
     if (call.drained >= 0) next.drained = call.drained == 1;
+    if (!call.drain_reason.empty()) next.drain_reason = call.drain_reason;
+    if (!next.drained) next.drain_reason.clear();
     return next;
 }
 
@@ -146,7 +150,8 @@ void set_host(Draft &d, const Caller &caller, const wire::SetHost &call) {
         const std::string text = to_text(setting);
         if (setting.drained) recall_all(d, id, "the host is drained");
         d.event("host " + call.host + " was set by " + caller.user + ": " +
-                (text.empty() ? "as in the host table" : text));
+                (text.empty() ? "as in the host table" : text) +
+                (setting.drain_reason.empty() ? "" : ": " + setting.drain_reason));
     }
     if (call.clear_nogo && *grain) allow_one_again(d, id, **grain);
     else if (call.clear_nogo) allow_all_again(d, id);

@@ -208,6 +208,7 @@ template <> struct Fields<core::HostSetting> {
         a.field(5, "extended", &S::extended, "the same while it could be alive");
         a.field(6, "host_class", &S::host_class, "0: as in the host table");
         a.field(7, "drained", &S::drained, "nothing new is started there");
+        a.field(8, "drain_reason", &S::drain_reason, "why, for display");
     }
 };
 template <> struct Fields<core::DurableHost> {

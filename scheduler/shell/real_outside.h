@@ -54,6 +54,8 @@ public:
     void on_reread(std::function<Status()> reread) { reread_ = std::move(reread); }
     std::vector<wire::ProblemRow> more_problems() override { return more_problems_(); }
     void on_more_problems(std::function<std::vector<wire::ProblemRow>()> more) { more_problems_ = std::move(more); }
+    std::string store_path() override { return store_path_; }
+    void say_store_path(const std::string &path) { store_path_ = path; }
     wire::MirrorStatus copy_of_store() override { return copy_of_store_(); }
     void on_copy_of_store(std::function<wire::MirrorStatus()> ask) { copy_of_store_ = std::move(ask); }
     [[noreturn]] void fatal(const std::string &why) override;
@@ -67,6 +69,7 @@ private:
     Prober &prober_;
     keeper::KeeperClient &keeper_;
     shell::TlsDoor *tls_ = nullptr;
+    std::string store_path_;
     std::function<Status(const std::string &)> remove_line_;
     std::function<std::vector<wire::ProblemRow>()> more_problems_ = [] { return std::vector<wire::ProblemRow>(); };
     std::function<wire::MirrorStatus()> copy_of_store_ = [] { return wire::MirrorStatus(); };

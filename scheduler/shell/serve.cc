@@ -59,6 +59,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
       doors_(std::move(doors)) {
     outside_.on_reread([this] { return reread_settings(); });
     outside_.on_remove_line([this](const std::string &host) { return remove_host_line(host); });
+    outside_.say_store_path(settings_.directory);
     outside_.use_tls(doors_.tls.get());
     outside_.on_copy_of_store([this] { return mirror_.status(); });
     outside_.on_more_problems([this] {

@@ -106,7 +106,8 @@ struct HostSetting {
     std::int32_t slots = -1;  // negative, 0 for the class: as in the table
     Duration interval{-1}, alert{-1}, limit{-1}, extended{-1};
     std::uint32_t host_class = 0;
-    bool drained = false;  // nothing new is started there
+    bool drained = false;      // nothing new is started there
+    std::string drain_reason;  // for display
     bool operator==(const HostSetting &) const = default;
 };
 HostConfig with_setting(HostConfig table, const HostSetting &setting);
@@ -204,8 +205,9 @@ struct Host : DurableHost {
     std::vector<HeldBack> held_back;   // ended there innocently a moment ago: not again at once
     std::vector<Usurpation> usurping;
     Pace pace;
-    HandedOver given_up;                   // what it was waited for in vain (hand_over.cc)
-    std::map<ProgramOf, Instant> missing;  // that could not be executed there: not tried again before
+    HandedOver given_up;                       // what it was waited for in vain (hand_over.cc)
+    std::map<std::string, std::int64_t> uids;  // by user, of their grains there, as far as its server has told
+    std::map<ProgramOf, Instant> missing;      // that could not be executed there: not tried again before
     Checked checked = Checked::no;
     Instant checked_at{};            // when the last probe was sent
     std::uint32_t probe = 0;         // number of the last probe

@@ -84,6 +84,8 @@ public:
     }
     // What else is wrong that people should know of, for `dcs doctor`.
     virtual std::vector<wire::ProblemRow> more_problems() { return {}; }
+    // Where the backing store is; empty: nowhere.
+    virtual std::string store_path() { return {}; }
     // How far the backup's copy of the store is; no mode: that is not known here.
     virtual wire::MirrorStatus copy_of_store() { return {}; }
     virtual void set_log_level(const std::string &level) { (void)level; }

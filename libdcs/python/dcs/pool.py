@@ -188,11 +188,12 @@ class Pool:
     # Orders of those who run the pool: its owner, root, scheduler_master. Each is durable when it returns.
 
     def set_host(self, host: str, *, slots: int = -1, interval_s: float = -1, alert_s: float = -1, limit_s: float = -1,
-                 extended_s: float = -1, host_class: int = 0, drained: Optional[bool] = None, reset: bool = False) -> None:
+                 extended_s: float = -1, host_class: int = 0, drained: Optional[bool] = None, reset: bool = False,
+                 drain_reason: Optional[str] = None) -> None:
         """Changes what a host may do, against the host table, until `reset`. What is not said stays. slots=0 gives back
         at once what runs there."""
         change = HostChange(ctypes.sizeof(HostChange), slots, host_class, interval_s, alert_s, limit_s, extended_s,
-                            -1 if drained is None else int(drained), int(reset))
+                            -1 if drained is None else int(drained), int(reset), c_bytes_or_none(drain_reason, "drain_reason"))
         self.call("sethost", c_bytes(host, "host"), byref(change))
 
     def clear_nogo(self, host: str, session: int = -1, number: int = -1, user: Optional[str] = None) -> None:

@@ -3,7 +3,7 @@ order: they are read from it."""
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_double, c_int, c_size_t, c_uint
+from ctypes import POINTER, c_char_p, c_double, c_int, c_size_t, c_uint
 from dataclasses import dataclass
 from typing import Annotated, Tuple
 
@@ -65,6 +65,7 @@ class HostRow:
     time_zone_offset: Int
     resources: Text
     resources_used: Text
+    drain_reason: Text
 
 
 @structure("d_session_row")
@@ -81,6 +82,7 @@ class SessionRow:
     killed: Int
     sent: Int
     saved_cpu_s: Double
+    stored_bytes: Unsigned64
 
 
 @structure("d_reason")
@@ -113,7 +115,8 @@ class Info(ctypes.Structure):
 
 class HostChange(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("slots", c_int), ("host_class", c_uint), ("interval_s", c_double),
-                ("alert_s", c_double), ("limit_s", c_double), ("extended_s", c_double), ("drained", c_int), ("reset", c_int)]
+                ("alert_s", c_double), ("limit_s", c_double), ("extended_s", c_double), ("drained", c_int), ("reset", c_int),
+                ("drain_reason", c_char_p)]
 
 
 class RowSizes(ctypes.Structure):

@@ -66,6 +66,7 @@ def odd_files(base):
         (os.path.join(base, "directory"), 126, "is a directory"),
         (make("not-executable", b"#!/bin/sh\n", 0o644), 126, "is not executable"),
         (make("no-interpreter", b"#!/nowhere/sh\necho hello\n"), 126, "but its interpreter or loader does not"),
+        (make("carriage-return", b"#!/bin/sh\r\necho hello\r\n"), 126, "has lines that end in CR LF"),
         (make("no-first-line", b"echo hello\n"), 126, "nor a script with a #! line"),
         (make("empty", b""), 126, "nor a script with a #! line"),
         # The machine's number in its header is that of another one.
@@ -93,7 +94,7 @@ def told(pool):
         moves = pool.json("grain", "show", selector)["grain"]["moves"]
         assert [m["reason"] for m in moves] == ["no_program"] * 2 and all(words in m["detail"] for m in moves), moves
     # Of no use to any party: neither a result nor an attempt was counted.
-    rows = [pool.json("grain", "show", f"{n}:1")["grain"] for n in range(101, 110)]
+    rows = [pool.json("grain", "show", f"{n}:1")["grain"] for n in range(101, 111)]
     assert all(row["failures"] == 0 and row["state"] == "ready" for row in rows), rows
     os.rename(os.path.join(pool.base, "run", "empty"), os.path.join(pool.base, "run", "empty-2"))
     told_as_json = pool.dcs("run", "-o", "json", "--", os.path.join(pool.base, "run", "empty-2"), check=False)

@@ -26,8 +26,13 @@ def listing(pool):
     for row in rows.values():
         assert began - 1 <= row["submitted_s"] <= row["settled_s"] <= time.time() + 1, row
     headings = text.splitlines()[0].split()
-    assert headings == "SESSION STATE SUBMITTED TIME READY RUNNING FINISHED FAILED KILLED COMMAND".split(), headings
-    assert re.match(r" *100  terminated  .*\d\d:\d\d  .* 0 +0 +3 +1 +0  \[night\] dcs map ", second), second
+    assert headings == "SESSION STATE SUBMITTED TIME READY RUNNING FINISHED FAILED KILLED STORED COMMAND".split(), headings
+    assert re.match(r" *100  terminated  .*\d\d:\d\d  .* 0 +0 +3 +1 +0 +\d+\.\d K  \[night\] dcs map ", second), second
+    stored = pool.json("session", "ls", "all")["stored"]
+    assert [row["user"] for row in stored] == [rows[50]["user"]], stored
+    assert stored[0]["sessions_bytes"] == sum(row["stored_bytes"] for row in rows.values()) > 0, (stored, rows)
+    assert re.search(rf"^{rows[50]['user']} stores \d.*: \d.* of sessions, \d.* of programs and files$", text, re.M), text
+    assert re.search(r"^stored +\d.* on the scheduler's disk$", pool.dcs("session", "show", "50").stdout.decode(), re.M)
 
     # Numbers that programs name do not move those of commands, which would then take the next programs' numbers.
     assert pool.dcs("map", "--detach", "--", "true", ":::", "1").stdout == b"1\n"

@@ -18,10 +18,12 @@ def usage(pool, folder):
     assert row["directory"] == folder and "COLOUR=blue" in row["env"] and f"PWD={folder}" in row["env"], row
     assert row["max_rss_kb"] > 50 << 10 and row["user_s"] > 0 and row["minor_faults"] > 0, row
     assert abs(row["user_s"] + row["system_s"] - row["cpu_s"]) < 1e-5, row
+    assert row.pop("uid") == os.getuid(), row
     listed = pool.json("grain", "ls", "last")["grains"][0]
     assert listed["max_rss_kb"] == row["max_rss_kb"] and listed["env"] == row["env"] and listed["directory"] == row["directory"], listed
     text = pool.dcs("grain", "show", "last:1").stdout.decode()
     assert re.search(r"^usage .* in user mode, .* in the kernel; at most \d+\.\d M resident; ", text, re.M), text
+    assert re.search(rf"^account +uid {os.getuid()} on {row['host']}$", text, re.M), text
     assert re.search(rf"^directory +{folder}$", text, re.M) and "COLOUR=" not in text, text
     assert "  COLOUR=blue\n" in pool.dcs("grain", "show", "last:1", "--env").stdout.decode()
     code = f"import dcs; r = dcs.grain_row({row['session']}, 1); print(r.directory, 'COLOUR=blue' in r.env, r.max_rss_kb)"
@@ -35,7 +37,7 @@ def kept(pool, row):
     """All of it is recorded."""
     pool.kill("scheduler", "scheduler")
     pool.up()
-    assert pool.json("grain", "show", "last:1")["grain"] == row
+    assert pool.json("grain", "show", "last:1")["grain"] == {**row, "uid": None}  # its host has not told it again
 
 
 def many(pool, folder):
@@ -65,11 +67,34 @@ def umasks(pool, folder):
     assert int(out, 8) == 0o077, out
 
 
+def drained(pool, row):
+    """The grains of a host, and why it is drained, which is kept."""
+    host = row["host"]
+    every = pool.json("grain", "ls", "all")["grains"]
+    assert pool.json("grain", "ls", "--host", host)["grains"] == every and every
+    assert pool.json("grain", "ls", "--host", host, "--state", "running")["grains"] == []
+    unknown = pool.dcs("grain", "ls", "--host", "nowhere", check=False)
+    assert unknown.returncode == 3 and b"there is no host nowhere" in unknown.stderr, unknown
+    pool.dcs("host", "drain", host, "--reason", "new disk on Friday")
+    pool.kill("scheduler", "scheduler")
+    pool.up()
+    pool.dcs("map", "--detach", "--session", "900", "--", "true", ":::", "1")
+    assert "drained (new disk on Friday)" in pool.dcs("host", "ls").stdout.decode()
+    assert re.search(r"^drained +new disk on Friday$", pool.dcs("host", "show", host).stdout.decode(), re.M)
+    assert "is drained and starts no new grains: new disk on Friday" in pool.dcs("grain", "explain", "900:1").stdout.decode()
+    assert pool.json("grain", "ls", "--host", host)["grains"] == every  # 900:1 is nowhere
+    pool.dcs("host", "undrain", host)
+    pool.dcs("session", "wait", "900")
+    assert pool.json("host", "show", host)["host"]["drain_reason"] == ""
+
+
 def main():
     with Pool(servers=1) as pool:
         folder = os.path.join(pool.base, "work")
         os.mkdir(folder)
-        kept(pool, usage(pool, folder))
+        row = usage(pool, folder)
+        kept(pool, row)
+        drained(pool, row)
         many(pool, folder)
         umasks(pool, folder)
     print("a grain's usage, directory, environment and umask: as it was submitted, and kept")

@@ -137,6 +137,7 @@ TEST_CASE("dcs host drain, --evict and undrain: what is set, and how the host st
     const auto calls = fake.all<wire::SetHost>();
     REQUIRE(calls.size() == 4);
     CHECK((calls[0].second.host == "local1" && calls[0].second.drained == 1 && calls[0].second.slots == -1));
+    CHECK(calls[0].second.drain_reason.empty());
     CHECK((calls[1].second.host == "local1" && calls[1].second.drained == 1 && calls[1].second.slots == 0));
     CHECK((calls[2].second.host == "local2" && calls[2].second.slots == 0));
     const wire::SetHost &back = calls[3].second;

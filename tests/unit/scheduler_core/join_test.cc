@@ -72,6 +72,25 @@ TEST_CASE("a code lets one key in, which may repeat it") {
     CHECK(pool.state.trust.keys == std::map<std::string, TokenHash>{{"h1", numbered_hash(11)}});
 }
 
+TEST_CASE("two hosts with one key are a problem: it was copied, and each can speak for the other") {
+    Joining pool;
+    const auto shared = [&] {
+        pool.call(pool.root, wire::Doctor{});
+        std::size_t n = 0;
+        for (const Effect &e : pool.effects)
+            if (const auto *reply = std::get_if<ReplyDoctor>(&e))
+                for (const auto &p : reply->problems)
+                    n += p.entity == "host h2" && p.problem == "has the same key as host h1";
+        return n;
+    };
+    pool.create(1, "h1");
+    pool.join(1, 11);
+    CHECK(shared() == 0);
+    pool.create(2, "h2");
+    pool.join(2, 11, "h2");
+    CHECK(shared() == 1);
+}
+
 TEST_CASE("codes that do not count") {
     Joining pool;
     pool.create(1, "h1");

@@ -120,6 +120,43 @@ TEST_CASE("what is set is durable, is told to the log with its author, and outli
     CHECK(s.h1().config == s.h1().table);
 }
 
+TEST_CASE("a drain has a reason, which stays until the host is undrained") {
+    SetHostStage s;
+    wire::SetHost c = SetHostStage::change();
+    c.drain_reason = "new disk";
+    CHECK(s.refusal(s.root, c) == "INVALID");
+    c.drained = 1;
+    s.pool.events.clear();
+    s.pool.set(s.root, c);
+    CHECK(s.pool.touched_disk());
+    CHECK(s.pool.events.front() == "host h1 was set by root: drained: new disk");
+    c = SetHostStage::change();
+    c.drained = 1, c.slots = 0;  // evicted later
+    s.pool.set(s.root, c);
+    const auto hosts = s.pool.answer<wire::QueryReply>(s.ann, wire::Query{wire::QueryType::hosts}).hosts;
+    CHECK((hosts.at(0).drain_reason == "new disk" && hosts.at(0).settings == "slots=0 drained"));
+    c.drained = 0, c.slots = 1;
+    s.pool.set(s.root, c);
+    CHECK(s.h1().setting.drain_reason.empty());
+}
+
+TEST_CASE("the explanation of a grain has the reasons of drains, each once") {
+    Pool pool(3);
+    const Program ann = pool.begin("ann", "find"), root = pool.stranger("root", true);
+    for (const char *host : {"h1", "h2", "h3"}) {
+        wire::SetHost c = SetHostStage::change(host);
+        c.drained = 1;
+        c.drain_reason = host == std::string("h2") ? "" : "new disk";
+        pool.set(root, c);
+    }
+    pool.open(ann, 1);
+    pool.gexec(ann, 1, 0, 1);
+    const wire::Explanation e = pool.explain("ann/1:0");
+    REQUIRE(e.reasons.size() == 1);
+    CHECK((e.reasons[0].reason == "drained" && e.reasons[0].hosts == 3));
+    CHECK(e.reasons[0].text == "the host is drained and starts no new grains: new disk");
+}
+
 TEST_CASE("shorter times count from when they are set, not from what the longer ones permitted") {
     SetHostStage s(1, 2);
     s.pool.hosts[0].interval = seconds(300);

@@ -36,6 +36,16 @@ TEST_CASE("a session counts by the blocks of its files, a large grain by its own
     CHECK(bytes_of(pool, "ann") == 2 * block + block + 13 * block);
     CHECK(bytes_of(pool, "ben") == 0);
     pool.open(ben, 1);
+    const auto all = pool.answer<wire::QueryReply>(ben, wire::Query{wire::QueryType::sessions});
+    REQUIRE((all.sessions.size() == 2 && all.stored.size() == 2));
+    CHECK((all.sessions[0].stored_bytes == 16 * block && all.sessions[1].stored_bytes == block));
+    CHECK((all.stored[0].user == "ann" && all.stored[0].sessions_bytes == 16 * block &&
+           all.stored[0].contents_bytes == 0));
+    const auto own = pool.answer<wire::QueryReply>(ann, wire::Query{wire::QueryType::sessions, "ben"});
+    CHECK((own.stored.size() == 1 && own.stored[0].user == "ben"));
+    wire::Query next{wire::QueryType::sessions};  // a later page does not repeat it
+    next.after_user = "ann", next.after = 1;
+    CHECK(pool.answer<wire::QueryReply>(ann, next).stored.empty());
     pool.close(ann, 1);
     CHECK(bytes_of(pool, "ann") == 16 * block);
     pool.call(ann, wire::CleanSession{"", 1});

@@ -96,7 +96,7 @@ TEST_CASE("the doctor names hosts that are late or dead, and a disk that is near
     REQUIRE(problems().size() == 1);
     CHECK(problems()[0].problem.find("3 MiB free") != std::string::npos);
     CHECK(problems()[0].affects == about("refused below 256 MiB every call"));
-    CHECK(problems()[0].advice == about("dcs session clean --dir"));
+    CHECK(problems()[0].advice == about("dcs session clean this disk"));
     pool.disk.set_capacity(pool.disk.used_bytes() + limits::library_leaves_bytes - 1);  // images are refused by now
     REQUIRE(problems().size() == 1);
     CHECK(problems()[0].affects.ends_with("are refused below 256 MiB"));

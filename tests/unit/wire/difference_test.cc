@@ -79,7 +79,7 @@ TEST_CASE("rows as JSON") {
     CHECK(to_json(samples::session_row()) ==
           R"({"user":"ann","session":3,"ident":"factor","state":"active","ready":1,"running":2,)"
           R"("finished":3,"killed":4,"sent":5,"saved_cpu_s":0.25,"command":"dcs map -- a","label":"night",)"
-          R"("nice":5,"failed":6,"submitted_s":7.5,"settled_s":8.5,"stuck":1})");
+          R"("nice":5,"failed":6,"submitted_s":7.5,"settled_s":8.5,"stuck":1,"stored_bytes":4096})");
     CHECK(to_json(samples::host_row()) ==
           R"({"name":"local1","state":"active","binary_class":"x86_64-linux-gnu","class":3,)"
           R"("slots":2,"running":1,"last_call_in_s":0.5,"interval_s":10,"alert_s":30,"limit_s":60,)"
@@ -89,7 +89,7 @@ TEST_CASE("rows as JSON") {
           R"("launched":9,"finished":7,"failed":1,"given_back":1,"cpu_s":2.5,)"
           R"("confinement":"accounts,filter","class_names":"gpu,fast",)"
           R"("time_zone_offset":-330,"resources":"gpu=[0,1]","resources_used":"gpu=1","expires_s":1800000000,)"
-          R"("version":"0.2.0","address":"10.0.0.7","limits":"memory_mb=64"})");
+          R"("version":"0.2.0","address":"10.0.0.7","limits":"memory_mb=64","drain_reason":"new disk"})");
     CHECK(to_json(samples::explanation()) ==
           R"({"state":"ready","summary":"waits for a slot","can_run":false,"ahead":7,"reasons":[)"
           R"({"reason":"busy","text":"All slots are busy.","hint":"","hosts":3,"names":["h1","h2"]},)"

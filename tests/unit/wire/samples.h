@@ -57,11 +57,11 @@ inline HostRow host_row() {
     r.time_zone_offset = -330;
     r.resources = "gpu=[0,1]", r.resources_used = "gpu=1", r.expires_s = 1'800'000'000;
     r.version = "0.2.0", r.address = "10.0.0.7";
-    r.limits = "memory_mb=64";
+    r.limits = "memory_mb=64", r.drain_reason = "new disk";
     return r;
 }
 inline SessionRow session_row() {
-    return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5, 0.25, "dcs map -- a", "night", 5, 6, 7.5, 8.5, 1};
+    return {"ann", 3, "factor", "active", 1, 2, 3, 4, 5, 0.25, "dcs map -- a", "night", 5, 6, 7.5, 8.5, 1, 4096};
 }
 inline SystemRow system_row() {
     return {1,
@@ -102,7 +102,9 @@ inline Explanation explanation() {
             {{"busy", "All slots are busy.", "", 3, {"h1", "h2"}},
              {"other_class", "Of another class.", "dcs host ls", 1, {}}}};
 }
-inline SetHost set_host() { return {"local1", 3, 1.5, 4.5, 9, 18, 0x80000001u, 1, true, true, "ann", 3, 17}; }
+inline SetHost set_host() {
+    return {"local1", 3, 1.5, 4.5, 9, 18, 0x80000001u, 1, true, true, "ann", 3, 17, "new disk"};
+}
 
 inline ProblemRow problem() { return {"session ann/3", "a/b", "short", "it", "restore it"}; }
 
@@ -139,7 +141,14 @@ inline std::vector<AnyMessage> all() {
         Fetch{"ann", 3, 17, Stream::file, 1ull << 33, 4096, "out/result", true},
         Piece{100, "bytes", 95, 2},
         Query{QueryType::grain, "ann", 3, 17, 16, "running", "bob", {18, 20}},
-        QueryReply{system_row(), {host_row()}, {session_row()}, {grain_row(), grain_row()}, true, {member_row()}, 7},
+        QueryReply{system_row(),
+                   {host_row()},
+                   {session_row()},
+                   {grain_row(), grain_row()},
+                   true,
+                   {member_row()},
+                   7,
+                   {{"ann", 4096, 8192}}},
         ErrorReply{11, "differs", 17},
         FirstCall{opening_form, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}, 3},
         CallIn{0.5, 1000, true, "the owner works", 5000, "gpu=[0]", "0.2.0", {64, 512, 60, 10, 20}},

@@ -1,4 +1,5 @@
 // dcs grain ls, show, cat.
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -88,13 +89,24 @@ int print_json(const Call &call, const ChosenGrains &chosen) {
     return exits::ok;
 }
 
+// Or that is not known now.
+bool is_host(const std::string &name) {
+    Info info;
+    if (!info.ask(wire::QueryType::hosts)) return true;
+    return std::any_of(info.hosts.begin(), info.hosts.end(), [&](const auto &row) { return row.name == name; });
+}
+
 int list_grains(const Call &call) {
     if (call.arguments.has("failed") && call.arguments.has("state"))
         return call.fail(usage_failure("dcs grain ls: --failed is --state failed: it excludes --state"));
     const std::string state = call.arguments.has("failed") ? "failed" : call.arguments.value("state").value_or("");
-    const auto words = call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words;
-    const ChosenGrains chosen = choose_grains(words, true, state);
+    const std::string host = call.arguments.value("host").value_or("");
+    const char *when_none = host.empty() ? "last" : "all";
+    const auto words = call.arguments.words.empty() ? std::vector<std::string>{when_none} : call.arguments.words;
+    const ChosenGrains chosen = choose_grains(words, true, state, host);
     if (chosen.failure) return call.fail(*chosen.failure);
+    if (!host.empty() && chosen.grains.rows.empty() && !is_host(host))
+        return call.fail(not_found_failure("there is no host " + host, "`dcs host ls` lists the existing ones"));
     if (call.format == Format::json) return print_json(call, chosen);
     if (call.format == Format::name) print_grain_names(chosen);
     else print_table(chosen);
@@ -228,11 +240,13 @@ Examples:
   dcs grain ls                       of your last session
   dcs grain ls 7 --state failed
   dcs grain ls all --state running   of all sessions of all users
+  dcs grain ls --host node7 --state running   what runs on that host
   dcs grain ls 7:1-20 -o json | jq '.grains[].cpu_s'
 )",
     .options = {{"state", 0, "STATE", one_of("ready|running|finished|killed|failed"),
                  "ready, running, finished, killed, or failed (finished with an exit code or a signal)"},
-                {"failed", 0, nullptr, {}, "as --state failed"}},
+                {"failed", 0, nullptr, {}, "as --state failed"},
+                {"host", 0, "NAME", {}, "that run on this host or ended there; without SEL of all sessions"}},
     .notes = R"(SEL is SES or SES:G, SES:1-20, SES:1,5-7, SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last). `all` lists the grains of all sessions, USER/all those of one user; other users' grains are shown
 without their labels and commands unless you run the pool. -o json reads what each was submitted with; -o name is
@@ -245,7 +259,7 @@ extern const Verb grain_show_verb = {
     .name = "show",
     .words = "SEL...",
     .summary = "show one grain in detail",
-    .about = R"(Shows grains in detail: command, host, starts, demands, hosts that they avoid, latest
+    .about = R"(Shows grains in detail: command, host and account, starts, demands, hosts that they avoid, latest
 moves, resource usage, checkpoint, latest message, output files. `dcs grain explain` says why a grain does not run.
 
 Examples:

@@ -167,8 +167,10 @@ template <class ChangeOf> Names change_each(const std::vector<std::string> &word
 }
 
 int drain(const Call &call) {
-    const bool evict = call.arguments.has("evict");
-    const Names done = change_each(call.arguments.words, [&](const wire::HostRow &) { return drain_change(evict); });
+    d_host_change change = drain_change(call.arguments.has("evict"));
+    const std::string reason = call.arguments.value("reason").value_or("");
+    change.drain_reason = reason.c_str();
+    const Names done = change_each(call.arguments.words, [&](const wire::HostRow &) { return change; });
     if (done.failure) return call.fail(*done.failure);
     return tell(call, done.names, drained_text);
 }
@@ -267,8 +269,10 @@ root, scheduler_master and the pool's owner. A drain outlives restarts of the sc
 Examples:
   dcs host drain local1
   dcs host drain --evict local1 local2
+  dcs host drain local1 --reason 'new disk on Friday'
 )",
-    .options = {{"evict", 0, nullptr, {}, "running grains leave now (the host is drained and its slots set to 0)"}},
+    .options = {{"evict", 0, nullptr, {}, "running grains leave now (the host is drained and its slots set to 0)"},
+                {"reason", 0, "TEXT", {}, "why, shown by `dcs host ls` and `dcs grain explain` while it is drained"}},
     .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, with its new state.
 )",
     .run = drain};

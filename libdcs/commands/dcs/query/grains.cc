@@ -49,11 +49,12 @@ Failure no_such_grain(const Session &session, const std::string &word, const Gra
 }
 
 std::optional<Failure> add_grains(const Session &session, const std::string &word, const GrainSelector &selector,
-                                  const std::string &state, ChosenGrains &chosen) {
+                                  const std::string &state, const std::string &host, ChosenGrains &chosen) {
     GrainsAnswer answer = grains_of(session, selector.ranges, state);
     if (answer.failed) return answer.failure;
     if (answer.rows.empty() && !selector.ranges.empty() && state.empty()) return no_such_grain(session, word, selector);
-    if (selector.ranges.empty() && state.empty() && !session.terminated())
+    if (!host.empty()) std::erase_if(answer.rows, [&](const wire::GrainRow &row) { return row.host != host; });
+    if (selector.ranges.empty() && state.empty() && host.empty() && !session.terminated())
         chosen.not_submitted += session.not_submitted();
     for (wire::GrainRow &row : answer.rows) {
         chosen.grains.rows.push_back(std::move(row));
@@ -65,7 +66,8 @@ std::optional<Failure> add_grains(const Session &session, const std::string &wor
 
 }  // namespace
 
-ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session, const std::string &state) {
+ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session, const std::string &state,
+                           const std::string &host) {
     ChosenGrains chosen;
     for (const std::string &word : selectors) {
         const auto selector = grain_selector(word, bare_session);
@@ -81,7 +83,7 @@ ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_
         const bool every = selector->session.which == SessionSelector::Which::all;
         for (const Session &session : sessions.sessions) {
             if (every && session.damaged()) continue;
-            if (auto failure = add_grains(session, word, *selector, state, chosen)) {
+            if (auto failure = add_grains(session, word, *selector, state, host, chosen)) {
                 if (every && failure->code == "session_unknown") continue;  // removed meanwhile
                 chosen.failure = std::move(failure);
                 return chosen;

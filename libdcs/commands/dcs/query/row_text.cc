@@ -116,6 +116,7 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row, cons
     facts.add_if(!shown(row.label).empty(), "label", shown(row.label));
     facts.add("command", label_of({shell_line(row.argv)}, 2000));
     facts.add("state", state + (host.empty() ? "" : " on " + host));
+    facts.add_if(row.uid >= 0 && !host.empty(), "account", "uid " + std::to_string(row.uid) + " on " + host);
     facts.add_if(!row.note.empty(), "note", shown(row.note));
     if (state == "finished")
         facts.add("end", (row.signal != 0 ? "" : "exit code ") + end_text(row) + ", result " +
@@ -150,8 +151,9 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row, cons
 std::string state_text(const wire::HostRow &row) {
     const bool shut = shown(row.note).rfind("shut: ", 0) == 0;  // for its owner's sake: the scheduler's first word then
     const bool away = shown(row.state) == "active" && !row.connected;
-    return shown(row.state) + (row.drained ? ", drained" : "") + (shut ? ", shut" : "") +
-           (away ? ", not connected" : "");
+    return shown(row.state) + (row.drained ? ", drained" : "") +
+           (row.drain_reason.empty() ? "" : " (" + shortened(shown(row.drain_reason), 40) + ")") +
+           (shut ? ", shut" : "") + (away ? ", not connected" : "");
 }
 
 std::string or_dash(const std::string &text) { return text.empty() ? "-" : shown(text); }
@@ -182,6 +184,7 @@ std::string host_facts(const wire::HostRow &row) {
     facts.add("host", shown(row.name));
     const bool said = row.connected || shown(row.state) == "active";
     facts.add("state", state_text(row) + (row.connected ? ", connected" : said ? "" : ", not connected"));
+    facts.add_if(!row.drain_reason.empty(), "drained", shown(row.drain_reason));
     facts.add_if(!shown(row.note).empty(), "note", shown(row.note));
     facts.add("class", class_text(row.host_class, shown(row.class_names)));
     facts.add("binary", shown(row.binary_class));

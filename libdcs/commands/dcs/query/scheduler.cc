@@ -95,6 +95,7 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
         return answer;
     }
     answer.last_number = info.last_number;
+    answer.stored = std::move(info.stored);
     for (const wire::SessionRow &row : info.sessions) {
         Session session{row};
         if (!selector.of_all_users && session.user != user) continue;
@@ -133,6 +134,10 @@ SessionsAnswer sessions_of(const std::vector<std::string> &selectors) {
                 return s.user == session.user && s.session == session.session;
             });
             if (!seen) all.sessions.push_back(std::move(session));
+        }
+        for (wire::StoredRow &row : one.stored) {
+            const auto same = [&](const wire::StoredRow &r) { return r.user == row.user; };
+            if (std::none_of(all.stored.begin(), all.stored.end(), same)) all.stored.push_back(std::move(row));
         }
     }
     return all;

@@ -51,7 +51,8 @@ struct Session : wire::SessionRow {
 // session that does not exist is a Failure; `all` may be empty.
 struct SessionsAnswer {
     std::vector<Session> sessions;
-    int last_number = -1;  // of removed ones; -1: none
+    std::vector<wire::StoredRow> stored;  // of their users
+    int last_number = -1;                 // of removed ones; -1: none
     Failure failure;
     bool failed = false;
 };

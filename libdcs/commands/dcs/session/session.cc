@@ -35,14 +35,26 @@ double took_s(const Session &s) {
 // In a closed session grains that did not run wait for nothing.
 int ready_in(const Session &s) { return s.terminated() ? 0 : s.ready; }
 
-void print_table(const std::vector<Session> &sessions, bool own) {
-    Table table{">SESSION", "*STATE",    "SUBMITTED", ">TIME",   ">READY",
-                ">RUNNING", ">FINISHED", ">FAILED",   ">KILLED", "COMMAND"};
+// Who takes most of the scheduler's disk comes first.
+void print_stored(std::vector<wire::StoredRow> rows) {
+    const auto all = [](const wire::StoredRow &r) { return r.sessions_bytes + r.contents_bytes; };
+    std::sort(rows.begin(), rows.end(), [&](const auto &a, const auto &b) { return all(a) > all(b); });
+    for (const wire::StoredRow &row : rows)
+        std::printf("%s stores %s: %s of sessions, %s of programs and files\n", printable(row.user).c_str(),
+                    bytes_text(all(row)).c_str(), bytes_text(row.sessions_bytes).c_str(),
+                    bytes_text(row.contents_bytes).c_str());
+}
+
+void print_table(const SessionsAnswer &answer, bool own) {
+    const std::vector<Session> &sessions = answer.sessions;
+    Table table{">SESSION",  "*STATE",  "SUBMITTED", ">TIME",   ">READY", ">RUNNING",
+                ">FINISHED", ">FAILED", ">KILLED",   ">STORED", "COMMAND"};
     long long active = 0, ready = 0, running = 0, finished = 0, killed = 0, damaged = 0;
     for (const Session &s : sessions) {
         table.add({s.name(), s.state + (s.nice > 0 ? ", nice" : ""), time_text(s.submitted_s), seconds_text(took_s(s)),
                    std::to_string(ready_in(s)), std::to_string(s.running), std::to_string(s.finished),
-                   std::to_string(s.failed), std::to_string(s.killed), s.what(command_columns)});
+                   std::to_string(s.failed), std::to_string(s.killed), bytes_text(s.stored_bytes),
+                   s.what(command_columns)});
         active += !s.terminated() && !s.damaged();
         damaged += s.damaged();
         ready += ready_in(s);
@@ -53,6 +65,7 @@ void print_table(const std::vector<Session> &sessions, bool own) {
     if (!sessions.empty()) std::printf("%s\n", table.text().c_str());
     std::printf("%s, %lld active; grains: %lld ready, %lld running, %lld finished, %lld killed\n",
                 counted(sessions.size(), "session").c_str(), active, ready, running, finished, killed);
+    print_stored(answer.stored);
     if (sessions.empty() && own) std::printf("`dcs session ls all` lists those of all users\n");
     if (damaged > 0) std::printf("%lld damaged: `dcs doctor` says more\n", damaged);
 }
@@ -65,13 +78,16 @@ int list_sessions(const Call &call) {
         std::erase_if(answer.sessions, [&](const Session &s) { return s.state != *state; });
     }
     if (call.format == Format::json) {
-        std::vector<std::string> rows;
+        std::vector<std::string> rows, stored;
         for (const Session &session : answer.sessions) rows.push_back(wire::to_json(session));
-        print_document("dcs.session.list/1", "sessions", json_array(rows));
+        for (const wire::StoredRow &row : answer.stored) stored.push_back(wire::to_json(row));
+        JsonObject json("dcs.session.list/1");
+        json.add_raw("sessions", json_array(rows)).add_raw("stored", json_array(stored));
+        std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::name) {
         print_names(answer.sessions);
     } else {
-        print_table(answer.sessions, call.arguments.words.empty());
+        print_table(answer, call.arguments.words.empty());
     }
     return exits::ok;
 }
@@ -94,6 +110,7 @@ void print_one(const Session &s) {
     if (s.stuck > 0)
         std::printf("stuck     %s that no host can take; `dcs doctor` says why\n", counted(s.stuck, "grain").c_str());
     std::printf("sent      %s\n", counted(s.sent, "result").c_str());
+    std::printf("stored    %s on the scheduler's disk\n", bytes_text(s.stored_bytes).c_str());
     if (s.saved_cpu_s > 0)
         std::printf("saved     %s of CPU time, which grains did not spend again thanks to checkpoints\n",
                     seconds_text(s.saved_cpu_s).c_str());
@@ -254,13 +271,15 @@ extern const Verb session_ls_verb = {
     .words = "[SEL...]",
     .summary = "list sessions",
     .about = R"(Lists sessions, yours or those that the selectors name: command line, label, time of submission,
-duration, and number of grains by state; of the FINISHED ones, FAILED have failed.
+duration, number of grains by state (of the FINISHED ones, FAILED have failed), and what each takes on the
+scheduler's disk; then what their users store there, the largest first.
 
 Examples:
   dcs session ls
   dcs session ls all                    of all users whose sessions you may see
   dcs session ls --state active         those that are not closed
   dcs session ls -o json | jq '.sessions[] | select(.failed > 0).session'
+  dcs session ls all -o json | jq '.sessions | max_by(.stored_bytes)'
 )",
     .options = {{"state", 0, "STATE", one_of("active|terminated|closed|damaged"),
                  "active, terminated (closed is the same), or damaged"}},
