@@ -199,7 +199,7 @@ Failure wrong_option(const Verb &verb, const std::string &name, const std::strin
     if (text.ends_with(": table, json or name"))
         return usage_failure(name + ": -o" + text.substr(text.find(' ')),
                              "-o is the format; `> FILE` puts standard output into a file" +
-                                 std::string(verb.command_follows ? ", later `dcs session cat N > FILE`" : ""));
+                                 std::string(verb.command_follows ? ", for a session `dcs session cat N > FILE`" : ""));
     if (verb.command_follows) return with_habit(name, text, usage);
     const bool passed_on = !options_of(verb.words).empty() && text.find("did you mean") == std::string::npos;
     return usage_failure(name + ": " + text, passed_on ? dashes_hint(verb) : usage);
