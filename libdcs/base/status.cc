@@ -22,13 +22,13 @@ constexpr CodeWords words[] = {
     {"SESSION_CLOSED", "The session is terminated: d_reopen_ses makes it active again, d_clean_ses removes it."},
     {"SESSION_UNKNOWN", "No session has this number: open it first."},
     {"SESSION_TAKEN",
-     "The session belongs to another control program: use another session number, or the "
-     "same control ident."},
+     "The session belongs to another control program, or to another run of this one: run one at a time, or use another "
+     "session number."},
     {"GRAIN_EXISTS",
      "The grain number is in use: open the session with d_resume_ses to repeat submissions, or use another number."},
     {"GRAIN_DIFFERS",
      "A grain with this number was submitted with other parameters: a control program must repeat its run exactly, or "
-     "use a new session."},
+     "use a new session; `dcs session close N` and `dcs session clean N` remove the old one, with its results."},
     {"GRAIN_UNKNOWN", "The session has no grain with this number."},
     {"NOTHING_YET", "No further grain has finished yet: call again later, or wait with D_BLOCK."},
     {"NOTHING_LEFT", "Every grain of the session has been reported: submit more, or close the session."},

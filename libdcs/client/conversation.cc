@@ -30,6 +30,7 @@ Conversation::Conversation(const wire::AnyMessage &request, Terms terms, Instant
       request_(request),
       at_(At::connecting),
       entered_(now),
+      began_(now),
       pause_(shortest_pause),
       greeted_(terms_.greeted),
       reused_(terms_.greeted),
@@ -159,7 +160,7 @@ void Conversation::begin_again(Instant now) {
     if (trouble_since_ == Instant::never()) trouble_since_ = now;
     const Instant end = trouble_since_ + terms_.patience;
     if (!patient_for_ever() && now >= end)
-        return finish(given_up(", after trying for " + seconds_text(terms_.patience)), false);
+        return finish(given_up(", after trying for " + seconds_text(now - began_)), false);
     at_ = At::pausing;
     until_ = now + next_pause();
     if (!patient_for_ever()) until_ = std::min(until_, end);  // one last attempt at the end

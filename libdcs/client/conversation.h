@@ -84,7 +84,7 @@ private:
     wire::AnyMessage request_;
     std::string frame_;  // that is being sent
     At at_;
-    Instant until_{}, trouble_since_ = Instant::never(), entered_{};
+    Instant until_{}, trouble_since_ = Instant::never(), entered_{}, began_;
     Duration pause_{};
     bool greeted_, reused_, request_left_ = false;
     int unknown_here_ = 0;             // schedulers that did not know us: as many as there are addresses settle it

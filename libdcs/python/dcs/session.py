@@ -5,6 +5,7 @@ import ctypes
 import queue
 import threading
 import time
+import warnings
 from collections import deque
 from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, Tuple
 
@@ -53,6 +54,10 @@ class Session:
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is None:
+            left = self._unfinished("active") if self._submitted else 0
+            if left > 0:
+                warnings.warn(f"session {self.number} is closed, which ends {left} of its grains; wait for results() to have them, or "
+                              "leave() to go without closing it", RuntimeWarning, stacklevel=2)
             self.close()
         else:
             self._leave_no_trace()
@@ -120,7 +125,7 @@ class Session:
             except NothingLeft:
                 return
             except ReplayEnd:
-                if self._settled():
+                if self._unfinished() == 0:
                     return
                 raise
             yield result
@@ -158,9 +163,10 @@ class Session:
         except Error:
             pass  # the error that is on its way matters more
 
-    def _settled(self) -> bool:
-        """No grain is left that a reopened session would go on with."""
-        return any(row.session == self.number and row.ready == row.running == 0 for row in self.pool.sessions(login_name()))
+    def _unfinished(self, state: str = "") -> int:
+        """Grains that have not ended. -1: the session is not there, or not in that state."""
+        return next((row.ready + row.running for row in self.pool.sessions(login_name())
+                     if row.session == self.number and state in ("", row.state)), -1)
 
     def _take(self, block: int, most: int) -> List[Result]:
         rows, count = (CResult * min(most, _MANY))(), ctypes.c_int()

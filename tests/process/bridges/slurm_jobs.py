@@ -175,6 +175,14 @@ def ends(slurm):
     ended(slurm, job, "TIMEOUT")
     assert about(slurm.read(f"slurm-{job}.out"), "dcs: ended on ran longer than its 1 s"), "once, by the command that saw it first"
     assert slurm.read(f"slurm-{job}.out").count("ended on") == 1
+    # Their session is closed, and so they never run.
+    job = slurm.run("sbatch", "--parsable", "--wrap", "sleep 1000")
+    after = slurm.run("sbatch", "--parsable", "-d", f"afterany:{job}", "--wrap", "true")
+    slurm.until("a running job", lambda: slurm.run("squeue", "-h", "-j", job, "-o", "%t") == "R")
+    (number,) = {s["session"] for s in slurm.pool.json("session", "ls", "--state", "active")["sessions"] if s["ident"] == "dcs-jobs"}
+    slurm.pool.dcs("session", "close", str(number))
+    ended(slurm, job, "CANCELLED")
+    ended(slurm, after, "COMPLETED")
     job = slurm.run("sbatch", "--parsable", "-o", "nowhere/out", "--wrap", "true")
     assert about(slurm.said, "no directory nowhere fails")
     ended(slurm, job, "FAILED")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 
 from hurry import Hurry
 from pool import FULL, ROOT, Pool, seeded, tells, wait_for
@@ -157,6 +158,14 @@ def failures(number):
         raises(dcs.NothingLeft, session.wait)
         session.submit(3, ["/bin/true"], host_class=1 << 31)
         raises(dcs.CannotRun, session.wait)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with dcs.Session("api", 32) as left:
+            left.submit_many([(n, dcs.Grain(["/bin/sleep", "1000"])) for n in range(3)])
+        with dcs.Session("api", 33) as all_taken:
+            all_taken.submit(1, ["/bin/true"])
+            assert len(list(all_taken.results())) == 1
+    assert [w.category for w in told] == [RuntimeWarning] and tells(str(told[0].message), "session 32 3 of its grains"), told
     raises(dcs.SessionClosed, lambda: session.submit(4, ["/bin/true"]))
     raises(dcs.NotFound, lambda: dcs.grain_file(30, 2, "x"))
     raises(dcs.GrainUnknown, lambda: dcs.grain_row(30, 1234))

@@ -260,6 +260,19 @@ def wrong_files(desk):
     assert desk.submit("none.toml", check=False).returncode == 3
 
 
+def interrupted(desk):
+    """As a map that is interrupted: what becomes of the rest is said."""
+    desk.write("two.toml", grain("a", (), 2) + grain("b", ["a"]))
+    run = subprocess.Popen([desk.pool.bin + "/dcs", "submit", "--wait", "two.toml"], env=desk.pool.env, cwd=desk.folder,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for("the first grain", lambda: desk.ran() == ["a"])
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=120)
+    assert run.returncode == 130 and about(err.decode(), "interrupted continues in the pool same command dcs session close"), err
+    assert about(desk.submit("--wait", "two.toml").stdout.decode(), "2 grains 0 failed 0") and desk.ran() == ["a", "b"]
+    desk.forget()
+
+
 def main():
     rng = random.Random(int(os.environ.get("DCS_SEED", "1")))
     with Pool(servers=2, slots=4) as pool:
@@ -272,6 +285,7 @@ def main():
         in_the_background(desk)
         without_its_process(desk)
         wrong_files(desk)
+        interrupted(desk)
 
 
 main()

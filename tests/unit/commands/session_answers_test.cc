@@ -24,6 +24,17 @@ TEST_CASE("sessions that cannot be closed") {
     check(bench.dcs({"session", "close", "1"}), 1, "dcs: session 1 was not closed: " + no_room);
 }
 
+TEST_CASE("several sessions with work are closed by a party at a terminal who says so") {
+    CommandBench bench;
+    const std::string question = "Close 2 sessions, and end 1 grain? [y/N] ";
+    check(bench.dcs({"session", "close", "1", "2"}, "n\n"), 1, question + "dcs: nothing was closed\n");
+    CHECK(bench.fake.all<wire::CloseSession>().empty());
+    const std::string done = "session 1 closed\nsession 2 was already closed\n";
+    check(bench.dcs({"session", "close", "1", "2"}, "y\n"), 0, question + done);
+    check(bench.dcs({"session", "close", "--yes", "1", "2"}, "n\n"), 0, done);
+    check(bench.dcs({"session", "close", "1"}, "n\n"), 0, "session 1 closed\n");
+}
+
 TEST_CASE("sessions that are not removed") {
     CommandBench bench;
     check(bench.dcs({"session", "clean", "3"}, "n\n"), 1,

@@ -138,9 +138,25 @@ int show_session(const Call &call) {
     return exits::ok;
 }
 
+bool said_yes() {
+    char answer[16] = "";
+    return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+// Several at once may be more than was meant.
+bool may_close(const Call &call, const std::vector<Session> &sessions) {
+    int unfinished = 0;
+    for (const Session &s : sessions) unfinished += ready_in(s) + s.running;
+    if (sessions.size() < 2 || unfinished == 0 || call.arguments.has("yes") || ::isatty(STDIN_FILENO) != 1) return true;
+    std::fprintf(stderr, "Close %s, and end %s? [y/N] ", counted(sessions.size(), "session").c_str(),
+                 counted(unfinished, "grain").c_str());
+    return said_yes();
+}
+
 int close(const Call &call) {
     const SessionsAnswer answer = chosen_sessions(call.arguments.words);
     if (answer.failed) return call.fail(answer.failure);
+    if (!may_close(call, answer.sessions)) return call.fail({exits::error, "cancelled", "nothing was closed", ""});
     std::vector<std::string> closed;
     for (const Session &session : answer.sessions) {
         if (session.damaged())
@@ -190,8 +206,7 @@ bool confirmed(const std::vector<Session> &sessions) {
                      "Damaged files may still be restored by hand or from an export "
                      "(`dcs doctor` says more).\n");
     std::fprintf(stderr, "Permanently remove all data of %s? [y/N] ", which.c_str());
-    char answer[16] = "";
-    return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
+    return said_yes();
 }
 
 // Without the program's token: that of a damaged session is lost, another user's is not ours, and a new one would need
@@ -333,7 +348,9 @@ pool's owner may close sessions of other users, as USER/NUM or USER/all. Closing
 Examples:
   dcs session close 7
   dcs session close last
+  dcs session close --yes all
 )",
+    .options = {{"yes", 'y', nullptr, {}, "do not ask, as is done on a terminal for several sessions with work"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
 )",
     .run = close};

@@ -16,6 +16,7 @@
 #include "client/pool.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
+#include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/map/progress.h"
@@ -285,6 +286,7 @@ int dry_run(const Job &job) {
         std::fflush(nullptr);
         std::_Exit(exit);
     };
+    const sigset_t signals = block_ending_signals();
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
     MapLook look(opened.session);
     const auto show = [&] {
@@ -294,7 +296,19 @@ int dry_run(const Job &job) {
     };
     std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
     std::thread([&] {
-        for (;; pause_ms(shown_each_ms)) show();
+        const timespec tick = {0, shown_each_ms * 1'000'000L};
+        for (;;) {
+            if (const int number = ::sigtimedwait(&signals, nullptr, &tick); number > 0) {
+                const std::string n = std::to_string(opened.session);
+                console.note(
+                    "interrupted; what is submitted of session " + n +
+                    " continues in the pool. Run the same command again to submit the rest; `dcs session close " + n +
+                    "` stops it");
+                console.flush();
+                end(128 + number);
+            }
+            show();
+        }
     }).detach();
     if (const auto failure = work.run()) {
         console.keep_bar();

@@ -238,6 +238,7 @@ class Registry:
                 job.now = "CANCELLED"
             elif job.state == "sent":
                 self._see(job, live.get((job.session, job.number)))
+        _see_closed([job for job in sent if job.now == "PENDING"])
         self.end([job for job in sent if job.over and job.now != "UNKNOWN"])
         return jobs
 
@@ -271,8 +272,7 @@ class Registry:
         if row.state == "finished":
             job.now, job.limit = _end_of(row)
         if job.over:
-            job.ended = {"now": job.now, "host": row.host or _last_host(row), "code": row.exit_code, "signal": row.signal,
-                         "cpu": row.user_s + row.system_s, "user": row.user_s, "system": row.system_s, "rss": row.max_rss_kb}
+            job.ended = _ended(job, row)
             job.host = job.ended["host"]
 
     # ---- ending
@@ -315,6 +315,21 @@ def _killed(jobs: Sequence[Job]) -> List[Job]:
     from concurrent.futures import ThreadPoolExecutor
     with ThreadPoolExecutor(min(16, len(jobs))) as threads:
         return [job for job, known in zip(jobs, threads.map(kill, jobs)) if known]
+
+
+def _see_closed(waiting: Sequence[Job]) -> None:
+    """What waits in a session that was closed never runs."""
+    closed = {row.session for row in default_pool.sessions(login_name()) if row.state == "terminated"} if waiting else set()
+    for job in waiting:
+        if job.session in closed and job.row is not None:
+            job.now = "CANCELLED"
+            job.ended = _ended(job, job.row)
+            job.host = job.ended["host"]
+
+
+def _ended(job: Job, row: GrainRow) -> Dict[str, Any]:
+    return {"now": job.now, "host": row.host or _last_host(row), "code": row.exit_code, "signal": row.signal,
+            "cpu": row.user_s + row.system_s, "user": row.user_s, "system": row.system_s, "rss": row.max_rss_kb}
 
 
 def _rows(session: int, state: str) -> Dict[Tuple[int, int], GrainRow]:
