@@ -2,7 +2,6 @@
 // One session from its files, verified.
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "scheduler/state/state.h"
