@@ -241,8 +241,8 @@ Examples:
   dcs grain restart last:all
   dcs grain restart 7:12 --and-after       its result was wrong: discard it and what followed from it
 )",
-    .options = {{"and-after", 0, nullptr, {}, "discard its result, and every decision that followed from it"},
-                {"yes", 'y', nullptr, {}, "with --and-after: do not ask"}},
+    .options = {{"and-after", 0, nullptr, no_value, "discard its result, and every decision that followed from it"},
+                {"yes", 'y', nullptr, no_value, "with --and-after: do not ask"}},
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last). Of several grains, finished and killed ones are skipped. A single grain that has
 finished or was killed is refused, because that is final.

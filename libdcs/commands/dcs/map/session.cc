@@ -24,11 +24,7 @@ constexpr std::int64_t claim_patience_s = 2, door_patience_s = 20;
 
 locks::Deadline in_seconds(std::int64_t s) { return {(boot_clock() + seconds(s)).ns}; }
 
-OpenedMap failed(const Failure &failure) {
-    OpenedMap opened;
-    opened.failure = failure;
-    return opened;
-}
+OpenedMap failed(const Failure &failure) { return {.failure = failure}; }
 
 std::string name_of(const Session &session) { return "session " + std::to_string(session.session); }
 
@@ -120,18 +116,12 @@ OpenedMap Opening::take_up(const Session &session, bool reopen, const std::strin
     const int error = reopen ? d_pool_reopen_ses(&this_pool(), session.session, TRUE)
                              : d_pool_resume_ses(&this_pool(), session.session, TRUE);
     if (error != NO_ERROR) return failed(call_failure(name_of(session), error));
-    OpenedMap opened;
-    opened.session = session.session;
-    opened.done_before = session.finished;
-    opened.how = how;
-    return opened;
+    return {.session = session.session, .done_before = session.finished, .how = how};
 }
 
 OpenedMap Opening::begin_new(std::optional<int> number, const std::string &how) {
     const std::string ident = ident_of_run(base_, fingerprint_of(files_), random_suffix());
-    OpenedMap opened;
-    opened.fresh = true;
-    opened.how = counted(total_, "grain") + how;
+    OpenedMap opened{.fresh = true, .how = counted(total_, "grain") + how};
     if (!number) {
         const OpenedSession fresh = open_fresh_session(ident);
         if (fresh.failed) return failed(fresh.failure);
@@ -168,8 +158,7 @@ OpenedMap Opening::again(const Session &session) {
     OpenedMap opened = take_up(
         session, session.terminated() && !whole,
         complete ? "is complete; its results again" : "resumed, " + of_grains(session.finished) + " finished already");
-    const std::string changed = changed_since(session);
-    if (!changed.empty())
+    if (const std::string changed = changed_since(session); !changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
                          " began; results from before the change are kept. --new runs all grains again";
     return opened;
@@ -204,8 +193,7 @@ OpenedMap Opening::after_complete(const Session &session) {
     const std::int64_t bad = total_ - (session.finished + session.killed) + static_cast<std::int64_t>(grains.size());
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_new({}, last + "is complete: all run again (--replay prints its outputs instead)");
-    const std::string changed = changed_since(session);
-    if (!changed.empty())
+    if (const std::string changed = changed_since(session); !changed.empty())
         return begin_new({}, last + "had " + std::to_string(bad) + " that failed, and " + changed +
                                  " has changed since: all run (--resume-failed runs only what failed)");
     if (!claim(session.session)) return failed(runs_already(session));

@@ -100,11 +100,7 @@ void print_grain_names(const ChosenGrains &chosen) {
 // What the answer has of the grains that follow is kept for their turn.
 Status DetailedRows::ask(std::size_t i) {
     const wire::GrainRow &row = rows_[i];
-    wire::Query query;
-    query.type = wire::QueryType::grain;
-    query.user = row.user;
-    query.session = row.session;
-    query.grain = row.grain;
+    wire::Query query{.type = wire::QueryType::grain, .user = row.user, .session = row.session, .grain = row.grain};
     const auto goes_along = [&](const wire::GrainRow &r) {
         return r.user == row.user && r.session == row.session && r.argv.empty() &&
                query.with.size() < limits::detailed_rows;
@@ -159,8 +155,7 @@ GrainsAnswer grains_of(const Session &session, const std::vector<GrainRange> &ra
         answer.failure = call_failure("the grains of session " + session.name(), s);
         return answer;
     }
-    GrainSelector selector;
-    selector.ranges = ranges;
+    GrainSelector selector{.ranges = ranges};
     for (wire::GrainRow &row : info.grains)
         if (selector.has(row.grain) && (state != "failed" || is_failed(row))) answer.rows.push_back(std::move(row));
     return answer;

@@ -26,12 +26,7 @@ void pause_ms(long ms) {
 }
 
 Status Info::ask(wire::QueryType type, const std::string &user, int session, int grain, const std::string &state) {
-    wire::Query query;
-    query.type = type;
-    query.user = user;
-    query.session = session;
-    query.grain = grain;
-    query.status = state;
+    wire::Query query{.type = type, .user = user, .session = session, .grain = grain, .status = state};
     static_cast<wire::QueryReply &>(*this) = {};
     return client::query_rows(this_pool(), query, *this);
 }
@@ -151,8 +146,7 @@ SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors) {
 }
 
 SessionsAnswer own_sessions() {
-    SessionSelector selector;
-    selector.which = SessionSelector::Which::all;
+    SessionSelector selector{.which = SessionSelector::Which::all};
     return sessions_of(selector);
 }
 

@@ -28,8 +28,7 @@ std::string random_suffix() {
 }
 
 OpenedSession open_fresh_session(const std::string &ident) {
-    OpenedSession opened;
-    opened.failed = true;
+    OpenedSession opened{.failed = true};
     const SessionsAnswer own = own_sessions();
     if (own.failed) {
         opened.failure = own.failure;

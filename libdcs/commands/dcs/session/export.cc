@@ -220,10 +220,7 @@ Examples:
   dcs session export 7 --html seven.html
   dcs session export ann/3               another user's session: for root and the pool's owner
 )",
-    .options = {{"files",
-                 0,
-                 nullptr,
-                 {},
+    .options = {{"files", 0, nullptr, no_value,
                  "a file of its own for every stream (without it, sessions of more than 1000 grains pack\n"
                  "short ones into files/packed)"},
                 {"html", 0, "FILE", some_text, "a report as one HTML file; - is standard output"}},

@@ -1,6 +1,5 @@
 // dcs submit: grains from a file, some of them after others; an ordinary control program over dcs.h.
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
@@ -367,14 +366,14 @@ Examples:
     array = "1-100"
     after = "prepare"
 )",
-    .options = {{"wait", 0, nullptr, {}, "return when all grains have ended"},
+    .options = {{"wait", 0, nullptr, no_value, "return when all grains have ended"},
                 {"array", 0, "RANGES", some_text,
                  "the only grain of the file once for each number: 1-1000, 1-5,9 or 0-90:10"},
                 {"each-line", 0, "PATH", some_text, "the only grain of the file once for each line of PATH"},
                 {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
                  "with --wait, on standard error: bar (default on a terminal), plain, json, none"},
-                {"new", 0, nullptr, {}, "run all again, regardless of earlier runs"},
-                {"dry-run", 0, nullptr, {}, "print the commands, as a shell takes them, and run nothing"},
+                {"new", 0, nullptr, no_value, "run all again, regardless of earlier runs"},
+                {"dry-run", 0, nullptr, no_value, "print the commands, as a shell takes them, and run nothing"},
                 {"label", 0, "TEXT", some_text, "a label for the session, instead of the file's"},
                 {"nice", 0, "N", whole_number(0, 19), "let less nice sessions go first, instead of the file's"}},
     .notes =
