@@ -50,7 +50,7 @@ std::string program_of(const Session &session) {
 // A closed session: nothing of it runs, but the programs that take it up again run what failed.
 std::string how_to_go_on(const wire::GrainRow &row, const std::string &name) {
     const SessionsAnswer answer = sessions_of({row.user + "/" + std::to_string(row.session)});
-    if (answer.failed || answer.sessions.size() != 1) return "";
+    if (answer.failure || answer.sessions.size() != 1) return "";
     const Session &session = answer.sessions[0];
     const std::string program = program_of(session);
     if (!is_over(row)) return "run " + program + " again: it goes on with what did not run";
@@ -187,7 +187,7 @@ int forget_after(const Call &call) {
         return call.fail({exits::refused, "refused", "grain " + name + " is " + state + ": it has no result to discard",
                           "dcs grain restart " + name + " alone restarts it"});
     const SessionsAnswer answer = sessions_of({row.user + "/" + std::to_string(row.session)});
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     const Session &session = answer.sessions[0];
     const auto history = history_of(session);
     if (!history) return call.fail(failure_of("the event log of session " + session.name(), history.status()));

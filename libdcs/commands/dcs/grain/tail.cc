@@ -36,7 +36,7 @@ bool has_ended(const wire::GrainRow &grain) {
 // Then the grain does not continue.
 bool is_closed(const wire::GrainRow &grain) {
     const SessionsAnswer now = sessions_of({grain.user + "/" + std::to_string(grain.session)});
-    return !now.failed && now.sessions[0].terminated();
+    return !now.failure && now.sessions[0].terminated();
 }
 
 Status follow(LiveOutput &output, const wire::GrainRow &grain) {

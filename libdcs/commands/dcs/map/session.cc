@@ -124,7 +124,7 @@ OpenedMap Opening::begin_new(std::optional<int> number, const std::string &how) 
     OpenedMap opened{.fresh = true, .how = counted(total_, "grain") + how};
     if (!number) {
         const OpenedSession fresh = open_fresh_session(ident);
-        if (fresh.failed) return failed(fresh.failure);
+        if (fresh.failure) return failed(*fresh.failure);
         opened.session = fresh.number;
     } else {
         if (const int error = d_pool_get_auth(&this_pool(), ident.c_str()); error != NO_ERROR)
@@ -142,7 +142,7 @@ OpenedMap Opening::begin_other(const std::vector<Session> &own) {
     OpenedMap opened = begin_new({}, "");
     if (opened.failure || own.empty()) return opened;
     const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
-    if (ours.failed || ours.sessions[0].command.empty()) return opened;
+    if (ours.failure || ours.sessions[0].command.empty()) return opened;
     const auto same = std::find_if(own.rbegin(), own.rend(), [&](const Session &session) {
         return session.ident.rfind("map-", 0) == 0 && session.command == ours.sessions[0].command;
     });
@@ -182,7 +182,7 @@ OpenedMap Opening::run_failed_ones(const Session &session) {
     if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);
     if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
     const SessionsAnswer now = sessions_of({session.name()});
-    return now.failed ? failed(now.failure) : again(now.sessions[0]);
+    return now.failure ? failed(*now.failure) : again(now.sessions[0]);
 }
 
 // All of it was written out. A rerun starts over, or runs only failed grains if nothing has changed since.
@@ -199,7 +199,7 @@ OpenedMap Opening::after_complete(const Session &session) {
     if (!claim(session.session)) return failed(runs_already(session));
     if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
     const SessionsAnswer now = sessions_of({session.name()});  // what is forgotten has made it active
-    if (now.failed) return failed(now.failure);
+    if (now.failure) return failed(*now.failure);
     OpenedMap opened = take_up(now.sessions[0], now.sessions[0].terminated(),
                                of_grains(bad) + " failed in the last run and " + (bad == 1 ? "runs" : "run") +
                                    " again, the other outputs are that run's (--new runs all)");
@@ -255,10 +255,10 @@ OpenedMap Opening::open() {
     if (auto claims = open_claims(call_.directory)) claims_ = std::move(*claims);
     if (claims_) (void)claims_->enter(in_seconds(door_patience_s));
     const SessionsAnswer own = own_sessions();
-    if (own.failed) return failed(own.failure);
+    if (own.failure) return failed(*own.failure);
     if (word == "last") {
         const SessionsAnswer last = sessions_of({word});
-        if (last.failed) return failed(last.failure);
+        if (last.failure) return failed(*last.failure);
         number = last.sessions[0].session;
     }
     OpenedMap opened = number ? named(static_cast<int>(*number), own.sessions) : newest(own.sessions);

@@ -298,7 +298,7 @@ int run(const Call &call) {
     for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_IGN);
 
     const OpenedSession opened = open_fresh_session("dcs-run-" + std::to_string(::getpid()) + "-" + random_suffix());
-    if (opened.failed) return call.fail(opened.failure);
+    if (opened.failure) return call.fail(*opened.failure);
     session = opened.number;
     set_patience(work_patience_s);
     if (!call.arguments.has("detach"))

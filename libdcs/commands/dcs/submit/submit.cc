@@ -118,8 +118,7 @@ void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &co
                                            " failed or did not run, and are tried again (--new runs all)";
         if ((opened.failure = restart_failed(last, failed))) return;
         const SessionsAnswer now = sessions_of({last.name()});  // a restart may have made it active
-        if (now.failed) opened.failure = now.failure;
-        if (now.failed) return;
+        if ((opened.failure = now.failure)) return;
         reopen = !opened.complete && now.sessions[0].terminated();
     }
     int error = d_pool_get_auth(&this_pool(), last.ident.c_str());
@@ -134,20 +133,14 @@ void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &co
 OpenedJob open_job(const Call &call, const Job &job, Console &console) {
     OpenedJob opened;
     const SessionsAnswer own = own_sessions();
-    if (own.failed) {
-        opened.failure = own.failure;
-        return opened;
-    }
+    if ((opened.failure = own.failure)) return opened;
     const Session *last = nullptr;
     for (const Session &session : own.sessions)
         if (session.ident.starts_with(job.ident + "-") && !session.damaged()) last = &session;
     if (last == nullptr || call.arguments.has("new")) {
         const OpenedSession fresh =
             open_fresh_session(job.ident + "-" + std::to_string(job.file.count) + "-" + random_suffix());
-        if (fresh.failed) opened.failure = fresh.failure;
-        opened.session = fresh.number;
-        opened.how = counted(job.file.count, "grain");
-        return opened;
+        return {.session = fresh.number, .how = counted(job.file.count, "grain"), .failure = fresh.failure};
     }
     take_up(job, *last, opened, console);
     return opened;

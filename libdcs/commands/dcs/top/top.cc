@@ -43,10 +43,7 @@ void look(View &view) {
         return;
     }
     view.sessions = own_sessions();
-    if (view.sessions.failed) {
-        view.failure = view.sessions.failure;
-        return;
-    }
+    if ((view.failure = view.sessions.failure)) return;
     auto &all = view.sessions.sessions;
     all.erase(std::remove_if(all.begin(), all.end(), [](const Session &s) { return s.terminated() || s.damaged(); }),
               all.end());

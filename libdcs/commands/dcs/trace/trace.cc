@@ -36,7 +36,7 @@ int trace(const Call &call) {
                                        "--svg FILE (time line), --graph FILE (dataflow, SVG) "
                                        "or --dot FILE (dataflow, for graphviz)"));
     const SessionsAnswer answer = sessions_of(arguments.words);
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     if (answer.sessions.size() != 1)
         return call.fail(usage_failure("dcs trace: " + arguments.words[0] + " is not one session"));
     const Session &session = answer.sessions[0];
