@@ -161,9 +161,8 @@ CommandLine command_line(OptionWords &words) {
                   "it can run containers; no-devices: the latter; none; or such as gpu=[0,1],scratch_gb=200"},
          {"runner", &words.runner, "WORDS", "runs the programs, as in \"/usr/bin/qemu-aarch64-static -0 {name}\""},
          choice("courtesy", words.courtesy, "watch|priority|none",
-                "watch (default): grains have the lowest priority, and leave when the owner needs the host; priority: "
-                "they only have the lowest priority; none: they have that of other processes",
-                "watch|priority|none"),
+                "watch (default): grains leave when the owner needs the host; priority: they only have the lowest "
+                "priority; none: they have that of other programs", "watch|priority|none"),
          {.name = "leave-after", .into = &o.leave_after, .value = "S",
           .help = "this server is part of a batch job: after S seconds, and on SIGTERM, it returns its grains with "
                   "their last checkpoints and ends with its launcher (default: it stays)", .where = Where::line},

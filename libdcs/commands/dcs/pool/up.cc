@@ -26,7 +26,6 @@ namespace dcs::commands {
 namespace {
 
 constexpr int ready_patience_s = 20, shrunk_stop_s = 5, shrunk_launcher_stop_s = 10, changed_stop_s = 20;
-constexpr int crowded = 16;             // times the cores, which a pool of many sleeping grains has on purpose
 constexpr int call_in_patience_s = 10;  // servers call in within a moment; only a note if they do not
 
 struct Wanted {
@@ -234,11 +233,9 @@ int active_hosts(const PoolNumbers &numbers) {
 
 // "local1, local2, local3 and 997 more".
 std::string some_of(std::vector<std::string> names) {
-    constexpr std::size_t most = 12, first = 6;
-    if (names.size() <= most) return joined(names);
-    const std::size_t more = names.size() - first;
-    names.resize(first);
-    return joined(names) + " and " + std::to_string(more) + " more";
+    const std::size_t more = names.size() > 12 ? names.size() - 6 : 0;
+    names.resize(names.size() - more);
+    return joined(names) + (more > 0 ? " and " + std::to_string(more) + " more" : "");
 }
 
 void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers, const Outcome &outcome, int active) {
@@ -297,8 +294,8 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
 // To a person; what a script reads does not depend on what else runs.
 void say_if_busy(const PoolNumbers &numbers) {
     double load = 0;
-    if (numbers.courtesy == "none" || ::isatty(STDERR_FILENO) == 0 || ::getloadavg(&load, 1) != 1) return;
-    if (load < 1.5 * cores_of_this_host()) return;
+    const bool person = ::isatty(STDERR_FILENO) == 1 && ::getloadavg(&load, 1) == 1;
+    if (!person || numbers.courtesy == "none" || load < 1.5 * cores_of_this_host()) return;
     std::fprintf(stderr,
                  "dcs: note: other programs keep this host busy (load %.1f), and grains wait for them; with "
                  "`dcs down; dcs up --courtesy none` they have the same priority\n",
@@ -337,11 +334,6 @@ int up(const Call &call) {
     if (active < numbers.servers)
         std::fprintf(stderr, "dcs: only %d of %d grain servers have called in so far; `dcs host ls` shows them\n",
                      active, numbers.servers);
-    if (const int all = numbers.servers * numbers.slots, cores = cores_of_this_host(); all > crowded * cores)
-        std::fprintf(stderr,
-                     "dcs: note: the pool runs %d grains at a time on %d cores; `dcs up --local 1 --slots %d` "
-                     "changes that\n",
-                     all, cores, cores);
     say_if_busy(numbers);
     if (const std::string other = other_pool(pool.directory()); !other.empty() && !outcome.started.empty())
         std::fprintf(stderr, "dcs: note: your commands use this pool now; %s\n", other.c_str());
