@@ -61,33 +61,40 @@ std::uint32_t crc32c(std::string_view bytes, std::uint32_t before) {
 
 void skip_value(ByteReader &in, FieldKind kind) { skip(in, kind, deepest_value); }
 
-bool FieldReader::peek() {
-    if (number_ != 0) return number_ != none_left;
-    const std::uint64_t tag = in_.var();  // 0 from spoilt bytes, too
-    if (tag != 0 && split_tag(in_, tag, last_, number_, kind_)) return true;
-    number_ = none_left;
-    return false;
+std::uint64_t ByteReader::long_var() {
+    std::uint64_t v = 0;
+    for (std::size_t i = 0; i < left() && i < 10; ++i) {
+        const auto byte = static_cast<std::uint8_t>(at_[i]);
+        const std::uint64_t bits = byte & 0x7f;
+        if (i == 9 && bits > 1) break;
+        v |= bits << (7 * i);
+        if (byte >= 0x80) continue;
+        at_ += i + 1;
+        return v;
+    }
+    spoil();
+    return 0;
 }
 
 void FieldReader::pass_over() {
-    last_ = number_;
-    number_ = 0;
+    FieldKind kind{};
+    if (split_tag(in_, tag_, last_, last_, kind)) skip_value(in_, kind);
     skipped_ = true;
-    skip_value(in_, kind_);
+    tag_ = in_.var();  // 0 from spoilt bytes, too
 }
 
 bool FieldReader::find(std::uint32_t number, FieldKind kind) {
-    while (peek() && number_ < number) pass_over();
-    if (number_ != number) return false;
-    last_ = number_;
-    number_ = 0;
-    if (kind_ == kind) return true;
+    while (tag_ != 0 && tag_ / 8 < number) pass_over();
+    if (tag_ / 8 != number) return false;
+    if (tag_ % 8 == static_cast<std::uint8_t>(kind)) return true;
     in_.spoil();
+    tag_ = 0;
     return false;
 }
 
 void FieldReader::finish() {
-    while (peek()) pass_over();
+    if (tag_ == unread) tag_ = in_.var();
+    while (tag_ != 0) pass_over();
 }
 
 }  // namespace dcs

@@ -43,16 +43,14 @@ private:
 // yields zeros and empty strings. Check good() once at the end (and at_end() against trailing junk).
 class ByteReader {
 public:
-    explicit ByteReader(std::string_view in) : in_(in) {}
+    explicit ByteReader(std::string_view in) : at_(in.data()), end_(in.data() + in.size()) {}
     std::uint8_t u8() { return static_cast<std::uint8_t>(le(1)); }
     std::uint16_t u16() { return static_cast<std::uint16_t>(le(2)); }
     std::uint32_t u32() { return static_cast<std::uint32_t>(le(4)); }
     std::uint64_t u64() { return le(8); }
-    std::uint64_t var() {
-        if (in_.empty() || static_cast<std::uint8_t>(in_.front()) >= 0x80) return long_var();
-        const auto v = static_cast<std::uint8_t>(in_.front());
-        in_.remove_prefix(1);
-        return v;
+    [[gnu::always_inline]] std::uint64_t var() {
+        if (at_ == end_ || static_cast<std::uint8_t>(*at_) >= 0x80) return long_var();
+        return static_cast<std::uint8_t>(*at_++);
     }
     std::int64_t svar() {
         const std::uint64_t v = var();
@@ -71,45 +69,30 @@ public:
     }
     std::string_view raw(std::size_t n) {
         if (n > left()) {
-            good_ = false;
-            in_ = {};
+            spoil();
             return {};
         }
-        std::string_view r = in_.substr(0, n);
-        in_.remove_prefix(n);
-        return r;
+        at_ += n;
+        return {at_ - n, n};
     }
     std::string_view text() { return raw(u32()); }
-    std::size_t left() const { return in_.size(); }
+    std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
     bool good() const { return good_; }
-    bool at_end() const { return good_ && in_.empty(); }
+    bool at_end() const { return good_ && at_ == end_; }
     void spoil() {
         good_ = false;
-        in_ = {};
+        at_ = end_;
     }
 
 private:
-    std::uint64_t long_var() {
-        std::uint64_t v = 0;
-        for (std::size_t i = 0; i < in_.size() && i < 10; ++i) {
-            const auto byte = static_cast<std::uint8_t>(in_[i]);
-            const std::uint64_t bits = byte & 0x7f;
-            if (i == 9 && bits > 1) break;
-            v |= bits << (7 * i);
-            if (byte >= 0x80) continue;
-            in_.remove_prefix(i + 1);
-            return v;
-        }
-        spoil();
-        return 0;
-    }
+    std::uint64_t long_var();
     std::uint64_t le(std::size_t n) {
         std::string_view r = raw(n);
         std::uint64_t v = 0;
         for (std::size_t i = 0; i < r.size(); ++i) v |= std::uint64_t{static_cast<std::uint8_t>(r[i])} << (8 * i);
         return v;
     }
-    std::string_view in_;
+    const char *at_, *end_;
     bool good_ = true;
 };
 
@@ -150,21 +133,26 @@ public:
 
     // Field `number` comes next: its value is to be read now. Fields with smaller numbers are skipped: the program that
     // wrote them is newer, or this one has dropped them. Another kind than `kind` spoils the bytes.
-    bool at(std::uint32_t number, FieldKind kind) { return number_ <= number && find(number, kind); }
+    [[gnu::always_inline]] bool at(std::uint32_t number, FieldKind kind) {
+        if (tag_ == unread) tag_ = in_.var();
+        if (tag_ / 8 > number || tag_ == 0) return false;
+        if (tag_ != std::uint64_t{number} * 8 + static_cast<std::uint8_t>(kind) && !find(number, kind)) return false;
+        last_ = number;
+        tag_ = unread;
+        return true;
+    }
     // Skips the rest, to behind the 0.
     void finish();
     // A field was skipped: another version than this one wrote the struct.
     bool skipped() const { return skipped_; }
 
 private:
-    static constexpr std::uint32_t none_left = UINT32_MAX;
+    static constexpr std::uint64_t unread = 1;  // which no field has
     bool find(std::uint32_t number, FieldKind kind);
-    bool peek();  // the next tag is in number_ and kind_; false at the end
     void pass_over();
     ByteReader &in_;
-    std::uint32_t number_ = 0;  // of the tag that was read and not used; 0: none; none_left: at the end
+    std::uint64_t tag_ = unread;  // the next one; 0: there is none
     std::uint32_t last_ = 0;
-    FieldKind kind_ = FieldKind::natural;
     bool skipped_ = false;
 };
 

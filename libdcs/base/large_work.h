@@ -7,8 +7,15 @@
 namespace dcs {
 
 // part(0) to part(count - 1), each once, on as many threads as there are cores, four at most; returns when all are
-// done. For work on memory whose parts do not touch each other, so that its result is the same on one core.
-void in_parts(std::size_t count, const std::function<void(std::size_t)> &part);
+// done. For work on memory whose parts do not touch each other, so that its result is the same on one core. Before part
+// i, make(i) is called, on this thread and in order: the parts before are done meanwhile. If it says no, neither part i
+// nor a later one is done.
+void in_parts(std::size_t count, const std::function<bool(std::size_t)> &make,
+              const std::function<void(std::size_t)> &part);
+inline void in_parts(std::size_t count, const std::function<void(std::size_t)> &part) {
+    in_parts(
+        count, [](std::size_t) { return true; }, part);
+}
 
 // As long as it lives malloc takes memory from the kernel in large steps. In small ones the threads that make small
 // things wait for each other.
@@ -20,8 +27,7 @@ public:
     LargeSteps &operator=(const LargeSteps &) = delete;
 };
 
-// Memory of which all is soon used: the kernel maps and clears it in one call, not page by page as each is touched.
-// `page`: a good size for pieces of something that grows.
+// Memory that comes from the kernel. `page`: a good size for pieces of something that grows.
 class LargeMemory {
 public:
     static constexpr std::size_t page = 2u << 20;
@@ -31,6 +37,8 @@ public:
     LargeMemory &operator=(const LargeMemory &) = delete;
     ~LargeMemory();
     std::span<char> bytes() const { return bytes_; }
+    // A part of which all is used now: the kernel maps and clears it in one call, not page by page as each is touched.
+    std::span<char> mapped(std::size_t from, std::size_t size) const;
 
 private:
     std::span<char> bytes_;

@@ -169,12 +169,14 @@ private:
         FieldReader &there;
         T &x;
         template <class M>
-        void field(std::uint32_t number, const char *, M T::*member, const char *, const char * = "") {
+        [[gnu::always_inline]] void field(std::uint32_t number, const char *, M T::*member, const char *,
+                                          const char * = "") {
             if (there.at(number, kind_of<M>())) r.value(x.*member);
         }
         template <class M, class P>
-        requires(!std::is_same_v<P, T>) void field(std::uint32_t number, const char *name, M P::*member,
-                                                   const char *meaning, const char * = "") {
+        requires(!std::is_same_v<P, T>)
+            [[gnu::always_inline]] void field(std::uint32_t number, const char *name, M P::*member, const char *meaning,
+                                              const char * = "") {
             if constexpr (std::is_same_v<P, core::Course>) {
                 if (there.at(number, kind_of<M>())) r.value(x.course.edit().*member);
             } else if (P *phase = std::get_if<P>(&x.phase)) {
@@ -183,7 +185,7 @@ private:
         }
     };
 
-    template <class T> void value(T &x) {
+    template <class T> [[gnu::always_inline]] void value(T &x) {
         if constexpr (std::is_same_v<T, core::HostId>) {
             const std::string_view name = get_bytes(in_);
             x = name.empty() ? core::no_host : ids_(std::string(name));

@@ -7,6 +7,26 @@
 namespace dcs::record {
 namespace {
 
+// Far above any record; a length beyond it is damage and not worth a checksum run.
+constexpr std::uint32_t max_body = 64u << 20;
+
+struct Framed {
+    std::string_view body;
+    std::uint32_t sum = 0;
+    const char *wrong = nullptr;  // why there is no record
+};
+// Off the front of `in`, which stays as it is if there is no record.
+Framed take_framed(std::string_view &in) {
+    ByteReader r(in);
+    const std::uint64_t length = r.var();
+    const std::uint32_t sum = r.u32();
+    if (!r.good()) return {{}, 0, "it ends inside a record"};
+    if (length > max_body || length > r.left()) return {{}, 0, "a record is longer than the file"};
+    const std::string_view body = r.raw(length);
+    in.remove_prefix(in.size() - r.left());
+    return {body, sum};
+}
+
 Status does_not_decode() { return damaged("the record cannot be decoded"); }
 
 // What a version byte means to this program.
@@ -80,24 +100,22 @@ Result<GrainEntry> next_grain(std::string_view &log) {
     return GrainEntry{beginning->number, all.substr(0, all.size() - log.size())};
 }
 
-Result<GrainNumber> take_grain(std::string_view &log, const HostIds &ids, core::DurableGrain &grain) {
-    auto body = next_body(log);
-    if (!body) return body.status();
-    ByteReader r(*body);
-    const auto beginning = begin_grain(r);
-    if (!beginning) return beginning.status();
-    if (beginning->version == record_version) Reader(r, ids).fields(grain);
+Status take_verified(std::string_view &log, const HostIds &ids, core::DurableGrain &grain) {
+    ByteReader r(take_framed(log).body);
+    const std::uint8_t version = r.u8();
+    r.var();  // its number
+    if (version == record_version) Reader(r, ids).fields(grain);
     else get_0_1(r, grain, ids);
-    if (!r.at_end()) return does_not_decode();
-    return beginning->number;
+    return r.at_end() ? Status::ok() : does_not_decode();
 }
 
 Result<GrainRecord> decode_grain(std::string_view file, const HostIds &ids) {
-    GrainRecord record;
-    const auto number = take_grain(file, ids, record.grain);
-    if (!number) return number.status();
+    std::string_view rest = file;
+    const auto entry = next_grain(rest);
+    if (!entry) return entry.status();
+    GrainRecord record{entry->number, {}};
+    if (Status s = take_verified(file, ids, record.grain); !s) return s;
     if (!file.empty()) return damaged("it continues after its record");
-    record.number = *number;
     return record;
 }
 
@@ -132,13 +150,6 @@ Result<HandedOver> decode_handed_over(std::string_view file) {
     return std::move(table->hosts);
 }
 
-namespace {
-
-// Far above any record; a length beyond it is damage and not worth a checksum run.
-constexpr std::uint32_t max_body = 64u << 20;
-
-}  // namespace
-
 Status damaged(const std::string &what) { return fail(Code::io_error, what); }
 
 std::string framed(const std::string &body) {
@@ -152,15 +163,12 @@ std::string framed(const std::string &body) {
 }
 
 Result<std::string_view> next_body(std::string_view &in) {
-    ByteReader r(in);
-    const std::uint64_t length = r.var();
-    const std::uint32_t sum = r.u32();
-    if (!r.good()) return damaged("it ends inside a record");
-    if (length > max_body || length > r.left()) return damaged("a record is longer than the file");
-    const std::string_view body = r.raw(length);
-    if (crc32c(body) != sum) return damaged("a checksum does not match");
-    in.remove_prefix(in.size() - r.left());
-    return body;
+    const Framed record = take_framed(in);
+    if (record.wrong) return damaged(record.wrong);
+    if (crc32c(record.body) != record.sum) return damaged("a checksum does not match");
+    return record.body;
 }
+
+bool pass_record(std::string_view &in) { return take_framed(in).wrong == nullptr; }
 
 }  // namespace dcs::record

@@ -29,11 +29,11 @@ std::string encode_grain(const core::State &state, GrainNumber number, const cor
 // Takes one record off the front of `log`, verified but not decoded.
 struct GrainEntry {
     GrainNumber number = 0;
-    std::string_view record;  // for decode_grain()
+    std::string_view record;
 };
 Result<GrainEntry> next_grain(std::string_view &log);
-// The same, decoded into `grain`, which has its defaults: the number.
-Result<GrainNumber> take_grain(std::string_view &log, const HostIds &ids, core::DurableGrain &grain);
+// Takes one that next_grain() has verified: decoded into `grain`, which has its defaults.
+Status take_verified(std::string_view &log, const HostIds &ids, core::DurableGrain &grain);
 // A file that holds exactly one record.
 Result<GrainRecord> decode_grain(std::string_view file, const HostIds &ids);
 
@@ -55,5 +55,7 @@ Status damaged(const std::string &what);
 std::string framed(const std::string &body);
 // Takes one record off the front of `in`, verified: its body.
 Result<std::string_view> next_body(std::string_view &in);
+// Passes over one that may be damaged; false: it is not there as a whole.
+bool pass_record(std::string_view &in);
 
 }  // namespace dcs::record

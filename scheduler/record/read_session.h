@@ -1,43 +1,11 @@
 #pragma once
 // One session from its files, verified.
-#include <map>
-#include <string>
-#include <vector>
-
-#include "scheduler/state/state.h"
+#include "scheduler/record/session_on_disk.h"
 #include "store/store.h"
 
 namespace dcs::record {
 
-// Ids for the hosts that records name: those that a State has, and for further ones those that it gives next.
-class HostNames {
-public:
-    using Known = std::map<std::string, core::HostId>;  // ids from 0 on, without gaps
-    explicit HostNames(const Known &known) : known_(&known) {}
-    core::HostId id(const std::string &name);
-    const Known &known() const { return *known_; }
-    const std::vector<std::string> &further() const { return further_; }
-
-private:
-    core::HostId look_up(const std::string &name);
-    const Known *known_;
-    std::vector<std::string> further_;
-    Known ids_;              // of these
-    std::string last_name_;  // grains that follow each other often ran on one host
-    core::HostId last_ = core::no_host;
-};
-
-struct SessionOnDisk {
-    core::SessionInfo info;
-    core::Grains grains;
-    std::map<GrainNumber, std::string> damaged;
-    HostNames hosts;
-};
-
 // `known`: the hosts that the State has. It stays as it is during the call.
 Result<SessionOnDisk> read_session(store::Store &store, const SessionKey &key, const HostNames::Known &known);
-
-// An error of a file.
-Status of_file(const std::string &path, const Status &why);
 
 }  // namespace dcs::record

@@ -36,6 +36,7 @@ public:
     Builder(store::Store &store, Instant now, const Watcher &watcher) : store_(store), now_(now), watcher_(watcher) {}
 
     Result<Rebuilt> build() {
+        if (Status s = read_hosts(); !s) return s;  // first: grains of large sessions name hosts that are known then
         auto users = directories(store_, sessions_directory);
         if (!users) return users.status();
         for (const std::string &name : *users) {
@@ -48,7 +49,7 @@ public:
             if (auto s = add_user(*user); !s) return s;
         }
         if (Status s = read_tables(); !s) return s;
-        if (const std::string wrong = core::check(out_.state); !wrong.empty())
+        if (const std::string wrong = core::check(out_.state, sifted_); !wrong.empty())
             return fail(Code::internal, "the rebuilt state is inconsistent: " + wrong);
         return std::move(out_);
     }
@@ -111,7 +112,8 @@ private:
         for (const std::string &name : session.hosts.further()) intern(name);
         for (const auto &[number, why] : session.damaged)
             out_.reports.push_back("grain " + to_text(GrainKey{key, number}) + " is set aside: " + why);
-        core::load_session(out_.state, key, session.info, std::move(session.grains), std::move(session.damaged));
+        core::Sifted &sifted = sifted_[key] = std::move(session.sifted);
+        core::load_session(out_.state, key, std::move(session), sifted);
     }
 
     // A table that is damaged is reported, and is empty. One that a newer release wrote must not be written over.
@@ -127,8 +129,16 @@ private:
         return Status::ok();
     }
 
+    static std::string path(const char *directory, const char *file) { return std::string(directory) + "/" + file; }
+
+    Status read_hosts() {
+        return read_table(path(hosts_directory, hosts_file), decode_hosts, "the hosts' statistics",
+                          "do nothing; they start from zero", [this](auto table) {
+                              for (const auto &[name, record] : table) add_host(name, record);
+                          });
+    }
+
     Status read_tables() {
-        const auto path = [](const char *directory, const char *file) { return std::string(directory) + "/" + file; };
         if (Status s = read_table(path(auth_directory, auth_file), decode_auth,
                                   "control programs that were running when the scheduler started",
                                   "control programs must be started again to get new tokens",
@@ -136,13 +146,6 @@ private:
                                       for (const auto &[hash, entry] : table.tokens) apply(core::SetAuth{hash, entry});
                                       for (const auto &[user, number] : table.last_numbers)
                                           apply(core::SetLastNumber{user, number});
-                                  });
-            !s)
-            return s;
-        if (Status s = read_table(path(hosts_directory, hosts_file), decode_hosts, "the hosts' statistics",
-                                  "do nothing; they start from zero",
-                                  [this](auto table) {
-                                      for (const auto &[name, record] : table) add_host(name, record);
                                   });
             !s)
             return s;
@@ -172,6 +175,7 @@ private:
     Instant now_;
     const Watcher &watcher_;
     std::set<std::uint64_t> seniorities_;
+    std::map<SessionKey, core::Sifted> sifted_;
     Rebuilt out_;
 };
 

@@ -26,7 +26,7 @@ struct Rebuilt {
 };
 
 // `now` becomes the last contact of every host that is interned here: grace after the start.
-// Fails only when the store itself cannot be listed, or when what verified contradicts itself.
+// Fails only when the store itself cannot be listed, or when sessions that verified contradict each other.
 // `watcher` gets each session before any of its files is read.
 using Watcher = std::function<void(const SessionKey &)>;
 Result<Rebuilt> rebuild(store::Store &store, Instant now, const Watcher &watcher = {});

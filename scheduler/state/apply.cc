@@ -302,14 +302,35 @@ void roll_back(State &state, Undo &undo) {
     list.clear();
 }
 
-void load_session(State &state, const SessionKey &key, SessionInfo info, Grains grains,
-                  std::map<GrainNumber, std::string> damaged) {
-    state.next_seniority = std::max(state.next_seniority, age_in(info.seniority) + 1);
-    put_session(state, key, std::move(info));
+bool Settled::take(const Grain &g) {
+    if (!g.is_over() || g.own_tree || g.files.get() != GrainFiles()) return false;
+    ++counts[static_cast<int>(g.status())];
+    failed += g.has_failed();
+    saved_us += static_cast<std::uint64_t>(g.course->kept->saved);
+    return true;
+}
+
+void Settled::add(const Settled &more) {
+    for (std::size_t i = 0; i < std::size(counts); ++i) counts[i] += more.counts[i];
+    failed += more.failed;
+    saved_us += more.saved_us;
+}
+
+void load_session(State &state, const SessionKey &key, LoadedSession loaded, const Sifted &sifted) {
+    state.next_seniority = std::max(state.next_seniority, age_in(loaded.info.seniority) + 1);
+    put_session(state, key, std::move(loaded.info));
     Session &session = state.sessions.at(key);
-    session.grains = std::move(grains);
-    session.damaged = std::move(damaged);
-    for (const auto &[number, g] : session.grains) count_grain(state, session, GrainKey{key, number}, g, true);
+    session.grains = std::move(loaded.grains);
+    session.damaged = std::move(loaded.damaged);
+    loaded.results.resize(session.results.size(), -1);
+    for (const auto at : sifted.others)  // count_grain() puts them in
+        if (const auto *end = std::get_if<Finished>(&at->second.phase))
+            loaded.results[static_cast<std::size_t>(end->result_index)] = -1;
+    session.results = ResultOrder(std::move(loaded.results));
+    std::copy(std::begin(sifted.settled.counts), std::end(sifted.settled.counts), session.counts);
+    session.failed = sifted.settled.failed;
+    session.saved_us = sifted.settled.saved_us;
+    for (const auto at : sifted.others) count_grain(state, session, GrainKey{key, at->first}, at->second, true);
     refresh_unpacked(state, key, session);
 }
 

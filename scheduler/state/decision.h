@@ -165,10 +165,27 @@ public:
 void apply(State &state, const Change &change, Undo &undo);
 void roll_back(State &state, Undo &undo);
 
-// A whole session that was read from disk; the hosts that its grains name are in the State.
-// `damaged`: grains that were not, and why.
-void load_session(State &state, const SessionKey &key, SessionInfo info, Grains grains,
-                  std::map<GrainNumber, std::string> damaged);
+// Grains that are over and have nothing but their records: what they add up to.
+struct Settled {
+    std::int32_t counts[4] = {0, 0, 0, 0}, failed = 0;
+    std::uint64_t saved_us = 0;
+    bool take(const Grain &g);  // false: it is not such a grain
+    void add(const Settled &more);
+};
+// The grains of a session that is read.
+struct Sifted {
+    Settled settled;
+    std::vector<Grains::const_iterator> others;
+};
+// A whole session that was read from disk; the hosts that its grains name are in the State. `damaged`: grains that
+// were not, and why. `results`: by place, -1: a hole.
+struct LoadedSession {
+    SessionInfo info;
+    Grains grains;
+    std::map<GrainNumber, std::string> damaged;
+    std::vector<GrainNumber> results;
+};
+void load_session(State &state, const SessionKey &key, LoadedSession session, const Sifted &sifted = {});
 
 // A host whose reports the backup has is believed when they are here, or when the backup was silent for so long. A
 // server waits 15 s for the answer to its first call (grainserver/core/state.h).
@@ -180,5 +197,9 @@ Instant next_deadline(const State &state);
 // Every cross reference and every derived thing, recomputed. Empty: all is well. Otherwise what is
 // wrong, in words. Tests and the simulator call it after every apply.
 std::string check(const State &state);
+// The same of a State that was just loaded, without a second look at settled grains.
+std::string check(const State &state, const std::map<SessionKey, Sifted> &grains);
+// What contradicts itself in the record of a grain of this session; null: nothing.
+const char *wrong_record(const SessionInfo &info, const Grain &g);
 
 }  // namespace dcs::core

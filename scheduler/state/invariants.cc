@@ -68,7 +68,7 @@ struct Checker {
         if (!good && wrong.empty()) wrong = what;
     }
     void check_queues(const std::string &name, const Session &session, Sums &sums);
-    void check_session(const SessionKey &key, const Session &session);
+    void check_session(const SessionKey &key, const Session &session, Sums sums);
     void check_hosts();
     void check_indexes();
     void check_stored();
@@ -79,10 +79,11 @@ void GrainChecker::check(GrainNumber number, const Grain &g) {
         if (!good && sums.wrong.empty()) sums.wrong = "grain " + to_text(GrainKey{key, number}) + ": " + what;
     };
     const auto known = [&](HostId id) { return state.host(id) != nullptr; };
-    const SessionInfo &info = session.info;
+    const char *const alone = wrong_record(session.info, g);
+    require(!alone, alone);
     const std::vector<HostId> &nogo = g.course->nogo;
     if (g.status() == GrainStatus::running) {
-        require(info.status == SessionStatus::active, "runs in a terminated session");
+        require(session.info.status == SessionStatus::active, "runs in a terminated session");
         require(known(g.lessee), "runs on an unknown host");
         require(g.lease > 0, "runs without a lease");
         require(std::find(nogo.begin(), nogo.end(), g.lessee) == nogo.end(), "runs on a nogo host");
@@ -91,43 +92,16 @@ void GrainChecker::check(GrainNumber number, const Grain &g) {
             require(state.host(g.lessee)->status != HostStatus::dead, "runs on a dead host");
         }
     }
-    require(g.lease <= g.incarnation, "its lease is above the highest one");
     require(g.lessee == no_host || known(g.lessee), "remembers an unknown host");
-    require(g.course->old_lease.host == no_host ||
-                (known(g.course->old_lease.host) && g.course->old_lease.lease != g.lease),
-            "an impossible older lease");
-    require(g.course->moves->size() <= limits::moves_kept, "too many moves are kept");
-    for (const HostId id : nogo) {
-        require(known(id), "nogo names an unknown host");
-        require(std::count(nogo.begin(), nogo.end(), id) == 1, "nogo names a host twice");
+    require(g.course->old_lease.host == no_host || known(g.course->old_lease.host), "an impossible older lease");
+    require(std::all_of(nogo.begin(), nogo.end(), known), "nogo names an unknown host");
+    if (const auto *finished = std::get_if<Finished>(&g.phase)) {
+        const auto place = static_cast<std::size_t>(finished->result_index);
+        require(session.results.any_at(place) && session.results[place] == number,
+                "finished and not at its place in the order of results");
     }
-    const auto *ready = std::get_if<Ready>(&g.phase);
-    const auto *finished = std::get_if<Finished>(&g.phase);
-    const auto *killed = std::get_if<Killed>(&g.phase);
-    require(!finished || finished->result_index >= 0, "finished without a result");
-    require(!finished || finished->result_index < info.result_count, "result index beyond the count");
-    require(!finished || (session.results.any_at(static_cast<std::size_t>(finished->result_index)) &&
-                          session.results[static_cast<std::size_t>(finished->result_index)] == number),
-            "finished and not at its place in the order of results");
-    require(0 <= g.known && g.known <= info.shown, "submitted after results that were not handed out");
-    require(!killed || (0 <= killed->after && killed->after <= info.shown),
-            "killed after results that were not handed out");
-    require(g.course->told <= g.course->sequence, "something was shown that it does not have");
-    require(g.demands->attempts >= 1 && g.course->failures <= g.demands->attempts, "more failures than attempts");
-    require(g.is_over() || g.course->failures < g.demands->attempts, "no attempt left, but not finished");
-    const std::uint64_t held =
-        g.course->out_length + g.course->err_length + g.course->checkpoint_length + g.course->message_length;
-    require(g.own_tree || !g.params_own_file, "parameters without a place");
-    require(g.own_tree || g.is_over() || held == 0, "contents without a place");
     require(packable(g) == (session.packable.count(number) != 0), "packable and not packable");
     require(session.damaged.count(number) == 0, "damaged and not damaged");
-    require(g.course->input_position <= g.input_length, "input position beyond its input");
-    require(g.params_own_file || g.params_offset + g.params_length <= info.inputs_length,
-            "parameters beyond the session's inputs");
-    require(g.own_tree || held == 0 || g.course->result_offset + held <= info.results_length,
-            "contents beyond the session's results");
-    require(!ready || (ready->queue_position >= info.queue_front && ready->queue_position < info.queue_back),
-            "queue position was never given out");
 }
 
 void GrainChecker::check_ready(GrainNumber number, const Grain &g) {
@@ -163,27 +137,23 @@ void GrainChecker::add(GrainNumber number, const Grain &g) {
 }
 
 // Of all grains of the session, until one is wrong.
-Sums sums_of(const State &state, const SessionKey &key, const Session &session) {
+Sums sums_of(const State &state, const SessionKey &key, const Session &session, const Sifted &grains) {
     constexpr std::size_t in_part = 16 * 1024;
-    std::vector<Grains::const_iterator> ends;  // of the parts
-    if (session.grains.size() > in_part) {
-        const std::int64_t first = session.grains.begin()->first, last = session.grains.rbegin()->first;
-        const auto parts = static_cast<std::int64_t>(session.grains.size() / in_part);
-        for (std::int64_t i = 1; i < parts; ++i)
-            ends.push_back(session.grains.lower_bound(static_cast<GrainNumber>(first + (last - first) * i / parts)));
-    }
-    ends.push_back(session.grains.end());
-    std::vector<Sums> parts(ends.size());
-    in_parts(ends.size(), [&](std::size_t i) {
+    const auto &[settled, others] = grains;
+    std::vector<Sums> parts(others.size() / in_part + 1);
+    in_parts(parts.size(), [&](std::size_t i) {
         GrainChecker checker{state, key, session};
-        for (auto at = i == 0 ? session.grains.begin() : ends[i - 1]; at != ends[i]; ++at) {
-            checker.check(at->first, at->second);
-            if (checker.sums.wrong.empty()) checker.add(at->first, at->second);
-            if (!checker.sums.wrong.empty()) break;
+        const std::size_t end = std::min(others.size(), (i + 1) * in_part);
+        for (std::size_t at = i * in_part; at < end && checker.sums.wrong.empty(); ++at) {
+            checker.check(others[at]->first, others[at]->second);
+            if (checker.sums.wrong.empty()) checker.add(others[at]->first, others[at]->second);
         }
         parts[i] = std::move(checker.sums);
     });
     for (std::size_t i = 1; i < parts.size(); ++i) parts[0].add(std::move(parts[i]));
+    for (std::size_t i = 0; i < std::size(settled.counts); ++i) parts[0].counts[i] += settled.counts[i];
+    parts[0].failed += settled.failed;
+    parts[0].saved += settled.saved_us;
     return std::move(parts[0]);
 }
 
@@ -202,10 +172,9 @@ void Checker::check_queues(const std::string &name, const Session &session, Sums
             name + "two grains at one place of the queue");
 }
 
-void Checker::check_session(const SessionKey &key, const Session &session) {
+void Checker::check_session(const SessionKey &key, const Session &session, Sums sums) {
     const std::string name = "session " + to_text(key) + ": ";
     const SessionInfo &info = session.info;
-    Sums sums = sums_of(state, key, session);
     require(sums.wrong.empty(), sums.wrong);
     if (!wrong.empty()) return;
     for (const auto &[host, grain] : sums.running) running[static_cast<std::size_t>(host)].insert(grain);
@@ -334,12 +303,54 @@ void Checker::check_indexes() {
 
 }  // namespace
 
+const char *wrong_record(const SessionInfo &info, const Grain &g) {
+    const std::vector<HostId> &nogo = g.course->nogo;
+    const auto twice = [&](HostId id) { return std::count(nogo.begin(), nogo.end(), id) != 1; };
+    const auto *ready = std::get_if<Ready>(&g.phase);
+    const auto *finished = std::get_if<Finished>(&g.phase);
+    const auto *killed = std::get_if<Killed>(&g.phase);
+    const std::uint64_t held =
+        g.course->out_length + g.course->err_length + g.course->checkpoint_length + g.course->message_length;
+    if (g.lease > g.incarnation) return "its lease is above the highest one";
+    if (g.course->old_lease.host != no_host && g.course->old_lease.lease == g.lease) return "an impossible older lease";
+    if (g.course->moves->size() > limits::moves_kept) return "too many moves are kept";
+    if (std::any_of(nogo.begin(), nogo.end(), twice)) return "nogo names a host twice";
+    if (finished && finished->result_index < 0) return "finished without a result";
+    if (finished && finished->result_index >= info.result_count) return "result index beyond the count";
+    if (g.known < 0 || g.known > info.shown) return "submitted after results that were not handed out";
+    if (killed && (killed->after < 0 || killed->after > info.shown))
+        return "killed after results that were not handed out";
+    if (g.course->told > g.course->sequence) return "something was shown that it does not have";
+    if (g.demands->attempts < 1 || g.course->failures > g.demands->attempts) return "more failures than attempts";
+    if (!g.is_over() && g.course->failures == g.demands->attempts) return "no attempt left, but not finished";
+    if (!g.own_tree && g.params_own_file) return "parameters without a place";
+    if (!g.own_tree && !g.is_over() && held != 0) return "contents without a place";
+    if (g.course->input_position > g.input_length) return "input position beyond its input";
+    if (!g.params_own_file && g.params_offset + g.params_length > info.inputs_length)
+        return "parameters beyond the session's inputs";
+    if (!g.own_tree && held != 0 && g.course->result_offset + held > info.results_length)
+        return "contents beyond the session's results";
+    if (ready && (ready->queue_position < info.queue_front || ready->queue_position >= info.queue_back))
+        return "queue position was never given out";
+    return nullptr;
+}
+
 std::string check(const State &state) {
+    std::map<SessionKey, Sifted> all;
+    for (const auto &[key, session] : state.sessions) {
+        auto &others = all[key].others;
+        for (auto at = session.grains.begin(); at != session.grains.end(); ++at) others.push_back(at);
+    }
+    return check(state, all);
+}
+
+std::string check(const State &state, const std::map<SessionKey, Sifted> &grains) {
     Checker checker{state, {}, {}, {}, {}, {}};
     checker.check_hosts();
     if (!checker.wrong.empty()) return checker.wrong;
     checker.running.resize(state.hosts.size());
-    for (const auto &[key, session] : state.sessions) checker.check_session(key, session);
+    for (const auto &[key, session] : state.sessions)
+        checker.check_session(key, session, sums_of(state, key, session, grains.at(key)));
     checker.check_indexes();
     return checker.wrong;
 }

@@ -38,7 +38,7 @@ private:
             return chunks_.emplace_back(std::make_unique<std::byte[]>(left_ * size_)).get();
         }
         left_ = LargeMemory::page / size_;
-        return reinterpret_cast<std::byte *>(large_.emplace_back(left_ * size_).bytes().data());
+        return reinterpret_cast<std::byte *>(large_.emplace_back(left_ * size_).mapped(0, left_ * size_).data());
     }
     static constexpr std::size_t small_chunks = 256;  // with these a large piece that is hardly used adds little
     std::vector<std::unique_ptr<std::byte[]>> chunks_;

@@ -8,6 +8,17 @@
 
 namespace dcs::core {
 
+ResultOrder::ResultOrder(std::vector<GrainNumber> grains) : grains_(std::move(grains)) {
+    counts_.resize((grains_.size() + in_block - 1) / in_block);
+    for (std::size_t begin = 0; begin < grains_.size(); begin += in_block) {
+        const auto of_block = std::min(grains_.size() - begin, in_block);
+        const auto at = grains_.begin() + static_cast<std::ptrdiff_t>(begin);
+        const auto some =
+            std::count_if(at, at + static_cast<std::ptrdiff_t>(of_block), [](GrainNumber n) { return n >= 0; });
+        add(begin, static_cast<int>(some));
+    }
+}
+
 void ResultOrder::add(std::size_t index, int sign) {
     for (std::size_t i = index / in_block; i < counts_.size(); i |= i + 1) counts_[i] += sign;
 }
@@ -39,18 +50,7 @@ std::int32_t ResultOrder::count_below(std::size_t end) const {
            static_cast<std::int32_t>(std::count_if(at - static_cast<std::ptrdiff_t>(end % in_block), at, is_one));
 }
 
-bool ResultOrder::counts_agree() const {
-    ResultOrder again;
-    again.counts_.resize(counts_.size());
-    for (std::size_t begin = 0; begin < grains_.size(); begin += in_block) {
-        const auto of_block = std::min(grains_.size() - begin, in_block);
-        const auto at = grains_.begin() + static_cast<std::ptrdiff_t>(begin);
-        const auto some =
-            std::count_if(at, at + static_cast<std::ptrdiff_t>(of_block), [](GrainNumber n) { return n >= 0; });
-        again.add(begin, static_cast<int>(some));
-    }
-    return again.counts_ == counts_;
-}
+bool ResultOrder::counts_agree() const { return ResultOrder(grains_).counts_ == counts_; }
 
 std::size_t ResultOrder::first_from(std::size_t index) const {
     const std::size_t rest = std::min(size(), (index / in_block + 1) * in_block);

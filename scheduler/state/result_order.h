@@ -11,6 +11,8 @@ namespace dcs::core {
 
 class ResultOrder {
 public:
+    ResultOrder() = default;
+    explicit ResultOrder(std::vector<GrainNumber> grains);  // -1: a hole
     std::size_t size() const { return grains_.size(); }
     GrainNumber operator[](std::size_t index) const { return grains_[index]; }
     const std::vector<GrainNumber> &grains() const { return grains_; }  // -1: a hole

@@ -72,7 +72,7 @@ const std::map<Why, Scene> &scenes() {
          [](ExplainStage &s) {
              SessionInfo info = s.pool.session("ann/1").info;
              info.seniority += 1;
-             load_session(s.pool.state, {"ann", 2}, info, {}, {{0, "grains/0: its checksum differs"}});
+             load_session(s.pool.state, {"ann", 2}, {info, {}, {{0, "grains/0: its checksum differs"}}});
          }},
         {Why::no_hosts, [](ExplainStage &s) { s.pool.hosts.clear(); s.settle(); s.submit(0); }},
         {Why::user_quota,

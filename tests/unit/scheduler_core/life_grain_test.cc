@@ -127,7 +127,7 @@ const Doing<GrainStage> grain_states = {
          s.pool.state.users.erase("ann");
          const auto has = static_cast<std::int64_t>(s.pool.state.stored.of("ann").sessions);
          s.pool.state.stored.add_session("ann", -has);
-         load_session(s.pool.state, {"ann", 1}, copy.info, {}, {{0, "grains: bad"}});
+         load_session(s.pool.state, {"ann", 1}, {copy.info, {}, {{0, "grains: bad"}}});
          return Lines();
      }},
 };

@@ -317,7 +317,7 @@ TEST_CASE("sessions come page by page, damaged ones in their place, and none is 
         info.seniority = static_cast<std::uint64_t>(i) + 1;
         const SessionKey key{i % 2 ? "ann" : "bob", i / 2};
         if (i % 1000 == 500) pool.state.set_aside[key] = "session: its checksum differs";
-        else load_session(pool.state, key, info, {}, {});
+        else load_session(pool.state, key, {info});
     }
     const Program eve = pool.stranger("eve");
     for (const std::string user : {"", "ann", "nobody"}) {

@@ -111,6 +111,10 @@ TEST_CASE("a session that contradicts itself is set aside with the contradiction
         d.grain(0, [](core::Grain &g) { g.as<core::Finished>().result_index = 99; });
         CHECK(has(d.told(), "grain ann/1:0 no place"));
     }
+    SECTION("parameters that its session does not have") {
+        d.grain(0, [](core::Grain &g) { g.params_length = 1u << 30; });
+        CHECK(has(d.told(), "grain ann/1:0 parameters beyond inputs"));
+    }
     SECTION("a grain that runs nowhere") {
         d.grain(2, [](core::Grain &g) { g.lessee = core::no_host; });
         CHECK(has(d.told(), "grain ann/1:2 no host"));
