@@ -106,8 +106,7 @@ struct Decider {
     }
 
     void operator()(const Asked &in) {
-        wire::BackupStatus s;
-        s.store = state.store;
+        wire::BackupStatus s{.store = state.store};
         for (const auto &[name, host] : state.hosts) s.hosts += !host.held.empty();
         s.reports = state.reports;
         s.bytes = state.bytes;

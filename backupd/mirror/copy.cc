@@ -96,8 +96,7 @@ Status Copy::choose() {
 
 // An unreadable copy is not removed before there is a better one.
 Result<Copy::Slot> Copy::open_slot(const std::string &name) {
-    Slot slot;
-    slot.disk = std::make_unique<store::SubDisk>(disk_, name);
+    Slot slot{.disk = std::make_unique<store::SubDisk>(disk_, name)};
     store::RecoveryReport report;
     auto store = store::Store::open(*slot.disk, forest(), options_, &report);
     if (!store && (store.status().code == Code::no_space || store.status().code == Code::limit)) return store.status();

@@ -139,10 +139,7 @@ Result<HostReports> decode_host(std::string_view file) {
     if (file.size() < 4) return damaged("it is truncated");
     ByteReader r(file);
     const std::uint8_t version = r.u8();
-    HostReports host;
-    host.last = r.u64();
-    host.forgotten = r.u64();
-    host.log_length = r.u64();
+    HostReports host{.last = r.u64(), .forgotten = r.u64(), .log_length = r.u64()};
     const std::uint32_t sum = r.u32();
     if (!r.at_end() || sum != crc32c(file.substr(0, file.size() - 4))) return damaged("its checksum is wrong");
     if (version != host_version) return damaged("it has another format");

@@ -136,8 +136,7 @@ void MirrorLink::work() {
 
 Status MirrorLink::open_copy() {
     if (copy_) return Status::ok();
-    store::StoreOptions options;
-    options.still_alone = still_alone_;
+    store::StoreOptions options{.still_alone = still_alone_};
     auto copy = Copy::open(*places_.disk, options);
     if (!copy) return copy.status();
     copy_ = std::move(*copy);
@@ -182,8 +181,7 @@ void MirrorLink::tell_the_old_one() {
     if (now < old_one_at_) return;
     old_one_at_ = now + between_looks;
     if (old_one_ != no_connection) loop_->close(std::exchange(old_one_, no_connection));
-    const auto conn = link_.connect_elsewhere(*loop_, link_limits());
-    if (!conn) old_one_at_ = Instant::never();
+    if (const auto conn = link_.connect_elsewhere(*loop_, link_limits()); !conn) old_one_at_ = Instant::never();
     else if (*conn) old_one_ = **conn;
 }
 

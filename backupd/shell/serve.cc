@@ -104,8 +104,7 @@ void Service::keep_certificate() {
 }
 
 void Service::renewed(const wire::Renewed &answer) {
-    const Status s = link_.renewed(answer);
-    if (!s) return log_error(s.text);
+    if (const Status s = link_.renewed(answer); !s) return log_error(s.text);
     const auto context = link_.context_for(pki::Role::grain_server);
     if (context && doors_.tls >= 0) loop_.set_tls(doors_.tls, *context);
     log_info("the certificate of this backup was renewed");
@@ -145,8 +144,7 @@ void Service::reread_configuration() {
 }
 
 void Service::handle(net::Arrival arrival) {
-    Arrival a;
-    a.conn = arrival.conn;
+    Arrival a{.conn = arrival.conn};
     switch (arrival.what) {
     case net::What::woken: return;
     case net::What::refused: return log_warn("a peer at " + arrival.address + " was refused: " + arrival.why);

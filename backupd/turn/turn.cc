@@ -211,8 +211,7 @@ struct Turn::Performer {
     }
     void operator()(const CloseConnection &e) { t.outside_.close(e.conn); }
     void operator()(const Connect &) {
-        const auto conn = t.outside_.connect();
-        if (conn) t.link_ = *conn;
+        if (const auto conn = t.outside_.connect()) t.link_ = *conn;
         else t.again_.emplace_back(LinkClosed{conn.status().text});
     }
     void operator()(const Disconnect &) {

@@ -3,7 +3,6 @@
 #ifndef FIND_FACTOR_H
 #define FIND_FACTOR_H
 
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -99,5 +98,7 @@ void say_error(int error, int session, const char *what);
 int scheduler_is_gone(void);
 /* "C91 1164020..154679" */
 void name_number(char *text, size_t room, const mpz_t n);
+/* A text that GMP made. */
+void free_text(char *text);
 
 #endif

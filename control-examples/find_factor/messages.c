@@ -32,15 +32,13 @@ static const char *advice(int error)
     switch (error) {
     case D_E_UNREACHABLE:
     case D_E_BROKEN:
-        return "Run the same command again when the scheduler answers: nothing is lost, it continues "
-               "where it stopped.";
+        return "Run the same command again when the scheduler answers: nothing is lost, it continues where it stopped.";
     case D_E_GRAIN_DIFFERS:
         return "This list was started with other options or another grain program. Use the same "
                "ones, or close and clean its sessions to start over.";
     case D_E_SESSION_TAKEN: return "Another find_factor works on the same list; this one stops.";
     case D_E_REPLAY_END:
-        return "The session was closed before its number was factored; reopen it, or clean it to "
-               "start over.";
+        return "The session was closed before its number was factored; reopen it, or clean it to start over.";
     case D_E_CANNOT_RUN: return "Run the same command again when the pool has such a host.";
     default: return "Run the same command again when the cause is removed.";
     }
@@ -68,7 +66,12 @@ void name_number(char *text, size_t room, const mpz_t n)
     size_t length = strlen(digits);
     if (length <= 24) snprintf(text, room, "C%zu %s", length, digits);
     else snprintf(text, room, "C%zu %.8s...%s", length, digits, digits + length - 8);
+    free_text(digits);
+}
+
+void free_text(char *text)
+{
     void (*release)(void *, size_t);
     mp_get_memory_functions(NULL, NULL, &release);
-    release(digits, length + 1);
+    release(text, strlen(text) + 1);
 }

@@ -51,9 +51,7 @@ int prover_is_prime(struct prover *prover, const mpz_t n)
     pthread_cond_signal(&prover->asked);
     while (question.answer < 0) pthread_cond_wait(&prover->answered, &prover->mutex);
     pthread_mutex_unlock(&prover->mutex);
-    void (*release)(void *, size_t);
-    mp_get_memory_functions(NULL, NULL, &release);
-    release(number, strlen(number) + 1);
+    free_text(number);
     return question.answer;
 }
 

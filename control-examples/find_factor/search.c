@@ -106,9 +106,7 @@ static int submit(struct work *work)
         say("session %d: the scheduler's disk is full; trying again", work->search->session);
         sleep(no_space_pause_s);
     }
-    void (*release)(void *, size_t);
-    mp_get_memory_functions(NULL, NULL, &release);
-    release(input, strlen(input) + 1);
+    free_text(input);
     if (error != NO_ERROR) {
         char what[64];
         snprintf(what, sizeof what, "cannot submit grain %d", work->next_grain);

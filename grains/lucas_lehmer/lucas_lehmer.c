@@ -2,7 +2,6 @@
  * K-th number of s -> s^2 - 2 (mod 2^P - 1), starting with 4 ("P 0 4"). Standard output: "prime", or "composite" and
  * the last 64 bits of the last number. Each step depends on the previous one, so the work cannot be divided, only
  * moved. It can be interrupted at each step. Exit status: 0, or 2 for invalid input. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 

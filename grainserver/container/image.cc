@@ -50,8 +50,7 @@ std::vector<Kept> kept_in(const std::string &store, const std::string &except) {
     for (fs::directory_iterator it(store, error), end; !error && it != end; it.increment(error)) {
         const std::string path = it->path();
         if (!path.ends_with(lock_end) || it->path().filename() == except + lock_end) continue;
-        Kept kept;
-        kept.rootfs = path.substr(0, path.size() - std::strlen(lock_end));
+        Kept kept{.rootfs = path.substr(0, path.size() - std::strlen(lock_end))};
         struct stat st {};
         if (::stat(path.c_str(), &st) == 0) kept.used = st.st_mtim.tv_sec;
         const bool there = is_directory(kept.rootfs);
@@ -228,8 +227,7 @@ void record_size(int lock, std::uint64_t size) {
 }
 
 Rootfs take_rootfs(const std::string &archive, const std::string &store, const std::string &hex, std::uint64_t most) {
-    Rootfs rootfs;
-    rootfs.path = store + "/" + hex;
+    Rootfs rootfs{.path = store + "/" + hex};
     if (::mkdir(store.c_str(), 0700) != 0 && errno != EEXIST) {
         rootfs.error = words_for(store, errno);
         return rootfs;

@@ -69,8 +69,7 @@ private:
     void take_signal() {
         signalfd_siginfo info{};
         if (::read(signals_, &info, sizeof info) != sizeof info) return;
-        const int signal = static_cast<int>(info.ssi_signo);
-        if (signal == SIGCHLD) {
+        if (const int signal = static_cast<int>(info.ssi_signo); signal == SIGCHLD) {
             int status = 0;
             for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
                 engine_ended_ = engine_ended_ || pid == engine_;
@@ -87,11 +86,7 @@ private:
         Line line{};
         iovec part{&line, sizeof line};
         alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
-        msghdr message{};
-        message.msg_iov = &part;
-        message.msg_iovlen = 1;
-        message.msg_control = control;
-        message.msg_controllen = sizeof control;
+        msghdr message{.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
         const ssize_t n = ::recvmsg(line_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (n == 0) closed_ = true;
         if (n != static_cast<ssize_t>(sizeof line)) return false;
@@ -117,14 +112,12 @@ private:
 };
 
 Words words_for(const Wanted &wanted, const Mounts &mounts, mode_t mask) {
-    Words words;
-    words.rungs = wanted.rungs;
-    words.umask = mask;
-    words.directory = wanted.directory.empty() ? wanted.room + "/work" : wanted.directory;
-    words.program = mounts.program.empty() ? wanted.program : mounts.program_inside();
-    words.argv = wanted.argv;
-    words.env = wanted.env;
-    return words;
+    return {.rungs = wanted.rungs,
+            .umask = mask,
+            .directory = wanted.directory.empty() ? wanted.room + "/work" : wanted.directory,
+            .program = mounts.program.empty() ? wanted.program : mounts.program_inside(),
+            .argv = wanted.argv,
+            .env = wanted.env};
 }
 
 int report(const Wanted &wanted, const Supervision &run, int log) {

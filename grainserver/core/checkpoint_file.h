@@ -2,7 +2,6 @@
 // The checkpoint file of docs/GRAIN_PROTOCOL.md. A grain wrote the bytes, so nothing is used before all of
 // it is verified.
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "base/status.h"

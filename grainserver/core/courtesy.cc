@@ -2,7 +2,6 @@
 // server withdraws a grain; a host without capacity for grains states so in its call-ins.
 #include <algorithm>
 #include <cstdio>
-#include <vector>
 
 #include "base/planted.h"
 #include "base/require.h"
@@ -256,8 +255,7 @@ void watched(Turn &t, const Watched &x) {
     Courtesy &c = t.state.courtesy;
     if (!c.on) return;
     const std::optional<HostSample> was = std::exchange(c.last, x.host);
-    Between b;
-    b.time = t.now - std::exchange(c.last_at, t.now);
+    Between b{.time = t.now - std::exchange(c.last_at, t.now)};
     // After a longer pause, as when the server was stopped, the sample is only a new start.
     const Duration longest = std::max(t.state.interval, c.every * slower_without_grains) * 2;
     const bool first = !was || b.time.ns <= 0 || b.time > longest;

@@ -196,8 +196,7 @@ void ending_tick(Turn &t) {
 }
 
 void adopted(Turn &t, const Adopted &a) {
-    Grain g;
-    g.written = !a.to_place || a.started || a.exit;
+    Grain g{.written = !a.to_place || a.started || a.exit};
     take_files(g, a.files);
     g.content.recorded = true;
     g.content.to_place = !g.written;

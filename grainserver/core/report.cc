@@ -168,11 +168,7 @@ bool leaves_later(Turn &t) {
 void report_nothing(Turn &t, const GrainId &id, Grain &g) {
     DCS_REQUIRE(!g.outstanding, "a grain has at most one outstanding report");
     g.report_even_nothing = false;
-    SendReport report;
-    report.id = id;
-    report.first = g.acked + 1;
-    report.last = g.acked;
-    report.usage = g.facts.usage;
+    SendReport report{.id = id, .first = g.acked + 1, .last = g.acked, .usage = g.facts.usage};
     t.emit(std::move(report));
 }
 }  // namespace

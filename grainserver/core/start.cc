@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/limits.h"
 #include "base/require.h"
 #include "grainserver/core/turn.h"
 
@@ -122,8 +121,7 @@ Instant give_up_at(const Turn &t, const Grain &g) {
 }
 
 void launch_unwritten(Turn &t, const LaunchUnwritten &x) {
-    const Grain *g = t.find(x.id);
-    if (g != nullptr && !g->written) drop_unstarted(t, x.id, x.code, x.text);
+    if (const Grain *g = t.find(x.id); g != nullptr && !g->written) drop_unstarted(t, x.id, x.code, x.text);
 }
 
 void proved(Turn &t, const GrainId &id) {

@@ -126,8 +126,7 @@ std::string check_contents(const State &state) {
         for (const auto &[digest, x] : *transfers) {
             if (x.now == Transfer::Now::waiting && !state.with_scheduler()) return "a transfer waits without a link";
             if ((x.now == Transfer::Now::waiting) != (x.until != Instant::never()))
-                return "a transfer waits without "
-                       "a time limit";
+                return "a transfer waits without a time limit";
             busy += x.now != Transfer::Now::idle;
         }
         if (busy > 1) return "two contents are on their way at a time";

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
-#include <cstring>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -129,9 +128,7 @@ template <class Try> bool tried(Try attempt) {
 }
 
 bool confinement_works(Rungs rungs, const Fd &room) {
-    ConfinementWish wish;
-    wish.rungs = rungs;
-    wish.room = room.get();
+    ConfinementWish wish{.rungs = rungs, .room = room.get()};
     const Result<Confinement> confinement = make_confinement(wish);
     return confinement && tried([&] {
                return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ? errno : put_confinement_on(*confinement);
@@ -140,8 +137,7 @@ bool confinement_works(Rungs rungs, const Fd &room) {
 }  // namespace
 
 Result<Confinement> make_confinement(const ConfinementWish &wish) {
-    Confinement confinement;
-    confinement.rungs = wish.rungs;
+    Confinement confinement{.rungs = wish.rungs};
     if (wish.rungs & ~all_rungs) return fail(Code::invalid, "the launch asks for an unknown kind of confinement");
     if (wish.rungs & (rung_filter | rung_no_network)) {
         confinement.filter = syscall_filter({(wish.rungs & rung_scope) != 0, (wish.rungs & rung_no_network) == 0});

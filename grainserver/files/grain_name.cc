@@ -1,7 +1,5 @@
 #include "grainserver/files/grain_name.h"
 
-#include <charconv>
-
 #include "base/text.h"
 
 namespace dcs::files {
@@ -12,11 +10,6 @@ bool decode_name(std::string_view text, std::string &name) {
     const std::optional<std::string> decoded = percent_decoded(text, plain);
     name = decoded.value_or("");
     return decoded.has_value();
-}
-template <class T> bool number(std::string_view text, T &value) {
-    const char *end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc{} && stop == end;
 }
 }  // namespace
 
@@ -38,8 +31,8 @@ Result<LeaseName> parse_directory_name(std::string_view name) {
         if (i < 4) rest.remove_prefix(comma + 1);
     }
     if (!decode_name(parts[0], lease.host) || !decode_name(parts[1], lease.key.session.user) ||
-        !number(parts[2], lease.key.session.number) || !number(parts[3], lease.key.grain) ||
-        !number(parts[4], lease.incarnation) || directory_name(lease.host, lease.key, lease.incarnation) != name)
+        !read_number(parts[2], lease.key.session.number) || !read_number(parts[3], lease.key.grain) ||
+        !read_number(parts[4], lease.incarnation) || directory_name(lease.host, lease.key, lease.incarnation) != name)
         return fail(Code::invalid, "not the directory of a grain");
     return lease;
 }

@@ -1,9 +1,7 @@
 #include "grainserver/files/grain_record.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cerrno>
-#include <cstdio>
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 #include "grainserver/files/launcher_calls.h"
 
-#include <charconv>
+#include "base/text.h"
 
 namespace dcs::files {
 namespace {
@@ -27,11 +27,6 @@ std::string_view take_word(std::string_view &rest) {
     rest.remove_prefix(space == std::string_view::npos ? rest.size() : space + 1);
     return word;
 }
-bool take_number(std::string_view &rest, int &value) {
-    const std::string_view word = take_word(rest);
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    return error == std::errc{} && stop == word.data() + word.size();
-}
 }  // namespace
 
 std::string format(const LauncherCall &call) {
@@ -54,10 +49,10 @@ LauncherCall parse_call(std::string_view packet) {
             call.dir = take_word(packet);
             if (call.dir.empty() || call.dir.front() == '.' || call.dir.find('/') != std::string::npos) return {};
         }
-        if (shape.number && !take_number(packet, call.number)) return {};
+        if (shape.number && !read_number(take_word(packet), call.number)) return {};
         if (shape.rest) {
             int again = 0;
-            if (!take_number(packet, again)) return {};
+            if (!read_number(take_word(packet), again)) return {};
             call.again = again != 0;
             call.text = packet;
             packet = {};

@@ -52,10 +52,7 @@ public:
         if (login == nullptr || name != login->pw_name) return fail(Code::not_found, "this host has no such login");
         if (login->pw_uid < first_login || login->pw_uid == nobody_id)
             return fail(Code::refused, "it is a system account");
-        Account account;
-        account.change = true;
-        account.uid = login->pw_uid;
-        account.gid = login->pw_gid;
+        Account account{.change = true, .uid = login->pw_uid, .gid = login->pw_gid};
         gid_t groups[256];
         int count = 256;
         if (::getgrouplist(login->pw_name, login->pw_gid, groups, &count) < 0) count = 0;  // too many: none
@@ -86,11 +83,7 @@ Result<OwnerRules> unpack_rules(std::string_view bytes) {
     const Result<std::string_view> fields = unseal("DOR1", bytes);
     if (!fields) return fields.status();
     ByteReader r(*fields);
-    OwnerRules x;
-    x.users = r.u8() != 0;
-    x.accounts = get_list(r);
-    x.first = r.u32();
-    x.last = r.u32();
+    OwnerRules x{.users = r.u8() != 0, .accounts = get_list(r), .first = r.u32(), .last = r.u32()};
     Limits &l = x.limits;
     for (std::int64_t *v : {&l.memory_mb, &l.processes, &l.cpu_s, &l.disk_mb, &l.file_mb})
         *v = static_cast<std::int64_t>(r.u64());

@@ -2,7 +2,6 @@
 // Identifies the file from which a launcher was started. A launcher survives its server, and an upgrade may replace its
 // program file meanwhile; the server compares the two to replace an idle launcher.
 #include <string>
-#include <string_view>
 
 #include <sys/types.h>
 

@@ -141,9 +141,7 @@ void Launcher::bury(const std::string &dir, int grain) {
         std::printf("%s: its launcher died; ending its remaining processes\n", dir.c_str());
         end_orphan(dir, "");
     }
-    files::ExitRecord exit;
-    exit.innocent = true;
-    exit.reason = "the launcher of this host died while the grain ran";
+    files::ExitRecord exit{.innocent = true, .reason = "the launcher of this host died while the grain ran"};
     if (Status s = replace_file(grain, files::exit_name, files::pack(exit)); !s)
         std::printf("%s: %s\n", dir.c_str(), s.text.c_str());
 }

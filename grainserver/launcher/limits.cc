@@ -128,8 +128,7 @@ void Launcher::watch_one(const std::string &dir, Running &grain, const ProcessTa
     if (used && used->too_deep && !planted("launcher.any_depth"))
         return over(dir, grain, SIGXFSZ,
                     "the grain has directories more than " + std::to_string(starter::DiskUse::depth_max) +
-                        " deep in its own, "
-                        "and what they hold cannot be counted for its limit of " +
+                        " deep in its own, and what they hold cannot be counted for its limit of " +
                         amount(l.disk_mb, "MB") + set_by("--max-disk-mb"));
     if (used && used->too_many)
         return over(dir, grain, SIGXFSZ,

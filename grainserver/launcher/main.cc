@@ -8,8 +8,7 @@
 #include "grainserver/launcher/launcher.h"
 
 int main(int argc, char **argv) {
-    dcs::launcher::LauncherOptions options;
-    options.name = "server";
+    dcs::launcher::LauncherOptions options{.name = "server"};
     bool understood = argc % 2 == 1;
     for (int i = 1; i + 1 < argc; i += 2) {
         const std::string option = argv[i], value = argv[i + 1];
@@ -21,8 +20,7 @@ int main(int argc, char **argv) {
     }
     if (options.directory.empty() || !understood) {
         std::fprintf(stderr,
-                     "usage: dcs_launcher --dir DIRECTORY [--name NAME] [--slots-dir DIRECTORY] "
-                     "[--cgroups auto|none]\n"
+                     "usage: dcs_launcher --dir DIRECTORY [--name NAME] [--slots-dir DIRECTORY] [--cgroups auto|none]\n"
                      "The parent of a grain server's grains; dcs_grainserver starts it.\n");
         return 2;
     }

@@ -21,8 +21,7 @@ files::LauncherCall refused_by_stop(const std::string &dir) {
 }
 
 files::LauncherCall answer_to(const std::string &dir, const StartOutcome &outcome) {
-    files::LauncherCall answer;
-    answer.dir = dir;
+    files::LauncherCall answer{.dir = dir};
     switch (outcome.kind) {
     case StartOutcome::Kind::have_it: answer.verb = Verb::have; break;
     case StartOutcome::Kind::started: answer.verb = Verb::started; break;

@@ -63,8 +63,7 @@ std::string for_account(const Failure &failure, const files::Account &account) {
 }
 
 locks::Place slots_file(const std::string &directory) {
-    locks::Place place;
-    place.path = directory + "/" + files::slots_file;
+    locks::Place place{.path = directory + "/" + files::slots_file};
     place.atom = locks::Atom{"grains", "", "any"};  // a host may be renamed while they run
     return place;
 }
@@ -107,8 +106,7 @@ StartOutcome run(const Place &place, const std::string &dir, const files::Launch
         collect(static_cast<pid_t>(answer.value));
         return answer.failure ? told(*answer.failure, launch) : failed(answer.status.code, answer.status.text);
     }
-    StartOutcome outcome;
-    outcome.kind = StartOutcome::Kind::started;
+    StartOutcome outcome{.kind = StartOutcome::Kind::started};
     if (slot == nullptr) return outcome;
     failpoint("launcher.start.after_exec");
     outcome.pid = static_cast<pid_t>(answer.value);
@@ -187,11 +185,7 @@ void Leaves::remove_spares() {
 }
 
 StartOutcome failed(Code code, std::string text, bool again) {
-    StartOutcome outcome;
-    outcome.code = code;
-    outcome.again = again;
-    outcome.text = std::move(text);
-    return outcome;
+    return {.code = code, .again = again, .text = std::move(text)};
 }
 
 StartOutcome told(const Failure &failure, const files::LaunchRecord &launch) {

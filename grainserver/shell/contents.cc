@@ -1,7 +1,6 @@
 #include "grainserver/shell/contents.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include <unistd.h>
 

@@ -19,8 +19,7 @@ namespace dcs::server {
 namespace {
 
 ExitFacts facts_of(const files::ExitRecord &record) {
-    ExitFacts facts;
-    facts.known = record.known;
+    ExitFacts facts{.known = record.known};
     if (record.known && WIFEXITED(record.status)) facts.code = WEXITSTATUS(record.status);
     if (record.known && WIFSIGNALED(record.status)) facts.signal = WTERMSIG(record.status);
     facts.innocent = record.innocent;
@@ -167,9 +166,7 @@ Result<files::LaunchRecord> GrainFiles::record_of(const GrainId &id, const wire:
     const bool contained = std::any_of(launch.files.begin(), launch.files.end(), [](const wire::GrainFile &file) {
         return file.role == wire::FileRole::image;  // paths are then those of the container
     });
-    files::LaunchRecord record;
-    record.boot_id = boot_id_;
-    record.argv = launch.argv;
+    files::LaunchRecord record{.boot_id = boot_id_, .argv = launch.argv};
     if (launch.argv.empty() || launch.argv[0].empty()) return fail(Code::invalid, "the grain names no program");
     record.program = contained ? launch.argv[0] : absolute(launch.argv[0]);
     DCS_REQUIRE(contained || record.program[0] == '/', "the launcher accepts only absolute paths");
@@ -220,10 +217,7 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
     const Result<Fd> grain = open_directory(grains_.get(), name);
     if (!grain) return;
     const int fd = grain->get();
-    Adopted a;
-    a.id = *id;
-    a.started = files::has_record(fd, files::pid_name);
-    a.exit = exit_of(*id);
+    Adopted a{.id = *id, .started = files::has_record(fd, files::pid_name), .exit = exit_of(*id)};
     const Result<files::LaunchRecord> launch = launch_of(fd);
     const bool runs = a.started && !a.exit;
     if (!launch || launch->boot_id != boot_id_) {
@@ -320,15 +314,11 @@ std::optional<ExitFacts> GrainFiles::exit_of(const GrainId &id) const {
     if (bytes && !files::is_record(*bytes)) return std::nullopt;
     if (!bytes) {
         if (bytes.status().code == Code::not_found) return std::nullopt;
-        ExitFacts lost;
-        lost.reason = "its exit status cannot be read: " + bytes.status().text;
-        return lost;
+        return ExitFacts{.reason = "its exit status cannot be read: " + bytes.status().text};
     }
     const Result<files::ExitRecord> record = files::unpack_exit(*bytes);
     if (record) return facts_of(*record);
-    ExitFacts damaged;
-    damaged.reason = "its exit status is damaged";
-    return damaged;
+    return ExitFacts{.reason = "its exit status is damaged"};
 }
 
 Status GrainFiles::write_acked(const GrainId &id, std::uint32_t sequence) {

@@ -59,8 +59,7 @@ std::int64_t number_after(const std::string &text, const std::string &name) {
 
 HostFigures HostGauge::figures() {
     groups_ = memory_groups(root_);  // repeated, because the server may be moved to another group
-    HostFigures figures;
-    figures.load = std::atof(text_of(root_ + "/proc/loadavg").c_str());
+    HostFigures figures{.load = std::atof(text_of(root_ + "/proc/loadavg").c_str())};
     HostSample sample;
     put_memory(sample);
     figures.free_memory_kb = sample.free_kb;

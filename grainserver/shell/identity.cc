@@ -1,8 +1,6 @@
 #include "grainserver/shell/identity.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
 #include <set>
 
 #include <fcntl.h>
@@ -10,6 +8,7 @@
 
 #include "base/planted.h"
 #include "base/require.h"
+#include "base/text.h"
 #include "grainserver/files/grain_name.h"
 #include "locks/dcs_atoms.h"
 
@@ -18,18 +17,6 @@ namespace {
 constexpr const char *lock_name = "anonymous-uids.lock";
 constexpr std::size_t table_max = 64u << 20;
 constexpr std::int64_t turn_patience = 5'000'000'000;  // while another server adds a user
-
-std::string_view next_line(std::string_view &rest) {
-    const std::size_t end = rest.find('\n');
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    return line;
-}
-bool number(std::string_view text, std::uint32_t &value) {
-    const char *end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc{} && stop == end;
-}
 }  // namespace
 
 Result<std::vector<std::string>> parse_logins(const std::string &option, const std::string &text, const char *none) {
@@ -47,8 +34,8 @@ Result<std::vector<std::string>> parse_logins(const std::string &option, const s
 
 Status parse_uids(const std::string &text, std::uint32_t &first, std::uint32_t &last) {
     const std::size_t dash = text.find('-');
-    const bool good = dash != std::string::npos && number(text.substr(0, dash), first) &&
-                      number(text.substr(dash + 1), last) && first >= files::first_login && first <= last &&
+    const bool good = dash != std::string::npos && read_number(text.substr(0, dash), first) &&
+                      read_number(text.substr(dash + 1), last) && first >= files::first_login && first <= last &&
                       last < 4'294'967'294u && (last < files::nobody_id || first > files::nobody_id + 1);
     return good ? Status::ok()
                 : fail(Code::invalid, "--anonymous-uids must be FIRST-LAST, from 1000 on and without 65534 and 65535");
@@ -97,13 +84,13 @@ Status Identities::read() {
     std::set<std::uint32_t> taken;
     bool complete = false;
     for (std::string_view rest = *text; !rest.empty() && !complete;) {
-        const std::string_view line = next_line(rest);
+        const std::string_view line = take_line(rest);
         complete = line == "end" && rest.empty();
         if (complete) break;
         const std::size_t space = line.find(' ');
         std::uint32_t uid = 0;
         const bool good =
-            space != std::string_view::npos && number(line.substr(0, space), uid) && uid >= files::first_login;
+            space != std::string_view::npos && read_number(line.substr(0, space), uid) && uid >= files::first_login;
         if (!good || !taken.insert(uid).second || !uids.emplace(line.substr(space + 1), uid).second)
             return fail(Code::io_error, path + " is damaged at `" + std::string(line) +
                                             "`; correct it, or remove it "

@@ -37,17 +37,15 @@ Result<locks::AdaptiveLock> take_lock(const std::string &path) {
 }
 
 files::OwnerRules rules_for_launcher(const GrainRules &rules, const std::string &directory) {
-    files::OwnerRules words;
-    words.users = rules.identity.users;
-    words.accounts = rules.identity.accounts;
-    words.first = rules.identity.first;
-    words.last = rules.identity.last;
-    words.limits = rules.limits;
-    words.rungs = rules.rungs;
-    words.writable = rules.writable;
-    words.images_mb = rules.images_mb;
-    words.homes = directory + "/" + files::homes_folder;
-    return words;
+    return {.users = rules.identity.users,
+            .accounts = rules.identity.accounts,
+            .first = rules.identity.first,
+            .last = rules.identity.last,
+            .limits = rules.limits,
+            .rungs = rules.rungs,
+            .writable = rules.writable,
+            .homes = directory + "/" + files::homes_folder,
+            .images_mb = rules.images_mb};
 }
 
 }  // namespace
@@ -133,8 +131,7 @@ Status Server::give_up_the_rest() {
     if (!given_up) return given_up.status();
     if (!*given_up)
         log_(Level::warning,
-             "this kernel has no Landlock, so the grain server keeps its account's rights to files; "
-             "see SECURITY.md");
+             "this kernel has no Landlock, so the grain server keeps its account's rights to files; see SECURITY.md");
     ::umask(0);  // each file and directory is created with its final mode, which cannot be changed later
     return Status::ok();
 }

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/failpoint.h"
 #include "base/limits.h"

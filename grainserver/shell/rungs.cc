@@ -29,9 +29,7 @@ Status check(const RungOptions &options) {
         return fail(Code::invalid, "--confine must be auto, limits, filter, scope, files or namespaces");
     for (const std::string &path : options.writable)
         if (path.empty() || path[0] != '/')
-            return fail(Code::invalid,
-                        "--writable must be a list of absolute paths "
-                        "separated by commas");
+            return fail(Code::invalid, "--writable must be a list of absolute paths separated by commas");
     return Status::ok();
 }
 

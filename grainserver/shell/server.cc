@@ -1,7 +1,6 @@
 #include "grainserver/shell/server.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 
@@ -133,10 +132,7 @@ struct Performer {
     }
 
     void order(files::Verb verb, const GrainId &id, int number = 0) {
-        files::LauncherCall call;
-        call.verb = verb;
-        call.dir = s.files_.name_of(id);
-        call.number = number;
+        files::LauncherCall call{.verb = verb, .dir = s.files_.name_of(id), .number = number};
         s.launcher_.send(call);
     }
     void tell(const GrainId &id, const Status &done) {
@@ -332,8 +328,7 @@ void Server::opened(const net::TlsPeer &peer) {
     if (!to_other_host || (peer.name == named.name && key == named.key)) return put(LinkOpened{});
     drop_link();
     put(LinkClosed{"the peer is " + peer.name +
-                   ", not the backup that the scheduler has named, or its key "
-                   "has changed"});
+                   ", not the backup that the scheduler has named, or its key has changed"});
 }
 
 ContentCache::Names Server::needed_contents() const {

@@ -47,12 +47,7 @@ bool identify(int fd, std::uint64_t size, std::array<std::int64_t, 7> &identity)
 
 constexpr std::size_t known_max = 4096;  // programs whose digests are cached
 
-wire::GrainFile missing(const FileRecord &file) {
-    wire::GrainFile x;
-    x.digest = file.digest;
-    x.size = file.size;
-    return x;
-}
+wire::GrainFile missing(const FileRecord &file) { return {.digest = file.digest, .size = file.size}; }
 
 // The name of a submitted program in the grain's room: the user's name for it, if that is a valid file name.
 std::string program_name(const files::LaunchRecord &record) {

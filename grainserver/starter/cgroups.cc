@@ -168,10 +168,7 @@ bool Cgroups::denies_devices() const {
 
 Leaf Cgroups::make(const std::string &name, const files::Limits &limits, const Devices &denied) const {
     DCS_REQUIRE(is_leaf_name(name), "the name of a leaf is valid");
-    Leaf made;
-    made.name = name;
-    made.processes_max = limits.processes;
-    made.memory_max_mb = limits.memory_mb;
+    Leaf made{.name = name, .processes_max = limits.processes, .memory_max_mb = limits.memory_mb};
     for (const Hierarchy &h : hierarchies_) {
         if (!h.serves(limits, denied)) continue;
         const std::string leaf = h.path + "/" + name;
@@ -191,11 +188,7 @@ Leaf Cgroups::make(const std::string &name, const files::Limits &limits, const D
 
 Leaf Cgroups::seen(const std::string &name, const files::Limits &limits, const Devices &denied) const {
     DCS_REQUIRE(is_leaf_name(name), "the name of a leaf is valid");
-    Leaf leaf;
-    leaf.name = name;
-    leaf.there = true;
-    leaf.processes_max = limits.processes;
-    leaf.memory_max_mb = limits.memory_mb;
+    Leaf leaf{.name = name, .processes_max = limits.processes, .memory_max_mb = limits.memory_mb, .there = true};
     for (const Hierarchy &h : hierarchies_) {
         if (!h.serves(limits, denied)) continue;
         if (h.devices) leaf.denied = denied;

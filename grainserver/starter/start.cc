@@ -280,9 +280,7 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
         return failed(Code::io_error,
                       std::string("cannot create a process for the grain: ") + std::strerror(forked.error));
     DCS_REQUIRE(pid > 1, "only the parent returns from fork_grain");
-    Answer answer;
-    answer.value = prove ? 0 : pid;
-    answer.failure = p.plan.told->failure;
+    Answer answer{.value = prove ? 0 : pid, .failure = p.plan.told->failure};
     if (answer.failure || forked.took_too_long) {
         answer.status = forked.took_too_long ? blocked(launch) : fail(Code::io_error, "");
         if (!prove) remove_file(grain.get(), files::pid_name);

@@ -216,17 +216,14 @@ Answer Starter::mark(pid_t pid) {
 }
 
 Answer Starter::make_leaf(const Request &request) {
-    files::Limits limits;
-    limits.processes = request.number;
-    limits.memory_mb = request.amount;
+    files::Limits limits{.memory_mb = request.amount, .processes = request.number};
     Devices denied;
     for (std::size_t i = 0; i + 1 < request.list.size(); i += 2)
         denied.push_back(
             {static_cast<std::uint32_t>(request.list[i]), static_cast<std::uint32_t>(request.list[i + 1])});
     Leaf leaf = cgroups_.make(request.leaf, limits, denied);
     if (!leaf.there) return {fail(Code::not_found, "there is no control group"), "", 0, 0, {}};
-    Answer answer;
-    answer.bits = (leaf.memory ? limits_memory : 0) | (leaf.processes ? limits_processes : 0);
+    Answer answer{.bits = (leaf.memory ? limits_memory : 0) | (leaf.processes ? limits_processes : 0)};
     leaves_[request.leaf] = std::move(leaf);
     return answer;
 }

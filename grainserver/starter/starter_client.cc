@@ -49,18 +49,10 @@ namespace {
 }
 
 Request about(Ask ask, const std::string &dir, const std::string &leaf = "") {
-    Request request;
-    request.ask = ask;
-    request.dir = dir;
-    request.leaf = leaf;
-    return request;
+    return {.ask = ask, .dir = dir, .leaf = leaf};
 }
 Request about(Ask ask, pid_t pid, std::int64_t number = 0) {
-    Request request;
-    request.ask = ask;
-    request.pid = static_cast<std::uint32_t>(pid);
-    request.number = number;
-    return request;
+    return {.ask = ask, .pid = static_cast<std::uint32_t>(pid), .number = number};
 }
 
 }  // namespace

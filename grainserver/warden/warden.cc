@@ -73,11 +73,8 @@ SideAnswer Warden::answer(std::string_view packet, int *fd) {
 }
 
 SideAnswer Warden::for_account(const Request &request, int *fd) const {
-    files::Account account;
-    account.change = request.change;
-    account.made_up = request.made_up;
-    account.uid = request.uid;
-    account.gid = request.gid;
+    files::Account account{
+        .change = request.change, .uid = request.uid, .gid = request.gid, .made_up = request.made_up};
     if (const Status s = files::permits(rules_, account, logins_); !s) return {s, ""};
     if (request.ask == Ask::give_room) return {giving_.give_room(request.text, account), ""};
     if (request.ask == Ask::take_room) return {giving_.take_room(request.text, account), ""};

@@ -16,9 +16,7 @@ constexpr std::uint64_t kept_for_accounts = 1ull << CAP_CHOWN | 1ull << CAP_DAC_
                                             1ull << CAP_SYS_PTRACE | 1ull << CAP_SYS_ADMIN | 1ull << CAP_SYS_RESOURCE;
 
 Request about(Ask ask, const std::string &text, const files::Account &account) {
-    Request request;
-    request.ask = ask;
-    request.text = text;
+    Request request{.ask = ask, .text = text};
     if (!account.change) return request;
     request.change = true;
     request.made_up = account.made_up;
@@ -58,10 +56,7 @@ Result<std::string> WardenClient::call(const Request &request, Fd *fd) const {
 Status WardenClient::start_launcher() const { return call({}).status(); }
 
 std::optional<std::string> WardenClient::name_of(std::uint32_t uid) const {
-    Request request;
-    request.ask = Ask::name_of_uid;
-    request.uid = uid;
-    const Result<std::string> name = call(request);
+    const Result<std::string> name = call({.ask = Ask::name_of_uid, .uid = uid});
     if (name) return *name;
     // If the name service fails, the uid counts as assigned.
     if (name.status().code != Code::not_found) return "an unknown user";
@@ -70,16 +65,10 @@ std::optional<std::string> WardenClient::name_of(std::uint32_t uid) const {
 }
 
 Result<files::Account> WardenClient::login(const files::OwnerRules &, const std::string &name) const {
-    Request request;
-    request.ask = Ask::login;
-    request.text = name;
-    const Result<std::string> found = call(request);
+    const Result<std::string> found = call({.ask = Ask::login, .text = name});
     if (!found) return found.status();
     ByteReader r(*found);
-    files::Account account;
-    account.change = true;
-    account.uid = r.u32();
-    account.gid = r.u32();
+    files::Account account{.change = true, .uid = r.u32(), .gid = r.u32()};
     while (r.good() && !r.at_end()) account.groups.push_back(r.u32());
     if (!r.good()) return process_->distrust();
     return account;

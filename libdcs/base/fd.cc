@@ -9,9 +9,7 @@ namespace dcs {
 bool send_packet(int socket, std::string_view packet, int fd, int flags) noexcept {
     iovec part{const_cast<char *>(packet.data()), packet.size()};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
+    msghdr message{.msg_iov = &part, .msg_iovlen = 1};
     if (fd >= 0) {
         message.msg_control = control;
         message.msg_controllen = sizeof control;
@@ -31,11 +29,7 @@ std::optional<std::string> receive_packet(int socket, std::size_t max, Fd &fd) {
     std::string packet(max, '\0');
     iovec part{packet.data(), packet.size()};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
+    msghdr message{.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     ssize_t n;
     do n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);

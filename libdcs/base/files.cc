@@ -219,8 +219,7 @@ Result<std::vector<std::string>> list_directory(int directory, std::size_t most)
 // True: the name is gone. False: it is a directory that is not empty, and the level that is worked on now.
 Result<bool> TreeRemoval::take(int directory, const std::string &name) {
     if (::unlinkat(directory, name.c_str(), 0) == 0 || errno == ENOENT) return true;
-    const int why = errno;
-    if (why != EISDIR && why != EPERM) return file_error(name, why);
+    if (const int why = errno; why != EISDIR && why != EPERM) return file_error(name, why);
     if (::unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0) return true;
     Fd fd = enter(directory, name);
     if (!fd && errno == ENOENT) return true;

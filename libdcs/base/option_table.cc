@@ -341,8 +341,7 @@ std::string nearest(std::string_view word, const std::vector<std::string> &candi
     std::size_t least = std::max<std::size_t>(1, std::min<std::size_t>(3, word.size() / 2)) + 1;
     for (const std::string &candidate : candidates) {
         const bool begins = word.size() >= 2 && candidate.rfind(word, 0) == 0;
-        const std::size_t d = begins ? 1 : distance(word.substr(0, 64), candidate);
-        if (d < least) {
+        if (const std::size_t d = begins ? 1 : distance(word.substr(0, 64), candidate); d < least) {
             least = d;
             best = candidate;
         }

@@ -18,7 +18,7 @@ struct Takes {
     double least = 0, most = 0;  // whole, seconds, megabytes; of a text the least length
     const char *words = "";      // word: "server|client|backup"
 };
-constexpr Takes some_text{Takes::Kind::text, 1};                       // {}: any text
+constexpr Takes no_value, any_text, some_text{Takes::Kind::text, 1};   // some_text: not empty
 constexpr Takes whole_number(std::int64_t least, std::int64_t most) {  // 0x... too
     return {Takes::Kind::whole, static_cast<double>(least), static_cast<double>(most)};
 }

@@ -126,8 +126,7 @@ Status Submission::gather(Part &part) {
 // The answer says which grain a refusal is about.
 Status Submission::send(Part &part) {
     std::int32_t refused = -1;
-    How how;
-    how.refused_grain = &refused;
+    How how{.refused_grain = &refused};
     const wire::AnyMessage message(std::move(part.request));
     const Status s = part.files.submit(pool_, message, how);
     const std::size_t end = taken_ + std::get<wire::GexecMany>(message).orders.size();

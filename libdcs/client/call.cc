@@ -160,9 +160,7 @@ void drive(Pool &pool, Line &l, Conversation &c) {
 // The certificate of this process, if it is due. A failure shows when it is used.
 void renew(Pool &pool, const std::string &token) {
     if (token.empty() || !take_renewal(pool)) return;
-    Line own;
-    own.remote = pool.remote();
-    own.token = token;
+    Line own{.token = token, .remote = pool.remote()};
     const auto request = pki::make_request(own.remote->key);
     if (!request) return;
     Terms terms;

@@ -44,8 +44,7 @@ Status copy_strings(char *const *from, Totals &used, std::vector<std::string> &t
 
 Status check_environment(const std::vector<std::string> &env) {
     for (const std::string &entry : env) {
-        const auto at = entry.find('=');
-        if (at == std::string::npos || at == 0)
+        if (const auto at = entry.find('='); at == std::string::npos || at == 0)
             return fail(Code::invalid, "genvv has the entry \"" + entry.substr(0, 80) + "\": it must be NAME=value");
     }
     return Status::ok();

@@ -169,8 +169,7 @@ d_pool::~d_pool() {
 
 Duration d_pool::patience() const {
     if (const double own = patience_s_; own >= 0) return seconds_of(own);
-    const char *text = std::getenv("DCS_PATIENCE_S");
-    if (text && *text) {
+    if (const char *text = std::getenv("DCS_PATIENCE_S"); text && *text) {
         char *end = nullptr;
         const double s = std::strtod(text, &end);
         if (*end == '\0' && std::isfinite(s) && s >= 0 && s <= 1e6) return seconds_of(s);
@@ -221,8 +220,7 @@ void d_pool::session_opened(int number, std::int32_t next) {
 
 void d_pool::session_closed(int number) {
     const Held held(process().mutex);
-    const auto it = sessions_.find(number);
-    if (it != sessions_.end()) it->second.closed = true;
+    if (const auto it = sessions_.find(number); it != sessions_.end()) it->second.closed = true;
 }
 
 std::optional<std::int32_t> d_pool::session_next(int number) const {

@@ -84,8 +84,7 @@ Status set_host(Pool &pool, const char *host, const d_host_change *from) {
     if (Status s = check_host(host); !s) return s;
     const auto change = known(from, "change", no_change());
     if (!change) return change.status();
-    wire::SetHost call;
-    call.host = host;
+    wire::SetHost call{.host = host};
     if (Status s = fill(*change, call); !s) return s;
     return ask<wire::Done>(pool, std::move(call), How{With::any}).status();
 }
@@ -93,9 +92,7 @@ Status set_host(Pool &pool, const char *host, const d_host_change *from) {
 Status clear_nogo(Pool &pool, const char *user, int session_num, int grain_num, const char *host) {
     if (Status s = check_host(host); !s) return s;
     if (Status s = check_user(user); !s) return s;
-    wire::SetHost call;
-    call.host = host;
-    call.clear_nogo = true;
+    wire::SetHost call{.host = host, .clear_nogo = true};
     if (session_num >= 0 || grain_num >= 0) {
         if (Status s = check_grain(session_num, grain_num); !s) return s;
         call.user = text_or_empty(user);
@@ -132,9 +129,7 @@ int d_version(void) { return D_VERSION; }
 const char *d_version_string(void) { return D_VERSION_STRING; }
 
 void d_pool_options_init_sized(struct d_pool_options *options, size_t struct_size) {
-    d_pool_options defaults{};
-    defaults.patience_s = -1;
-    defaults.auth_fd = -1;
+    d_pool_options defaults{.patience_s = -1, .auth_fd = -1};
     copy_out(defaults, options, struct_size);
 }
 

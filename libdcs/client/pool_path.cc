@@ -1,11 +1,9 @@
 #include "client/pool_path.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
-#include <vector>
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -26,8 +24,7 @@ std::string variable(const char *name) {
 }
 
 std::string home_directory() {
-    const std::string home = variable("HOME");
-    if (!home.empty() && home[0] == '/') return home;
+    if (const std::string home = variable("HOME"); !home.empty() && home[0] == '/') return home;
     char buffer[4096];
     passwd entry{}, *found = nullptr;
     if (::getpwuid_r(::geteuid(), &entry, buffer, sizeof buffer, &found) == 0 && found && found->pw_dir)

@@ -74,9 +74,7 @@ Status ask_grains(Pool &pool, wire::Query query, wire::QueryReply &into) {
 // Grains of all sessions of a user: session by session. One may be removed meanwhile.
 Status ask_all_grains(Pool &pool, wire::Query query, wire::QueryReply &into) {
     wire::QueryReply sessions;
-    wire::Query which;
-    which.type = wire::QueryType::sessions;
-    which.user = query.user;
+    wire::Query which{.type = wire::QueryType::sessions, .user = query.user};
     if (Status s = ask_sessions(pool, which, sessions); !s) return s;
     const std::string user = query.user.empty() ? pool.line().user : query.user;
     into.system = std::move(sessions.system);

@@ -30,9 +30,7 @@ std::optional<std::string_view> line(std::string_view &text, std::string_view wo
 }
 
 Result<net::TlsContextPtr> context_of(const Remote &remote) {
-    net::TlsTrust trust;
-    trust.authority = remote.authority;
-    trust.role = pki::Role::scheduler;
+    net::TlsTrust trust{.authority = remote.authority, .role = pki::Role::scheduler};
     return net::tls_context({remote.key, remote.certificate.der, remote.authority}, trust);
 }
 
@@ -61,8 +59,7 @@ Result<RemoteCredentials> read_remote_credentials(const std::string &text) {
     const std::size_t first = rest.find(certificate_begin);
     const std::size_t second = first == rest.npos ? rest.npos : rest.find(certificate_begin, first + 1);
     if (second == rest.npos) return wrong("they do not contain two certificates");
-    RemoteCredentials read;
-    read.address = std::string(*address);
+    RemoteCredentials read{.address = std::string(*address)};
     const auto list = net::parse_tcp_addresses(read.address);
     if (!list) return wrong("the scheduler: " + list.status().text);
     read.token = *token;

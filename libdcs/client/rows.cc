@@ -17,7 +17,7 @@ namespace {
 void take(const char *&to, const std::string &from) { to = from.c_str(); }
 template <class To, class From> void take(To &to, const From &from) { to = from; }
 // Of a field with the same name and meaning in both.
-#define DCS_SAME(name) take(to.name, from.name);
+#define DCS_SAME(name) take(to.name, from.name)
 
 // What answers point to. The lists do not move when more come.
 struct Lists {
@@ -70,54 +70,44 @@ struct Why {
 
 d_info row_of(const wire::SystemRow &from) {
     d_info to{};
-    // clang-format off
-    DCS_SAME(epoch) DCS_SAME(turn) DCS_SAME(up_s) DCS_SAME(ready) DCS_SAME(running)
-    DCS_SAME(hosts_active) DCS_SAME(sessions_active) DCS_SAME(version)
-        // clang-format on
-        to.scheduler_pid = from.pid;
+    DCS_SAME(epoch), DCS_SAME(turn), DCS_SAME(up_s), DCS_SAME(ready), DCS_SAME(running), DCS_SAME(hosts_active),
+        DCS_SAME(sessions_active), DCS_SAME(version);
+    to.scheduler_pid = from.pid;
     to.hosts_total = from.hosts;
     return to;
 }
 
 d_host_row row_of(Lists &lists, const wire::HostRow &from) {
     d_host_row to{};
-    // clang-format off
-    DCS_SAME(name) DCS_SAME(state) DCS_SAME(binary_class) DCS_SAME(host_class) DCS_SAME(slots) DCS_SAME(running)
-    DCS_SAME(last_call_in_s) DCS_SAME(interval_s) DCS_SAME(alert_s) DCS_SAME(limit_s) DCS_SAME(extended_s)
-    DCS_SAME(load) DCS_SAME(free_memory_kb) DCS_SAME(cores) DCS_SAME(cores_used) DCS_SAME(memory_mb)
-    DCS_SAME(memory_used_mb) DCS_SAME(connected) DCS_SAME(drained) DCS_SAME(settings) DCS_SAME(note)
-    DCS_SAME(blamed) DCS_SAME(blamed_lately) DCS_SAME(launched) DCS_SAME(finished) DCS_SAME(failed)
-    DCS_SAME(given_back) DCS_SAME(cpu_s) DCS_SAME(confinement) DCS_SAME(class_names)
-    DCS_SAME(time_zone_offset) DCS_SAME(resources) DCS_SAME(resources_used) DCS_SAME(drain_reason)
-        // clang-format on
-        to.user_count = from.users.size();
+    DCS_SAME(name), DCS_SAME(state), DCS_SAME(binary_class), DCS_SAME(host_class), DCS_SAME(slots), DCS_SAME(running),
+        DCS_SAME(last_call_in_s), DCS_SAME(interval_s), DCS_SAME(alert_s), DCS_SAME(limit_s), DCS_SAME(extended_s),
+        DCS_SAME(load), DCS_SAME(free_memory_kb), DCS_SAME(cores), DCS_SAME(cores_used), DCS_SAME(memory_mb),
+        DCS_SAME(memory_used_mb), DCS_SAME(connected), DCS_SAME(drained), DCS_SAME(settings), DCS_SAME(note),
+        DCS_SAME(blamed), DCS_SAME(blamed_lately), DCS_SAME(launched), DCS_SAME(finished), DCS_SAME(failed),
+        DCS_SAME(given_back), DCS_SAME(cpu_s), DCS_SAME(confinement), DCS_SAME(class_names), DCS_SAME(time_zone_offset),
+        DCS_SAME(resources), DCS_SAME(resources_used), DCS_SAME(drain_reason);
+    to.user_count = from.users.size();
     to.users = lists.of(from.users);
     return to;
 }
 
 d_session_row row_of(const wire::SessionRow &from) {
     d_session_row to{};
-    // clang-format off
-    DCS_SAME(user) DCS_SAME(ident) DCS_SAME(state) DCS_SAME(session) DCS_SAME(ready) DCS_SAME(running)
-    DCS_SAME(finished) DCS_SAME(killed) DCS_SAME(sent) DCS_SAME(saved_cpu_s) DCS_SAME(stored_bytes)
-        // clang-format on
-        return to;
+    DCS_SAME(user), DCS_SAME(ident), DCS_SAME(state), DCS_SAME(session), DCS_SAME(ready), DCS_SAME(running),
+        DCS_SAME(finished), DCS_SAME(killed), DCS_SAME(sent), DCS_SAME(saved_cpu_s), DCS_SAME(stored_bytes);
+    return to;
 }
 
 d_move_row row_of(const wire::MoveRow &from) {
     d_move_row to{};
-    // clang-format off
-    DCS_SAME(reason) DCS_SAME(host) DCS_SAME(detail) DCS_SAME(incarnation) DCS_SAME(age_s)
-        // clang-format on
-        return to;
+    DCS_SAME(reason), DCS_SAME(host), DCS_SAME(detail), DCS_SAME(incarnation), DCS_SAME(age_s);
+    return to;
 }
 
 d_file_row row_of(Lists &lists, const wire::GrainFile &from) {
     d_file_row to{};
-    // clang-format off
-    DCS_SAME(name) DCS_SAME(size)
-        // clang-format on
-        to.digest = lists.digests.emplace_back(hex_of(from.digest)).c_str();
+    DCS_SAME(name), DCS_SAME(size);
+    to.digest = lists.digests.emplace_back(hex_of(from.digest)).c_str();
     return to;
 }
 
@@ -143,25 +133,22 @@ void put_detail(Answer &a, wire::GrainRow &from, d_grain_row &to) {
 
 d_grain_row row_of(Answer &a, wire::GrainRow &from) {
     d_grain_row to{};
-    // clang-format off
-    DCS_SAME(user) DCS_SAME(state) DCS_SAME(host) DCS_SAME(label) DCS_SAME(message) DCS_SAME(session) DCS_SAME(grain)
-    DCS_SAME(starts) DCS_SAME(restarts) DCS_SAME(failures) DCS_SAME(exit_code) DCS_SAME(signal)
-    DCS_SAME(result_index) DCS_SAME(incarnation) DCS_SAME(cpu_s) DCS_SAME(run_cpu_s) DCS_SAME(saved_cpu_s)
-    DCS_SAME(last_contact_s) DCS_SAME(checkpoint_age_s) DCS_SAME(out_length) DCS_SAME(err_length)
-    DCS_SAME(checkpoint_length) DCS_SAME(user_s) DCS_SAME(system_s) DCS_SAME(max_rss_kb) DCS_SAME(minor_faults)
-    DCS_SAME(major_faults) DCS_SAME(in_blocks) DCS_SAME(out_blocks) DCS_SAME(class_names) DCS_SAME(directory)
-        // clang-format on
-        wire::put_demands(from.demands, to);
+    DCS_SAME(user), DCS_SAME(state), DCS_SAME(host), DCS_SAME(label), DCS_SAME(message), DCS_SAME(session),
+        DCS_SAME(grain), DCS_SAME(starts), DCS_SAME(restarts), DCS_SAME(failures), DCS_SAME(exit_code),
+        DCS_SAME(signal), DCS_SAME(result_index), DCS_SAME(incarnation), DCS_SAME(cpu_s), DCS_SAME(run_cpu_s),
+        DCS_SAME(saved_cpu_s), DCS_SAME(last_contact_s), DCS_SAME(checkpoint_age_s), DCS_SAME(out_length),
+        DCS_SAME(err_length), DCS_SAME(checkpoint_length), DCS_SAME(user_s), DCS_SAME(system_s), DCS_SAME(max_rss_kb),
+        DCS_SAME(minor_faults), DCS_SAME(major_faults), DCS_SAME(in_blocks), DCS_SAME(out_blocks),
+        DCS_SAME(class_names), DCS_SAME(directory);
+    wire::put_demands(from.demands, to);
     put_detail(a, from, to);
     return to;
 }
 
 d_reason row_of(Lists &lists, const wire::WhyRow &from) {
     d_reason to{};
-    // clang-format off
-    DCS_SAME(reason) DCS_SAME(text) DCS_SAME(hint) DCS_SAME(hosts)
-        // clang-format on
-        to.name_count = from.names.size();
+    DCS_SAME(reason), DCS_SAME(text), DCS_SAME(hint), DCS_SAME(hosts);
+    to.name_count = from.names.size();
     to.names = lists.of(from.names);
     return to;
 }
@@ -208,10 +195,8 @@ d_explanation *explanation_of(const d_row_sizes &sizes, wire::Explanation answer
     const wire::Explanation &from = why->reply;
     for (const auto &row : from.reasons) why->rows.add(row_of(why->lists, row));
     d_explanation to{};
-    // clang-format off
-    DCS_SAME(state) DCS_SAME(summary) DCS_SAME(can_run) DCS_SAME(ahead)
-        // clang-format on
-        to.of_library = why.get();
+    DCS_SAME(state), DCS_SAME(summary), DCS_SAME(can_run), DCS_SAME(ahead);
+    to.of_library = why.get();
     to.reason_count = why->rows.count();
     to.reasons = why->rows.data();
     why->head.add(to);
@@ -225,9 +210,7 @@ void free_explanation(d_explanation *explanation) {
 d_result result_of(wire::GrainResult &from) {
     const wire::Usage &usage = from.usage;
     d_result to{};
-    // clang-format off
-    DCS_SAME(completed)
-    // clang-format on
+    DCS_SAME(completed);
     to.sent = from.returned > 0 ? from.returned : from.sent;  // release 0.1 does not tell them apart
     to.result_index = from.sent - 1;
     to.grain_num = from.grain;

@@ -54,10 +54,7 @@ Status submit(Pool &pool, int session_num, int grain_num, const d_grain *from) {
     if (Status s = check_grain(session_num, grain_num); !s) return s;
     const auto grain = known_grain(from);
     if (!grain) return grain.status();
-    wire::Gexec request;
-    request.session = session_num;
-    request.grain = grain_num;
-    request.new_demands = pool.new_demands;
+    wire::Gexec request{.session = session_num, .grain = grain_num, .new_demands = pool.new_demands};
     LocalFiles files;
     if (Status s = fill_spec(*grain, request.spec); !s) return s;
     if (Status s = files.take(*grain, request.spec); !s) return s;

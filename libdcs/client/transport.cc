@@ -144,8 +144,7 @@ Status Transport::flush_tls(Instant deadline) { return send_raw(tls_->take_outpu
 
 Status Transport::send_raw(std::string_view bytes, Instant deadline) {
     while (!bytes.empty()) {
-        const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-        if (n > 0) {
+        if (const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL); n > 0) {
             bytes.remove_prefix(static_cast<std::size_t>(n));
         } else if (n < 0 && errno == EAGAIN) {
             if (Status s = wait(POLLOUT, deadline); !s) return s;
@@ -240,8 +239,7 @@ Status Transport::read_exactly(char *to, std::size_t n, Instant deadline) {
         return Status::ok();
     }
     while (n > 0) {
-        const ssize_t got = ::recv(fd_, to, n, 0);
-        if (got > 0) {
+        if (const ssize_t got = ::recv(fd_, to, n, 0); got > 0) {
             to += got;
             n -= static_cast<std::size_t>(got);
         } else if (got == 0) {

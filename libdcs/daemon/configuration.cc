@@ -39,15 +39,13 @@ std::string joined(const std::vector<std::string> &words, const char *between) {
 
 // To start again would change nothing, so this is no exit code that a service manager repeats.
 [[noreturn]] void print_wrong_files(const std::string &program, const std::vector<std::string> &why) {
-    ParsedOptions said;
-    said.exit_code = 2;
+    ParsedOptions said{.exit_code = 2};
     for (const std::string &error : why) said.error += program + ": " + escape_text(error) + "\n";
     print_and_exit(said);
 }
 
 [[noreturn]] void print_check(const std::vector<std::string> &why, const ConfigRecord &record) {
-    ParsedOptions said;
-    said.exit_code = why.empty() ? 0 : 1;
+    ParsedOptions said{.exit_code = why.empty() ? 0 : 1};
     for (const std::string &error : why) said.error += escape_text(error) + "\n";
     if (why.empty()) said.out = to_text(record);
     print_and_exit(said);

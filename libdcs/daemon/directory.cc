@@ -71,8 +71,7 @@ std::string target_of(const std::string &link) {
 
 Result<OwnDirectory> take_own_directory(const std::string &directory, locks::DcsAtom daemon, locks::DcsAtom store,
                                         const std::string &who) {
-    OwnDirectory own;
-    own.state = directory + "/state";
+    OwnDirectory own{.state = directory + "/state"};
     if (Status s = trusted_path(directory); !s) return s;  // before anything is made there
     if (Status s = make_directory(directory); !s) return s;
     if (Status s = make_directory(own.state); !s) return s;

@@ -108,13 +108,10 @@ OptionTable table_of(const CommandLine &line) {
         {"config", 0, "FILE", some_text,
          "configuration file, with FILE.d/*.toml after it; usual: that of /etc/dcs, if there is one; none: no "
          "file (default: none with --dir, else usual)"});
-    table.push_back({"check-config",
-                     0,
-                     nullptr,
-                     {},
+    table.push_back({"check-config", 0, nullptr, no_value,
                      "read and check the configuration, print the origin of each setting, and exit"});
-    table.push_back({"help", 'h', nullptr, {}, "print this and exit"});
-    table.push_back({"version", 0, nullptr, {}, "print the version and exit"});
+    table.push_back({"help", 'h', nullptr, no_value, "print this and exit"});
+    table.push_back({"version", 0, nullptr, no_value, "print the version and exit"});
     return table;
 }
 

@@ -100,8 +100,8 @@ const char *drmaa_strerror(int drmaa_errno) {
     return drmaa_errno >= 0 && drmaa_errno < DRMAA_NO_ERRNO ? meanings[drmaa_errno] : "";
 }
 
-int drmaa_version(unsigned int *major, unsigned int *minor, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
+int drmaa_version(unsigned int *major, unsigned int *minor, char *diagnosis, size_t length) {
+    return call(diagnosis, length, [&]() -> Outcome {
         if (!major || !minor) return missing("the place of a number");
         *major = 1;
         *minor = 0;
@@ -109,15 +109,12 @@ int drmaa_version(unsigned int *major, unsigned int *minor, char *error_diagnosi
     });
 }
 
-int drmaa_get_DRM_system(char *drm_system, size_t drm_system_len, char *error_diagnosis, size_t error_diag_len) {
-    return text_call(std::string("DCS ") + d_version_string(), drm_system, drm_system_len, error_diagnosis,
-                     error_diag_len);
+int drmaa_get_DRM_system(char *drm_system, size_t drm_system_len, char *diagnosis, size_t length) {
+    return text_call(std::string("DCS ") + d_version_string(), drm_system, drm_system_len, diagnosis, length);
 }
 
-int drmaa_get_DRMAA_implementation(char *drmaa_impl, size_t drmaa_impl_len, char *error_diagnosis,
-                                   size_t error_diag_len) {
-    return text_call(std::string("DCS ") + d_version_string(), drmaa_impl, drmaa_impl_len, error_diagnosis,
-                     error_diag_len);
+int drmaa_get_DRMAA_implementation(char *drmaa_impl, size_t drmaa_impl_len, char *diagnosis, size_t length) {
+    return text_call(std::string("DCS ") + d_version_string(), drmaa_impl, drmaa_impl_len, diagnosis, length);
 }
 
 }  // extern "C"

@@ -161,10 +161,7 @@ Outcome Session::leave() {
     if (mine != all.end() && mine->state == "active" && mine->unfinished == 0) {
         error = d_pool_close_ses(pool_, number_);
     } else if (mine != all.end() && mine->state == "active") {
-        Order mark;
-        mark.number = left_mark;
-        mark.arguments = {"/bin/true"};
-        mark.label = "drmaa_exit";
+        Order mark{.number = left_mark, .arguments = {"/bin/true"}, .label = "drmaa_exit"};
         std::size_t taken = 0;
         error = submit(pool_, number_, {mark}, taken);
         if (error == D_OK) error = d_pool_gkill(pool_, number_, left_mark);

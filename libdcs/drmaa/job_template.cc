@@ -213,8 +213,8 @@ void drmaa_release_attr_names(drmaa_attr_names_t *values) { delete values; }
 void drmaa_release_attr_values(drmaa_attr_values_t *values) { delete values; }
 void drmaa_release_job_ids(drmaa_job_ids_t *values) { delete values; }
 
-int drmaa_allocate_job_template(drmaa_job_template_t **jt, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
+int drmaa_allocate_job_template(drmaa_job_template_t **jt, char *diagnosis, size_t length) {
+    return call(diagnosis, length, [&]() -> Outcome {
         if (!jt) return missing("the place of the template");
         if (Outcome o = in_session(); !o.good()) return o;
         *jt = new drmaa_job_template_t;
@@ -222,25 +222,24 @@ int drmaa_allocate_job_template(drmaa_job_template_t **jt, char *error_diagnosis
     });
 }
 
-int drmaa_delete_job_template(drmaa_job_template_t *jt, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
+int drmaa_delete_job_template(drmaa_job_template_t *jt, char *diagnosis, size_t length) {
+    return call(diagnosis, length, [&]() -> Outcome {
         if (!jt) return missing("the template");
         delete jt;
         return {};
     });
 }
 
-int drmaa_set_attribute(drmaa_job_template_t *jt, const char *name, const char *value, char *error_diagnosis,
-                        size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
+int drmaa_set_attribute(drmaa_job_template_t *jt, const char *name, const char *value, char *diagnosis, size_t length) {
+    return call(diagnosis, length, [&]() -> Outcome {
         if (!jt || !name || !value) return missing("the template, the name or the value");
         return set(*jt, std::string(name), std::string(value));
     });
 }
 
-int drmaa_get_attribute(drmaa_job_template_t *jt, const char *name, char *value, size_t value_len,
-                        char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
+int drmaa_get_attribute(drmaa_job_template_t *jt, const char *name, char *value, size_t value_len, char *diagnosis,
+                        size_t length) {
+    return call(diagnosis, length, [&]() -> Outcome {
         if (!jt || !name || !value) return missing("the template, the name or the value");
         const auto found = jt->values.find(name);
         if (found == jt->values.end()) return not_set(name);
@@ -249,9 +248,9 @@ int drmaa_get_attribute(drmaa_job_template_t *jt, const char *name, char *value,
     });
 }
 
-int drmaa_set_vector_attribute(drmaa_job_template_t *jt, const char *name, const char *value[], char *error_diagnosis,
-                               size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
+int drmaa_set_vector_attribute(drmaa_job_template_t *jt, const char *name, const char *value[], char *diagnosis,
+                               size_t length) {
+    return call(diagnosis, length, [&]() -> Outcome {
         if (!jt || !name || !value) return missing("the template, the name or the list");
         std::vector<std::string> values;
         for (; *value; ++value) values.emplace_back(*value);
@@ -260,20 +259,20 @@ int drmaa_set_vector_attribute(drmaa_job_template_t *jt, const char *name, const
 }
 
 int drmaa_get_vector_attribute(drmaa_job_template_t *jt, const char *name, drmaa_attr_values_t **values,
-                               char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
+                               char *diagnosis, size_t length) {
+    return call(diagnosis, length, [&]() -> Outcome {
         if (!jt || !name) return missing("the template or the name");
         const auto found = jt->lists.find(name);
         return found == jt->lists.end() ? not_set(name) : give(values, found->second);
     });
 }
 
-int drmaa_get_attribute_names(drmaa_attr_names_t **values, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&] { return give(values, attribute_names()); });
+int drmaa_get_attribute_names(drmaa_attr_names_t **values, char *diagnosis, size_t length) {
+    return call(diagnosis, length, [&] { return give(values, attribute_names()); });
 }
 
-int drmaa_get_vector_attribute_names(drmaa_attr_names_t **values, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&] { return give(values, list_attribute_names()); });
+int drmaa_get_vector_attribute_names(drmaa_attr_names_t **values, char *diagnosis, size_t length) {
+    return call(diagnosis, length, [&] { return give(values, list_attribute_names()); });
 }
 
 }  // extern "C"

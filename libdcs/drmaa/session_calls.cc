@@ -71,8 +71,8 @@ using namespace dcs::drmaa;
 
 extern "C" {
 
-int drmaa_init(const char *contact, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
+int drmaa_init(const char *contact, char *diagnosis, size_t length) {
+    return call(diagnosis, length, [&]() -> Outcome {
         std::lock_guard lock(session_mutex);
         if (session_now)
             return {DRMAA_ERRNO_ALREADY_ACTIVE_SESSION, "the session " + session_now->contact() + " is active"};
@@ -80,8 +80,8 @@ int drmaa_init(const char *contact, char *error_diagnosis, size_t error_diag_len
     });
 }
 
-int drmaa_exit(char *error_diagnosis, size_t error_diag_len) {
-    return session_call(error_diagnosis, error_diag_len, [&](Session &session) -> Outcome {
+int drmaa_exit(char *diagnosis, size_t length) {
+    return session_call(diagnosis, length, [&](Session &session) -> Outcome {
         if (Outcome o = session.leave(); !o.good()) return o;
         std::lock_guard lock(session_mutex);
         session_now.reset();
@@ -89,9 +89,8 @@ int drmaa_exit(char *error_diagnosis, size_t error_diag_len) {
     });
 }
 
-int drmaa_run_job(char *job_id, size_t job_id_len, const drmaa_job_template_t *jt, char *error_diagnosis,
-                  size_t error_diag_len) {
-    return session_call(error_diagnosis, error_diag_len, [&](Session &session) -> Outcome {
+int drmaa_run_job(char *job_id, size_t job_id_len, const drmaa_job_template_t *jt, char *diagnosis, size_t length) {
+    return session_call(diagnosis, length, [&](Session &session) -> Outcome {
         if (!jt || !job_id) return missing("the template or the place of the job's id");
         std::vector<std::string> ids;
         if (Outcome o = session.run(*jt, {}, ids); !o.good()) return o;
@@ -101,8 +100,8 @@ int drmaa_run_job(char *job_id, size_t job_id_len, const drmaa_job_template_t *j
 }
 
 int drmaa_run_bulk_jobs(drmaa_job_ids_t **jobids, const drmaa_job_template_t *jt, int start, int end, int incr,
-                        char *error_diagnosis, size_t error_diag_len) {
-    return session_call(error_diagnosis, error_diag_len, [&](Session &session) -> Outcome {
+                        char *diagnosis, size_t length) {
+    return session_call(diagnosis, length, [&](Session &session) -> Outcome {
         if (!jt || !jobids) return missing("the template or the place of the jobs' ids");
         std::vector<long> indexes;
         if (Outcome o = bulk_indexes(start, end, incr, indexes); !o.good()) return o;
@@ -113,14 +112,14 @@ int drmaa_run_bulk_jobs(drmaa_job_ids_t **jobids, const drmaa_job_template_t *jt
     });
 }
 
-int drmaa_control(const char *jobid, int action, char *error_diagnosis, size_t error_diag_len) {
-    return session_call(error_diagnosis, error_diag_len, [&](Session &session) -> Outcome {
+int drmaa_control(const char *jobid, int action, char *diagnosis, size_t length) {
+    return session_call(diagnosis, length, [&](Session &session) -> Outcome {
         return jobid ? session.control(jobid, action) : missing("the job's id");
     });
 }
 
-int drmaa_job_ps(const char *job_id, int *remote_ps, char *error_diagnosis, size_t error_diag_len) {
-    return session_call(error_diagnosis, error_diag_len, [&](Session &session) -> Outcome {
+int drmaa_job_ps(const char *job_id, int *remote_ps, char *diagnosis, size_t length) {
+    return session_call(diagnosis, length, [&](Session &session) -> Outcome {
         if (!job_id || !remote_ps) return missing("the job's id or the place of its state");
         Facts facts;
         const Outcome outcome = session.look(job_id, facts);
@@ -129,9 +128,8 @@ int drmaa_job_ps(const char *job_id, int *remote_ps, char *error_diagnosis, size
     });
 }
 
-int drmaa_synchronize(const char *job_ids[], signed long timeout, int dispose, char *error_diagnosis,
-                      size_t error_diag_len) {
-    return session_call(error_diagnosis, error_diag_len, [&](Session &session) -> Outcome {
+int drmaa_synchronize(const char *job_ids[], signed long timeout, int dispose, char *diagnosis, size_t length) {
+    return session_call(diagnosis, length, [&](Session &session) -> Outcome {
         if (!job_ids) return missing("the list of jobs");
         if (Outcome o = check_timeout(timeout); !o.good()) return o;
         std::vector<std::string> ids;
@@ -141,8 +139,8 @@ int drmaa_synchronize(const char *job_ids[], signed long timeout, int dispose, c
 }
 
 int drmaa_wait(const char *job_id, char *job_id_out, size_t job_id_out_len, int *stat, signed long timeout,
-               drmaa_attr_values_t **rusage, char *error_diagnosis, size_t error_diag_len) {
-    return session_call(error_diagnosis, error_diag_len, [&](Session &session) -> Outcome {
+               drmaa_attr_values_t **rusage, char *diagnosis, size_t length) {
+    return session_call(diagnosis, length, [&](Session &session) -> Outcome {
         if (!job_id) return missing("the job's id");
         if (Outcome o = check_timeout(timeout); !o.good()) return o;
         Facts facts;
@@ -157,8 +155,8 @@ int drmaa_wait(const char *job_id, char *job_id_out, size_t job_id_out_len, int 
     });
 }
 
-int drmaa_get_contact(char *contact, size_t contact_len, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
+int drmaa_get_contact(char *contact, size_t contact_len, char *diagnosis, size_t length) {
+    return call(diagnosis, length, [&]() -> Outcome {
         if (!contact) return missing("the place of the contact");
         const auto session = session_of_program();
         copy_text(session ? session->contact() : "", contact, contact_len);
@@ -166,20 +164,20 @@ int drmaa_get_contact(char *contact, size_t contact_len, char *error_diagnosis, 
     });
 }
 
-int drmaa_wifexited(int *exited, int stat, char *error_diagnosis, size_t error_diag_len) {
-    return answer(!(stat & aborted_bit) && !(stat >> signal_shift & 0x7f), exited, error_diagnosis, error_diag_len);
+int drmaa_wifexited(int *exited, int stat, char *diagnosis, size_t length) {
+    return answer(!(stat & aborted_bit) && !(stat >> signal_shift & 0x7f), exited, diagnosis, length);
 }
 
-int drmaa_wexitstatus(int *exit_status, int stat, char *error_diagnosis, size_t error_diag_len) {
-    return answer(stat & 0xff, exit_status, error_diagnosis, error_diag_len);
+int drmaa_wexitstatus(int *exit_status, int stat, char *diagnosis, size_t length) {
+    return answer(stat & 0xff, exit_status, diagnosis, length);
 }
 
-int drmaa_wifsignaled(int *signaled, int stat, char *error_diagnosis, size_t error_diag_len) {
-    return answer((stat >> signal_shift & 0x7f) != 0, signaled, error_diagnosis, error_diag_len);
+int drmaa_wifsignaled(int *signaled, int stat, char *diagnosis, size_t length) {
+    return answer((stat >> signal_shift & 0x7f) != 0, signaled, diagnosis, length);
 }
 
-int drmaa_wtermsig(char *signal, size_t signal_len, int stat, char *error_diagnosis, size_t error_diag_len) {
-    return call(error_diagnosis, error_diag_len, [&]() -> Outcome {
+int drmaa_wtermsig(char *signal, size_t signal_len, int stat, char *diagnosis, size_t length) {
+    return call(diagnosis, length, [&]() -> Outcome {
         if (!signal) return missing("the place of the answer");
         const int number = stat >> signal_shift & 0x7f;
         if (number == 0) return {DRMAA_ERRNO_INVALID_ARGUMENT, "no signal ended this job"};
@@ -189,12 +187,12 @@ int drmaa_wtermsig(char *signal, size_t signal_len, int stat, char *error_diagno
     });
 }
 
-int drmaa_wcoredump(int *core_dumped, int, char *error_diagnosis, size_t error_diag_len) {
-    return answer(0, core_dumped, error_diagnosis, error_diag_len);  // grains leave none
+int drmaa_wcoredump(int *core_dumped, int, char *diagnosis, size_t length) {
+    return answer(0, core_dumped, diagnosis, length);  // grains leave none
 }
 
-int drmaa_wifaborted(int *aborted, int stat, char *error_diagnosis, size_t error_diag_len) {
-    return answer((stat & aborted_bit) != 0, aborted, error_diagnosis, error_diag_len);
+int drmaa_wifaborted(int *aborted, int stat, char *diagnosis, size_t length) {
+    return answer((stat & aborted_bit) != 0, aborted, diagnosis, length);
 }
 
 }  // extern "C"

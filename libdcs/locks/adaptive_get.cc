@@ -151,8 +151,7 @@ void Getting::learn_limits() {
 }
 
 Asked Getting::asked(bool held) {
-    Asked asked;
-    asked.if_elapsed = if_elapsed_;
+    Asked asked{.if_elapsed = if_elapsed_};
     // A supervisor may let a busy command continue beyond its soft limit.
     asked.expire_after = held && record.owner.supervisor.pid != 0 ? hard : soft;
     asked.since = request_.since;
@@ -278,10 +277,9 @@ Getting::Next Getting::wait_for_unknown() {
     Ruling ruling{Verdict::busy};
     ruling.again_in = no_limit;
     record.owner = Owner{};  // of an earlier run
-    return deny(Denied::busy, ruling,
-                file.path() + (shared ? " is held by processes that share it"
-                                      : " is held by a process that wrote no "
-                                        "record"));
+    return deny(
+        Denied::busy, ruling,
+        file.path() + (shared ? " is held by processes that share it" : " is held by a process that wrote no record"));
 }
 
 Getting::Next Getting::wait_until_expiry(const Ruling &ruling) {

@@ -32,9 +32,8 @@ Answer AdaptiveLock::get(const World &world, const LockRequest &request, Adaptiv
     if (wrong(request.if_elapsed) || wrong(request.expire_after))
         answer.status = fail(Code::invalid, "ifelapsed and expireafter of a lock cannot be negative");
     else if (request.expire_after == 0 && !request.literal)
-        answer.status = fail(Code::invalid,
-                             "expireafter 0 would end every holder at once and lock nothing: give a "
-                             "time, or never");
+        answer.status =
+            fail(Code::invalid, "expireafter 0 would end every holder at once and lock nothing: give a time, or never");
     if (!answer.status) {
         answer.text = answer.status.text;
         return answer;

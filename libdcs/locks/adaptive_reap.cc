@@ -105,9 +105,7 @@ Getting::Next Getting::take_over(std::uint64_t generation) {
         if (record.generation != generation) return Next::again;
         if (boot_clock().ns >= end)
             return deny(Denied::unkillable, Ruling{Verdict::expired},
-                        described(record.owner, world_) +
-                            " was ended, but a process outside its tree has "
-                            "inherited " +
+                        described(record.owner, world_) + " was ended, but a process outside its tree has inherited " +
                             file.path() + "; lsof shows it");
     }
     if (!file.still_named()) return with_lock();

@@ -91,8 +91,7 @@ Result<LockRequest> request_of(const d_lock_request &wish) {
     Result<Place> place = by_path ? place_of(wish.path, ".lock")
                                   : place_of(Atom{wish.operator_, text_of(wish.operand), text_of(wish.host)}, ".lock");
     if (!place) return place.status();
-    LockRequest request;
-    request.place = std::move(*place);
+    LockRequest request{.place = std::move(*place)};
     if (by_path && request.place.named) return fail(Code::invalid, "the path of a lock must have a '/' in it");
     request.if_elapsed = wish.if_elapsed;
     request.expire_after = wish.expire_after;

@@ -43,14 +43,12 @@ struct Attempt {
 };
 
 Owner this_process(const World &world) {
-    Owner owner;
-    owner.process = own_identity();
-    owner.uid = ::geteuid();
-    owner.boot = world.boot;
-    owner.pid_namespace = world.pid_namespace;
-    owner.host = world.host;
-    owner.command = program_invocation_short_name;
-    return owner;
+    return {.process = own_identity(),
+            .uid = ::geteuid(),
+            .boot = world.boot,
+            .pid_namespace = world.pid_namespace,
+            .host = world.host,
+            .command = program_invocation_short_name};
 }
 
 Status check(const std::vector<SlotWish> &wishes) {
@@ -297,8 +295,7 @@ Result<int> Taker::queue_at(Limits &limits, int at) {
     if (!turn) return turn.status();
     Result<bool> first = turn->wait_for_turn(until_);
     if (!first) return first.status();
-    Attempt last;
-    last.others_wait = true;
+    Attempt last{.others_wait = true};
     if (!*first) return late(*l, last);
     l->owns_turn = true;
     for (;;) {

@@ -120,9 +120,7 @@ bool still_alone(const AdaptiveLock &lock, LockFile &kept) {
 
 pid_t holder_of(const std::string &path) {
     if (!is_held(path)) return 0;
-    Place place;
-    place.path = path;
-    place.named = false;
+    Place place{.path = path, .named = false};
     Result<LockFile> file = LockFile::look(place);
     if (!file || !file->keeps_records()) return 0;
     const Record record = read_record(*file, nullptr);

@@ -307,8 +307,7 @@ std::string advice(const std::string &name, const std::vector<Sample> &samples, 
     if (learned.runs > 0)
         text += "predicted     " + number(learned.false_kills) + " of 1000 good runs ended by mistake\n";
     text += warnings(learned);
-    const Peaks peaks = peaks_of(samples);
-    if (peaks.runs > 0) {
+    if (const Peaks peaks = peaks_of(samples); peaks.runs > 0) {
         const Learned rest = learn(peaks.rest, denials, bounds, interval_hint, -1, -1);
         text += "peaks         " + counted(peaks.runs, "run") + ", one every " + duration_text(peaks.every) +
                 ", took at least " + number(peaks.ratio, "%.0f") +

@@ -68,8 +68,7 @@ bool too_early(const Stamp &last, const Asked &asked, Ruling &ruling) {
 Ruling literal_rule(const Record &record, bool held, const Asked &asked) {
     const auto minutes_since = [&](const Moment &then) { return (asked.now.wall / second - then.wall / second) / 60; };
     const auto minutes = [](std::int64_t limit) { return limit == no_limit ? no_limit : limit / minute; };
-    Ruling ruling;
-    ruling.elapsed = record.ended.wall == 0 ? -1 : minutes_since(record.ended) * minute;
+    Ruling ruling{.elapsed = record.ended.wall == 0 ? -1 : minutes_since(record.ended) * minute};
     if (record.ended.wall != 0 && minutes_since(record.ended) < minutes(asked.if_elapsed)) {
         ruling.verdict = Verdict::too_soon;
         ruling.again_in = asked.if_elapsed == no_limit ? no_limit : minus(asked.if_elapsed, ruling.elapsed);
@@ -86,9 +85,7 @@ Ruling literal_rule(const Record &record, bool held, const Asked &asked) {
 // Busy takes precedence. An expired run is ended only for a requester that would then be granted the lock: with elapsed
 // times since the start, that keeps the paper's "true value" of ExpireAfter from being less than IfElapsed.
 Ruling rule_for_held(const World &world, const Record &record, const Asked &asked) {
-    Ruling ruling;
-    ruling.verdict = Verdict::busy;
-    ruling.again_in = no_limit;
+    Ruling ruling{.verdict = Verdict::busy, .again_in = no_limit};
     if (record.outcome != Outcome::running) return ruling;  // the start is not known
     const std::int64_t age = this_boot(world, record.started_boot) ? minus(asked.now.mono, record.started.mono)
                                                                    : minus(asked.now.wall, record.started.wall);

@@ -133,8 +133,7 @@ std::string described(const Owner &owner, const World &world) {
 std::string in_words(std::int64_t nanoseconds) {
     char text[64];
     if (nanoseconds == no_limit) return "for ever";
-    const std::int64_t whole = nanoseconds / second;
-    if (whole < 60)
+    if (const std::int64_t whole = nanoseconds / second; whole < 60)
         std::snprintf(text, sizeof text, "%lld.%lld s", static_cast<long long>(whole),
                       static_cast<long long>(std::max<std::int64_t>(nanoseconds % second, 0) / 100'000'000));
     else if (whole < 3600)

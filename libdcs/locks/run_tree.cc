@@ -244,8 +244,7 @@ void RunTree::signal(const ProcessStat &process, int number) {
         if (running(member->second)) forbidden_.insert(key);
         return;
     }
-    const Status sent = member->second.handle.signal(number);
-    if (sent) signalled_.insert(key);
+    if (const Status sent = member->second.handle.signal(number)) signalled_.insert(key);
     else if (sent.code == Code::refused) forbidden_.insert(key);
 }
 

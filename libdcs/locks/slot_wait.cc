@@ -86,6 +86,7 @@ private:
     bool add(const ProcessIdentity &process);
     bool watch_byte(int number);
     bool watch_groups();
+    bool follow(pid_t child, int pidfd);
 
     const Place &head_;
     std::vector<pollfd> polls_;
@@ -123,6 +124,15 @@ bool Watch::add(const SlotHolder &holder) {
     return process || supervisor || watch_byte(holder.number);
 }
 
+// False: no child was started.
+bool Watch::follow(pid_t child, int pidfd) {
+    if (child < 0) return false;
+    children_.push_back(child);
+    pidfds_.push_back(pidfd);
+    polls_.push_back({pidfd, POLLIN, 0});
+    return true;
+}
+
 // The holder is not known (a child that inherited the descriptor, or a process out of sight): a child waits for the
 // byte itself.
 bool Watch::watch_byte(int number) {
@@ -140,13 +150,7 @@ bool Watch::watch_byte(int number) {
         range.l_len = 1;
         while (::fcntl(fd, F_OFD_SETLKW, &range) != 0 && errno == EINTR) {}
     });
-    if (pid < 0) {
-        failed_ = true;
-        return true;
-    }
-    children_.push_back(pid);
-    pidfds_.push_back(pidfd);
-    polls_.push_back({pidfd, POLLIN, 0});
+    failed_ = !follow(pid, pidfd) || failed_;
     return true;
 }
 
@@ -157,10 +161,7 @@ bool Watch::watch_groups() {
         if (group.count < group_size && i + 1 < others_.size()) continue;
         int pidfd = -1;
         const pid_t pid = watcher(&pidfd, [&group] { watch_group(group); });
-        if (pid < 0) return false;
-        children_.push_back(pid);
-        pidfds_.push_back(pidfd);
-        polls_.push_back({pidfd, POLLIN, 0});
+        if (!follow(pid, pidfd)) return false;
         group.count = 0;
     }
     return true;

@@ -128,10 +128,7 @@ RunTree LockKeeper::tree() const {
 }
 
 RunEnd LockKeeper::watch(const ProcessHandle &command, int requests) {
-    RunEnd end;
-    end.started = true;
-    end.status = -1;
-    end.outcome = Outcome::done;
+    RunEnd end{.started = true, .status = -1, .outcome = Outcome::done};
     bool expire = false;
     while (!expire) {
         const std::int64_t age = world_.now().mono - begun_.mono;
@@ -207,8 +204,7 @@ Fd start_keeper(const World &world, const Supervision &what, const Owner &owner)
     if (!ready.in || !told.in) return {};
     const pid_t between = ::fork();
     if (between == 0) {
-        const pid_t keeper = ::fork();
-        if (keeper != 0) ::_exit(keeper < 0 ? 1 : 0);
+        if (const pid_t keeper = ::fork(); keeper != 0) ::_exit(keeper < 0 ? 1 : 0);
         be_keeper(world, what, owner, ready.in.get(), told.out.get());
     }
     ready.in = Fd();
@@ -304,8 +300,7 @@ bool LifeLimit::over(std::int64_t age, const Usage &usage) {
 }
 
 RunEnd become(const World &world, const Supervision &what, std::uint64_t cookie) {
-    RunEnd end;
-    end.status = 125;
+    RunEnd end{.status = 125};
     Owner owner = owner_of(world, what, ::getpid(), cookie);
     // Group and session are older than the run and may contain other processes, so the record names neither.
     Fd fate;

@@ -174,8 +174,7 @@ void AsioLoop::cut_off_overdue(Instant now) {
         DCS_REQUIRE(wire != nullptr, "every deadline belongs to a connection");
         wire->check_at = Instant::never();
         if (wire->overdue(now)) give_last_chance(wire);
-        const char *why = wire->overdue(now);
-        if (why != nullptr) lose(*wire, why);
+        if (const char *why = wire->overdue(now); why != nullptr) lose(*wire, why);
         look_after(*wire);
     }
 }
@@ -251,8 +250,7 @@ void AsioLoop::take_out(std::deque<Arrival> &lane, std::vector<Arrival> &out) {
     if (arrival.what == What::woken) woken_ = false;
     if (arrival.what == What::ready) to_rearm_.push_back(arrival.watch);
     if (arrival.conn != no_connection) {
-        const WirePtr wire = find(arrival.conn);
-        if (!wire || wire->muted) return;  // close() came between
+        if (const WirePtr wire = find(arrival.conn); !wire || wire->muted) return;  // close() came between
         if (arrival.what == What::closed) forget(arrival.conn);
     }
     out.push_back(std::move(arrival));

@@ -28,9 +28,7 @@ WriteQueue::Sent WriteQueue::flush(int fd, std::size_t *moved) {
             skip = 0;
             ++count;
         }
-        msghdr message = {};
-        message.msg_iov = parts;
-        message.msg_iovlen = count;
+        msghdr message{.msg_iov = parts, .msg_iovlen = count};
         ssize_t n = ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0) {
             if (errno == EINTR) continue;

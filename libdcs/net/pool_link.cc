@@ -8,8 +8,7 @@ namespace {
 constexpr Duration look_pause = seconds(3600);
 // What a person can do about it.
 constexpr const char *join_advice =
-    "; join this host to the pool: `dcs token create` on the scheduler's host prints "
-    "the command";
+    "; join this host to the pool: `dcs token create` on the scheduler's host prints the command";
 }  // namespace
 
 Status PoolLink::open(const std::string &scheduler, const std::string &pki_directory, pki::Role role,
@@ -37,9 +36,7 @@ Result<pki::Identity> PoolLink::identity() const {
 Result<TlsContextPtr> PoolLink::context_for(pki::Role peers) const {
     const auto who = identity();
     if (!who) return who.status();
-    TlsTrust trust;
-    trust.authority = who->authority.der;
-    trust.role = peers;
+    TlsTrust trust{.authority = who->authority.der, .role = peers};
     return tls_context({who->key, who->certificate.der, who->authority.der}, trust);
 }
 

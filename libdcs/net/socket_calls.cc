@@ -178,10 +178,7 @@ std::string to_text(const TcpAddress &address) {
 }
 
 Result<int> listen_tcp_socket(const TcpAddress &address) {
-    addrinfo hints{};
-    hints.ai_family = AF_UNSPEC;
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_PASSIVE;
+    addrinfo hints{.ai_flags = AI_PASSIVE, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     addrinfo *list = nullptr;
     const int wrong = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &list);
     if (wrong != 0) return fail(Code::not_found, "cannot listen on " + to_text(address) + ": " + ::gai_strerror(wrong));

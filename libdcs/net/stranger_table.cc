@@ -47,8 +47,7 @@ std::optional<ConnId> StrangerTable::add(ConnId conn, const std::string &network
 }
 
 void StrangerTable::spoke(ConnId conn) {
-    const auto found = strangers_.find(conn);
-    if (found != strangers_.end()) found->second.spoke = true;
+    if (const auto found = strangers_.find(conn); found != strangers_.end()) found->second.spoke = true;
 }
 
 void StrangerTable::remove(ConnId conn) {

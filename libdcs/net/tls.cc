@@ -122,9 +122,7 @@ constexpr Alert alerts[] = {
      "the peer refuses our certificate: it was issued by another authority"},
     {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, "the scheduler refuses our certificate: it is for another role",
      "the peer refuses our certificate: it is for another role"},
-    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE,
-     "the scheduler refuses our certificate: it is malformed or not valid "
-     "yet",
+    {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "the scheduler refuses our certificate: it is malformed or not valid yet",
      "the peer refuses our certificate: it is malformed or not valid yet"},
     {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "the scheduler requires a certificate: join this host to the pool first",
      "the peer requires a certificate"},

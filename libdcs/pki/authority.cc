@@ -175,8 +175,7 @@ Result<Authority> new_authority(const std::string &directory, std::int64_t now_s
 }  // namespace
 
 Authority make_authority(std::int64_t now_s) {
-    Authority authority;
-    authority.key = new_key();
+    Authority authority{.key = new_key()};
     const KeyPtr key = private_key(authority.key);
     const X509Ptr x(X509_new());
     // A unique name, so that other tools can distinguish the authorities of two pools.

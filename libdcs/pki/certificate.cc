@@ -99,8 +99,7 @@ Result<Certificate> read_certificate(std::string_view der) {
         return fail(Code::invalid, "it is longer than " + std::to_string(limits::certificate_bytes) + " bytes");
     const X509Ptr x(from_der<X509>(der, d2i_X509));
     if (!x) return fail(Code::invalid, "it is not a certificate, or it is damaged");
-    Certificate c;
-    c.der = std::string(der);
+    Certificate c{.der = std::string(der)};
     const bool whole = take_subject(x.get(), c) && take_time(X509_get0_notBefore(x.get()), c.not_before_s) &&
                        take_time(X509_get0_notAfter(x.get()), c.not_after_s);
     ERR_clear_error();

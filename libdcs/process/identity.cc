@@ -62,8 +62,7 @@ Result<ProcessHandle> ProcessHandle::open(const ProcessIdentity &process) {
     handle.fd_ = open_pidfd(process.pid);
     if (!handle.fd_) return errno == ESRCH || errno == EINVAL ? gone(process.pid) : failed();
     if (planted("locks.identity_is_a_pid")) return handle;
-    const std::uint64_t inode = inode_of(handle.fd_.get());
-    if (inode != 0 && process.pidfs_inode != 0) {
+    if (const std::uint64_t inode = inode_of(handle.fd_.get()); inode != 0 && process.pidfs_inode != 0) {
         if (inode != process.pidfs_inode) return gone(process.pid);
         return handle;
     }

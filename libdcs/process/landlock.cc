@@ -37,9 +37,7 @@ int new_ruleset(std::uint64_t rights, std::uint64_t scopes) noexcept {
 }
 
 int allow(int ruleset, int fd, std::uint64_t rights) noexcept {
-    landlock_path_beneath_attr attr{};
-    attr.allowed_access = rights;
-    attr.parent_fd = fd;
+    landlock_path_beneath_attr attr{.allowed_access = rights, .parent_fd = fd};
     return ::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0) == 0 ? 0 : errno;
 }
 

@@ -59,8 +59,7 @@ void StorageThread::work() {
         if (job == Job::stop) return;
         lock.unlock();
 
-        Done done;
-        done.was_commit = job == Job::commit;
+        Done done{.was_commit = job == Job::commit};
         failpoint(done.was_commit ? "shell.commit.before" : "shell.flush.before");
         done.result = done.was_commit ? store_.commit(updates_, room_) : store_.flush();
         failpoint(done.was_commit ? "shell.commit.after" : "shell.flush.after");

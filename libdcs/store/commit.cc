@@ -226,8 +226,7 @@ CommitResult Engine::after_commit(const TurnPlan &planned) {
         pending_.temporaries.clear();
     }
     if (over_limits(1)) {
-        const CommitResult flushed = sync_away();
-        if (flushed.answer != Answer::done) return flushed;
+        if (const CommitResult flushed = sync_away(); flushed.answer != Answer::done) return flushed;
     }
     return {Answer::done, Status::ok()};
 }

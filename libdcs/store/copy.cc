@@ -73,8 +73,7 @@ CommitResult Engine::commit_copied(std::uint64_t turn, std::string_view root) {
                 fail(Code::invalid, "turn " + std::to_string(turn) + " does not follow turn " + std::to_string(turn_))};
     Result<std::vector<Step>> steps = steps_of_copy(turn, root);
     if (!steps) return {Answer::nothing, steps.status()};
-    TurnPlan planned;
-    planned.steps = std::move(*steps);
+    TurnPlan planned{.steps = std::move(*steps)};
     if (Status status = place(planned); !status) return {Answer::nothing, status};
     return commit_planned(planned, Room::ordinary);
 }

@@ -27,8 +27,7 @@ Status Engine::read_format_and_stamp(RecoveryReport &report) {
     Result<Stamp> stamp = text ? decode_stamp(*text, check_sums) : Result<Stamp>(text.status());
     if (kind == Format::damaged && !stamp)
         return fail(Code::io_error,
-                    "neither the file format nor turns/applied can be read: restore the state "
-                    "directory from a backup");
+                    "neither the file format nor turns/applied can be read: restore the state directory from a backup");
     rewrite_format_ = kind != Format::good;
     if (rewrite_format_ && kind != Format::older)
         report.damaged.push_back({format_file, kind == Format::damaged ? "both of its copies were damaged; rewritten"
@@ -53,8 +52,7 @@ Status Engine::check_stamp_missing(const std::vector<std::string> &names) const 
     for (const std::string &name : names)
         if (parse_root_name(name, turn))
             return fail(Code::io_error, std::string(applied_file) + " cannot be read while turns/" + name +
-                                            " exists: nothing was changed, restore the state directory from a "
-                                            "backup");
+                                            " exists: nothing was changed, restore the state directory from a backup");
     return Status::ok();
 }
 

@@ -17,9 +17,7 @@ Result<Identity> read_one(Store &store, const std::string &path) {
     if (!bytes) return bytes.status().code == Code::not_found ? Result<Identity>(Identity{}) : bytes.status();
     ByteReader r(*bytes);
     const std::uint8_t written = r.u8();
-    Identity identity;
-    identity.name = r.u64();
-    identity.epoch = r.u64();
+    Identity identity{.name = r.u64(), .epoch = r.u64()};
     const std::uint32_t sum = r.u32();
     const bool whole = r.good() && r.at_end() && sum == crc32c(std::string_view(*bytes).substr(0, record_bytes - 4));
     if (!whole || identity.name == 0) return fail(Code::io_error, path + " is damaged");

@@ -115,9 +115,7 @@ private:
         const std::string first = std::string(directory) + "/", last = std::string(directory) + "0";
         for (auto below = places_.lower_bound(first); below != places_.end() && below->first < last; ++below)
             drop(below->second);
-        Step step;
-        step.kind = StepKind::remove;
-        step.directory = directory;
+        Step step{.kind = StepKind::remove, .directory = directory};
         place_->removal = push(step);
     }
 
@@ -180,8 +178,7 @@ private:
 }  // namespace
 
 Result<std::uint64_t> Engine::length_now(const std::string &path) const {
-    const auto known = pending_.lengths.find(path);
-    if (known != pending_.lengths.end()) return known->second;
+    if (const auto known = pending_.lengths.find(path); known != pending_.lengths.end()) return known->second;
     Result<std::uint64_t> size = disk_.size(path);
     if (!size && size.status().code == Code::not_found) return std::uint64_t{0};
     return size;

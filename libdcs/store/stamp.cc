@@ -70,8 +70,7 @@ Result<Stamp> decode_stamp(std::string_view file, bool check_sums) {
     const std::string_view tail = file.size() < 2 * stamp_bytes ? std::string_view() : tail_of(file, stamp_bytes);
     const bool second_good = read_stamp(tail, check_sums, second);
     if (!first_good && !second_good) return fail(Code::io_error, "neither copy is a stamp with a valid checksum");
-    Stamp stamp;
-    stamp.turn = !second_good || (first_good && first > second) ? first : second;
+    Stamp stamp{.turn = !second_good || (first_good && first > second) ? first : second};
     if (first_good && second_good && first != second) stamp.damage = "its copies differ";
     else if (!first_good) stamp.damage = "the first copy is not a stamp, or its checksum is wrong";
     else if (!second_good) stamp.damage = "the second copy is not a stamp, or its checksum is wrong";

@@ -68,9 +68,7 @@ Status check_cycles(const Forest &forest) {
             std::find_if(uses.begin(), uses.end(), [](const auto &entry) { return entry.second.empty(); });
         if (free == uses.end())
             return fail(Code::invalid,
-                        "the update trees refer to each other in a cycle, through "
-                        "`" +
-                            uses.begin()->first + "`");
+                        "the update trees refer to each other in a cycle, through `" + uses.begin()->first + "`");
         const std::string name = free->first;
         uses.erase(free);
         for (auto &entry : uses) entry.second.erase(name);

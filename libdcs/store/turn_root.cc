@@ -76,8 +76,7 @@ Result<Head> take_head(std::string_view bytes, std::uint64_t turn, bool check_su
     ByteReader start(bytes);
     if (start.raw(magic.size()) != magic) return bad("it does not begin with the magic of a turn's root");
     const std::uint32_t written_by = start.u32();
-    Head head;
-    head.length = start.u32();
+    Head head{.length = start.u32()};
     if (head.length < start_bytes + end_bytes || head.length > bytes.size()) return bad("its head is truncated");
     ByteReader end(bytes.substr(head.length - end_bytes));
     if (check_sums && end.u32() != head.length) return bad("its head has two lengths");

@@ -207,8 +207,7 @@ Status check_files(const GrainSpec &spec) {
         const bool placed = !file.name.empty();
         if (placed && !spec.directory.empty())
             return bad("the file " + file.name +
-                       " needs a working directory of the grain's own: "
-                       "leave the directory out");
+                       " needs a working directory of the grain's own: leave the directory out");
     }
     if (bytes > limits::file_names_bytes)
         return fail(Code::limit, "the names of the grain's files have " + std::to_string(bytes) +

@@ -20,6 +20,11 @@ const GrainFile *input_of(const GrainSpec &spec);
 // Length of its standard input, wherever it lies.
 std::uint64_t input_length(const GrainSpec &spec);
 
+// What a call that cannot be done is answered with; `grain`: of a batch, the one because of which.
+inline ErrorReply error_reply(Status why, std::int32_t grain = -1) {
+    return {static_cast<std::int32_t>(why.code), std::move(why.text), grain};
+}
+
 // Of an imported session. The client looks first, to name file and line; the scheduler looks again, because it trusts
 // no sender.
 struct Wrong {

@@ -1,12 +1,51 @@
-#include "wire/difference.h"
-
+// What differs between two structs, by the lists of their fields that their serialize() gives.
 #include <algorithm>
+
+#include <boost/archive/detail/interface_oarchive.hpp>
 
 #include "base/text.h"
 #include "wire/message.h"
 
 namespace dcs::wire {
 namespace {
+
+// Strings are views into the struct, which must outlive the list.
+struct Field {
+    std::string name;
+    bool is_list = false;
+    std::vector<std::string_view> items;  // a list of strings, or one string
+    std::string number;                   // anything else, as text
+    std::vector<std::string> made;        // what `items` look at, if the struct has no such text
+};
+
+class FieldList : public boost::archive::detail::interface_oarchive<FieldList> {
+public:
+    std::vector<Field> fields;
+
+    template <class T> void save_override(const FieldOf<T> &field) {
+        if constexpr (is_part<T>) {
+            walk_fields(*this, field.const_value());
+        } else {
+            Field f{.name = field.name()};
+            put(f, field.const_value());
+            fields.push_back(std::move(f));
+        }
+    }
+
+private:
+    static void put(Field &f, bool value) { f.number = value ? "true" : "false"; }
+    static void put(Field &f, const std::string &value) { f.items = {value}; }
+    static void put(Field &f, const std::vector<std::string> &value) {
+        f.is_list = true;
+        f.items.assign(value.begin(), value.end());
+    }
+    static void put(Field &f, const std::vector<GrainFile> &value) {
+        f.is_list = true;
+        for (const GrainFile &file : value) f.made.push_back(to_text(file));
+        f.items.assign(f.made.begin(), f.made.end());
+    }
+    template <FixedInteger T> static void put(Field &f, T value) { f.number = std::to_string(value); }
+};
 
 constexpr std::size_t whole_string = 60;  // longer ones are shown as an excerpt
 constexpr std::size_t excerpt = 24;
@@ -68,12 +107,16 @@ std::string field_lines(const Field &a, const Field &b) {
 
 }  // namespace
 
-std::string compare(const std::vector<Field> &recorded, const std::vector<Field> &now, std::string_view ignored_field) {
-    DCS_REQUIRE(recorded.size() == now.size(), "two lists of the same struct have the same fields");
+// One line per field that differs: `argv[2]: recorded "x", now "y"`. Long strings are shown by their lengths, the
+// offset of the first difference and an excerpt there. The text stays below 4 KiB.
+std::string difference(const GrainSpec &recorded, const GrainSpec &now) {
+    FieldList before, after;
+    walk_fields(before, recorded);
+    walk_fields(after, now);
     std::string r;
-    for (std::size_t i = 0; i < recorded.size(); ++i) {
-        if (recorded[i].name == ignored_field) continue;
-        r += field_lines(recorded[i], now[i]);
+    for (std::size_t i = 0; i < before.fields.size(); ++i) {
+        if (before.fields[i].name == "label") continue;
+        r += field_lines(before.fields[i], after.fields[i]);
         if (r.size() > text_limit) {
             r.resize(r.rfind('\n', text_limit) + 1);
             r += "and more";
@@ -82,13 +125,6 @@ std::string compare(const std::vector<Field> &recorded, const std::vector<Field>
     }
     if (!r.empty() && r.back() == '\n') r.pop_back();
     return r;
-}
-
-std::string difference(const GrainSpec &recorded, const GrainSpec &now) {
-    FieldList a, b;
-    walk_fields(a, recorded);
-    walk_fields(b, now);
-    return compare(a.fields, b.fields, "label");
 }
 
 }  // namespace dcs::wire

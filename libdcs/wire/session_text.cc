@@ -91,8 +91,7 @@ public:
     }
 
     template <class T> void number(std::string_view key, T &into, T least, T most) {
-        const json::value *v = take(key);
-        if (v) number_of(key, *v, into, least, most);
+        if (const json::value *v = take(key)) number_of(key, *v, into, least, most);
     }
     template <class T> void number_of(std::string_view key, const json::value &v, T &into, T least, T most) {
         if (!v.is_int64() && !v.is_uint64()) return bad(key, v, v.is_double() ? "a whole number" : "a number");
@@ -211,8 +210,7 @@ std::string file_of(const json::object &object, GrainFile &file) {
     for (int r = 0; r <= static_cast<int>(last_of(FileRole())); ++r)
         if (role == name_of(static_cast<FileRole>(r))) known = true, file.role = static_cast<FileRole>(r);
     if (!known) keys.spoil("\"files\", \"role\" must be data, executable, program, input or output");
-    const auto digest = bytes_of_hex(hex, limits::digest_bytes);
-    if (digest) file.digest = *digest;
+    if (const auto digest = bytes_of_hex(hex, limits::digest_bytes)) file.digest = *digest;
     else if (!hex.empty()) keys.spoil("\"files\", \"digest\" must be 64 hex digits");
     keys.finish();
     return keys.wrong;

@@ -29,11 +29,7 @@ bool is_small(const Grain &g) {
 }
 
 // Whatever runs there now has ended when one of these starts.
-Vacancy vacancy_ahead(const State &state, HostId id) {
-    Vacancy vacancy;
-    vacancy.freed = state.used[static_cast<std::size_t>(id)];
-    return vacancy;
-}
+Vacancy vacancy_ahead(const State &state, HostId id) { return {.freed = state.used[static_cast<std::size_t>(id)]}; }
 
 template <class Wanted>
 std::size_t recall(Draft &d, HostId id, std::size_t most, const std::string &why, Wanted &&wanted) {
@@ -77,8 +73,7 @@ std::size_t on_slots(const State &state, HostId id) {
 
 void note_pace(Draft &d, HostId id) {
     Pace &pace = d.host(id).pace;
-    const Duration passed = d.now - pace.since;
-    if (passed >= window) {
+    if (const Duration passed = d.now - pace.since; passed >= window) {
         pace.ahead = static_cast<std::int32_t>(std::min(most_handed_ahead, pace.ended * handed_ahead.ns / passed.ns));
         pace.since = d.now;
         pace.ended = 0;

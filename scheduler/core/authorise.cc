@@ -189,8 +189,7 @@ Status check_token(const State &state, const Caller &caller) {
     if (entry == state.auth.end()) return fail(Code::no_auth, "the authorization token is unknown or has been revoked");
     if (entry->second.user != caller.user)
         return fail(Code::no_auth, "the authorization token is not one of " + caller.user);
-    const std::string &bound = entry->second.host;
-    if (bound != caller.host)
+    if (const std::string &bound = entry->second.host; bound != caller.host)
         return fail(Code::no_auth, "the authorization token is for a control program on " + place(bound) +
                                        ", but this one runs on " + place(caller.host));
     if (entry->second.key != caller.key)
@@ -204,9 +203,8 @@ Status check_program(const State &state, const Caller &caller) {
     if (caller.host.empty()) return Status::ok();
     if (Status s = check_source(state, caller.host, caller.user); !s) return s;
     if (state.trust.clients.count(caller.host) == 0)
-        return fail(Code::refused, "host " + caller.host +
-                                       " was removed from the pool: control programs there may "
-                                       "no longer connect");
+        return fail(Code::refused,
+                    "host " + caller.host + " was removed from the pool: control programs there may no longer connect");
     return check_token(state, caller);
 }
 
@@ -214,15 +212,13 @@ Status check_source(const State &state, const std::string &host, const std::stri
     const auto source = state.sources.find(host);
     if (source == state.sources.end())
         return fail(Code::refused, "control programs may not call from host " + host +
-                                       ": the scheduler's host table "
-                                       "has no line for it with role=client");
+                                       ": the scheduler's host table has no line for it with role=client");
     const std::vector<std::string> &users = source->second;
     const bool named = std::find(users.begin(), users.end(), user) != users.end();
     if (named || (users.empty() && user != "root")) return Status::ok();
-    return fail(Code::refused, user + " may not call from host " + host + ": its line in the scheduler's host table " +
-                                   (users.empty() ? "lists no users, so root has to be listed"
-                                                  : "does not list this "
-                                                    "user"));
+    return fail(Code::refused,
+                user + " may not call from host " + host + ": its line in the scheduler's host table " +
+                    (users.empty() ? "lists no users, so root has to be listed" : "does not list this user"));
 }
 
 Status taken_session(const State &state, const SessionKey &key, const Caller &caller) {
@@ -266,9 +262,8 @@ Status check_backup(const State &state, const Certified &certified) {
         return fail(Code::refused, "host " + certified.host + " is not the backup in the scheduler's host table");
     const auto key = state.trust.backups.find(certified.host);
     if (key != state.trust.backups.end() && key->second == certified.key) return Status::ok();
-    return fail(Code::refused, "the certificate of the backup " + certified.host +
-                                   " has been revoked: it must join "
-                                   "again");
+    return fail(Code::refused,
+                "the certificate of the backup " + certified.host + " has been revoked: it must join again");
 }
 
 Status may_fetch(const State &state, HostId host, const std::string &digest) {

@@ -61,8 +61,7 @@ Status check_begin(const State &state, const BeginControl &in) {
     if (!is_name(in.user)) return fail(Code::invalid, "the login name cannot be used");
     if (Status s = check_source(state, host, in.user); !s) return s;
     if (!in.login) return in.login;
-    Caller caller;
-    caller.user = in.user;
+    Caller caller{.user = in.user};
     if (Status s = check_user(state, caller); !s) return s;
     return is_name(in.ident) ? Status::ok() : bad_ident();
 }
@@ -71,7 +70,7 @@ Status check_begin(const State &state, const BeginControl &in) {
 
 void begin_control(Draft &d, const BeginControl &in) {
     if (Status s = check_begin(d.state, in); !s) {
-        d.effect(Reply{in.conn, in.request, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}});
+        d.effect(Reply{in.conn, in.request, wire::error_reply(s)});
         d.effect(CloseConnection{in.conn});
         d.event("audit: no control program of another host begins, asked by host " + in.from.host + " at " +
                 in.address + ": " + s.text);

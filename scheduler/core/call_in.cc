@@ -232,8 +232,7 @@ wire::Configure configuration(const State &state, const HostConfig &config) {
 }
 
 void call_in(Draft &d, const ServerCallIn &in) {
-    const Host *known = d.state.host(in.host);
-    if (!known || known->conn != in.conn) return;
+    if (const Host *known = d.state.host(in.host); !known || known->conn != in.conn) return;
     hear_from(d, in.host);
     Host &host = d.host(in.host);
     host.load = in.call.load;

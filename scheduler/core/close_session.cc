@@ -108,8 +108,7 @@ bool is_old(const State &state, const Session &session, std::int64_t wall_ms) {
 }
 
 void remove_old(Draft &d, const RemoveOld &in) {
-    const Session *session = d.state.session(in.session);
-    if (session && is_old(d.state, *session, in.wall_ms))
+    if (const Session *session = d.state.session(in.session); session && is_old(d.state, *session, in.wall_ms))
         erase_closed(d, in.session, *session, ": it was closed for the policy's session_age");
 }
 

@@ -29,10 +29,8 @@ wire::ProblemRow damaged_grain(const GrainKey &key, const std::string &why) {
     wire::ProblemRow row = damaged_session(key.session, why);
     row.entity = "grain " + to_text(key);
     row.affects = "the grain is set aside; the rest of its session keeps running";
-    row.advice =
-        "restore the file while the scheduler is stopped, or kill the grain "
-        "(dcs grain kill " +
-        std::to_string(key.session.number) + ":" + std::to_string(key.grain) + ")";
+    row.advice = "restore the file while the scheduler is stopped, or kill the grain (dcs grain kill " +
+                 std::to_string(key.session.number) + ":" + std::to_string(key.grain) + ")";
     return row;
 }
 
@@ -208,8 +206,7 @@ std::optional<wire::ProblemRow> backup_problem(const Draft &d) {
 
 // They hold slots until their results are recorded.
 wire::ProblemRow unrecorded_grains(const std::string &user, NoRoom why, int grains) {
-    wire::ProblemRow row;
-    row.entity = "user " + user;
+    wire::ProblemRow row{.entity = "user " + user};
     row.problem =
         std::to_string(grains) +
         (grains == 1 ? " grain has ended, but its result waits: " : " grains have ended, but their results wait: ") +

@@ -13,15 +13,13 @@ std::int64_t cpu_us(const wire::Usage &used) { return saturated(used.user_us, us
 wire::Usage total_usage(const Grain &grain) {
     const wire::Usage &past = grain.course->past, &now = grain.course->current;
     const auto sum = saturated;
-    wire::Usage total;
-    total.user_us = sum(past.user_us, now.user_us);
-    total.system_us = sum(past.system_us, now.system_us);
-    total.max_rss_kb = std::max(past.max_rss_kb, now.max_rss_kb);
-    total.minor_faults = sum(past.minor_faults, now.minor_faults);
-    total.major_faults = sum(past.major_faults, now.major_faults);
-    total.in_blocks = sum(past.in_blocks, now.in_blocks);
-    total.out_blocks = sum(past.out_blocks, now.out_blocks);
-    return total;
+    return {.user_us = sum(past.user_us, now.user_us),
+            .system_us = sum(past.system_us, now.system_us),
+            .max_rss_kb = std::max(past.max_rss_kb, now.max_rss_kb),
+            .minor_faults = sum(past.minor_faults, now.minor_faults),
+            .major_faults = sum(past.major_faults, now.major_faults),
+            .in_blocks = sum(past.in_blocks, now.in_blocks),
+            .out_blocks = sum(past.out_blocks, now.out_blocks)};
 }
 
 void requeue_front(Draft &d, const GrainKey &key, bool keep_lease) {

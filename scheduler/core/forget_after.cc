@@ -97,11 +97,10 @@ void forget_after(Draft &d, const Caller &caller, const GrainKey &key, std::int3
     if (alone) again.push_back(key.grain);
     else choose(d, key, stand, gone, again);
     if (!alone && static_cast<std::int32_t>(gone.size()) != forgets)
-        return d.refuse(caller, fail(Code::refused, "session " + to_text(key.session) +
-                                                        " has changed: " + std::to_string(gone.size()) +
-                                                        " submissions would be "
-                                                        "forgotten, expected " +
-                                                        std::to_string(forgets)));
+        return d.refuse(
+            caller,
+            fail(Code::refused, "session " + to_text(key.session) + " has changed: " + std::to_string(gone.size()) +
+                                    " submissions would be forgotten, expected " + std::to_string(forgets)));
     if (!gone.empty()) raise_fences(d, session);  // for leases of those that are not there any more
     set_back(d, key.session, stand, opens ? SessionStatus::active : session.info.status, caller.user);
     std::set<HostId> freed;

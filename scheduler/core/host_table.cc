@@ -71,8 +71,7 @@ void take_host_table(Draft &d, const HostTable &in) {
         if (config.names_class) classes.push_back({config.name, config.host_class});
         const bool grain_host = !config.names_class && !config.source && config.backup_at.empty();
         if (!grain_host || !listed.insert(config.name).second) continue;
-        const HostId id = d.state.host_id(config.name);
-        if (id != no_host) {
+        if (const HostId id = d.state.host_id(config.name); id != no_host) {
             update_host(d, id, config);
             continue;
         }

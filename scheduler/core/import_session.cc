@@ -59,9 +59,8 @@ void import_session(Draft &d, const Caller &caller, const ImportSession &call) {
     const Session *old = d.state.session(key);
     if (is_repetition(caller, old)) return d.reply(caller, wire::Done{});
     if (!call.content)
-        return d.refuse(caller, fail(Code::not_found,
-                                     "nothing was uploaded on this connection: start the import "
-                                     "again"));
+        return d.refuse(caller,
+                        fail(Code::not_found, "nothing was uploaded on this connection: start the import again"));
     if (Status s = may_take_its_place(d.state, key, call.replace); !s) return d.refuse(caller, s);
     const ImportContent &content = *call.content;
     if (Status s = check_stored(d.state, caller.user, caller.privileged, stored_more(content, old)); !s)

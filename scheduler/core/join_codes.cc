@@ -126,15 +126,13 @@ void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
     if (call.words.empty())
         return d.refuse(caller, fail(Code::invalid,
                                      "which host? Give the words that it shows, because any machine "
-                                     "can ask under any name; `dcs host approve` lists the waiting "
-                                     "hosts"));
+                                     "can ask under any name; `dcs host approve` lists the waiting hosts"));
     const auto found = chosen(d.state, call);
     if (!found) return d.refuse(caller, found.status());
     const auto &[key, host] = *found;
     if (!in_table(d.state, host.role, host.host)) return d.refuse(caller, not_in_table(host.role, host.host));
     const auto &keys = d.state.trust.of(host.role);
-    const auto had = keys.find(host.host);
-    if (had != keys.end() && had->second != key && !call.replace)
+    if (const auto had = keys.find(host.host); had != keys.end() && had->second != key && !call.replace)
         return d.refuse(caller, fail(Code::refused,
                                      "another machine has already joined as " + host.host +
                                          ", with another key: to give its place to the machine that shows these words, "

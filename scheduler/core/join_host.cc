@@ -31,7 +31,7 @@ const char *right_use(HostRole role) {
 }
 
 void turn_away(Draft &d, const JoinCall &in, const Status &why) {
-    d.effect(Reply{in.conn, in.request, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}});
+    d.effect(Reply{in.conn, in.request, wire::error_reply(why)});
     d.effect(CloseConnection{in.conn});
     d.event("audit: a host at " + in.address + " was refused: " + why.text);
 }
@@ -63,13 +63,11 @@ Status check_name(const State &state, const JoinCall &in, const JoinCode &code, 
     if (code.used && (key == keys.end() || key->second != in.key))
         return fail(Code::refused, "host " + name +
                                        " was removed from the pool, or another machine has joined under "
-                                       "that name, since this code was used; `dcs token create` makes a "
-                                       "new one");
+                                       "that name, since this code was used; `dcs token create` makes a new one");
     if (code.host.empty() && key != keys.end() && key->second != in.key)
-        return fail(Code::refused, "host " + name +
-                                       " has already joined; to give its place to another machine, make "
-                                       "a code with --host " +
-                                       name);
+        return fail(Code::refused,
+                    "host " + name +
+                        " has already joined; to give its place to another machine, make a code with --host " + name);
     return Status::ok();
 }
 

@@ -31,9 +31,8 @@ Status check_user(const State &state, const Caller &caller) {
     if (is_denied(state, caller.user))
         return fail(Code::refused, "the pool's policy denies " + caller.user + ": ask the pool's operator why");
     if (users.empty() || std::find(users.begin(), users.end(), caller.user) != users.end()) return Status::ok();
-    return fail(Code::refused, caller.user +
-                                   " is not in the scheduler's list of users: ask the pool's operator to "
-                                   "add the name");
+    return fail(Code::refused,
+                caller.user + " is not in the scheduler's list of users: ask the pool's operator to add the name");
 }
 
 namespace {

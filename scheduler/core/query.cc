@@ -1,7 +1,6 @@
 // d_query. Decides nothing, so floating point is allowed in rows.
 #include <algorithm>
 #include <set>
-#include <tuple>
 
 #include "base/confinement.h"
 #include "base/limits.h"
@@ -39,8 +38,7 @@ std::int32_t count_for_people(const Session &session, GrainStatus status) {
 }
 
 wire::SystemRow system_row(const State &state) {
-    wire::SystemRow row;
-    row.epoch = state.epoch;
+    wire::SystemRow row{.epoch = state.epoch};
     for (const HostClass &c : state.classes) row.classes.push_back({c.name, c.mask});
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
         const Host &host = state.hosts[i];
@@ -181,11 +179,7 @@ wire::SessionRow session_row(const Caller &caller, const SessionKey &key, const 
 }
 
 wire::SessionRow damaged_row(const SessionKey &key) {
-    wire::SessionRow row;
-    row.user = key.user;
-    row.session = key.number;
-    row.state = "damaged";
-    return row;
+    return {.user = key.user, .session = key.number, .state = "damaged"};
 }
 
 double cpu_of(const wire::Usage &u) {
@@ -292,8 +286,7 @@ void query_grains(Draft &d, const Caller &caller, const wire::Query &call, const
 
 // Those that are there and those that were set aside, in one order.
 void query_sessions(Draft &d, const Caller &caller, const wire::Query &call) {
-    wire::QueryReply reply;
-    reply.last_number = last_number_of(d.state, call.user.empty() ? caller.user : call.user);
+    wire::QueryReply reply{.last_number = last_number_of(d.state, call.user.empty() ? caller.user : call.user)};
     const std::string &first = call.after_user.empty() ? call.user : call.after_user;
     const bool pages = !call.after_user.empty() || call.after >= 0;
     for (const auto &[user, stored] : d.state.stored.users())
@@ -334,8 +327,7 @@ void query_hosts(Draft &d, const Caller &caller, const wire::Query &call) {
         known = known || call.status == name_of(s);
     if (!known)
         return d.refuse(caller, fail(Code::invalid,
-                                     "the status of a host must be active, delinquent, dead, no_job or "
-                                     "unknown, not " +
+                                     "the status of a host must be active, delinquent, dead, no_job or unknown, not " +
                                          call.status));
     reply.members = member_rows(d.state);
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i) {
@@ -378,8 +370,7 @@ void query(Draft &d, const Caller &caller, const wire::Query &call) {
     const std::string &user = call.user.empty() ? caller.user : call.user;
     switch (call.type) {
     case wire::QueryType::system: {
-        wire::QueryReply reply;
-        reply.system = system_row(d.state);
+        wire::QueryReply reply{.system = system_row(d.state)};
         return d.reply(caller, std::move(reply));
     }
     case wire::QueryType::hosts: return query_hosts(d, caller, call);

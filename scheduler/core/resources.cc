@@ -167,8 +167,7 @@ std::string resources_in_words(const State &state, const Grain &grain, std::opti
             if (used + amount > most) say(in_use(name, used, most, amount, holders(state, no_host, name), ""));
         } else if (busy) {
             const std::int64_t used = amount_in(state.used[static_cast<std::size_t>(*busy)].resources, name);
-            const std::int64_t there = offered(state, *busy, name);
-            if (used + amount > there)
+            if (const std::int64_t there = offered(state, *busy, name); used + amount > there)
                 say(in_use(name, used, there, amount, holders(state, *busy, name), " on " + state.host_name(*busy)));
         }
     }

@@ -44,8 +44,7 @@ Status check_order(const HostConfig &table, const HostSetting &set) {
     if (set.extended.ns >= 0) c.extended = set.extended;
     if (c.interval <= c.alert && c.alert <= c.limit && c.limit <= c.extended) return Status::ok();
     return fail(Code::invalid, "the times of host " + c.name +
-                                   " must grow: interval <= alert <= limit <= extended; "
-                                   "they would be " +
+                                   " must grow: interval <= alert <= limit <= extended; they would be " +
                                    seconds_text(c.interval) + ", " + seconds_text(c.alert) + ", " +
                                    seconds_text(c.limit) + ", " + seconds_text(c.extended) + " s");
 }

@@ -53,8 +53,8 @@ void note_shape(Submission &s, const SubmitGrain &call) {
 
 bool refuse(Draft &d, const Caller &caller, bool batch, const SubmitGrain &call, const Status &why) {
     if (batch)
-        d.reply(caller, wire::ErrorReply{static_cast<std::int32_t>(why.code),
-                                         "grain " + std::to_string(call.grain) + ": " + why.text, call.grain});
+        d.reply(caller,
+                wire::error_reply(fail(why.code, "grain " + std::to_string(call.grain) + ": " + why.text), call.grain));
     else d.refuse(caller, why);
     return false;
 }

@@ -165,9 +165,7 @@ void answer_waiters(Draft &d, const AnswerWaiters &in) {
             continue;
         }
         acknowledge(d, in.session, w.acknowledges);
-        Caller to;
-        to.conn = w.conn;
-        to.request = w.request;
+        Caller to{.conn = w.conn, .request = w.request};
         if (index >= 0) hand_out(d, in.session, w, index);
         else d.refuse(to, *why);
     }
@@ -189,9 +187,7 @@ void dismiss_waiters(Draft &d, const SessionKey &key, const Status &why) {
     const Session *session = d.state.session(key);
     if (!session || session->waiters.empty()) return;
     for (const Waiter &w : session->waiters) {
-        Caller to;
-        to.conn = w.conn;
-        to.request = w.request;
+        Caller to{.conn = w.conn, .request = w.request};
         acknowledge(d, key, w.acknowledges);
         d.refuse(to, why);
     }

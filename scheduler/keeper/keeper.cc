@@ -267,12 +267,10 @@ Status check_login(const std::string &user, const std::string &group) {
     const struct group *found = ::getgrnam(group.c_str());
     if (found == nullptr)
         return fail(Code::refused, "the scheduler's host has no group " + group +
-                                       ", whose members may use DCS "
-                                       "(--group of dcs_scheduler names another)");
+                                       ", whose members may use DCS (--group of dcs_scheduler names another)");
     if (!is_member(user, own, found->gr_gid))
         return fail(Code::refused, user + " is not a member of the group " + group +
-                                       " on the scheduler's host, which "
-                                       "the use of DCS requires");
+                                       " on the scheduler's host, which the use of DCS requires");
     return Status::ok();
 }
 
@@ -330,8 +328,7 @@ Result<std::string> KeeperClient::settings(Settings which, const std::string &fi
     if (!reply) return reply.status();
     if (!fd)
         return fail(Code::limit, "the keeper could not hand over " + file +
-                                     ": this process has no file descriptors "
-                                     "left, raise ulimit -n");
+                                     ": this process has no file descriptors left, raise ulimit -n");
     return read_settings(fd.release(), file, what);
 }
 

@@ -53,8 +53,7 @@ Status replace_file(const std::string &file, const std::string &text) {
 
 Result<int> open_settings(const std::string &file, const std::string &what) {
     if (Status s = trusted_path(file); !s) return s;
-    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) return fd;
+    if (const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC); fd >= 0) return fd;
     const int error = errno;
     Status why = fail_errno(error == ENOENT ? Code::not_found : Code::io_error, what + " " + file, error);
     if (what == "the host table" && error == ENOENT)

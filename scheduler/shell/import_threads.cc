@@ -45,8 +45,7 @@ void ImportThreads::look_at_reader() {
     if (!reader_.gone()) return;
     loop_.unwatch(watched());
     log_error("the scheduler's reader " + reader_.how_it_ended() +
-              ": imports of sessions are refused until the "
-              "scheduler is started again; everything else continues");
+              ": imports of sessions are refused until the scheduler is started again; everything else continues");
 }
 
 Result<std::string> ImportThreads::decode(std::string stream) {

@@ -80,8 +80,7 @@ std::vector<wire::ProblemRow> problems_at_start(const store::RecoveryReport &rec
 }
 
 turn::Turn::Setup setup_of(record::Rebuilt &rebuilt, std::uint64_t epoch, const store::RecoveryReport &recovery) {
-    turn::Turn::Setup setup;
-    setup.state = std::move(rebuilt.state);
+    turn::Turn::Setup setup{.state = std::move(rebuilt.state)};
     setup.state.epoch = epoch;
     setup.set_aside = std::move(rebuilt.set_aside);
     setup.about = turn::AboutProcess{::getpid(), boot_clock(), DCS_VERSION};
@@ -140,9 +139,7 @@ Result<record::Rebuilt> rebuild(store::Store &store, Suspect &suspect) {
 }
 
 store::StoreOptions store_options(const SchedulerOptions &line) {
-    store::StoreOptions options;
-    options.accept_lost_turn = static_cast<std::uint64_t>(std::max(0, line.accept_lost_turn));
-    return options;
+    return {.accept_lost_turn = static_cast<std::uint64_t>(std::max(0, line.accept_lost_turn))};
 }
 
 Result<Doors> doors_of(const SchedulerOptions &line, const std::string &state, keeper::KeeperClient &keeper,

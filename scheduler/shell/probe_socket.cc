@@ -62,9 +62,7 @@ ProbeSocket connect_probe(const sockaddr_storage &to, std::uint16_t port) {
     sockaddr_storage address = to;
     if (to.ss_family == AF_INET6) reinterpret_cast<sockaddr_in6 &>(address).sin6_port = htons(port);
     else reinterpret_cast<sockaddr_in &>(address).sin_port = htons(port);
-    ProbeSocket probe;
-    probe.events = POLLOUT;
-    probe.fd = ::socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    ProbeSocket probe{.fd = ::socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), .events = POLLOUT};
     if (probe.fd < 0) {
         probe.seen = errno == EAFNOSUPPORT ? Seen::silent : Seen::alive;
         return probe;
@@ -80,11 +78,7 @@ ProbeSocket connect_probe(const sockaddr_storage &to, std::uint16_t port) {
 
 std::optional<ProbeSocket> echo_probe(const sockaddr_storage &to, std::uint64_t cookie,
                                       const std::function<int(bool v6)> &raw_socket) {
-    ProbeSocket probe;
-    probe.echo = true;
-    probe.events = POLLIN;
-    probe.v6 = to.ss_family == AF_INET6;
-    probe.cookie = cookie;
+    ProbeSocket probe{.events = POLLIN, .echo = true, .v6 = to.ss_family == AF_INET6, .cookie = cookie};
     const int protocol = probe.v6 ? int{IPPROTO_ICMPV6} : int{IPPROTO_ICMP};
     probe.fd = ::socket(to.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
     if (probe.fd < 0) {

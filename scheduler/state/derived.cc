@@ -1,8 +1,6 @@
 // Queues, counts, lists: see derived.h.
 #include "scheduler/state/derived.h"
 
-#include <algorithm>
-
 #include "base/require.h"
 #include "scheduler/state/decision.h"
 

@@ -5,6 +5,7 @@
 #include "base/planted.h"
 #include "scheduler/turn/turn.h"
 #include "scheduler/turn/weight.h"
+#include "wire/checks.h"
 
 namespace dcs::turn {
 namespace {
@@ -25,16 +26,14 @@ void Turn::take(Arrival arrival) {
         Status s = connections_.add(conn, arrival);
         if (s) return remember_end(*connections_.find(conn), outside_);
         outside_.log(Level::warning, s.text);
-        if (arrival.door == Door::user)
-            outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text}, core::no_request);
+        if (arrival.door == Door::user) outside_.send(conn, wire::error_reply(s), core::no_request);
         outside_.close(conn);
         return;
     }
     const Connection *who = connections_.find(conn);
     if (!who) return;
     if (Status s = who->privileged ? Status::ok() : intake_.room_for(who->door, who->user, arrival); !s)
-        return outside_.send(conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text},
-                             core::RequestId{arrival.header.request});
+        return outside_.send(conn, wire::error_reply(s), core::RequestId{arrival.header.request});
     arrival.at = outside_.now();
     intake_.put(who->door, who->user, std::move(arrival), who->privileged);
 }
@@ -111,9 +110,8 @@ Decoded Turn::decode_one(const Arrival &arrival) {
         refused.note = "no memory is left for a message of " + std::to_string(arrival.payload.size()) + " bytes";
         refused.close = is_link(connections_.find(arrival.conn)->door);  // a server says it again
         if (!refused.close)
-            refused.reply = wire::ErrorReply{static_cast<std::int32_t>(Code::limit),
-                                             "the scheduler has no memory for "
-                                             "this call: repeat it later, or make it smaller"};
+            refused.reply = wire::error_reply(
+                fail(Code::limit, "the scheduler has no memory for this call: repeat it later, or make it smaller"));
         return refused;
     }
 }
@@ -131,10 +129,7 @@ void Turn::read_imports() {
     auto read = imports_.next(state_, contents_);
     if (!read) return;
     if (read->status) decide_new(std::move(read->call));
-    else
-        outside_.send(read->call.caller.conn,
-                      wire::ErrorReply{static_cast<std::int32_t>(read->status.code), read->status.text},
-                      read->call.caller.request);
+    else outside_.send(read->call.caller.conn, wire::error_reply(read->status), read->call.caller.request);
 }
 
 void Turn::suspect(const Concern &concern) {

@@ -10,8 +10,7 @@ Status Connections::add(ConnId conn, const Arrival &opened) {
         std::size_t &mine = per_user_[opened.user];
         if (mine >= limits_.connections)
             return fail(Code::limit, opened.user + " has " + std::to_string(mine) +
-                                         " connections to the scheduler, "
-                                         "but the limit `connections` is " +
+                                         " connections to the scheduler, but the limit `connections` is " +
                                          std::to_string(limits_.connections) + ": end some control programs");
         ++mine;
     }

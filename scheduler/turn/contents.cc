@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/planted.h"
 #include "base/require.h"
+#include "wire/checks.h"
 
 namespace dcs::turn {
 namespace {
@@ -142,8 +143,7 @@ Status Contents::check_room(const Peer &peer, std::uint64_t size, const core::St
     if (own >= limits::content_uploads_each || uploads_.size() >= limits::content_uploads)
         return fail(Code::limit, std::to_string(own) + " uploads of " + peer.owner + " and " +
                                      std::to_string(uploads_.size()) +
-                                     " in total are in progress: wait until one "
-                                     "ends");
+                                     " in total are in progress: wait until one ends");
     return Status::ok();
 }
 
@@ -245,8 +245,7 @@ void Contents::forget(std::map<Key, Upload>::iterator upload) {
 }
 
 void Contents::drop_upload(ConnId conn, const std::string &digest) {
-    const auto found = uploads_.find(Key{conn, digest});
-    if (found != uploads_.end()) forget(found);
+    if (const auto found = uploads_.find(Key{conn, digest}); found != uploads_.end()) forget(found);
 }
 
 void Contents::drop(ConnId conn) {
@@ -275,7 +274,7 @@ void Contents::answer_put(const Peer &peer, const std::string &digest, std::uint
 void Contents::refuse_put(const Peer &peer, const std::string &digest, const Status &why) {
     const auto code = static_cast<std::int32_t>(why.code);
     if (peer.server) return outside_.send(peer.conn, wire::ContentTaken{digest, 0, code, why.text}, peer.request);
-    outside_.send(peer.conn, wire::ErrorReply{code, why.text}, peer.request);
+    outside_.send(peer.conn, wire::error_reply(why), peer.request);
 }
 
 // ---- what goes out ------------------------------------------------------------------------
@@ -356,7 +355,7 @@ void Contents::refuse_want(const Peer &peer, const std::string &digest, const St
     const auto code = static_cast<std::int32_t>(why.code);
     if (peer.server)
         return outside_.send(peer.conn, wire::ContentPiece{digest, 0, 0, {}, code, why.text}, peer.request);
-    outside_.send(peer.conn, wire::ErrorReply{code, why.text}, peer.request);
+    outside_.send(peer.conn, wire::error_reply(why), peer.request);
 }
 
 }  // namespace dcs::turn

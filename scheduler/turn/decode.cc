@@ -14,15 +14,7 @@ namespace {
 // Of an import's stream: they take as long as deciding a small request.
 constexpr std::size_t import_bytes_per_request = 4096;
 
-wire::ErrorReply error_of(Code code, std::string text) {
-    return wire::ErrorReply{static_cast<std::int32_t>(code), std::move(text)};
-}
-
-Decoded refuse(Code code, std::string text) {
-    Decoded d;
-    d.reply = error_of(code, std::move(text));
-    return d;
-}
+Decoded refuse(Code code, std::string text) { return {.reply = wire::error_reply(fail(code, std::move(text)))}; }
 
 Decoded nonsense(std::string text) {
     Decoded d = refuse(Code::protocol, text);
@@ -39,15 +31,11 @@ Decoded greet(DecodeContext &context, Connection &who, const wire::Hello &hello)
     who.greeted = true;
     who.has_token = !hello.token.empty();
     who.token = who.has_token ? pki::sha256(hello.token) : TokenHash{};
-    Decoded d;
-    d.reply = wire::Welcome{context.state.epoch, who.user};
-    return d;
+    return {.reply = wire::Welcome{context.state.epoch, who.user}};
 }
 
 core::GetAuth get_auth(Outside &outside, wire::GetAuth call) {
-    core::GetAuth begin;
-    begin.ident = std::move(call.ident);
-    begin.fresh = outside.fresh_token();
+    core::GetAuth begin{.ident = std::move(call.ident), .fresh = outside.fresh_token()};
     begin.fresh_hash =
         pki::sha256(std::string_view(reinterpret_cast<const char *>(begin.fresh.data()), begin.fresh.size()));
     begin.wall_s = outside.wall_s();
@@ -103,24 +91,6 @@ struct ToRequest {
         *request = core::SubmitGrains{m.session, std::move(grains)};
         return true;
     }
-    bool operator()(wire::GwaitMany &m) { return pass(m); }
-    bool operator()(wire::OpenSession &m) { return pass(m); }
-    bool operator()(wire::CloseSession &m) { return pass(m); }
-    bool operator()(wire::CleanSession &m) { return pass(m); }
-    bool operator()(wire::Gkill &m) { return pass(m); }
-    bool operator()(wire::Gwait &m) { return pass(m); }
-    bool operator()(wire::Fetch &m) { return pass(m); }
-    bool operator()(wire::Query &m) { return pass(m); }
-    bool operator()(wire::ExportPage &m) { return pass(m); }
-    bool operator()(wire::Doctor &m) { return pass(m); }
-    bool operator()(wire::Explain &m) { return pass(m); }
-    bool operator()(wire::SetHost &m) { return pass(m); }
-    bool operator()(wire::RestartGrain &m) { return pass(m); }
-    bool operator()(wire::Reload &m) { return pass(m); }
-    bool operator()(wire::SetLogLevel &m) { return pass(m); }
-    bool operator()(wire::RevokeToken &m) { return pass(m); }
-    bool operator()(wire::RemoveHost &m) { return pass(m); }
-    bool operator()(wire::SetSession &m) { return pass(m); }
     bool operator()(wire::CreateToken &m) {
         *request = create_code(context.outside, std::move(m));
         return true;
@@ -133,11 +103,16 @@ struct ToRequest {
         *request = core::ApproveHost{std::move(m.host), std::move(m.words), m.replace != 0, context.outside.wall_s()};
         return true;
     }
-    template <class Other> bool operator()(Other &) { return false; }
+    // A message that is a request as it is.
+    template <class M> bool operator()(M &m) {
+        constexpr bool is_request = is_one_of<M>(static_cast<const core::UserRequestOf *>(nullptr));
+        if constexpr (is_request) *request = std::move(m);
+        return is_request;
+    }
 
-    template <class M> bool pass(M &m) {
-        *request = std::move(m);
-        return true;
+private:
+    template <class M, class... R> static constexpr bool is_one_of(const std::variant<R...> *) {
+        return (std::is_same_v<M, R> || ...);
     }
 };
 
@@ -145,9 +120,7 @@ Decoded take_piece(DecodeContext &context, const Arrival &arrival, const Connect
     Status s =
         context.uploads.add(arrival.conn, who.user, context.outside.now(), std::move(piece), context.imports.held());
     if (!s) return refuse(s.code, std::move(s.text));
-    Decoded d;
-    d.reply = wire::Done{};
-    return d;
+    return {.reply = wire::Done{}};
 }
 
 // An uploaded stream is read in slices and decided after that. Nothing was uploaded: only the core knows whether that
@@ -180,29 +153,24 @@ std::optional<wire::ErrorReply> refuse_submission(DecodeContext &context, const 
         return s ? context.contents.check(spec.files, holder) : s;
     };
     if (const auto *call = std::get_if<wire::Gexec>(&message))
-        if (Status s = check(call->spec); !s) return error_of(s.code, std::move(s.text));
+        if (Status s = check(call->spec); !s) return wire::error_reply(std::move(s));
     const auto *batch = std::get_if<wire::GexecMany>(&message);
     if (!batch) return std::nullopt;
     for (const wire::GrainOrder &order : batch->orders)
-        if (Status s = check(order.spec); !s) {
-            auto reply = error_of(s.code, "grain " + std::to_string(order.grain) + ": " + s.text);
-            reply.grain = order.grain;
-            return reply;
-        }
+        if (const Status s = check(order.spec); !s)
+            return wire::error_reply(fail(s.code, "grain " + std::to_string(order.grain) + ": " + s.text), order.grain);
     return std::nullopt;
 }
 
 core::Caller caller_of(const Arrival &arrival, const Connection &who) {
-    core::Caller caller;
-    caller.conn = arrival.conn;
-    caller.request = core::RequestId{arrival.header.request};
-    caller.user = who.user;
-    caller.privileged = who.privileged;
-    caller.has_token = who.has_token;
-    caller.token = who.token;
-    caller.host = who.certified.host;
-    caller.key = who.certified.key;
-    return caller;
+    return {.conn = arrival.conn,
+            .request = core::RequestId{arrival.header.request},
+            .user = who.user,
+            .privileged = who.privileged,
+            .has_token = who.has_token,
+            .token = who.token,
+            .host = who.certified.host,
+            .key = who.certified.key};
 }
 
 Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &who, wire::AnyMessage message) {
@@ -212,21 +180,14 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     const auto no_request = [&] { return nonsense(kind + " is not a request of a control program"); };
     if (!core::may_say(party, message)) return no_request();
     if (!who.greeted) return nonsense("a connection must begin with Hello, not with " + kind);
-    core::UserCall call;
-    call.caller = caller_of(arrival, who);
+    core::UserCall call{.caller = caller_of(arrival, who)};
     // Checked again when it is decided; but answers given here also need an authorised caller.
     if (Status s = core::check_user(context.state, call.caller); !s) return refuse(s.code, std::move(s.text));
     if (Status s = core::check_program(context.state, call.caller); !s) return refuse(s.code, std::move(s.text));
     const Holder holder{context.state.stored, who.user, who.privileged};
-    if (auto reply = refuse_submission(context, holder, message)) {
-        Decoded d;
-        d.reply = std::move(*reply);
-        return d;
-    }
+    if (auto reply = refuse_submission(context, holder, message)) return {.reply = std::move(*reply)};
     if (const auto *ask = std::get_if<wire::AskContents>(&message)) {
-        Decoded d;
-        d.reply = context.contents.missing(*ask, holder);
-        return d;
+        return {.reply = context.contents.missing(*ask, holder)};
     }
     if (const auto *put = std::get_if<wire::PutContent>(&message)) {
         const Peer peer{arrival.conn, core::RequestId{arrival.header.request}, false, who.user, who.privileged};
@@ -243,9 +204,7 @@ Decoded user_frame(DecodeContext &context, const Arrival &arrival, Connection &w
     } else if (!std::visit(ToRequest{context, who.user, &call.request}, message)) {
         return no_request();
     }
-    Decoded d;
-    d.input = std::move(call);
-    return d;
+    return {.input = std::move(call)};
 }
 
 // True: it was one of the calls about contents.
@@ -254,14 +213,14 @@ bool about_contents(DecodeContext &context, const Arrival &arrival, core::HostId
     const Peer peer{arrival.conn, core::RequestId{arrival.header.request}, true,
                     "host " + context.state.host(host)->config->name};
     if (const auto *want = std::get_if<wire::WantContent>(&message)) {
-        if (const Status s = core::may_fetch(context.state, host, want->digest); s)
+        if (const Status s = core::may_fetch(context.state, host, want->digest))
             context.contents.send(peer, want->digest, want->offset, want->max);
         else context.contents.refuse_want(peer, want->digest, s);
         return true;
     }
     const auto *put = std::get_if<wire::PutContent>(&message);
     if (!put) return false;
-    if (const Status s = core::may_bring(context.state, host); s) context.contents.put(peer, *put, context.state);
+    if (const Status s = core::may_bring(context.state, host)) context.contents.put(peer, *put, context.state);
     else context.contents.refuse_put(peer, put->digest, s);
     return true;
 }
@@ -305,9 +264,7 @@ Decoded server_frame(DecodeContext &context, const Arrival &arrival, Connection 
         return d;
     } else if (auto *report = std::get_if<wire::GrainReport>(&message)) {
         if (report->last_seq == UINT32_MAX)
-            return hang_up(
-                "the increment's sequence number leaves no room for a next "
-                "one");
+            return hang_up("the increment's sequence number leaves no room for a next one");
         if (counts(context.state, host, *report))
             if (const auto no = why_not_now(context.state, context.contents, context.state.host(host)->config->name,
                                             *report, Way::from_host)) {

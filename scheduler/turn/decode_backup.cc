@@ -13,9 +13,7 @@ Decoded backup_comes(const Arrival &arrival, Connection &who, const wire::Backup
     if (who.door != Door::backup && (!who.certified.host.empty() || !who.privileged))
         return hang_up("host " + who.certified.host + " claimed to be the backup");
     who.greeted = who.backup = true;
-    Decoded d;
-    d.input = core::BackupCame{arrival.conn, call.store, who.certified};
-    return d;
+    return {.input = core::BackupCame{arrival.conn, call.store, who.certified}};
 }
 
 Decoded take_over(DecodeContext &context, const Arrival &arrival, wire::HandOver &message) {

@@ -17,9 +17,7 @@ std::string_view bytes_of(const Token &token) {
 }
 
 Decoded refuse(const Connection &who, Code code, const std::string &text) {
-    return {.reply = wire::ErrorReply{static_cast<std::int32_t>(code), text},
-            .close = true,
-            .note = who.address + ": " + text};
+    return {.reply = wire::error_reply(fail(code, text)), .close = true, .note = who.address + ": " + text};
 }
 
 Result<Decoded> renewed_for(Outside &outside, const Connection &who, const wire::RenewCertificate &call,
@@ -48,7 +46,7 @@ std::optional<Decoded> refuse_renewal(DecodeContext &context, const Connection &
                       " certificates were asked for with one key: one per second is issued";
     if (who.door == Door::begin) return refuse(who, Code::limit, why);
     if (who.door != Door::user) return Decoded{.note = std::move(why)};
-    return Decoded{.reply = wire::ErrorReply{static_cast<std::int32_t>(Code::limit), std::move(why)}};
+    return Decoded{.reply = wire::error_reply(fail(Code::limit, std::move(why)))};
 }
 
 core::CreateCode create_code(Outside &outside, wire::CreateToken call) {
@@ -81,8 +79,7 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
                       "a code for joining must have 32 bytes, but this one has " + std::to_string(call->token.size()));
     if (!core::good_role(call->role))
         return refuse(who, Code::invalid,
-                      "a host must join for its grain server, for its control programs, or as the "
-                      "backup");
+                      "a host must join for its grain server, for its control programs, or as the backup");
     auto request = pki::read_request(call->request);
     if (!request) return refuse(who, Code::invalid, request.status().text);
     core::JoinCall join;
@@ -98,9 +95,7 @@ Decoded join_frame(Outside &outside, const Arrival &arrival, const Connection &w
     join.public_key = std::move(request->public_key);
     join.wall_s = outside.wall_s();
     join.until_s = join.wall_s + pki::certificate_life_s;
-    Decoded d;
-    d.input = std::move(join);
-    return d;
+    return {.input = std::move(join)};
 }
 
 Decoded begin_frame(const core::State &state, Outside &outside, const Arrival &arrival, const Connection &who,
@@ -131,9 +126,7 @@ Decoded begin_frame(const core::State &state, Outside &outside, const Arrival &a
     begin.fresh_hash = pki::sha256(bytes_of(begin.fresh));
     begin.login = is_name(begin.user) ? outside.check_login(begin.user) : Status::ok();
     begin.wall_s = outside.wall_s();
-    Decoded d;
-    d.input = std::move(begin);
-    return d;
+    return {.input = std::move(begin)};
 }
 
 Result<core::RenewProgram> program_renewal(Outside &outside, const wire::RenewCertificate &call) {

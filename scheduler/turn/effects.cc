@@ -16,9 +16,7 @@ void Effects::perform(const core::Effect &effect) {
 
 void Effects::reply_error(ConnId conn, core::RequestId request, const GrainKey &key, const Status &why) {
     outside_.log(Level::error, "grain " + to_text(key) + ": " + why.text);
-    outside_.send(conn,
-                  wire::ErrorReply{static_cast<std::int32_t>(why.code), "grain " + to_text(key) + ": " + why.text},
-                  request);
+    outside_.send(conn, wire::error_reply(fail(why.code, "grain " + to_text(key) + ": " + why.text)), request);
 }
 
 const core::Grain *Effects::grain_for(ConnId conn, core::RequestId request, const GrainKey &key) {
@@ -145,16 +143,13 @@ Result<bool> Effects::library_answers(const core::ReplyPiece &e, const core::Gra
 void Effects::send_log(const core::ReplyPiece &e) {
     const core::Session *session = state_.session(e.key.session);
     if (!session)
-        return outside_.send(e.conn,
-                             wire::ErrorReply{static_cast<std::int32_t>(Code::session_unknown),
-                                              "session " + to_text(e.key.session) + " was removed"},
-                             e.request);
-    wire::Piece piece;
-    piece.total = session->info.events_length;
-    auto bytes = record::read_events(store_, e.key.session, session->info, e.fetch.offset, e.fetch.max);
-    if (!bytes)
         return outside_.send(
-            e.conn, wire::ErrorReply{static_cast<std::int32_t>(bytes.status().code), bytes.status().text}, e.request);
+            e.conn,
+            wire::error_reply(fail(Code::session_unknown, "session " + to_text(e.key.session) + " was removed")),
+            e.request);
+    wire::Piece piece{.total = session->info.events_length};
+    auto bytes = record::read_events(store_, e.key.session, session->info, e.fetch.offset, e.fetch.max);
+    if (!bytes) return outside_.send(e.conn, wire::error_reply(bytes.status()), e.request);
     piece.bytes = std::move(*bytes);
     outside_.send(e.conn, std::move(piece), e.request);
 }
@@ -183,12 +178,10 @@ void Effects::act(const core::ReplyDifference &e) {
     auto now = wire::unpack_spec(e.now.bytes ? *e.now.bytes : std::string());
     DCS_REQUIRE(now, "the turn packed a spec that does not unpack");
     outside_.send(e.conn,
-                  wire::ErrorReply{static_cast<std::int32_t>(Code::grain_differs),
-                                   "grain " + to_text(e.key) +
-                                       " was submitted with other "
-                                       "parameters:\n" +
-                                       wire::difference(*recorded, *now),
-                                   e.key.grain},
+                  wire::error_reply(
+                      fail(Code::grain_differs, "grain " + to_text(e.key) + " was submitted with other parameters:\n" +
+                                                    wire::difference(*recorded, *now)),
+                      e.key.grain),
                   e.request);
 }
 
@@ -221,7 +214,7 @@ void Effects::act(const core::ReplyExport &e) {
     if (page) return outside_.send(e.conn, std::move(*page), e.request);
     const Status &why = page.status();
     outside_.log(Level::error, "export: " + why.text);
-    outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, e.request);
+    outside_.send(e.conn, wire::error_reply(why), e.request);
 }
 
 void Effects::act(const core::ReplyDoctor &e) {
@@ -322,17 +315,14 @@ void Effects::act(const core::Reread &e) {
     outside_.log(Level::info, "audit: " + e.user + " asked to have the settings read again: " +
                                   (s ? "done" : std::string(code_name(s.code)) + ", " + s.text));
     if (s) return outside_.send(e.conn, wire::Done{}, e.request);
-    outside_.send(e.conn,
-                  wire::ErrorReply{static_cast<std::int32_t>(s.code), "the old settings remain in effect: " + s.text},
-                  e.request);
+    outside_.send(e.conn, wire::error_reply(fail(s.code, "the old settings remain in effect: " + s.text)), e.request);
 }
 
 void Effects::act(const core::SendCertificate &e) {
     auto issued = outside_.issue_certificate(e.host, e.public_key, e.role);
     if (issued) return outside_.send(e.conn, std::move(*issued), e.request);
     outside_.log(Level::error, "host " + e.host + " gets no certificate: " + issued.status().text);
-    outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(issued.status().code), issued.status().text},
-                  e.request);
+    outside_.send(e.conn, wire::error_reply(issued.status()), e.request);
 }
 
 void Effects::act(const core::SendProgram &e) {
@@ -340,8 +330,7 @@ void Effects::act(const core::SendProgram &e) {
     if (!issued) {
         outside_.log(Level::error, "a control program of " + e.user + " on host " + e.host +
                                        " gets no certificate: " + issued.status().text);
-        return outside_.send(
-            e.conn, wire::ErrorReply{static_cast<std::int32_t>(issued.status().code), issued.status().text}, e.request);
+        return outside_.send(e.conn, wire::error_reply(issued.status()), e.request);
     }
     if (e.token.empty()) return outside_.send(e.conn, wire::Renewed{std::move(issued->certificate)}, e.request);
     issued->token = e.token;
@@ -355,7 +344,7 @@ void Effects::act(const core::RemoveHostLine &e) {
                              " is removed from the pool and its certificate is revoked, but its "
                              "line is still in the host table: remove it by hand: " +
                              s.text;
-    outside_.send(e.conn, wire::ErrorReply{static_cast<std::int32_t>(s.code), text}, e.request);
+    outside_.send(e.conn, wire::error_reply(fail(s.code, text)), e.request);
 }
 
 void Effects::act(const core::CloseConnection &e) { closed_.push_back(e.conn); }

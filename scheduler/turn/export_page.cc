@@ -84,10 +84,7 @@ Status Page::add_stream(const GrainKey &key, const core::Grain &g, record::Part 
 
 Result<wire::ExportedGrain> Page::row(GrainNumber number, const core::Grain &g) {
     const GrainKey key{key_, number};
-    wire::ExportedGrain row;
-    row.grain = number;
-    row.state = core::name_of(g.status());
-    row.host = host_name(g.lessee);
+    wire::ExportedGrain row{.grain = number, .state = core::name_of(g.status()), .host = host_name(g.lessee)};
     for (const core::HostId id : g.course->nogo.get()) row.nogo.push_back(host_name(id));
     row.incarnation = g.incarnation;
     row.sequence = g.course->sequence;
@@ -110,8 +107,7 @@ Result<wire::ExportedGrain> Page::row(GrainNumber number, const core::Grain &g) 
 }
 
 Result<wire::ExportReply> Page::fill(GrainNumber after, std::size_t most) {
-    wire::ExportReply reply;
-    reply.head = head();
+    wire::ExportReply reply{.head = head()};
     for (auto it = session_.grains.upper_bound(after); it != session_.grains.end(); ++it) {
         if (reply.grains.size() >= most || (!reply.grains.empty() && !fits(it->second))) {
             reply.more = true;

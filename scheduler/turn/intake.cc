@@ -21,8 +21,7 @@ std::int64_t cost_of(const Arrival &arrival) {
 Status too_much(const std::string &user, const std::string &what, const std::string &limit, std::size_t most) {
     return fail(Code::limit, user + " has " + what + " waiting for the scheduler, but the limit `" + limit +
                                  " allows " + std::to_string(most) +
-                                 ": wait for answers before sending more, or combine requests "
-                                 "into batches");
+                                 ": wait for answers before sending more, or combine requests into batches");
 }
 
 }  // namespace
@@ -130,12 +129,9 @@ void Intake::begin_turn() {
 }
 
 std::optional<Arrival> Intake::take() {
-    static const UserLimits of_host = [] {
-        UserLimits share;
-        share.requests_per_turn = planted("turn.hosts_without_end") ? SIZE_MAX : limits::host_requests_per_turn;
-        share.bytes_per_turn = SIZE_MAX;
-        return share;
-    }();
+    static const UserLimits of_host{
+        .requests_per_turn = planted("turn.hosts_without_end") ? SIZE_MAX : limits::host_requests_per_turn,
+        .bytes_per_turn = SIZE_MAX};
     const auto take_of = [&](Group &group) {
         last_ = &group;
         return group.take(&group == &users_ ? &limits_ : &group == &servers_ ? &of_host : nullptr, count_);

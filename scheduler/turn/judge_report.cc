@@ -21,8 +21,7 @@ std::optional<NotNow> why_not_now(const core::State &state, const Contents &cont
     }
     if (!acknowledged && !core::may_report(state, report.key.user, bytes_in(report)))
         return NotNow{name +
-                      " must report later: its user exceeds the share of the scheduler's disk, which is nearly "
-                      "full"};
+                      " must report later: its user exceeds the share of the scheduler's disk, which is nearly full"};
     return std::nullopt;
 }
 

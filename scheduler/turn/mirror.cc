@@ -7,6 +7,7 @@
 #include "base/failpoint.h"
 #include "base/limits.h"
 #include "base/planted.h"
+#include "wire/checks.h"
 
 namespace dcs::turn {
 namespace {
@@ -197,7 +198,7 @@ void Mirror::asked(ConnId conn, const wire::AskMirror &ask, std::uint64_t reques
     const Status s = keeps ? fail(Code::refused, "commits do not continue without what only the copy has: " + trouble_ +
                                                      "; " + copy_advice(trouble_))
                            : detach("the scheduler's account");
-    if (!s) return answer(wire::ErrorReply{static_cast<std::int32_t>(s.code), s.text, 0});
+    if (!s) return answer(wire::error_reply(s));
     answer(status());
     settle();
 }

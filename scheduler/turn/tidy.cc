@@ -17,8 +17,7 @@ constexpr Duration old_pause = milliseconds(100), old_again = seconds(60);
 
 // What is left of the grain's own tree; reads are checked against the recorded sums.
 Result<core::PackedGrain> read_packed(store::Store &store, const GrainKey &key, const core::Grain &grain) {
-    core::PackedGrain packed;
-    packed.number = key.grain;
+    core::PackedGrain packed{.number = key.grain};
     if (grain.params_own_file) {
         auto params = record::read_params(store, key, grain);
         if (!params) return params.status();

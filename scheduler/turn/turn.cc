@@ -8,6 +8,7 @@
 #include "base/load_limits.h"
 #include "base/planted.h"
 #include "scheduler/turn/weight.h"
+#include "wire/checks.h"
 
 namespace dcs::turn {
 namespace {
@@ -348,7 +349,7 @@ void Turn::refuse(const core::Input &input, const Status &why) {
         return outside_.send(report->conn, later, core::no_request);
     }
     const auto turn_away = [&](const auto &call) {
-        outside_.send(call.conn, wire::ErrorReply{static_cast<std::int32_t>(why.code), why.text}, call.request);
+        outside_.send(call.conn, wire::error_reply(why), call.request);
         hang_up(call.conn);
     };
     if (const auto *call = std::get_if<core::JoinCall>(&input)) return turn_away(*call);

@@ -58,8 +58,7 @@ Status Uploads::add(ConnId conn, const std::string &user, Instant now, wire::Imp
     if (found == uploads_.end() || found->second.conn != conn || found->second.bytes.size() != piece.offset ||
         found->second.total != piece.total)
         return fail(Code::not_found,
-                    "this piece does not continue the upload on this connection: start the import "
-                    "again");
+                    "this piece does not continue the upload on this connection: start the import again");
     Upload &upload = found->second;
     if (piece.bytes.size() > upload.total - upload.bytes.size()) {
         uploads_.erase(found);

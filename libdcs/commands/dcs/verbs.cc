@@ -94,14 +94,11 @@ template <std::size_t N> const char *hint_of(const Habit (&habits)[N], const std
 }  // namespace
 
 const OptionTable &common_options() {
-    // clang-format off
-    static const OptionTable table = {
-        {"output", 'o', "FORMAT", one_of("table|json|name"), "how results are printed"},
-        {"dir", 0, "DIR", some_text, "the pool's directory"},
-        {"color", 0, "WHEN", one_of("auto|always|never"), "states in colour"},
-        {"help", 'h', nullptr, {}, "say how it is used"},
-        {"version", 0, nullptr, {}, "say which version this is"}};
-    // clang-format on
+    static const OptionTable table = {{"output", 'o', "FORMAT", one_of("table|json|name"), "how results are printed"},
+                                      {"dir", 0, "DIR", some_text, "the pool's directory"},
+                                      {"color", 0, "WHEN", one_of("auto|always|never"), "states in colour"},
+                                      {"help", 'h', nullptr, no_value, "say how it is used"},
+                                      {"version", 0, nullptr, no_value, "say which version this is"}};
     return table;
 }
 

@@ -263,8 +263,7 @@ static double limited_at;
 
 static void too_slow(int signal_number) {
     static const char text[] =
-        "dcs_begin: looking up the scheduler's address takes too long; check the name service "
-        "of this host\n";
+        "dcs_begin: looking up the scheduler's address takes too long; check the name service of this host\n";
     (void)signal_number;
     if (write(2, text, sizeof text - 1) < 0) _exit(exit_dcs_failed);
     _exit(exit_dcs_failed);

@@ -57,8 +57,7 @@ static enum outcome find_user(char *name) {
                       errno ? strerror(errno) : "");
     if (!is_name(entry->pw_name))
         return failed(give_up,
-                      "your login name cannot be used: it must have at most %d characters of "
-                      "A-Z a-z 0-9 . _ -",
+                      "your login name cannot be used: it must have at most %d characters of A-Z a-z 0-9 . _ -",
                       ident_bytes);
     strcpy(name, entry->pw_name);
     const gid_t own = entry->pw_gid;

@@ -99,8 +99,7 @@ Outcome said(const std::string &name, const char *result, int exit, const std::s
 
 void log_break(const locks::World &world, const locks::Place &place, const locks::Owner &owner,
                const std::string &text) {
-    locks::LogLine line;
-    line.wall = world.now().wall;
+    locks::LogLine line{.wall = world.now().wall};
     if (auto name = locks::encoded_name(place.atom)) line.name = *name;
     line.event = "kill";
     line.pid = owner.process.pid;
@@ -232,10 +231,9 @@ int break_lock(const locks::World &world, const Options &options) {
         }
         if (!seen.counted && seen.atom.held && !options.slot) {
             if (seen.atom.shared || seen.atom.record.outcome != locks::Outcome::running)
-                return tell(options, failed(name, name +
-                                                      ": its holder left no record, so it cannot be identified; "
-                                                      "`fuser " +
-                                                      seen.place.path + "` may show it"));
+                return tell(options,
+                            failed(name, name + ": its holder left no record, so it cannot be identified; `fuser " +
+                                             seen.place.path + "` may show it"));
             return tell(options, end_holder(world, options, seen.place, -1));
         }
     }

@@ -91,8 +91,7 @@ void examine_file(const Seen &seen, Findings &found) {
     if (!seen.waiting.empty() && seen.waiting.front().state == 'T')
         found.push_back({"stopped-head", name,
                          "the first waiter, pid " + std::to_string(seen.waiting.front().process.pid) +
-                             ", is stopped and blocks all waiters behind it; continue it, or dcs_lock break "
-                             "--head"});
+                             ", is stopped and blocks all waiters behind it; continue it, or dcs_lock break --head"});
     const pid_t holder = seen.atom.held ? seen.atom.record.owner.process.pid : 0;
     if (is_stopped(holder))
         found.push_back({"stopped-holder", name,

@@ -53,14 +53,12 @@ void take_option(int letter, FlockOptions &found) {
     case 'F': found.no_fork = true; break;
     case 'v': found.common.verbose = true; break;
     case 'w': {
-        const auto time = duration_of("-w", ::optarg, second_ns);
-        if (time) found.common.wait = *time;
+        if (const auto time = duration_of("-w", ::optarg, second_ns)) found.common.wait = *time;
         else found.error = time.status().text;
         break;
     }
     case 'E': {
-        const auto code = whole_number_of("-E", ::optarg, 0, 255);
-        if (code) found.busy = *code;
+        if (const auto code = whole_number_of("-E", ::optarg, 0, 255)) found.busy = *code;
         else found.error = code.status().text;
         break;
     }

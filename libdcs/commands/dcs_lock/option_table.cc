@@ -86,67 +86,67 @@ template <auto Field> Status set_number(Options &o, const std::string &v) {
 
 // clang-format off
 const std::vector<OptionKind> kinds = {
-    {{"no-wait", 'n', nullptr, {}, "refuse at once when busy", "Waiting"}, takes,
+    {{"no-wait", 'n', nullptr, no_value, "refuse at once when busy", "Waiting"}, takes,
      [](Options &o, const std::string &) {
          o.wait = 0;
          return Status::ok();
      }},
-    {{"wait", 'w', "T", {}, "wait at most this long (a number alone: seconds)"}, takes | bit(Verb::wait),
+    {{"wait", 'w', "T", any_text, "wait at most this long (a number alone: seconds)"}, takes | bit(Verb::wait),
      [](Options &o, const std::string &v) { return store(duration_of("-w", v, second_ns), o.wait); }},
-    {{"queue", 'q', nullptr, {}, "wait in order of arrival"}, adaptive, raise<&Options::queue>},
-    {{"shared", 's', nullptr, {}, "share the lock with other shared holders"}, runs, raise<&Options::shared>},
-    {{"at-most", 'j', "N|N%|@FILE", {},
+    {{"queue", 'q', nullptr, no_value, "wait in order of arrival"}, adaptive, raise<&Options::queue>},
+    {{"shared", 's', nullptr, no_value, "share the lock with other shared holders"}, runs, raise<&Options::shared>},
+    {{"at-most", 'j', "N|N%|@FILE", any_text,
       "at most N at a time", "What is locked"}, adaptive | bit(Verb::check) | bit(Verb::wait),
      [](Options &o, const std::string &v) { return store(count_of("-j", v), o.at_most); }},
-    {{"limit", 'l', "NAME:N", {}, "the same, several; %u is the user's number", "", Given::many}, run, add_limit},
-    {{"atom", 'a', "OPERATOR:OPERAND", {}, "the name in two parts"}, names, set_atom},
-    {{"mode", 0, "MODE", {}, "of a new lock file, as 0660"}, adaptive,
+    {{"limit", 'l', "NAME:N", any_text, "the same, several; %u is the user's number", "", Given::many}, run, add_limit},
+    {{"atom", 'a', "OPERATOR:OPERAND", any_text, "the name in two parts"}, names, set_atom},
+    {{"mode", 0, "MODE", any_text, "of a new lock file, as 0660"}, adaptive,
      [](Options &o, const std::string &v) { return store(mode_of(v), o.mode); }},
-    {{"if-elapsed", 'i', "T|auto", {}, "not before T minutes have elapsed since the last run (then no waiting)",
+    {{"if-elapsed", 'i', "T|auto", any_text, "not before T minutes have elapsed since the last run (then no waiting)",
       "When it runs, and how long"}, adaptive | bit(Verb::check), set_if_elapsed},
-    {{"expire-after", 'e', "T|auto|never", {}, "end a holder older than T minutes with care, also this command"},
+    {{"expire-after", 'e', "T|auto|never", any_text, "end a holder older than T minutes with care, also this command"},
      adaptive, set_expire_after},
     {{"since", 0, "end|start", one_of("end|start"), "what -i counts from"}, adaptive | bit(Verb::check),
      [](Options &o, const std::string &v) {
          o.since = v == "start" ? locks::Since::start : locks::Since::end;
          return Status::ok();
      }},
-    {{"max-expire", 0, "T", {}, "upper bound of -e auto"}, adaptive | bit(Verb::advise),
+    {{"max-expire", 0, "T", any_text, "upper bound of -e auto"}, adaptive | bit(Verb::advise),
      [](Options &o, const std::string &v) { return store(duration_of("--max-expire", v, minute_ns), o.expire_max); }},
-    {{"grace", 0, "I,T,K", {}, "wait after INT, TERM, KILL"}, adaptive | bit(Verb::breaking), set_grace},
+    {{"grace", 0, "I,T,K", any_text, "wait after INT, TERM, KILL"}, adaptive | bit(Verb::breaking), set_grace},
     {{"max-kills", 0, "N", whole_number(0, 1000), "takeovers in a row within an hour"}, adaptive,
      set_number<&Options::max_kills>},
     {{"keep", 0, "WHO", one_of("both|leader|tree|exec|fd"),
       "holder of the lock: both, leader, tree, exec or fd"}, run, set_keep},
-    {{"paper", 0, nullptr, {}, "minutes as in the paper of 1997"}, adaptive, raise<&Options::literal>},
-    {{"fail-open", 0, nullptr, {}, "run even if locking fails"}, run, raise<&Options::fail_open>},
+    {{"paper", 0, nullptr, no_value, "minutes as in the paper of 1997"}, adaptive, raise<&Options::literal>},
+    {{"fail-open", 0, nullptr, no_value, "run even if locking fails"}, run, raise<&Options::fail_open>},
     {{"busy-code", 'E', "N", whole_number(0, 255), "exit code when busy, instead of 75", "What is reported"}, takes,
      set_number<&Options::busy_code>},
-    {{"busy-is-ok", 'x', nullptr, {}, "exit 0 when busy"}, takes, raise<&Options::busy_is_ok>},
-    {{"verbose", 'v', nullptr, {}, "report each step"}, everywhere, raise<&Options::verbose>},
+    {{"busy-is-ok", 'x', nullptr, no_value, "exit 0 when busy"}, takes, raise<&Options::busy_is_ok>},
+    {{"verbose", 'v', nullptr, no_value, "report each step"}, everywhere, raise<&Options::verbose>},
     {{"output", 'o', "FORMAT", one_of("json|table"), "results and errors as JSON, or for people"}, everywhere,
      [](Options &o, const std::string &v) {
          o.json = v == "json";
          return Status::ok();
      }},
-    {{"json", 0, nullptr, {}, "the same as -o json"}, everywhere, raise<&Options::json>},
+    {{"json", 0, nullptr, no_value, "the same as -o json"}, everywhere, raise<&Options::json>},
     {{"report", 0, "FD", whole_number(0, 1 << 20),
       "the outcome as JSON, to FD"}, takes, set_number<&Options::report_fd>},
-    {{"failed", 0, nullptr, {}, "put: record that the work failed", "Options of single verbs"}, bit(Verb::put),
+    {{"failed", 0, nullptr, no_value, "put: record that the work failed", "Options of single verbs"}, bit(Verb::put),
      raise<&Options::ended_badly>},
     {{"holder", 0, "PID", whole_number(2, 1 << 22), "get, put: the script, if it is not the caller"},
      bit(Verb::get) | bit(Verb::put), set_number<&Options::holder>},
-    {{"head", 0, nullptr, {}, "break: end the first waiter instead"}, bit(Verb::breaking), raise<&Options::head>},
+    {{"head", 0, nullptr, no_value, "break: end the first waiter instead"}, bit(Verb::breaking), raise<&Options::head>},
     {{"slot", 0, "K", whole_number(0, 1 << 20), "break: this one of several holders"}, bit(Verb::breaking),
      set_number<&Options::slot>},
     {{"last", 0, "N", whole_number(0, 1 << 30),
       "log: only the newest N lines"}, bit(Verb::log), set_number<&Options::last>},
-    {{"help", 'h', nullptr, {}, "print this"}, everywhere,
+    {{"help", 'h', nullptr, no_value, "print this"}, everywhere,
      [](Options &o, const std::string &) {
          o.verb = Verb::help;
          return Status::ok();
      }},
-    {{"version", 'V', nullptr, {}, "print the version"}, everywhere,
+    {{"version", 'V', nullptr, no_value, "print the version"}, everywhere,
      [](Options &o, const std::string &) {
          o.verb = Verb::version;
          return Status::ok();
@@ -259,8 +259,7 @@ Status take_command(Reader &reader) {
         if (found.name.empty()) return usage("NAME is empty");
         if (words.empty())
             return usage("`" + found.name +
-                         "` is taken as NAME and no command follows (a number alone would be "
-                         "a descriptor)");
+                         "` is taken as NAME and no command follows (a number alone would be a descriptor)");
     }
     if (words.empty()) return usage("the command is missing");
     found.words = std::move(words);

@@ -30,9 +30,7 @@ Result<std::vector<std::string>> files_of(const std::string &directory) {
 
 // The atom in the file's header; without a valid header, the atom in the file's name.
 locks::Place place_in(const std::string &directory, const std::string &file) {
-    locks::Place place;
-    place.path = directory + "/" + file;
-    place.directory = directory;
+    locks::Place place{.path = directory + "/" + file, .directory = directory};
     if (auto atom = locks::decoded_name(file.substr(0, file.rfind('.')))) place.atom = *atom;
     else if (auto whole = locks::LockFile::look(place)) place.atom = whole->atom();
     if (place.atom.operation.empty()) place.atom.operation = file;
@@ -42,8 +40,7 @@ locks::Place place_in(const std::string &directory, const std::string &file) {
 }  // namespace
 
 Seen look_closely(const locks::World &world, locks::Place place, bool counted) {
-    Seen seen;
-    seen.place = std::move(place);
+    Seen seen{.place = std::move(place)};
     auto file = locks::LockFile::look(seen.place);
     if (!file) {
         seen.trouble = file.status();

@@ -62,9 +62,7 @@ bool take_slots(const locks::World &world, const Options &options, const locks::
         return true;
     }
     if (slots.status().code == Code::limit) {
-        locks::Answer answer;
-        answer.denied = locks::Denied::busy;
-        answer.text = slots.status().text;
+        locks::Answer answer{.denied = locks::Denied::busy, .text = slots.status().text};
         for (const locks::SlotWish &wish : *wishes) answer.text = with_name(answer.text, wish.place);
         answer.ruling.again_in = locks::no_limit;
         outcome = denied(options, name, answer);
@@ -124,11 +122,8 @@ void release(const locks::World &world, const Options &options, Holdings &held, 
 }
 
 locks::Supervision supervision_of(const locks::World &world, const Options &options, Holdings &held) {
-    locks::Supervision what;
-    what.argv = options.words;
-    what.keep = options.keep;
-    what.grace = options.grace;
-    what.lock_fds = held.slots.lock_fds();
+    locks::Supervision what{
+        .argv = options.words, .keep = options.keep, .lock_fds = held.slots.lock_fds(), .grace = options.grace};
     if (held.atom.held()) {
         what.lock_fds.push_back(held.atom.fd());
         if (!options.literal) {  // in the paper only the next requester ends a holder
@@ -171,8 +166,7 @@ int run_unlocked(const locks::World &world, const Options &options, const Outcom
     what.argv = options.words;
     what.keep = options.keep == Keep::fd || options.keep == Keep::exec ? Keep::fd : Keep::leader;
     const locks::RunEnd end = locks::supervise(world, what);
-    Outcome outcome;
-    outcome.name = shown_name(options);
+    Outcome outcome{.name = shown_name(options)};
     describe_end(end, locks::no_limit, outcome);
     return tell(options, outcome);
 }
@@ -184,8 +178,7 @@ int run_command(const locks::World &world, const Options &options) {
         return tell(options, failed("", "--report " + std::to_string(options.report_fd) +
                                             ": that descriptor is not open; open it, as in 3>report"));
     Holdings held;
-    Outcome outcome;
-    outcome.name = shown_name(options);
+    Outcome outcome{.name = shown_name(options)};
     const std::int64_t asked = world.now().mono;
     const locks::Deadline until = deadline_of(options);
     // Slots first: returning them leaves no trace, but an atom that was taken counts as run.
@@ -210,22 +203,19 @@ int run_command(const locks::World &world, const Options &options) {
 
 int lock_descriptor(const Options &options) {
     const std::string name = shown_name(options);
-    const int flags = ::fcntl(options.descriptor, F_GETFD);
-    if (flags < 0)
+    if (const int flags = ::fcntl(options.descriptor, F_GETFD); flags < 0)
         return tell(options, failed(name, "descriptor " + std::to_string(options.descriptor) +
                                               " is not open; open it before, as in exec " +
                                               std::to_string(options.descriptor) + ">>FILE"));
     locks::LockFile file = locks::LockFile::around(options.descriptor);
     const auto got = file.hold(options.shared, deadline_of(options));
     if (!got) return tell(options, failed(name, got.status()));
-    Outcome outcome;
-    outcome.name = name;
+    Outcome outcome{.name = name};
     if (*got) {
         outcome.result = "taken";
         return tell(options, outcome);
     }
-    locks::Answer answer;
-    answer.denied = locks::Denied::busy;
+    locks::Answer answer{.denied = locks::Denied::busy};
     answer.ruling.again_in = locks::no_limit;
     answer.text = name + ": busy, another process has locked the file" +
                   (options.wait && *options.wait > 0 ? " for the last " + spoken(*options.wait) : "");

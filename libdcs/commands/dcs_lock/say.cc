@@ -1,9 +1,6 @@
 #include "say.h"
 
-#include <cerrno>
 #include <csignal>
-
-#include <unistd.h>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -84,12 +81,7 @@ int tell(const Options &options, const Outcome &outcome) {
 }
 
 Outcome failed(const std::string &name, const std::string &message) {
-    Outcome outcome;
-    outcome.name = name;
-    outcome.result = "error";
-    outcome.exit = exits::failed;
-    outcome.message = message;
-    return outcome;
+    return {.name = name, .result = "error", .exit = exits::failed, .message = message};
 }
 
 Outcome failed(const std::string &name, const Status &status) {

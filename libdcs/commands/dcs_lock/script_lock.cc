@@ -49,9 +49,7 @@ std::string command_of(pid_t pid) {
 }
 
 locks::Owner owner_of(const locks::World &world, const ProcessIdentity &script) {
-    locks::Owner owner;
-    owner.process = script;
-    owner.supervisor = own_identity();
+    locks::Owner owner{.process = script, .supervisor = own_identity()};
     const std::string folder = "/proc/" + std::to_string(script.pid);
     struct stat st = {};
     owner.uid = ::stat(folder.c_str(), &st) == 0 ? st.st_uid : ::geteuid();
@@ -153,9 +151,7 @@ private:
     }
 
     [[noreturn]] void end(locks::Outcome outcome) {
-        locks::AdaptiveLock::End last;
-        last.outcome = outcome;
-        last.progressing = extended_ && soft_ != hard_;
+        locks::AdaptiveLock::End last{.outcome = outcome, .progressing = extended_ && soft_ != hard_};
         lock_.release(last);
         if (slots_.held()) slots_.release();
         ::_exit(0);
@@ -250,8 +246,7 @@ Result<ProcessIdentity> script_of(const Options &options) {
     const auto script = identify(pid);
     if (!script)
         return fail(Code::not_found, "process " + std::to_string(pid) +
-                                         " does not run; --holder must name the script, as in "
-                                         "--holder $$");
+                                         " does not run; --holder must name the script, as in --holder $$");
     return script;
 }
 
@@ -290,8 +285,7 @@ int get_lock(const locks::World &world, const Options &options) {
     const locks::Deadline until = deadline_of(asked);
     const auto request = lock_request(world, asked, until);
     if (!request) return tell(options, failed(name, request.status()));
-    Outcome outcome;
-    outcome.name = name;
+    Outcome outcome{.name = name};
     locks::Slots slots;
     if (!take_operator_slot(world, asked, until, slots, outcome)) return tell(options, outcome);
     locks::AdaptiveLock lock;
@@ -326,9 +320,7 @@ int put_lock(const locks::World &world, const Options &options) {
                                               (running ? ", but by process " + std::to_string(owner.process.pid)
                                                        : std::string()) +
                                               "; only the script that took it can release it (--holder $$ names it)"));
-    Outcome outcome;
-    outcome.name = name;
-    outcome.result = "released";
+    Outcome outcome{.name = name, .result = "released"};
     const auto keeper = ProcessHandle::open(owner.supervisor);
     if (!keeper && keeper.status().code != Code::not_found) return tell(options, failed(name, keeper.status()));
     if (!keeper) return tell(options, outcome);  // it ended just now, and the kernel released the lock

@@ -121,10 +121,7 @@ Result<Place> place_of(const Atom &atom, const std::string &suffix) {
     if (!name) return name.status();
     Result<std::string> directory = lock_directory();
     if (!directory) return directory.status();
-    Place place;
-    place.path = *directory + "/" + *name + suffix;
-    place.directory = *directory;
-    place.atom = atom;
+    Place place{.path = *directory + "/" + *name + suffix, .directory = *directory, .atom = atom};
     if (place.atom.host.empty()) place.atom.host = this_world().host;
     return place;
 }
@@ -132,8 +129,7 @@ Result<Place> place_of(const Atom &atom, const std::string &suffix) {
 Result<Place> place_of(const std::string &name, const std::string &suffix) {
     if (name.find('/') == std::string::npos) return place_of(Atom{name, "", ""}, suffix);
     if (Status s = usable(name, "the path"); !s) return s;
-    Place place;
-    place.path = name;
+    Place place{.path = name};
     if (Result<std::string> directory = lock_directory()) place.directory = *directory;
     place.atom = Atom{name, "", this_world().host};
     place.named = place.adopt = false;

@@ -74,8 +74,7 @@ std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte) 
 }
 
 bool is_held(const std::string &path) {
-    Place place;
-    place.path = path;
+    Place place{.path = path};
     const Result<LockFile> file = LockFile::look(place);
     return file && (file->first_locked(holder_byte, 1) >= 0 || flock_listed(file->fd()));
 }

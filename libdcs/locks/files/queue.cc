@@ -1,7 +1,6 @@
 #include "locks/files/queue.h"
 
 #include <algorithm>
-#include <unistd.h>
 
 #include "base/failpoint.h"
 #include "base/planted.h"
@@ -41,10 +40,7 @@ void write_notes(const LockFile &file, std::int64_t ticket, bool shared) {
     Note counter, note;
     counter.put(static_cast<std::uint64_t>(ticket + 1), 8);
     (void)counter.write_sealed(file.fd(), counter_at);
-    Waiter waiter;
-    waiter.process = own_identity();
-    waiter.since_wall = this_world().now().wall;
-    waiter.shared = shared;
+    Waiter waiter{.process = own_identity(), .since_wall = this_world().now().wall, .shared = shared};
     note.put(static_cast<std::uint64_t>(ticket), 8);
     Writing<note_bytes> out{note};
     waiter_fields(out, waiter);
@@ -52,8 +48,7 @@ void write_notes(const LockFile &file, std::int64_t ticket, bool shared) {
 }
 
 Waiter read_note(const LockFile &file, std::int64_t ticket) {
-    Waiter waiter;
-    waiter.ticket = ticket;
+    Waiter waiter{.ticket = ticket};
     Note note;
     if (!file.keeps_records() || !note.read_sealed(file.fd(), note_at(ticket)) ||
         note.get(8) != static_cast<std::uint64_t>(ticket))

@@ -307,8 +307,7 @@ void read_file(const std::string &path, const std::function<void(const LogLine &
 void append_log(const std::string &directory, const LogLine &line) {
     static thread_local LogFile log;
     const int saved = errno;
-    const int fd = log.fd(directory);
-    if (fd >= 0) {
+    if (const int fd = log.fd(directory); fd >= 0) {
         const std::string text = printed(line) + '\n';
         const ssize_t n = ::write(fd, text.data(), text.size());
         // The disk became full within the line: the next line starts on a new one.

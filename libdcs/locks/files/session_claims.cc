@@ -19,10 +19,7 @@ Result<SessionClaims> SessionClaims::open(const Place &place) {
 }
 
 Result<SessionClaims> SessionClaims::open_in(const std::string &directory) {
-    Place place;
-    place.path = directory + "/maps.lock";
-    place.atom = Atom{"dcs-map", directory, ""};
-    place.named = false;
+    Place place{.path = directory + "/maps.lock", .atom = Atom{"dcs-map", directory, ""}, .named = false};
     return open(place);
 }
 

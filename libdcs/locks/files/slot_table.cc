@@ -115,8 +115,7 @@ Status write_holder(const LockFile &file, const SlotHolder &holder) {
 }
 
 SlotHolder read_holder(const LockFile &file, int number) {
-    SlotHolder holder;
-    holder.number = number;
+    SlotHolder holder{.number = number};
     SlotEntry entry;
     if (!file.keeps_records() || !entry.read_sealed(file.fd(), entry_at(number))) return holder;
     Reading<slot_bytes> in{entry};

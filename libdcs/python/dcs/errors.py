@@ -16,6 +16,9 @@ class Error(Exception):
     account of which the call ended, or the number of grains when it was not about one of them."""
     code = 0
 
+    def __init_subclass__(cls, code: int = 0) -> None:
+        cls.code = code or cls.code
+
     def __init__(self, code: int, name: str, text: str, hint: str):
         super().__init__(printable(text if hint in text else f"{text} ({hint})"))
         self.code, self.name, self.text, self.hint = code, name, text, hint
@@ -25,114 +28,92 @@ class Error(Exception):
         return _remade, (self.code, self.name, self.text, self.hint, self.taken, self.refused)
 
 
-class Unreachable(Error, ConnectionError):
+class Unreachable(Error, ConnectionError, code=1):
     """No scheduler answers; nothing happened."""
-    code = 1
 
 
-class Broken(Error, ConnectionError):
+class Broken(Error, ConnectionError, code=2):
     """The connection broke and could not be made again in time."""
-    code = 2
 
 
-class NoAuth(Error):
+class NoAuth(Error, code=3):
     """The scheduler no longer knows this program's token."""
-    code = 3
 
 
-class Refused(Error, PermissionError):
+class Refused(Error, PermissionError, code=4):
     """Not permitted."""
-    code = 4
 
 
-class Invalid(Error, ValueError):
+class Invalid(Error, ValueError, code=5):
     """A wrong argument."""
-    code = 5
 
 
-class SessionActive(Error):
+class SessionActive(Error, code=6):
     """The session number is in use."""
-    code = 6
 
 
-class SessionClosed(Error):
+class SessionClosed(Error, code=7):
     """The session is terminated."""
-    code = 7
 
 
-class SessionUnknown(Error):
+class SessionUnknown(Error, code=8):
     """There is no such session, or it was not opened by this program."""
-    code = 8
 
 
-class SessionTaken(Error):
+class SessionTaken(Error, code=9):
     """The session is bound to another ident, or another program took it over."""
-    code = 9
 
 
-class GrainExists(Error):
+class GrainExists(Error, code=10):
     """The grain's number is in use."""
-    code = 10
 
 
-class GrainDiffers(Error):
+class GrainDiffers(Error, code=11):
     """A resumed program submits something else under the same number; `text` names what differs."""
-    code = 11
 
 
-class GrainUnknown(Error):
+class GrainUnknown(Error, code=12):
     """There is no such grain."""
-    code = 12
 
 
-class NothingYet(Error):
+class NothingYet(Error, code=13):
     """Nothing finished that was not handed out."""
-    code = 13
 
 
-class NothingLeft(Error):
+class NothingLeft(Error, code=14):
     """The session has no grain that could still give a result."""
-    code = 14
 
 
-class CannotRun(Error):
+class CannotRun(Error, code=15):
     """No configured host could ever run what remains."""
-    code = 15
 
 
-class NoSpace(Error):
+class NoSpace(Error, code=16):
     """The scheduler's disk is full; the call may be repeated."""
-    code = 16
 
 
-class IoError(Error):
+class IoError(Error, code=17):
     """Reading or writing failed, here or there."""
-    code = 17
 
 
-class Limit(Error):
+class Limit(Error, code=18):
     """A limit of the installation."""
-    code = 18
 
 
-class Protocol(Error):
+class Protocol(Error, code=19):
     """Library and scheduler do not understand each other."""
-    code = 19
 
 
-class ReplayEnd(Error):
+class ReplayEnd(Error, code=20):
     """The replay of a closed session met something that is not in its record."""
-    code = 20
 
 
-class NotFound(Error, LookupError):
+class NotFound(Error, LookupError, code=21):
     """There is no such thing."""
-    code = 21
 
 
-class Internal(Error):
+class Internal(Error, code=22):
     """A fault in DCS."""
-    code = 22
 
 
 _CLASSES: Dict[int, Type[Error]] = {kind.code: kind for kind in Error.__subclasses__()}

@@ -49,8 +49,7 @@ std::optional<Failure> choose_files(const Call &call, std::vector<File> &files) 
         const std::string pool = call.directory + "/scheduler";
         if (!host_table_in(pool).empty() && pool != folder)
             std::printf(
-                "Nothing was checked; `dcs config check --from %s` checks this pool's host table, policy and "
-                "limits.\n",
+                "Nothing was checked; `dcs config check --from %s` checks this pool's host table, policy and limits.\n",
                 printable(pool).c_str());
     }
     return std::nullopt;
@@ -111,8 +110,7 @@ std::string value_in(const ConfigRecord &record, const char *option) {
 
 // Of one that runs, what it has noted counts, whatever its files say now.
 void take_running(Shown &shown, std::vector<Failure> &unread) {
-    const auto record = daemon_record(shown.directory);
-    if (record) shown.record = *record;
+    if (const auto record = daemon_record(shown.directory)) shown.record = *record;
     else unread.push_back(failure_of("the configuration of " + shown.name + ", which runs", record.status()));
 }
 
@@ -280,7 +278,7 @@ Examples:
   dcs config show scheduler --origin          with the origin: default, command line, or FILE:LINE
   dcs config show -o json | jq '.daemons[].options[] | select(.origin != "default")'
 )",
-    .options = {{"origin", 0, nullptr, {}, "show what has set each option"},
+    .options = {{"origin", 0, nullptr, no_value, "show what has set each option"},
                 {"from", 0, "DIR", some_text,
                  "the directory of scheduler.toml, grainserver.toml and backupd.toml (default: /etc/dcs)"}},
     .notes = R"(DAEMON is scheduler, backupd, grainserver, or the name of a server of the pool. Options that take effect

@@ -73,13 +73,13 @@ Failure not_found_failure(const std::string &message, const std::string &hint) {
     return {exits::not_found, "not_found", message, hint};
 }
 
-Failure failure_of(const std::string &what, const Status &status) {
+Failure failure_of(const std::string &what, const Status &status, const std::string &hint) {
     // The numbers of Code are those of enum d_error; the client library asserts it.
     const int d_error = static_cast<int>(status.code);
     std::string message = what;
     if (!status.text.empty()) message += (message.empty() ? "" : ": ") + status.text;
-    const bool silent = exit_of(d_error) == exits::unreachable;
-    return {exit_of(d_error), short_code(d_errorname(d_error)), message, silent ? hint_for(d_error) : ""};
+    const bool silent = hint.empty() && exit_of(d_error) == exits::unreachable;
+    return {exit_of(d_error), short_code(d_errorname(d_error)), message, silent ? hint_for(d_error) : hint};
 }
 
 Failure call_failure(const std::string &what, const Status &status) {

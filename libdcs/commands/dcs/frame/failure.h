@@ -25,8 +25,8 @@ struct Failure {
 
 Failure usage_failure(const std::string &message, const std::string &hint = "");
 Failure not_found_failure(const std::string &message, const std::string &hint = "");
-// From a Status of our own libraries; `what` is put in front of its text.
-Failure failure_of(const std::string &what, const Status &status);
+// From a Status of our own libraries; `what` is put in front of its text. `hint`: instead of the usual one.
+Failure failure_of(const std::string &what, const Status &status, const std::string &hint = "");
 // From what the scheduler was asked, with what to do next.
 Failure call_failure(const std::string &what, const Status &status);
 // The same from a d_... call that just failed in this thread: takes d_errortext() of it.

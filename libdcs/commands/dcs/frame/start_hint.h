@@ -1,6 +1,5 @@
 #pragma once
 // What to do when the scheduler of a pool does not answer.
-#include <optional>
 #include <string>
 
 namespace dcs::commands {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
@@ -120,9 +119,7 @@ public:
         std::map<Key, std::set<std::int32_t>> grains;
         for (const wire::GrainRow &row : chosen.grains.rows) grains[{row.user, row.session}].insert(row.grain);
         for (const auto &[key, numbers] : grains) {
-            Session session;
-            session.user = key.first;
-            session.session = key.second;
+            Session session{{.user = key.first, .session = key.second}};
             if (auto history = history_of(session, numbers)) histories_.emplace(key, std::move(*history));
         }
     }
@@ -245,8 +242,8 @@ Examples:
 )",
     .options = {{"state", 0, "STATE", one_of("ready|running|finished|killed|failed"),
                  "ready, running, finished, killed, or failed (finished with an exit code or a signal)"},
-                {"failed", 0, nullptr, {}, "as --state failed"},
-                {"host", 0, "NAME", {}, "that run on this host or ended there; without SEL of all sessions"}},
+                {"failed", 0, nullptr, no_value, "as --state failed"},
+                {"host", 0, "NAME", any_text, "that run on this host or ended there; without SEL of all sessions"}},
     .notes = R"(SEL is SES or SES:G, SES:1-20, SES:1,5-7, SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last). `all` lists the grains of all sessions, USER/all those of one user; other users' grains are shown
 without their labels and commands unless you run the pool. -o json reads what each was submitted with; -o name is
@@ -267,7 +264,7 @@ Examples:
   dcs grain show last:1 --env
   dcs grain show last:1 -o json | jq '.grain.max_rss_kb'
 )",
-    .options = {{"env", 0, nullptr, {}, "list its environment too"}},
+    .options = {{"env", 0, nullptr, no_value, "list its environment too"}},
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last). With -o json one document per grain.
 )",
@@ -286,12 +283,12 @@ Examples:
   dcs grain cat 7:all >everything
   dcs grain cat --err last:1
 )",
-    .options = {{"out", 0, nullptr, {}, "standard output (the default)"},
-                {"err", 0, nullptr, {}, "standard error"},
-                {"checkpoint", 0, nullptr, {}, "the newest checkpoint"},
-                {"message", 0, nullptr, {}, "the latest message"},
-                {"input", 0, nullptr, {}, "its input"},
-                {"file", 0, "NAME", {}, "an output file; `dcs grain show` lists them"}},
+    .options = {{"out", 0, nullptr, no_value, "standard output (the default)"},
+                {"err", 0, nullptr, no_value, "standard error"},
+                {"checkpoint", 0, nullptr, no_value, "the newest checkpoint"},
+                {"message", 0, nullptr, no_value, "the latest message"},
+                {"input", 0, nullptr, no_value, "its input"},
+                {"file", 0, "NAME", any_text, "an output file; `dcs grain show` lists them"}},
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last).
 )",

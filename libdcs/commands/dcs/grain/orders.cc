@@ -50,7 +50,7 @@ std::string program_of(const Session &session) {
 // A closed session: nothing of it runs, but the programs that take it up again run what failed.
 std::string how_to_go_on(const wire::GrainRow &row, const std::string &name) {
     const SessionsAnswer answer = sessions_of({row.user + "/" + std::to_string(row.session)});
-    if (answer.failed || answer.sessions.size() != 1) return "";
+    if (answer.failure || answer.sessions.size() != 1) return "";
     const Session &session = answer.sessions[0];
     const std::string program = program_of(session);
     if (!is_over(row)) return "run " + program + " again: it goes on with what did not run";
@@ -187,7 +187,7 @@ int forget_after(const Call &call) {
         return call.fail({exits::refused, "refused", "grain " + name + " is " + state + ": it has no result to discard",
                           "dcs grain restart " + name + " alone restarts it"});
     const SessionsAnswer answer = sessions_of({row.user + "/" + std::to_string(row.session)});
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     const Session &session = answer.sessions[0];
     const auto history = history_of(session);
     if (!history) return call.fail(failure_of("the event log of session " + session.name(), history.status()));
@@ -241,8 +241,8 @@ Examples:
   dcs grain restart last:all
   dcs grain restart 7:12 --and-after       its result was wrong: discard it and what followed from it
 )",
-    .options = {{"and-after", 0, nullptr, {}, "discard its result, and every decision that followed from it"},
-                {"yes", 'y', nullptr, {}, "with --and-after: do not ask"}},
+    .options = {{"and-after", 0, nullptr, no_value, "discard its result, and every decision that followed from it"},
+                {"yes", 'y', nullptr, no_value, "with --and-after: do not ask"}},
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
 opened last). Of several grains, finished and killed ones are skipped. A single grain that has
 finished or was killed is refused, because that is final.

@@ -36,7 +36,7 @@ bool has_ended(const wire::GrainRow &grain) {
 // Then the grain does not continue.
 bool is_closed(const wire::GrainRow &grain) {
     const SessionsAnswer now = sessions_of({grain.user + "/" + std::to_string(grain.session)});
-    return !now.failed && now.sessions[0].terminated();
+    return !now.failure && now.sessions[0].terminated();
 }
 
 Status follow(LiveOutput &output, const wire::GrainRow &grain) {
@@ -85,10 +85,10 @@ Examples:
   dcs grain tail -f 7:12
   dcs grain tail -n 100 --err 7:12
 )",
-    .options =
-        {{"lines", 'n', "N", whole_number(0, most_lines), "number of lines; default 10"},
-         {"follow", 'f', nullptr, {}, "continue until the grain has ended, also through a restart of the scheduler"},
-         {"err", 0, nullptr, {}, "standard error instead of standard output"}},
+    .options = {{"lines", 'n', "N", whole_number(0, most_lines), "number of lines; default 10"},
+                {"follow", 'f', nullptr, no_value,
+                 "continue until the grain has ended, also through a restart of the scheduler"},
+                {"err", 0, nullptr, no_value, "standard error instead of standard output"}},
     .notes = R"(SEL is SES:G; SES is NUM, USER/NUM or last (your session that was opened last).
 )",
     .run = tail,

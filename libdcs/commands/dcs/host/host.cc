@@ -271,8 +271,10 @@ Examples:
   dcs host drain --evict local1 local2
   dcs host drain local1 --reason 'new disk on Friday'
 )",
-    .options = {{"evict", 0, nullptr, {}, "running grains leave now (the host is drained and its slots set to 0)"},
-                {"reason", 0, "TEXT", {}, "why, shown by `dcs host ls` and `dcs grain explain` while it is drained"}},
+    .options = {{"evict", 0, nullptr, no_value,
+                 "running grains leave now (the host is drained and its slots set to 0)"},
+                {"reason", 0, "TEXT", any_text,
+                 "why, shown by `dcs host ls` and `dcs grain explain` while it is drained"}},
     .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, with its new state.
 )",
     .run = drain};
@@ -319,8 +321,8 @@ Examples:
                  "the same while probes are answered; interval <= alert <= limit <= extended"},
                 {"class", 0, "CLASS[,..]", class_names_or_mask,
                  "the classes that it belongs to: names, or a mask such as 0x3"},
-                {"reset", 0, nullptr, {}, "first reset to the host table; other options apply after that"},
-                {"clear-nogo", 0, nullptr, {}, "clear the nogo marks there of all grains, or of the named ones"}},
+                {"reset", 0, nullptr, no_value, "first reset to the host table; other options apply after that"},
+                {"clear-nogo", 0, nullptr, no_value, "clear the nogo marks there of all grains, or of the named ones"}},
     .notes = R"(NAME is a host of the host table, or all. With -o json one document per host, with its new state.
 )",
     .run = set};

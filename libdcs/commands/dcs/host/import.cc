@@ -160,7 +160,7 @@ Examples:
                 {"sshlogin", 0, "FILE", some_text, "lines such as 8/user@host; - is standard input"},
                 {"group", 0, "NAME", some_text, "only hosts of this group of the inventory"},
                 {"table", 0, "FILE", some_text, "the host table (default: that of the pool's scheduler)"},
-                {"dry-run", 0, nullptr, {}, "show what would change, and write nothing"}},
+                {"dry-run", 0, nullptr, no_value, "show what would change, and write nothing"}},
     .notes = R"(In an inventory, variables dcs_KEY of hosts and groups are settings of the host table: dcs_slots=8,
 dcs_class=0x4. The name of a host is its name in the inventory, and what its grain server is called (--name). Of a login
 the number before the slash becomes the slots; `:` is this host. The table is checked before it is written.

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "base/known_words.h"
 #include "base/limits.h"
@@ -53,14 +54,11 @@ std::string usual_directory(const JoinOrder &order) {
 
 // The directory and those above it. What root makes above it lets others pass: grains under accounts of their own get
 // to their rooms that way. Earlier releases closed /var/lib/dcs when they made it: it is opened, too.
-Status make_place(const std::string &directory, bool last = true) {
-    const std::string above = directory.substr(0, directory.rfind('/'));
-    if (!above.empty())
-        if (Status s = make_place(above, false); !s) return s;
-    const bool made = ::mkdir(directory.c_str(), 0700) == 0;
-    if (!made && errno != EEXIST) return fail_errno(Code::io_error, "cannot make the directory " + directory, errno);
-    const bool ours = !last && ::geteuid() == 0 && (made || directory == services_place);
-    if (ours && ::chmod(directory.c_str(), 0711) != 0) return fail_errno(Code::io_error, directory, errno);
+Status make_place(const std::string &directory) {
+    const bool root = ::geteuid() == 0;
+    if (Status s = make_directories(directory, root ? 0711 : 0700); !s) return s;
+    const bool ours = root && directory.starts_with(std::string(services_place) + "/");
+    if (ours && ::chmod(services_place, 0711) != 0) return fail_errno(Code::io_error, services_place, errno);
     return Status::ok();
 }
 
@@ -94,8 +92,7 @@ Result<JoinOrder> take_order(const Call &call) {
 }
 
 Result<wire::AnyMessage> ask_once(const JoinOrder &order) {
-    net::TlsTrust trust;
-    trust.authority_hash = order.authority;
+    net::TlsTrust trust{.authority_hash = order.authority};
     return ask_scheduler(order.addresses, {}, trust, order.call);
 }
 
@@ -248,23 +245,12 @@ Examples:
   dcs host join pool.example:7001 --role backup --token 6f1c... --ca-hash 93aa...
 )",
     .options =
-        {{"token",
-          0,
-          "CODE",
-          {},
+        {{"token", 0, "CODE", any_text,
           "created by `dcs token create`; valid once. - reads it from standard input, so that neither the list\nof "
           "processes nor the shell's history shows it"},
-         {"ca-hash",
-          0,
-          "HASH",
-          {},
-          "of the certificate of the pool's authority, from the same line",
-          "",
+         {"ca-hash", 0, "HASH", any_text, "of the certificate of the pool's authority, from the same line", "",
           Given::always},
-         {"host",
-          0,
-          "NAME",
-          {},
+         {"host", 0, "NAME", any_text,
           "of this host in the pool's host table (default: the code's host, otherwise this host's own name)"},
          {"role", 0, "ROLE", one_of(role_words),
           "server: it runs grains (default); client: users start control programs there, by dcs_begin;\n"

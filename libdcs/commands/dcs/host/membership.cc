@@ -13,9 +13,11 @@
 namespace dcs::commands {
 namespace {
 
-std::string key_words_of(const wire::PendingRow &row) {
+// Of a key's SHA-256; none: "".
+std::string key_words(const std::string &key) {
     TokenHash hash{};
-    if (row.key.size() == hash.size()) std::copy(row.key.begin(), row.key.end(), hash.begin());
+    if (key.size() != hash.size()) return "";
+    std::copy(key.begin(), key.end(), hash.begin());
     return in_words(hash);
 }
 
@@ -26,9 +28,9 @@ int list_pending(const Call &call) {
     Table table{"HOST", "ADDRESS", "KEY", ">ASKED AGO"};
     for (const wire::PendingRow &row : found->pending) {
         JsonObject one;
-        one.add("name", row.host).add("address", row.address).add("key_words", key_words_of(row));
+        one.add("name", row.host).add("address", row.address).add("key_words", key_words(row.key));
         json.push_back(one.add("asked_s", row.asked_s).text());
-        table.add({row.host, row.address, key_words_of(row), seconds_text(row.asked_s)});
+        table.add({row.host, row.address, key_words(row.key), seconds_text(row.asked_s)});
         if (call.format == Format::name) std::printf("%s\n", row.host.c_str());
     }
     if (call.format == Format::json) print_document("dcs.host.pending/1", "hosts", json_array(json));
@@ -111,13 +113,6 @@ int create(const Call &call) {
     return exits::ok;
 }
 
-std::string key_words(const std::string &key) {
-    TokenHash hash{};
-    if (key.size() != hash.size()) return "";
-    std::copy(key.begin(), key.end(), hash.begin());
-    return in_words(hash);
-}
-
 int list_tokens(const Call &call) {
     auto found = ask_any<wire::TokenList>(wire::ListTokens{});
     if (!found) return call.fail(failure_of("the list of codes", found.status()));
@@ -161,10 +156,7 @@ Examples:
   dcs host approve
   dcs host approve h1 lusab-babad-gutih-tugad-kibod-zabos
 )",
-                                       .options = {{"replace",
-                                                    0,
-                                                    nullptr,
-                                                    {},
+                                       .options = {{"replace", 0, nullptr, no_value,
                                                     "replace another machine that has joined under that name; the\n"
                                                     "other machine's certificate is revoked"}},
                                        .notes = R"(NAME must be in the host table.
@@ -205,10 +197,7 @@ Examples:
   dcs token create --host desk1 --role client
   dcs token create --host vault --role backup
 )",
-    .options = {{"host",
-                 0,
-                 "NAME",
-                 {},
+    .options = {{"host", 0, "NAME", any_text,
                  "only for that host of the host table, also to replace one that has joined\n"
                  "(default: any host of the table that has not joined yet)"},
                 {"role", 0, "ROLE", one_of(role_words),

@@ -39,8 +39,7 @@ Result<pki::Identity> ask_for_next(const std::string &scheduler, const pki::Iden
     if (!addresses) return addresses.status();
     auto request = pki::make_request(who.key);
     if (!request) return request.status();
-    net::TlsTrust trust;
-    trust.authority = who.authority.der;
+    net::TlsTrust trust{.authority = who.authority.der};
     const auto answer = ask_scheduler(*addresses, {who.key, who.certificate.der, who.authority.der}, trust,
                                       wire::RenewCertificate{std::move(*request)});
     if (!answer) return answer.status();
@@ -55,9 +54,7 @@ int renew(const Call &call) {
     const auto said = call.arguments.value("dir");
     const std::string directory = said ? absolute_path(*said) : client_directory, place = directory + "/pki";
     const auto failed = [&](const std::string &what, const Status &why, const char *hint) {
-        Failure failure = failure_of(what, why);
-        failure.hint = hint;
-        return call.fail(failure);
+        return call.fail(failure_of(what, why, hint));
     };
     const std::string scheduler = scheduler_of(directory);
     if (scheduler.empty())
@@ -99,7 +96,7 @@ Examples:
   dcs host renew
   dcs host renew --now     however long the present one is valid
 )",
-    .options = {{"now", 0, nullptr, {}, "renew it now, however long it is valid"},
+    .options = {{"now", 0, nullptr, no_value, "renew it now, however long it is valid"},
                 {"dir", 0, "DIR", some_text, "with pool.conf and pki (default: /etc/dcs, where dcs_begin looks)"}},
     .notes = R"(A host whose certificate has expired must join again.
 )",

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "commands/dcs/query/session_events.h"
-#include "commands/dcs/run/placeholders.h"
 
 namespace dcs::commands {
 

@@ -15,6 +15,7 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/run/caller_environment.h"
+#include "commands/dcs/run/demand_options.h"
 #include "commands/dcs/run/placeholders.h"
 #include "locks/files/lock_search.h"
 #include "checks.h"
@@ -85,13 +86,10 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
     WaitRhythm rhythm(boot_clock());
     while (true) {
         const timespec tick = {0, 250'000'000};
-        const int number = ::sigtimedwait(&signals, nullptr, &tick);
-        if (number > 0) {
+        if (const int number = ::sigtimedwait(&signals, nullptr, &tick); number > 0) {
             const std::string n = std::to_string(session);
             console.note("interrupted; session " + n + " continues in the pool" + work.submitted_part() +
-                         ". Run the same command again to take its results; "
-                         "`dcs session close " +
-                         n + "` stops it");
+                         ". Run the same command again to take its results; `dcs session close " + n + "` stops it");
             console.flush();
             std::_Exit(128 + number);
         }
@@ -201,8 +199,7 @@ int map(const Call &said) {
     Console console("dcs map", options.shown);
     const NewDemands demands{[&](const wire::GrainRow &row) { return row.demands != options.demands; },
                              [&](int session, const std::vector<int> &grains) -> std::optional<Failure> {
-                                 OpenedMap closed;
-                                 closed.session = session;
+                                 OpenedMap closed{.session = session};
                                  MapWork(plan, options, closed, console).submit_again(grains);
                                  return std::nullopt;
                              }};
@@ -258,56 +255,42 @@ Examples:
   dcs map --detach --label night -a files.txt -- ./convert {}
 )",
     .options = with_demands(with_start(
-        {{"arg-file",
-          'a',
-          "FILE",
-          {},
+        {{"arg-file", 'a', "FILE", any_text,
           "one input per line of FILE (default: of standard input); ::: ARG... gives them directly",
           "Inputs, files and output"},
-         {"null", '0', nullptr, {}, "inputs end in NUL bytes instead of newlines"},
+         {"null", '0', nullptr, no_value, "inputs end in NUL bytes instead of newlines"},
          {"colsep", 0, "REGEX", some_text, "inputs are columns with REGEX between them: {1}, {2} and so on"},
-         {"file",
-          0,
-          "[NAME=]PATH",
-          {},
-          "put this file into the directory of each grain, under its own name or NAME; {} as in CMD",
-          "",
-          Given::many},
-         {"output",
-          0,
-          "NAME=PATH",
-          {},
+         {"file", 0, "[NAME=]PATH", any_text,
+          "put this file into the directory of each grain, under its own name or NAME; {} as in CMD", "", Given::many},
+         {"output", 0, "NAME=PATH", any_text,
           "a file that CMD makes in the grain's directory; it is copied to PATH, in which {} or {#} tells the\n"
           "grains apart; missing directories are made",
-          "",
-          Given::many},
-         {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"},
+          "", Given::many},
+         {"bring", 0, nullptr, no_value, "CMD's file is copied to hosts that lack it or have a different one"},
          image_option(),
          {"results", 0, "DIR", some_text, "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any"},
          {"jobs", 'j', "N", whole_number(1, INT32_MAX), "at most N grains at a time"},
-         {"tag", 0, nullptr, {}, "each line of the outputs begins with its input and a tab"},
-         {"joblog", 0, "FILE", {}, "a line for each grain as it finishes, as GNU parallel writes it"},
+         {"tag", 0, nullptr, no_value, "each line of the outputs begins with its input and a tab"},
+         {"joblog", 0, "FILE", any_text, "a line for each grain as it finishes, as GNU parallel writes it"},
          {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
           "what is shown on standard error: bar (default on a terminal), plain (a line at each 10 % and\n"
           "each minute of runs over 30 s; default elsewhere), json (such lines as JSON), none"},
          {"session", 0, "N", some_text,
           "use this session, by its number or last: continue it or, if it is complete, print its outputs again",
           "The session"},
-         {"new", 0, nullptr, {}, "start over, regardless of earlier runs"},
-         {"replay", 0, nullptr, {}, "run nothing: print the outputs of the last run, which is complete, again"},
-         {"resume-failed",
-          0,
-          nullptr,
-          {},
+         {"new", 0, nullptr, no_value, "start over, regardless of earlier runs"},
+         {"replay", 0, nullptr, no_value, "run nothing: print the outputs of the last run, which is complete, again"},
+         {"resume-failed", 0, nullptr, no_value,
           "grains that failed in an earlier run of the same map run again, whatever has changed"},
-         {"keep-order", 'k', nullptr, {}, "nothing: outputs are in the order of the inputs", "As in GNU parallel"},
+         {"keep-order", 'k', nullptr, no_value, "nothing: outputs are in the order of the inputs",
+          "As in GNU parallel"},
          {"max-procs", 'P', "N", whole_number(1, INT32_MAX), "as --jobs"},
          {"retries", 0, "N", whole_number(1, 255), "as --attempts"},
          {"timeout", 0, "LIMIT", seconds_from(1, 2e9), "as --time"},
          {"workdir", 0, "DIR", some_text, "as --cwd, and so --wd"},
          {"wd", 0, "DIR", some_text, "as --cwd"},
-         {"bar", 0, nullptr, {}, "as --progress bar, and so --eta"},
-         {"eta", 0, nullptr, {}, "as --progress bar"}})),
+         {"bar", 0, nullptr, no_value, "as --progress bar, and so --eta"},
+         {"eta", 0, nullptr, no_value, "as --progress bar"}})),
     .notes = R"(In the words of CMD {} is replaced by the input, {.} by the input without its extension, {/} by its
 last path component, {//} by its directory, {/.} by its last component without extension, {#} by its number, from 1
 on. Without any of them, there or in --file, the input is

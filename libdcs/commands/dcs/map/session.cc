@@ -24,11 +24,7 @@ constexpr std::int64_t claim_patience_s = 2, door_patience_s = 20;
 
 locks::Deadline in_seconds(std::int64_t s) { return {(boot_clock() + seconds(s)).ns}; }
 
-OpenedMap failed(const Failure &failure) {
-    OpenedMap opened;
-    opened.failure = failure;
-    return opened;
-}
+OpenedMap failed(const Failure &failure) { return {.failure = failure}; }
 
 std::string name_of(const Session &session) { return "session " + std::to_string(session.session); }
 
@@ -120,21 +116,15 @@ OpenedMap Opening::take_up(const Session &session, bool reopen, const std::strin
     const int error = reopen ? d_pool_reopen_ses(&this_pool(), session.session, TRUE)
                              : d_pool_resume_ses(&this_pool(), session.session, TRUE);
     if (error != NO_ERROR) return failed(call_failure(name_of(session), error));
-    OpenedMap opened;
-    opened.session = session.session;
-    opened.done_before = session.finished;
-    opened.how = how;
-    return opened;
+    return {.session = session.session, .done_before = session.finished, .how = how};
 }
 
 OpenedMap Opening::begin_new(std::optional<int> number, const std::string &how) {
     const std::string ident = ident_of_run(base_, fingerprint_of(files_), random_suffix());
-    OpenedMap opened;
-    opened.fresh = true;
-    opened.how = counted(total_, "grain") + how;
+    OpenedMap opened{.fresh = true, .how = counted(total_, "grain") + how};
     if (!number) {
         const OpenedSession fresh = open_fresh_session(ident);
-        if (fresh.failed) return failed(fresh.failure);
+        if (fresh.failure) return failed(*fresh.failure);
         opened.session = fresh.number;
     } else {
         if (const int error = d_pool_get_auth(&this_pool(), ident.c_str()); error != NO_ERROR)
@@ -152,7 +142,7 @@ OpenedMap Opening::begin_other(const std::vector<Session> &own) {
     OpenedMap opened = begin_new({}, "");
     if (opened.failure || own.empty()) return opened;
     const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
-    if (ours.failed || ours.sessions[0].command.empty()) return opened;
+    if (ours.failure || ours.sessions[0].command.empty()) return opened;
     const auto same = std::find_if(own.rbegin(), own.rend(), [&](const Session &session) {
         return session.ident.rfind("map-", 0) == 0 && session.command == ours.sessions[0].command;
     });
@@ -168,8 +158,7 @@ OpenedMap Opening::again(const Session &session) {
     OpenedMap opened = take_up(
         session, session.terminated() && !whole,
         complete ? "is complete; its results again" : "resumed, " + of_grains(session.finished) + " finished already");
-    const std::string changed = changed_since(session);
-    if (!changed.empty())
+    if (const std::string changed = changed_since(session); !changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
                          " began; results from before the change are kept. --new runs all grains again";
     return opened;
@@ -193,7 +182,7 @@ OpenedMap Opening::run_failed_ones(const Session &session) {
     if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);
     if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
     const SessionsAnswer now = sessions_of({session.name()});
-    return now.failed ? failed(now.failure) : again(now.sessions[0]);
+    return now.failure ? failed(*now.failure) : again(now.sessions[0]);
 }
 
 // All of it was written out. A rerun starts over, or runs only failed grains if nothing has changed since.
@@ -204,14 +193,13 @@ OpenedMap Opening::after_complete(const Session &session) {
     const std::int64_t bad = total_ - (session.finished + session.killed) + static_cast<std::int64_t>(grains.size());
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_new({}, last + "is complete: all run again (--replay prints its outputs instead)");
-    const std::string changed = changed_since(session);
-    if (!changed.empty())
+    if (const std::string changed = changed_since(session); !changed.empty())
         return begin_new({}, last + "had " + std::to_string(bad) + " that failed, and " + changed +
                                  " has changed since: all run (--resume-failed runs only what failed)");
     if (!claim(session.session)) return failed(runs_already(session));
     if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
     const SessionsAnswer now = sessions_of({session.name()});  // what is forgotten has made it active
-    if (now.failed) return failed(now.failure);
+    if (now.failure) return failed(*now.failure);
     OpenedMap opened = take_up(now.sessions[0], now.sessions[0].terminated(),
                                of_grains(bad) + " failed in the last run and " + (bad == 1 ? "runs" : "run") +
                                    " again, the other outputs are that run's (--new runs all)");
@@ -267,10 +255,10 @@ OpenedMap Opening::open() {
     if (auto claims = open_claims(call_.directory)) claims_ = std::move(*claims);
     if (claims_) (void)claims_->enter(in_seconds(door_patience_s));
     const SessionsAnswer own = own_sessions();
-    if (own.failed) return failed(own.failure);
+    if (own.failure) return failed(*own.failure);
     if (word == "last") {
         const SessionsAnswer last = sessions_of({word});
-        if (last.failed) return failed(last.failure);
+        if (last.failure) return failed(*last.failure);
         number = last.sessions[0].session;
     }
     OpenedMap opened = number ? named(static_cast<int>(*number), own.sessions) : newest(own.sessions);

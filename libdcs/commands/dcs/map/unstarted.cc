@@ -5,7 +5,6 @@
 
 #include "commands/dcs/query/row_text.h"
 #include "commands/dcs/query/scheduler.h"
-#include "commands/dcs/run/placeholders.h"
 #include "dcs.h"
 #include "work.h"
 #include "commands/dcs/frame/pool_directory.h"

@@ -55,10 +55,9 @@ void MapWork::give_up(const Failure &failure) {
 // What is wrong here does not end the session.
 void MapWork::give_up(const std::string &what, const Status &status) {
     const std::string session = std::to_string(session_);
-    Failure failure = failure_of(what, status);
-    failure.hint = "session " + session + " continues" + submitted_part() +
-                   ": run the same command again, or `dcs session close " + session + "`";
-    console_.give_up(failure, options_.format, exits::map_failed);
+    const std::string hint = "session " + session + " continues" + submitted_part() +
+                             ": run the same command again, or `dcs session close " + session + "`";
+    console_.give_up(failure_of(what, status, hint), options_.format, exits::map_failed);
 }
 
 std::string MapWork::submitted_part() const {
@@ -284,8 +283,7 @@ void MapWork::bring_files(std::int32_t grain) {
 void MapWork::print(std::int32_t grain) {
     if (results_[static_cast<std::size_t>(grain - 1)].ran) bring_files(grain);
     if (!options_.results.empty()) return print_to_files(grain);
-    const auto kept = kept_.find(grain);
-    if (kept != kept_.end()) {
+    if (const auto kept = kept_.find(grain); kept != kept_.end()) {
         for (const bool out : {true, false})
             if (bool begins = true; !print_text(grain, out, out ? kept->second.out : kept->second.err, begins))
                 output_failed();

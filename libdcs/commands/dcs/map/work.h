@@ -12,7 +12,6 @@
 #include "base/instant.h"
 #include "commands/dcs/frame/console.h"
 #include "dcs.h"
-#include "commands/dcs/run/demand_options.h"
 #include "commands/dcs/run/file_options.h"
 #include "joblog.h"
 #include "plan.h"

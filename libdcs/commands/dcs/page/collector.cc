@@ -80,10 +80,7 @@ void Collector::look() {
         // On a full disk the figures end with the process.
         if (news && !file_.empty()) (void)replace_file(AT_FDCWD, file_, series_.text());
     }
-    Published next;
-    next.run = run_;
-    next.number = last_.number + 1;
-    next.panels = draw(snapshot_, journal_, series_, now_ms);
+    Published next{.run = run_, .number = last_.number + 1, .panels = draw(snapshot_, journal_, series_, now_ms)};
     for (std::size_t i = 0; i < next.panels.size(); ++i) {
         const bool same = i < last_.panels.size() && last_.panels[i].html == next.panels[i].html;
         next.panels[i].changed = same ? last_.panels[i].changed : next.number;

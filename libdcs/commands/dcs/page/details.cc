@@ -44,11 +44,6 @@ Detail failed(const std::string &what, const Status &s) {
     return page_of("DCS: " + what, section(what, "<p>" + words(failure.message) + "</p>\n"), status);
 }
 
-std::string wide_table(const char *label, const std::string &rows) {
-    return std::string("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"") + label + "\"><table>" +
-           rows + "</table></div>\n";
-}
-
 std::string choice(const char *name, const std::string &chosen, std::initializer_list<const char *> options) {
     std::string r = std::string("<label>State <select name=\"") + name + "\"><option value=\"\">all</option>";
     for (const std::string option : options)
@@ -98,10 +93,10 @@ Detail hosts_page(const Target &target, const Snapshot &s) {
     std::string body = "<form class=\"filter\">" +
                        choice("state", state, {"active", "drained", "late", "dead", "no_job", "unknown", "trouble"}) +
                        "</form>\n";
-    body +=
-        wide_table("table of hosts", table_head({"Host", "State", "Class", "Busy", "Load", "Free memory", "Last report",
-                                                 "Finished", "Failed", "Version", "Address", "Note"}) +
-                                         "<tbody>\n" + rows + "</tbody>");
+    body += table("table of hosts",
+                  {"Host", "State", "Class", "Busy", "Load", "Free memory", "Last report", "Finished", "Failed",
+                   "Version", "Address", "Note"},
+                  rows);
     if (fitting > shown)
         body += "<p class=\"note\">The first " + std::to_string(shown) + " of " +
                 count(static_cast<std::int64_t>(fitting)) + "</p>\n";
@@ -117,13 +112,11 @@ Detail host_page(const std::string &name, const Snapshot &s, const Journal &jour
             runs +=
                 page::row({grain_link(run->session.first, run->session.second, run->grain), clock_time(run->from_ms),
                            run->checkpoints_ms.empty() ? "none" : clock_time(run->checkpoints_ms.back())});
-    return page_of(
-        "DCS host " + name,
-        section("Host " + name, facts_text(host_facts(*it))) +
-            section("Runs there now",
-                    runs.empty() ? "<p>No grain whose log you may read.</p>\n"
-                                 : wide_table("table of grains", table_head({"Grain", "Since", "Last checkpoint"}) +
-                                                                     "<tbody>" + runs + "</tbody>")));
+    return page_of("DCS host " + name,
+                   section("Host " + name, facts_text(host_facts(*it))) +
+                       section("Runs there now",
+                               runs.empty() ? "<p>No grain whose log you may read.</p>\n"
+                                            : table("table of grains", {"Grain", "Since", "Last checkpoint"}, runs)));
 }
 
 const wire::SessionRow *session_in(const Snapshot &s, const std::string &user, std::int32_t number) {
@@ -141,9 +134,7 @@ Detail picture_page(const std::string &kind, const std::string &user, std::int32
     const std::string name = user + "/" + std::to_string(number);
     const wire::SessionRow *row = session_in(s, user, number);
     if (row == nullptr || !can_be_drawn(*row)) return not_found("there is no picture of session " + name);
-    Session session;
-    session.user = user;
-    session.session = number;
+    Session session{{.user = user, .session = number}};
     const auto history = history_of(session);
     if (!history) return failed("session " + name, history.status());
     std::string svg = kind == "flow" ? flow_svg(flow_of(*history, together), "Dataflow of session " + name)
@@ -191,11 +182,11 @@ Detail session_page(const Target &target, std::int32_t number, const Snapshot &s
     std::string body = sessions_table({it}, journal);
     body +=
         "<form class=\"filter\">" + choice("state", state, {"ready", "running", "finished", "killed"}) + "</form>\n";
-    body += answer->grains.empty()
-                ? "<p>No such grain.</p>\n"
-                : wide_table("table of grains", table_head({"Grain", "State", "Host", "Starts", "Failures", "End",
-                                                            "CPU", "Checkpoint", "Output", "Input or command"}) +
-                                                    "<tbody>\n" + grain_rows(answer->grains) + "</tbody>");
+    body += answer->grains.empty() ? "<p>No such grain.</p>\n"
+                                   : table("table of grains",
+                                           {"Grain", "State", "Host", "Starts", "Failures", "End", "CPU", "Checkpoint",
+                                            "Output", "Input or command"},
+                                           grain_rows(answer->grains));
     if (answer->grains.size() > rows_on_page || answer->more) {
         const std::size_t last = std::min(answer->grains.size(), rows_on_page) - 1;
         body += "<p><a href=\"" + session_path(user, number) + "?state=" + words(state) +

@@ -69,10 +69,12 @@ std::string row(std::initializer_list<std::string> cells, const char *kind) {
     return r + "</tr>\n";
 }
 
-std::string table_head(std::initializer_list<const char *> headings) {
-    std::string r = "<thead><tr>";
+std::string table(const char *label, std::initializer_list<const char *> headings, const std::string &rows,
+                  const char *kind) {
+    std::string r = std::string("<div class=\"scroll") + kind + "\" tabindex=\"0\" role=\"region\" aria-label=\"" +
+                    label + "\"><table><thead><tr>";
     for (const char *heading : headings) r += std::string("<th scope=\"col\">") + heading + "</th>";
-    return r + "</tr></thead>\n";
+    return r + "</tr></thead>\n<tbody>\n" + rows + "</tbody></table></div>\n";
 }
 
 std::string bar(std::initializer_list<Part> parts, const std::string &says) {

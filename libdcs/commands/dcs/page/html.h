@@ -16,7 +16,9 @@ std::string grain_link(const std::string &user, std::int32_t session, std::int32
 std::string session_path(const std::string &user, std::int32_t session);
 // A row of a table; the first cell is its heading.
 std::string row(std::initializer_list<std::string> cells, const char *kind = "");
-std::string table_head(std::initializer_list<const char *> headings);
+// `label` is for screen readers; `kind`: "", or " stacks" for one whose cells stand below each other on small screens.
+std::string table(const char *label, std::initializer_list<const char *> headings, const std::string &rows,
+                  const char *kind = "");
 // A bar whose parts differ in colour and pattern; `says` describes it to screen readers.
 struct Part {
     std::int64_t amount;

@@ -1,7 +1,6 @@
 #include "journal.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "commands/dcs/query/session_events.h"
 #include "wire/event_log.h"

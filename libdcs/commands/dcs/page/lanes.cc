@@ -37,9 +37,7 @@ void place(HostRuns &host, std::size_t slots) {
 Lanes lanes_of(const Snapshot &s, const Journal &journal, std::int64_t now_ms) {
     std::vector<const Run *> runs = journal.running();
     for (const Run &run : journal.ended()) runs.push_back(&run);
-    Lanes lanes;
-    lanes.to_ms = now_ms;
-    lanes.from_ms = now_ms - least_span_ms;
+    Lanes lanes{.from_ms = now_ms - least_span_ms, .to_ms = now_ms};
     for (const Run *run : runs) lanes.from_ms = std::min(lanes.from_ms, run->from_ms);
     lanes.from_ms = std::max(lanes.from_ms, now_ms - Journal::window_ms);
     std::sort(runs.begin(), runs.end(), [](const Run *a, const Run *b) {

@@ -35,7 +35,9 @@ std::string label_text(const Labels &labels) {
 class Writer {
 public:
     void gauge(const char *name, const char *help) { head(name, "gauge", "", help); }
+    void gauge(const char *name, const char *help, double value) { gauge(name, help), add({}, value); }
     void counter(const char *name, const char *help) { head(name, "counter", "_total", help); }
+    void counter(const char *name, const char *help, double value) { counter(name, help), add({}, value); }
     void add(const Labels &labels, double value, const char *suffix = nullptr) {
         const std::string line =
             name_ + (suffix ? suffix : suffix_) + label_text(labels) + " " + value_text(value) + "\n";
@@ -111,8 +113,7 @@ void put_hosts(Writer &w, const Snapshot &s, const HostCounters &counters) {
     w.add({{"result", "finished"}}, static_cast<double>(counters.finished()));
     w.add({{"result", "failed"}}, static_cast<double>(counters.failed()));
     w.add({{"result", "given_back"}}, static_cast<double>(counters.given_back()));
-    w.counter("dcs_cpu_seconds", "CPU time of grains since the page's start.");
-    w.add({}, counters.cpu_s());
+    w.counter("dcs_cpu_seconds", "CPU time of grains since the page's start.", counters.cpu_s());
 }
 
 void put_sessions(Writer &w, const Snapshot &s) {
@@ -135,8 +136,7 @@ void put_sessions(Writer &w, const Snapshot &s) {
     w.gauge("dcs_grains", "Grains of the sessions that there are, by state.");
     put("ready", ready), put("running", running), put("finished", finished), put("failed", failed);
     put("killed", killed);
-    w.gauge("dcs_saved_cpu_seconds", "CPU time that checkpoints saved in the sessions that there are.");
-    w.add({}, saved_s);
+    w.gauge("dcs_saved_cpu_seconds", "CPU time that checkpoints saved in the sessions that there are.", saved_s);
 }
 
 // A backup on another host is known by what the scheduler says of it.
@@ -144,28 +144,27 @@ void put_backup(Writer &w, const Snapshot &s) {
     const wire::BackupRow *far = s.system.backups.empty() ? nullptr : &s.system.backups[0];
     const bool elsewhere = far != nullptr && !far->name.empty();
     if (s.has_backup) {
-        w.gauge("dcs_backup_reachable", "1 if the passive backup of this host answers.");
-        w.add({}, s.backup.has_value());
+        w.gauge("dcs_backup_reachable", "1 if the passive backup of this host answers.", s.backup.has_value());
     }
     if (elsewhere || s.backup) {
-        w.gauge("dcs_backup_connected", "1 if the backup is connected to the scheduler.");
-        w.add({}, elsewhere ? far->state == "connected" : s.backup->scheduler);
+        w.gauge("dcs_backup_connected", "1 if the backup is connected to the scheduler.",
+                elsewhere ? far->state == "connected" : s.backup->scheduler);
     }
     if (s.backup) {
-        w.gauge("dcs_backup_held_reports", "Reports that the backup holds for the scheduler.");
-        w.add({}, static_cast<double>(s.backup->reports));
+        w.gauge("dcs_backup_held_reports", "Reports that the backup holds for the scheduler.",
+                static_cast<double>(s.backup->reports));
     }
     const bool asked = s.copy && s.copy->mode != "off";
     if (!asked && (far == nullptr || far->mode.empty())) return;
-    w.gauge("dcs_store_copy_lag_seconds", "Age of the oldest turn that is not in the backup's copy of the store.");
-    w.add({}, asked ? s.copy->lag_s : far->lag_s);
+    w.gauge("dcs_store_copy_lag_seconds", "Age of the oldest turn that is not in the backup's copy of the store.",
+            asked ? s.copy->lag_s : far->lag_s);
 }
 
 // Numbers of a release of the scheduler that does not measure this are left out.
 void put_delays(Writer &w, const wire::SystemRow &system) {
     if (system.oldest_ready_s >= 0) {
-        w.gauge("dcs_ready_queue_oldest_seconds", "For how long the grain has waited that waits longest.");
-        w.add({}, system.oldest_ready_s);
+        w.gauge("dcs_ready_queue_oldest_seconds", "For how long the grain has waited that waits longest.",
+                system.oldest_ready_s);
     }
     std::vector<double> bounds_s;
     for (const std::uint64_t us : system.bounds_us) bounds_s.push_back(static_cast<double>(us) / 1e6);
@@ -200,10 +199,8 @@ void put_problems(Writer &w, const Snapshot &s) {
 
 void put_store(Writer &w, const Snapshot &s) {
     if (s.store_size == 0) return;
-    w.gauge("dcs_store_free_bytes", "Free on the disk with the backing store.");
-    w.add({}, static_cast<double>(s.store_free));
-    w.gauge("dcs_store_disk_bytes", "Size of the disk with the backing store.");
-    w.add({}, static_cast<double>(s.store_size));
+    w.gauge("dcs_store_free_bytes", "Free on the disk with the backing store.", static_cast<double>(s.store_free));
+    w.gauge("dcs_store_disk_bytes", "Size of the disk with the backing store.", static_cast<double>(s.store_size));
 }
 
 void put_journal(Writer &w, const Journal &journal) {
@@ -212,8 +209,8 @@ void put_journal(Writer &w, const Journal &journal) {
         "Departures of grains from hosts before their end, by reason, in the sessions whose logs this page reads, "
         "since its start.");
     for (const auto &[reason, n] : journal.departures()) w.add({{"reason", reason}}, static_cast<double>(n));
-    w.counter("dcs_checkpoints", "Checkpoints recorded in these sessions since the page's start.");
-    w.add({}, static_cast<double>(journal.checkpoints()));
+    w.counter("dcs_checkpoints", "Checkpoints recorded in these sessions since the page's start.",
+              static_cast<double>(journal.checkpoints()));
     w.histogram("dcs_grain_wait_seconds", "From submission to the first start, in these sessions.");
     w.buckets({}, Spread::bounds_s, journal.waits().counts, journal.waits().sum_s);
     w.histogram("dcs_grain_runtime_seconds",
@@ -222,39 +219,34 @@ void put_journal(Writer &w, const Journal &journal) {
 }
 
 void put_page(Writer &w, const Snapshot &s, const PageFigures &page) {
-    w.gauge("dcs_page_last_answer_timestamp_seconds", "When the scheduler last answered this page.");
-    w.add({}, static_cast<double>(s.at_ms) / 1000);
-    w.gauge("dcs_page_look_seconds", "Time that the last look at the pool took.");
-    w.add({}, s.took_s);
-    w.counter("dcs_page_looks", "Looks at the pool since the start of the page's process.");
-    w.add({}, static_cast<double>(page.looks));
-    w.gauge("dcs_page_watchers", "Browsers that follow the page.");
-    w.add({}, static_cast<double>(page.watchers));
+    w.gauge("dcs_page_last_answer_timestamp_seconds", "When the scheduler last answered this page.",
+            static_cast<double>(s.at_ms) / 1000);
+    w.gauge("dcs_page_look_seconds", "Time that the last look at the pool took.", s.took_s);
+    w.counter("dcs_page_looks", "Looks at the pool since the start of the page's process.",
+              static_cast<double>(page.looks));
+    w.gauge("dcs_page_watchers", "Browsers that follow the page.", static_cast<double>(page.watchers));
     if (page.certificate_end_s > 0) {
-        w.gauge("dcs_page_certificate_end_timestamp_seconds", "End of the page's own certificate.");
-        w.add({}, page.certificate_end_s);
+        w.gauge("dcs_page_certificate_end_timestamp_seconds", "End of the page's own certificate.",
+                page.certificate_end_s);
     }
-    w.gauge("process_start_time_seconds", "Start of the page's process.");
-    w.add({}, page.started_s);
+    w.gauge("process_start_time_seconds", "Start of the page's process.", page.started_s);
     ProcessStat stat;
     if (!read_stat(::getpid(), stat)) return;
-    w.counter("process_cpu_seconds", "CPU time of the page's process.");
-    w.add({}, static_cast<double>(stat.user_ticks + stat.system_ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK)));
-    w.gauge("process_resident_memory_bytes", "Resident memory of the page's process.");
-    w.add({}, static_cast<double>(stat.resident_pages) * static_cast<double>(::sysconf(_SC_PAGESIZE)));
+    w.counter("process_cpu_seconds", "CPU time of the page's process.",
+              static_cast<double>(stat.user_ticks + stat.system_ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK)));
+    w.gauge("process_resident_memory_bytes", "Resident memory of the page's process.",
+            static_cast<double>(stat.resident_pages) * static_cast<double>(::sysconf(_SC_PAGESIZE)));
 }
 
 }  // namespace
 
 Metrics metrics_of(const Snapshot &s, const HostCounters &counters, const Journal &journal, const PageFigures &page) {
     Writer w;
-    w.gauge("dcs_up", "1 if the scheduler answered the last question.");
-    w.add({}, s.reachable);
+    w.gauge("dcs_up", "1 if the scheduler answered the last question.", s.reachable);
     if (s.at_ms != 0) {
         w.gauge("dcs_build_info", "The scheduler's version.");
         w.add({{"version", s.system.version}}, 1);
-        w.gauge("dcs_up_since_timestamp_seconds", "Start of the scheduler.");
-        w.add({}, s.up_since_s);
+        w.gauge("dcs_up_since_timestamp_seconds", "Start of the scheduler.", s.up_since_s);
         put_hosts(w, s, counters);
         put_sessions(w, s);
         put_problems(w, s);

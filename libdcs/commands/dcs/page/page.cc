@@ -117,8 +117,7 @@ Status remove_old_socket(const std::string &path) {
 }
 
 void say_who(const Call &call, const std::string &url) {
-    const auto access = call.arguments.value("access");
-    if (access)
+    if (const auto access = call.arguments.value("access"))
         std::printf(
             "For all who have the token, as the password of any user name: %s/token\n"
             "Browsers and Prometheus check it by %s/certificate.pem\n",
@@ -150,9 +149,9 @@ int show_page(const Call &call) {
     if (!place) {
         if (place.status().code != Code::invalid || call.arguments.has("access"))
             return call.fail(failure_of("dcs page", place.status()));
-        Failure failure = usage_failure("dcs page: " + place.status().text);
-        failure.hint = "--listen PORT or --listen PATH; from another host, ssh -L 8327:127.0.0.1:PORT HOST";
-        return call.fail(failure);
+        return call.fail(
+            usage_failure("dcs page: " + place.status().text,
+                          "--listen PORT or --listen PATH; from another host, ssh -L 8327:127.0.0.1:PORT HOST"));
     }
     const bool elsewhere = client::adopt_remote(this_pool()) && this_pool().remote();
     const Pool pool(call.directory);

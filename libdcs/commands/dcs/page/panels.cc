@@ -194,17 +194,15 @@ std::string head_panel(const Snapshot &s) {
 
 std::string problems_panel(const Snapshot &s) {
     if (s.problems.empty()) return "<p>None that the scheduler knows of.</p>\n";
-    std::string r =
-        "<div class=\"scroll stacks\" tabindex=\"0\" role=\"region\" aria-label=\"table of problems\"><table>" +
-        table_head({"What", "Problem", "Affects", "What to do"}) + "<tbody>\n";
+    std::string rows;
     std::size_t shown = 0;
     for (const wire::ProblemRow &p : s.problems) {
         if (++shown > problems_shown) break;
-        r += row({words(p.entity + (p.file.empty() ? "" : ", " + p.file)), words(p.problem), words(p.affects),
-                  words(p.advice)},
-                 "wraps");
+        rows += row({words(p.entity + (p.file.empty() ? "" : ", " + p.file)), words(p.problem), words(p.affects),
+                     words(p.advice)},
+                    "wraps");
     }
-    r += "</tbody></table></div>\n";
+    std::string r = table("table of problems", {"What", "Problem", "Affects", "What to do"}, rows, " stacks");
     if (shown > problems_shown)
         r += "<p class=\"note\">The first " + count(problems_shown) + " of " +
              count(static_cast<std::int64_t>(s.problems.size())) + ": <code>dcs doctor</code> lists all.</p>\n";
@@ -212,12 +210,12 @@ std::string problems_panel(const Snapshot &s) {
 }
 
 std::string sessions_table(const std::vector<const wire::SessionRow *> &rows, const Journal &journal) {
-    std::string r = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table of sessions\"><table>" +
-                    table_head({"Session", "State", "Grains", "Finished", "Running", "Ready", "Failed", "Time left",
-                                "CPU saved", "Command or name"}) +
-                    "<tbody>\n";
+    std::string r;
     for (const wire::SessionRow *s : rows) r += session_row(*s, journal);
-    return r + "</tbody></table></div>\n";
+    return table("table of sessions",
+                 {"Session", "State", "Grains", "Finished", "Running", "Ready", "Failed", "Time left", "CPU saved",
+                  "Command or name"},
+                 r);
 }
 
 std::string sessions_panel(const Snapshot &s, const Journal &journal) {
@@ -246,12 +244,11 @@ std::string moves_panel(const Journal &journal) {
     for (const Move &move : moves) ++reasons[move.reason];
     std::string r = "<p>Of the last " + words(counted(moves.size(), "departure")) + ":";
     for (const auto &[reason, n] : reasons) r += " <b>" + words(reason) + "</b> " + count(n);
-    r += ".</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table of departures\"><table>" +
-         table_head({"Time", "Grain", "Left", "Reason", "Detail"}) + "<tbody>\n";
+    std::string rows;
     for (const Move *move : latest_of(moves, moves_shown))
-        r += row({clock_time(move->at_ms), grain_link(move->session.first, move->session.second, move->grain),
-                  host_link(move->host), words(move->reason), words(move->detail)});
-    return r + "</tbody></table></div>\n";
+        rows += row({clock_time(move->at_ms), grain_link(move->session.first, move->session.second, move->grain),
+                     host_link(move->host), words(move->reason), words(move->detail)});
+    return r + ".</p>\n" + table("table of departures", {"Time", "Grain", "Left", "Reason", "Detail"}, rows);
 }
 
 std::string events_panel(const Journal &journal) {

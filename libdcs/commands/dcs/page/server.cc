@@ -48,17 +48,15 @@ template <class Stream> auto &lowest(Stream &stream) { return beast::get_lowest_
 
 AskedFor asked_for(const Request &request) {
     const auto field = [&](http::field name) { return std::string(request[name]); };
-    AskedFor asked;
-    asked.method = std::string(request.method_string());
-    asked.target = std::string(request.target());
-    asked.host = field(http::field::host);
-    asked.hosts = request.count(http::field::host);
-    asked.accept = field(http::field::accept);
-    asked.last_id = std::string(request["Last-Event-ID"]);
-    asked.fetch_site = std::string(request["Sec-Fetch-Site"]);
-    asked.fetch_mode = std::string(request["Sec-Fetch-Mode"]);
-    asked.authorization = field(http::field::authorization);
-    return asked;
+    return {.method = std::string(request.method_string()),
+            .target = std::string(request.target()),
+            .host = field(http::field::host),
+            .accept = field(http::field::accept),
+            .last_id = std::string(request["Last-Event-ID"]),
+            .fetch_site = std::string(request["Sec-Fetch-Site"]),
+            .fetch_mode = std::string(request["Sec-Fetch-Mode"]),
+            .authorization = field(http::field::authorization),
+            .hosts = request.count(http::field::host)};
 }
 
 template <class Message> void set_fields(Message &message, const Answer &answer, bool keep) {

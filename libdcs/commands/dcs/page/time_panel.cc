@@ -134,8 +134,7 @@ std::string Picture::draw() {
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"time line\"><svg class=\"time\" "
         "viewBox=\"0 0 970 " +
         number(y_) +
-        "\" role=\"img\" aria-label=\"what ran on each host; the table of departures below "
-        "says the same in words\">" +
+        "\" role=\"img\" aria-label=\"what ran on each host; the table of departures below says the same in words\">" +
         axis(y_) + body_ + "</svg></div>\n";
     r += "<p class=\"legend\"><span class=\"key c1\"></span> a grain runs (colours as of the sessions above) "
          "<span class=\"sign\">&#9650;</span> checkpoint <span class=\"key lost\"></span> work since the last "

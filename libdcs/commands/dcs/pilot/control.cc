@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,24 +22,15 @@ std::string script_of(const PilotPlace &place, const std::string &host, const st
                       const PilotOrder &order, const std::vector<std::string> &users) {
     std::string logins;
     for (const std::string &user : users) logins += (logins.empty() ? "" : ",") + user;
-    const std::vector<std::string> line = {own_folder() + "/dcs",
-                                           "pilot",
-                                           "serve",
-                                           host,
-                                           "--scheduler",
-                                           scheduler,
-                                           "--pki",
-                                           place.path(host) + "/pki",
-                                           "--limit",
-                                           whole(order.limit_s),
-                                           "--margin",
-                                           whole(order.margin_s),
-                                           "--idle",
-                                           whole(order.idle_s),
-                                           "--run-as",
-                                           order.run_as,
-                                           "--users",
-                                           users.empty() ? "all" : logins};
+    std::vector<std::string> line = {own_folder() + "/dcs", "pilot", "serve", host};
+    const std::pair<const char *, std::string> options[] = {{"--scheduler", scheduler},
+                                                            {"--pki", place.path(host) + "/pki"},
+                                                            {"--limit", whole(order.limit_s)},
+                                                            {"--margin", whole(order.margin_s)},
+                                                            {"--idle", whole(order.idle_s)},
+                                                            {"--run-as", order.run_as},
+                                                            {"--users", users.empty() ? "all" : logins}};
+    for (const auto &[option, value] : options) line.insert(line.end(), {option, value});
     return "#!/bin/sh\nexec " + shell_line(line) + " >>" + shell_word(place.path(host) + "/log") + " 2>&1\n";
 }
 

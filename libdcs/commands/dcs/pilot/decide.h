@@ -1,7 +1,6 @@
 #pragma once
 // Which jobs to submit and which to cancel. Pure.
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "base/text.h"

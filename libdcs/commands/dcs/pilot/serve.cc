@@ -73,29 +73,24 @@ std::vector<std::string> server_line(const Call &call, const std::string &direct
     const Arguments &said = call.arguments;
     const double limit_s = said.seconds("limit").value_or(0);
     const double after_s = std::max(1.0, time_left_s(limit_s) - said.seconds("margin").value_or(usual_margin_s));
-    return {own_folder() + "/dcs_grainserver",
-            "--name",
-            said.words[0],
-            "--dir",
-            directory,
-            "--pki",
-            said.value("pki").value_or(""),
-            "--scheduler",
-            said.value("scheduler").value_or(""),
-            "--run-as",
-            accounts_of_grains(call),
-            "--users",
-            said.value("users").value_or("all"),
-            "--courtesy",
-            "priority",
-            "--resources",  // the engine says which of this host's devices are the job's
-            ::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? "auto" : "no-devices",
-            "--log-level",
-            "info",
-            "--leave-after",
-            std::to_string(static_cast<long>(after_s)),
-            "--leave-idle",
-            std::to_string(static_cast<long>(said.seconds("idle").value_or(usual_server_idle_s)))};
+    // The engine says which of this host's devices are the job's.
+    const char *resources = ::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? "auto" : "no-devices";
+    const double idle_s = said.seconds("idle").value_or(usual_server_idle_s);
+    const std::pair<const char *, std::string> options[] = {
+        {"--name", said.words[0]},
+        {"--dir", directory},
+        {"--pki", said.value("pki").value_or("")},
+        {"--scheduler", said.value("scheduler").value_or("")},
+        {"--run-as", accounts_of_grains(call)},
+        {"--users", said.value("users").value_or("all")},
+        {"--courtesy", "priority"},
+        {"--resources", resources},
+        {"--log-level", "info"},
+        {"--leave-after", std::to_string(static_cast<long>(after_s))},
+        {"--leave-idle", std::to_string(static_cast<long>(idle_s))}};
+    std::vector<std::string> line = {own_folder() + "/dcs_grainserver"};
+    for (const auto &[option, value] : options) line.insert(line.end(), {option, value});
+    return line;
 }
 
 // It gets SIGTERM if this process dies, and so does this process if the engine's does (see below).

@@ -191,11 +191,9 @@ int pilot_work(const Call &call, const EngineKind &kind) {
                      hosts.rows.size());
     if (Status made = place.make(); !made) return call.fail(failure_of("the directory of pilots", made));
     const auto lock = locks::take_dcs_atom(locks::DcsAtom::pilots, place.path("lock"));
-    if (!lock) {
-        Failure failure = failure_of("pilots of this pool are already kept by another command", lock.status());
-        failure.hint = "`dcs pilot ls` shows its jobs, `dcs pilot stop` ends both";
-        return call.fail(failure);
-    }
+    if (!lock)
+        return call.fail(failure_of("pilots of this pool are already kept by another command", lock.status(),
+                                    "`dcs pilot ls` shows its jobs, `dcs pilot stop` ends both"));
     (void)::unlink(place.path("stop").c_str());
     if (const Status s = engine->usable(); !s) return call.fail(engine_failure("no job can be submitted", s));
     if (const auto others = others_jobs(kind, place)) return call.fail(*others);
@@ -298,9 +296,9 @@ Examples:
   dcs pilot stop
   dcs pilot stop --now
 )",
-    .options =
-        {{"now", 0, nullptr, {}, "cancel running jobs too: their grains lose what follows their last checkpoint"},
-         {"timeout", 0, "S", seconds_from(0), "how long it waits for their end; default 3m"}},
+    .options = {{"now", 0, nullptr, no_value,
+                 "cancel running jobs too: their grains lose what follows their last checkpoint"},
+                {"timeout", 0, "S", seconds_from(0), "how long it waits for their end; default 3m"}},
     .run = pilot_stop,
     .formats = false};
 

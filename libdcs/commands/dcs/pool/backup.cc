@@ -154,17 +154,12 @@ int detach(const Call &call) {
 
 constexpr int stop_s = 20;
 
-Failure with_hint(const Status &status, const char *hint) {
-    Failure failure = failure_of("dcs backup promote", status);
-    failure.hint = hint;
-    return failure;
-}
+Failure not_promoted(const Status &status, const char *hint) { return failure_of("dcs backup promote", status, hint); }
 
 Status end_daemon(const Daemon &daemon) {
     if (stop_daemons({daemon}, stop_s).empty()) return Status::ok();
-    return fail(Code::internal, "the " + daemon.role + " (pid " + std::to_string(daemon.pid) +
-                                    ") could not be "
-                                    "stopped");
+    return fail(Code::internal,
+                "the " + daemon.role + " (pid " + std::to_string(daemon.pid) + ") could not be stopped");
 }
 
 Result<std::string> run_promotion(const Pool &pool) {
@@ -193,11 +188,12 @@ int tell(const Call &call, const Pool &pool, const std::string &said, const std:
 int promote_of_hosts(const Call &call, const Pool &pool) {
     for (const Daemon &daemon : {pool.scheduler(), pool.backup()})
         if (stays_up(daemon))
-            return call.fail(with_hint(fail(Code::refused, "the " + daemon.role + " of " + pool.directory() +
-                                                               " is running (pid " + std::to_string(daemon.pid) + ")"),
-                                       "stop its service, then promote"));
+            return call.fail(
+                not_promoted(fail(Code::refused, "the " + daemon.role + " of " + pool.directory() +
+                                                     " is running (pid " + std::to_string(daemon.pid) + ")"),
+                             "stop its service, then promote"));
     const auto said = run_promotion(pool);
-    if (!said) return call.fail(with_hint(said.status(), "nothing was promoted"));
+    if (!said) return call.fail(not_promoted(said.status(), "nothing was promoted"));
     const std::string scheduler = pool.path("scheduler");
     const bool service = pool.directory() == services_place && has_service("dcs-scheduler");
     const std::string files = "Next: put the pool's authority into " + scheduler + "/pki and its host table into ";
@@ -217,21 +213,22 @@ int promote(const Call &call) {
         const Daemon scheduler = pool.scheduler();
         if (stays_up(scheduler) && !call.arguments.has("yes"))
             return call.fail(
-                with_hint(fail(Code::refused, "the scheduler is running (pid " + std::to_string(scheduler.pid) +
-                                                  "): acknowledged data that the copy does not have "
-                                                  "would be lost"),
-                          "`dcs backup status` shows the copy's progress; --yes ends the scheduler"));
-        if (Status s = end_daemon(scheduler); !s) return call.fail(with_hint(s, "run `dcs down`, then try again"));
-        if (Status s = end_daemon(pool.backup()); !s) return call.fail(with_hint(s, "run `dcs down`, then try again"));
+                not_promoted(fail(Code::refused, "the scheduler is running (pid " + std::to_string(scheduler.pid) +
+                                                     "): acknowledged data that the copy does not have would be lost"),
+                             "`dcs backup status` shows the copy's progress; --yes ends the scheduler"));
+        if (Status s = end_daemon(scheduler); !s) return call.fail(not_promoted(s, "run `dcs down`, then try again"));
+        if (Status s = end_daemon(pool.backup()); !s)
+            return call.fail(not_promoted(s, "run `dcs down`, then try again"));
         const auto ran = run_promotion(pool);
-        if (!ran) return call.fail(with_hint(ran.status(), "nothing was promoted; `dcs up` starts the pool unchanged"));
+        if (!ran)
+            return call.fail(not_promoted(ran.status(), "nothing was promoted; `dcs up` starts the pool unchanged"));
         said = *ran;
     }
     const auto up = run_to_end("dcs", {"up", "--dir", pool.directory()});
     if (!up || up->exit_code != 0)
-        return call.fail(with_hint(fail(Code::internal, "the copy was promoted, but the pool did not start: " +
-                                                            (up ? up->output : up.status().text)),
-                                   "`dcs up`"));
+        return call.fail(not_promoted(fail(Code::internal, "the copy was promoted, but the pool did not start: " +
+                                                               (up ? up->output : up.status().text)),
+                                      "`dcs up`"));
     return tell(call, pool, said, "The pool serves again; sessions and grains continue.");
 }
 
@@ -288,7 +285,7 @@ Examples:
   dcs backup status          how far the copy is
   dcs backup promote
 )",
-    .options = {{"yes", 0, nullptr, {}, "promote even if the scheduler runs, and end it first"}},
+    .options = {{"yes", 0, nullptr, no_value, "promote even if the scheduler runs, and end it first"}},
     .notes = R"(In a pool of several hosts, run this on the backup's host while backup and scheduler are stopped. It
 makes DIR/scheduler/state from the copy in DIR/backup. BACKUP.md says what else a scheduler there needs, and how
 hosts find it.

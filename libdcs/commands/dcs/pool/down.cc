@@ -94,16 +94,13 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
 int down(const Call &call) {
     const Pool pool(call.directory);
     struct stat st = {};
-    if (::stat(pool.directory().c_str(), &st) == 0 && st.st_uid != ::geteuid() && ::geteuid() != 0) {
-        Failure failure = failure_of("", fail(Code::refused, pool.directory() + " is the pool of another user"));
-        failure.hint = "name your own by --dir DIR or DCS_DIR";
-        return call.fail(failure);
-    }
-    if (pool.maker() == Pool::Maker::other) {
-        Failure failure = failure_of("", fail(Code::refused, not_by_up(pool)));
-        failure.hint = "stop them as they were started; `dcs status` shows what runs on this host, with its pids";
-        return call.fail(failure);
-    }
+    if (::stat(pool.directory().c_str(), &st) == 0 && st.st_uid != ::geteuid() && ::geteuid() != 0)
+        return call.fail(failure_of("", fail(Code::refused, pool.directory() + " is the pool of another user"),
+                                    "name your own by --dir DIR or DCS_DIR"));
+    if (pool.maker() == Pool::Maker::other)
+        return call.fail(
+            failure_of("", fail(Code::refused, not_by_up(pool)),
+                       "stop them as they were started; `dcs status` shows what runs on this host, with its pids"));
     if (::access(pool.path("scheduler").c_str(), F_OK) != 0) {
         print_result(call, pool, {});
         return exits::ok;
@@ -111,11 +108,10 @@ int down(const Call &call) {
     const auto lock = take_work_lock(pool);
     if (!lock) return call.fail(failure_of("dcs down", lock.status()));
     const Ended ended = end_pool(pool);
-    if (!ended.left.empty()) {
-        Failure failure = failure_of("", fail(Code::internal, "could not stop:" + ended.left));
-        failure.hint = "run `dcs down` again; a process that waits for a disk ends when the disk answers";
-        return call.fail(failure);
-    }
+    if (!ended.left.empty())
+        return call.fail(
+            failure_of("", fail(Code::internal, "could not stop:" + ended.left),
+                       "run `dcs down` again; a process that waits for a disk ends when the disk answers"));
     print_result(call, pool, ended);
     return exits::ok;
 }

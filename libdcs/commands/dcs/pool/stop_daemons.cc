@@ -59,8 +59,7 @@ void add_leaders(const std::string &grains, const std::string &boot, std::set<in
         char recorded_boot[64] = "";
         if (std::sscanf(text.c_str(), "%d %llu %63s", &pid, &start, recorded_boot) != 3 || pid <= 1) continue;
         if (boot != recorded_boot) continue;
-        const ProcessFacts facts = facts_of(pid);
-        if (facts.exists && facts.start == start) leaders.insert(pid);
+        if (const ProcessFacts facts = facts_of(pid); facts.exists && facts.start == start) leaders.insert(pid);
     }
     ::closedir(list);
 }

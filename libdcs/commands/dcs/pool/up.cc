@@ -4,7 +4,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <dirent.h>
 #include <sched.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
@@ -86,17 +86,6 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     return wanted;
 }
 
-// Makes the directory and those above it; what it makes itself is for the owner only.
-Status make_directory(const std::string &path) {
-    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
-    if (errno != ENOENT) return fail_errno(Code::io_error, "cannot make the directory " + path, errno);
-    const std::size_t slash = path.rfind('/');
-    if (slash == std::string::npos || slash == 0) return fail_errno(Code::io_error, path, ENOENT);
-    if (Status above = make_directory(path.substr(0, slash)); !above) return above;
-    if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return Status::ok();
-    return fail_errno(Code::io_error, "cannot make the directory " + path, errno);
-}
-
 // A directory that holds other people's things must not become a pool by a slip of the finger.
 Status only_a_pool(const Pool &pool) {
     struct stat st = {};
@@ -126,9 +115,9 @@ Status only_a_pool(const Pool &pool) {
 
 Status make_layout(const Pool &pool, const PoolNumbers &numbers) {
     for (const char *name : {"scheduler", "backup", "servers"})
-        if (Status made = make_directory(pool.path(name)); !made) return made;
+        if (Status made = make_directories(pool.path(name)); !made) return made;
     for (int i = 1; i <= numbers.servers; ++i)
-        if (Status made = make_directory(pool.server_directory("local" + std::to_string(i))); !made) return made;
+        if (Status made = make_directories(pool.server_directory("local" + std::to_string(i))); !made) return made;
     return Status::ok();
 }
 
@@ -224,7 +213,7 @@ Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outc
 Status start_page(const Pool &pool, Outcome &outcome) {
     const Daemon page = pool.page();
     if (stays_up(page)) return Status::ok();
-    if (Status made = make_directory(page.directory); !made) return made;
+    if (Status made = make_directories(page.directory); !made) return made;
     const DaemonStart start{"dcs", {"page", "--dir", pool.directory()}, page.directory};
     if (Status started = start_daemon(start, ready_patience_s); !started)
         return fail(started.code, "the page did not start: " + started.text);
@@ -299,35 +288,31 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
 constexpr const char *usage_hint = "for example dcs up --local 2; `dcs up --help` lists the options";
 constexpr const char *another_directory = "name another directory by --dir DIR";
 
-Failure failed_with(const Status &status, const char *hint) {
-    Failure failure = failure_of("", status);
-    failure.hint = hint;
-    return failure;
-}
-
 int up(const Call &call) {
     const Pool pool(call.directory);
     // A directory of another user is left alone, and wrong numbers leave no directory behind.
     const bool exists = ::access(pool.directory().c_str(), F_OK) == 0;
     if (Status ours = exists ? only_a_pool(pool) : Status::ok(); !ours)
-        return call.fail(failed_with(ours, another_directory));
+        return call.fail(failure_of("", ours, another_directory));
     if (const auto wanted = wanted_numbers(call, pool); !wanted) {
         const bool usage = wanted.status().code == Code::invalid;
-        Failure failure = failed_with(wanted.status(), usage    ? usage_hint
-                                                       : exists ? "correct that file"
-                                                                : another_directory);
+        Failure failure = failure_of("", wanted.status(),
+                                     usage    ? usage_hint
+                                     : exists ? "correct that file"
+                                              : another_directory);
         if (usage) failure.code = "usage";
         return call.fail(failure);
     }
-    if (Status made = make_directory(pool.directory()); !made) return call.fail(failed_with(made, another_directory));
-    if (Status ours = only_a_pool(pool); !ours) return call.fail(failed_with(ours, another_directory));
+    if (Status made = make_directories(pool.directory()); !made)
+        return call.fail(failure_of("", made, another_directory));
+    if (Status ours = only_a_pool(pool); !ours) return call.fail(failure_of("", ours, another_directory));
     const auto lock = take_work_lock(pool);
     if (!lock) return call.fail(failure_of("dcs up", lock.status()));
     PoolNumbers numbers;
     Outcome outcome;
     if (Status done = bring_up(call, pool, numbers, outcome); !done)
         return call.fail(
-            failed_with(done, "daemons that started keep running; `dcs up` tries again, `dcs down` stops them all"));
+            failure_of("", done, "daemons that started keep running; `dcs up` tries again, `dcs down` stops them all"));
     const int active = active_hosts(numbers);
     if (active < numbers.servers)
         std::fprintf(stderr, "dcs: only %d of %d grain servers have called in so far; `dcs host ls` shows them\n",
@@ -382,7 +367,7 @@ Examples:
          {"pilot-slots", 0, "K", whole_number(1, most_slots), "grains at a time on each of these; default 1"},
          {"listen", 0, "ADDRESS:PORT", some_text,
           "where they reach the scheduler, by TLS; ADDRESS is this host's, or 0.0.0.0 for all that it has"},
-         {"page", 0, nullptr, {}, "start `dcs page` too: the pool in a browser; `dcs down` ends it"},
+         {"page", 0, nullptr, no_value, "start `dcs page` too: the pool in a browser; `dcs down` ends it"},
          {"dir", 0, "DIR", some_text,
           "the pool's directory; default $DCS_DIR, else $XDG_STATE_HOME/dcs, else ~/.local/state/dcs"}},
     .notes = R"(Run again on the same directory, it starts daemons that have died and changes no others. New numbers

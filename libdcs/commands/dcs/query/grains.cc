@@ -51,7 +51,7 @@ Failure no_such_grain(const Session &session, const std::string &word, const Gra
 std::optional<Failure> add_grains(const Session &session, const std::string &word, const GrainSelector &selector,
                                   const std::string &state, const std::string &host, ChosenGrains &chosen) {
     GrainsAnswer answer = grains_of(session, selector.ranges, state);
-    if (answer.failed) return answer.failure;
+    if (answer.failure) return answer.failure;
     if (answer.rows.empty() && !selector.ranges.empty() && state.empty()) return no_such_grain(session, word, selector);
     if (!host.empty()) std::erase_if(answer.rows, [&](const wire::GrainRow &row) { return row.host != host; });
     if (selector.ranges.empty() && state.empty() && host.empty() && !session.terminated())
@@ -71,22 +71,15 @@ ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_
     ChosenGrains chosen;
     for (const std::string &word : selectors) {
         const auto selector = grain_selector(word, bare_session);
-        if (!selector) {
-            chosen.failure = usage_failure(selector.status().text);
-            return chosen;
-        }
+        if (!selector) return {.failure = usage_failure(selector.status().text)};
         const SessionsAnswer sessions = sessions_of(selector->session);
-        if (sessions.failed) {
-            chosen.failure = sessions.failure;
-            return chosen;
-        }
+        if (sessions.failure) return {.failure = sessions.failure};
         const bool every = selector->session.which == SessionSelector::Which::all;
         for (const Session &session : sessions.sessions) {
             if (every && session.damaged()) continue;
             if (auto failure = add_grains(session, word, *selector, state, host, chosen)) {
                 if (every && failure->code == "session_unknown") continue;  // removed meanwhile
-                chosen.failure = std::move(failure);
-                return chosen;
+                return {.failure = std::move(failure)};
             }
         }
     }
@@ -100,11 +93,7 @@ void print_grain_names(const ChosenGrains &chosen) {
 // What the answer has of the grains that follow is kept for their turn.
 Status DetailedRows::ask(std::size_t i) {
     const wire::GrainRow &row = rows_[i];
-    wire::Query query;
-    query.type = wire::QueryType::grain;
-    query.user = row.user;
-    query.session = row.session;
-    query.grain = row.grain;
+    wire::Query query{.type = wire::QueryType::grain, .user = row.user, .session = row.session, .grain = row.grain};
     const auto goes_along = [&](const wire::GrainRow &r) {
         return r.user == row.user && r.session == row.session && r.argv.empty() &&
                query.with.size() < limits::detailed_rows;
@@ -154,13 +143,9 @@ GrainsAnswer grains_of(const Session &session, const std::vector<GrainRange> &ra
     }
     Info info;
     const std::string asked = state == "failed" ? "finished" : state;
-    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.session, -1, asked); !s) {
-        answer.failed = true;
-        answer.failure = call_failure("the grains of session " + session.name(), s);
-        return answer;
-    }
-    GrainSelector selector;
-    selector.ranges = ranges;
+    if (const Status s = info.ask(wire::QueryType::grains, session.user, session.session, -1, asked); !s)
+        return {.failure = call_failure("the grains of session " + session.name(), s)};
+    GrainSelector selector{.ranges = ranges};
     for (wire::GrainRow &row : info.grains)
         if (selector.has(row.grain) && (state != "failed" || is_failed(row))) answer.rows.push_back(std::move(row));
     return answer;

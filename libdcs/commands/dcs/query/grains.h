@@ -12,8 +12,7 @@ namespace dcs::commands {
 
 struct GrainsAnswer {
     std::vector<wire::GrainRow> rows;  // ascending
-    Failure failure;
-    bool failed = false;
+    std::optional<Failure> failure;
 
     std::size_t count() const { return rows.size(); }
     template <class Do> void each(Do action) const {

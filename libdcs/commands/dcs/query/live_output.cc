@@ -118,8 +118,7 @@ void ShownOutput::follow() {
         for (long slept = 0; slept < live_pause_ms && !over_; slept += live_tick_ms) pause_ms(live_tick_ms);
         for (const auto &[output, to] : {std::pair{&out_, stdout}, std::pair{&err_, stderr}})
             while (!over_) {
-                const auto more = show_some(*output, to);
-                if (!more || !*more) break;
+                if (const auto more = show_some(*output, to); !more || !*more) break;
             }
     }
 }

@@ -26,12 +26,7 @@ void pause_ms(long ms) {
 }
 
 Status Info::ask(wire::QueryType type, const std::string &user, int session, int grain, const std::string &state) {
-    wire::Query query;
-    query.type = type;
-    query.user = user;
-    query.session = session;
-    query.grain = grain;
-    query.status = state;
+    wire::Query query{.type = type, .user = user, .session = session, .grain = grain, .status = state};
     static_cast<wire::QueryReply &>(*this) = {};
     return client::query_rows(this_pool(), query, *this);
 }
@@ -89,11 +84,8 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
     const bool one = selector.which == SessionSelector::Which::number;
     if (const Status s =
             info.ask(wire::QueryType::sessions, selector.of_all_users ? "" : user, one ? selector.number : -1);
-        !s) {
-        answer.failed = true;
-        answer.failure = call_failure("the list of sessions", s);
-        return answer;
-    }
+        !s)
+        return {.failure = call_failure("the list of sessions", s)};
     answer.last_number = info.last_number;
     answer.stored = std::move(info.stored);
     for (const wire::SessionRow &row : info.sessions) {
@@ -107,13 +99,12 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
             answer.sessions.push_back(std::move(session));
     }
     if (!answer.sessions.empty() || selector.which == SessionSelector::Which::all) return answer;
-    answer.failed = true;
     const std::string whose = selector.user.empty() ? "" : selector.user + "/";
     answer.failure = not_found_failure(selector.which == SessionSelector::Which::last
                                            ? user + " has no session"
                                            : "there is no session " + whose + std::to_string(selector.number),
                                        "`dcs session ls` lists the existing sessions");
-    answer.failure.code = "session_unknown";
+    answer.failure->code = "session_unknown";
     return answer;
 }
 
@@ -121,14 +112,9 @@ SessionsAnswer sessions_of(const std::vector<std::string> &selectors) {
     SessionsAnswer all;
     for (const std::string &selector_text : selectors) {
         const auto selector = session_selector(selector_text);
-        SessionsAnswer one;
-        if (selector) {
-            one = sessions_of(*selector);
-        } else {
-            one.failed = true;
-            one.failure = usage_failure(selector.status().text);
-        }
-        if (one.failed) return one;
+        if (!selector) return {.failure = usage_failure(selector.status().text)};
+        SessionsAnswer one = sessions_of(*selector);
+        if (one.failure) return one;
         for (Session &session : one.sessions) {
             const bool seen = std::any_of(all.sessions.begin(), all.sessions.end(), [&](const Session &s) {
                 return s.user == session.user && s.session == session.session;
@@ -151,8 +137,7 @@ SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors) {
 }
 
 SessionsAnswer own_sessions() {
-    SessionSelector selector;
-    selector.which = SessionSelector::Which::all;
+    SessionSelector selector{.which = SessionSelector::Which::all};
     return sessions_of(selector);
 }
 

@@ -53,8 +53,7 @@ struct SessionsAnswer {
     std::vector<Session> sessions;
     std::vector<wire::StoredRow> stored;  // of their users
     int last_number = -1;                 // of removed ones; -1: none
-    Failure failure;
-    bool failed = false;
+    std::optional<Failure> failure;
 };
 SessionsAnswer sessions_of(const SessionSelector &selector);
 SessionsAnswer sessions_of(const std::vector<std::string> &selectors);  // the union, each once

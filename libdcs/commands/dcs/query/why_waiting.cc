@@ -96,9 +96,7 @@ std::string ask_why_it_waits(const std::string &user, int session, int grain) {
     const auto why = explain(user, session, grain);
     if (!why) return "";
     if (why->state != "ready") return ask_about_disk();
-    SessionSelector all_sessions;
-    all_sessions.which = SessionSelector::Which::all;
-    all_sessions.of_all_users = true;
+    SessionSelector all_sessions{.which = SessionSelector::Which::all, .of_all_users = true};
     const SessionsAnswer all = sessions_of(all_sessions);
     return waiting_text(*why, all.sessions);
 }

@@ -9,6 +9,7 @@
 
 #include "commands/dcs/frame/table.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/query/scheduler.h"
 #include "placeholders.h"
@@ -94,32 +95,12 @@ Result<std::string> current_directory() {
 }
 
 bool is_volatile(std::string_view name) {
-    static constexpr std::string_view names[] = {"_",
-                                                 "OLDPWD",
-                                                 "PWD",
-                                                 "SHLVL",
-                                                 "LINES",
-                                                 "COLUMNS",
-                                                 "WINDOWID",
-                                                 "GPG_TTY",
-                                                 "TMUX",
-                                                 "TMUX_PANE",
-                                                 "STY",
-                                                 "WINDOW",
-                                                 "INVOCATION_ID",
-                                                 "JOURNAL_STREAM",
-                                                 "XDG_VTNR",
-                                                 "XDG_SEAT",
-                                                 "XDG_SEAT_PATH",
-                                                 "VTE_VERSION",
-                                                 "DESKTOP_STARTUP_ID",
-                                                 "XDG_ACTIVATION_TOKEN",
-                                                 "ITERM_SESSION_ID",
-                                                 "WT_SESSION",
-                                                 "PYTEST_CURRENT_TEST"};
-    static constexpr std::string_view families[] = {"SSH_",       "DBUS_",           "XDG_SESSION_", "TERM_SESSION_",
-                                                    "KONSOLE_",   "GNOME_TERMINAL_", "KITTY_",       "WEZTERM_",
-                                                    "ALACRITTY_", "VSCODE_"};
+    static const auto names = dcs::words_of(
+        "_ OLDPWD PWD SHLVL LINES COLUMNS WINDOWID GPG_TTY TMUX TMUX_PANE STY WINDOW INVOCATION_ID JOURNAL_STREAM "
+        "XDG_VTNR XDG_SEAT XDG_SEAT_PATH VTE_VERSION DESKTOP_STARTUP_ID XDG_ACTIVATION_TOKEN ITERM_SESSION_ID "
+        "WT_SESSION PYTEST_CURRENT_TEST");
+    static const auto families = dcs::words_of(
+        "SSH_ DBUS_ XDG_SESSION_ TERM_SESSION_ KONSOLE_ GNOME_TERMINAL_ KITTY_ WEZTERM_ ALACRITTY_ VSCODE_");
     return std::find(std::begin(names), std::end(names), name) != std::end(names) ||
            std::any_of(std::begin(families), std::end(families),
                        [&](std::string_view family) { return name.substr(0, family.size()) == family; });
@@ -147,11 +128,8 @@ OptionTable with_start(OptionTable options) {
     const OptionRow rows[] = {
         {"cwd", 0, "DIR", some_text, "CMD runs in DIR instead of the current directory", "How it starts"},
         {"env", 0, "NAME=VALUE", some_text, "with this variable in its environment", "", Given::many},
-        {"dry-run", 0, nullptr, {}, "print the commands that would run, as a shell takes them, and run nothing"},
-        {"detach",
-         0,
-         nullptr,
-         {},
+        {"dry-run", 0, nullptr, no_value, "print the commands that would run, as a shell takes them, and run nothing"},
+        {"detach", 0, nullptr, no_value,
          "submit the work, print the number of its session, and return; `dcs session wait` waits for it,\n"
          "`dcs session cat` prints its outputs"},
         {"label", 0, "TEXT", some_text, "a label for the session, shown by `dcs session ls`"},

@@ -54,7 +54,7 @@ OptionRow image_option(const char *group) {
     return {"image",
             0,
             "FILE",
-            {},
+            any_text,
             "CMD runs in a container of this image: an archive of docker or OCI, or of a root file system",
             group};
 }

@@ -28,34 +28,19 @@ std::string random_suffix() {
 }
 
 OpenedSession open_fresh_session(const std::string &ident) {
-    OpenedSession opened;
-    opened.failed = true;
     const SessionsAnswer own = own_sessions();
-    if (own.failed) {
-        opened.failure = own.failure;
-        return opened;
-    }
-    if (const int error = d_pool_get_auth(&this_pool(), ident.c_str()); error != NO_ERROR) {
-        opened.failure = call_failure("the authorization", error);
-        return opened;
-    }
+    if (own.failure) return {.failure = own.failure};
+    if (const int error = d_pool_get_auth(&this_pool(), ident.c_str()); error != NO_ERROR)
+        return {.failure = call_failure("the authorization", error)};
     std::set<int> used;
     for (const Session &session : own.sessions) used.insert(session.session);
-    for (int tries = 0, number = number_after(own.last_number); tries < most_tries; ++tries, ++number) {
+    for (int tries = 1, number = number_after(own.last_number);; ++tries, ++number) {
         while (used.count(number) > 0) ++number;
         const int error = d_pool_resume_ses(&this_pool(), number, 1);
-        if (error == NO_ERROR) {
-            opened.number = number;
-            opened.failed = false;
-            return opened;
-        }
+        if (error == NO_ERROR) return {.number = number};
         const bool in_use = error == D_E_SESSION_TAKEN || error == D_E_SESSION_ACTIVE || error == D_E_SESSION_CLOSED;
-        if (!in_use || tries + 1 == most_tries) {
-            opened.failure = call_failure("a new session", error);
-            return opened;
-        }
+        if (!in_use || tries == most_tries) return {.failure = call_failure("a new session", error)};
     }
-    return opened;
 }
 
 void end_session(int session) {

@@ -1,5 +1,6 @@
 #pragma once
 // A new session under an unused number, for programs that do not care which.
+#include <optional>
 #include <string>
 
 #include "commands/dcs/frame/failure.h"
@@ -8,8 +9,7 @@ namespace dcs::commands {
 
 struct OpenedSession {
     int number = 0;
-    bool failed = false;
-    Failure failure;
+    std::optional<Failure> failure;
 };
 
 // Names this program `ident` (which no other one uses) and opens the caller's first unused number above those of

@@ -298,7 +298,7 @@ int run(const Call &call) {
     for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_IGN);
 
     const OpenedSession opened = open_fresh_session("dcs-run-" + std::to_string(::getpid()) + "-" + random_suffix());
-    if (opened.failed) return call.fail(opened.failure);
+    if (opened.failure) return call.fail(*opened.failure);
     session = opened.number;
     set_patience(work_patience_s);
     if (!call.arguments.has("detach"))
@@ -345,36 +345,19 @@ Examples:
   dcs run --file table=/data/t7 --output sorted -- sort -o sorted table
   dcs run --image tools.tar -- simulate 42
 )",
-    .options = with_demands(
-        with_start({{"live",
-                     0,
-                     nullptr,
-                     {},
-                     "show outputs while CMD writes them (default when standard output is a terminal)",
-                     "What is shown"},
-                    {"no-live", 0, nullptr, {}, "show whole outputs when CMD has ended"},
-                    {"no-input",
-                     'n',
-                     nullptr,
-                     {},
-                     "do not read standard input, which a loop `while read ...` needs itself",
-                     "Files"},
-                    {"file",
-                     0,
-                     "[NAME=]PATH",
-                     {},
-                     "put this file into the grain's directory, under its own name or NAME",
-                     "",
-                     Given::many},
-                    {"output",
-                     0,
-                     "NAME[=PATH]",
-                     {},
-                     "a file that CMD makes in the grain's directory; after the run it is copied to NAME or PATH",
-                     "",
-                     Given::many},
-                    {"bring", 0, nullptr, {}, "CMD's file is copied to hosts that lack it or have a different one"},
-                    image_option()})),
+    .options = with_demands(with_start(
+        {{"live", 0, nullptr, no_value,
+          "show outputs while CMD writes them (default when standard output is a terminal)", "What is shown"},
+         {"no-live", 0, nullptr, no_value, "show whole outputs when CMD has ended"},
+         {"no-input", 'n', nullptr, no_value, "do not read standard input, which a loop `while read ...` needs itself",
+          "Files"},
+         {"file", 0, "[NAME=]PATH", any_text, "put this file into the grain's directory, under its own name or NAME",
+          "", Given::many},
+         {"output", 0, "NAME[=PATH]", any_text,
+          "a file that CMD makes in the grain's directory; after the run it is copied to NAME or PATH", "",
+          Given::many},
+         {"bring", 0, nullptr, no_value, "CMD's file is copied to hosts that lack it or have a different one"},
+         image_option()})),
     .notes = R"(CMD is looked up in PATH and runs in the current directory with the current environment, without a
 shell. With --file or --output it runs in a separate directory instead. With --image it is looked up in the image, and
 --cwd is a directory there; without --cwd it runs in a separate directory. Standard input is read to its end

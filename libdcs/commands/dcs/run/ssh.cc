@@ -85,7 +85,7 @@ Examples:
   ls *.txt | parallel --ssh 'dcs ssh' -S 8/any gzip
   seq 100 | parallel --ssh 'dcs ssh --memory 4G' -S 2/gpu,8/any ./simulate
 )",
-    .options = with_demands({{"no-input", 'n', nullptr, {}, "do not read standard input"}}),
+    .options = with_demands({{"no-input", 'n', nullptr, no_value, "do not read standard input"}}),
     .notes =
         R"(HOST is a class of hosts (`dcs host ls`), `any`, or a host, which means all hosts of its classes: the
 scheduler chooses the host. The words of CMD are joined with blanks for /bin/sh, which runs in the

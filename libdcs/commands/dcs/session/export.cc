@@ -175,7 +175,7 @@ int tell(const Call &call, const Session &session, const std::string &directory,
 int export_it(const Call &call) {
     const auto &words = call.arguments.words;
     const SessionsAnswer answer = sessions_of({words[0]});
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     if (answer.sessions.size() != 1)
         return call.fail(usage_failure("dcs session export: " + words[0] + " is not one session"));
     const Session &session = answer.sessions[0];
@@ -188,9 +188,7 @@ int export_it(const Call &call) {
     const std::string what = "session " + session.name() + " was not exported";
     auto first = page_of(session, -1, 0);
     if (!first) return call.fail(failure_of(what, first.status()));
-    ExportStyle style;
-    style.files = call.arguments.has("files");
-    style.pack = first->head.grains > pack_above;
+    ExportStyle style{.files = call.arguments.has("files"), .pack = first->head.grains > pack_above};
     auto writer = ExportWriter::create(directory, style);
     if (!writer) return call.fail(failure_of(what, writer.status()));
     auto head = Exporter(session, **writer).run(std::move(*first));
@@ -220,10 +218,7 @@ Examples:
   dcs session export 7 --html seven.html
   dcs session export ann/3               another user's session: for root and the pool's owner
 )",
-    .options = {{"files",
-                 0,
-                 nullptr,
-                 {},
+    .options = {{"files", 0, nullptr, no_value,
                  "a file of its own for every stream (without it, sessions of more than 1000 grains pack\n"
                  "short ones into files/packed)"},
                 {"html", 0, "FILE", some_text, "a report as one HTML file; - is standard output"}},

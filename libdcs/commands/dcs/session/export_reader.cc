@@ -49,8 +49,7 @@ Status invalid(const std::string &text) { return fail(Code::invalid, text); }
 
 // A plain file of that name in the directory; not a link, a pipe or a device.
 Result<OpenFile> open_plain(int directory, const std::string &name, const std::string &shown) {
-    OpenFile file;
-    file.fd = Descriptor(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    OpenFile file{.fd = Descriptor(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC))};
     if (file.fd.get() < 0 && errno == ELOOP)
         return invalid(shown + " is a symbolic link: replace it by the file itself");
     if (file.fd.get() < 0) return fail_errno(errno == ENOENT ? Code::not_found : Code::io_error, shown, errno);
@@ -212,8 +211,7 @@ Status Reader::read_log() {
     if (!frame.empty()) out_.head.log += frame.framed(at_ms);
     if (out_.head.log.size() > limits::import_log_bytes)
         return fail(Code::limit, "log: it packs to " + std::to_string(out_.head.log.size()) +
-                                     " bytes, but an import "
-                                     "accepts at most " +
+                                     " bytes, but an import accepts at most " +
                                      std::to_string(limits::import_log_bytes) +
                                      ": move it out of the directory, and import the session without it");
     return Status::ok();
@@ -243,8 +241,7 @@ Status Reader::load(const char *key, const wire::StreamPlace &place, wire::Expor
         if (place.offset ? length > has || offset > has - length : length != has)
             return invalid(about + place.file + " has " + std::to_string(has) + " bytes, " + std::to_string(length) +
                            (place.offset ? " at offset " + std::to_string(offset) : "") +
-                           " are recorded; if you changed it, correct or remove \"length\" and "
-                           "remove \"crc32c\"");
+                           " are recorded; if you changed it, correct or remove \"length\" and remove \"crc32c\"");
         if (length > most_ - std::min(out_.length + loaded_, most_))
             return fail(Code::limit, about + place.file + " makes the session longer than the " +
                                          std::to_string(most_) + " bytes that an import accepts");
@@ -252,8 +249,7 @@ Status Reader::load(const char *key, const wire::StreamPlace &place, wire::Expor
         if (!bytes) return fail(bytes.status().code, about + bytes.status().text);
         if (place.crc && crc32c(*bytes) != *place.crc)
             return invalid(about + place.file +
-                           " does not have the recorded checksum; if you "
-                           "changed it, remove \"crc32c\"");
+                           " does not have the recorded checksum; if you changed it, remove \"crc32c\"");
         into.content = std::move(*bytes);
     }
     into.length = into.content.size();

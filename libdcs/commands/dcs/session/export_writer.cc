@@ -124,9 +124,7 @@ Result<wire::StreamPlace> ExportWriter::keep(const std::string &name, std::strin
 }
 
 Result<wire::StreamPlace> ExportWriter::keep(const std::string &name, std::FILE *from) {
-    wire::StreamPlace place;
-    place.in_file = true;
-    place.file = "files/" + name;
+    wire::StreamPlace place{.in_file = true, .file = "files/" + name};
     auto file = new_file(place.file);
     if (!file) return file.status();
     std::uint64_t length = 0;

@@ -21,8 +21,7 @@ constexpr int patience_s = 60;
 
 Status upload(PackedSession &session) {
     std::rewind(session.stream.get());
-    wire::ImportPiece piece;
-    piece.total = session.length;
+    wire::ImportPiece piece{.total = session.length};
     std::string buffer(limits::fetch_chunk_bytes, '\0');
     while (piece.offset < session.length) {
         const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), session.stream.get());
@@ -129,7 +128,7 @@ Examples:
   dcs session import session-ann-7 --replace       in the place of session 7, which must be closed
 )",
     .options = {{"number", 0, "N", whole_number(0, INT32_MAX), "the session's number (default: the recorded one)"},
-                {"replace", 0, nullptr, {}, "replace the session of this number, which must be closed"}},
+                {"replace", 0, nullptr, no_value, "replace the session of this number, which must be closed"}},
     .notes = R"(A number in use is refused without --replace.
 )",
     .run = import};

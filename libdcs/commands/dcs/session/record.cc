@@ -34,7 +34,7 @@ Status print(const Call &call, const Session &session, EventSource &source, bool
 
 bool is_over(const Session &session) {
     const SessionsAnswer answer = sessions_of({session.name()});
-    return answer.failed ? answer.failure.exit == exits::not_found : answer.sessions[0].terminated();
+    return answer.failure ? answer.failure->exit == exits::not_found : answer.sessions[0].terminated();
 }
 
 // Ends with the session: asked first, so that its last events are there then.
@@ -51,7 +51,7 @@ Status follow(const Call &call, const Session &session, EventSource &source) {
 
 int log(const Call &call) {
     const SessionsAnswer answer = sessions_of(call.arguments.words);
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     if (answer.sessions.size() != 1)
         return call.fail(usage_failure("dcs session log: " + call.arguments.words[0] + " is not one session"));
     const Session &session = answer.sessions[0];
@@ -105,14 +105,14 @@ std::optional<Failure> wait_for(const Session &session, wire::GrainRow &row) {
         if (info.grains.empty()) return not_found_failure("there is no grain " + name_of(row, session));
         row = info.grains[0];
         const SessionsAnswer now = sessions_of({session.name()});
-        if (!now.failed && now.sessions[0].terminated() && !is_over(row)) break;
+        if (!now.failure && now.sessions[0].terminated() && !is_over(row)) break;
     }
     return std::nullopt;
 }
 
 std::optional<Failure> print_session(const Session &session, bool wait, Outcome &outcome) {
     GrainsAnswer grains = grains_of(session, {});
-    if (grains.failed) return grains.failure;
+    if (grains.failure) return grains.failure;
     for (wire::GrainRow &row : grains.rows) {
         if (wait && !is_over(row) && !session.terminated()) {
             if (std::fflush(stdout) != 0) return failure_of("", fail_errno(Code::io_error, "standard output", errno));
@@ -132,7 +132,7 @@ std::optional<Failure> print_session(const Session &session, bool wait, Outcome 
 int cat_sessions(const Call &call) {
     const SessionsAnswer answer =
         sessions_of(call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words);
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     Outcome outcome;
     for (const Session &session : answer.sessions)
         if (const auto failure = print_session(session, call.arguments.has("wait"), outcome))
@@ -162,7 +162,7 @@ Examples:
   dcs session log 7 --follow
   dcs session log 7 -o json | jq '.events[] | select(.event == "left")'
 )",
-    .options = {{"follow", 'f', nullptr, {}, "continue until the session is closed"}},
+    .options = {{"follow", 'f', nullptr, no_value, "continue until the session is closed"}},
     .notes = R"(SEL is NUM, USER/NUM or last (your session that was opened last). -o json: one document
 {"schema":"dcs.session.log/1","user":...,"session":...,"events":[{"time_s":...,"event":...,...}]}; with --follow
 another one for each batch of new events. -o name: the kind of each event. `dcs trace` draws them.
@@ -181,7 +181,8 @@ Examples:
   dcs session cat 7 >results
   dcs session cat last --wait
 )",
-    .options = {{"wait", 'w', nullptr, {}, "wait for each grain in turn until it has finished, and print them all"}},
+    .options = {{"wait", 'w', nullptr, no_value,
+                 "wait for each grain in turn until it has finished, and print them all"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; the default), all or USER/all.
 Exit code: 0 all grains finished with exit code 0; 10 some failed, or have not finished.
 )",

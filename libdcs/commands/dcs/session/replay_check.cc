@@ -107,12 +107,11 @@ int put_on_stage(const Call &call, const Stage &stage, const std::string &record
 // From the scheduler on the stage.
 std::optional<Failure> read_records(std::map<std::int32_t, Recorded> &records) {
     for (auto &[number, record] : records) {
-        SessionSelector selector;
-        selector.number = number;
+        SessionSelector selector{.number = number};
         const SessionsAnswer sessions = sessions_of(selector);
-        if (sessions.failed) return sessions.failure;
+        if (sessions.failure) return sessions.failure;
         const GrainsAnswer grains = grains_of(sessions.sessions[0], {});
-        if (grains.failed) return grains.failure;
+        if (grains.failure) return grains.failure;
         grains.each([&record = record](const wire::GrainRow &row) { record.grains.insert(row.grain); });
     }
     return std::nullopt;
@@ -122,8 +121,7 @@ std::optional<Failure> read_records(std::map<std::int32_t, Recorded> &records) {
 pid_t start(const Call &call, const Stage &stage, const std::vector<std::string> &command) {
     std::fflush(stdout);
     const std::vector<char *> argv = pointers_to(command);
-    const pid_t child = ::fork();
-    if (child != 0) return child;
+    if (const pid_t child = ::fork(); child != 0) return child;
     if (call.format != Format::table) ::dup2(2, 1);  // standard output is for our own document
     ::setenv("DCS_DIR", stage.pool().c_str(), 1);
     ::unsetenv("DCS_AUTH_FD");

@@ -18,8 +18,7 @@ constexpr std::size_t stays_drawn = 20'000, decisions_drawn = 400, rows_shown = 
 
 constexpr const char *report_style =
     "body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1120px;padding:0 1em;color:#1d2126;"
-    "background:#fff}"
-    "table{border-collapse:collapse}th,td{text-align:left;font-weight:400;padding:3px 14px 3px 0;"
+    "background:#fff}table{border-collapse:collapse}th,td{text-align:left;font-weight:400;padding:3px 14px 3px 0;"
     "border-bottom:1px solid #d6dade}thead th{color:#59616b}h2{font-size:18px;margin-top:1.6em}"
     ".picture{overflow-x:auto}p.note{color:#59616b}";
 

@@ -72,7 +72,7 @@ void print_table(const SessionsAnswer &answer, bool own) {
 
 int list_sessions(const Call &call) {
     SessionsAnswer answer = call.arguments.words.empty() ? own_sessions() : sessions_of(call.arguments.words);
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     if (auto state = call.arguments.value("state")) {
         if (*state == "closed") state = "terminated";
         std::erase_if(answer.sessions, [&](const Session &s) { return s.state != *state; });
@@ -118,7 +118,7 @@ void print_one(const Session &s) {
 
 int show_session(const Call &call) {
     const SessionsAnswer answer = sessions_of(selectors_or(call, "last"));
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     if (call.format == Format::name) {
         print_names(answer.sessions);
         return exits::ok;
@@ -155,7 +155,7 @@ bool may_close(const Call &call, const std::vector<Session> &sessions) {
 
 int close(const Call &call) {
     const SessionsAnswer answer = chosen_sessions(call.arguments.words);
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     if (!may_close(call, answer.sessions)) return call.fail({exits::error, "cancelled", "nothing was closed", ""});
     std::vector<std::string> closed;
     for (const Session &session : answer.sessions) {
@@ -180,7 +180,7 @@ int set(const Call &call) {
     const auto label = call.arguments.value("label");
     if (!nice && !label) return call.fail(usage_failure("dcs session set: give --nice N, --label TEXT, or both"));
     const SessionsAnswer answer = chosen_sessions(call.arguments.words);
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     std::vector<std::string> names;
     for (const Session &session : answer.sessions) {
         wire::SetSession order{session.user, session.session};
@@ -203,8 +203,7 @@ bool confirmed(const std::vector<Session> &sessions) {
                              : counted(sessions.size(), "session");
     if (sessions.size() == 1 && sessions[0].damaged())
         std::fprintf(stderr,
-                     "Damaged files may still be restored by hand or from an export "
-                     "(`dcs doctor` says more).\n");
+                     "Damaged files may still be restored by hand or from an export (`dcs doctor` says more).\n");
     std::fprintf(stderr, "Permanently remove all data of %s? [y/N] ", which.c_str());
     return said_yes();
 }
@@ -263,7 +262,7 @@ int clean(const Call &call) {
                                        "for example dcs session clean 7, or dcs session clean --older 30d"));
     const std::vector<std::string> &words = call.arguments.words;
     const SessionsAnswer answer = words.empty() ? own_sessions() : chosen_sessions(words);
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     if (age) return remove(call, older_than(*age, answer.sessions));
     // `all` means all that can be cleaned; a session that was named must be.
     const bool named = words.size() != 1 || (words[0] != "all" && !words[0].ends_with("/all"));
@@ -332,7 +331,7 @@ Examples:
   dcs session set last --label night
 )",
     .options = {{"nice", 0, "N", whole_number(0, wire::most_nice), "from 0 (the default) to 19"},
-                {"label", 0, "TEXT", {}, "a label, shown by `dcs session ls`; '' removes it"}},
+                {"label", 0, "TEXT", any_text, "a label, shown by `dcs session ls`; '' removes it"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
 )",
     .run = set};
@@ -374,7 +373,7 @@ Examples:
     .options = {{"older", 0, "AGE", seconds_from(1),
                  "only sessions that ended at least AGE ago (30d, 12h), of all of yours without SEL: closed ones, and\n"
                  "those that dcs map or dcs run left without work"},
-                {"yes", 'y', nullptr, {}, "do not ask"}},
+                {"yes", 'y', nullptr, no_value, "do not ask"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
 
 Programs, files and images that grains brought along, and files that they returned, are in libraries: they leave the

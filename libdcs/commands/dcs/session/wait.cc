@@ -71,18 +71,16 @@ struct Telling {
 
 // Repeats the question while the scheduler is away, as long as `deadline` and patience allow.
 std::optional<Failure> look(const Session &which, Instant deadline, Standing &standing, Telling *telling = nullptr) {
-    SessionSelector selector;
-    selector.user = which.user;
-    selector.number = which.session;
+    SessionSelector selector{.user = which.user, .number = which.session};
     const Instant away_until = std::min(deadline, boot_clock() + seconds(away_patience_s));
     while (true) {
         SessionsAnswer answer = sessions_of(selector);
-        if (!answer.failed) {
+        if (!answer.failure) {
             standing.session = std::move(answer.sessions[0]);
             standing.quiet = standing.session.ready + standing.session.running > 0 ? 0 : standing.quiet + 1;
             return std::nullopt;
         }
-        if (answer.failure.exit != exits::unreachable || boot_clock() > away_until || user_set_patience())
+        if (answer.failure->exit != exits::unreachable || boot_clock() > away_until || user_set_patience())
             return answer.failure;
         if (telling != nullptr) telling->say(away_text(telling->hint));
         pause_ms(poll_ms);
@@ -97,7 +95,7 @@ struct Verdict {
 
 std::optional<Failure> judge(const Standing &standing, Verdict &verdict) {
     GrainsAnswer answer = grains_of(standing.session, {}, "finished");
-    if (answer.failed) return answer.failure;
+    if (answer.failure) return answer.failure;
     verdict.finished += static_cast<std::int64_t>(answer.count());
     answer.each([&](const wire::GrainRow &row) { verdict.failed += is_failed(row); });
     verdict.killed += standing.session.killed;
@@ -139,7 +137,7 @@ int conclude(const Call &call, const char *schema, const std::vector<Standing> &
 int wait_for_sessions(const Call &call) {
     const Instant deadline = deadline_of(call);
     const SessionsAnswer answer = chosen(call);
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     std::vector<Standing> standings;
     Telling telling(call.directory);
     for (const Session &session : answer.sessions) {
@@ -183,7 +181,7 @@ std::string watch_bar(const Session &s) {
 
 int watch_sessions(const Call &call) {
     const SessionsAnswer answer = chosen(call);
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     const bool redraw = call.format == Format::table && ::isatty(STDOUT_FILENO) == 1;
     std::vector<Standing> standings;
     std::vector<std::string> told(answer.sessions.size());

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <charconv>
 #include <map>
-#include <set>
 
 #include "base/text.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -174,9 +173,7 @@ void JobReader::input(const toml::table &table, JobGrain &grain) {
 }
 
 void JobReader::grain(const toml::table &table, const Arguments &defaults) {
-    JobGrain grain;
-    grain.options = defaults;
-    grain.place = place(table.source().begin);
+    JobGrain grain{.place = place(table.source().begin), .options = defaults};
     options(table, grain_options(), own_keys, grain.options);
     const toml::source_position at = table.source().begin;
     const auto *name = table.get("name"), *command = table.get("command"), *after = table.get("after");
@@ -225,8 +222,7 @@ void JobReader::find_circles() {
     std::string names;
     for (std::size_t i = 0; i < can.size(); ++i)
         if (!can[i]) names += (names.empty() ? "" : ", ") + file_.grains[i].name;
-    const auto first = std::find(can.begin(), can.end(), false);
-    if (first != can.end())
+    if (const auto first = std::find(can.begin(), can.end(), false); first != can.end())
         wrong(places_[static_cast<std::size_t>(first - can.begin())],
               "these grains wait for each other by after: " + names);
 }
@@ -303,8 +299,8 @@ std::size_t line_of_deep_key(std::string_view text) {
 
 const OptionTable &grain_options() {
     static const OptionTable table = [] {
-        OptionTable all = with_demands({{"file", 0, "[NAME=]PATH", {}, "", "", Given::many},
-                                        {"output", 0, "NAME[=PATH]", {}, "", "", Given::many},
+        OptionTable all = with_demands({{"file", 0, "[NAME=]PATH", any_text, "", "", Given::many},
+                                        {"output", 0, "NAME[=PATH]", any_text, "", "", Given::many},
                                         image_option()});
         for (const OptionRow &row : with_start({}))
             if (row.name == std::string_view("cwd") || row.name == std::string_view("env")) all.push_back(row);
@@ -354,8 +350,7 @@ Result<std::vector<std::string>> items_of_array(std::string_view text) {
 
 std::vector<std::string> lines_of_file(const std::string &path, std::string &wrong) {
     std::vector<std::string> lines;
-    const auto text = read_file(path, most_file_bytes);
-    if (!text) wrong = text.status().text;
+    if (const auto text = read_file(path, most_file_bytes); !text) wrong = text.status().text;
     else if (text->find('\0') != std::string::npos) wrong = path + " contains a NUL byte, which no argument can";
     else
         for (std::string_view rest = *text; !rest.empty();) lines.emplace_back(take_line(rest));

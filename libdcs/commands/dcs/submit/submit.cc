@@ -1,6 +1,5 @@
 // dcs submit: grains from a file, some of them after others; an ordinary control program over dcs.h.
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
@@ -119,8 +118,7 @@ void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &co
                                            " failed or did not run, and are tried again (--new runs all)";
         if ((opened.failure = restart_failed(last, failed))) return;
         const SessionsAnswer now = sessions_of({last.name()});  // a restart may have made it active
-        if (now.failed) opened.failure = now.failure;
-        if (now.failed) return;
+        if ((opened.failure = now.failure)) return;
         reopen = !opened.complete && now.sessions[0].terminated();
     }
     int error = d_pool_get_auth(&this_pool(), last.ident.c_str());
@@ -135,20 +133,14 @@ void take_up(const Job &job, const Session &last, OpenedJob &opened, Console &co
 OpenedJob open_job(const Call &call, const Job &job, Console &console) {
     OpenedJob opened;
     const SessionsAnswer own = own_sessions();
-    if (own.failed) {
-        opened.failure = own.failure;
-        return opened;
-    }
+    if ((opened.failure = own.failure)) return opened;
     const Session *last = nullptr;
     for (const Session &session : own.sessions)
         if (session.ident.starts_with(job.ident + "-") && !session.damaged()) last = &session;
     if (last == nullptr || call.arguments.has("new")) {
         const OpenedSession fresh =
             open_fresh_session(job.ident + "-" + std::to_string(job.file.count) + "-" + random_suffix());
-        if (fresh.failed) opened.failure = fresh.failure;
-        opened.session = fresh.number;
-        opened.how = counted(job.file.count, "grain");
-        return opened;
+        return {.session = fresh.number, .how = counted(job.file.count, "grain"), .failure = fresh.failure};
     }
     take_up(job, *last, opened, console);
     return opened;
@@ -367,14 +359,14 @@ Examples:
     array = "1-100"
     after = "prepare"
 )",
-    .options = {{"wait", 0, nullptr, {}, "return when all grains have ended"},
+    .options = {{"wait", 0, nullptr, no_value, "return when all grains have ended"},
                 {"array", 0, "RANGES", some_text,
                  "the only grain of the file once for each number: 1-1000, 1-5,9 or 0-90:10"},
                 {"each-line", 0, "PATH", some_text, "the only grain of the file once for each line of PATH"},
                 {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
                  "with --wait, on standard error: bar (default on a terminal), plain, json, none"},
-                {"new", 0, nullptr, {}, "run all again, regardless of earlier runs"},
-                {"dry-run", 0, nullptr, {}, "print the commands, as a shell takes them, and run nothing"},
+                {"new", 0, nullptr, no_value, "run all again, regardless of earlier runs"},
+                {"dry-run", 0, nullptr, no_value, "print the commands, as a shell takes them, and run nothing"},
                 {"label", 0, "TEXT", some_text, "a label for the session, instead of the file's"},
                 {"nice", 0, "N", whole_number(0, 19), "let less nice sessions go first, instead of the file's"}},
     .notes =

@@ -123,12 +123,10 @@ JobWork::JobWork(const JobFile &file, const std::vector<JobPart> &parts, int ses
       began_(boot_clock()) {}
 
 Progress JobWork::progress() {
-    Progress progress;
-    progress.total = file_.count;
-    progress.done = ended_.load();
-    progress.failed = failed_.load();
-    progress.elapsed_s = (boot_clock() - began_).seconds();
-    return progress;
+    return {.total = file_.count,
+            .done = ended_.load(),
+            .failed = failed_.load(),
+            .elapsed_s = (boot_clock() - began_).seconds()};
 }
 
 // A rerun under a changed environment: the grain is there as the first run submitted it.

@@ -2,7 +2,6 @@
 // The control program of a job file: submits what may start, takes what has ended. It may be killed anywhere; the next
 // run submits the same grains and takes the same results again, and goes on from there.
 #include <atomic>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>

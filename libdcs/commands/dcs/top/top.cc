@@ -43,10 +43,7 @@ void look(View &view) {
         return;
     }
     view.sessions = own_sessions();
-    if (view.sessions.failed) {
-        view.failure = view.sessions.failure;
-        return;
-    }
+    if ((view.failure = view.sessions.failure)) return;
     auto &all = view.sessions.sessions;
     all.erase(std::remove_if(all.begin(), all.end(), [](const Session &s) { return s.terminated() || s.damaged(); }),
               all.end());
@@ -237,7 +234,7 @@ Examples:
   dcs top --once                   once, for a script or a mail
   dcs top -o json | jq .running
 )",
-    .options = {{"once", 0, nullptr, {}, "print it once; the default if standard output is not a terminal"},
+    .options = {{"once", 0, nullptr, no_value, "print it once; the default if standard output is not a terminal"},
                 {"interval", 0, "S", seconds_from(least_pause_s),
                  "seconds between queries of the pool (default 2, at least 0.5); longer if queries are slow"}},
     .notes = R"(Keys: 1 to 5 and Tab choose a screen; arrows, j, k, PgUp, PgDn, g and G scroll; q and Ctrl-C quit.

@@ -36,7 +36,7 @@ int trace(const Call &call) {
                                        "--svg FILE (time line), --graph FILE (dataflow, SVG) "
                                        "or --dot FILE (dataflow, for graphviz)"));
     const SessionsAnswer answer = sessions_of(arguments.words);
-    if (answer.failed) return call.fail(answer.failure);
+    if (answer.failure) return call.fail(*answer.failure);
     if (answer.sessions.size() != 1)
         return call.fail(usage_failure("dcs trace: " + arguments.words[0] + " is not one session"));
     const Session &session = answer.sessions[0];
@@ -44,8 +44,7 @@ int trace(const Call &call) {
     if (!history) return call.fail(failure_of("the event log of session " + session.name(), history.status()));
     if (!history->whole)
         std::fprintf(stderr,
-                     "dcs trace: the log of session %s does not begin with its opening: what came before is "
-                     "missing\n",
+                     "dcs trace: the log of session %s does not begin with its opening: what came before is missing\n",
                      session.name().c_str());
     std::vector<std::string> files;
     const auto draw = [&](const std::optional<std::string> &path, auto make) {
@@ -79,9 +78,9 @@ Examples:
   dcs trace 7 --graph flow.svg
   dcs trace 7 --dot - | dot -Tpdf >flow.pdf
 )",
-    .options = {{"svg", 0, "FILE", {}, "the time line, as SVG"},
-                {"graph", 0, "FILE", {}, "the dataflow graph, as SVG"},
-                {"dot", 0, "FILE", {}, "the dataflow graph in the language of graphviz"}},
+    .options = {{"svg", 0, "FILE", any_text, "the time line, as SVG"},
+                {"graph", 0, "FILE", any_text, "the dataflow graph, as SVG"},
+                {"dot", 0, "FILE", any_text, "the dataflow graph in the language of graphviz"}},
     .notes = R"(SEL is NUM, USER/NUM or last (your session that was opened last). At least one FILE; - is
 standard output. More than six grains that one decision submitted, whose results one decision took, and that ended
 alike are one box. The session may be active or closed.
