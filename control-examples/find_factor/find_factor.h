@@ -3,6 +3,7 @@
 #ifndef FIND_FACTOR_H
 #define FIND_FACTOR_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
