@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "client/call.h"
+#include "client/exchange.h"
 #include "client/transport.h"
 
 namespace dcs::client {

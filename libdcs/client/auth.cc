@@ -1,4 +1,5 @@
-// d_get_auth, and what dcs_begin left for it.
+#include "client/auth.h"
+
 #include <cstdlib>
 #include <mutex>
 #include <optional>
@@ -8,8 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/text.h"
-#include "client/call.h"
+#include "client/exchange.h"
 #include "client/remote.h"
 
 namespace dcs::client {
@@ -97,7 +99,11 @@ Status get_auth(Pool &pool, const std::string &ident) {
     if (pool.remote() && pool.inherited_token().empty() && pool.credentials().token.empty())
         return fail(Code::no_auth, "the scheduler no longer knows this program: start it by dcs_begin again");
     // The token of dcs_begin says who we are; the one that comes back is bound to this ident.
-    auto reply = ask<wire::AuthReply>(pool, wire::GetAuth{ident}, How{With::inherited});
+    if (Status s = adopt_remote(pool); !s) return s;
+    std::string token = pool.inherited_token();
+    if (token.empty() && pool.remote()) token = pool.credentials().token;
+    const wire::AnyMessage request = wire::GetAuth{ident};
+    auto reply = only<wire::AuthReply>(exchange(pool, request, {std::move(token)}), request);
     if (!reply) return reply.status();
     if (reply->token.size() != sizeof(Token))
         return fail(Code::protocol, "the scheduler sent a token of the wrong length");
@@ -124,13 +130,3 @@ Status adopt_remote(Pool &pool) {
 }
 
 }  // namespace dcs::client
-
-using namespace dcs;
-using namespace dcs::client;
-
-extern "C" int d_pool_get_auth(struct d_pool *pool, const char *control_ident) {
-    return c_call(pool, [&](Pool &p) {
-        const Status s = check_ident(control_ident);
-        return s ? get_auth(p, control_ident) : s;
-    });
-}

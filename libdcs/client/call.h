@@ -4,17 +4,14 @@
 #include <exception>
 #include <string>
 
-#include "base/status.h"
-#include "client/pool.h"
+#include "client/exchange.h"
 #include "dcs.h"
-#include "wire/message.h"
 
 namespace dcs::client {
 
 enum class With {
-    token,     // Code::no_auth without d_get_auth
-    any,       // the token if there is one
-    inherited  // what dcs_begin left, or none: d_get_auth itself
+    token,  // Code::no_auth without d_get_auth
+    any     // the token if there is one
 };
 
 struct How {
@@ -23,27 +20,11 @@ struct How {
     std::int32_t *refused_grain = nullptr;  // gets the grain of a batch that an error is about
 };
 
-// How long an open connection may be silent; longer than one that broke is tried: a busy disk is no failure.
-Duration silence_of(Duration patience);
-// What the scheduler refused to a program with this token.
-Status refusal_of(Pool &pool, const std::string &token, const wire::ErrorReply &error);
-
 // Any reply but ErrorReply, which becomes a Status.
 Result<wire::AnyMessage> converse(Pool &pool, const wire::AnyMessage &request, How how);
 
-// Takes the credentials that dcs_begin left if the scheduler is on another host; at `fd`, or where the environment says
-// (auth.cc).
-Status adopt_remote(Pool &pool);
-Status adopt(Pool &pool, int fd);
-Status check_ident(const char *ident);
-Status get_auth(Pool &pool, const std::string &ident);
-
 template <class Reply> Result<Reply> ask(Pool &pool, const wire::AnyMessage &request, How how = {}) {
-    auto reply = converse(pool, request, how);
-    if (!reply) return reply.status();
-    if (auto *wanted = std::get_if<Reply>(&*reply)) return std::move(*wanted);
-    return fail(Code::protocol,
-                std::string("the scheduler answered ") + wire::kind_name(request) + " with " + wire::kind_name(*reply));
+    return only<Reply>(converse(pool, request, how), request);
 }
 
 // The error text of this thread, errno, and the number for the caller.

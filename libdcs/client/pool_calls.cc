@@ -6,6 +6,7 @@
 
 #include "base/sized.h"
 #include "base/version.h"
+#include "client/auth.h"
 #include "client/call.h"
 #include "base/limits.h"
 #include "client/rows.h"
@@ -151,6 +152,13 @@ int d_pool_set_patience(struct d_pool *pool, double patience_s) {
         if (std::isnan(patience_s)) return fail(Code::invalid, "patience_s is not a number");
         p.set_patience(patience_s);
         return Status::ok();
+    });
+}
+
+int d_pool_get_auth(struct d_pool *pool, const char *control_ident) {
+    return c_call(pool, [&](Pool &p) {
+        const Status s = check_ident(control_ident);
+        return s ? get_auth(p, control_ident) : s;
     });
 }
 

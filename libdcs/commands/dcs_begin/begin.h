@@ -59,6 +59,8 @@ double now(void); /* seconds, including suspend */
 void put(unsigned char *to, uint64_t value, int bytes);
 uint64_t get(const unsigned char *from, int bytes);
 enum outcome wait_ready(const struct line *line, short events);
+extern char refusal[300];                                     /* why this program rejected the peer's certificate */
+enum outcome tls_result(const struct line *line, int result); /* of a call of OpenSSL; waits if it has to */
 enum { header_bytes = 24 };
 /* `frame` has room for the header, followed by `length` bytes of payload. */
 enum outcome send_frame(const struct line *line, int kind, uint64_t request, unsigned char *frame, size_t length);
@@ -74,4 +76,3 @@ struct identity *take_identity(struct host *host);
 /* Credentials for a program named `ident`, as the text of its descriptor; the caller wipes and frees it. */
 enum outcome begin_remotely(struct identity *self, const char *scheduler, const char *ident, double end, char **text,
                             size_t *length);
-enum outcome tls_result(const struct line *line, int result);

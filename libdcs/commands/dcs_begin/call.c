@@ -7,11 +7,12 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 
 #include "begin.h"
 
-char why[1024];
+char why[1024], refusal[300];
 
 enum outcome failed(enum outcome o, const char *format, ...) {
     va_list arguments;
@@ -55,6 +56,43 @@ enum outcome wait_ready(const struct line *line, short events) {
         if (n > 0) return got_it;
         if (n < 0 && errno != EINTR) return failed(try_again, "waiting for the scheduler: %s", strerror(errno));
     }
+}
+
+/* The meaning of an alert by which a scheduler refuses the connection during the handshake. */
+static const char *explain(unsigned long error) {
+    switch (ERR_GET_REASON(error)) {
+    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
+        return "the scheduler refuses this host's certificate: it has expired (or a clock is wrong). `dcs host join` "
+               "gets a new one";
+    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
+        return "the scheduler refuses this host's certificate: it was issued by another authority";
+    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
+        return "the scheduler refuses this host's certificate: it is for another role than starting control programs";
+    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
+        return "the scheduler refuses this host's certificate: it is malformed or not valid yet";
+    case SSL_R_WRONG_VERSION_NUMBER: return "the peer does not speak TLS, so it is not a scheduler's TLS port";
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+    case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION: return "the peer does not speak TLS 1.3";
+    }
+    return NULL;
+}
+
+enum outcome tls_result(const struct line *line, int result) {
+    const int kind = SSL_get_error(line->ssl, result);
+    const unsigned long error = ERR_peek_last_error();
+    const int system = errno;
+    ERR_clear_error();
+    if (kind == SSL_ERROR_WANT_READ) return wait_ready(line, POLLIN);
+    if (kind == SSL_ERROR_WANT_WRITE) return wait_ready(line, POLLOUT);
+    if (refusal[0]) return failed(give_up, "%s", refusal);
+    if (kind == SSL_ERROR_SSL && ERR_GET_REASON(error) != SSL_R_UNEXPECTED_EOF_WHILE_READING) {
+        const char *text = explain(error), *reason = ERR_reason_error_string(error);
+        return text ? failed(give_up, "%s", text)
+                    : failed(give_up, "TLS failed: %s", reason ? reason : "unknown error");
+    }
+    if (kind == SSL_ERROR_SYSCALL && system != 0)
+        return failed(try_again, "the connection to the scheduler broke: %s", strerror(system));
+    return failed(try_again, "the scheduler closed the connection");
 }
 
 /* Transfers all n bytes. The deadline applies to all of them together, so a slow peer cannot prolong the wait. */

@@ -27,8 +27,6 @@ struct identity {
     SSL_CTX *tls;
 };
 
-static char refusal[300]; /* why this program rejected the peer's certificate */
-
 static int is_name(const char *name) {
     static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     const size_t n = strlen(name);
@@ -213,43 +211,6 @@ static enum outcome reach(const char *scheduler, struct line *line) {
     if (o == got_it) return o;
     snprintf(reason, sizeof reason, "%.*s", (int)sizeof reason - 1, why);
     return failed(o, "no scheduler answers at %s: %s", scheduler, reason);
-}
-
-/* The meaning of an alert by which a scheduler refuses the connection during the handshake. */
-static const char *explain(unsigned long error) {
-    switch (ERR_GET_REASON(error)) {
-    case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
-        return "the scheduler refuses this host's certificate: it has expired (or a clock is wrong). `dcs host join` "
-               "gets a new one";
-    case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-        return "the scheduler refuses this host's certificate: it was issued by another authority";
-    case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
-        return "the scheduler refuses this host's certificate: it is for another role than starting control programs";
-    case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
-        return "the scheduler refuses this host's certificate: it is malformed or not valid yet";
-    case SSL_R_WRONG_VERSION_NUMBER: return "the peer does not speak TLS, so it is not a scheduler's TLS port";
-    case SSL_R_UNSUPPORTED_PROTOCOL:
-    case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION: return "the peer does not speak TLS 1.3";
-    }
-    return NULL;
-}
-
-enum outcome tls_result(const struct line *line, int result) {
-    const int kind = SSL_get_error(line->ssl, result);
-    const unsigned long error = ERR_peek_last_error();
-    const int system = errno;
-    ERR_clear_error();
-    if (kind == SSL_ERROR_WANT_READ) return wait_ready(line, POLLIN);
-    if (kind == SSL_ERROR_WANT_WRITE) return wait_ready(line, POLLOUT);
-    if (refusal[0]) return failed(give_up, "%s", refusal);
-    if (kind == SSL_ERROR_SSL && ERR_GET_REASON(error) != SSL_R_UNEXPECTED_EOF_WHILE_READING) {
-        const char *text = explain(error), *reason = ERR_reason_error_string(error);
-        return text ? failed(give_up, "%s", text)
-                    : failed(give_up, "TLS failed: %s", reason ? reason : "unknown error");
-    }
-    if (kind == SSL_ERROR_SYSCALL && system != 0)
-        return failed(try_again, "the connection to the scheduler broke: %s", strerror(system));
-    return failed(try_again, "the scheduler closed the connection");
 }
 
 static size_t put_string(unsigned char *to, const void *text, size_t n) {

@@ -14,13 +14,13 @@ the like ask what the pool knows; `dcs.Pool(directory)` is another pool than the
 
 Standard library only, Python 3.9 or later; needs libdcs.so, which is loaded at the first call.
 """
-from .errors import (Broken, CallFailed, CannotRun, Error, GrainDiffers, GrainExists, GrainFailed, GrainUnknown, Internal, Invalid,
+from .errors import (Broken, CallFailed, CannotRun, Error, GrainDiffers, GrainExists, GrainUnknown, Internal, Invalid,
                      IoError, Limit, NoAuth, NoSpace, NotFound, NothingLeft, NothingYet, Protocol, Refused, ReplayEnd,
                      SessionActive, SessionClosed, SessionTaken, SessionUnknown, Unreachable)
 from .executor import Executor, Future
 from .pool import Pool, default_pool, login_name
 from .query import Explanation, HostRow, Reason, SessionRow, System
-from .result import Result, Usage
+from .result import GrainFailed, Result, Usage
 from .session import Session
 from .spec import File, FileRow, Grain, GrainRow, Move
 

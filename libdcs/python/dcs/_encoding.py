@@ -11,8 +11,8 @@ from typing import Any, Set, Tuple
 
 from ._staging import MAIN
 from .call import PICKLE_PROTOCOL
-from .errors import CallFailed, GrainFailed
-from .result import Result
+from .errors import CallFailed
+from .result import GrainFailed, Result
 
 ENCODINGS = ("pickle", "cloudpickle", "json")
 

@@ -1,12 +1,9 @@
 """What can go wrong, a class for each code of dcs.h."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, Type
+from typing import Dict, Type
 
 from ._fields import printable
-
-if TYPE_CHECKING:
-    from .result import Result
 
 
 class Error(Exception):
@@ -127,17 +124,6 @@ def _remade(code: int, name: str, text: str, hint: str, taken: int, refused: int
     error = error_of(code, name, text, hint)
     error.taken, error.refused = taken, refused
     return error
-
-
-class GrainFailed(Exception):
-    """A grain ended by a signal or with an exit status other than 0. `result` has everything about it, `why`: how the pool ended it."""
-
-    def __init__(self, result: Result, why: str = ""):
-        self.result, self.why = result, why
-        how = f"was ended by signal {result.signal}" if result.signal else f"ended with status {result.code}"
-        said = result.error_head.decode(errors="replace").strip().splitlines()
-        super().__init__(f"grain {result.grain} of session {result.session} {how}" + (f" {why}" if why else "") +
-                         (f": {said[-1][:300]}" if said else ""))
 
 
 class CallFailed(Exception):

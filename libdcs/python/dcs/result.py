@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Dict
 
 from ._fields import STRUCTURES
-from .errors import Error, GrainFailed
+from .errors import Error
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -115,3 +115,14 @@ def result_of(pool: Pool, session: int, row: CResult) -> Result:
              for pointer, length in ((row.output, row.outlen), (row.error, row.errlen))]
     return Result(session, row.grain_num, row.result_index, row.completed, row.termsig, row.retcode,
                   Usage(seconds[0], seconds[1], usage.ru_maxrss, others), row.outlen, row.errlen, heads[0], heads[1], pool)
+
+
+class GrainFailed(Exception):
+    """A grain ended by a signal or with an exit status other than 0. `result` has everything about it, `why`: how the pool ended it."""
+
+    def __init__(self, result: Result, why: str = ""):
+        self.result, self.why = result, why
+        how = f"was ended by signal {result.signal}" if result.signal else f"ended with status {result.code}"
+        said = result.error_head.decode(errors="replace").strip().splitlines()
+        super().__init__(f"grain {result.grain} of session {result.session} {how}" + (f" {why}" if why else "") +
+                         (f": {said[-1][:300]}" if said else ""))

@@ -1,10 +1,11 @@
 // The time line of the last hour in characters: a line for each slot, time from left to right.
 // The dataflow of a session: each decision of its control program, with the grains that it submitted.
+#include "lines.h"
+
 #include <algorithm>
 
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/page/html.h"
-#include "screens.h"
 
 namespace dcs::commands::top {
 namespace {
@@ -110,6 +111,14 @@ std::string line_of(const Flow &flow, const Flow::Grains &g) {
 }
 
 }  // namespace
+
+std::string painted(const char *code, const std::string &text) {
+    return has_colour() ? std::string("\033[") + code + "m" + text + "\033[0m" : text;
+}
+
+void append(Lines &lines, std::string_view text) {
+    while (!text.empty()) lines.emplace_back(take_line(text));
+}
 
 Lines time_lines(const Look &look, std::size_t columns) {
     if (look.lanes.hosts.empty()) return {"No grain has run in the last hour, of those whose logs you may read."};

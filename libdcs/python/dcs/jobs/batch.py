@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import asdict, dataclass, field
-from typing import Dict, List, Mapping, Optional
+from typing import Dict, List, Mapping, Optional, Tuple
 
 from ..errors import Error
 from ..pool import default_pool, login_name
 from ..spec import Grain
-from .words import Wrong
+from .words import Wrong, expand
 
 # Runs on the host, in the grain's own directory: puts the script there, and becomes it in the job's directory with
 # its outputs in the job's files. What cannot be done is written to the grain's own standard error. It goes in a
@@ -75,11 +76,9 @@ class Batch:
 
     def grain(self, leader: int, number: int, task: Optional[int]) -> Grain:
         """The grain `number` of the batch whose first one is `leader`."""
-        from . import sge, slurm
-        dialect = slurm if self.dialect == "slurm" else sge
-        out, err = dialect.paths(self, leader, number, task)
+        out, err = self.paths(leader, number, task)
         env = {name: value for name, value in self.env.items() if name not in OWN}
-        env.update(dialect.variables(self, leader, number, task))
+        env.update((_slurm_variables if self.dialect == "slurm" else _sge_variables)(self, leader, number, task))
         env.update(DCS_UMASK=self.umask, DCS_JOB_KEY=self.key, DCS_JOB_START=WRAPPER)
         mode = self.mode
         if not mode:
@@ -91,10 +90,79 @@ class Batch:
                      memory_mb=self.memory_mb, wall_s=self.wall_s, label=self.name[:200],
                      resources=self.resources or None)
 
+    def paths(self, leader: int, number: int, task: Optional[int]) -> Tuple[str, Optional[str]]:
+        """Its outputs; None: the second goes with the first."""
+        return (_slurm_paths if self.dialect == "slurm" else _sge_paths)(self, leader, number, task)
+
     def error_file(self, leader: int, number: int, task: Optional[int]) -> str:
-        from . import sge, slurm
-        out, err = (slurm if self.dialect == "slurm" else sge).paths(self, leader, number, task)
+        out, err = self.paths(leader, number, task)
         return err or out
+
+
+def _slurm_paths(batch: Batch, leader: int, number: int, task: Optional[int]) -> Tuple[str, Optional[str]]:
+    def letter(which: str, width: int) -> Optional[str]:
+        if which in "jJ":
+            return str(number).rjust(width, "0")
+        if which == "A":
+            return str(leader).rjust(width, "0")
+        if which == "a":
+            return str(4294967294 if task is None else task).rjust(width, "0")
+        return {"x": batch.name, "u": login_name(), "n": "0", "t": "0", "s": "batch", "b": str((task or 0) % 10)}.get(which)
+
+    if re.search(r"%\d*N", batch.out + (batch.err or "")):
+        raise Wrong("%N: the host is not known yet when the job is submitted; %j and %x make names that differ")
+    out, err = (None if pattern is None else absolute(expand(pattern, letter), batch.directory) for pattern in (batch.out, batch.err))
+    return out or "/dev/null", None if err == out else err
+
+
+def _slurm_variables(batch: Batch, leader: int, number: int, task: Optional[int]) -> Dict[str, str]:
+    cores = max(1, batch.cores)
+    found = {"SLURM_JOB_ID": str(number), "SLURM_JOBID": str(number), "SLURM_JOB_NAME": batch.name, "SLURM_SUBMIT_HOST": batch.host,
+             "SLURM_SUBMIT_DIR": batch.directory, "SLURM_JOB_USER": login_name(), "SLURM_JOB_PARTITION": batch.queue or "dcs",
+             "SLURM_CPUS_ON_NODE": str(cores), "SLURM_JOB_CPUS_PER_NODE": str(cores),
+             "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1", "SLURM_PROCID": "0",
+             "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_CLUSTER_NAME": "dcs", "ENVIRONMENT": "BATCH"}
+    if batch.memory_mb:
+        found["SLURM_MEM_PER_NODE"] = str(batch.memory_mb)
+    if task is not None:
+        step = batch.tasks[1] - batch.tasks[0] if len(batch.tasks) > 1 else 1
+        found.update(SLURM_ARRAY_JOB_ID=str(leader), SLURM_ARRAY_TASK_ID=str(task), SLURM_ARRAY_TASK_COUNT=str(len(batch.tasks)),
+                     SLURM_ARRAY_TASK_MIN=str(min(batch.tasks)), SLURM_ARRAY_TASK_MAX=str(max(batch.tasks)),
+                     SLURM_ARRAY_TASK_STEP=str(step))
+    return found
+
+
+def _sge_paths(batch: Batch, leader: int, number: int, task: Optional[int]) -> Tuple[str, Optional[str]]:
+    known = {"JOB_ID": str(leader), "PBS_JOBID": str(leader), "JOB_NAME": batch.name, "USER": login_name(), "HOME": batch.env.get("HOME", ""),
+             "TASK_ID": str(task or 1)}
+
+    def one(pattern: str, letter: str) -> str:
+        if "$HOSTNAME" in pattern:
+            raise Wrong("$HOSTNAME: the host is not known yet when the job is submitted; $JOB_ID makes names that differ")
+        path = re.sub(r"\$\{?(\w+)\}?", lambda found: known.get(found[1], found[0]), pattern)
+        if path.endswith("/") or os.path.isdir(path):
+            path = os.path.join(path, f"{batch.name}.{letter}{leader}" + ("" if task is None else f".{task}"))
+        return os.path.normpath(path)
+
+    out, err = one(batch.out, "o"), None if batch.err is None else one(batch.err, "e")
+    return out, None if err == out else err
+
+
+def _sge_variables(batch: Batch, leader: int, number: int, task: Optional[int]) -> Dict[str, str]:
+    cores = str(max(1, batch.cores))
+    if batch.dialect == "pbs":
+        found = {"PBS_JOBID": str(leader), "PBS_JOBNAME": batch.name, "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_NP": cores, "NCPUS": cores,
+                 "PBS_NUM_PPN": cores, "PBS_NUM_NODES": "1", "PBS_QUEUE": batch.queue or "dcs"}
+        return found if task is None else {**found, "PBS_ARRAYID": str(task), "PBS_ARRAY_INDEX": str(task)}
+    many = len(batch.tasks) > 1
+    found = {"JOB_ID": str(leader), "JOB_NAME": batch.name, "NSLOTS": cores, "NHOSTS": "1", "NQUEUES": "1", "QUEUE": batch.queue or "dcs.q",
+             "ENVIRONMENT": "BATCH", "REQUEST": batch.name, "SGE_TASK_ID": "undefined" if task is None else str(task), "RESTARTED": "0",
+             "SGE_CWD_PATH": batch.directory, "SGE_CELL": "default", "SGE_TASK_FIRST": "undefined", "SGE_TASK_LAST": "undefined",
+             "SGE_TASK_STEPSIZE": "undefined"}
+    if task is not None:
+        found.update(SGE_TASK_FIRST=str(batch.tasks[0]), SGE_TASK_LAST=str(batch.tasks[-1]),
+                     SGE_TASK_STEPSIZE=str(batch.tasks[1] - batch.tasks[0] if many else 1))
+    return found
 
 
 def absolute(path: str, directory: str) -> str:

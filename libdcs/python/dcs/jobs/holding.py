@@ -12,6 +12,7 @@ import time
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..errors import CannotRun, Error, GrainDiffers, GrainExists, Invalid, Refused
+from ..pool import default_pool
 from .batch import Batch
 from .registry import MANY, Job, Registry, cannot_run
 from .words import Wrong, say
@@ -114,8 +115,19 @@ def _send(registry: Registry, jobs: Sequence[Job]) -> None:
             registry.end(still)
 
 
-def why_held(job: Job) -> str:
-    return Conditions(Registry()).of(job)[1]
+def reason_of(job: Job) -> str:
+    """Why a pending job does not run, in Slurm's words where it has them."""
+    if job.state == "held":
+        return Conditions(Registry()).of(job)[1]
+    try:
+        told = default_pool.explain(job.session, job.number)
+    except Error:
+        return "None"
+    if told.can_run == 0:
+        return "BadConstraints"
+    word = told.reasons[0].reason if told.reasons else "None"
+    return {"busy": "Resources", "cores_in_use": "Resources", "memory_in_use": "Resources", "resource_in_use": "Resources", "older_first": "Priority",
+            "earlier_first": "Priority", "fewer_first": "Priority", "takes_it": "None"}.get(word, word)
 
 
 def _lock(registry: Registry) -> Optional[int]:

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
-from ..errors import Error, GrainDiffers, GrainExists, GrainUnknown, SessionUnknown
+from ..errors import GrainDiffers, GrainExists, GrainUnknown, SessionUnknown
 from ..pool import default_pool, login_name
 from ..session import Session
 from ..spec import GrainRow
@@ -370,19 +370,3 @@ def _end_of(row: GrainRow) -> Tuple[str, str]:
 
 def _last_host(row: GrainRow) -> str:
     return row.moves[-1].host if row.moves else ""
-
-
-def reason_of(job: Job) -> str:
-    """Why a pending job does not run, in Slurm's words where it has them."""
-    if job.state == "held":
-        from .holding import why_held
-        return why_held(job)
-    try:
-        told = default_pool.explain(job.session, job.number)
-    except Error:
-        return "None"
-    if told.can_run == 0:
-        return "BadConstraints"
-    word = told.reasons[0].reason if told.reasons else "None"
-    return {"busy": "Resources", "cores_in_use": "Resources", "memory_in_use": "Resources", "resource_in_use": "Resources", "older_first": "Priority",
-            "earlier_first": "Priority", "fewer_first": "Priority", "takes_it": "None"}.get(word, word)

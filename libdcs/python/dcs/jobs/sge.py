@@ -203,39 +203,6 @@ def understand(words: Sequence[str], options: Options) -> Tuple[Batch, Values]:
     return batch, values
 
 
-def paths(batch: Batch, leader: int, number: int, task: Optional[int]) -> Tuple[str, Optional[str]]:
-    known = {"JOB_ID": str(leader), "PBS_JOBID": str(leader), "JOB_NAME": batch.name, "USER": login_name(), "HOME": batch.env.get("HOME", ""),
-             "TASK_ID": str(task or 1)}
-
-    def one(pattern: str, letter: str) -> str:
-        if "$HOSTNAME" in pattern:
-            raise Wrong("$HOSTNAME: the host is not known yet when the job is submitted; $JOB_ID makes names that differ")
-        path = re.sub(r"\$\{?(\w+)\}?", lambda found: known.get(found[1], found[0]), pattern)
-        if path.endswith("/") or os.path.isdir(path):
-            path = os.path.join(path, f"{batch.name}.{letter}{leader}" + ("" if task is None else f".{task}"))
-        return os.path.normpath(path)
-
-    out, err = one(batch.out, "o"), None if batch.err is None else one(batch.err, "e")
-    return out, None if err == out else err
-
-
-def variables(batch: Batch, leader: int, number: int, task: Optional[int]) -> Dict[str, str]:
-    cores = str(max(1, batch.cores))
-    if batch.dialect == "pbs":
-        found = {"PBS_JOBID": str(leader), "PBS_JOBNAME": batch.name, "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_NP": cores, "NCPUS": cores,
-                 "PBS_NUM_PPN": cores, "PBS_NUM_NODES": "1", "PBS_QUEUE": batch.queue or "dcs"}
-        return found if task is None else {**found, "PBS_ARRAYID": str(task), "PBS_ARRAY_INDEX": str(task)}
-    many = len(batch.tasks) > 1
-    found = {"JOB_ID": str(leader), "JOB_NAME": batch.name, "NSLOTS": cores, "NHOSTS": "1", "NQUEUES": "1", "QUEUE": batch.queue or "dcs.q",
-             "ENVIRONMENT": "BATCH", "REQUEST": batch.name, "SGE_TASK_ID": "undefined" if task is None else str(task), "RESTARTED": "0",
-             "SGE_CWD_PATH": batch.directory, "SGE_CELL": "default", "SGE_TASK_FIRST": "undefined", "SGE_TASK_LAST": "undefined",
-             "SGE_TASK_STEPSIZE": "undefined"}
-    if task is not None:
-        found.update(SGE_TASK_FIRST=str(batch.tasks[0]), SGE_TASK_LAST=str(batch.tasks[-1]),
-                     SGE_TASK_STEPSIZE=str(batch.tasks[1] - batch.tasks[0] if many else 1))
-    return found
-
-
 def numbered(registry: Registry, words: Sequence[str], option: str) -> List[str]:
     """The jobs of -hold_jid: numbers, or names with * and ?. A name that no unfinished job has holds nothing."""
     found: List[str] = []
@@ -279,7 +246,7 @@ def qsub(words: Sequence[str]) -> int:
         print(options.help("qsub [OPTIONS] [SCRIPT | -b y COMMAND] [ARG...]", ABOUT))
         return 0
     registry = Registry()
-    holding.warn_of_outputs("qsub", paths(batch, 1, 1, batch.tasks[0] if batch.tasks else None))
+    holding.warn_of_outputs("qsub", batch.paths(1, 1, batch.tasks[0] if batch.tasks else None))
     hold = hold_of(registry, values, options)
     options.say_notes()
     jobs = holding.submit("qsub", registry, batch, hold)

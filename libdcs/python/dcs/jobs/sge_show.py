@@ -9,9 +9,8 @@ from typing import List, Optional, Sequence
 from ..pool import login_name
 from . import times
 from .batch import Batch
-from .holding import keep_going
-from .registry import Job, Registry, reason_of
-from .sge import paths
+from .holding import keep_going, reason_of
+from .registry import Job, Registry
 from .slurm_show import lines_of
 from .words import Option, Options, Wrong, last, ranges, task_list
 
@@ -48,7 +47,7 @@ HEAD = ("job-ID  prior   name       user         state submit/start at     queue
 
 def details(registry: Registry, jobs: Sequence[Job]) -> None:
     job, batch = jobs[0], registry.batch(jobs[0].leader)
-    out, err = paths(batch, job.leader, job.number, job.task) if batch.dialect != "slurm" else (batch.out, batch.err)
+    out, err = batch.paths(job.leader, job.number, job.task) if batch.dialect != "slurm" else (batch.out, batch.err)
     rows = [("job_number", job.leader), ("submission_time", time.ctime(job.submitted)), ("owner", login_name()), ("sge_o_host", batch.host),
             ("cwd", batch.directory), ("stdout_path_list", f"NONE:NONE:{out}"), ("stderr_path_list", f"NONE:NONE:{err or out}"),
             ("job_name", batch.name), ("jobshare", 0), ("job_args", ",".join(batch.words)), ("script_file", batch.script_name or "NONE")]

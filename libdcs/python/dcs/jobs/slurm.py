@@ -8,11 +8,11 @@ import time
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from ..errors import Error
-from ..pool import default_pool, login_name
+from ..pool import default_pool
 from . import holding
 from .batch import Batch, absolute, class_mask, here, script_at, umask, without, working_directory
 from .registry import Job, Registry
-from .words import Option, Options, Values, Wrong, directives, expand, last, megabytes, task_list, whole
+from .words import Option, Options, Values, Wrong, directives, last, megabytes, task_list, whole
 
 ONE_HOST = "a job runs on one host; --cpus-per-task=N is the number of its cores"
 RERUN = "a job whose host dies starts again on another"
@@ -212,39 +212,6 @@ def understand(words: Sequence[str], options: Options) -> Tuple[Batch, Values]:
     return batch, values
 
 
-def paths(batch: Batch, leader: int, number: int, task: Optional[int]) -> Tuple[str, Optional[str]]:
-    def letter(which: str, width: int) -> Optional[str]:
-        if which in "jJ":
-            return str(number).rjust(width, "0")
-        if which == "A":
-            return str(leader).rjust(width, "0")
-        if which == "a":
-            return str(4294967294 if task is None else task).rjust(width, "0")
-        return {"x": batch.name, "u": login_name(), "n": "0", "t": "0", "s": "batch", "b": str((task or 0) % 10)}.get(which)
-
-    if re.search(r"%\d*N", batch.out + (batch.err or "")):
-        raise Wrong("%N: the host is not known yet when the job is submitted; %j and %x make names that differ")
-    out, err = (None if pattern is None else absolute(expand(pattern, letter), batch.directory) for pattern in (batch.out, batch.err))
-    return out or "/dev/null", None if err == out else err
-
-
-def variables(batch: Batch, leader: int, number: int, task: Optional[int]) -> Dict[str, str]:
-    cores = max(1, batch.cores)
-    found = {"SLURM_JOB_ID": str(number), "SLURM_JOBID": str(number), "SLURM_JOB_NAME": batch.name, "SLURM_SUBMIT_HOST": batch.host,
-             "SLURM_SUBMIT_DIR": batch.directory, "SLURM_JOB_USER": login_name(), "SLURM_JOB_PARTITION": batch.queue or "dcs",
-             "SLURM_CPUS_ON_NODE": str(cores), "SLURM_JOB_CPUS_PER_NODE": str(cores),
-             "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1", "SLURM_PROCID": "0",
-             "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_CLUSTER_NAME": "dcs", "ENVIRONMENT": "BATCH"}
-    if batch.memory_mb:
-        found["SLURM_MEM_PER_NODE"] = str(batch.memory_mb)
-    if task is not None:
-        step = batch.tasks[1] - batch.tasks[0] if len(batch.tasks) > 1 else 1
-        found.update(SLURM_ARRAY_JOB_ID=str(leader), SLURM_ARRAY_TASK_ID=str(task), SLURM_ARRAY_TASK_COUNT=str(len(batch.tasks)),
-                     SLURM_ARRAY_TASK_MIN=str(min(batch.tasks)), SLURM_ARRAY_TASK_MAX=str(max(batch.tasks)),
-                     SLURM_ARRAY_TASK_STEP=str(step))
-    return found
-
-
 def shown(job: Job) -> str:
     return str(job.number) if job.task is None else f"{job.leader}_{job.task}"
 
@@ -284,7 +251,7 @@ def sbatch(words: Sequence[str]) -> int:
         print("slurm 22.05 (options and outputs; a pool of DCS)")
         return 0
     registry = Registry()
-    holding.warn_of_outputs("sbatch", paths(batch, 1, 1, batch.tasks[0] if batch.tasks else None))
+    holding.warn_of_outputs("sbatch", batch.paths(1, 1, batch.tasks[0] if batch.tasks else None))
     after, any_of_them = holding.slurm_dependency(last(values, "dependency") or "", registry) if last(values, "dependency") else ([], False)
     hold = holding.condition(after, any_of_them, begin(last(values, "begin") or "now"))
     if "quiet" not in values:

@@ -9,10 +9,10 @@ from typing import Dict, List, Sequence, Tuple
 
 from ..pool import default_pool, login_name
 from ..query import HostRow
-from . import sge, slurm, times
+from . import times
 from .batch import here
-from .holding import keep_going
-from .registry import Job, Registry, reason_of
+from .holding import keep_going, reason_of
+from .registry import Job, Registry
 from .slurm import shown
 from .slurm_show import end_of, formatted, moment, names, seconds
 from .words import Option, Options, Values, Wrong, last
@@ -81,7 +81,7 @@ def sinfo(words: Sequence[str]) -> int:
 def details(registry: Registry, job: Job, clock: times.Times) -> List[List[str]]:
     batch = registry.batch(job.leader)
     began, ended = clock.of(job)
-    out, err = (sge if batch.dialect != "slurm" else slurm).paths(batch, job.leader, job.number, job.task)
+    out, err = batch.paths(job.leader, job.number, job.task)
     array = [] if job.task is None else [f"ArrayJobId={job.leader}", f"ArrayTaskId={job.task}"]
     return [[f"JobId={job.number}", *array, f"JobName={job.name}"], [f"UserId={login_name()}({os.getuid()})", "Account=(null)", "QOS=normal"],
             [f"JobState={job.now}", f"Reason={reason_of(job) if job.now == 'PENDING' else 'None'}"],

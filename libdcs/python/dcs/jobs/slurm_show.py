@@ -12,9 +12,9 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 from ..pool import login_name
 from . import times
 from .batch import Batch
-from .holding import keep_going
-from .registry import Job, Registry, reason_of
-from .slurm import paths, shown
+from .holding import keep_going, reason_of
+from .registry import Job, Registry
+from .slurm import shown
 from .words import Option, Options, Values, Wrong, last, ranges
 
 SHORT = {"PENDING": "PD", "RUNNING": "R", "COMPLETED": "CD", "FAILED": "F", "CANCELLED": "CA", "TIMEOUT": "TO", "OUT_OF_MEMORY": "OOM",
@@ -288,7 +288,7 @@ def say_cancelled(registry: Registry, job: Job) -> None:
     batch = registry.batch(job.leader)
     if job.now != "RUNNING" or batch.dialect != "slurm":
         return
-    out, err = paths(batch, job.leader, job.number, job.task)
+    out, err = batch.paths(job.leader, job.number, job.task)
     with contextlib.suppress(OSError):  # this host may not have the directory
         # Where others may write, as in /tmp, it may be no file of the job: a link, or a pipe that no process reads.
         descriptor = os.open(err or out, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
