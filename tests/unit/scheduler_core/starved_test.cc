@@ -25,7 +25,7 @@ TEST_CASE("of a running grain: how much processor time it got, and why little") 
     CHECK(summary() == about("19.1 s in 40.0 s load 1.0 itself waits"));
     CHECK_FALSE(starved());
     pool.used("h1", "ann/1:0", 19.2, 3);
-    CHECK(summary() == about("19.2 s in 60.0 s busy load 3.0 lowest priority"));
+    CHECK(summary() == about("19.2 s in 60.0 s busy load 3.0 other programs first"));
     CHECK(starved());
     pool.end("h1", "ann/1:0", 1);  // the next run is another one
     pool.launched("h1", "ann/1:0");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "commands/dcs/frame/failure.h"
+#include "client/auth.h"
 #include "client/call.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "selector.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/page/html.h"
 
