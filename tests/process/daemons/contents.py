@@ -121,7 +121,7 @@ def large_at_once(pool):
         data = os.urandom((64 << 20) + grain)
         wanted.add(hex_of(data))
         path = write(os.path.join(pool.base, f"large{grain}"), data)
-        running.append((path, pool.start([HELPER, "1", str(grain), "file", "x", path, "--", "/bin/true"], stdout=subprocess.PIPE)))
+        running.append((path, pool.start([HELPER, str(grain), "1", "file", "x", path, "--", "/bin/true"], stdout=subprocess.PIPE)))
     for path, one in running:
         assert one.communicate(timeout=300)[0].strip() == b"NO_ERROR", (path, one.returncode)
         os.unlink(path)
