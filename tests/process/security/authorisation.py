@@ -22,7 +22,7 @@ FILED = {"spec.files.size": 2, "spec.demands.host_class": 1, "spec.directory": "
          "spec.files[0].size": len(CONTENT), "spec.files[1].role": 4, "spec.files[1].name": "out",
          "spec.files[1].digest": "", "spec.files[1].size": 0, "spec.files[1].binary_class": ""}
 SET_HOST = {"host": "h2", "slots": -1, "interval_s": -1, "alert_s": -1, "limit_s": -1, "extended_s": -1, "host_class": 0,
-            "drained": 0, "reset": 0, "clear_nogo": 0, "user": "", "session": -1, "grain": -1}
+            "drained": 0, "reset": 0, "clear_nogo": 0, "user": "", "session": -1, "grain": -1, "drain_reason": ""}
 
 
 def of(reply, *codes, closed=False, **fields):
