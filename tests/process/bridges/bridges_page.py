@@ -15,7 +15,7 @@ from pool import BIN, FULL, ROOT, grains_of_server, program
 from remote_world import enter
 
 STATE = login_pool.HOME + "/.local/state/dcs"
-NEEDS = {"": ("/bin/sh",), "snakemake": ("/usr/bin/snakemake",), "toil": ("/usr/lib/python3/dist-packages/toil",), "parallel": ("/usr/bin/parallel",),
+NEEDS = {"": ("/bin/sh",), "snakemake": ("/usr/bin/snakemake",), "toil": ("/usr/lib/python3/dist-packages/toil",), "parallel": ("/usr/bin/env_parallel",),
          "drmaa": ("/usr/lib/python3/dist-packages/drmaa",)}
 
 

@@ -165,7 +165,8 @@ def failures(number):
         with dcs.Session("api", 33) as all_taken:
             all_taken.submit(1, ["/bin/true"])
             assert len(list(all_taken.results())) == 1
-    assert [w.category for w in told] == [RuntimeWarning] and tells(str(told[0].message), "session 32 3 of its grains"), told
+    told = [str(warning.message) for warning in told if warning.category is RuntimeWarning]
+    assert len(told) == 1 and tells(told[0], "session 32 3 of its grains"), told
     raises(dcs.SessionClosed, lambda: session.submit(4, ["/bin/true"]))
     raises(dcs.NotFound, lambda: dcs.grain_file(30, 2, "x"))
     raises(dcs.GrainUnknown, lambda: dcs.grain_row(30, 1234))

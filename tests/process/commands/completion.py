@@ -34,7 +34,7 @@ def everything_is_offered(pool):
     assert offered(pool, "session", "wa") == ["wait", "watch"]
     assert offered(pool, "nonsense", "") == [] and offered(pool, "up", "x") == []
     assert offered(pool, "session", "ls", "-o", "") == ["json", "name", "table"]
-    assert offered(pool, "up", "--courtesy", "") == ["priority", "watch"] and offered(pool, "up", "--local", "") == []
+    assert offered(pool, "up", "--courtesy", "") == ["none", "priority", "watch"] and offered(pool, "up", "--local", "") == []
     assert offered(pool, "run", "--output", "") == [] and offered(pool, "run", "-o", "j") == ["json"]
 
 

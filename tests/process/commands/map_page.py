@@ -44,7 +44,7 @@ def beside_parallel(pool, directory):
                  "-k --timeout 100 -- echo {1} {2} ::: 1 2 :::+ a b ::: x y", "-k --colsep \\t -a two --wd /tmp -- echo x{1}y{2}z"):
         words = [word.replace("\\\\", "\\") for word in line.split(" ")]
         ours = pool.dcs("map", *words, cwd=directory)
-        if os.path.exists("/usr/bin/parallel"):
+        if os.path.exists("/usr/bin/env_parallel"):  # GNU parallel; moreutils has a program of the same name
             theirs = subprocess.run(["/usr/bin/parallel", "--will-cite", *[word for word in words if word != "--"]], cwd=directory, timeout=300,
                                     env=dict(pool.env, HOME=directory), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
             assert ours.stdout == theirs.stdout, (line, ours, theirs)

@@ -298,7 +298,7 @@ void say_if_busy(const PoolNumbers &numbers) {
     if (!person || numbers.courtesy == "none" || load < 1.5 * cores_of_this_host()) return;
     std::fprintf(stderr,
                  "dcs: note: other programs keep this host busy (load %.1f), and grains wait for them; with "
-                 "`dcs down; dcs up --courtesy none` they have the same priority\n",
+                 "`dcs down`, then `dcs up --courtesy none`, they have the same priority\n",
                  load);
 }
 
