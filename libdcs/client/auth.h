@@ -6,7 +6,8 @@
 
 namespace dcs::client {
 
-// Takes the credentials that dcs_begin left if the scheduler is on another host; at `fd`, or where the environment says.
+// Takes the credentials that dcs_begin left if the scheduler is on another host; at `fd`, or where the environment
+// says.
 Status adopt_remote(Pool &pool);
 Status adopt(Pool &pool, int fd);
 Status check_ident(const char *ident);

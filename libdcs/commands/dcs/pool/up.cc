@@ -297,8 +297,8 @@ void say_if_busy(const PoolNumbers &numbers) {
     const bool person = ::isatty(STDERR_FILENO) == 1 && ::getloadavg(&load, 1) == 1;
     if (!person || numbers.courtesy == "none" || load < 1.5 * cores_of_this_host()) return;
     std::fprintf(stderr,
-                 "dcs: note: other programs keep this host busy (load %.1f), and grains wait for them; with "
-                 "`dcs down`, then `dcs up --courtesy none`, they have the same priority\n",
+                 "dcs: note: other programs keep this host busy (load %.1f), and grains wait for them; "
+                 "after `dcs down`, `dcs up --courtesy none` gives grains the same priority\n",
                  load);
 }
 
