@@ -139,7 +139,8 @@ void GrainChecker::add(GrainNumber number, const Grain &g) {
 // Of all grains of the session, until one is wrong.
 Sums sums_of(const State &state, const SessionKey &key, const Session &session, const Sifted &grains) {
     constexpr std::size_t in_part = 16 * 1024;
-    const auto &[settled, others] = grains;
+    const Settled &settled = grains.settled;
+    const auto &others = grains.others;  // no binding, which clang before 16 does not capture
     std::vector<Sums> parts(others.size() / in_part + 1);
     in_parts(parts.size(), [&](std::size_t i) {
         GrainChecker checker{state, key, session};
