@@ -237,15 +237,17 @@ void Effects::act(const core::ReplyDoctor &e) {
                                   "grains that name it cannot start or be read",
                                   "submit a grain with the same file to upload it again"});
     const auto room = store_.space();
+    const std::string path = outside_.store_path(), whose = path.empty() ? "" : ", that of " + path + ",";
     if (room && room->free_bytes < limits::library_leaves_bytes)
-        reply.problems.push_back({"backing store", outside_.store_path(),
-                                  "its disk has only " + std::to_string(room->free_bytes >> 20) + " MiB free",
-                                  "new programs, files and images of grains are refused below " +
-                                      std::to_string(limits::library_leaves_bytes >> 20) + " MiB" +
-                                      (room->free_bytes < limits::disk_low_bytes
-                                           ? ", and every call soon: those that need more room than there is"
-                                           : ""),
-                                  "remove closed sessions (dcs session clean), or free other space on this disk"});
+        reply.problems.push_back(
+            {"backing store", "",
+             "its disk" + whose + " has only " + std::to_string(room->free_bytes >> 20) + " MiB free",
+             "new programs, files and images of grains are refused below " +
+                 std::to_string(limits::library_leaves_bytes >> 20) + " MiB" +
+                 (room->free_bytes < limits::disk_low_bytes
+                      ? ", and every call soon: those that need more room than there is"
+                      : ""),
+             "remove closed sessions (dcs session clean), or free other space on this disk"});
     if (room && !room->reserve)
         reply.problems.push_back({"backing store", "reserve", "its reserve for a full disk is used up",
                                   "every call that needs more room is refused",
