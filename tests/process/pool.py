@@ -204,11 +204,13 @@ class Pool:
 
     def kill_host(self, name):
         """A whole host goes: server, launcher and all grains, as when its power fails."""
-        for role in ("grainserver", "launcher"):
-            path = os.path.join(self.dir, "servers", name, "lock" if role == "grainserver" else "launcher.lock")
-            pid = lock_holder(path)
+        locks = [os.path.join(self.dir, "servers", name, lock) for lock in ("lock", "launcher.lock")]
+        holders = [(path, lock_holder(path)) for path in locks]
+        for path, pid in holders:
             if pid:
                 os.kill(pid, signal.SIGKILL)
+        for path, pid in holders:  # a server that is started again refuses a directory whose server still lives
+            wait_for(f"the end of the holder of {path}", lambda: not pid or lock_holder(path) != pid)
         killed = {}
         for _ in range(100):
             alive = self.grain_processes(name)
