@@ -154,7 +154,7 @@ std::optional<wire::ProblemRow> closed_pool(const Draft &d) {
     return row;
 }
 
-// A copied machine has the key of its original: whoever reads it there speaks for both.
+// A copy of a virtual machine has the key of its original, so each can connect as the other.
 void add_shared_keys(const State &state, std::vector<wire::ProblemRow> &problems) {
     std::map<TokenHash, std::vector<std::string>> names;
     for (const auto &[name, key] : state.trust.keys) names[key].push_back(name);

@@ -181,7 +181,7 @@ def ends(slurm):
 
 
 def closed_sessions(slurm):
-    """Nobody asked how these jobs ended before their session was removed; what did not end in it is cancelled."""
+    """sacct and squeue are not called before the session is removed: ends stay known, unfinished jobs are cancelled."""
     failed = slurm.run("sbatch", "--parsable", "-o", "failed", "--wrap", "echo out; exit 4")
     (session,) = [s["session"] for s in slurm.pool.json("session", "ls")["sessions"] if s["ident"] == "dcs-jobs" and s["state"] == "active"]
     wait_for("its end", lambda: slurm.pool.json("grain", "show", f"{session}:{failed}")["grain"]["state"] == "finished")

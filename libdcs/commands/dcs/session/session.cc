@@ -361,7 +361,7 @@ Examples:
   dcs session close last
   dcs session close --yes all
 )",
-    .options = {{"yes", 'y', nullptr, {}, "do not ask, as is done on a terminal for several sessions with work"}},
+    .options = {{"yes", 'y', nullptr, no_value, "do not ask, as is done on a terminal for several sessions with work"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
 )",
     .run = close};
