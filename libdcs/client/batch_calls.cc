@@ -33,15 +33,6 @@ struct Part {
     }
 };
 
-// About as many as they have in a frame.
-std::uint64_t bytes_of(const wire::GrainSpec &spec) {
-    std::uint64_t bytes = 100 + spec.input.size() + spec.directory.size() + spec.label.size();
-    for (const auto *list : {&spec.argv, &spec.env})
-        for (const std::string &word : *list) bytes += 4 + word.size();
-    for (const wire::GrainFile &file : spec.files) bytes += 60 + file.name.size() + file.binary_class.size();
-    return bytes;
-}
-
 Status prepare(const d_grain_order &order, Prepared &one) {
     one.order.grain = order.grain_num;
     const auto grain = known_grain(&order.grain);

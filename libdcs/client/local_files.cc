@@ -333,6 +333,14 @@ Status LocalFiles::upload_one(Pool &pool, Source &source) {
     return upload_content(pool, source.file, source.copy ? source.copy.get() : opened.get(), source.path, With::token);
 }
 
+std::uint64_t bytes_of(const wire::GrainSpec &spec) {
+    std::uint64_t bytes = 100 + spec.input.size() + spec.directory.size() + spec.label.size();
+    for (const auto *list : {&spec.argv, &spec.env})
+        for (const std::string &word : *list) bytes += 4 + word.size();
+    for (const wire::GrainFile &file : spec.files) bytes += 60 + file.name.size() + file.binary_class.size();
+    return bytes;
+}
+
 Status LocalFiles::submit(Pool &pool, const wire::AnyMessage &submission, const How &how) {
     Status s;
     for (int attempt = 0; attempt < most_submissions; ++attempt) {

@@ -19,6 +19,8 @@ d_grain plain_grain();
 
 // Everything but its files (LocalFiles).
 Status fill_spec(const d_grain &grain, wire::GrainSpec &spec);
+// About as many as it has in a frame.
+std::uint64_t bytes_of(const wire::GrainSpec &spec);
 
 // Brings one content, from the file's beginning. `name`: for people.
 Status upload_content(Pool &pool, const wire::GrainFile &content, std::FILE *from, const std::string &name, With with);

@@ -8,7 +8,10 @@
 #include <utility>
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/random.h>
+
+#include "base/limits.h"
 
 namespace dcs::client {
 
@@ -68,8 +71,11 @@ void Forks::after_in_child() {
     Forks &p = process();
     p.last_request = random_bits();         // else two processes would use the same ids
     p.freed = new std::condition_variable;  // the old one counts waiters that are not here
-    for (Pool *pool : p.pools)
+    for (Pool *pool : p.pools) {
         for (auto &[number, session] : pool->sessions_) session.taking = false;
+        pool->group_under_way_ = false;
+        pool->waiting_.clear();
+    }
     p.mutex.unlock();
 }
 
@@ -137,6 +143,76 @@ void TakeResult::taken(std::int32_t new_next) {
     DCS_REQUIRE(holds_ && new_next > next_, "results are taken in their order, each once");
     // Reopened by another thread in the meantime: that opening says where to continue.
     if (OpenSession *session = mine()) session->next = new_next;
+}
+
+namespace {
+
+void tell(GroupedGrain &grain, GroupedGrain::State state) {
+    grain.state = state;
+    ::sem_post(&grain.changed);
+}
+
+}  // namespace
+
+Group::Group(Pool &pool, GroupedGrainPtr own) : Group(pool) {
+    leads_ = own_turn(own);
+    if (!leads_) return;
+    let_others_come();
+    std::uint64_t bytes = own->bytes;
+    const Held held(process().mutex);
+    auto &waiting = pool.waiting_;
+    grains_.reserve(1 + waiting.size());
+    grains_.push_back(own);
+    const auto joins = [&](const GroupedGrainPtr &other) {
+        if (other->session != own->session || grains_.size() == limits::batch_grains) return false;
+        if (bytes + other->bytes > limits::batch_bytes) return false;
+        bytes += other->bytes;
+        grains_.push_back(other);
+        return true;
+    };
+    waiting.erase(std::remove_if(waiting.begin(), waiting.end(), joins), waiting.end());
+    pool.last_group_ = grains_.size();
+}
+
+bool Group::own_turn(const GroupedGrainPtr &own) {
+    {
+        const Held held(process().mutex);
+        if (!std::exchange(pool_.group_under_way_, true)) return true;
+        pool_.waiting_.push_back(own);
+    }
+    while (::sem_wait(&own->changed) != 0) DCS_REQUIRE(errno == EINTR, "a semaphore that stands");
+    return own->state == GroupedGrain::leads;
+}
+
+// Threads whose grains were together in the group before submit their next ones now.
+void Group::let_others_come() const {
+    const auto waiting = [this] {
+        const Held held(process().mutex);
+        return pool_.waiting_.size();
+    };
+    if (guarded(pool_.last_group_) == 1) return;
+    std::size_t before = 0;
+    do {
+        before = waiting();
+        ::sched_yield();
+    } while (waiting() > before);
+}
+
+Group::~Group() {
+    if (!leads_) return;
+    {
+        const Held held(process().mutex);
+        auto &waiting = pool_.waiting_;
+        pool_.group_under_way_ = !waiting.empty();
+        if (!waiting.empty()) {
+            tell(*waiting.front(), GroupedGrain::leads);
+            waiting.erase(waiting.begin());
+        }
+    }
+    for (std::size_t i = 1; i < grains_.size(); ++i) {
+        grains_[i]->status = status;
+        tell(*grains_[i], GroupedGrain::done);
+    }
 }
 
 }  // namespace dcs::client

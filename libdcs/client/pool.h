@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <semaphore.h>
+
 #include "base/instant.h"
 #include "base/status.h"
 #include "client/transport.h"
@@ -42,6 +44,8 @@ struct OpenSession {
 struct Remote;
 using RemotePtr = std::shared_ptr<const Remote>;
 class TakeResult;
+class Group;
+struct GroupedGrain;
 struct Forks;
 
 struct Line {
@@ -113,6 +117,7 @@ public:
 
 private:
     friend class dcs::client::TakeResult;
+    friend class dcs::client::Group;
     friend struct dcs::client::Forks;
 
     const dcs::client::PoolOptions options_;
@@ -129,6 +134,9 @@ private:
     dcs::client::RemotePtr remote_;
     dcs::Instant renewal_not_before_{};
     std::vector<std::weak_ptr<dcs::client::Line>> lines_;  // of all threads
+    bool group_under_way_ = false;                         // of GroupedGrain
+    std::size_t last_group_ = 1;                           // how many were in it
+    std::vector<std::shared_ptr<dcs::client::GroupedGrain>> waiting_;
 };
 
 namespace dcs::client {
@@ -165,6 +173,47 @@ private:
     std::int32_t next_ = 0;
     bool holds_ = false;
     Status status_;
+};
+
+// A grain that a thread submits by itself. Those of one session that threads submit while another is on its way go
+// together in the next request: they share its round trip and its commit.
+struct GroupedGrain {
+    enum State : std::uint8_t { waits, leads, done };
+
+    GroupedGrain() { ::sem_init(&changed, 0, 0); }
+    ~GroupedGrain() { ::sem_destroy(&changed); }
+    GroupedGrain(const GroupedGrain &) = delete;
+    GroupedGrain &operator=(const GroupedGrain &) = delete;
+
+    std::int32_t session = 0;
+    wire::GrainOrder order;
+    std::uint64_t bytes = 0;  // what it counts for against limits::batch_bytes
+    State state = waits;
+    sem_t changed;  // the state, by another thread
+    Status status;  // once done
+};
+using GroupedGrainPtr = std::shared_ptr<GroupedGrain>;
+
+// The turn of one thread to submit: `own`, and those that wait with it.
+class Group {
+public:
+    // Waits until it is this thread's turn, or another thread has submitted it.
+    Group(Pool &pool, GroupedGrainPtr own);
+    ~Group();  // they are all done: with `status`
+    Group(const Group &) = delete;
+    Group &operator=(const Group &) = delete;
+
+    const std::vector<GroupedGrainPtr> &grains() const { return grains_; }  // none: another thread has
+    Status status = fail(Code::internal, "the library gave up a submission");
+
+private:
+    explicit Group(Pool &pool) : pool_(pool) {}
+    bool own_turn(const GroupedGrainPtr &own);
+    void let_others_come() const;
+
+    Pool &pool_;
+    bool leads_ = false;
+    std::vector<GroupedGrainPtr> grains_;
 };
 
 }  // namespace dcs::client

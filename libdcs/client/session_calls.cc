@@ -50,15 +50,47 @@ Status close_session(Pool &pool, int number) {
     return Status::ok();
 }
 
+// A larger grain is sent while others are.
+constexpr std::uint64_t most_in_group = 64 * 1024;
+
+Status submit_alone(Pool &pool, GroupedGrain &grain, LocalFiles &files) {
+    wire::Gexec request{.session = grain.session, .grain = grain.order.grain, .new_demands = pool.new_demands};
+    request.spec = std::move(grain.order.spec);
+    return files.submit(pool, wire::AnyMessage(std::move(request)));
+}
+
+// All of them happen or none.
+Status submit_group(Pool &pool, const std::vector<GroupedGrainPtr> &grains) {
+    wire::GexecMany request{.session = grains.front()->session, .new_demands = pool.new_demands};
+    for (const GroupedGrainPtr &grain : grains) request.orders.push_back(grain->order);
+    return ask<wire::Done>(pool, wire::AnyMessage(std::move(request))).status();
+}
+
+// A refusal may be about one of a group, or only about so many: each asks for itself then.
+bool concerns_all(const Status &s) { return s || s.code == Code::unreachable || s.code == Code::broken; }
+
+Status submit_grouped(Pool &pool, const GroupedGrainPtr &own, LocalFiles &files) {
+    {
+        Group group(pool, own);
+        if (group.grains().size() == 1) return group.status = submit_alone(pool, *own, files);
+        if (!group.grains().empty()) own->status = group.status = submit_group(pool, group.grains());
+    }
+    return concerns_all(own->status) ? own->status : submit_alone(pool, *own, files);
+}
+
 Status submit(Pool &pool, int session_num, int grain_num, const d_grain *from) {
     if (Status s = check_grain(session_num, grain_num); !s) return s;
     const auto grain = known_grain(from);
     if (!grain) return grain.status();
-    wire::Gexec request{.session = session_num, .grain = grain_num, .new_demands = pool.new_demands};
+    const auto own = std::make_shared<GroupedGrain>();
+    own->session = session_num;
+    own->order.grain = grain_num;
     LocalFiles files;
-    if (Status s = fill_spec(*grain, request.spec); !s) return s;
-    if (Status s = files.take(*grain, request.spec); !s) return s;
-    return files.submit(pool, wire::AnyMessage(std::move(request)));
+    if (Status s = fill_spec(*grain, own->order.spec); !s) return s;
+    if (Status s = files.take(*grain, own->order.spec); !s) return s;
+    own->bytes = bytes_of(own->order.spec);
+    if (files.any() || own->bytes > most_in_group) return submit_alone(pool, *own, files);
+    return submit_grouped(pool, own, files);
 }
 
 }  // namespace

@@ -30,8 +30,9 @@
  * Ownership: the library copies strings and structs that are passed in. Each call says who owns what it returns.
  *
  * Thread-safe: all calls except d_pool_close; each thread has a separate connection to each pool, closed when the
- * thread ends. After a fork the child continues with the same token and sessions over new connections. Signals do
- * not interrupt a call, and no call raises SIGPIPE.
+ * thread ends. Grains that several threads submit at the same time, one a call, share requests. After a fork the
+ * child continues with the same token and sessions over new connections. Signals do not interrupt a call, and no call
+ * raises SIGPIPE.
  *
  * Structs that a program fills or reads begin with struct_size, their length as the program was compiled; the
  * d_..._init calls set it and all defaults. A struct that is only zeroed is D_E_INVALID. Later versions add fields at

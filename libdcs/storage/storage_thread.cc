@@ -4,6 +4,21 @@
 #include "base/require.h"
 
 namespace dcs::storage {
+namespace {
+
+// Of a commit that is made at once.
+constexpr std::size_t small_bytes = 16 * 1024;
+
+bool is_small(const std::vector<store::TreeUpdate> &updates) {
+    std::size_t bytes = 0;
+    for (const store::TreeUpdate &update : updates) {
+        if (update.remove) return false;
+        for (const store::NodeUpdate &node : update.nodes) bytes += node.content().size();
+    }
+    return bytes <= small_bytes;
+}
+
+}  // namespace
 
 StorageThread::StorageThread(store::Store &store, net::Loop &loop)
     : store_(store), loop_(loop), thread_([this] { work(); }) {}
@@ -32,7 +47,9 @@ void StorageThread::commit(std::vector<store::TreeUpdate> updates, store::Room r
     DCS_REQUIRE(!busy_, "the storage thread does one thing at a time");
     updates_ = std::move(updates);
     room_ = room;
-    start(Job::commit);
+    if (!is_small(updates_)) return start(Job::commit);
+    busy_ = true;
+    finish(done_by(Job::commit));
 }
 
 void StorageThread::flush() { start(Job::flush); }
@@ -59,18 +76,26 @@ void StorageThread::work() {
         if (job == Job::stop) return;
         lock.unlock();
 
-        Done done{.was_commit = job == Job::commit};
-        failpoint(done.was_commit ? "shell.commit.before" : "shell.flush.before");
-        done.result = done.was_commit ? store_.commit(updates_, room_) : store_.flush();
-        failpoint(done.was_commit ? "shell.commit.after" : "shell.flush.after");
-        updates_.clear();
-
-        lock.lock();
-        done_ = std::move(done);
-        lock.unlock();
-        changed_.notify_all();
-        loop_.wake();
+        finish(done_by(job));
     }
+}
+
+StorageThread::Done StorageThread::done_by(Job job) {
+    Done done{.was_commit = job == Job::commit};
+    failpoint(done.was_commit ? "shell.commit.before" : "shell.flush.before");
+    done.result = done.was_commit ? store_.commit(updates_, room_) : store_.flush();
+    failpoint(done.was_commit ? "shell.commit.after" : "shell.flush.after");
+    updates_.clear();
+    return done;
+}
+
+void StorageThread::finish(Done done) {
+    {
+        std::lock_guard<std::mutex> guard(mutex_);
+        done_ = std::move(done);
+    }
+    changed_.notify_all();
+    loop_.wake();
 }
 
 }  // namespace dcs::storage

@@ -1,6 +1,7 @@
 #pragma once
 // One thread beside the event loop that commits and flushes, so that frames are read while the
-// disk works. One job at a time; between start and take() the store belongs to this thread.
+// disk works. One job at a time; between start and take() the store belongs to this thread. A small commit is made on
+// the loop's thread: to wake another one and be woken by it takes longer than its sync.
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -38,6 +39,8 @@ private:
     enum class Job : std::uint8_t { none, commit, flush, stop };
     void start(Job job);
     void work();
+    void finish(Done done);
+    Done done_by(Job job);
 
     store::Store &store_;
     net::Loop &loop_;
