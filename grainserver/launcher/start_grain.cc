@@ -69,11 +69,11 @@ locks::Place slots_file(const std::string &directory) {
 }
 
 // For listings of the slots: the grain works in it, and the launcher supervises.
-void name_owner(locks::Slots &slot, pid_t pid, const std::string &dir, const std::string &program) {
-    DCS_REQUIRE(pid > 1 && slot.held(), "a slot is held by a running grain");
+void name_owner(locks::Slots &slot, const ProcessIdentity &grain, const std::string &dir, const std::string &program) {
+    DCS_REQUIRE(grain.pid > 1 && slot.held(), "a slot is held by a running grain");
     const locks::World &world = locks::this_world();
     locks::Owner owner;
-    if (const auto process = identify(pid)) owner.process = *process;
+    owner.process = grain;
     owner.supervisor = own_identity();
     owner.boot = world.boot;
     owner.pid_namespace = world.pid_namespace;
@@ -111,7 +111,7 @@ StartOutcome run(const Place &place, const std::string &dir, const files::Launch
     failpoint("launcher.start.after_exec");
     outcome.pid = static_cast<pid_t>(answer.value);
     outcome.low_priority = (answer.bits & starter::is_lowered) != 0;
-    name_owner(*slot, outcome.pid, dir, launch.program);
+    name_owner(*slot, identify_child(outcome.pid, answer.start_ticks), dir, launch.program);
     outcome.limits = launch.limits;
     outcome.account = launch.account;
     return outcome;

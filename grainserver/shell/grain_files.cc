@@ -282,8 +282,7 @@ bool is_full(int directory) {
 // By the names that are expected: the room may have any number of others.
 DirFacts GrainFiles::look(const GrainId &id, std::uint32_t acked, bool ended) const {
     DirFacts facts;
-    const Result<Fd> grain = directory_of(id);
-    const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
+    const Result<files::Room> room = files::open_room(grains_.get(), name_of(id));
     if (!room) return facts;
     const auto size_of = [&](const std::string &name) { return files::foreign_size(*room, name, &facts.strange); };
     facts.announced = size_of(files::announce_name) >= 0;
@@ -296,7 +295,7 @@ DirFacts GrainFiles::look(const GrainId &id, std::uint32_t acked, bool ended) co
         facts.too_many = facts.increments.size() > increments_max;
     }
     if (ended) facts.disk_full = is_full(room->fd.get());
-    else facts.usage = usage_of(grain->get(), boot_id_);
+    else if (const Result<Fd> grain = directory_of(id)) facts.usage = usage_of(grain->get(), boot_id_);
     return facts;
 }
 

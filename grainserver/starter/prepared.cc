@@ -142,6 +142,7 @@ Told *ExecLimit::begin() {
     const std::lock_guard hold(mutex_);
     DCS_REQUIRE(!starting_, "one grain is started at a time");
     told_->pid = 0;
+    told_->clock_agrees = false;
     told_->failure.reset();
     starting_ = true;
     killed_ = false;

@@ -1,4 +1,5 @@
 // The start of a grain. As much as possible is checked before the fork.
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -155,7 +156,7 @@ Status suits(const Leaf *leaf, const Request &request, const files::LaunchRecord
     return Status::ok();
 }
 
-Answer failed(const Status &s) { return {s, "", 0, 0, {}}; }
+Answer failed(const Status &s) { return {.status = s}; }
 Answer failed(Code code, const std::string &text) { return failed(fail(code, text)); }
 }  // namespace
 
@@ -218,16 +219,21 @@ Answer Starter::start(const Request &request) {
 
 Starter::Forked Starter::fork(Plan &plan) {
     Forked forked;
+    static const std::int64_t tick_ns = 1'000'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l);
     plan.filtered = filter_.is_inherited(plan);
     plan.told = limit_.begin();
     if (plan.told == nullptr) return {-1, ENOMEM, false};
+    plan.start_by_clock = clock_agrees_;
+    plan.tick_ns = tick_ns;
     const auto start = [&] {
+        plan.forked_ns = boot_clock().ns;
         forked.pid = fork_grain(plan);
         forked.error = errno;
     };
     if (plan.filtered) start();
     else filter_.without(start);
     forked.took_too_long = limit_.end();
+    clock_agrees_ = clock_agrees_ || plan.told->clock_agrees;
     return forked;
 }
 
@@ -281,7 +287,7 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
         return failed(Code::io_error,
                       std::string("cannot create a process for the grain: ") + std::strerror(forked.error));
     DCS_REQUIRE(pid > 1, "only the parent returns from fork_grain");
-    Answer answer{.value = prove ? 0 : pid, .failure = p.plan.told->failure};
+    Answer answer{.value = prove ? 0 : pid, .failure = p.plan.told->failure, .start_ticks = p.plan.told->start_ticks};
     if (answer.failure || forked.took_too_long) {
         answer.status = forked.took_too_long ? blocked(launch) : fail(Code::io_error, "");
         if (!prove) remove_file(grain.get(), files::pid_name);
