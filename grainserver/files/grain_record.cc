@@ -147,6 +147,15 @@ bool has_record(int directory, const std::string &name) {
     return n < 0 || (n == 1 && first != 0);  // what is no file has no place to read from
 }
 
+Result<std::string> read_record(int directory, const std::string &name) {
+    const Fd fd(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    char bytes[16384];
+    const ssize_t n = fd ? ::pread(fd.get(), bytes, sizeof bytes, 0) : -1;
+    if (n < 0) return file_error(name, errno);
+    if (static_cast<std::size_t>(n) < sizeof bytes) return std::string(bytes, static_cast<std::size_t>(n));
+    return read_open(fd.get(), name, record_bytes_max, false);
+}
+
 // Cut first, the first byte last: until that one is there, nothing is.
 int put_record(int fd, const char *bytes, std::size_t size) noexcept {
     struct stat st {};

@@ -55,7 +55,7 @@ std::string absolute(const std::string &path) {
 }
 // Without the file of the owner's rules, or with a damaged one, no grain is started.
 bool ordinary_priority(int base) {
-    const auto bytes = read_file(base, files::rules_name, files::record_bytes_max);
+    const auto bytes = files::read_record(base, files::rules_name);
     const auto rules = bytes ? files::unpack_rules(*bytes) : Result<files::OwnerRules>(bytes.status());
     return rules && rules->ordinary_priority;
 }
@@ -143,7 +143,7 @@ void Launcher::end_orphan(const std::string &dir, const std::string &leaf) {
 
 void Launcher::bury(const std::string &dir, int grain) {
     DCS_REQUIRE(grains_.empty(), "only grains of an earlier launcher are buried");
-    const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
+    const Result<std::string> text = files::read_record(grain, files::pid_name);
     const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
     if (!old || old->boot_id == boot_id()) {
         std::printf("%s: its launcher died; ending its remaining processes\n", dir.c_str());

@@ -73,7 +73,7 @@ struct Kept {
         Orphan orphan{0, 0, path, leaf, {}};
         if (const Result<Fd> grain = open_directory(AT_FDCWD, path)) {
             orphan.account = account_of(grain->get());
-            if (const auto text = read_file(grain->get(), files::pid_name, files::record_bytes_max))
+            if (const auto text = files::read_record(grain->get(), files::pid_name))
                 if (const Result<files::PidRecord> pid = files::parse_pid(*text)) {
                     ProcessStat stat;
                     orphan.pid = pid->pid;

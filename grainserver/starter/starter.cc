@@ -249,7 +249,7 @@ Status Starter::end_orphan(const Request &request) {
         if (orphan.account && !is_account(*orphan.account))
             return fail(Code::refused, "its room belongs to uid " + std::to_string(*orphan.account) +
                                            ", under which the owner's rules permit no grain");
-        const auto text = read_file(grain->get(), files::pid_name, files::record_bytes_max);
+        const auto text = files::read_record(grain->get(), files::pid_name);
         if (const auto old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status())) {
             orphan.pid = old->pid;
             orphan.start_time = old->start_time;

@@ -102,7 +102,7 @@ private:
         bool took_too_long = false;
     };
     Forked fork(Plan &plan);
-    Answer run(const Request &request, const Fd &grain, const files::LaunchRecord &launch);
+    Answer run(const Request &request, const Fd &grain, files::LaunchRecord &launch);  // takes its environment
 
     bool may_touch(pid_t pid);  // a process of a grain's account
     bool modest();              // whether other processes of the host have priority over grains
