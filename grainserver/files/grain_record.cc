@@ -150,9 +150,9 @@ bool has_record(int directory, const std::string &name) {
 Result<std::string> read_record(int directory, const std::string &name) {
     const Fd fd(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
     char bytes[16384];
-    const ssize_t n = fd ? ::pread(fd.get(), bytes, sizeof bytes, 0) : -1;
-    if (n < 0) return file_error(name, errno);
-    if (static_cast<std::size_t>(n) < sizeof bytes) return std::string(bytes, static_cast<std::size_t>(n));
+    if (!fd) return file_error(name, errno);
+    const ssize_t n = ::pread(fd.get(), bytes, sizeof bytes, 0);
+    if (n >= 0 && static_cast<std::size_t>(n) < sizeof bytes) return std::string(bytes, static_cast<std::size_t>(n));
     return read_open(fd.get(), name, record_bytes_max, false);
 }
 

@@ -129,7 +129,7 @@ std::optional<files::LaunchRecord> find(const Place &place, const std::string &d
     Result<files::LaunchRecord> launch =
         bytes ? files::unpack_launch(*bytes) : Result<files::LaunchRecord>(bytes.status());
     if (launch) return std::move(*launch);
-    outcome = failed(Code::io_error, launch.status().text);
+    outcome = failed(Code::io_error, "directory of the grain: " + launch.status().text);
     return {};
 }
 
