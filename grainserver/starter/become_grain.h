@@ -48,8 +48,8 @@ struct Plan {
     const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
     std::int64_t forked_ns = 0, tick_ns = 0;  // by the boot clock, just before the fork; of start times in /proc
     bool start_by_clock = false;              // these go by that clock
-    const char *runner = nullptr;  // executed instead of the program, which is among its arguments
-    bool contained = false;        // the runner makes a container: program and directory are in it, and it confines
+    const char *runner = nullptr;             // executed instead of the program, which is among its arguments
+    bool contained = false;  // the runner makes a container: program and directory are in it, and it confines
     char *const *argv = nullptr;
     char *const *env = nullptr;
     mode_t umask = 077;
