@@ -22,8 +22,8 @@ constexpr CodeWords words[] = {
     {"SESSION_CLOSED", "The session is terminated: d_reopen_ses makes it active again, d_clean_ses removes it."},
     {"SESSION_UNKNOWN", "No session has this number: open it first."},
     {"SESSION_TAKEN",
-     "The session belongs to another control program, or to another run of this one: run one at a time, or use another "
-     "session number."},
+     "The session belongs to another control program, or to another run of this one: run one at a time (the later one "
+     "goes on with the session), or use another session number."},
     {"GRAIN_EXISTS",
      "The grain number is in use: open the session with d_resume_ses to repeat submissions, or use another number."},
     {"GRAIN_DIFFERS",

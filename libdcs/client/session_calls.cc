@@ -1,6 +1,9 @@
 // Opening and closing sessions; submitting, killing and restarting a grain.
+#include <climits>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "base/planted.h"
 #include "base/files.h"
@@ -27,12 +30,23 @@ std::string typed_command() {
     return line.size() <= most ? line : line.substr(0, most) + "..";
 }
 
+// "process 4711 on hal at 02:12:03".
+std::string this_run() {
+    char host[HOST_NAME_MAX + 1] = "", time[16] = "";
+    const std::time_t now = std::time(nullptr);
+    std::tm then = {};
+    (void)::gethostname(host, sizeof host - 1);
+    if (::localtime_r(&now, &then) != nullptr) std::strftime(time, sizeof time, "%H:%M:%S", &then);
+    return "process " + std::to_string(::getpid()) + " on " + host + " at " + time;
+}
+
 Status open_session(Pool &pool, int number, wire::OpenMode mode, bool sent_reset) {
     if (Status s = check_session(number); !s) return s;
     wire::OpenSession order{number, mode, sent_reset};
     order.command = typed_command();
     order.label = pool.new_sessions.label.substr(0, limits::label_bytes);
     order.nice = pool.new_sessions.nice;
+    order.run = this_run();
     auto reply = ask<wire::OpenReply>(pool, order);
     if (!reply) return reply.status();
     const bool one_ahead = reply->as == wire::OpenedAs::resumed && planted("client.resume_one_ahead");

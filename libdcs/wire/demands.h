@@ -28,13 +28,13 @@ enum class Unit : std::uint8_t { number, mask, flag, megabytes, half_megabytes, 
     demand(std::int32_t, notice, 0, 0, INT32_MAX, 8, "notice", minutes, "% of notice",                                \
            "minutes of warning before the grain must have written a checkpoint")                                      \
     demand(std::int32_t, attempts, limits::attempts, 1, 255, 8, "attempts", number, "",                               \
-           "number of failed runs after which the grain is given up")                                                 \
+           "number of failed runs after which the grain is given up; one over its time or memory limit is at once")   \
     demand(std::int32_t, cores, 0, 0, limits::cores, 8, "cores", number, "core",                                      \
            "cores that the grain uses; 0 counts as 1")                                                                \
     demand(std::int32_t, memory_mb, 0, 0, INT32_MAX, 8, "memory", megabytes, "% of memory",                           \
            "megabytes that the grain may use, free on the host beside the demands of running grains")                 \
     demand(std::int32_t, wall_s, 0, 0, INT32_MAX, 8, "wall", seconds, "at most % a run",                              \
-           "time limit of a run, in seconds; a longer run is ended and counts as a failure; 0: no limit")  \
+           "time limit of a run, in seconds; a longer run is ended, has failed, and is not repeated; 0: no limit")    \
     demand(std::string, resources, "", 0, 0, 9, "resource", resources, "%",                                           \
            "named resources that the grain uses, such as gpu=1,scratch_gb=20")
 // clang-format on

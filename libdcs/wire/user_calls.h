@@ -44,6 +44,7 @@ struct OpenSession {  // -> OpenReply
     bool sent_reset = false;
     std::string command, label;  // of a new session: its command line, and the user's label; for display
     std::int32_t nice = 0;       // of a new session, as in SetSession
+    std::string run;             // which run of the program this is, for those that it takes the session from
 };
 struct OpenReply {
     OpenedAs as = OpenedAs::fresh;
@@ -272,7 +273,8 @@ template <class A> void serialize(A &a, AuthReply &x, unsigned) { a & at_most(si
 template <class A> void serialize(A &a, OpenSession &x, unsigned) { 
     a & DCS_FIELD(number) & DCS_FIELD(mode) & DCS_FIELD(sent_reset)
       & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(command)))
-      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(label))) & since<9>(DCS_FIELD(nice));
+      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(label))) & since<9>(DCS_FIELD(nice))
+      & at_most(limits::label_bytes, shown_since<9>(DCS_FIELD(run)));
 }
 template <class A> void serialize(A &a, OpenReply &x, unsigned) { a & DCS_FIELD(as) & DCS_FIELD(sent) & DCS_FIELD(completed); }
 template <class A> void serialize(A &a, CloseSession &x, unsigned) {

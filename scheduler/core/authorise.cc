@@ -221,14 +221,16 @@ Status check_source(const State &state, const std::string &host, const std::stri
                     (users.empty() ? "lists no users, so root has to be listed" : "does not list this user"));
 }
 
+Status taken_over(const SessionKey &key, const SessionInfo &info) {
+    return fail(Code::session_taken, "session " + to_text(key) + " was taken over by a newer run of " + info.ident +
+                                         (info.run.empty() ? "" : ", " + info.run));
+}
+
 Status taken_session(const State &state, const SessionKey &key, const Caller &caller) {
-    const std::string &bound = state.session(key)->info.ident;
+    const SessionInfo &info = state.session(key)->info;
     const auto entry = state.auth.find(caller.token);
-    const bool same = entry != state.auth.end() && entry->second.ident == bound;
-    const std::string text =
-        "session " + to_text(key) +
-        (same ? " was taken over by a newer run of " + bound : " is bound to the control program " + bound);
-    return fail(Code::session_taken, text);
+    if (entry != state.auth.end() && entry->second.ident == info.ident) return taken_over(key, info);
+    return fail(Code::session_taken, "session " + to_text(key) + " is bound to the control program " + info.ident);
 }
 
 Result<SessionKey> held_session(const State &state, const Caller &caller, std::int32_t number) {

@@ -63,6 +63,7 @@ Status check_token(const State &state, const Caller &caller);
 // session_unknown, session_closed or session_taken.
 Result<SessionKey> held_session(const State &state, const Caller &caller, std::int32_t number);
 Status taken_session(const State &state, const SessionKey &key, const Caller &caller);
+Status taken_over(const SessionKey &key, const SessionInfo &info);  // by who holds it now
 
 // ---- grain servers -------------------------------------------------------------------------
 // Why a server with this certificate may not call itself `host`; ok if it may.

@@ -24,6 +24,7 @@ void answer(Opening &o, wire::OpenedAs as, std::int32_t sent) {
 void bind(Opening &o, SessionInfo &info) {
     info.token = o.caller.token;
     info.open_request = o.caller.request;
+    info.run = o.call.run;
     info.resumable = o.call.mode != wire::OpenMode::open;
     AuthEntry used = o.auth;
     used.stamp_s = 0;
@@ -53,15 +54,12 @@ void create(Opening &o) {
 
 void take_over(Opening &o, const Session &session) {
     const SessionInfo &old = session.info;
-    if (old.token != o.caller.token)
-        dismiss_waiters(
-            o.d, o.key,
-            fail(Code::session_taken, "session " + to_text(o.key) + " was taken over by a newer run of " + old.ident));
+    SessionInfo &info = o.d.info(o.key);
+    bind(o, info);
+    if (old.token != o.caller.token) dismiss_waiters(o.d, o.key, taken_over(o.key, info));
     // Its own threads still get what they wait for, but it starts again.
     else if (o.call.sent_reset && !session.waiters.empty())
         for (Waiter &w : o.d.waiters(o.key)) w.acknowledges = 0;
-    SessionInfo &info = o.d.info(o.key);
-    bind(o, info);
     if (o.call.sent_reset) info.sent = 0;
     answer(o, wire::OpenedAs::resumed, info.sent);
     try_all_again(o.d, o.key);

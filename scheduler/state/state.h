@@ -42,6 +42,7 @@ struct SessionInfo {
     std::uint64_t grains_length = 0;  // append file of the session too: the log of its grains
     std::uint64_t events_length = 0;  // and this one: its event log (wire/event_log.h)
     std::uint64_t grains_live = 0;    // not recorded: how long that log would be if it were written now
+    std::string run;                  // nor is this: which run of the program holds it, in words
     // Wall clock: its first event; a grain's last end; since when it is closed. 0: not known, or not yet.
     std::int64_t opened_ms = 0, settled_ms = 0, closed_ms = 0;
 };

@@ -237,8 +237,8 @@ static int help(FILE *to, int status) {
         "private pool, else of this host's pool (/etc/dcs/pool.conf).\n"
         "For cron, one run of a user's program at a time:\n"
         "  -n    not while another run lasts; the other options imply this\n"
-        "  -i T  not before T minutes (or 90s, 2h, 1d, auto) have elapsed since the last run\n"
-        "  -e T  end a run that is older than T minutes, also this one\n"
+        "  -i T  not before T (90s, 2h, 1d, auto; a number alone: minutes) has elapsed since the last run\n"
+        "  -e T  end a run that is older than T (a number alone: minutes), also this one\n"
         "exit status: the program's; 125 DCS failed, 126 cannot be executed, 127 not found;\n"
         "  with options also 75 another run lasts, 79 too soon, 77 that run may not be ended\n",
         to);

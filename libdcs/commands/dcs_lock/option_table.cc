@@ -91,7 +91,8 @@ const std::vector<OptionKind> kinds = {
          o.wait = 0;
          return Status::ok();
      }},
-    {{"wait", 'w', "T", any_text, "wait at most this long (a number alone: seconds)"}, takes | bit(Verb::wait),
+    {{"wait", 'w', "T", any_text, "wait at most this long: 90s, 15m, 2h; a number alone: seconds"},
+     takes | bit(Verb::wait),
      [](Options &o, const std::string &v) { return store(duration_of("-w", v, second_ns), o.wait); }},
     {{"queue", 'q', nullptr, no_value, "wait in order of arrival"}, adaptive, raise<&Options::queue>},
     {{"shared", 's', nullptr, no_value, "share the lock with other shared holders"}, runs, raise<&Options::shared>},
@@ -102,18 +103,20 @@ const std::vector<OptionKind> kinds = {
     {{"atom", 'a', "OPERATOR:OPERAND", any_text, "the name in two parts"}, names, set_atom},
     {{"mode", 0, "MODE", any_text, "of a new lock file, as 0660"}, adaptive,
      [](Options &o, const std::string &v) { return store(mode_of(v), o.mode); }},
-    {{"if-elapsed", 'i', "T|auto", any_text, "not before T minutes have elapsed since the last run (then no waiting)",
+    {{"if-elapsed", 'i', "T|auto", any_text,
+      "refuse unless T has elapsed since the last run: 90s, 15m, 2h; a number alone: minutes",
       "When it runs, and how long"}, adaptive | bit(Verb::check), set_if_elapsed},
-    {{"expire-after", 'e', "T|auto|never", any_text, "end a holder older than T minutes with care, also this command"},
+    {{"expire-after", 'e', "T|auto|never", any_text,
+      "end a holder older than T with care, also this command: 90s, 15m, 2h; a number alone: minutes"},
      adaptive, set_expire_after},
     {{"since", 0, "end|start", one_of("end|start"), "what -i counts from"}, adaptive | bit(Verb::check),
      [](Options &o, const std::string &v) {
          o.since = v == "start" ? locks::Since::start : locks::Since::end;
          return Status::ok();
      }},
-    {{"max-expire", 0, "T", any_text, "upper bound of -e auto"}, adaptive | bit(Verb::advise),
+    {{"max-expire", 0, "T", any_text, "upper bound of -e auto (minutes)"}, adaptive | bit(Verb::advise),
      [](Options &o, const std::string &v) { return store(duration_of("--max-expire", v, minute_ns), o.expire_max); }},
-    {{"grace", 0, "I,T,K", any_text, "wait after INT, TERM, KILL"}, adaptive | bit(Verb::breaking), set_grace},
+    {{"grace", 0, "I,T,K", any_text, "seconds after INT, TERM, KILL"}, adaptive | bit(Verb::breaking), set_grace},
     {{"max-kills", 0, "N", whole_number(0, 1000), "takeovers in a row within an hour"}, adaptive,
      set_number<&Options::max_kills>},
     {{"keep", 0, "WHO", one_of("both|leader|tree|exec|fd"),

@@ -80,7 +80,8 @@ class Executor(concurrent.futures.Executor):
 
     `fresh`: what earlier runs of this ident left is closed and removed first, and nothing of it comes again. That is for
     the time in which functions and arguments still change; without it a program whose text has changed since an earlier
-    run is refused (GrainDiffers), as that run's results are of the old one.
+    run is refused (GrainDiffers), and that run's results stay. Functions in a module of their own, with nothing else that
+    changes, keep theirs when the program around them is edited.
 
     Without an ident nothing is kept for a rerun: the session is removed at the end, and what it runs then is withdrawn.
     A program that was killed leaves such a session until the next one on this host begins.
@@ -257,12 +258,12 @@ class Executor(concurrent.futures.Executor):
         if isinstance(error, ReplayEnd):
             text = f"call {number} is not among those of {session}, which is complete"
         elif changed:
-            text = f"{' and '.join(changed)} {'have' if len(changed) > 1 else 'has'} changed since {session} began: its " \
-                   "results are those of the program as it was"
+            text = f"{' and '.join(changed)} {'have' if len(changed) > 1 else 'has'} changed since {session} began, which keeps its " \
+                   "results"
         else:
             text = f"call {number} is not as it was when {session} began: {error.text}"
-        told = type(error)(error.code, error.name, text, f"dcs.Executor({self._ident!r}, fresh=True) removes that session and "
-                           "starts over; under another ident it stays")
+        told = type(error)(error.code, error.name, text, f"dcs.Executor({self._ident + '-2'!r}) runs all calls anew beside "
+                           f"it, dcs.Executor({self._ident!r}, fresh=True) removes it first")
         told.taken, told.refused = error.taken, error.refused
         return told
 

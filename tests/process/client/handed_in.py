@@ -107,12 +107,18 @@ def so_many_at_a_time(pool):
 
 def files(pool):
     grain = Grain(pool, "files")
-    out, _ = run(grain, "map", "--results", "out", "--", "sh", "-c", "echo $1; test $1 = b || echo wrong >&2", "sh", "{}",
-                 ":::", "a", "b")
+    written = ["map", "--results", "out", "--", "sh", "-c", "echo $1; test $1 = b || test -e quiet || echo wrong >&2", "sh", "{}",
+               ":::", "a", "b"]
+    out, _ = run(grain, *written)
     read = {name: open(os.path.join(grain.directory, "out", name)).read() for name in os.listdir(os.path.join(grain.directory, "out"))}
+    assert read.pop(".dcs-map").startswith("map-")
     assert out == "" and read == {"1.out": "a\n", "1.err": "wrong\n", "2.out": "b\n"}, read
-    run(grain, "map", "--results", "out", "--", "echo", ":::", "c")
-    assert sorted(os.listdir(os.path.join(grain.directory, "out"))) == ["1.out", "2.out"], "errors of the map before"
+    err = run(grain, "map", "--results", "out", "--", "echo", ":::", "c", code=255)[1]
+    assert tells(err, "--results out has results of a map with other words") and "another directory" in err, err
+    assert open(os.path.join(grain.directory, "out/1.out")).read() == "a\n"
+    open(os.path.join(grain.directory, "quiet"), "w").close()
+    run(grain, *written)
+    assert sorted(os.listdir(os.path.join(grain.directory, "out"))) == [".dcs-map", "1.out", "2.out"], "errors of the run before"
     run(grain, "map", "--output", "made=made-{}.{#}", "--", "sh", "-c", "echo $1 >made", "sh", "{}", ":::", "x", "y")
     assert open(os.path.join(grain.directory, "made-x.1")).read() == "x\n"
     assert open(os.path.join(grain.directory, "made-y.2")).read() == "y\n"

@@ -38,7 +38,17 @@ def edited(env):
     with open("edited_module.py", "a") as file:
         file.write("def other(n): return n\n")
     said = run("3")
-    assert said.startswith("edited_module.py has changed since session") and "dcs.Executor('edited', fresh=True)" in said, said
+    assert said.startswith("edited_module.py has changed since session") and "keeps its results" in said, said
+    assert "dcs.Executor('edited-2') runs" in said and "dcs.Executor('edited', fresh=True) removes" in said, said
+    with open("edited.py", "a") as file:
+        file.write("    print('more')\n")
+    with open("edited_module.py", "w") as file:
+        file.write("def double(n): return n + n\n")
+    assert run("3") == "[0, 2, 4]\nmore\n", "the program around the functions is none of their files"
+    with open("edited.py", "w") as file:
+        file.write(EDITED)
+    with open("edited_module.py", "a") as file:
+        file.write("def other(n): return n\n")
     assert run("3", "fresh") == run("3") == "[0, 2, 4]\n"
     said = run("2", "fresh") + run("3")
     assert said.startswith("[0, 2]\ncall 2 is not among those of session") and "fresh=True" in said, said

@@ -124,6 +124,8 @@ def drained(shell):
     row = next(line.split() for line in shell.run("dcs session ls")[0].splitlines() if line.split()[:1] == [number])
     assert row[1] == "terminated" and row[row.index("dcs") - 5] == "0", row
     assert tells(shell.run(f"dcs session show {number}")[0], "2 did not run")
+    assert tells(shell.run(f"dcs session ls {number}")[0], "0 ready 0 finished 0 killed 2 did not run")
+    assert tells(shell.run(f"dcs session wait {number}", 10)[0], "0 grains finished 2 did not run session was closed")
     shell.run("dcs host undrain local1; dcs host set local2 --slots 0")
     assert shell.run("dcs doctor")[0] == "all is well\n"
     shell.run("dcs host undrain local2; dcs host set local2 --reset")
@@ -253,6 +255,32 @@ def interrupted_run(shell):
     assert run.returncode == 130 and "the grain was killed" in err, (run.returncode, err)
 
 
+def last_stays(shell):
+    """What ends or removes something never slides to the session before; what only looks does."""
+    before, last = (int(shell.run("dcs map --detach --label " + word + " -- echo ::: " + word)[0]) for word in ("one", "two"))
+    assert shell.run("dcs session ls --label two -o name")[0] == f"{last}\n" and shell.run("dcs session ls --label tw -o name")[0] == ""
+    shell.run("dcs session wait last; dcs session close last; dcs session clean last")
+    for words in ("session clean", "session close", "session set --label x"):
+        err = shell.run(f"dcs {words} last", code=4)[1]
+        assert tells(err, f"session {last} was removed `last` would now be session {before}") and f"write {before} in" in err, (words, err)
+    for words in ("grain kill last:1", "grain restart last:all", "grain restart --and-after --yes last:1"):
+        assert f"session {last} was removed" in shell.run(f"dcs {words}", code=4)[1], words
+    assert f"session   {before}\n" in shell.run("dcs session show last")[0]
+    shell.run(f"dcs session wait last; dcs session close {before}; dcs session clean {before}")
+
+
+def killed(shell):
+    """What a grain had printed stays when it is killed."""
+    many = shell.start("exec dcs map -- sh -c 'echo begun $1; echo so far >&2; sleep 1000' sh ::: one")
+    number = re.search(r"session (\d+): ", shell.until("map", many, "1 grain")).group(1)
+    wait_for("its output", lambda: shell.pool.dcs("grain", "cat", f"{number}:1", check=False).stdout)
+    shell.run(f"dcs grain kill {number}:1")
+    _, err = many.communicate(timeout=300)
+    assert many.returncode == 1 and tells(err, f"grain {number}:1 was killed dcs grain cat {number}:1"), err
+    wait_for("its output", lambda: shell.run(f"dcs grain cat {number}:1")[0] == "begun one\n")
+    assert shell.run(f"dcs grain cat --err {number}:1")[0] == "so far\n"
+
+
 def terminal(shell):
     """At a terminal a map says that it reads from there."""
     master, slave = os.openpty()
@@ -329,7 +357,7 @@ def main():
         os.mkdir(directory)
         shell = Shell(pool, directory)
         for part in (again_means_anew, shell_lines, habits, not_there, mended, only_what_failed, ended_by_a_signal, drained,
-                     interrupted, interrupted_run, terminal, waiting):
+                     interrupted, interrupted_run, last_stays, killed, terminal, waiting):
             began = time.monotonic()
             part(shell)
             print(f"{part.__name__}: {time.monotonic() - began:.1f} s", flush=True)

@@ -28,6 +28,19 @@ def tells_while_it_waits(pool):
                                                  "answer; gives up in "), said
 
 
+def is_not_started_again(pool):
+    """A scheduler that runs and says nothing is not to be started."""
+    pid = pool.pid("scheduler", "scheduler")
+    os.kill(pid, signal.SIGSTOP)
+    pool.env["DCS_PATIENCE_S"] = "1"
+    try:
+        said = pool.dcs("session", "ls", check=False)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        del pool.env["DCS_PATIENCE_S"]
+    assert said.returncode == 5 and f"hint: it runs as process {pid} and may answer later".encode() in said.stderr, said
+
+
 def ends_when_it_is_told_to(pool):
     """Also before it has a session."""
     pid = pool.pid("scheduler", "scheduler")
@@ -74,9 +87,10 @@ def numbers_do_not_come_again(pool):
 def main():
     with Pool(servers=1) as pool:
         tells_while_it_waits(pool)
+        is_not_started_again(pool)
         ends_when_it_is_told_to(pool)
         numbers_do_not_come_again(pool)
-    print("3 passed, 0 failed, 0 skipped")
+    print("4 passed, 0 failed, 0 skipped")
 
 
 if __name__ == "__main__":

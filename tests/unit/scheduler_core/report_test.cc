@@ -236,6 +236,21 @@ TEST_CASE("a last report may end without any increment") {
     CHECK(s.pool.at("ann/1:0").course->out_length == 3);
 }
 
+TEST_CASE("what a killed grain had written stays, without a result") {
+    Pool pool(1);
+    const Program find = pool.begin("ann", "find");
+    pool.open(find, 1);
+    pool.gexec(find, 1, 0);
+    pool.gkill(find, 1, 0);
+    const wire::GrainReport r = pool.end_report("ann/1:0", 0, 15);
+    for (int i = 0; i < 2; ++i) {
+        pool.send("h1", r);
+        CHECK(pool.status("ann/1:0") == "killed");
+        CHECK(pool.at("ann/1:0").course->out_length == r.out.size());
+    }
+    CHECK(pool.gwait(find, 1, 0).at(0).find("NOTHING_LEFT") != std::string::npos);
+}
+
 TEST_CASE("a limit that ended a grain is the last line of its standard error") {
     Pool pool(1);
     const Program find = pool.begin("ann", "find");
@@ -252,7 +267,8 @@ TEST_CASE("a limit that ended a grain is the last line of its standard error") {
         return err;
     };
     const std::string line =
-        "dcs: ended on h1: the grain used more than its 64 MB of memory; submit it with more --memory\n";
+        "dcs: ended on h1: the grain used more than its 64 MB of memory; submit it with more "
+        "--memory; it is not tried again, as it would meet the same limit\n";
     pool.gexec(find, 1, 0);
     CHECK(err_of("ann/1:0", pool.end_report("ann/1:0", 0, 9)) == "result" + line);
     CHECK(pool.at("ann/1:0").course->err_length == line.size());

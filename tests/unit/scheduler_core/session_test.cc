@@ -150,6 +150,12 @@ TEST_CASE("a takeover names the program, answers the old one's waits and keeps t
     CHECK(s.pool.gexec(s.other, 1, 5) ==
           Lines{"ann: error SESSION_TAKEN: session ann/1 is bound to the control program find"});
     CHECK(s.pool.gwait(s.again, 1, 0) == Lines{"ann: result ann/1:0 completed 1 sent 1 out 6"});
+    s.pool.gwait(s.again, 1, 1, true);
+    const std::string taken =
+        "ann: error SESSION_TAKEN: session ann/1 was taken over by a newer run of find, process 7";
+    CHECK(s.pool.call(s.find, wire::OpenSession{.number = 1, .mode = OpenMode::resume, .run = "process 7"}) ==
+          Lines{taken, "ann: opened resumed sent 1 completed 1"});
+    CHECK(s.pool.gexec(s.again, 1, 5) == Lines{taken});
 }
 
 TEST_CASE("an open that is repeated under its request id succeeds again") {

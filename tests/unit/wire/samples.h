@@ -129,7 +129,7 @@ inline std::vector<AnyMessage> all() {
         Welcome{7, "ann"},
         GetAuth{"factor"},
         AuthReply{std::string(32, 'u')},
-        OpenSession{3, OpenMode::reopen, true, "dcs map -- a", "night", 5},
+        OpenSession{3, OpenMode::reopen, true, "dcs map -- a", "night", 5, "process 7 on h"},
         OpenReply{OpenedAs::replay, 4, 5},
         CloseSession{"ann", 3, 9},
         CleanSession{"ann", 3},

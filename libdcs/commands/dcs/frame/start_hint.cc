@@ -120,7 +120,12 @@ std::string start_hint(const std::string &directory) {
     if (maker == Pool::Maker::dcs_up) {
         const auto own = client::own_pool_directory();
         const std::string where = own && *own == directory ? "" : " --dir " + shell_word(directory);
-        return "`dcs up" + where + "` starts it again" + behind(other_pool(directory));
+        const std::string again = "`dcs up" + where + "` starts it again";
+        const Daemon scheduler = Pool(directory).scheduler();
+        if (scheduler.up)
+            return "it runs as process " + std::to_string(scheduler.pid) +
+                   " and may answer later; if not, end that process, and " + again;
+        return again + behind(other_pool(directory));
     }
     return start_by_hand(directory) + behind(other_pool(directory));
 }

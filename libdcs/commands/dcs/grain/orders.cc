@@ -74,7 +74,7 @@ bool is_over_now(const wire::GrainRow &row) {
 
 // Grains that have ended are skipped, unless the command names a single grain.
 int carry_out(const Call &call, const Order &order) {
-    const ChosenGrains chosen = choose_grains(call.arguments.words, false);
+    const ChosenGrains chosen = choose_grains(call.arguments.words, false, "", "", true);
     if (chosen.failure) return call.fail(*chosen.failure);
     std::vector<std::string> done;
     for (std::size_t i = 0; i < chosen.grains.count(); ++i) {
@@ -176,7 +176,7 @@ void print_done(const Call &call, const std::string &name, const wire::GrainRow 
 }
 
 int forget_after(const Call &call) {
-    const ChosenGrains chosen = choose_grains(call.arguments.words, false);
+    const ChosenGrains chosen = choose_grains(call.arguments.words, false, "", "", true);
     if (chosen.failure) return call.fail(*chosen.failure);
     if (chosen.grains.rows.size() != 1)
         return call.fail(
@@ -244,8 +244,8 @@ Examples:
     .options = {{"and-after", 0, nullptr, no_value, "discard its result, and every decision that followed from it"},
                 {"yes", 'y', nullptr, no_value, "with --and-after: do not ask"}},
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
-opened last). Of several grains, finished and killed ones are skipped. A single grain that has
-finished or was killed is refused, because that is final.
+opened last; refused where a later one was removed). Of several grains, finished and killed ones are skipped. A
+single grain that has finished or was killed is refused, because that is final.
 
 --and-after takes one finished or killed grain, and discards its result and everything that its control program
 received, submitted or killed after it; the grain runs again. The command first lists what it discards, and asks for
@@ -260,15 +260,16 @@ extern const Verb grain_kill_verb = {
     .words = "SEL...",
     .summary = "kill a grain permanently",
     .about = R"(Kills grains: they do not run again and have no result. Input, checkpoint and outputs
-stay until the session is removed.
+stay until the session is removed: `dcs grain cat` prints what a grain had written, or had by its last
+checkpoint.
 
 Examples:
   dcs grain kill 7:12
   dcs grain kill 7:100-199
 )",
     .notes = R"(SEL is SES:G, SES:1-20, SES:1,5-7 or SES:all; SES is NUM, USER/NUM or last (your session that was
-opened last). Of several grains, finished ones keep their results. A single grain that has
-finished loses its result, unless the control program has received it.
+opened last; refused where a later one was removed). Of several grains, finished ones keep their results. A single
+grain that has finished loses its result, unless the control program has received it.
 )",
     .run = kill};
 

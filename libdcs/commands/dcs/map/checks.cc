@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fcntl.h>
 #include <filesystem>
 #include <set>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/text.h"
 #include "commands/dcs/run/placeholders.h"
 
@@ -58,13 +60,24 @@ std::optional<Failure> check_files(const MapPlan &plan, const FileWords &files) 
     return std::nullopt;
 }
 
-std::optional<Failure> make_results(const std::string &directory) {
+std::optional<Failure> make_results(const std::string &directory, const MapPlan &plan) {
     if (directory.empty()) return std::nullopt;
+    const auto wrong = [&](int error) {
+        return failure_of("dcs map", fail_errno(Code::io_error, "--results " + directory, error));
+    };
     std::error_code not_made;
     std::filesystem::create_directories(directory, not_made);
-    if (!not_made && ::access((directory + "/.").c_str(), W_OK | X_OK) == 0) return std::nullopt;
-    return failure_of("dcs map",
-                      fail_errno(Code::io_error, "--results " + directory, not_made ? not_made.value() : errno));
+    if (not_made) return wrong(not_made.value());
+    if (::access((directory + "/.").c_str(), W_OK | X_OK) != 0) return wrong(errno);
+    const std::string mark = directory + "/.dcs-map", ours = ident_of(plan) + "\n";
+    const auto theirs = read_file(AT_FDCWD, mark, 4096);
+    if (theirs && *theirs != ours)
+        return Failure{exits::refused, "refused",
+                       "dcs map: --results " + directory + " has the results of a map with other words or inputs",
+                       "name another directory, or remove that one"};
+    if (theirs) return std::nullopt;
+    if (Status s = replace_file(AT_FDCWD, mark, ours); !s) return failure_of("dcs map: --results", s);
+    return std::nullopt;
 }
 
 }  // namespace dcs::commands

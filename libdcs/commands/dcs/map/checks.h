@@ -17,7 +17,7 @@ std::string read_by_shell(const MapPlan &plan);
 std::optional<Failure> check_outputs(const MapPlan &plan, const FileWords &files);
 // What would lose a grain's files.
 std::optional<Failure> check_files(const MapPlan &plan, const FileWords &files);
-// The directory of --results, which is made; "": none.
-std::optional<Failure> make_results(const std::string &directory);
+// The directory of --results, which is made and marked as this map's; "": none. That of another map is refused.
+std::optional<Failure> make_results(const std::string &directory, const MapPlan &plan);
 
 }  // namespace dcs::commands

@@ -17,7 +17,6 @@
 #include "commands/dcs/run/caller_environment.h"
 #include "commands/dcs/run/demand_options.h"
 #include "commands/dcs/run/placeholders.h"
-#include "locks/files/lock_search.h"
 #include "checks.h"
 #include "files.h"
 #include "inputs.h"
@@ -78,10 +77,10 @@ std::optional<Failure> make_joblog(const Call &call, std::unique_ptr<JobLog> &jo
 
 // Redraws the progress, tells when the scheduler is away, and takes signals: the session outlives
 // them, because everything that is done is kept.
-void watch(const sigset_t &signals, int session, const std::string &lock, MapWork &work, const MapLook &look,
-           const std::string &hint, Console &console) {
-    const bool can_look = locks::is_held(lock);
-    const std::string up_again = hint.empty() ? "" : "; " + hint;
+void watch(const sigset_t &signals, int session, const std::string &directory, MapWork &work, const MapLook &look,
+           Console &console) {
+    const std::string scheduler = directory + "/scheduler";
+    const bool can_look = daemon_runs_in(scheduler);  // it is of this host
     int missing = 0;
     WaitRhythm rhythm(boot_clock());
     while (true) {
@@ -97,8 +96,9 @@ void watch(const sigset_t &signals, int session, const std::string &lock, MapWor
         look.add_to(progress);
         console.show(progress);
         if (const std::string disk = look.disk(); rhythm.due(disk, boot_clock())) console.note(disk);
-        const bool away = can_look && !locks::is_held(lock);
-        if (away && ++missing == 4) console.note("waiting for the scheduler; nothing is lost" + up_again);
+        const bool away = can_look && !daemon_runs_in(scheduler);
+        if (away && ++missing == 4)
+            console.note("waiting for the scheduler; nothing is lost; " + start_hint(directory));
         if (!away && missing >= 4) console.note("the scheduler is back");
         if (!away) missing = 0;
     }
@@ -131,9 +131,9 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
             "; session " + session + ", `dcs session cat " + session + "` prints the outputs again");
     tell_lost(work, plan, opened.session, console);
     if (failures == 0) return;
-    const bool nothing =
-        opened.fresh && work.nothing_ran() && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
     const std::int64_t listed = work.ran_and_failed(), killed = work.killed();
+    const bool nothing =
+        opened.fresh && work.nothing_ran() && killed == 0 && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
     const std::string some_killed =
         killed == 0 ? "" : "; " + std::to_string(killed) + (killed == 1 ? " was" : " were") + " killed";
     console.note(std::to_string(failures) + " of " + of_all + " failed" +
@@ -188,7 +188,7 @@ int map(const Call &said) {
     if (call.arguments.has("bring") && program.empty())
         return call.fail(usage_failure("dcs map: --bring takes a program's name, not " + plan.command[0]));
     if (call.arguments.has("bring")) options.files.program = program;
-    if (const auto failure = make_results(options.results)) return call.fail(*failure);
+    if (const auto failure = make_results(options.results, plan)) return call.fail(*failure);
     if (const auto failure = check_files(plan, options.files)) return call.fail(*failure);
     std::unique_ptr<JobLog> joblog;
     if (const auto failure = make_joblog(call, joblog)) return call.fail(*failure);
@@ -217,10 +217,9 @@ int map(const Call &said) {
                      " as words of its own; hand inputs over: sh -c '... \"$1\" ...' sh {}");
     MapWork work(plan, options, opened, console);
     if (detach) leave(opened.session, work, console);
-    const std::string lock = Pool(call.directory).scheduler().lock, hint = start_hint(call.directory);
     MapLook look(opened.session);
     std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
-    std::thread([&] { watch(signals, opened.session, lock, work, look, hint, console); }).detach();
+    std::thread([&] { watch(signals, opened.session, call.directory, work, look, console); }).detach();
     const std::int64_t failures = work.run();
     Progress whole = work.progress();
     look.add_to(whole);
@@ -268,7 +267,8 @@ Examples:
           "", Given::many},
          {"bring", 0, nullptr, no_value, "CMD's file is copied to hosts that lack it or have a different one"},
          image_option(),
-         {"results", 0, "DIR", some_text, "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any"},
+         {"results", 0, "DIR", some_text,
+          "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any; that of another map is refused"},
          {"jobs", 'j', "N", whole_number(1, INT32_MAX), "at most N grains at a time"},
          {"tag", 0, nullptr, no_value, "each line of the outputs begins with its input and a tab"},
          {"joblog", 0, "FILE", any_text, "a line for each grain as it finishes, as GNU parallel writes it"},

@@ -93,6 +93,7 @@ int status_of_far_copy(const Call &call, const Pool &pool, const CopyStatus &cop
 std::string hint_about(const Daemon &backup, const Pool &pool) {
     const bool none = ::access(backup.directory.c_str(), F_OK) != 0;
     const bool by_up = pool.maker() == Pool::Maker::dcs_up;
+    if (by_up && backup.up) return "it runs as process " + std::to_string(backup.pid) + " and may answer later";
     if (by_up) return none ? "there is none; `dcs up` starts one" : "`dcs up` starts it again";
     if (none && !pool.exists()) return start_hint(pool.directory());
     if (!none) return "start it as before: dcs_backupd --dir " + backup.directory + " ...";

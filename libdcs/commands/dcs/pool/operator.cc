@@ -37,7 +37,9 @@ int doctor(const Call &call) {
             failure.hint = start_hint(call.directory);
             if (::access(log.c_str(), R_OK) == 0)
                 failure.hint = "`dcs status` shows which daemons run, " + failure.hint +
-                               "; the reason why the scheduler ended is in " + log;
+                               (daemon_runs_in(call.directory + "/scheduler") ? "; its log is "
+                                                                              : "; the reason why it ended is in ") +
+                               log;
         }
         return call.fail(failure);
     }

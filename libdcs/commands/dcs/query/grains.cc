@@ -67,11 +67,12 @@ std::optional<Failure> add_grains(const Session &session, const std::string &wor
 }  // namespace
 
 ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session, const std::string &state,
-                           const std::string &host) {
+                           const std::string &host, bool to_change) {
     ChosenGrains chosen;
     for (const std::string &word : selectors) {
-        const auto selector = grain_selector(word, bare_session);
+        auto selector = grain_selector(word, bare_session);
         if (!selector) return {.failure = usage_failure(selector.status().text)};
+        selector->session.to_change = to_change;
         const SessionsAnswer sessions = sessions_of(selector->session);
         if (sessions.failure) return {.failure = sessions.failure};
         const bool every = selector->session.which == SessionSelector::Which::all;

@@ -39,8 +39,9 @@ struct ChosenGrains {
 // bare_session: SES alone means all its grains, and SES may be `all`. A selector that names grains of which none exists
 // is a failure, unless a state is asked for.
 // host: only those that run there or ended there.
+// to_change: as of a SessionSelector.
 ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session, const std::string &state = "",
-                           const std::string &host = "");
+                           const std::string &host = "", bool to_change = false);
 void print_grain_names(const ChosenGrains &chosen);
 
 // Rows of whole sessions with what they lack and those of single grains have: label, command, directory, environment

@@ -75,6 +75,14 @@ bool is_newer(const Session &a, const Session &b) {
     return std::pair(a.submitted_s, a.session) > std::pair(b.submitted_s, b.session);
 }
 
+// A script that says `last` once more would go on with the session before.
+Failure slid_to(const Session &session, int removed) {
+    const std::string name = session.name();
+    return {exits::refused, "refused",
+            "session " + std::to_string(removed) + " was removed: `last` would now be session " + name,
+            "write " + name + " in the place of last if you mean that one"};
+}
+
 }  // namespace
 
 SessionsAnswer sessions_of(const SessionSelector &selector) {
@@ -98,6 +106,9 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
         if (selector.which != SessionSelector::Which::last || answer.sessions.empty())
             answer.sessions.push_back(std::move(session));
     }
+    if (selector.to_change && selector.which == SessionSelector::Which::last && !answer.sessions.empty() &&
+        answer.last_number > answer.sessions[0].session)
+        return {.failure = slid_to(answer.sessions[0], answer.last_number)};
     if (!answer.sessions.empty() || selector.which == SessionSelector::Which::all) return answer;
     const std::string whose = selector.user.empty() ? "" : selector.user + "/";
     answer.failure = not_found_failure(selector.which == SessionSelector::Which::last
@@ -108,11 +119,12 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
     return answer;
 }
 
-SessionsAnswer sessions_of(const std::vector<std::string> &selectors) {
+SessionsAnswer sessions_of(const std::vector<std::string> &selectors, bool to_change) {
     SessionsAnswer all;
     for (const std::string &selector_text : selectors) {
-        const auto selector = session_selector(selector_text);
+        auto selector = session_selector(selector_text);
         if (!selector) return {.failure = usage_failure(selector.status().text)};
+        selector->to_change = to_change;
         SessionsAnswer one = sessions_of(*selector);
         if (one.failure) return one;
         for (Session &session : one.sessions) {
@@ -129,11 +141,11 @@ SessionsAnswer sessions_of(const std::vector<std::string> &selectors) {
     return all;
 }
 
-SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors) {
+SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors, bool to_change) {
     std::vector<std::string> own = selectors;
     for (std::string &selector : own)
         if (selector == "all") selector = own_user() + "/all";
-    return sessions_of(own);
+    return sessions_of(own, to_change);
 }
 
 SessionsAnswer own_sessions() {

@@ -45,6 +45,7 @@ struct Session : wire::SessionRow {
     int declared() const;       // grains of the file of its `dcs submit`; 0: it has another control program
     int not_submitted() const;  // by `dcs submit`, of the grains of its file; other control programs do not tell
     bool terminated() const { return state == "terminated"; }
+    int did_not_run() const { return terminated() ? ready + running + not_submitted() : 0; }
     bool damaged() const { return state == "damaged"; }
 };
 
@@ -57,10 +58,11 @@ struct SessionsAnswer {
     std::optional<Failure> failure;
 };
 SessionsAnswer sessions_of(const SessionSelector &selector);
-SessionsAnswer sessions_of(const std::vector<std::string> &selectors);  // the union, each once
+// The union, each once.
+SessionsAnswer sessions_of(const std::vector<std::string> &selectors, bool to_change = false);
 SessionsAnswer own_sessions();
 // For what acts on sessions or waits for them: a bare `all` means the caller's own, other users' are named USER/all.
-SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors);
+SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors, bool to_change = true);
 
 // A question that any program of the user may ask, without a session's token.
 template <class Reply> Result<Reply> ask_any(const wire::AnyMessage &request) {

@@ -16,6 +16,7 @@ struct SessionSelector {
     std::string user;           // empty: the caller
     std::int32_t number = 0;    // Which::number only
     bool of_all_users = false;  // Which::all without USER/
+    bool to_change = false;     // then Which::last is refused where a later session was removed
 };
 
 struct GrainRange {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "locks/files/lock_search.h"
+#include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
 
 namespace dcs::commands {
@@ -108,7 +108,8 @@ void tell_if_none_can(const char *program, int session, int grain) {
                  printable(waiting_text(*why, {})).c_str(), session, grain);
 }
 
-std::string away_text(const std::string &hint) {
+std::string away_text(const std::string &pool_directory) {
+    const std::string hint = start_hint(pool_directory);
     return "the scheduler does not answer; waiting for it" + (hint.empty() ? "" : " (" + hint + ")");
 }
 
@@ -146,7 +147,8 @@ void Waiting::ask() {
 }
 
 void Waiting::tell() {
-    const bool can_look = locks::is_held(lock_);
+    const std::string scheduler = directory_ + "/scheduler";
+    const bool can_look = daemon_runs_in(scheduler);  // it is of this host
     WaitRhythm rhythm(boot_clock());
     while (true) {
         std::this_thread::sleep_for(tick);
@@ -155,7 +157,7 @@ void Waiting::tell() {
         {
             std::lock_guard guard(mutex_);
             const bool silent = asked_ != Instant::never() && asked_ + seconds(answer_s) < now;
-            text = silent || (can_look && !locks::is_held(lock_)) ? away_text(hint_) : text_;
+            text = silent || (can_look && !daemon_runs_in(scheduler)) ? away_text(directory_) : text_;
         }
         if (rhythm.due(text, now) && !over_)
             std::fprintf(stderr, "%s: %s\n", program_.c_str(), printable(text).c_str());

@@ -40,13 +40,8 @@ private:
 // For one grain, by two threads: one asks, which takes as long as the scheduler is away, the other tells.
 class Waiting {
 public:
-    // `lock`: the scheduler's, if this host has it. `hint`: how to start the scheduler again.
-    Waiting(std::string program, int session, int grain, std::string lock, std::string hint)
-        : program_(std::move(program)),
-          session_(session),
-          grain_(grain),
-          lock_(std::move(lock)),
-          hint_(std::move(hint)) {}
+    Waiting(std::string program, int session, int grain, std::string pool_directory)
+        : program_(std::move(program)), session_(session), grain_(grain), directory_(std::move(pool_directory)) {}
     void start();                  // the threads never end; the object outlives them
     void stop() { over_ = true; }  // it says nothing any more
 
@@ -56,14 +51,14 @@ private:
 
     const std::string program_;
     const int session_, grain_;
-    const std::string lock_, hint_;
+    const std::string directory_;
     std::atomic<bool> over_{false};
     std::mutex mutex_;
     std::string text_;
     Instant asked_ = Instant::never();  // a question that has no answer yet
 };
 
-// "the scheduler does not answer; ..."
-std::string away_text(const std::string &hint);
+// "the scheduler does not answer; ...", with what to do about it now.
+std::string away_text(const std::string &pool_directory);
 
 }  // namespace dcs::commands

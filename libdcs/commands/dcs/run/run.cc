@@ -26,7 +26,6 @@
 #include "placeholders.h"
 #include "commands/dcs/query/live_output.h"
 #include "commands/dcs/frame/pool_directory.h"
-#include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/query/why_waiting.h"
 
@@ -224,8 +223,8 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
     d_result result;
     d_result_init(&result, 1);
     FILE *out = nullptr, *err = nullptr;
-    Waiting &waiting = *new Waiting("dcs run", session, grain_number, Pool(call.directory).scheduler().lock,
-                                    start_hint(call.directory));  // its threads go on to the end of the process
+    // Its threads go on to the end of the process.
+    Waiting &waiting = *new Waiting("dcs run", session, grain_number, call.directory);
     waiting.start();
     std::optional<ShownOutput> shown;
     if (shows_live(call.arguments)) shown.emplace(session, grain_number).start();

@@ -50,7 +50,7 @@ void print_table(const SessionsAnswer &answer, bool own) {
     const std::vector<Session> &sessions = answer.sessions;
     Table table{">SESSION",  "*STATE",  "SUBMITTED", ">TIME",   ">READY", ">RUNNING",
                 ">FINISHED", ">FAILED", ">KILLED",   ">STORED", "COMMAND"};
-    long long active = 0, ready = 0, running = 0, finished = 0, killed = 0, damaged = 0;
+    long long active = 0, ready = 0, running = 0, finished = 0, killed = 0, damaged = 0, not_run = 0;
     for (const Session &s : sessions) {
         table.add({s.name(), s.state + (s.nice > 0 ? ", nice" : ""), time_text(s.submitted_s), seconds_text(took_s(s)),
                    std::to_string(ready_in(s)), std::to_string(s.running), std::to_string(s.finished),
@@ -62,10 +62,12 @@ void print_table(const SessionsAnswer &answer, bool own) {
         running += s.running;
         finished += s.finished;
         killed += s.killed;
+        not_run += s.did_not_run();
     }
     if (!sessions.empty()) std::printf("%s\n", table.text().c_str());
-    std::printf("%s, %lld active; grains: %lld ready, %lld running, %lld finished, %lld killed\n",
-                counted(sessions.size(), "session").c_str(), active, ready, running, finished, killed);
+    std::printf("%s, %lld active; grains: %lld ready, %lld running, %lld finished, %lld killed%s\n",
+                counted(sessions.size(), "session").c_str(), active, ready, running, finished, killed,
+                not_run == 0 ? "" : (", " + std::to_string(not_run) + " did not run").c_str());
     print_stored(answer.stored);
     if (sessions.empty() && own) std::printf("`dcs session ls all` lists those of all users\n");
     if (damaged > 0) std::printf("%lld damaged: `dcs doctor` says more\n", damaged);
@@ -78,6 +80,8 @@ int list_sessions(const Call &call) {
         if (*state == "closed") state = "terminated";
         std::erase_if(answer.sessions, [&](const Session &s) { return s.state != *state; });
     }
+    if (const auto label = call.arguments.value("label"))
+        std::erase_if(answer.sessions, [&](const Session &s) { return s.label != *label; });
     if (call.format == Format::json) {
         std::vector<std::string> rows, stored;
         for (const Session &session : answer.sessions) rows.push_back(wire::to_json(session));
@@ -93,8 +97,8 @@ int list_sessions(const Call &call) {
     return exits::ok;
 }
 
-void print_one(const Session &s) {
-    std::printf("session   %s\n", s.name().c_str());
+void print_one(const Session &s, bool first) {
+    std::printf("%ssession   %s\n", first ? "" : "\n", s.name().c_str());
     if (!s.label.empty()) std::printf("label     %s\n", printable(s.label).c_str());
     if (!s.command.empty()) std::printf("command   %s\n", printable(s.command).c_str());
     std::printf("ident     %s\nstate     %s\n", s.ident.c_str(), s.state.c_str());
@@ -103,7 +107,7 @@ void print_one(const Session &s) {
         std::printf("submitted %s, time %s\n", time_text(s.submitted_s).c_str(), seconds_text(took_s(s)).c_str());
     const int missing = s.not_submitted();
     std::printf("grains    %d %s, %d running, %d finished (%d failed), %d killed\n",
-                s.ready + (s.terminated() ? missing : 0), s.terminated() ? "did not run" : "ready", s.running,
+                s.terminated() ? s.did_not_run() : s.ready, s.terminated() ? "did not run" : "ready", s.running,
                 s.finished, s.failed, s.killed);
     if (missing > 0 && !s.terminated())
         std::printf("missing   %s not yet submitted; where `dcs submit` has ended, the same command continues\n",
@@ -124,17 +128,11 @@ int show_session(const Call &call) {
         print_names(answer.sessions);
         return exits::ok;
     }
-    bool first = true;
     for (const Session &listed : answer.sessions) {
         const SessionsAnswer alone = sessions_of({listed.name()});
         const Session &session = alone.sessions.size() == 1 ? alone.sessions[0] : listed;
-        if (call.format == Format::json) {
-            print_document("dcs.session.show/1", "session", wire::to_json(session));
-        } else {
-            if (!first) std::printf("\n");
-            print_one(session);
-        }
-        first = false;
+        if (call.format == Format::json) print_document("dcs.session.show/1", "session", wire::to_json(session));
+        else print_one(session, &listed == &answer.sessions[0]);
     }
     return exits::ok;
 }
@@ -304,11 +302,13 @@ Examples:
   dcs session ls
   dcs session ls all                    of all users whose sessions you may see
   dcs session ls --state active         those that are not closed
+  dcs session close $(dcs session ls --label night -o name)
   dcs session ls -o json | jq '.sessions[] | select(.failed > 0).session'
   dcs session ls all -o json | jq '.sessions | max_by(.stored_bytes)'
 )",
     .options = {{"state", 0, "STATE", one_of("active|terminated|closed|damaged"),
-                 "active, terminated (closed is the same), or damaged"}},
+                 "active, terminated (closed is the same), or damaged"},
+                {"label", 0, "TEXT", any_text, "those with this label"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), USER/last, all or USER/all.
 An empty list is not an error.
 )",
@@ -344,7 +344,8 @@ Examples:
 )",
     .options = {{"nice", 0, "N", whole_number(0, wire::most_nice), "from 0 (the default) to 19"},
                 {"label", 0, "TEXT", any_text, "a label, shown by `dcs session ls`; '' removes it"}},
-    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
+    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; refused where a later one was
+removed), all (yours) or USER/all.
 )",
     .run = set};
 
@@ -362,7 +363,8 @@ Examples:
   dcs session close --yes all
 )",
     .options = {{"yes", 'y', nullptr, no_value, "do not ask, as is done on a terminal for several sessions with work"}},
-    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
+    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; refused where a later one was
+removed), all (yours) or USER/all.
 )",
     .run = close};
 
@@ -386,7 +388,8 @@ Examples:
                  "only sessions that ended at least AGE ago (30d, 12h), of all of yours without SEL: closed ones, and\n"
                  "those that dcs map or dcs run left without work"},
                 {"yes", 'y', nullptr, no_value, "do not ask"}},
-    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), all (yours) or USER/all.
+    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; refused where a later one was
+removed), all (yours) or USER/all.
 
 Programs, files and images that grains brought along, and files that they returned, are in libraries: they leave the
 disk later, 24 hours after their last use on the scheduler's host, and after seven days on grain hosts.

@@ -10,7 +10,6 @@
 #include "commands/dcs/frame/console.h"
 #include "commands/dcs/query/grains.h"
 #include "commands/dcs/frame/pool_directory.h"
-#include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/query/why_waiting.h"
 
@@ -33,7 +32,6 @@ struct Standing {
 
 // On standard error: what is being waited for.
 struct Telling {
-    explicit Telling(const std::string &directory) : hint(start_hint(directory)) {}
     void say(const std::string &text) {
         if (rhythm.due(text, boot_clock())) std::fprintf(stderr, "dcs session wait: %s\n", printable(text).c_str());
     }
@@ -64,7 +62,7 @@ struct Telling {
         say(text);
     }
 
-    const std::string hint;
+    const std::string directory;  // of the pool
     WaitRhythm rhythm{boot_clock()};
     Instant next;
 };
@@ -82,7 +80,7 @@ std::optional<Failure> look(const Session &which, Instant deadline, Standing &st
         }
         if (answer.failure->exit != exits::unreachable || boot_clock() > away_until || user_set_patience())
             return answer.failure;
-        if (telling != nullptr) telling->say(away_text(telling->hint));
+        if (telling != nullptr) telling->say(away_text(telling->directory));
         pause_ms(poll_ms);
     }
 }
@@ -99,7 +97,7 @@ std::optional<Failure> judge(const Standing &standing, Verdict &verdict) {
     verdict.finished += static_cast<std::int64_t>(answer.count());
     answer.each([&](const wire::GrainRow &row) { verdict.failed += is_failed(row); });
     verdict.killed += standing.session.killed;
-    verdict.missing += standing.session.not_submitted();
+    verdict.missing += std::max(standing.session.not_submitted(), standing.session.did_not_run());
     verdict.can_go_on = verdict.can_go_on || (standing.session.not_submitted() > 0 && !standing.session.terminated());
     verdict.cut_off = verdict.cut_off || standing.cut_off();
     return std::nullopt;
@@ -111,7 +109,8 @@ Instant deadline_of(const Call &call) {
 }
 
 SessionsAnswer chosen(const Call &call) {
-    return chosen_sessions(call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words);
+    return chosen_sessions(call.arguments.words.empty() ? std::vector<std::string>{"last"} : call.arguments.words,
+                           false);
 }
 
 int conclude(const Call &call, const char *schema, const std::vector<Standing> &standings) {
@@ -139,7 +138,7 @@ int wait_for_sessions(const Call &call) {
     const SessionsAnswer answer = chosen(call);
     if (answer.failure) return call.fail(*answer.failure);
     std::vector<Standing> standings;
-    Telling telling(call.directory);
+    Telling telling{.directory = call.directory};
     for (const Session &session : answer.sessions) {
         Standing standing{session};
         if (!standing.over()) telling.what_is_waited_for(session);
