@@ -287,7 +287,7 @@ void courtesy_idle(Turn &t) {
 
 void courtesy_begins(Turn &t) {
     Courtesy &c = t.state.courtesy;
-    if (c.on) c.look_at = std::min(c.look_at, t.now);
+    if (c.on) c.look_at = std::min(c.look_at, std::max(t.now, c.last_at + look_soon));  // short ones begin all the time
 }
 
 }  // namespace dcs::server

@@ -53,6 +53,17 @@ void take(Derived &d, const GrainId &id, const Marks &marks) {
 }
 }  // namespace
 
+std::vector<GrainId> Turn::due() {
+    settle(*this);
+    std::vector<GrainId> ids;
+    for (const auto &[at, id] : state.derived.deadlines) {
+        if (at > now) break;
+        ids.push_back(id);
+    }
+    std::sort(ids.begin(), ids.end());
+    return ids;
+}
+
 void Turn::add(const GrainId &id, Grain grain) {
     const bool fresh = state.grains.emplace(id, std::move(grain)).second;
     DCS_REQUIRE(fresh, "a lease is accepted once, and a directory adopted once");

@@ -180,7 +180,7 @@ void exited(Turn &t, const GrainExited &x) {
 Instant wall_end(const Grain &g, Instant since) { return g.wall_s > 0 ? since + seconds(g.wall_s) : Instant::never(); }
 
 void ending_tick(Turn &t) {
-    t.for_each([&](const GrainId &id, Grain &g) {
+    t.for_due([&](const GrainId &id, Grain &g) {
         if (t.now >= g.wall_at) too_long(t, id, g);
         if (t.now < g.act_at) return;
         g.act_at = Instant::never();

@@ -57,7 +57,7 @@ void call_in(Turn &t, bool at_boundary) {
 
 void slice_tick(Turn &t) {
     State &s = t.state;
-    t.for_each([&](const GrainId &id, Grain &g) {
+    t.for_due([&](const GrainId &id, Grain &g) {
         if (g.phase != Phase::running) return;
         answer_started(t, id, g);
         bool look = false;

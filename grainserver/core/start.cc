@@ -264,7 +264,7 @@ void drop_queued(Turn &t, const std::string &why) {
 
 void queue_tick(Turn &t) {
     std::vector<GrainId> late;
-    t.for_each([&](const GrainId &id, Grain &g) {
+    t.for_due([&](const GrainId &id, Grain &g) {
         if (t.now >= g.retry_start) g.retry_start = Instant::never();
         if (t.now < g.give_up_start) return;
         if (waits_for_slot(g)) late.push_back(id);

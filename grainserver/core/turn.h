@@ -26,6 +26,12 @@ struct Turn {
             change(id, g);
         }
     }
+    // The same for those with a deadline that has passed; others may be thousands.
+    template <class Change> void for_due(Change change) {
+        for (const GrainId &id : due())
+            if (Grain *g = find(id)) change(id, *g);
+    }
+    std::vector<GrainId> due();                // in their order
     void add(const GrainId &id, Grain grain);  // one that is not there yet
     void forget(const GrainId &id);
 };

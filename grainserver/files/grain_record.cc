@@ -140,13 +140,20 @@ Result<std::uint32_t> unpack_acked(std::string_view bytes) {
 bool is_record(std::string_view bytes) { return !bytes.empty() && bytes.front() != 0; }
 
 bool has_record(int directory, const std::string &name) {
-    struct stat st {};
-    if (::fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
-    if (!S_ISREG(st.st_mode)) return true;
-    const Fd fd(st.st_size == 0 ? -1 : ::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    const Fd fd(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    if (!fd) return errno != ENOENT && file_exists(directory, name);
     char first = 0;
-    if (fd && ::pread(fd.get(), &first, 1, 0) != 1) return true;
-    return st.st_size != 0 && (!fd || first != 0);
+    const ssize_t n = ::pread(fd.get(), &first, 1, 0);
+    return n < 0 || (n == 1 && first != 0);  // what is no file has no place to read from
+}
+
+Result<std::string> read_record(int directory, const std::string &name) {
+    const Fd fd(::openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    char bytes[16384];
+    if (!fd) return file_error(name, errno);
+    const ssize_t n = ::pread(fd.get(), bytes, sizeof bytes, 0);
+    if (n >= 0 && static_cast<std::size_t>(n) < sizeof bytes) return std::string(bytes, static_cast<std::size_t>(n));
+    return read_open(fd.get(), name, record_bytes_max, false);
 }
 
 // Cut first, the first byte last: until that one is there, nothing is.

@@ -133,6 +133,8 @@ Result<std::uint32_t> unpack_acked(std::string_view bytes);
 // Names here may be paths below the directory.
 bool is_record(std::string_view bytes);  // of a file
 bool has_record(int directory, const std::string &name);
+// As read_file(); most records come with one read.
+Result<std::string> read_record(int directory, const std::string &name);
 // Into a file that has no record or is missing: a reader, also one after kill -9, finds the whole record or none. On
 // failure none. Written over the bytes that are there: a file that is emptied first costs ten times as much, because
 // the kernel gives its block back and looks for another one at once.

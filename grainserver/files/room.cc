@@ -21,8 +21,8 @@ Result<std::string> read_some(const Room &room, const std::string &name, std::si
 }
 }  // namespace
 
-Result<Room> open_room(int grain) {
-    Result<Fd> fd = open_directory(grain, room_name);
+Result<Room> open_room(int parent, const std::string &grain) {
+    Result<Fd> fd = open_directory(parent, grain + "/" + room_name);
     if (!fd) return fd.status();
     struct stat st {};
     if (::fstat(fd->get(), &st) != 0) return file_error(room_name, errno);

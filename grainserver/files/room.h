@@ -17,8 +17,8 @@ struct Room {
     gid_t gid = 0;
 };
 
-// `grain`: the grain's directory.
-Result<Room> open_room(int grain);
+// `grain`: the grain's directory, in `parent`, which is our own.
+Result<Room> open_room(int parent, const std::string &grain = ".");
 // Makes an empty room of mode 0700 that belongs to the server: fill it, then give it away (giving.h).
 Result<Fd> make_room(int grain);
 

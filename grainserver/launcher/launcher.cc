@@ -29,6 +29,7 @@ namespace {
 constexpr std::size_t peers_max = 16;
 constexpr Duration retry = milliseconds(120);
 constexpr Duration look_around = seconds(30);
+constexpr Duration answers_last = milliseconds(5);  // in which the next ends join them
 constexpr Duration lower_every = seconds(1);
 constexpr Duration spares_last = seconds(2);
 constexpr std::size_t mounts_max = 1u << 20;
@@ -54,7 +55,7 @@ std::string absolute(const std::string &path) {
 }
 // Without the file of the owner's rules, or with a damaged one, no grain is started.
 bool ordinary_priority(int base) {
-    const auto bytes = read_file(base, files::rules_name, files::record_bytes_max);
+    const auto bytes = files::read_record(base, files::rules_name);
     const auto rules = bytes ? files::unpack_rules(*bytes) : Result<files::OwnerRules>(bytes.status());
     return rules && rules->ordinary_priority;
 }
@@ -142,7 +143,7 @@ void Launcher::end_orphan(const std::string &dir, const std::string &leaf) {
 
 void Launcher::bury(const std::string &dir, int grain) {
     DCS_REQUIRE(grains_.empty(), "only grains of an earlier launcher are buried");
-    const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
+    const Result<std::string> text = files::read_record(grain, files::pid_name);
     const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
     if (!old || old->boot_id == boot_id()) {
         std::printf("%s: its launcher died; ending its remaining processes\n", dir.c_str());
@@ -198,7 +199,7 @@ void Launcher::wait_once(Instant now) {
     Duration wait = again || lower_again_ ? retry : may_begin_sessions ? lower_every : look_around;
     if (!grains_.empty() || !leaves_.any_spare()) spares_until_ = Instant::never();
     else if (spares_until_ == Instant::never()) spares_until_ = now + spares_last;
-    const Instant next = std::min({next_watch_, leftovers_.next(), spares_until_});
+    const Instant next = std::min({next_watch_, leftovers_.next(), spares_until_, answers_by_});
     if (next != Instant::never()) wait = std::clamp(next - now, milliseconds(0), wait);
     if (may_start_queued()) wait = std::clamp(next_queue_try_ - now, milliseconds(0), wait);
     DCS_REQUIRE(wait.ns >= 0, "the time-out of poll is not negative");
@@ -224,7 +225,7 @@ void Launcher::wait_once(Instant now) {
     if (boot_clock() >= next_watch_) watch(boot_clock());
     if (boot_clock() >= leftovers_.next()) clear_leftovers(boot_clock());
     start_queue(boot_clock());
-    send_answers();
+    if (boot_clock() >= answers_by_) send_answers();
     struct stat st {};
     if (n == 0 && !stopping_ && ::fstat(base_.get(), &st) == 0 && st.st_nlink == 0) stop_all(boot_clock());
 }
@@ -297,12 +298,15 @@ void Launcher::send_to(int peer, const files::LauncherCall &call) {
     const std::string text = files::format(call);
     const auto several = answers_.find(peer);
     if (several == answers_.end()) return send_packet_to(peer, text);
+    const bool may_wait = (call.verb == files::Verb::started || call.verb == files::Verb::left) && has_enough_queued();
+    answers_by_ = may_wait ? std::min(answers_by_, boot_clock() + answers_last) : Instant{};
     if (files::add_call(several->second, text)) return;
     send_packet_to(peer, several->second);
     several->second = text;
 }
 
 void Launcher::send_answers() {
+    answers_by_ = Instant::never();
     for (auto &[peer, packet] : answers_) {
         if (packet.empty()) continue;
         failpoint("launcher.answers.before_send");

@@ -114,6 +114,7 @@ private:
     void release(HeldSlot held);
     void start_queue(Instant now);
     bool may_start_queued() const;
+    bool has_enough_queued() const { return queue_.size() >= static_cast<std::size_t>(std::max(slot_limit_, 1)); }
     void refuse_queue();
     void list(int peer);
     void on_signals();
@@ -168,6 +169,7 @@ private:
     Fd base_, grains_fd_, listener_, signals_;
     std::vector<int> peers_;
     std::map<int, std::string> answers_;  // to peers that take several in a packet
+    Instant answers_by_ = Instant::never();
     Grains grains_;
     std::deque<Queued> queue_;
     int slot_limit_ = 0;        // as of the last QUEUE or FIRST

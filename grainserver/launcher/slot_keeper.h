@@ -29,7 +29,9 @@ public:
 
 private:
     bool known(bool good);
-    Fd socket_;
+    bool ring();
+    Fd socket_, bell_;
+    int unread_ = 0;
     pid_t pid_ = 0;
 };
 

@@ -69,11 +69,11 @@ locks::Place slots_file(const std::string &directory) {
 }
 
 // For listings of the slots: the grain works in it, and the launcher supervises.
-void name_owner(locks::Slots &slot, pid_t pid, const std::string &dir, const std::string &program) {
-    DCS_REQUIRE(pid > 1 && slot.held(), "a slot is held by a running grain");
+void name_owner(locks::Slots &slot, const ProcessIdentity &grain, const std::string &dir, const std::string &program) {
+    DCS_REQUIRE(grain.pid > 1 && slot.held(), "a slot is held by a running grain");
     const locks::World &world = locks::this_world();
     locks::Owner owner;
-    if (const auto process = identify(pid)) owner.process = *process;
+    owner.process = grain;
     owner.supervisor = own_identity();
     owner.boot = world.boot;
     owner.pid_namespace = world.pid_namespace;
@@ -111,33 +111,25 @@ StartOutcome run(const Place &place, const std::string &dir, const files::Launch
     failpoint("launcher.start.after_exec");
     outcome.pid = static_cast<pid_t>(answer.value);
     outcome.low_priority = (answer.bits & starter::is_lowered) != 0;
-    name_owner(*slot, outcome.pid, dir, launch.program);
+    name_owner(*slot, identify_child(outcome.pid, answer.start_ticks), dir, launch.program);
     outcome.limits = launch.limits;
     outcome.account = launch.account;
     return outcome;
 }
 
-bool has_run(int grain) {
-    if (planted("launcher.starts_again")) return false;
-    return files::has_record(grain, files::pid_name) || files::has_record(grain, files::exit_name);
-}
+std::string in(const std::string &dir, const char *name) { return dir + "/" + name; }
 
 // Finds the grain to run. Otherwise `outcome` gives the reason, or states that it is running or has ended.
 std::optional<files::LaunchRecord> find(const Place &place, const std::string &dir, StartOutcome &outcome) {
-    Result<Fd> grain = open_directory(place.grains, dir);
-    if (!grain) {
-        outcome = failed(Code::io_error, "directory of the grain: " + grain.status().text);
-        return {};
-    }
-    if (has_run(grain->get())) {
+    if (was_started(place, dir)) {
         outcome.kind = StartOutcome::Kind::have_it;
         return {};
     }
-    const Result<std::string> bytes = read_file(grain->get(), files::launch_name, files::record_bytes_max);
+    const Result<std::string> bytes = files::read_record(place.grains, in(dir, files::launch_name));
     Result<files::LaunchRecord> launch =
         bytes ? files::unpack_launch(*bytes) : Result<files::LaunchRecord>(bytes.status());
     if (launch) return std::move(*launch);
-    outcome = failed(Code::io_error, launch.status().text);
+    outcome = failed(Code::io_error, "directory of the grain: " + launch.status().text);
     return {};
 }
 
@@ -222,8 +214,9 @@ StartOutcome prove_grain(const Place &place, const std::string &dir) {
 }
 
 bool was_started(const Place &place, const std::string &dir) {
-    const Result<Fd> grain = open_directory(place.grains, dir);
-    return grain && has_run(grain->get());
+    if (planted("launcher.starts_again")) return false;
+    return files::has_record(place.grains, in(dir, files::pid_name)) ||
+           files::has_record(place.grains, in(dir, files::exit_name));
 }
 
 StartOutcome start_grain(const Place &place, const std::string &dir, int slot_limit, HeldSlot &held,

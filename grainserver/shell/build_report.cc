@@ -126,8 +126,7 @@ std::variant<wire::GrainReport, ReportUnsendable> GrainFiles::build(const SendRe
 
 wire::Peeked GrainFiles::peek(const GrainId &id, const wire::Peek &wanted) const {
     wire::Peeked answer{wanted.ticket, 0, {}};
-    const Result<Fd> grain = directory_of(id);
-    const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
+    const Result<files::Room> room = files::open_room(grains_.get(), name_of(id));
     if (!room) return answer;
     const std::uint64_t most = std::min<std::uint64_t>(wanted.max, limits::fetch_chunk_bytes);
     for (std::uint32_t i = 1; i <= most_peeked; ++i) {

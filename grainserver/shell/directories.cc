@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,13 +36,27 @@ Status furnish(int grain, const std::string &bytes) {
     return good ? Status::ok() : file_error(files::input_name, errno);
 }
 
+// Of a directory that has just been opened; not all if they are many.
+std::optional<std::vector<std::string>> few_names(const Fd &directory) {
+    std::vector<std::string> names;
+    alignas(dirent64) char buffer[1024];
+    ssize_t n = 0;
+    while (names.size() <= clean_names && (n = ::getdents64(directory.get(), buffer, sizeof buffer)) > 0)
+        for (ssize_t at = 0; at < n;) {
+            const auto *entry = reinterpret_cast<const dirent64 *>(buffer + at);
+            const std::string_view name = entry->d_name;
+            if (name != "." && name != "..") names.emplace_back(name);
+            at += entry->d_reclen;
+        }
+    return n < 0 ? std::nullopt : std::optional(std::move(names));
+}
+
 // Whether everything in the directory has its first mode, owner and length, the files of its streams aside, which the
 // next grain examines itself: they are only not large.
 bool room_is_clean(int grain, const files::Account &account) {
     const uid_t uid = account.change ? account.uid : ::geteuid();
     const Result<files::Room> room = files::open_room(grain);
-    const Result<std::vector<std::string>> names =
-        room ? list_directory(room->fd.get(), clean_names) : Result<std::vector<std::string>>(room.status());
+    const auto names = room ? few_names(room->fd) : std::nullopt;
     if (!names || room->uid != uid) return false;
     const std::string out = files::out_name(1), err = files::err_name(1);
     blkcnt_t blocks = 0;
@@ -60,7 +76,7 @@ bool room_is_clean(int grain, const files::Account &account) {
     if (::fstat(room->fd.get(), &itself) != 0 || (itself.st_mode & 07777) != 0700) return false;
     const Result<Fd> inner = open_directory(room->fd.get(), files::work_name);
     if (!inner) return inner.status().code == Code::not_found;
-    const Result<std::vector<std::string>> left = list_directory(inner->get(), 0);
+    const auto left = few_names(*inner);
     return left && left->empty() && ::fstat(inner->get(), &work) == 0 && work.st_uid == uid &&
            (work.st_mode & 07777) == 0700;
 }
@@ -92,7 +108,7 @@ Status GrainFiles::make_fresh(const GrainId &id, const files::LaunchRecord &reco
     return s;
 }
 
-Status GrainFiles::prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
+Status GrainFiles::prepare(const GrainId &id, wire::Launch launch, std::uint64_t epoch) {
     const Result<files::LaunchRecord> record = record_of(id, launch, epoch);
     if (!record) {
         if (file_exists(grains_.get(), name_of(id))) (void)remove(id);

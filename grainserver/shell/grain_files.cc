@@ -32,7 +32,7 @@ ExitFacts facts_of(const files::ExitRecord &record) {
 
 // Finds the grain's first process, if it still runs.
 bool find_process(int grain, const std::string &boot_id, ProcessStat &stat) {
-    const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
+    const Result<std::string> text = files::read_record(grain, files::pid_name);
     if (!text) return false;
     const Result<files::PidRecord> pid = files::parse_pid(*text);
     return pid && pid->boot_id == boot_id && read_stat(pid->pid, stat) && stat.start_time == pid->start_time;
@@ -56,7 +56,7 @@ wire::Usage usage_of(int grain, const std::string &boot_id) {
 // The start time from the pid record; the boot clock and /proc use the same scale. Now, if the record
 // is damaged.
 Instant start_of(int grain) {
-    const Result<std::string> text = read_file(grain, files::pid_name, files::record_bytes_max);
+    const Result<std::string> text = files::read_record(grain, files::pid_name);
     const Result<files::PidRecord> pid = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
     if (!pid) return boot_clock();
     const auto tick_ns = static_cast<std::uint64_t>(1'000'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l));
@@ -81,7 +81,7 @@ std::vector<wire::GrainFile> in_core(const std::vector<files::FileRecord> &recor
 }
 
 void adopt_outputs(int grain, Adopted &a) {
-    const Result<std::string> bytes = read_file(grain, files::outputs_name, files::record_bytes_max);
+    const Result<std::string> bytes = files::read_record(grain, files::outputs_name);
     const Result<files::OutputsRecord> outputs =
         bytes ? files::unpack_outputs(*bytes) : Result<files::OutputsRecord>(bytes.status());
     if (!outputs) return;  // they will be kept again
@@ -154,13 +154,13 @@ std::optional<GrainId> GrainFiles::id_of(const std::string &name) const {
 Result<Fd> GrainFiles::directory_of(const GrainId &id) const { return open_directory(grains_.get(), name_of(id)); }
 
 Result<files::LaunchRecord> GrainFiles::launch_of(int grain) const {
-    const Result<std::string> bytes = read_file(grain, files::launch_name, files::record_bytes_max);
+    const Result<std::string> bytes = files::read_record(grain, files::launch_name);
     if (!bytes) return bytes.status();
     return files::unpack_launch(*bytes);
 }
 
 // Relative names of programs and working directories are relative to the user's DCS home on this host.
-Result<files::LaunchRecord> GrainFiles::record_of(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch) {
+Result<files::LaunchRecord> GrainFiles::record_of(const GrainId &id, wire::Launch &launch, std::uint64_t epoch) {
     const std::string home = homes_ + "/" + files::encoded_name(id.key.session.user);
     const auto absolute = [&](const std::string &path) { return path[0] == '/' ? path : home + "/" + path; };
     const bool contained = std::any_of(launch.files.begin(), launch.files.end(), [](const wire::GrainFile &file) {
@@ -175,7 +175,7 @@ Result<files::LaunchRecord> GrainFiles::record_of(const GrainId &id, const wire:
     for (const auto *list : {&launch.argv, &launch.env})
         for (const std::string &item : *list)
             if (item.find('\0') != std::string::npos) return fail(Code::invalid, "an argument contains a NUL byte");
-    record.env = launch.env;
+    record.env = std::move(launch.env);
     if (!contained) record.runner = runner_;
     if (!launch.directory.empty()) record.directory = contained ? launch.directory : absolute(launch.directory);
     record.checkpoint_length = launch.checkpoint_length;
@@ -241,9 +241,9 @@ void GrainFiles::adopt_one(const std::string &name, std::vector<Adopted> &found)
     if (a.started) a.since = start_of(fd);
     a.next_seq = launch->next_seq;
     a.acked = launch->next_seq - 1;
-    if (const Result<std::string> bytes = read_file(fd, files::acked_name, files::record_bytes_max))
+    if (const Result<std::string> bytes = files::read_record(fd, files::acked_name))
         if (const Result<std::uint32_t> acked = files::unpack_acked(*bytes)) a.acked = *acked;
-    if (const Result<std::string> bytes = read_file(fd, files::withdrawn_name, files::record_bytes_max))
+    if (const Result<std::string> bytes = files::read_record(fd, files::withdrawn_name))
         if (const Result<files::EndingRecord> ending = files::unpack_ending(*bytes)) {
             a.ending = static_cast<Ending>(ending->kind);
             a.reason = ending->reason;
@@ -282,8 +282,7 @@ bool is_full(int directory) {
 // By the names that are expected: the room may have any number of others.
 DirFacts GrainFiles::look(const GrainId &id, std::uint32_t acked, bool ended) const {
     DirFacts facts;
-    const Result<Fd> grain = directory_of(id);
-    const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
+    const Result<files::Room> room = files::open_room(grains_.get(), name_of(id));
     if (!room) return facts;
     const auto size_of = [&](const std::string &name) { return files::foreign_size(*room, name, &facts.strange); };
     facts.announced = size_of(files::announce_name) >= 0;
@@ -296,7 +295,7 @@ DirFacts GrainFiles::look(const GrainId &id, std::uint32_t acked, bool ended) co
         facts.too_many = facts.increments.size() > increments_max;
     }
     if (ended) facts.disk_full = is_full(room->fd.get());
-    else facts.usage = usage_of(grain->get(), boot_id_);
+    else if (const Result<Fd> grain = directory_of(id)) facts.usage = usage_of(grain->get(), boot_id_);
     return facts;
 }
 
@@ -310,7 +309,7 @@ pid_t GrainFiles::process_of(const GrainId &id) const {
 
 std::optional<ExitFacts> GrainFiles::exit_of(const GrainId &id) const {
     const std::string path = name_of(id) + "/" + files::exit_name;
-    const Result<std::string> bytes = read_file(grains_.get(), path, files::record_bytes_max);
+    const Result<std::string> bytes = files::read_record(grains_.get(), path);
     if (bytes && !files::is_record(*bytes)) return std::nullopt;
     if (!bytes) {
         if (bytes.status().code == Code::not_found) return std::nullopt;

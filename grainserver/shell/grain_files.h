@@ -49,7 +49,7 @@ public:
 
     // Makes a grain's directory, the record `launch` last, or uses a spare one. On failure nothing is left;
     // Code::no_space for a full disk.
-    Status prepare(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
+    Status prepare(const GrainId &id, wire::Launch launch, std::uint64_t epoch);
     std::string take_note() { return std::exchange(note_, {}); }  // of the last prepare(), for the log; or empty
     // Of the last prepare() for that user; -1: there was none.
     std::int64_t uid_of(const std::string &user) const;
@@ -107,7 +107,7 @@ private:
     bool keep_spare(const std::string &name, const Small &grain);
     void drop_oldest();
     Status make_fresh(const GrainId &id, const files::LaunchRecord &record, const std::string &input);
-    Result<files::LaunchRecord> record_of(const GrainId &id, const wire::Launch &launch, std::uint64_t epoch);
+    Result<files::LaunchRecord> record_of(const GrainId &id, wire::Launch &launch, std::uint64_t epoch);  // takes of it
     void adopt_one(const std::string &name, std::vector<Adopted> &found);
     Status make_home(const std::string &user, const files::Account &account);
 

@@ -50,7 +50,7 @@ struct Performer {
     }
     void operator()(WriteLaunch &e) {
         failpoint("server.launch_record.before_write");
-        const Status done = s.files_.prepare(e.id, e.launch, s.state_.epoch);
+        const Status done = s.files_.prepare(e.id, std::move(e.launch), s.state_.epoch);
         failpoint("server.launch_record.after_write");
         const std::string note = s.files_.take_note();
         if (!note.empty()) s.log_(Level::info, to_text(e.id) + ": " + note);

@@ -5,6 +5,7 @@
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -45,12 +46,27 @@ bool is_script_with_cr(const char *program) noexcept {
     ::_exit(127);
 }
 
+// The kernel has noted the time between two looks at its clock. To read it from /proc takes much longer, and is needed
+// only if a tick ended between them.
+std::uint64_t own_start(const Plan &plan) noexcept {
+    timespec now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &now);
+    const std::int64_t ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+    const bool in_one_tick = plan.forked_ns / plan.tick_ns == ns / plan.tick_ns;
+    const auto by_clock = static_cast<std::uint64_t>(ns / plan.tick_ns);
+    if (in_one_tick && plan.start_by_clock) return by_clock;
+    ProcessStat self;
+    if (!read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
+    plan.told->clock_agrees = in_one_tick && self.start_time == by_clock;
+    return self.start_time;
+}
+
 // Before the exec, so that every running grain can be found.
 void write_pid_file(const Plan &plan) noexcept {
-    ProcessStat self;
     char text[128];
-    if (!read_stat(::getpid(), self)) give_up(plan, Step::pid_file, ESRCH);
-    const std::size_t length = files::format_pid(text, sizeof text, self.pid, self.start_time, plan.boot_id);
+    plan.told->start_ticks = own_start(plan);
+    const std::size_t length =
+        files::format_pid(text, sizeof text, plan.told->pid, plan.told->start_ticks, plan.boot_id);
     // As files::write_record(). After a failure the starter removes the file.
     const int fd = ::openat(plan.grain, files::pid_name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 || length == 0) give_up(plan, Step::pid_file, errno);
@@ -196,8 +212,14 @@ void enter_directory(const Plan &plan) noexcept {
         if (old ? ::chdir(plan.directory) != 0 : fd < 0 || ::fchdir(fd) != 0) give_up(plan, Step::directory, errno);
         return;
     }
-    ::mkdirat(plan.room, files::work_name, 0700);
-    const int work = ::openat(plan.room, files::work_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const auto open = [&] {
+        return ::openat(plan.room, files::work_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    };
+    int work = open();
+    if (work < 0 && errno == ENOENT) {
+        ::mkdirat(plan.room, files::work_name, 0700);
+        work = open();
+    }
     if (work < 0 || ::fchdir(work) != 0) give_up(plan, Step::directory, errno);
 }
 

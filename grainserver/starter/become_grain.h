@@ -33,6 +33,8 @@ struct Failure {
 // What the child tells before its exec.
 struct Told {
     volatile pid_t pid = 0;
+    std::uint64_t start_ticks = 0;   // as in its file `pid`
+    bool clock_agrees = false;       // that is what the clock says
     std::optional<Failure> failure;  // why it could not become the grain
 };
 
@@ -44,8 +46,10 @@ struct Plan {
     const char *out = nullptr, *err = nullptr;  // names of its output files
     bool used_again = false;  // an earlier grain of this account, of which no process is left, had the room
     const char *directory = nullptr, *program = nullptr, *boot_id = nullptr;
-    const char *runner = nullptr;  // executed instead of the program, which is among its arguments
-    bool contained = false;        // the runner makes a container: program and directory are in it, and it confines
+    std::int64_t forked_ns = 0, tick_ns = 0;  // by the boot clock, just before the fork; of start times in /proc
+    bool start_by_clock = false;              // these go by that clock
+    const char *runner = nullptr;             // executed instead of the program, which is among its arguments
+    bool contained = false;  // the runner makes a container: program and directory are in it, and it confines
     char *const *argv = nullptr;
     char *const *env = nullptr;
     mode_t umask = 077;

@@ -10,6 +10,7 @@
 #include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -35,7 +36,7 @@ bool is_plain(const std::string &name) {
 struct Kept {
     const std::string &grains;
     const Cgroups &cgroups;
-    int socket;
+    int socket, bell;
     struct Slot {
         Fd lock;
         std::string leaf;
@@ -48,7 +49,7 @@ struct Kept {
     bool take_call() {
         Fd slot;
         const auto packet = receive_packet(socket, packet_max, slot);
-        if (!packet) return false;
+        if (!packet) return errno == EAGAIN && wait();
         const std::string word = packet->substr(0, 5), rest = packet->substr(word.size());
         std::string dir = rest.substr(0, rest.find(' '));
         const std::string leaf = rest.substr(std::min(dir.size() + 1, rest.size()));
@@ -68,12 +69,21 @@ struct Kept {
         return true;
     }
 
+    // Not for a packet: most need not be read before the launcher's end.
+    bool wait() const {
+        pollfd events[] = {{socket, 0, 0}, {bell, POLLIN, 0}};
+        ::poll(events, 2, -1);
+        std::uint64_t rings = 0;
+        (void)!::read(bell, &rings, sizeof rings);
+        return true;
+    }
+
     bool lives(const std::string &dir, const std::string &leaf) const {
         const std::string path = grains + "/" + dir;
         Orphan orphan{0, 0, path, leaf, {}};
         if (const Result<Fd> grain = open_directory(AT_FDCWD, path)) {
             orphan.account = account_of(grain->get());
-            if (const auto text = read_file(grain->get(), files::pid_name, files::record_bytes_max))
+            if (const auto text = files::read_record(grain->get(), files::pid_name))
                 if (const Result<files::PidRecord> pid = files::parse_pid(*text)) {
                     ProcessStat stat;
                     orphan.pid = pid->pid;
@@ -102,17 +112,19 @@ struct Kept {
     }
 };
 
-[[noreturn]] void keep(const std::string &grains, const Cgroups &cgroups, int socket) {
+[[noreturn]] void keep(const std::string &grains, const Cgroups &cgroups, int socket, int bell) {
     ::setsid();
     ::prctl(PR_SET_NAME, "dcs_slot_keeper", 0, 0, 0);
     for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
-    const auto ours = static_cast<unsigned>(socket);
-    if (ours > 3) ::syscall(SYS_close_range, 3u, ours - 1, 0u);
-    ::syscall(SYS_close_range, ours + 1, ~0u, 0u);
-    DCS_REQUIRE(socket > 2, "the standard streams stay open");
+    DCS_REQUIRE(socket > 2 && bell > socket, "the standard streams stay open");
+    const auto first = static_cast<unsigned>(socket), second = static_cast<unsigned>(bell);
+    if (first > 3) ::syscall(SYS_close_range, 3u, first - 1, 0u);
+    if (second > first + 1) ::syscall(SYS_close_range, first + 1, second - 1, 0u);
+    ::syscall(SYS_close_range, second + 1, ~0u, 0u);
+    ::fcntl(socket, F_SETFL, O_NONBLOCK);
     // To see by their environment which processes are of a grain.
     if (!give_up_capabilities(1ull << CAP_SYS_PTRACE)) ::_exit(1);
-    Kept kept{grains, cgroups, socket, {}, {}};
+    Kept kept{grains, cgroups, socket, bell, {}, {}};
     while (kept.take_call()) {}
     kept.outlive();
     ::_exit(0);
@@ -124,13 +136,16 @@ Result<pid_t> start_keeper(const std::string &grains, const Cgroups &cgroups, bo
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return fail_errno(Code::io_error, "cannot create a socket to the keeper of slots", errno);
     Fd ours(ends[0]);
-    const Fd its(ends[1]);
+    const Fd its(ends[1]), bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!bell) return fail_errno(Code::io_error, "cannot make the bell of the keeper of slots", errno);
     // As fork(), but where the caller is the launcher's starter, the child is the launcher's.
     const auto pid = static_cast<pid_t>(
         sibling ? ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, nullptr, nullptr, nullptr, nullptr) : ::fork());
-    if (pid == 0) keep(grains, cgroups, its.get());
+    if (pid == 0) keep(grains, cgroups, its.get(), bell.get());
     if (pid < 0) return fail_errno(Code::io_error, "cannot start the keeper of slots", errno);
     DCS_REQUIRE(pid > 1, "only the parent returns from fork");
+    if (!send_packet(its.get(), "bell", bell.get()))
+        return fail_errno(Code::io_error, "cannot send the bell of the keeper of slots", errno);
     socket = std::move(ours);
     return pid;
 }

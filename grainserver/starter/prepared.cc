@@ -31,7 +31,7 @@ Result<const files::OwnerRules *> Prepared::rules(int base) {
     if (::fstatat(base, files::rules_name, &st, AT_SYMLINK_NOFOLLOW) != 0) return file_error(files::rules_name, errno);
     const Seen now{st.st_dev, st.st_ino, st.st_size, nanoseconds(st.st_mtim), nanoseconds(st.st_ctim)};
     if (now == seen_ || (seen_.size >= 0 && planted("launcher.old_rules"))) return &rules_;
-    const Result<std::string> bytes = read_file(base, files::rules_name, files::record_bytes_max);
+    const Result<std::string> bytes = files::read_record(base, files::rules_name);
     if (!bytes) return bytes.status();
     Result<files::OwnerRules> read = files::unpack_rules(*bytes);
     if (!read) return read.status();
@@ -142,6 +142,7 @@ Told *ExecLimit::begin() {
     const std::lock_guard hold(mutex_);
     DCS_REQUIRE(!starting_, "one grain is started at a time");
     told_->pid = 0;
+    told_->clock_agrees = false;
     told_->failure.reset();
     starting_ = true;
     killed_ = false;

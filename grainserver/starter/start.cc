@@ -1,4 +1,5 @@
 // The start of a grain. As much as possible is checked before the fork.
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -59,13 +60,13 @@ mode_t umask_of(const std::vector<std::string> &env) {
     return 077;
 }
 
-std::vector<std::string> environment(const files::LaunchRecord &launch, const std::string &directory,
+std::vector<std::string> environment(files::LaunchRecord &launch, const std::string &directory,
                                      const GivenResources &given) {
-    std::vector<std::string> env;
-    for (const std::string &item : launch.env)
-        if (!begins(item, "DCS_GRAIN_DIR=") && !begins(item, "DCS_GRAIN_SEQUENCE=") &&
-            !is_resource_variable(item, given))
-            env.push_back(item);
+    std::vector<std::string> env = std::move(launch.env);
+    std::erase_if(env, [&](const std::string &item) {
+        return begins(item, "DCS_GRAIN_DIR=") || begins(item, "DCS_GRAIN_SEQUENCE=") ||
+               is_resource_variable(item, given);
+    });
     for (std::string &item : resource_environment(given)) env.push_back(std::move(item));
     env.push_back("DCS_GRAIN_DIR=" + directory);
     env.push_back("DCS_GRAIN_SEQUENCE=" + std::to_string(launch.next_seq));
@@ -129,7 +130,7 @@ void fill_plan(StartMaterial &p, const Fd &grain, const files::LaunchRecord &lau
     if (plan.contained || !launch.runner.empty()) plan.runner = p.words[0].c_str();
     plan.argv = p.argv_list.data();
     plan.env = p.env_list.data();
-    plan.umask = umask_of(launch.env);
+    plan.umask = umask_of(p.env);
     plan.joins = p.joins.data();
     plan.join_count = static_cast<int>(p.joins.size());
     plan.change_user = launch.account.change;
@@ -155,7 +156,7 @@ Status suits(const Leaf *leaf, const Request &request, const files::LaunchRecord
     return Status::ok();
 }
 
-Answer failed(const Status &s) { return {s, "", 0, 0, {}}; }
+Answer failed(const Status &s) { return {.status = s}; }
 Answer failed(Code code, const std::string &text) { return failed(fail(code, text)); }
 }  // namespace
 
@@ -201,8 +202,8 @@ Status Starter::may_try(const files::LaunchRecord &launch) {
 Answer Starter::start(const Request &request) {
     const Result<Fd> grain = open_directory(grains_.get(), request.dir);
     if (!grain) return failed(Code::io_error, "directory of the grain: " + grain.status().text);
-    const Result<std::string> bytes = read_file(grain->get(), files::launch_name, files::record_bytes_max);
-    const Result<files::LaunchRecord> launch =
+    const Result<std::string> bytes = files::read_record(grain->get(), files::launch_name);
+    Result<files::LaunchRecord> launch =
         bytes ? files::unpack_launch(*bytes) : Result<files::LaunchRecord>(bytes.status());
     if (!launch) return failed(Code::io_error, launch.status().text);
     if (launch->argv.empty() || launch->program.empty() ||
@@ -218,20 +219,25 @@ Answer Starter::start(const Request &request) {
 
 Starter::Forked Starter::fork(Plan &plan) {
     Forked forked;
+    static const std::int64_t tick_ns = 1'000'000'000 / std::max(::sysconf(_SC_CLK_TCK), 1l);
     plan.filtered = filter_.is_inherited(plan);
     plan.told = limit_.begin();
     if (plan.told == nullptr) return {-1, ENOMEM, false};
+    plan.start_by_clock = clock_agrees_;
+    plan.tick_ns = tick_ns;
     const auto start = [&] {
+        plan.forked_ns = boot_clock().ns;
         forked.pid = fork_grain(plan);
         forked.error = errno;
     };
     if (plan.filtered) start();
     else filter_.without(start);
     forked.took_too_long = limit_.end();
+    clock_agrees_ = clock_agrees_ || plan.told->clock_agrees;
     return forked;
 }
 
-Answer Starter::run(const Request &request, const Fd &grain, const files::LaunchRecord &launch) {
+Answer Starter::run(const Request &request, const Fd &grain, files::LaunchRecord &launch) {
     StartMaterial p;
     const bool prove = request.ask == Ask::prove;
     Result<files::Room> room = files::open_room(grain.get());
@@ -281,7 +287,7 @@ Answer Starter::run(const Request &request, const Fd &grain, const files::Launch
         return failed(Code::io_error,
                       std::string("cannot create a process for the grain: ") + std::strerror(forked.error));
     DCS_REQUIRE(pid > 1, "only the parent returns from fork_grain");
-    Answer answer{.value = prove ? 0 : pid, .failure = p.plan.told->failure};
+    Answer answer{.value = prove ? 0 : pid, .failure = p.plan.told->failure, .start_ticks = p.plan.told->start_ticks};
     if (answer.failure || forked.took_too_long) {
         answer.status = forked.took_too_long ? blocked(launch) : fail(Code::io_error, "");
         if (!prove) remove_file(grain.get(), files::pid_name);

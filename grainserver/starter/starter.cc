@@ -84,6 +84,7 @@ std::string to_packet(const Answer &a) {
     w.text(std::string_view(a.status ? a.text : a.status.text).substr(0, answer_max / 2));
     w.u64(static_cast<std::uint64_t>(a.value));
     w.u32(a.bits);
+    w.u64(a.start_ticks);
     if (a.failure) {
         w.u32(static_cast<std::uint32_t>(a.failure->step));
         w.u32(static_cast<std::uint32_t>(a.failure->error));
@@ -101,6 +102,7 @@ std::optional<Answer> read_answer(std::string_view packet) {
     (a.status ? a.text : a.status.text) = r.text();
     a.value = static_cast<std::int64_t>(r.u64());
     a.bits = r.u32();
+    a.start_ticks = r.u64();
     if (r.good() && !r.at_end()) {
         const std::uint32_t step = r.u32(), error = r.u32(), program = r.u32();
         if (step > static_cast<std::uint32_t>(Step::runner) ||
@@ -125,7 +127,7 @@ Status Starter::open() {
 
 Answer Starter::answer(std::string_view packet, Fd &fd) {
     const auto request = read_request(packet);
-    if (!request) return {fail(Code::invalid, "the launcher's starter does not accept this request"), "", 0, 0, {}};
+    if (!request) return {.status = fail(Code::invalid, "the launcher's starter does not accept this request")};
     if (request->ask == Ask::start || request->ask == Ask::prove) return start(*request);
     Answer answer;
     filter_.without([&] { answer = other(*request, fd); });
@@ -133,7 +135,7 @@ Answer Starter::answer(std::string_view packet, Fd &fd) {
 }
 
 Answer Starter::other(const Request &request, Fd &fd) {
-    const auto only = [](const Status &s) { return Answer{s, "", 0, 0, {}}; };
+    const auto only = [](const Status &s) { return Answer{.status = s}; };
     switch (request.ask) {
     case Ask::start:
     case Ask::prove: break;
@@ -227,7 +229,7 @@ Answer Starter::make_leaf(const Request &request) {
         denied.push_back(
             {static_cast<std::uint32_t>(request.list[i]), static_cast<std::uint32_t>(request.list[i + 1])});
     Leaf leaf = cgroups_.make(request.leaf, limits, denied);
-    if (!leaf.there) return {fail(Code::not_found, "there is no control group"), "", 0, 0, {}};
+    if (!leaf.there) return {.status = fail(Code::not_found, "there is no control group")};
     Answer answer{.bits = (leaf.memory ? limits_memory : 0) | (leaf.processes ? limits_processes : 0)};
     leaves_[request.leaf] = std::move(leaf);
     return answer;
@@ -247,7 +249,7 @@ Status Starter::end_orphan(const Request &request) {
         if (orphan.account && !is_account(*orphan.account))
             return fail(Code::refused, "its room belongs to uid " + std::to_string(*orphan.account) +
                                            ", under which the owner's rules permit no grain");
-        const auto text = read_file(grain->get(), files::pid_name, files::record_bytes_max);
+        const auto text = files::read_record(grain->get(), files::pid_name);
         if (const auto old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status())) {
             orphan.pid = old->pid;
             orphan.start_time = old->start_time;
@@ -267,7 +269,7 @@ Answer Starter::keeper(Fd &fd) {
     keeper_ = {};
     const Result<pid_t> pid =
         start_keeper(directory_ + "/" + files::grains_folder, cgroups_, launcher_ != ::getpid(), fd);
-    if (!pid) return {pid.status(), "", 0, 0, {}};
+    if (!pid) return {.status = pid.status()};
     if (!read_stat(*pid, keeper_)) keeper_ = {};
     return {Status::ok(), "", *pid, 0, {}};
 }
@@ -276,7 +278,7 @@ Answer Starter::clear(uid_t uid) {
     const Result<const files::OwnerRules *> rules = prepared_.rules(base_.get());
     const bool own = rules && (*rules)->users && uid >= (*rules)->first && uid <= (*rules)->last;
     if ((!own || accounts_.count(uid) == 0) && !planted("starter.clears_any"))
-        return {foreign("uid " + std::to_string(uid)), "", 0, 0, {}};
+        return {.status = foreign("uid " + std::to_string(uid))};
     return {Status::ok(), "", static_cast<std::int64_t>(leftovers_.go_on(uid)), 0, {}};
 }
 
@@ -285,7 +287,7 @@ Answer Starter::disk(const Request &request) {
     const Result<files::Room> room = grain ? files::open_room(grain->get()) : Result<files::Room>(grain.status());
     if (!room) {
         counts_.erase(request.dir);
-        return {room.status(), "", 0, 0, {}};
+        return {.status = room.status()};
     }
     std::vector<pid_t> processes;
     for (const std::int32_t pid : request.list)

@@ -68,6 +68,7 @@ struct Answer {
     std::int64_t value = 0;
     std::uint32_t bits = 0;
     std::optional<Failure> failure;  // of a start: the step that failed
+    std::uint64_t start_ticks = 0;   // of a start: the process's, as in /proc
 };
 std::string to_packet(const Answer &answer);
 std::optional<Answer> read_answer(std::string_view packet);
@@ -101,7 +102,7 @@ private:
         bool took_too_long = false;
     };
     Forked fork(Plan &plan);
-    Answer run(const Request &request, const Fd &grain, const files::LaunchRecord &launch);
+    Answer run(const Request &request, const Fd &grain, files::LaunchRecord &launch);  // takes its environment
 
     bool may_touch(pid_t pid);  // a process of a grain's account
     bool modest();              // whether other processes of the host have priority over grains
@@ -124,6 +125,7 @@ private:
     Prepared prepared_;
     Filter filter_;
     ExecLimit limit_;
+    bool clock_agrees_ = false;         // /proc has start times by it
     std::map<uid_t, Instant> blocked_;  // accounts whose grains are not started before
     std::map<std::string, Leaf> leaves_;
     std::set<uid_t> accounts_;               // that the rules permitted

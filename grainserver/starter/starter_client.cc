@@ -95,7 +95,7 @@ Answer StarterClient::ask(const Request &request, Fd *fd) {
     }
     const auto lost = [&] {
         lost_ = true;
-        return Answer{fail(Code::unreachable, "the launcher's starter has ended"), "", 0, 0, {}};
+        return Answer{.status = fail(Code::unreachable, "the launcher's starter has ended")};
     };
     if (lost_ || ::send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0) return lost();
     const auto bytes = receive_packet(socket_.get(), answer_max, brought);

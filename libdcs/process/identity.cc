@@ -36,11 +36,15 @@ Status gone(pid_t pid) { return fail(Code::not_found, "process " + std::to_strin
 
 Result<ProcessIdentity> identify(pid_t pid) {
     ProcessStat stat;
-    ProcessIdentity who;
-    if (const Fd pidfd = pid > 0 ? open_pidfd(pid) : Fd()) who.pidfs_inode = inode_of(pidfd.get());
+    ProcessIdentity who = identify_child(pid, 0);
     if (pid <= 0 || !read_stat(pid, stat) || stat.state == 'Z' || stat.state == 'X') return gone(pid);
-    who.pid = pid;
     who.start_ticks = stat.start_time;
+    return who;
+}
+
+ProcessIdentity identify_child(pid_t pid, std::uint64_t start_ticks) {
+    ProcessIdentity who{pid, start_ticks, 0};
+    if (const Fd pidfd = pid > 0 ? open_pidfd(pid) : Fd()) who.pidfs_inode = inode_of(pidfd.get());
     return who;
 }
 

@@ -22,6 +22,8 @@ struct ProcessIdentity {
 
 // Code::not_found: no such process, or a zombie.
 Result<ProcessIdentity> identify(pid_t pid);
+// A child that was not waited for and started then.
+ProcessIdentity identify_child(pid_t pid, std::uint64_t start_ticks);
 // The calling process; cached, and determined again after fork().
 const ProcessIdentity &own_identity();
 

@@ -316,7 +316,9 @@ TEST_CASE("courtesy: an idle host is looked at with its call-ins, a host with gr
     CHECK(b.state.courtesy.look_at == b.now + seconds(5));
     b.state.courtesy.shut.clear();
     b.run_grain(id(1));
-    b.pass(Duration{});
+    b.pass(Duration{});  // it was looked at just now
+    CHECK(b.take<WatchHost>().empty());
+    b.pass(milliseconds(100));
     b.one<WatchHost>();
     b.in(Watched{host, {{id(1), {}}}});
     CHECK(b.state.courtesy.look_at == b.now + seconds(1));

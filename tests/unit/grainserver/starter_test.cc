@@ -129,6 +129,26 @@ TEST_CASE("the starter touches the processes of accounts under which grains were
     CHECK(alive(foreign.pid));
 }
 
+TEST_CASE("when a grain started is what the kernel says, in its record and in that of its slot") {
+    Place p;
+    for (int i = 0; i < 30; ++i) {
+        const std::string g = p.make({"/bin/sleep", "60"});
+        REQUIRE(p.start(g, 30).verb == files::Verb::started);
+        const auto record = files::parse_pid(get_file(p.path(g) + "/pid"));
+        ProcessStat stat;
+        REQUIRE((record && read_stat(record->pid, stat)));
+        CHECK(record->start_time == stat.start_time);
+    }
+    locks::Place slots;
+    slots.path = p.dir.path + "/slots/slots";
+    const auto holders = locks::slot_holders(slots);
+    REQUIRE((holders && holders->size() == 30));
+    for (const auto &holder : *holders) {
+        const auto process = identify(holder.owner.process.pid);
+        CHECK((process && *process == holder.owner.process));
+    }
+}
+
 TEST_CASE("starter killed: its launcher ends, and the slots stay taken until the next one has ended the grains") {
     for (const bool groups : {true, false}) {
         Place p(groups);
