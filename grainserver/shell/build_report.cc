@@ -83,9 +83,12 @@ bool append(Building &b, const files::Room &room, const std::string &name, std::
     return b.take_room(bytes->size());
 }
 
-// If the output must be cut, a quarter is reserved for standard error, which is more informative.
+// If the output must be cut, up to a quarter is reserved for standard error, which is more informative.
 bool put_increments(Building &b, const files::Room &room) {
-    const std::size_t kept = b.plan.cut ? b.room / 4 : 0;
+    std::size_t kept = 0;
+    for (std::uint32_t k = b.plan.first; b.plan.cut && k <= b.plan.last && k != 0; ++k)
+        kept += static_cast<std::size_t>(std::max<std::int64_t>(0, files::foreign_size(room, files::err_name(k))));
+    kept = std::min(kept, b.room / 4);
     for (std::uint32_t k = b.plan.first; k <= b.plan.last && k != 0; ++k)
         if (!append(b, room, files::out_name(k), b.room > kept ? b.room - kept : 0, b.report.out)) return false;
     for (std::uint32_t k = b.plan.first; k <= b.plan.last && k != 0; ++k)

@@ -124,6 +124,7 @@ def drained(shell):
     row = next(line.split() for line in shell.run("dcs session ls")[0].splitlines() if line.split()[:1] == [number])
     assert row[1] == "terminated" and row[row.index("dcs") - 5] == "0", row
     assert tells(shell.run(f"dcs session show {number}")[0], "2 did not run")
+    assert tells(shell.run(f"dcs grain ls {number}")[0], "2 grains 0 ready 0 finished 0 killed 2 did not run")
     assert tells(shell.run(f"dcs session ls {number}")[0], "0 ready 0 finished 0 killed 2 did not run")
     assert tells(shell.run(f"dcs session wait {number}", 10)[0], "0 grains finished 2 did not run session was closed")
     shell.run("dcs host undrain local1; dcs host set local2 --slots 0")

@@ -206,7 +206,7 @@ def in_the_background(desk):
     wait_for("the late one", lambda: desk.ran() == ["early", "late"])
     wait_for("the end of its session", lambda: any(
         str(s["session"]) == number and s["state"] == "terminated" for s in desk.pool.json("session", "ls")["sessions"]))
-    log = os.path.join(desk.pool.base, "state", "dcs-submit", number + ".log")
+    log = os.path.join(desk.pool.dir, "submit", number + ".log")
     assert about(open(log).read(), "2 grains 0 failed"), open(log).read()
     desk.forget()
 
@@ -219,7 +219,7 @@ name = "early"
 command = ["sh", "-c", "until test -e {go}; do sleep 0.1; done"]
 ''' + grain("late", ["early"]) + grain("last", ["late"]))
     number = desk.submit("lone.toml").stdout.decode().strip()
-    log = os.path.join(desk.pool.base, "state", "dcs-submit", number + ".log")
+    log = os.path.join(desk.pool.dir, "submit", number + ".log")
     # its standard output is its log
     listed = desk.pool.dcs("grain", "ls", number).stdout.decode()
     assert about(listed, "1 running 2 more grains not yet submitted dcs submit"), listed

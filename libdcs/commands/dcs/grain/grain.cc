@@ -64,8 +64,9 @@ void print_table(const ChosenGrains &chosen) {
         cpu_s += row.cpu_s;
     }
     if (!chosen.grains.rows.empty()) std::printf("%s\n", table.text().c_str());
-    std::printf("%s: %d ready, %d running, %d finished (%d failed), %d killed; %s of CPU\n",
-                counted(chosen.grains.rows.size(), "grain").c_str(), ready, running, finished, failed, killed,
+    std::printf("%s: %d ready, %d running, %d finished (%d failed), %d killed%s; %s of CPU\n",
+                counted(chosen.grains.rows.size(), "grain").c_str(), ready - chosen.not_run, running, finished, failed,
+                killed, chosen.not_run == 0 ? "" : (", " + std::to_string(chosen.not_run) + " did not run").c_str(),
                 seconds_text(cpu_s).c_str());
     print_notes(chosen);
     if (chosen.not_submitted > 0)

@@ -23,7 +23,6 @@
 #include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/frame/pool_directory.h"
 #include "stop_daemons.h"
-#include "client/pool_path.h"
 #include "commands/dcs/frame/table.h"
 #include "locks/files/lock_search.h"
 #include "process/table.h"
@@ -252,18 +251,13 @@ Daemon job_keeper(const Pool &pool) {
 
 // By their logs, which are their standard output.
 std::vector<std::string> waiting_submits(const Pool &pool) {
-    const std::string folder = pool.directory().substr(0, pool.directory().rfind('/')) + "/dcs-submit/";
-    const auto usual = client::own_pool_directory();
+    const std::string folder = pool.path("submit/");
     std::vector<std::string> found;
     for (const int pid : numbers_in("/proc")) {
         char log[4096];
         const ssize_t n = ::readlink(("/proc/" + std::to_string(pid) + "/fd/1").c_str(), log, sizeof log);
         const std::string_view path(log, n > 0 ? static_cast<std::size_t>(n) : 0);
         if (!path.starts_with(folder) || !path.ends_with(".log")) continue;
-        const std::string environment = environment_of(pid);
-        const bool named = environment.find("DCS_DIR=") != std::string::npos;
-        if (named ? !has_variable(environment, "DCS_DIR=" + pool.directory()) : !usual || *usual != pool.directory())
-            continue;
         found.push_back("process " + std::to_string(pid) + " of session " +
                         std::string(path.substr(folder.size(), path.size() - folder.size() - 4)));
     }

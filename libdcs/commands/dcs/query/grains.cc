@@ -57,6 +57,7 @@ std::optional<Failure> add_grains(const Session &session, const std::string &wor
     if (selector.ranges.empty() && state.empty() && host.empty() && !session.terminated())
         chosen.not_submitted += session.not_submitted();
     for (wire::GrainRow &row : answer.rows) {
+        chosen.not_run += session.terminated() && row.state == "ready";
         chosen.grains.rows.push_back(std::move(row));
         chosen.sessions.push_back(session.name());
         chosen.named_alone.push_back(selector.one());

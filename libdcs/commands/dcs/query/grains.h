@@ -30,6 +30,7 @@ struct ChosenGrains {
     std::vector<std::string> sessions;
     std::vector<bool> named_alone;  // its selector names no other grain
     int not_submitted = 0;          // yet, of active sessions that are listed whole
+    int not_run = 0;                // ready ones of closed sessions
     std::optional<Failure> failure;
 
     std::string name(std::size_t i) const {  // "7:12"

@@ -197,7 +197,10 @@ std::vector<std::string> same_job(const Call &call) {
 Result<std::string> go_on_in_background(const Call &call, int session) {
     const auto own = client::own_pool_directory();
     if (!own) return own.status();
-    const std::string folder = own->substr(0, own->rfind('/')) + "/dcs-submit";
+    const bool ours =
+        Pool(call.directory).maker() == Pool::Maker::dcs_up && ::access(call.directory.c_str(), W_OK) == 0;
+    const std::string folder =
+        ours ? call.directory + "/submit" : own->substr(0, own->rfind('/')) + "/dcs-submit";  // else of a whole host
     if (Status s = make_directories(folder); !s) return s;
     const std::string log = folder + "/" + std::to_string(session) + ".log", path = own_folder() + "/dcs";
     std::vector<std::string> line = {path, "submit", call.arguments.words[0], "--wait", "--progress", "none"};
