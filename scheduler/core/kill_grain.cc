@@ -10,8 +10,7 @@ void kill(Draft &d, const GrainKey &key) {
     if (old.ahead) g.course.edit().skipped += 1;  // it was shown as ready, so it has never run
     g.become(Killed{d.state.session(key.session)->info.shown});
     if (old.status() == GrainStatus::running) {
-        // One without checkpoints reports what it had written, see keep_output() of take_report.cc.
-        d.withdraw(old.runs_on(), key, old.lease, old.course->sequence > 0, "killed by its control program");
+        d.withdraw(old.runs_on(), key, old.lease, true, "killed by its control program");
         d.follow_up(FillHost{old.runs_on()});
     }
     if (old.status() == GrainStatus::ready) g.lessee = no_host;

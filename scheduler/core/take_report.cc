@@ -241,20 +241,6 @@ void take_end(Taking &t) {
     t.d.follow_up(FillHost{t.host});
 }
 
-// A killed grain has no result, but what it had written stays for people.
-void keep_output(Taking t, const ServerReport &in) {
-    const wire::GrainReport &r = *t.report;
-    if (t.brings() && !(r.out.empty() && r.err.empty())) {
-        Grain &g = t.d.grain(t.key);
-        Course &course = g.course.edit();
-        g.own_tree = true;
-        course.sequence = r.last_seq;
-        append(t, File::grain_out, course.out_length, course.out_sum, t.share(r.out));
-        append(t, File::grain_err, course.err_length, course.err_sum, t.share(r.err));
-    }
-    acknowledge(t.d, in, r.last_seq, true, wire::Verdict::taken);
-}
-
 void take_leased(Taking &t, const ServerReport &in) {
     const wire::GrainReport &r = *t.report;
     const bool again = t.old.status() == GrainStatus::finished;  // only with a bug that was planted
@@ -302,8 +288,6 @@ void judge_report(Draft &d, const ServerReport &in, bool late) {
     const bool again = finished && r.ended && planted("core.finished_not_final");
     if (finished && (same || r.ended) && !again)
         return acknowledge(d, in, std::max(r.last_seq, grain->course->sequence), true, wire::Verdict::have_it);
-    const bool killed = same && grain->status() == GrainStatus::killed && grain->course->sequence == 0;
-    if (killed && r.ended && r.first_seq == 1) return keep_output({d, in.host, in.report, key, *grain}, in);
     const bool forgiven = late && same && grain->status() == GrainStatus::ready &&
                           d.state.session(key.session)->info.status == SessionStatus::active;
     if (!again && (!same || (grain->status() != GrainStatus::running && !forgiven)))

@@ -270,18 +270,6 @@ def last_stays(shell):
     shell.run(f"dcs session wait last; dcs session close {before}; dcs session clean {before}")
 
 
-def killed(shell):
-    """What a grain had printed stays when it is killed."""
-    many = shell.start("exec dcs map -- sh -c 'echo begun $1; echo so far >&2; sleep 1000' sh ::: one")
-    number = re.search(r"session (\d+): ", shell.until("map", many, "1 grain")).group(1)
-    wait_for("its output", lambda: shell.pool.dcs("grain", "cat", f"{number}:1", check=False).stdout)
-    shell.run(f"dcs grain kill {number}:1")
-    _, err = many.communicate(timeout=300)
-    assert many.returncode == 1 and tells(err, f"grain {number}:1 was killed dcs grain cat {number}:1"), err
-    wait_for("its output", lambda: shell.run(f"dcs grain cat {number}:1")[0] == "begun one\n")
-    assert shell.run(f"dcs grain cat --err {number}:1")[0] == "so far\n"
-
-
 def terminal(shell):
     """At a terminal a map says that it reads from there."""
     master, slave = os.openpty()
@@ -358,7 +346,7 @@ def main():
         os.mkdir(directory)
         shell = Shell(pool, directory)
         for part in (again_means_anew, shell_lines, habits, not_there, mended, only_what_failed, ended_by_a_signal, drained,
-                     interrupted, interrupted_run, last_stays, killed, terminal, waiting):
+                     interrupted, interrupted_run, last_stays, terminal, waiting):
             began = time.monotonic()
             part(shell)
             print(f"{part.__name__}: {time.monotonic() - began:.1f} s", flush=True)

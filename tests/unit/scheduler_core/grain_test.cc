@@ -116,7 +116,7 @@ TEST_CASE("a grain's life cycle: running") {
         {"gexec same", "running h1 inc 1: ann: done"},
         {"gexec differs", "running h1 inc 1: ann: difference from ann/1:0"},
         {"gkill",
-         "killed h1 inc 1: h1: withdraw ann/1:0 inc 1 because killed by its control program "
+         "killed h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because killed by its control program "
          "| ann: done"},
         {"gwait", "running h1 inc 1: ann: error NOTHING_YET: no further grain of session ann/1 has finished yet"},
         {"checkpoint", "running h1 inc 1: h1: ack ann/1:0 inc 1 last 1 taken"},
@@ -184,9 +184,9 @@ TEST_CASE("a grain's life cycle: killed stays killed") {
          "killed h1 inc 1: ann: error NOTHING_LEFT: session ann/1 has no unfinished grain and every "
          "result was handed out"},
         {"checkpoint", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 stale"},
-        {"end", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended taken"},
-        {"failure", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended taken"},
-        {"innocent end", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended taken"},
+        {"end", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
+        {"failure", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
+        {"innocent end", "killed h1 inc 1: h1: ack ann/1:0 inc 1 last 1 ended stale"},
         {"launched", "killed h1 inc 1: h1: withdraw ann/1:0 inc 1 discard because it is no longer leased to this host"},
         {"not found", "killed h1 inc 1: "},
         {"no room", "killed h1 inc 1: "},

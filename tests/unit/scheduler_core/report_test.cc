@@ -236,21 +236,6 @@ TEST_CASE("a last report may end without any increment") {
     CHECK(s.pool.at("ann/1:0").course->out_length == 3);
 }
 
-TEST_CASE("what a killed grain had written stays, without a result") {
-    Pool pool(1);
-    const Program find = pool.begin("ann", "find");
-    pool.open(find, 1);
-    pool.gexec(find, 1, 0);
-    pool.gkill(find, 1, 0);
-    const wire::GrainReport r = pool.end_report("ann/1:0", 0, 15);
-    for (int i = 0; i < 2; ++i) {
-        pool.send("h1", r);
-        CHECK(pool.status("ann/1:0") == "killed");
-        CHECK(pool.at("ann/1:0").course->out_length == r.out.size());
-    }
-    CHECK(pool.gwait(find, 1, 0).at(0).find("NOTHING_LEFT") != std::string::npos);
-}
-
 TEST_CASE("a limit that ended a grain is the last line of its standard error") {
     Pool pool(1);
     const Program find = pool.begin("ann", "find");

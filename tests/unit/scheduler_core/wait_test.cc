@@ -120,7 +120,7 @@ TEST_CASE("killing the last grain tells parked calls that nothing is left") {
     s.pool.gwait(s.find, 1, 0, true);
     CHECK(s.pool.silent());
     CHECK(s.pool.gkill(s.find, 1, 3) ==
-          Lines{"h4: withdraw ann/1:3 inc 1 because killed by its control program", "ann: done",
+          Lines{"h4: withdraw ann/1:3 inc 1 discard because killed by its control program", "ann: done",
                 "ann: error NOTHING_LEFT: session ann/1 has no unfinished grain and every result was handed "
                 "out"});
     CHECK(s.pool.gkill(s.find, 1, 9) == Lines{"ann: error GRAIN_UNKNOWN: session ann/1 has no grain 9"});
@@ -129,8 +129,9 @@ TEST_CASE("killing the last grain tells parked calls that nothing is left") {
 TEST_CASE("a killed grain makes room for the next") {
     WaitStage s;
     s.pool.gexec(s.find, 1, 4);
-    CHECK(s.pool.gkill(s.find, 1, 1) == Lines{"h2: withdraw ann/1:1 inc 1 because killed by its control program",
-                                              "ann: done", "h2: launch ann/1:4 inc 1 next 1"});
+    CHECK(s.pool.gkill(s.find, 1, 1) ==
+          Lines{"h2: withdraw ann/1:1 inc 1 discard because killed by its control program", "ann: done",
+                "h2: launch ann/1:4 inc 1 next 1"});
 }
 
 TEST_CASE("cannot_run counts what is configured, not what is alive") {

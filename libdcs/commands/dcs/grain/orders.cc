@@ -260,8 +260,7 @@ extern const Verb grain_kill_verb = {
     .words = "SEL...",
     .summary = "kill a grain permanently",
     .about = R"(Kills grains: they do not run again and have no result. Input, checkpoint and outputs
-stay until the session is removed: `dcs grain cat` prints what a grain had written, or had by its last
-checkpoint.
+stay until the session is removed.
 
 Examples:
   dcs grain kill 7:12

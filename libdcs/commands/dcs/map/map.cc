@@ -131,9 +131,9 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
             "; session " + session + ", `dcs session cat " + session + "` prints the outputs again");
     tell_lost(work, plan, opened.session, console);
     if (failures == 0) return;
-    const std::int64_t listed = work.ran_and_failed(), killed = work.killed();
     const bool nothing =
-        opened.fresh && work.nothing_ran() && killed == 0 && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
+        opened.fresh && work.nothing_ran() && d_pool_clean_ses(&this_pool(), opened.session) == NO_ERROR;
+    const std::int64_t listed = work.ran_and_failed(), killed = work.killed();
     const std::string some_killed =
         killed == 0 ? "" : "; " + std::to_string(killed) + (killed == 1 ? " was" : " were") + " killed";
     console.note(std::to_string(failures) + " of " + of_all + " failed" +

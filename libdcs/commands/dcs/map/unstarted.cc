@@ -74,10 +74,9 @@ void MapWork::finish_without_results() {
     take_missing();
     for (std::int32_t grain = 1; grain <= total_; ++grain)
         if (!results_[static_cast<std::size_t>(grain - 1)].there) {
-            const std::string name = std::to_string(session_) + ":" + std::to_string(grain);
             ++killed_;
-            fail_without_result(
-                grain, -1, "grain " + name + " was killed; `dcs grain cat " + name + "` has its output until then");
+            fail_without_result(grain, -1,
+                                "grain " + std::to_string(session_) + ":" + std::to_string(grain) + " was killed");
         }
 }
 
