@@ -7,6 +7,7 @@
 #include "scheduler/core/ahead.h"
 #include "scheduler/core/placement.h"
 #include "scheduler/core/stuck.h"
+#include "scheduler/state/derived.h"
 #include "scheduler/state/seniority.h"
 
 namespace dcs::core {

@@ -7,6 +7,7 @@
 #include "base/failpoint.h"
 #include "base/load_limits.h"
 #include "base/planted.h"
+#include "scheduler/core/decisions.h"
 #include "scheduler/turn/weight.h"
 #include "wire/checks.h"
 
