@@ -284,6 +284,8 @@ struct Trust {
     std::map<std::string, TokenHash> clients;  // the same of the hosts of control programs
     std::map<std::string, TokenHash> backups;  // likewise
     std::map<TokenHash, Member> members;       // by these keys; none of hosts that joined with release 0.1
+    // Keys that no longer count, while certificates of theirs may be valid: until then (0: not known when).
+    std::map<TokenHash, std::int64_t> removed;
     const std::map<std::string, TokenHash> &of(HostRole r) const { return this->*place(r); }
     std::map<std::string, TokenHash> &of(HostRole r) { return this->*place(r); }
     static constexpr std::map<std::string, TokenHash> Trust::*place(HostRole r) {
