@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/known_words.h"
+#include "base/text.h"
 #include "scheduler/core/placement.h"
 #include "scheduler/core/stuck.h"
 
@@ -166,6 +167,16 @@ void add_shared_keys(const State &state, std::vector<wire::ProblemRow> &problems
                                 "create --host NAME)"});
 }
 
+// They ask again and again, and nothing else tells an operator of them.
+void add_pending(const Draft &d, std::vector<wire::ProblemRow> &problems) {
+    for (const auto &[key, host] : d.state.pending)
+        problems.push_back(
+            {"host " + host.host, "",
+             "waits at " + host.address + " for approval to join; it asked " + age_text(d, host.asked) + " ago",
+             "it is not in the pool",
+             "compare the words with those that it shows: dcs host approve " + host.host + " " + in_words(key)});
+}
+
 // How often it came back from hosts, why, and what becomes of it.
 wire::ProblemRow circling_grain(const Draft &d, const GrainKey &key) {
     const Grain &g = *d.state.grain(key);
@@ -268,6 +279,7 @@ void doctor(Draft &d, const Caller &caller, const wire::Doctor &) {
     for (std::size_t i = 0; i < d.state.hosts.size(); ++i)
         if (auto row = host_problem(d, static_cast<HostId>(i))) problems.push_back(std::move(*row));
     add_shared_keys(d.state, problems);
+    if (caller.privileged) add_pending(d, problems);
     if (auto row = backup_problem(d)) problems.push_back(std::move(*row));
     if (auto row = empty_table(d)) problems.push_back(std::move(*row));
     if (auto row = caller.privileged ? users_of_full_disk(d) : std::nullopt) problems.push_back(std::move(*row));

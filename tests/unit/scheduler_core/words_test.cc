@@ -1,4 +1,5 @@
 // Calls that make no sense where they come: who sent them learns why, word for word.
+#include "base/text.h"
 #include "base/confinement.h"
 #include "pool.h"
 #include "support/about.h"
@@ -233,6 +234,26 @@ TEST_CASE("a second server with a host's name, perhaps a copy, takes no place fr
         CHECK_FALSE(calls(5));
         CHECK(problem().empty());
     }
+}
+
+TEST_CASE("the doctor names hosts that wait for approval, to operators, with the command that approves") {
+    Pool pool;
+    pool.add_host("h2");
+    pool.table();
+    JoinCall call;
+    call.conn = ConnId{7000};
+    call.host = "h2";
+    call.address = "192.0.2.1";
+    call.key[0] = 2;
+    pool.feed(call);
+    const auto advice_to = [&](const Program &who) {
+        pool.call(who, wire::Doctor{});
+        for (const auto &p : std::get<ReplyDoctor>(pool.effects.back()).problems)
+            if (p.problem == "waits at 192.0.2.1 for approval to join; it asked 0 s ago") return p.advice;
+        return std::string();
+    };
+    CHECK(advice_to(pool.stranger("root", true)).ends_with("dcs host approve h2 " + in_words(call.key)));
+    CHECK(advice_to(pool.stranger("ann")).empty());
 }
 
 TEST_CASE("a code for the backup lets no grain server in, and the backup asks as what it is") {
