@@ -79,8 +79,9 @@ void complete(X509 *x, X509 *issuer, EVP_PKEY *public_key, EVP_PKEY *signer, Rol
 
 KeyPtr private_key(std::string_view der) { return KeyPtr(from_der<EVP_PKEY>(der, d2i_AutoPrivateKey)); }
 
-constexpr const char *key_name = "key.pem", *certificate_name = "certificate.pem", *authority_name = "authority.pem",
-                     *authority_key_name = "authority-key.pem", *unfinished_key_name = "authority-key.unfinished";
+constexpr const char *key_name = "key.pem", *next_key_name = "next-key.pem", *certificate_name = "certificate.pem",
+                     *authority_name = "authority.pem", *authority_key_name = "authority-key.pem",
+                     *unfinished_key_name = "authority-key.unfinished";
 constexpr std::size_t file_bytes = 4 * limits::certificate_bytes;
 
 // Writes a file that only its owner can ever read.
@@ -269,14 +270,24 @@ Status share_identity(const std::string &directory, std::uint32_t readers) {
     return good ? Status::ok() : fail_errno(Code::io_error, "cannot share " + directory, errno);
 }
 
-Result<std::string> key_in(const std::string &directory, Readers readers) {
+namespace {
+Result<std::string> made_once(const std::string &directory, const char *name, Readers readers) {
     if (Status s = make_directories(directory); !s) return s;
-    auto known = read_key(directory, key_name, readers);
+    auto known = read_key(directory, name, readers);
     if (known || known.status().code != Code::not_found) return known;
     std::string key = new_key();
-    if (Status s = write_private(directory, key_name, key_to_pem(key)); !s) return s;
+    if (Status s = write_private(directory, name, key_to_pem(key)); !s) return s;
     return key;
 }
+}  // namespace
+
+Result<std::string> key_in(const std::string &directory, Readers readers) {
+    return made_once(directory, key_name, readers);
+}
+
+Result<std::string> next_key_in(const std::string &directory) { return made_once(directory, next_key_name, {}); }
+
+void drop_next_key(const std::string &directory) { (void)::unlink((directory + "/" + next_key_name).c_str()); }
 
 Result<Authority> authority_in(const std::string &directory, std::int64_t now_s) {
     auto key = read_key(directory, authority_key_name);

@@ -44,6 +44,9 @@ Status replace_certificate(const std::string &directory, const Certificate &cert
 Status share_identity(const std::string &directory, std::uint32_t readers);
 // The key in `directory`; creates it (and the directory) if there is none. It may be shared with this group.
 Result<std::string> key_in(const std::string &directory, std::optional<std::uint32_t> readers = {});
+// The key that shall replace it: made once, and kept beside it until drop_next_key() or use of it.
+Result<std::string> next_key_in(const std::string &directory);
+void drop_next_key(const std::string &directory);
 
 // The authority in `directory` (`authority-key.pem`, `authority.pem`); creates it if there is none.
 // Code::refused: the second is there without the first.

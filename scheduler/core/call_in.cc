@@ -128,50 +128,30 @@ bool takes_place(const Host &host, const ServerFirstCall &in) {
     return host.conn != no_connection && host.conn != in.conn && in.call->instance != host.instance;
 }
 
-// But one whose place was taken, and that calls again, still runs: there are two. Each would take the other's place
-// with every call, and neither would keep a grain.
-bool is_displaced(const Host &host, const ServerFirstCall &in) {
-    return takes_place(host, in) && host.displaced != 0 && in.call->instance == host.displaced &&
-           !planted("core.two_servers_of_a_name");
-}
+// The one that is connected has so long to answer; a server that is refused asks again every 15 s.
+constexpr Duration claim_patience = seconds(5), claim_forgotten = seconds(60);
 
-// The other one has time to answer; a server that is refused asks again every 15 s.
-constexpr Duration claim_patience = seconds(5);
-
-// A server of another machine, perhaps a copy, without any of the grains that run here: if the one that is connected
-// still answers, it keeps its place. One that is restarted on its machine waits for nothing.
-bool claims(const Draft &d, const ServerFirstCall &in, HostId id) {
-    const Host &host = *d.state.host(id);
-    return takes_place(host, in) && in.call->held.empty() && in.call->boot_id != host.boot_id &&
-           !d.state.running[static_cast<std::size_t>(id)].empty() && !planted("core.copy_takes_place");
-}
-
-// False: the one that is connected has not answered.
+// Whoever shows a host's key, perhaps a copy of it, takes the place of no server that runs. The connection of one that
+// was killed is closed by its kernel before; one whose machine died does not answer. False: it has not answered.
 bool hold_off(Draft &d, const ServerFirstCall &in, HostId id) {
     Host &host = d.host(id);
-    const bool again = host.claimant == in.call->instance, answered = host.last_contact > host.claimed;
-    if (again && !answered && d.now >= host.claimed + claim_patience) return false;
-    if (!again || answered) {
-        host.claimant = in.call->instance;
+    const bool asked = host.claimed != Instant{} && d.now < host.claimed + claim_forgotten;
+    const bool answered = host.last_contact > host.claimed;
+    if (asked && !answered && d.now >= host.claimed + claim_patience) return false;
+    if (!asked || answered) {
         host.claimed = d.now;
         d.effect(SendServer{host.conn, configuration(d.state, host.config)});  // it answers with a call-in
     }
-    if (again && answered) host.contested = d.now;
-    turn_away(d, in,
-              "another grain server is connected under the name " + host.config->name +
-                  " and runs grains, of which this one has none: it keeps the name as long as it answers; if this is a "
-                  "copy of its machine, remove the copied key and join under a name of its own (dcs token create "
-                  "--host NAME)");
-    return true;
-}
-
-void turn_away_displaced(Draft &d, const ServerFirstCall &in, HostId id) {
-    const std::string name = d.host(id).config->name;
-    d.host(id).contested = d.now;
+    const std::string name = host.config->name, at = in.address.empty() ? "" : " at " + in.address;
+    if (asked && answered && (host.contested == Instant{} || d.now >= host.contested + claim_forgotten))
+        d.event("audit: two grain servers have the key of host " + name + ": the one that is connected" +
+                (host.address.empty() ? "" : " at " + host.address) + " answers, another" + at + " is refused");
+    if (asked && answered) host.contested = d.now;
     turn_away(d, in,
               "another grain server is connected under the name " + name +
-                  ", and a host has one: end one of the two, or give this one a name of its own (dcs token create "
-                  "--host NAME)");
+                  ", and keeps it as long as it answers: end one of the two, or, if this is a copy of its machine, let "
+                  "it join with a key and a name of its own (dcs token create --host NAME, dcs host join --new-key)");
+    return true;
 }
 }  // namespace
 
@@ -189,17 +169,14 @@ void first_call(Draft &d, const ServerFirstCall &in) {
         if (known) end_there(d, in, id, "its host is no longer in the scheduler's host table");
         return turn_away(d, in, "this host is not in the scheduler's host table: add it there and reload");
     }
-    if (is_displaced(*known, in)) return turn_away_displaced(d, in, id);
-    if (claims(d, in, id) && hold_off(d, in, id)) return;
+    if (takes_place(*known, in) && !planted("core.copy_takes_place") && hold_off(d, in, id)) return;
     hear_from(d, id);
     if (waits_for_backup(d, id, in)) return;
-    if (takes_place(*known, in)) d.host(id).displaced = known->instance;
     if (known->conn != no_connection && known->conn != in.conn) d.effect(CloseConnection{known->conn});
     Host &host = d.host(id);
     host.conn = in.conn;
     host.instance = call.instance;
-    host.boot_id = call.boot_id;
-    host.claimant = 0;
+    host.claimed = {};
     host.refusal = {};
     host.ended = Instant::never();
     host.binary_class = call.binary_class;

@@ -45,6 +45,8 @@ void set_log_level(Draft &d, const Caller &caller, const wire::SetLogLevel &call
 // ---- hosts that join the pool (join_codes.cc, join_host.cc) --------------------------------
 void create_code(Draft &d, const Caller &caller, const CreateCode &call);
 void list_codes(Draft &d, const Caller &caller, const ListCodes &call);
+// From now on `key` is refused, whatever name it joins under.
+void remove_key(Trust &trust, const TokenHash &key);
 void revoke_code(Draft &d, const Caller &caller, const wire::RevokeToken &call);
 void approve_host(Draft &d, const Caller &caller, const ApproveHost &call);
 void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call);

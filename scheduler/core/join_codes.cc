@@ -13,7 +13,10 @@ constexpr std::int64_t least_ttl_s = 1, most_ttl_s = 30 * 24 * 3600;
 constexpr std::int64_t approval_s = 24 * 3600;
 
 Trust without_expired(Trust trust, std::int64_t wall_s) {
+    constexpr std::int64_t day_s = 24 * 3600;  // ends of certificates are recorded to the day
     std::erase_if(trust.codes, [wall_s](const auto &entry) { return entry.second.expires_s <= wall_s; });
+    std::erase_if(trust.removed,
+                  [wall_s](const auto &entry) { return entry.second != 0 && entry.second + day_s <= wall_s; });
     return trust;
 }
 
@@ -66,6 +69,13 @@ std::string id_of_code(const TokenHash &hash) {
         id += digits[hash[i] & 15];
     }
     return id;
+}
+
+void remove_key(Trust &trust, const TokenHash &key) {
+    const auto member = trust.members.find(key);
+    if (member == trust.members.end()) return void(trust.removed.emplace(key, 0));
+    trust.removed[key] = member->second.expires_s;
+    trust.members.erase(member);
 }
 
 void create_code(Draft &d, const Caller &caller, const CreateCode &call) {
@@ -153,7 +163,7 @@ void remove_host(Draft &d, const Caller &caller, const wire::RemoveHost &call) {
     const HostId id = d.state.host_id(call.host);
     Trust trust = d.state.trust;
     for (const auto *keys : {&trust.keys, &trust.clients, &trust.backups})
-        if (const auto key = keys->find(call.host); key != keys->end()) trust.members.erase(key->second);
+        if (const auto key = keys->find(call.host); key != keys->end()) remove_key(trust, key->second);
     const bool client = trust.clients.erase(call.host) > 0, backup = trust.backups.erase(call.host) > 0;
     const bool had_key = trust.keys.erase(call.host) > 0 || client || backup;
     const bool server = in_table(d.state, HostRole::server, call.host);

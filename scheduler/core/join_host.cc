@@ -1,6 +1,7 @@
 // A host without a certificate asks for one. With a code that counts it gets it; without one it waits for an operator.
 // The same call with the same key may come again: who did not hear the answer repeats it.
 #include "base/limits.h"
+#include "base/planted.h"
 #include "base/text.h"
 #include "scheduler/core/decisions.h"
 
@@ -71,6 +72,13 @@ Status check_name(const State &state, const JoinCall &in, const JoinCode &code, 
     return Status::ok();
 }
 
+Status check_key(const State &state, const JoinCall &in) {
+    if (state.trust.removed.count(in.key) == 0 || planted("core.removed_key_joins")) return Status::ok();
+    return fail(Code::refused,
+                "the key of this host was removed from the pool (dcs host rm, or another machine has its name) and "
+                "stays refused: repeat the command with --new-key");
+}
+
 void wait_for_approval(Draft &d, const JoinCall &in, const std::string &name) {
     PendingHosts pending = d.state.pending;
     std::erase_if(pending, [&](const auto &entry) { return entry.second.asked + pending_patience < d.now; });
@@ -102,7 +110,7 @@ void let_in(Draft &d, const JoinCall &in, const TokenHash &hash, const std::stri
     const TokenHash counted = counts;
     const bool had_other_key = counted != TokenHash{} && counted != in.key;
     counts = in.key;
-    if (had_other_key) trust.members.erase(counted);
+    if (had_other_key) remove_key(trust, counted);
     Member &member = trust.members[in.key];
     if (member.joined_s == 0) member.joined_s = in.wall_s;
     renew(member, in.until_s);
@@ -188,9 +196,11 @@ void join_host(Draft &d, const JoinCall &in) {
                          fail(Code::invalid,
                               "a host's name is 1 to 64 letters, digits, '.', '_' or '-', and "
                               "does not begin with '.' or '-'"));
-    if (!in.has_code && !code) return wait_for_approval(d, in, name);
+    const Status key = check_key(d.state, in);
+    if (!in.has_code && !code) return key ? wait_for_approval(d, in, name) : turn_away(d, in, key);
     if (Status s = check_code(in, code); !s) return turn_away(d, in, s);
     if (Status s = check_name(d.state, in, *code, name); !s) return turn_away(d, in, s);
+    if (!key) return turn_away(d, in, key);
     let_in(d, in, hash, name);
 }
 

@@ -246,6 +246,8 @@ template <> struct Fields<core::Trust> {
         a.field(3, "clients", &T::clients, "host of control programs: SHA-256 of its key");
         a.field(4, "backups", &T::backups, "host of a backup: SHA-256 of its key");
         a.field(5, "members", &T::members, "SHA-256 of such a key: member", "0.2");
+        a.field(6, "removed", &T::removed,
+                "SHA-256 of a key that is refused: wall clock of the end of its certificates; 0: not known", "0.2");
     }
 };
 

@@ -185,12 +185,9 @@ struct Host : DurableHost {
     bool called = false;                  // since the scheduler's start
     ConnId left{};                        // its link that closed last
     std::uint64_t instance = 0;           // of the server that called last
-    std::uint64_t displaced = 0;          // of the one whose connection that one took
     Refusal refusal;                      // the last one since it was last connected
     Instant contested{};                  // when a second server, which still runs, was last refused
-    std::string boot_id;                  // of the machine of the server that is or was connected
-    std::uint64_t claimant = 0;           // a server of another machine that wants its place and has no grains
-    Instant claimed{};                    // since then the one that is connected has to say that it still runs
+    Instant claimed{};                    // since another server wants its place, this one has to say that it runs
     Instant ended = Instant::never();     // since then the process behind its last link is known to have ended
     std::string binary_class, version;    // version: of its server's release; empty: not known
     std::string address;                  // from which it is connected; empty: it is not, or by a socket of this host
@@ -284,6 +281,8 @@ struct Trust {
     std::map<std::string, TokenHash> clients;  // the same of the hosts of control programs
     std::map<std::string, TokenHash> backups;  // likewise
     std::map<TokenHash, Member> members;       // by these keys; none of hosts that joined with release 0.1
+    // Keys that no longer count, while certificates of theirs may be valid: until then (0: not known when).
+    std::map<TokenHash, std::int64_t> removed;
     const std::map<std::string, TokenHash> &of(HostRole r) const { return this->*place(r); }
     std::map<std::string, TokenHash> &of(HostRole r) { return this->*place(r); }
     static constexpr std::map<std::string, TokenHash> Trust::*place(HostRole r) {

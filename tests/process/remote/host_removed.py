@@ -39,7 +39,16 @@ def a_connected_host_ends_its_grains(pool):
     wait_for("its end on h2", lambda: ended(there))
     pool.table("h1", "h2")
     pool.dcs("reload")
-    pool.join("h2")
+    line, key = pool.code("--host", "h2"), os.path.join(pool.base, "h2", "pki", "key.pem")
+    old = open(key).read()
+    again = pool.join("h2", *line, check=False)  # as an administrator does who removed it by mistake
+    assert again.returncode != 0 and tells(again.stderr, "key host removed stays refused repeat --new-key"), again
+    assert open(key).read() == old  # which the server still has
+    unheard = pool.join("h2", "host", "join", "127.0.0.1:1", *line[3:], "--new-key", check=False)  # it may have been heard
+    kept = open(key.replace("key.pem", "next-key.pem")).read()
+    assert unheard.returncode != 0 and open(key).read() == old, unheard
+    pool.join("h2", *line, "--new-key")
+    assert open(key).read() == kept and not os.path.exists(key.replace("key.pem", "next-key.pem"))
     pool.wait_active("h2")  # its server reads the new certificate by itself
     assert (pool.host("h2")["slots"], pool.host("h2")["settings"]) == (1, ""), pool.host("h2")
 

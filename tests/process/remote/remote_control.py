@@ -292,7 +292,7 @@ def hosts_are_revoked(pool):
     pool.start_scheduler()
     with ann.line() as line:
         refused(line.session(7003), "was removed from pool")
-    pool.join_client("desk1")
+    pool.join_client("desk1", "--new-key")
     with ann.line() as line:  # what programs had before does not come back with the host
         refused(line.session(7003), "authorization token unknown", NO_AUTH)
     with pool.begin("desk1", "ann", "dcs").line() as line:

@@ -163,9 +163,9 @@ class RemotePool(TlsPool):
                 os.killpg(pid, signal.SIGKILL)
         super().__exit__(*what)
 
-    def join_client(self, name):
+    def join_client(self, name, *more):
         directory = os.path.join(self.base, name)
-        return self.dcs(*self.client_code("--host", name), "--dir", directory)
+        return self.dcs(*self.client_code("--host", name), "--dir", directory, *more)
 
     def client_code(self, *arguments):
         words = self.dcs("token", "create", "--role", "client", *arguments).stdout.split()

@@ -354,7 +354,7 @@ def removal_revokes_at_once(pool):
     answer = pool.call(os.path.join(pool.base, "h2", "pki"), "h2")
     assert tells(answer, "Refused certificate host h2 revoked host must join again"), answer
     pool.logged("h2.log", "certificate host h2 revoked")
-    pool.join("h2")
+    pool.join("h2", *pool.code("--host", "h2"), "--new-key")
     pool.wait_active("h2")  # its server reads the new certificate by itself
     assert pool.dcs("host", "rm", "h7", check=False).returncode == 3
 

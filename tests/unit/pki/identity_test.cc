@@ -106,6 +106,13 @@ TEST_CASE("an identity is written and read whole") {
     const auto key = key_in(dir.pki());
     REQUIRE(key);
     CHECK(*key_in(dir.pki()) == *key);
+    const auto next = next_key_in(dir.pki());
+    REQUIRE(next);
+    CHECK(*next != *key);
+    CHECK(*next_key_in(dir.pki()) == *next);  // who repeats the command goes on with it
+    CHECK(*key_in(dir.pki()) == *key);
+    drop_next_key(dir.pki());
+    CHECK(*next_key_in(dir.pki()) != *next);
     CHECK(read_identity(dir.pki()).status().code == Code::not_found);
     const Authority authority = make_authority(begun);
     REQUIRE(write_identity(dir.pki(), identity_of(authority, *key, "h1")));

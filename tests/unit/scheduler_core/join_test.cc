@@ -91,6 +91,36 @@ TEST_CASE("two hosts with one key are a problem: it was copied, and each can spe
     CHECK(shared() == 1);
 }
 
+TEST_CASE("a key that was removed or replaced stays refused, until its certificates have expired") {
+    Joining pool;
+    constexpr std::int64_t life = 90 * 24 * 3600;
+    const auto joins = [&](int code, int key, std::int64_t at = wall) {
+        JoinCall call = pool.asking(code, key, "h1");
+        call.wall_s = at, call.until_s = at + life;
+        return pool.feed(call);
+    };
+    const std::string why = "removed from the pool stays refused repeat --new-key";
+    pool.create(1, "h1");
+    CHECK(pool.lets_in(joins(1, 11), "h1"));
+    SECTION("removed") { pool.call(pool.root, wire::RemoveHost{"h1"}); }
+    SECTION("replaced") {
+        pool.create(2, "h1");
+        CHECK(pool.lets_in(joins(2, 12), "h1"));
+    }
+    pool.table();
+    pool.create(3, "h1");
+    CHECK(Joining::refuses(joins(3, 11), why));
+    JoinCall without_code = pool.asking(0, 11, "h1");
+    without_code.has_code = false;
+    CHECK(Joining::refuses(pool.feed(without_code), why));
+    CHECK(pool.state.pending.empty());
+    CHECK(pool.state.trust.removed.size() == 1);
+    CHECK(pool.lets_in(joins(3, 13), "h1"));  // the same code, which is not used up
+    const std::int64_t after = wall + life + 2 * 24 * 3600;
+    pool.call(pool.root, CreateCode{"h1", HostRole::server, 60, after, {}, numbered_hash(4), "pool:7001", "hash"});
+    CHECK(pool.state.trust.removed.count(numbered_hash(11)) == 0);
+}
+
 TEST_CASE("codes that do not count") {
     Joining pool;
     pool.create(1, "h1");
@@ -165,7 +195,7 @@ TEST_CASE("a host that is removed is revoked at once and permanently") {
     pool.table();  // its line is back
     CHECK(pool.certified_call("h1", "h1", 11)[0].find("revoked") != std::string::npos);
     for (const int code : {1, 2}) CHECK(Joining::refuses(pool.join(code, 11), "is unknown"));
-    CHECK(pool.lets_in(pool.join(3, 11, "h1"), "h1"));
+    CHECK(pool.lets_in(pool.join(3, 13, "h1"), "h1"));
     CHECK(pool.call(pool.root, wire::RemoveHost{"h9"})[0].find("error NOT_FOUND") != std::string::npos);
 }
 

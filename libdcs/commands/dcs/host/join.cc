@@ -193,7 +193,8 @@ int join(const Call &call) {
     if (!order->client())
         if (Status s = make_place(order->directory); !s) return call.fail(failure_of("this host has not joined", s));
     const auto readers = order->client() ? group_of_key() : std::nullopt;
-    const auto key = pki::key_in(place, readers);
+    const bool new_key = call.arguments.has("new-key");
+    const auto key = new_key ? pki::next_key_in(place) : pki::key_in(place, readers);
     if (!key) return call.fail(failure_of("this host's key", key.status()));
     order->call.request = *pki::make_request(*key);
     const auto joined = ask_to_join(*order, in_words(pki::sha256(*pki::public_key_of(*key))));
@@ -201,6 +202,8 @@ int join(const Call &call) {
         return call.fail({exits::timeout, "timeout", joined.status().text,
                           "repeat the command: the key stays the same, and so do the words"});
     if (!joined) {
+        // Unless the scheduler may have taken it: then the same command goes on with it.
+        if (joined.status().code != Code::unreachable) pki::drop_next_key(place);
         Failure failure = failure_of("this host has not joined", joined.status());
         if (failure.exit == exits::usage) failure.exit = exits::refused;
         if (joined.status().code == Code::unreachable)
@@ -223,6 +226,7 @@ int join(const Call &call) {
     if (!order->client())
         if (Status s = write_service(*order, who->certificate.name); !s)
             return call.fail(failure_of("the settings of its service were not written: repeat the command", s));
+    if (new_key) pki::drop_next_key(place);
     return tell(call, *order, *who);
 }
 
@@ -255,6 +259,9 @@ Examples:
          {"role", 0, "ROLE", one_of(role_words),
           "server: it runs grains (default); client: users start control programs there, by dcs_begin;\n"
           "backup: it takes grain servers' reports while the scheduler is away"},
+         {"new-key", 0, nullptr, no_value,
+          "with a new key, because the old one has leaked or was removed; it takes the old one's place when the\n"
+          "host has joined, and certificates of the old one are refused from then on"},
          {"wait", 0, "S", seconds_from(0), "without a code: time to wait for approval (default 10m)"},
          {"dir", 0, "DIR", some_text,
           "of its grain server or backup; key and certificate come into DIR/pki\n"

@@ -171,8 +171,8 @@ extern const Verb host_rm_verb = {
     .about = R"(Removes hosts from the pool. Their lines are removed from the host table, their certificates are
 permanently revoked, their connections are closed at once, and what `dcs host set` and `dcs host drain` changed is
 forgotten. Their grains are ended there and continue on other hosts; a host that is not connected ends its grains when
-it calls again. To come back, a host needs a line in the table and must join again. For root, scheduler_master and the
-pool's owner.
+it calls again. To come back, a host needs a line in the table and joins with --new-key. For root, scheduler_master
+and the pool's owner.
 
 Control programs of a removed client host are refused, and their tokens become invalid.
 

@@ -114,7 +114,7 @@ Result<JoinedPilot> join_pilot(const PilotPlace &place, const std::string &host)
     if (!code) return fail(code.status().code, "a code for " + host + ": " + code.status().text);
     const auto ran = run_program(own_folder() + "/dcs",
                                  {"host", "join", code->address, "--token", "-", "--ca-hash", hex_of(code->authority),
-                                  "--host", host, "--dir", directory},
+                                  "--host", host, "--new-key", "--dir", directory},
                                  hex_of(code->token) + "\n");
     if (!ran) return ran.status();
     if (ran->exit_code != 0) return fail(Code::refused, host + " has not joined: " + ran->errors);
