@@ -51,17 +51,20 @@ void tell_refusal(const Draft &d, const Host &host, wire::ProblemRow &row) {
 }
 
 // Of an active host.
-enum class Trouble : std::uint8_t { none, two_servers, too_open, no_launcher, full_disk, no_connection };
+enum class Trouble : std::uint8_t { none, two_servers, too_open, no_launcher, full_disk, no_connection, silent };
 constexpr Duration contested_for = seconds(60);  // a server that is refused asks every 15 s
+
+// A host that restarts, or whose scheduler does, needs a moment.
+Duration patience(const Host &host) { return std::min(host.config->interval * 2, seconds(60)); }
 
 Trouble trouble_of(const Draft &d, const Host &host) {
     if (host.contested != Instant{} && d.now - host.contested < contested_for) return Trouble::two_servers;
     if (too_open(host)) return Trouble::too_open;
     if (host.shut == no_launcher_words) return Trouble::no_launcher;
     if (host.shut == full_disk_words) return Trouble::full_disk;
-    const Duration patience = std::min(host.config->interval * 2, seconds(60));
-    const bool away = host.conn == no_connection && d.now - host.last_contact > patience;
-    return away ? Trouble::no_connection : Trouble::none;
+    const Duration silence = d.now - host.last_contact;
+    if (host.conn == no_connection) return silence > patience(host) ? Trouble::no_connection : Trouble::none;
+    return silence > host.config->interval + patience(host) ? Trouble::silent : Trouble::none;
 }
 
 void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::ProblemRow &row) {
@@ -96,6 +99,11 @@ void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::Probl
         row.affects += ", which get no grains; what runs there stays until the host is delinquent";
         tell_refusal(d, host, row);
         return;
+    case Trouble::silent:
+        row.problem = "is connected, but last reported " + age_text(d, host.last_contact) + " ago";
+        row.affects += "; what runs there stays until the host is delinquent";
+        row.advice = "check that its machine and its grain server are not suspended or overloaded";
+        return;
     }
 }
 
@@ -110,6 +118,9 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     if (!host.configured) return {};
     const Trouble trouble = host.status == HostStatus::active ? trouble_of(d, host) : Trouble::none;
     if (host.status == HostStatus::active && trouble == Trouble::none) return {};
+    const bool expected =
+        host.status == HostStatus::unknown && host.refusal.why.empty() && d.now - host.last_contact <= patience(host);
+    if (expected) return {};
     const std::size_t running = d.state.running[static_cast<std::size_t>(id)].size();
     if (without_job(d.state, id)) return {};
     wire::ProblemRow row;

@@ -144,13 +144,16 @@ void set_host(Draft &d, const Caller &caller, const wire::SetHost &call) {
     const auto grain = named_grain(d.state, caller, call);
     if (!grain) return d.refuse(caller, grain.status());
     if (setting != known->setting) {
+        const auto words = [](const HostSetting &s) {
+            const std::string text = to_text(s);
+            return (text.empty() ? "as in the host table" : text) +
+                   (s.drain_reason.empty() ? "" : " (" + s.drain_reason + ")");
+        };
+        d.event("audit: " + caller.user + " asked to change a host, " + call.host + ": done, from " +
+                words(known->setting) + " to " + words(setting));
         d.host_durably(id).setting = setting;
         configure_host(d, id, with_setting(known->table, setting));
-        const std::string text = to_text(setting);
         if (setting.drained) recall_all(d, id, "the host is drained");
-        d.event("host " + call.host + " was set by " + caller.user + ": " +
-                (text.empty() ? "as in the host table" : text) +
-                (setting.drain_reason.empty() ? "" : ": " + setting.drain_reason));
     }
     if (call.clear_nogo && *grain) allow_one_again(d, id, **grain);
     else if (call.clear_nogo) allow_all_again(d, id);

@@ -80,6 +80,14 @@ def all_was_read(base):
         assert len(found) == 1 and "2/g/1/out" in json.dumps(found), found
 
 
+def hostless(answers):
+    """Without what doctor says of hosts: only after a while that they are away."""
+    for document in answers["doctor"]["documents"]:
+        document["problems"] = [p for p in document["problems"] if not p["entity"].startswith("host ")]
+    answers["doctor"].pop("exit")
+    return answers
+
+
 def main():
     if getpass.getuser() != MADE_BY:
         print(f"the state's sessions are those of {MADE_BY}: only that user can be served with them")
@@ -88,15 +96,15 @@ def main():
     try:
         unpack(base)
         with open(os.path.join(HERE, "expected.json")) as file:
-            expected = lasting(json.load(file))
+            expected = hostless(lasting(json.load(file)))
         with serving(base, BIN) as dcs:
-            same(asked(dcs), expected)
+            same(hostless(asked(dcs)), expected)
             replay(base)
-            same(asked(dcs), expected)
+            same(hostless(asked(dcs)), expected)
             change(dcs)
-            after = asked(dcs)
+            after = hostless(asked(dcs))
         with serving(base, BIN) as dcs:
-            same(asked(dcs), after)
+            same(hostless(asked(dcs)), after)
             assert not damage(dcs)
         shutil.rmtree(os.path.join(base, "scheduler"))
         unpack(base)

@@ -100,7 +100,7 @@ TEST_CASE("what is set is durable, is told to the log with its author, and outli
     s.pool.events.clear();
     s.pool.set(s.root, c);
     REQUIRE(s.pool.events ==
-            Lines{"host h1 was set by root: slots=3 class=4", "audit: root asked to change a host, h1: done"});
+            Lines{"audit: root asked to change a host, h1: done, from as in the host table to slots=3 class=4"});
     bool durably = false;
     for (const Change &change : s.pool.changes)
         if (const auto *set = std::get_if<SetHost>(&change)) durably = durably || set->durable;
@@ -129,7 +129,8 @@ TEST_CASE("a drain has a reason, which stays until the host is undrained") {
     s.pool.events.clear();
     s.pool.set(s.root, c);
     CHECK(s.pool.touched_disk());
-    CHECK(s.pool.events.front() == "host h1 was set by root: drained: new disk");
+    CHECK(s.pool.events.front() ==
+          "audit: root asked to change a host, h1: done, from as in the host table to drained (new disk)");
     c = SetHostStage::change();
     c.drained = 1, c.slots = 0;  // evicted later
     s.pool.set(s.root, c);

@@ -30,6 +30,7 @@ TEST_CASE("a damaged session is listed, told about, and removed or replaced by i
     const auto rows = a.pool.ask<wire::QueryReply>(ann, query).sessions;
     REQUIRE(rows.size() == 1);
     CHECK(rows[0].state == "damaged");
+    pass(a.pool, 25);
     const auto problems = a.pool.ask<wire::DoctorReply>(bob, wire::Doctor{}).problems;
     REQUIRE(problems.size() == 2);  // and a host that has not called in yet
     CHECK(problems[0].entity == "session ann/1");
@@ -63,7 +64,26 @@ TEST_CASE("a damaged session is listed, told about, and removed or replaced by i
     a.pool.verify();
     a.pool.restart();
     CHECK(a.pool.reports.empty());
+    pass(a.pool, 25);
     CHECK(a.pool.ask<wire::DoctorReply>(a.pool.control("ann", "prog"), wire::Doctor{}).problems.size() == 1);
+}
+
+TEST_CASE("the doctor names a connected host that misses its reports, long before it is late") {
+    core::HostConfig slow = host("h1", 1);
+    slow.interval = seconds(300), slow.alert = seconds(900), slow.limit = seconds(1800), slow.extended = seconds(7200);
+    Pool pool({slow});
+    ModelServer one(pool, "h1");
+    const ConnId ann = pool.control("ann", "prog");
+    const auto problems = [&] { return pool.ask<wire::DoctorReply>(ann, wire::Doctor{}).problems; };
+    one.connect();
+    pass(pool, 310);
+    CHECK(problems().empty());
+    pass(pool, 60);
+    REQUIRE(problems().size() == 1);
+    CHECK(problems()[0].entity == "host h1");
+    CHECK(problems()[0].problem == "is connected, but last reported 370 s ago");
+    one.call_in();
+    CHECK(problems().empty());
 }
 
 TEST_CASE("the doctor names hosts that are late or dead, and a disk that is nearly full") {
@@ -72,6 +92,9 @@ TEST_CASE("the doctor names hosts that are late or dead, and a disk that is near
     const ConnId ann = pool.control("ann", "prog");
     const auto problems = [&] { return pool.ask<wire::DoctorReply>(ann, wire::Doctor{}).problems; };
     one.connect();
+    CHECK(problems().empty());  // after a start hosts need a moment
+    pass(pool, 25);
+    one.call_in();
     REQUIRE(problems().size() == 1);
     CHECK(problems()[0].problem.find("has not called in") != std::string::npos);
     two.connect();

@@ -68,6 +68,14 @@ int Session::declared() const {
 
 int Session::not_submitted() const { return std::max(0, declared() - ready - running - finished - killed); }
 
+bool Session::over_before(double when) const {
+    const bool of_command =
+        ident.rfind("map-", 0) == 0 || ident.rfind("dcs-run-", 0) == 0 || (declared() > 0 && not_submitted() == 0);
+    const bool over = terminated() || (of_command && ready + running == 0);
+    const double last = std::max(submitted_s, settled_s);
+    return !damaged() && over && last > 0 && last < when;
+}
+
 namespace {
 
 // By when it was opened; a scheduler of an earlier release does not tell.

@@ -213,16 +213,12 @@ Status clean_by_name(const Session &session) {
     return ask_any<wire::Done>(wire::CleanSession{session.user, session.session}).status();
 }
 
-// Nothing happened in it for so long. What `dcs map` or `dcs run` left active without work counts, too.
+// Nothing happened in it for so long. What `dcs map`, `run` or `submit` left active without work counts, too.
 std::vector<Session> older_than(double s, const std::vector<Session> &sessions) {
     std::vector<Session> old;
     const double before = static_cast<double>(std::time(nullptr)) - s;
-    for (const Session &session : sessions) {
-        const bool of_command = session.ident.rfind("map-", 0) == 0 || session.ident.rfind("dcs-run-", 0) == 0;
-        const bool over = session.terminated() || (of_command && session.ready + session.running == 0);
-        const double last = std::max(session.submitted_s, session.settled_s);
-        if (!session.damaged() && over && last > 0 && last < before) old.push_back(session);
-    }
+    for (const Session &session : sessions)
+        if (session.over_before(before)) old.push_back(session);
     return old;
 }
 
@@ -267,15 +263,19 @@ int remove(const Call &call, const std::vector<Session> &chosen) {
 
 int clean(const Call &call) {
     const auto age = call.arguments.seconds("older");
-    if (!age && call.arguments.words.empty())
+    const std::vector<std::string> &words = call.arguments.words;
+    const bool everyone = call.arguments.has("all-users");
+    if (everyone && !words.empty()) return call.fail(usage_failure("dcs session clean: --all-users takes no SEL"));
+    if (!age && !everyone && words.empty())
         return call.fail(usage_failure("dcs session clean: SEL is missing",
                                        "for example dcs session clean 7, or dcs session clean --older 30d"));
-    const std::vector<std::string> &words = call.arguments.words;
-    const SessionsAnswer answer = words.empty() ? own_sessions() : chosen_sessions(words);
+    const SessionsAnswer answer = everyone        ? sessions_of(std::vector<std::string>{"all"})
+                                  : words.empty() ? own_sessions()
+                                                  : chosen_sessions(words);
     if (answer.failure) return call.fail(*answer.failure);
     if (age) return remove(call, older_than(*age, answer.sessions));
     // `all` means all that can be cleaned; a session that was named must be.
-    const bool named = words.size() != 1 || (words[0] != "all" && !words[0].ends_with("/all"));
+    const bool named = !everyone && (words.size() != 1 || (words[0] != "all" && !words[0].ends_with("/all")));
     std::vector<Session> chosen;
     for (const Session &session : answer.sessions) {
         if (session.damaged() && !named) continue;  // may yet be restored
@@ -382,11 +382,12 @@ Examples:
   dcs session clean 7
   dcs session clean all --yes
   dcs session clean --older 30d
-  dcs session clean ann/all --older 90d   another user's
+  dcs session clean --all-users --older 90d
 )",
     .options = {{"older", 0, "AGE", seconds_from(1),
                  "only sessions that ended at least AGE ago (30d, 12h), of all of yours without SEL: closed ones, and\n"
-                 "those that dcs map or dcs run left without work"},
+                 "those that dcs map, run or submit left without work"},
+                {"all-users", 0, nullptr, no_value, "closed sessions of all users, for operators"},
                 {"yes", 'y', nullptr, no_value, "do not ask"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; refused where a later one was
 removed), all (yours) or USER/all.
