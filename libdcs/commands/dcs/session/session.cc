@@ -269,10 +269,12 @@ int clean(const Call &call) {
     if (!age && !everyone && words.empty())
         return call.fail(usage_failure("dcs session clean: SEL is missing",
                                        "for example dcs session clean 7, or dcs session clean --older 30d"));
-    const SessionsAnswer answer = everyone        ? sessions_of(std::vector<std::string>{"all"})
-                                  : words.empty() ? own_sessions()
-                                                  : chosen_sessions(words);
+    SessionsAnswer answer = everyone        ? sessions_of(std::vector<std::string>{"all"})
+                            : words.empty() ? own_sessions()
+                                            : chosen_sessions(words);
     if (answer.failure) return call.fail(*answer.failure);
+    // Those of others first: at one that is refused nothing has been removed.
+    std::ranges::stable_partition(answer.sessions, [](const Session &session) { return !session.own(); });
     if (age) return remove(call, older_than(*age, answer.sessions));
     // `all` means all that can be cleaned; a session that was named must be.
     const bool named = !everyone && (words.size() != 1 || (words[0] != "all" && !words[0].ends_with("/all")));
