@@ -273,18 +273,16 @@ int clean(const Call &call) {
                             : words.empty() ? own_sessions()
                                             : chosen_sessions(words);
     if (answer.failure) return call.fail(*answer.failure);
-    // Those of others first: at one that is refused nothing has been removed.
-    std::ranges::stable_partition(answer.sessions, [](const Session &session) { return !session.own(); });
+    std::ranges::stable_partition(answer.sessions, [](auto &s) { return !s.own(); });  // a refusal removes nothing
     if (age) return remove(call, older_than(*age, answer.sessions));
     // `all` means all that can be cleaned; a session that was named must be.
     const bool named = !everyone && (words.size() != 1 || (words[0] != "all" && !words[0].ends_with("/all")));
     std::vector<Session> chosen;
     for (const Session &session : answer.sessions) {
-        if (session.damaged() && !named) continue;  // may yet be restored
         if (!session.terminated() && !session.damaged() && named)
             return call.fail({exits::error, "session_active", "session " + session.name() + " is active",
                               "dcs session close " + session.name() + " ends it"});
-        if (session.terminated() || session.damaged()) chosen.push_back(session);
+        if (session.terminated() || (session.damaged() && named)) chosen.push_back(session);  // may yet be restored
     }
     return remove(call, chosen);
 }
