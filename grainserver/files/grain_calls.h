@@ -1,6 +1,6 @@
 #pragma once
 // The system calls that a grain may use, by name, so that each machine's header gives the numbers; C is applied to each.
-// Calls with a condition (clone, ioctl, socket, ptrace ...) are in syscall_filter.cc.
+// Calls with a condition (clone, ioctl, ioprio_set, socket, ptrace ...) are in syscall_filter.cc.
 
 // clang-format off
 #define DCS_GRAIN_CALLS(C) \
@@ -22,7 +22,7 @@
     C(set_tid_address) C(restart_syscall) C(rseq) C(sched_yield) C(sched_setparam) C(sched_getparam) \
     C(sched_setscheduler) C(sched_getscheduler) C(sched_get_priority_max) C(sched_get_priority_min) \
     C(sched_rr_get_interval) C(sched_setaffinity) C(sched_getaffinity) C(sched_setattr) C(sched_getattr) C(getpriority) \
-    C(setpriority) C(ioprio_set) C(ioprio_get) C(getcpu) C(personality) C(prctl) C(seccomp) C(capget) C(capset) \
+    C(setpriority) C(ioprio_get) C(getcpu) C(personality) C(prctl) C(seccomp) C(capget) C(capset) \
     C(getrlimit) C(setrlimit) C(prlimit64) C(getrusage) C(times) C(sysinfo) C(uname) C(getrandom) \
     C(getpid) C(getppid) C(gettid) C(getpgid) C(setpgid) C(getsid) C(setsid) C(getuid) C(geteuid) C(getgid) C(getegid) \
     C(getresuid) C(getresgid) C(getgroups) C(setuid) C(setgid) C(setreuid) C(setregid) C(setresuid) C(setresgid) \

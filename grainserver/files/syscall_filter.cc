@@ -22,7 +22,7 @@ struct Numbers {
     std::uint32_t arch;
     std::vector<int> allowed;  // besides the common ones
     std::initializer_list<int> tracing;
-    int ptrace, clone, unshare, ioctl, socket, socketcall;
+    int ptrace, clone, unshare, ioctl, ioprio_set, socket, socketcall;
 };
 
 // Numbers from 424 on are common to all architectures; headers of older systems lack some.
@@ -44,6 +44,7 @@ const Numbers own_numbers{own_machine,
                           SYS_clone,
                           SYS_unshare,
                           SYS_ioctl,
+                          SYS_ioprio_set,
                           SYS_socket,
                           -1};
 #undef NUMBER
@@ -56,6 +57,7 @@ const Numbers numbers_of_i386{AUDIT_ARCH_I386,
                               120,
                               310,
                               54,
+                              289,
                               359,
                               102};
 #endif
@@ -63,6 +65,7 @@ const Numbers numbers_of_i386{AUDIT_ARCH_I386,
 constexpr std::uint32_t new_namespaces =
     CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWCGROUP |
     0x80u /* CLONE_NEWTIME; in clone() part of the signal number, which is below it */;
+constexpr std::uint32_t ioprio_class = 7u << 13, ioprio_idle = 3u << 13;
 constexpr std::uint32_t traceme = 0;             // PTRACE_TRACEME: permits tracing by the parent
 constexpr std::uint32_t subcode_linux = 0x541c;  // TIOCLINUX: like TIOCSTI, puts input into a terminal
 constexpr std::uint32_t x32_bit = 0x40000000;    // marks the x32 table of numbers on x86_64
@@ -157,6 +160,16 @@ Code without_flags(std::uint32_t flags) {
     return std::move(p.code);
 }
 
+// A grain's input and output stay behind those of other programs.
+Code idle_only() {
+    CallProgram p;
+    p.load_argument(2);
+    p.mask(ioprio_class);
+    p.answer_if(ioprio_idle, SECCOMP_RET_ALLOW);
+    p.answer(denied);
+    return std::move(p.code);
+}
+
 Code sockets(bool network) {
     CallProgram p;
     p.answer_sockets(true, network, no_network);
@@ -172,6 +185,7 @@ Code search_of(const Numbers &n, const FilterWish &wish) {
     answers.on(n.clone, without_flags(new_namespaces & ~0xffu));
     answers.on(n.unshare, without_flags(new_namespaces));
     answers.on(n.ioctl, by_argument(1, {TIOCSTI, subcode_linux}, denied, SECCOMP_RET_ALLOW));
+    answers.on(n.ioprio_set, idle_only());
     const std::uint32_t others = wish.may_trace ? SECCOMP_RET_ALLOW : denied;
     for (const int number : n.tracing) answers.on(number, others);
     answers.on(n.ptrace, by_argument(0, {traceme}, SECCOMP_RET_ALLOW, others));

@@ -268,6 +268,15 @@ void Report::waiting(const Grain &g) {
     out.summary = summary(g, busy.empty() ? std::optional<HostId>() : busy.front());
 }
 
+// The advice of a reason that holds for one host names it. What runs on a drained host needs none.
+void name_hosts(wire::Explanation &out) {
+    for (wire::WhyRow &row : out.reasons) {
+        if (out.state == "running" && row.reason == reason_of(Why::drained).word) row.hint.clear();
+        const std::size_t at = row.hint.find("NAME");
+        if (row.hosts == 1 && at != std::string::npos) row.hint.replace(at, 4, row.names.front());
+    }
+}
+
 }  // namespace
 
 Why why_not(const State &state, Instant now, HostId id, const GrainKey &key, const Grain &grain) {
@@ -323,7 +332,9 @@ void explain(Draft &d, const Caller &caller, const wire::Explain &call) {
     if (!session) return d.refuse(caller, missing_session(d.state, key.session));
     if (!d.state.grain(key) && session->damaged.count(key.grain) == 0)
         return d.refuse(caller, missing_grain(d.state, key));
-    d.reply(caller, explanation(d.state, d.now, key));
+    wire::Explanation out = explanation(d.state, d.now, key);
+    name_hosts(out);
+    d.reply(caller, std::move(out));
 }
 
 }  // namespace dcs::core

@@ -13,10 +13,10 @@ constexpr std::int64_t least_ttl_s = 1, most_ttl_s = 30 * 24 * 3600;
 constexpr std::int64_t approval_s = 24 * 3600;
 
 Trust without_expired(Trust trust, std::int64_t wall_s) {
-    constexpr std::int64_t day_s = 24 * 3600;  // ends of certificates are recorded to the day
     std::erase_if(trust.codes, [wall_s](const auto &entry) { return entry.second.expires_s <= wall_s; });
+    const std::int64_t day_ago_s = wall_s - 24 * 3600;  // ends of certificates are recorded to the day
     std::erase_if(trust.removed,
-                  [wall_s](const auto &entry) { return entry.second != 0 && entry.second + day_s <= wall_s; });
+                  [day_ago_s](const auto &entry) { return entry.second != 0 && entry.second <= day_ago_s; });
     return trust;
 }
 

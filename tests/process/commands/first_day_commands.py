@@ -107,6 +107,15 @@ def options(shell):
     assert shell.run("dcs run --memory 1G -- echo fits")[0] == "fits\n"
 
 
+def script_of_slurm(shell):
+    shell.write("job.sh", "#!/bin/sh\n#SBATCH --array=1-9\necho once\n")
+    for line in ("dcs run -- ./job.sh", "dcs map -- ./job.sh ::: 1"):
+        out, err = shell.run(line)
+        assert out == "once\n" and err.count("job.sh: its lines #SBATCH are ignored; DCS has an sbatch") == 1, (line, out, err)
+    err = shell.run("dcs session clean 4-8", 2)[1]
+    assert "$(seq 4 8)" in err, err
+
+
 def ended_by_a_signal(shell):
     """As a shell says it; of a reader that went away there is nothing to say."""
     err = shell.run("dcs run -- sh -c 'kill -SEGV $$'", 128 + signal.SIGSEGV)[1]

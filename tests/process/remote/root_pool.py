@@ -4,6 +4,7 @@ a grain host that joins, a member of the group, an outsider. Programs that are b
 no other local user can read them; each peer finds the pool by /etc/dcs/pool.conf; and what is not known is not shown as a
 number. In mount and network namespaces of its own: the scheduler's host and the grain host have each their /var/lib."""
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from pool import BIN, ROOT, bin_directory, lock_holder, tells, wait_for
 from remote_world import enter
@@ -180,6 +182,54 @@ def all_means_own(hour):
     assert [row["state"] for row in rows if str(row["session"]) == theirs] == ["active"], rows
 
 
+def all_users_means_everybody(hour):
+    """For operators only. Closed sessions go; active ones stay, but with --older those that their command left without work."""
+    gate, items = os.path.join(hour.base, "gate-clean"), itertools.count(2)  # the same map once more is the same session
+
+    def begun(user, line="true"):
+        return hour.type("sched", user, f"dcs map --detach -- {line} ::: {next(items)}").stdout.strip()
+
+    def over(user, closed=True):
+        number = begun(user)
+        hour.type("sched", user, f"dcs session wait {number}" + (f" && dcs session close {number}" if closed else ""))
+        return f"{user}/{number}"
+
+    def left():
+        rows = json.loads(hour.type("sched", "root", "dcs session ls all -o json").stdout)["sessions"]
+        return {f"{row['user']}/{row['session']}" for row in rows}
+
+    def clean(words, user="root", code=0):
+        return hour.type("sched", user, f"dcs session clean --all-users {words}", code)
+    users = ("ann", "ben")
+    waiting = f"sh -c 'until test -e {gate}; do sleep 0.1; done'"
+    busy = {f"{user}/{begun(user, waiting)}" for user in users}
+    try:
+        closed, idle = {over(user) for user in users}, {over(user, closed=False) for user in users}
+        before = left()
+        assert busy | closed | idle <= before, before
+        time.sleep(2.1)
+        for words in ("", "--older 1s"):
+            for user in users:  # whose own are not removed, either
+                said = clean(words, user, code=4).stderr
+                assert "was not removed" in said and f"{user} may not do this with a session of" in said, said
+        assert tells(clean("ann/all", code=2).stderr, "--all-users takes no SEL")
+        assert clean("--older 1h").stdout == "" and left() == before, left() ^ before
+        told = clean("").stdout
+        assert all(f"session {name} removed\n" in told for name in closed), told
+        assert busy | idle <= left() <= before - closed, left()
+        closed = {over(user) for user in users}
+        time.sleep(2.1)
+        young = {over(user) for user in users}
+        assert clean("--older 1h").stdout == ""
+        told = wait_for("the older ones", lambda: clean("--older 2s").stdout)
+        assert all(f"session {name} removed" in told for name in closed | idle), told
+        assert left() - young == busy, left()
+    finally:
+        open(gate, "w").close()
+    hour.type("sched", "root", "dcs session wait " + " ".join(sorted(busy)))
+    hour.type("sched", "root", "dcs session close " + " ".join(sorted(busy)))
+
+
 def outsider_is_told(hour):
     for line in ("dcs status", "dcs session ls"):
         said = hour.type("sched", "eve", line, code=5).stderr
@@ -301,8 +351,9 @@ def main():
         return 77
     hour, failed = Hour(), True
     try:
-        for part in (scheduler_starts, host_joins, unknown_is_no_number, member_calls, all_means_own, outsider_is_told,
-                     brought_programs_run, nobody_else_reads_them, full_disk_is_told, own_pool_goes_first, conf_of_others):
+        for part in (scheduler_starts, host_joins, unknown_is_no_number, member_calls, all_means_own,
+                     all_users_means_everybody, outsider_is_told, brought_programs_run, nobody_else_reads_them,
+                     full_disk_is_told, own_pool_goes_first, conf_of_others):
             part(hour)
         failed = False
     finally:

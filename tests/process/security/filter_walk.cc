@@ -3,6 +3,7 @@
 // answer.
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>
@@ -69,6 +70,16 @@ int main() {
         walk(name, code, "own", dcs::own_machine, 2);  // 2: AF_INET; no flags of namespaces; not to be traced
         walk(name, code, "i386", AUDIT_ARCH_I386, 2);
         walk(name, code, "foreign", AUDIT_ARCH_MIPS, 2);
+    }
+    const std::vector<sock_filter> usual = dcs::files::syscall_filter({});
+    for (const auto &[name, priority] : {std::pair{"no_class", 0},
+                                         {"realtime", 1 << 13},
+                                         {"best_effort", 2 << 13 | 4},
+                                         {"idle", 3 << 13},
+                                         {"idle_7", 3 << 13 | 7},
+                                         {"unknown", 7 << 13}}) {
+        walk(name, usual, "own", dcs::own_machine, static_cast<std::uint64_t>(priority));
+        walk(name, usual, "i386", AUDIT_ARCH_I386, static_cast<std::uint64_t>(priority));
     }
     return 0;
 }

@@ -22,6 +22,7 @@ REFUSED = set("""mount umount umount2 pivot_root chroot move_mount open_tree fso
     sethostname setdomainname settimeofday stime adjtimex clock_settime clock_settime64 clock_adjtime clock_adjtime64
     nfsservctl getpmsg putpmsg afs_syscall tuxcall security vserver uselib ustat sysfs _sysctl epoll_ctl_old epoll_wait_old
     break stty gtty ftime prof lock mpx ulimit profil idle bdflush""".split())
+PRIORITIES = ("no_class", "realtime", "best_effort", "idle", "idle_7", "unknown")
 TRACING = set("ptrace process_vm_readv process_vm_writev pidfd_getfd kcmp".split())
 
 
@@ -59,10 +60,13 @@ def judge(machine, answers, names, own):
     assert len(known) > 290, (machine, len(known))
     for wish, more in (("usual", TRACING), ("trace", set()), ("no_network", TRACING)):
         found = refused(answers[wish, own], known)
-        expected = {name: "EPERM" for name in (REFUSED | more) & set(known)} | {"clone3": "ENOSYS"}
+        expected = {name: "EPERM" for name in (REFUSED | more | {"ioprio_set"}) & set(known)} | {"clone3": "ENOSYS"}
         if wish == "no_network":
             expected["socket"] = "EACCES"
         assert found == expected, (machine, own, wish, set(found.items()) ^ set(expected.items()))
+    # A grain does not leave the idle class of its input and output.
+    of_class = {name: answers[name, own][known["ioprio_set"]] for name in PRIORITIES}
+    assert {name for name, answer in of_class.items() if answer == "allowed"} == {"idle", "idle_7"}, (machine, of_class)
     # Numbers that no name has.
     gaps = {n for n, a in answers["usual", own].items() if n < FIRST_UNKNOWN and a == "allowed"} - set(names.values())
     assert all(n > 423 for n in gaps), (machine, gaps)  # newer than the headers here

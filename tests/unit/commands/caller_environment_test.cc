@@ -53,6 +53,36 @@ TEST_CASE("a map's environment leaves out what differs between terminals") {
           Words{"A=1", "B=2", "EMPTY=", "PWD=/here", "WITH=a=b", "XDG_STATE_HOME=/keep"});
 }
 
+TEST_CASE("a script of another batch system says which command obeys its lines") {
+    CHECK(batch_lines_hint("#!/bin/sh\n#SBATCH -a 1-9\n").find("#SBATCH are ignored; DCS has an sbatch") !=
+          std::string::npos);
+    CHECK(batch_lines_hint("#PBS -N x").find("#PBS are ignored; DCS has a qsub") != std::string::npos);
+    CHECK(batch_lines_hint("\n#$ -t 1-9\n").find("#$ are ignored; DCS has a qsub") != std::string::npos);
+    const std::string lines(49, '\n');
+    CHECK_FALSE(batch_lines_hint(lines + "#PBS -N x").empty());
+    for (const std::string &text :
+         {std::string(), std::string("echo '#SBATCH -a 1'\n #PBS -N x\n#$x\n##SBATCH -a 1\n"), lines + "\n#PBS -N x"})
+        CHECK(batch_lines_hint(text).empty());
+}
+
+TEST_CASE("only a readable script has lines of another batch system") {
+    const Folder folder;
+    const auto file = [&](const char *text) {
+        const std::string path = folder.at("job");
+        std::FILE *f = std::fopen(path.c_str(), "w");
+        std::fputs(text, f);
+        std::fclose(f);
+        return path;
+    };
+    const std::string path = file("#!/bin/sh\n#SBATCH -a 1-9\n");
+    CHECK(batch_lines_of(path).starts_with("job: its lines #SBATCH are ignored"));
+    CHECK(batch_lines_of(file("\x7f"
+                              "ELF\n#SBATCH -a 1-9\n"))
+              .empty());
+    CHECK(batch_lines_of(folder.at("none")).empty());
+    CHECK(batch_lines_of("").empty());
+}
+
 TEST_CASE("the whole environment lacks only what belongs to DCS") {
     Environment e({"B=2", "PWD=/x", "SSH_CLIENT=1", "DCS_AUTH_FD=5", "DCS_GRAIN_DIR=/g", "DCS_DIR=/p", "A=1",
                    "A=second", "=odd", "odd"});

@@ -50,6 +50,19 @@ TEST_CASE("what is no session selector is refused") {
     }
 }
 
+TEST_CASE("a range of sessions is refused with words that name them") {
+    const std::pair<const char *, const char *> cases[] = {
+        {"4-8", " here $(seq 4 8)"}, {"1,3", " here 1 3"}, {"1,4-6,9", " here 1 $(seq 4 6) 9"}};
+    for (const auto &[text, words] : cases) {
+        const auto s = session_selector(text);
+        REQUIRE_FALSE(s);
+        CHECK(s.status().text.ends_with(words));
+        CHECK(s.status().text == about("`" + std::string(text) + "` not name session no ranges"));
+    }
+    for (const char *text : {"4-", "-4", "4-x", "4-5-6", "-"})
+        CHECK(session_selector(text).status().text == about("write NUM last all"));
+}
+
 TEST_CASE("grain selectors") {
     auto g = grain_selector("7:12", false);
     REQUIRE(g);

@@ -36,6 +36,27 @@ struct SetHostStage {
 
 }  // namespace
 
+TEST_CASE("the advice about a drained host: for a grain that waits, with the host's name if there is one such host") {
+    SetHostStage s;
+    const auto advice = [&](const char *grain) {
+        for (const wire::WhyRow &row : s.pool.explain(grain).reasons)
+            if (row.reason == "drained") return row.hint;
+        return std::string("none");
+    };
+    wire::SetHost c = SetHostStage::change();
+    c.drained = 1;
+    s.pool.gexec(s.ann, 1, 0);
+    s.pool.set(s.root, c);
+    CHECK(advice("ann/1:0").empty());  // it runs there
+    s.pool.gexec(s.ann, 1, 1);
+    CHECK(advice("ann/1:1") == "dcs host undrain h1");
+    s.pool.add_host("h2");
+    s.pool.table();
+    c.host = "h2";
+    s.pool.set(s.root, c);
+    CHECK(advice("ann/1:1") == "dcs host undrain NAME");
+}
+
 TEST_CASE("only those with privilege set hosts, and what they say is checked") {
     SetHostStage s;
     wire::SetHost c = SetHostStage::change();

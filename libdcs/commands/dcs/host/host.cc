@@ -134,7 +134,9 @@ std::string set_text(const wire::HostRow &row) {
 
 std::string drained_text(const wire::HostRow &row) {
     if (!row.drained) return "no longer drained: another command undrained it in the meantime";
-    const std::string what = row.slots > 0 ? " still running there" : " about to leave";
+    const std::string what = row.slots > 0 ? " still running there (`dcs grain restart SES:G` moves one, with its last "
+                                             "checkpoint)"
+                                           : " about to leave";
     return "drained, no new grains start there; " +
            (row.running == 0 ? "nothing runs there" : counted(row.running, "grain") + what);
 }

@@ -210,6 +210,7 @@ int map(const Call &said) {
 
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
     if (!opened.warning.empty()) console.note("warning: " + opened.warning);
+    if (const std::string lost = batch_lines_of(program); !lost.empty()) console.note("warning: " + lost);
     if (const std::string word = foreign_placeholder(plan); !word.empty())
         console.note("note: the word " + word + " is passed on as it is: each input is one column, {} (see --colsep)");
     if (const std::string input = read_by_shell(plan); !input.empty())

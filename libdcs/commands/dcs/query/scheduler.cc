@@ -101,7 +101,7 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
     if (const Status s =
             info.ask(wire::QueryType::sessions, selector.of_all_users ? "" : user, one ? selector.number : -1);
         !s)
-        return {.failure = call_failure("the list of sessions", s)};
+        return {.failure = call_failure(s.code == Code::unreachable ? "" : "the list of sessions", s)};
     answer.last_number = info.last_number;
     answer.stored = std::move(info.stored);
     for (const wire::SessionRow &row : info.sessions) {

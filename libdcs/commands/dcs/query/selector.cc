@@ -4,19 +4,38 @@
 
 #include "base/option_table.h"
 #include "base/limits.h"
+#include "base/text.h"
 
 namespace dcs::commands {
 namespace {
 
+bool only_digits(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// 4-6,9 as a shell makes words of it; empty: it is no such thing.
+std::string range_as_words(std::string_view text) {
+    std::string words;
+    if (text.find_first_of(",-") == text.npos) return "";
+    for (const std::string_view item : words_of(text, ",")) {
+        const std::size_t dash = std::min(item.find('-'), item.size());
+        const std::string first(item.substr(0, dash)), last(item.substr(std::min(dash + 1, item.size())));
+        if (!only_digits(first) || (dash < item.size() && !only_digits(last))) return "";
+        words += dash < item.size() ? " $(seq " + first + " " + last + ")" : " " + first;
+    }
+    return words;
+}
+
 Status bad_session(std::string_view text) {
+    if (const std::string words = range_as_words(text); !words.empty())
+        return fail(Code::invalid, "`" + std::string(text) +
+                                       "` does not name a session: sessions take no ranges and "
+                                       "lists; write each number as a word of its own, here" +
+                                       words);
     const bool login = !text.empty() && text.find_first_of("/:") == text.npos;
     return fail(Code::invalid, "`" + std::string(text) +
                                    "` does not name a session: write NUM, last or all, or USER/ before one of these" +
                                    (login ? ", such as " + std::string(text) + "/all" : ""));
-}
-
-bool only_digits(std::string_view text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 // A session's number alone is what `dcs run --detach` prints.

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <fcntl.h>
 #include <map>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands/dcs/frame/table.h"
+#include "base/files.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -85,6 +87,26 @@ Result<std::string> find_program(const std::string &name, const std::string &sea
     }
     if (!refused.empty()) return not_executable(refused);
     return fail(Code::not_found, "there is no program " + name + " in PATH");
+}
+
+std::string batch_lines_hint(std::string_view script) {
+    constexpr std::string_view marks[][2] = {{"#SBATCH ", "an sbatch"}, {"#PBS ", "a qsub"}, {"#$ ", "a qsub"}};
+    for (int line = 0; line < 50 && !script.empty(); ++line) {
+        const std::string_view text = take_line(script);
+        for (const auto &[mark, command] : marks)
+            if (text.starts_with(mark))
+                return "its lines " + std::string(mark) + "are ignored; DCS has " + std::string(command) +
+                       ", which obeys them (BRIDGES.md)";
+    }
+    return "";
+}
+
+std::string batch_lines_of(const std::string &program) {
+    const Fd file(::open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const auto text = read_open(file.get(), program, 1 << 16, true);
+    if (!text || !text->starts_with("#!")) return "";
+    const std::string hint = batch_lines_hint(*text);
+    return hint.empty() ? "" : printable(program.substr(program.rfind('/') + 1)) + ": " + hint;
 }
 
 Result<std::string> current_directory() {

@@ -16,6 +16,10 @@ namespace dcs::commands {
 // it exists, but not executable.
 Result<std::string> find_program(const std::string &name, const std::string &search_path, const std::string &directory);
 
+// What is lost where a script of another batch system, of this text, is run as a program; empty: nothing.
+std::string batch_lines_hint(std::string_view script);
+std::string batch_lines_of(const std::string &program);  // the same of a file, with its name
+
 Result<std::string> current_directory();
 
 // NAME=value of the caller, without what belongs to DCS itself; sorted, each name once. DCS_DIR is `pool`, unless that

@@ -85,6 +85,8 @@ std::optional<Failure> understand(const Call &call, Command &command) {
         return own_failure(failure, program.status().code == Code::refused ? exits::not_executable : exits::no_program);
     }
     command.words[0] = *program;
+    if (const std::string lost = batch_lines_of(*program); !lost.empty())
+        std::fprintf(stderr, "dcs run: warning: %s\n", lost.c_str());
     command.environment = whole_environment(environ, call.directory);
     add_umask(command.environment);
     if (auto failure = set_variables(call.arguments, *directory, command.environment)) return failure;
@@ -371,8 +373,9 @@ While the grain waits, standard error says what comes before it, or that no host
 
 A grain that comes back from a host is started again automatically; standard error says so.
 
-Exit code: the command's own; 128+N if signal N ended it; 127 no such program; 126 it cannot be executed, or no
-host can meet its needs (cores, memory, class, directory, length of arguments); 125 DCS itself failed.
+Exit code: the command's own; 128+N if signal N ended it, so 152 over its time (--time), 137 over its memory, 153 over
+its output; 127 no such program; 126 it cannot be executed, or no host can meet its needs (cores, memory, class,
+directory, length of arguments); 125 DCS itself failed.
 )",
     .run = run,
     .command_follows = true,

@@ -269,20 +269,20 @@ int clean(const Call &call) {
     if (!age && !everyone && words.empty())
         return call.fail(usage_failure("dcs session clean: SEL is missing",
                                        "for example dcs session clean 7, or dcs session clean --older 30d"));
-    const SessionsAnswer answer = everyone        ? sessions_of(std::vector<std::string>{"all"})
-                                  : words.empty() ? own_sessions()
-                                                  : chosen_sessions(words);
+    SessionsAnswer answer = everyone        ? sessions_of(std::vector<std::string>{"all"})
+                            : words.empty() ? own_sessions()
+                                            : chosen_sessions(words);
     if (answer.failure) return call.fail(*answer.failure);
+    std::ranges::stable_partition(answer.sessions, [](auto &s) { return !s.own(); });  // a refusal removes nothing
     if (age) return remove(call, older_than(*age, answer.sessions));
     // `all` means all that can be cleaned; a session that was named must be.
     const bool named = !everyone && (words.size() != 1 || (words[0] != "all" && !words[0].ends_with("/all")));
     std::vector<Session> chosen;
     for (const Session &session : answer.sessions) {
-        if (session.damaged() && !named) continue;  // may yet be restored
         if (!session.terminated() && !session.damaged() && named)
             return call.fail({exits::error, "session_active", "session " + session.name() + " is active",
                               "dcs session close " + session.name() + " ends it"});
-        if (session.terminated() || session.damaged()) chosen.push_back(session);
+        if (session.terminated() || (session.damaged() && named)) chosen.push_back(session);  // may yet be restored
     }
     return remove(call, chosen);
 }

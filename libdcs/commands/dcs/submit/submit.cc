@@ -71,17 +71,16 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
     std::optional<std::vector<std::string>> items;
     if (auto failure = items_said(call, items)) return failure;
     std::vector<std::string> errors;
-    const bool slurm = text->find("\n#SBATCH ") != text->npos;
+    const std::string batch = batch_lines_hint(*text);
     job.file = parse_job_file(*text, job.name, items, errors);
     const bool of_keys = std::any_of(errors.begin(), errors.end(), [](const std::string &error) {
         return error.find("unknown key") != error.npos || error.find("missing") != error.npos;
     });
-    if (!errors.empty() && (text->starts_with("#!") || slurm))
+    if (!errors.empty() && (text->starts_with("#!") || !batch.empty()))
         return usage_failure("dcs submit: " + job.name + " is a script, not a TOML file of grains",
                              "`dcs run --detach -- " +
                                  shell_word(job.name.find('/') == job.name.npos ? "./" + job.name : job.name) +
-                                 "` runs it as one grain" +
-                                 (slurm ? "; DCS has an sbatch, which reads its lines #SBATCH (BRIDGES.md)" : ""));
+                                 "` runs it as one grain" + (batch.empty() ? "" : "; " + batch));
     if (!errors.empty()) return errors_in_file(errors, of_keys ? "`dcs submit --help` lists the keys of a file" : "");
     job.parts = prepare_job(job.file, call.directory, errors);
     if (!errors.empty()) return errors_in_file(errors);
