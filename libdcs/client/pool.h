@@ -16,9 +16,9 @@
 
 #include "base/instant.h"
 #include "base/status.h"
+#include "client/grains_of_run.h"
 #include "client/transport.h"
 #include "dcs.h"
-#include "client/grains_of_run.h"
 #include "wire/user_calls.h"
 
 namespace dcs::client {

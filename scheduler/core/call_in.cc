@@ -131,8 +131,8 @@ bool takes_place(const Host &host, const ServerFirstCall &in) {
 // The one that is connected has so long to answer; a server that is refused asks again every 15 s.
 constexpr Duration claim_patience = seconds(5), claim_forgotten = seconds(60);
 
-// Whoever shows a host's key, perhaps a copy of it, takes the place of no server that runs. The connection of one that
-// was killed is closed by its kernel before; one whose machine died does not answer. False: it has not answered.
+// A server with the host's key, perhaps a copy of it, takes the place of none that runs. The connection of one that was
+// killed is closed by its kernel before; one whose machine died does not answer. False: it has not answered.
 bool hold_off(Draft &d, const ServerFirstCall &in, HostId id) {
     Host &host = d.host(id);
     const bool asked = host.claimed != Instant{} && d.now < host.claimed + claim_forgotten;

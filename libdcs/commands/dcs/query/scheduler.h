@@ -42,10 +42,9 @@ struct Session : wire::SessionRow {
     std::string name() const;  // "7", or "ann/7" if it is not the caller's
     // What tells it from others: the user's label, what was typed; else the name that its control program has.
     std::string what(std::size_t columns) const;
-    int declared() const;  // grains of the file of its `dcs submit`; 0: it has another control program
-    int not_submitted() const;
+    int declared() const;       // grains of the file of its `dcs submit`; 0: it has another control program
+    int not_submitted() const;  // by `dcs submit`, of the grains of its file; other control programs do not tell
     bool over_before(double when) const;  // nothing has happened in it since, nor will
-        // by `dcs submit`, of the grains of its file; other control programs do not tell
     bool terminated() const { return state == "terminated"; }
     int did_not_run() const { return terminated() ? ready + running + not_submitted() : 0; }
     bool damaged() const { return state == "damaged"; }
