@@ -12,7 +12,7 @@ from pool import BIN, ROOT, Pool
 
 PAGE = open(os.path.join(ROOT, "docs/RESTARTABLE_PROGRAMS.md")).read()
 BLOCKS = re.findall(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", PAGE, re.M | re.S)
-SESSIONS = {"squares": "101", "clock": "102", "bisect": "103", "files": "104", "rounds": "118"}
+SESSIONS = {"squares": "101", "clock": "102", "bisect": "103", "files": "104", "rounds": "105"}
 # Between a program and libdcs: the n-th call kills the program before it, or after.
 INTERPOSER = r"""
 #define _GNU_SOURCE
