@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -40,7 +39,6 @@ struct OpenSession {
     std::uint64_t opening = 0;  // which d_open_ses this entry is from
     std::int32_t next = 0;
     bool taking = false, closed = false;
-    GrainsOfRun grains;
 };
 
 // The connection of one thread to one pool, and for which token and socket, or scheduler elsewhere, it was made.
@@ -91,9 +89,7 @@ public:
     std::uint64_t epoch_met() const;
     void note_epoch(std::uint64_t epoch);
 
-    // again: its results come from the first on, and there may be some.
-    void session_opened(int number, std::int32_t next, bool again);
-    void submitted(int number, const std::vector<int> &grains, const dcs::wire::Done &done);
+    void session_opened(int number, std::int32_t next);
     void session_closed(int number);
     std::optional<std::int32_t> session_next(int number) const;  // nothing: not opened here
 
@@ -167,9 +163,7 @@ public:
 
     const Status &status() const { return status_; }
     std::int32_t next() const { return next_; }
-    // As GrainsOfRun::without_result() when the turn began.
-    std::optional<std::size_t> without_result() const { return without_result_; }
-    void taken(std::span<const wire::GrainResult> results);
+    void taken(std::int32_t new_next);
 
 private:
     OpenSession *mine();  // null: reopened meanwhile
@@ -178,7 +172,6 @@ private:
     int number_;
     std::uint64_t opening_ = 0;
     std::int32_t next_ = 0;
-    std::optional<std::size_t> without_result_;
     bool holds_ = false;
     Status status_;
 };

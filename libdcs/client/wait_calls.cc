@@ -12,21 +12,8 @@
 namespace dcs::client {
 namespace {
 
-// A run that repeats an earlier one, and has all results of what it has submitted, is where that one found no result
-// left: what there is now are results of grains that it will submit. It asks all the same, because that acknowledges.
-bool at_end_of_part(const TakeResult &turn) { return turn.without_result() == 0u; }
-
-template <class T> Result<T> as_then(const TakeResult &turn, Result<T> reply) {
-    if (!at_end_of_part(turn)) return reply;
-    const Code code = reply.status().code;
-    if (!reply && code != Code::nothing_yet && code != Code::cannot_run) return reply;
-    return fail(Code::nothing_left, "every grain that this run has submitted has been reported");
-}
-
 Result<wire::GrainResult> next_result(Pool &pool, const TakeResult &turn, int session_num, bool block) {
-    block = block && !at_end_of_part(turn);
-    auto reply = as_then(
-        turn, ask<wire::GrainResult>(pool, wire::Gwait{session_num, turn.next(), block}, How{With::token, block}));
+    auto reply = ask<wire::GrainResult>(pool, wire::Gwait{session_num, turn.next(), block}, How{With::token, block});
     if (reply && reply->sent <= turn.next())
         return fail(Code::protocol, "the scheduler sent result " + std::to_string(reply->sent - 1) +
                                         " again, expected " + std::to_string(turn.next()));
@@ -37,11 +24,7 @@ Result<wire::GrainResults> next_results(Pool &pool, const TakeResult &turn, int 
     DCS_REQUIRE(max >= 1, "the number of results was checked");
     wire::GwaitMany request{session_num, turn.next(), max, block};
     request.most = std::min(max, static_cast<int>(limits::batch_grains));
-    if (at_end_of_part(turn)) request.most = 1, request.block = false;
-    else if (turn.without_result())
-        request.most =
-            static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(request.most), *turn.without_result()));
-    auto reply = as_then(turn, ask<wire::GrainResults>(pool, request, How{With::token, request.block}));
+    auto reply = ask<wire::GrainResults>(pool, request, How{With::token, block});
     if (!reply) return reply;
     if (reply->results.empty() || reply->results.size() > static_cast<std::size_t>(request.most))
         return fail(Code::protocol, "the scheduler sent " + std::to_string(reply->results.size()) +
@@ -75,7 +58,7 @@ Status wait_many(Pool &pool, bool block, int session_num, int max, d_result *res
     const std::size_t stride = results->struct_size;
     for (wire::GrainResult &r : h)
         copy_out(result_of(r), at_stride(results, stride, static_cast<std::size_t>((*count)++)), stride);
-    turn.taken(h);
+    turn.taken(h.back().sent);
     return Status::ok();
 }
 
@@ -89,7 +72,7 @@ Status wait_one(Pool &pool, bool block, int session_num, d_result &result) {
     h.clear();
     h.push_back(std::move(*reply));
     result = result_of(h[0]);
-    turn.taken(h);
+    turn.taken(h[0].sent);
     return Status::ok();
 }
 
@@ -122,7 +105,7 @@ Status wait_streams(Pool &pool, bool block, int session_num, d_result &result, F
     result.output = result.error = nullptr;
     if (output) *output = out.release();
     if (error) *error = err.release();
-    turn.taken({&*reply, 1});
+    turn.taken(reply->sent);
     return Status::ok();
 }
 

@@ -93,10 +93,7 @@ struct Gkill {
     std::int32_t session = 0;
     std::int32_t grain = 0;
 };  // -> Done
-// Of a submission: how many of its grains an earlier request has recorded, and how many of these were killed. Others: 0.
-struct Done {
-    std::int32_t repeated = 0, killed = 0;
-};
+struct Done {};
 
 struct Usage {  // of a grain, summed over its processes
     std::int64_t user_us = 0, system_us = 0;
@@ -302,9 +299,7 @@ template <class A> void serialize(A &a, Gexec &x, unsigned) {
 template <class A> void serialize(A &a, Gkill &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain);
 }
-template <class A> void serialize(A &a, Done &x, unsigned) {
-    a & shown_since<9>(DCS_FIELD(repeated)) & shown_since<9>(DCS_FIELD(killed));
-}
+template <class A> void serialize(A &, Done &, unsigned) {}
 template <class A> void serialize(A &a, Usage &x, unsigned) {
     a & DCS_FIELD(user_us) & DCS_FIELD(system_us) & DCS_FIELD(max_rss_kb) & DCS_FIELD(minor_faults)
       & DCS_FIELD(major_faults) & DCS_FIELD(in_blocks) & DCS_FIELD(out_blocks);
