@@ -15,7 +15,6 @@
 
 #include "base/instant.h"
 #include "base/status.h"
-#include "client/grains_of_run.h"
 #include "client/transport.h"
 #include "dcs.h"
 #include "wire/user_calls.h"
