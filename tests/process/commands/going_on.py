@@ -23,10 +23,10 @@ def closed_map(pool, folder):
     assert tells(done.stderr, f"hint: run `{typed}` again: runs failed"), done
     done = pool.dcs("grain", "restart", "last:1", check=False)
     assert tells(done.stderr, f"`dcs grain restart 1:1 --and-after` discards run `{typed}` again"), done
+    with open(os.path.join(folder, "mended"), "w"):  # before the restart, which runs the grain at once
+        pass
     done = pool.dcs("grain", "restart", "last:2", "--and-after")
     assert tells(done.stderr, f"Run `{typed}` again: continues") and b"map-" not in done.stderr, done
-    with open(os.path.join(folder, "mended"), "w"):
-        pass
     pool.dcs(*command, cwd=folder)
 
 
