@@ -88,13 +88,15 @@ void Launcher::over(const std::string &dir, Running &grain, int signal, const st
     kill_tree(dir, grain);
 }
 
-// Its first process has just ended: notes a limit that the kernel enforces as the cause. Not for success.
+// Its first process has just ended: notes a limit that the kernel enforces as the cause. After success only one by which
+// the kernel has killed another process of the grain: a shell may not have noticed, but its result lacks something.
 void Launcher::note_limit(const std::string &dir, Running &grain) {
     DCS_REQUIRE(grain.exit.known, "the exit status is known");
     const int status = grain.exit.status;
-    if (status == 0 || grain.exit.limit_signal != 0) return;
+    if (grain.exit.limit_signal != 0) return;
     if (grain.leaf.memory && cgroups_.ran_out_of_memory(grain.leaf.name))
         return over(dir, grain, SIGKILL, memory_words(grain.limits));
+    if (status == 0) return;
     if (grain.leaf.processes && Cgroups::refused_in(grain.leaf) > grain.leaf.refused)
         return over(dir, grain, SIGKILL, process_words(grain.limits));
     if (grain.limits.file_mb > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)

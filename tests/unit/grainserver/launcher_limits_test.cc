@@ -35,6 +35,16 @@ TEST_CASE("64 MB of memory are a limit, with a control group and without") {
     }
 }
 
+// A shell that does not look at the end of its pipe ends with 0 before the launcher looks at the group.
+TEST_CASE("a grain of which the kernel killed a process for its memory has not succeeded") {
+    Place p(true);
+    if (!p.has_groups("memory")) return;
+    p.limits.memory_mb = 64;
+    const std::string g = p.shell("bytes=$(dd if=/dev/zero bs=300M count=1 | wc -c); echo $bytes; exit 0");
+    REQUIRE(p.start(g).verb == files::Verb::started);
+    ended_by(p.exit_of(g), SIGKILL, "the grain used more than its 64 MB of memory");
+}
+
 TEST_CASE("a fork bomb is a grain with too many processes, and nothing of it is left") {
     for (const bool groups : {true, false}) {
         Place p(groups);
