@@ -32,26 +32,26 @@ void sleep_until(Instant until) {
 // Says once what a call waits for, when that takes long enough for a person to wonder.
 class Notice {
 public:
-    Notice(const Pool &pool, Instant now) : say_(pool.waits), patience_(pool.patience()), at_(now + wondering) {}
+    Notice(const Pool &pool, Instant now) : say_(pool.waits), patience_(pool.patience()), began_(now) {}
     void trouble(const std::string &why) { why_ = why; }
     // Before a pause.
     void look() {
-        if (say_ && boot_clock() >= at_) tell(why_, patience_);
+        if (say_ && boot_clock() >= began_ + away) tell(why_, patience_);
     }
     // Before an answer that comes until then.
     void look(Transport &transport, Instant until) {
-        if (!say_ || until == Instant::never() || until <= at_) return;
+        if (!say_ || until == Instant::never() || until <= began_ + silent) return;
         // After that the call is repeated once, on a new connection.
-        if (transport.silent_until(at_)) tell("", until - boot_clock() + silence_of(patience_));
+        if (transport.silent_until(began_ + silent)) tell("", until - boot_clock() + silence_of(patience_));
     }
 
 private:
-    static constexpr Duration wondering = seconds(3);
+    static constexpr Duration away = seconds(3), silent = seconds(1);
     void tell(const std::string &why, Duration gives_up) { std::exchange(say_, nullptr)(why, gives_up); }
 
     Pool::Waits say_;
     Duration patience_;
-    Instant at_;
+    Instant began_;
     std::string why_;
 };
 

@@ -341,11 +341,26 @@ std::uint64_t bytes_of(const wire::GrainSpec &spec) {
     return bytes;
 }
 
+namespace {
+
+void note(Pool &pool, const wire::AnyMessage &submission, const wire::Done &done) {
+    if (const auto *one = std::get_if<wire::Gexec>(&submission))
+        return pool.submitted(one->session, {one->grain}, done);
+    const auto &many = std::get<wire::GexecMany>(submission);
+    std::vector<int> grains;
+    for (const wire::GrainOrder &order : many.orders) grains.push_back(order.grain);
+    pool.submitted(many.session, grains, done);
+}
+
+}  // namespace
+
 Status LocalFiles::submit(Pool &pool, const wire::AnyMessage &submission, const How &how) {
     Status s;
     for (int attempt = 0; attempt < most_submissions; ++attempt) {
         if (how.refused_grain) *how.refused_grain = -1;
-        s = ask<wire::Done>(pool, submission, how).status();
+        const auto done = ask<wire::Done>(pool, submission, how);
+        s = done.status();
+        if (done) note(pool, submission, *done);
         if (s || s.code != Code::not_found || sources_.empty()) break;
         if (Status brought = upload(pool); !brought) return brought;
     }

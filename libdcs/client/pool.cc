@@ -112,6 +112,7 @@ TakeResult::TakeResult(Pool &pool, int number, bool block) : pool_(pool), number
             it->second.taking = holds_ = true;
             opening_ = it->second.opening;
             next_ = it->second.next;
+            without_result_ = it->second.grains.without_result();
             return;
         }
         if (!block) {
@@ -138,11 +139,15 @@ TakeResult::~TakeResult() {
     process().freed->notify_all();
 }
 
-void TakeResult::taken(std::int32_t new_next) {
+void TakeResult::taken(std::span<const wire::GrainResult> results) {
     const Held held(process().mutex);
-    DCS_REQUIRE(holds_ && new_next > next_, "results are taken in their order, each once");
+    DCS_REQUIRE(holds_ && !results.empty() && results.back().sent > next_,
+                "results are taken in their order, each once");
     // Reopened by another thread in the meantime: that opening says where to continue.
-    if (OpenSession *session = mine()) session->next = new_next;
+    OpenSession *session = mine();
+    if (!session) return;
+    session->next = results.back().sent;
+    for (const wire::GrainResult &result : results) session->grains.taken(result.grain);
 }
 
 namespace {
@@ -287,11 +292,16 @@ void d_pool::note_epoch(std::uint64_t epoch) {
     epoch_ = std::max(epoch_, epoch);
 }
 
-void d_pool::session_opened(int number, std::int32_t next) {
+void d_pool::session_opened(int number, std::int32_t next, bool again) {
     DCS_REQUIRE(number >= 0, "the number of a session was checked");
     const Held held(process().mutex);
-    sessions_[number] = OpenSession{++openings_, next};
+    sessions_[number] = OpenSession{.opening = ++openings_, .next = next, .grains = GrainsOfRun(again)};
     process().freed->notify_all();
+}
+
+void d_pool::submitted(int number, const std::vector<int> &grains, const wire::Done &done) {
+    const Held held(process().mutex);
+    if (const auto it = sessions_.find(number); it != sessions_.end()) it->second.grains.submitted(grains, done);
 }
 
 void d_pool::session_closed(int number) {

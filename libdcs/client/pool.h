@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 
 #include "base/instant.h"
 #include "base/status.h"
+#include "client/grains_of_run.h"
 #include "client/transport.h"
 #include "dcs.h"
 #include "wire/user_calls.h"
@@ -38,6 +40,7 @@ struct OpenSession {
     std::uint64_t opening = 0;  // which d_open_ses this entry is from
     std::int32_t next = 0;
     bool taking = false, closed = false;
+    GrainsOfRun grains;
 };
 
 // The connection of one thread to one pool, and for which token and socket, or scheduler elsewhere, it was made.
@@ -88,7 +91,9 @@ public:
     std::uint64_t epoch_met() const;
     void note_epoch(std::uint64_t epoch);
 
-    void session_opened(int number, std::int32_t next);
+    // again: its results come from the first on, and there may be some.
+    void session_opened(int number, std::int32_t next, bool again);
+    void submitted(int number, const std::vector<int> &grains, const dcs::wire::Done &done);
     void session_closed(int number);
     std::optional<std::int32_t> session_next(int number) const;  // nothing: not opened here
 
@@ -162,7 +167,9 @@ public:
 
     const Status &status() const { return status_; }
     std::int32_t next() const { return next_; }
-    void taken(std::int32_t new_next);
+    // As GrainsOfRun::without_result() when the turn began.
+    std::optional<std::size_t> without_result() const { return without_result_; }
+    void taken(std::span<const wire::GrainResult> results);
 
 private:
     OpenSession *mine();  // null: reopened meanwhile
@@ -171,6 +178,7 @@ private:
     int number_;
     std::uint64_t opening_ = 0;
     std::int32_t next_ = 0;
+    std::optional<std::size_t> without_result_;
     bool holds_ = false;
     Status status_;
 };

@@ -50,7 +50,8 @@ Status open_session(Pool &pool, int number, wire::OpenMode mode, bool sent_reset
     auto reply = ask<wire::OpenReply>(pool, order);
     if (!reply) return reply.status();
     const bool one_ahead = reply->as == wire::OpenedAs::resumed && planted("client.resume_one_ahead");
-    pool.session_opened(number, sent_reset ? 0 : reply->sent + one_ahead);
+    pool.session_opened(number, sent_reset ? 0 : reply->sent + one_ahead,
+                        sent_reset && reply->as != wire::OpenedAs::fresh);
     return Status::ok();
 }
 
@@ -77,7 +78,7 @@ Status submit_alone(Pool &pool, GroupedGrain &grain, LocalFiles &files) {
 Status submit_group(Pool &pool, const std::vector<GroupedGrainPtr> &grains) {
     wire::GexecMany request{.session = grains.front()->session, .new_demands = pool.new_demands};
     for (const GroupedGrainPtr &grain : grains) request.orders.push_back(grain->order);
-    return ask<wire::Done>(pool, wire::AnyMessage(std::move(request))).status();
+    return LocalFiles().submit(pool, wire::AnyMessage(std::move(request)));
 }
 
 // A refusal may be about one of a group, or only about so many: each asks for itself then.

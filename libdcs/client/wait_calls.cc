@@ -12,8 +12,12 @@
 namespace dcs::client {
 namespace {
 
+// A run that repeats an earlier one, and has all results of what it has submitted.
+bool has_all(const TakeResult &turn) { return turn.without_result() == 0u; }
+
 Result<wire::GrainResult> next_result(Pool &pool, const TakeResult &turn, int session_num, bool block) {
-    auto reply = ask<wire::GrainResult>(pool, wire::Gwait{session_num, turn.next(), block}, How{With::token, block});
+    const wire::Gwait request{session_num, turn.next(), block, has_all(turn)};
+    auto reply = ask<wire::GrainResult>(pool, request, How{With::token, block});
     if (reply && reply->sent <= turn.next())
         return fail(Code::protocol, "the scheduler sent result " + std::to_string(reply->sent - 1) +
                                         " again, expected " + std::to_string(turn.next()));
@@ -22,8 +26,11 @@ Result<wire::GrainResult> next_result(Pool &pool, const TakeResult &turn, int se
 
 Result<wire::GrainResults> next_results(Pool &pool, const TakeResult &turn, int session_num, int max, bool block) {
     DCS_REQUIRE(max >= 1, "the number of results was checked");
-    wire::GwaitMany request{session_num, turn.next(), max, block};
+    wire::GwaitMany request{session_num, turn.next(), max, block, has_all(turn)};
     request.most = std::min(max, static_cast<int>(limits::batch_grains));
+    if (turn.without_result())  // no more than this run waits for
+        request.most = static_cast<int>(
+            std::clamp<std::size_t>(*turn.without_result(), 1, static_cast<std::size_t>(request.most)));
     auto reply = ask<wire::GrainResults>(pool, request, How{With::token, block});
     if (!reply) return reply;
     if (reply->results.empty() || reply->results.size() > static_cast<std::size_t>(request.most))
@@ -58,7 +65,7 @@ Status wait_many(Pool &pool, bool block, int session_num, int max, d_result *res
     const std::size_t stride = results->struct_size;
     for (wire::GrainResult &r : h)
         copy_out(result_of(r), at_stride(results, stride, static_cast<std::size_t>((*count)++)), stride);
-    turn.taken(h.back().sent);
+    turn.taken(h);
     return Status::ok();
 }
 
@@ -72,7 +79,7 @@ Status wait_one(Pool &pool, bool block, int session_num, d_result &result) {
     h.clear();
     h.push_back(std::move(*reply));
     result = result_of(h[0]);
-    turn.taken(h[0].sent);
+    turn.taken(h);
     return Status::ok();
 }
 
@@ -105,7 +112,7 @@ Status wait_streams(Pool &pool, bool block, int session_num, d_result &result, F
     result.output = result.error = nullptr;
     if (output) *output = out.release();
     if (error) *error = err.release();
-    turn.taken(reply->sent);
+    turn.taken({&*reply, 1});
     return Status::ok();
 }
 

@@ -295,6 +295,9 @@ static inline void d_result_init(struct d_result *results, size_t count) /* of o
  * restarts of the scheduler.
  * The result counts as sent when the next one is requested or the session is closed, at the latest when that call
  * returns or its program ends.
+ * D_E_NOTHING_LEFT: every grain of the session has been reported; or, in a session that was resumed with sent_reset,
+ * every grain that this run has submitted, and those that are left were submitted by an earlier run after it had taken
+ * as many results: so it comes where the earlier run got it.
  * Errors: D_E_NOTHING_YET (D_NO_BLOCK), D_E_NOTHING_LEFT, D_E_CANNOT_RUN, D_E_REPLAY_END (the record of a
  * terminated session has no further result), D_E_SESSION_UNKNOWN (not opened by this program), D_E_SESSION_CLOSED,
  * D_E_SESSION_TAKEN, D_E_INVALID. */

@@ -23,6 +23,7 @@ struct GwaitMany {  // -> GrainResults, or ErrorReply as for Gwait
     std::int32_t next = 0;  // as in Gwait
     std::int32_t most = 0;  // results at most
     bool block = false;     // until there is one
+    bool has_all = false;   // as in Gwait
 };
 // At least one, in the order of finishing; each as Gwait would return it.
 struct GrainResults {
@@ -36,7 +37,8 @@ template <class A> void serialize(A &a, GexecMany &x, unsigned) {
       & shown_since<9>(DCS_FIELD(new_demands));
 }
 template <class A> void serialize(A &a, GwaitMany &x, unsigned) {
-    a & DCS_FIELD(session) & DCS_FIELD(next) & DCS_FIELD(most) & DCS_FIELD(block);
+    a & DCS_FIELD(session) & DCS_FIELD(next) & DCS_FIELD(most) & DCS_FIELD(block)
+      & shown_since<9>(DCS_FIELD(has_all));
 }
 template <class A> void serialize(A &a, GrainResults &x, unsigned) { a & DCS_FIELD(results); }
 // clang-format on

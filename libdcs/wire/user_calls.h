@@ -93,7 +93,10 @@ struct Gkill {
     std::int32_t session = 0;
     std::int32_t grain = 0;
 };  // -> Done
-struct Done {};
+// Of a submission: how many of its grains an earlier request has recorded, and how many of these were killed. Others: 0.
+struct Done {
+    std::int32_t repeated = 0, killed = 0;
+};
 
 struct Usage {  // of a grain, summed over its processes
     std::int64_t user_us = 0, system_us = 0;
@@ -105,6 +108,7 @@ struct Gwait {  // -> GrainResult, or ErrorReply nothing_yet ...
     std::int32_t session = 0;
     std::int32_t next = 0;  // index of the requested result; acknowledges all below it
     bool block = false;     // parks the request until there is an answer
+    bool has_all = false;   // this run repeats an earlier one, and has the results of all grains that it has submitted
 };
 struct GrainResult {
     std::int32_t grain = 0, completed = 0, sent = 0;  // sent: the index after this one, which the next request names
@@ -299,12 +303,16 @@ template <class A> void serialize(A &a, Gexec &x, unsigned) {
 template <class A> void serialize(A &a, Gkill &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(user)) & DCS_FIELD(session) & DCS_FIELD(grain);
 }
-template <class A> void serialize(A &, Done &, unsigned) {}
+template <class A> void serialize(A &a, Done &x, unsigned) {
+    a & shown_since<9>(DCS_FIELD(repeated)) & shown_since<9>(DCS_FIELD(killed));
+}
 template <class A> void serialize(A &a, Usage &x, unsigned) {
     a & DCS_FIELD(user_us) & DCS_FIELD(system_us) & DCS_FIELD(max_rss_kb) & DCS_FIELD(minor_faults)
       & DCS_FIELD(major_faults) & DCS_FIELD(in_blocks) & DCS_FIELD(out_blocks);
 }
-template <class A> void serialize(A &a, Gwait &x, unsigned) { a & DCS_FIELD(session) & DCS_FIELD(next) & DCS_FIELD(block); }
+template <class A> void serialize(A &a, Gwait &x, unsigned) {
+    a & DCS_FIELD(session) & DCS_FIELD(next) & DCS_FIELD(block) & shown_since<9>(DCS_FIELD(has_all));
+}
 template <class A> void serialize(A &a, GrainResult &x, unsigned) {
     a & DCS_FIELD(grain) & DCS_FIELD(completed) & DCS_FIELD(sent) & DCS_FIELD(signal) & DCS_FIELD(code) & DCS_FIELD(usage)
       & DCS_FIELD(out_length) & DCS_FIELD(err_length) & DCS_FIELD(out) & DCS_FIELD(err)

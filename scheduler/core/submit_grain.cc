@@ -36,6 +36,7 @@ struct Submission {
     std::vector<const SubmitGrain *> fresh{};
     std::vector<const SubmitGrain *> amended{};  // ready grains that get other demands
     std::vector<GrainNumber> repeated{};
+    wire::Done done{};
 };
 
 Shape shape_of(const SubmitGrain &call) {
@@ -73,6 +74,10 @@ bool meet_existing(Submission &s, const SubmitGrain &call, const GrainKey &key) 
     }
     if (amends || grain.fingerprint == call.fingerprint) {
         s.repeated.push_back(call.grain);
+        if (grain.request != s.caller.request) {
+            ++s.done.repeated;
+            s.done.killed += grain.status() == GrainStatus::killed;
+        }
         return true;
     }
     s.d.effect(ReplyDifference{s.caller.conn, s.caller.request, key, call.params});
@@ -197,7 +202,7 @@ void submit(Submission s) {
     for (const SubmitGrain *call : s.amended) near = amend(s.d, *call, {s.key, call->grain}, near);
     for (const GrainNumber number : s.repeated) try_again(s.d, {s.key, number});
     for (const SubmitGrain *call : s.fresh) forgive_program(s.d, {s.key.user, call->program});
-    s.d.reply(s.caller, wire::Done{});
+    s.d.reply(s.caller, s.done);
     for (const auto *calls : {&s.fresh, &s.amended})
         for (const SubmitGrain *call : *calls) s.d.follow_up(PlaceGrain{{s.key, call->grain}});
 }

@@ -103,7 +103,19 @@ void park(Draft &d, const Caller &caller, const SessionKey &key, const Waiter &w
     waiters.push_back(waiter);
 }
 
-void wait(Draft &d, const Caller &caller, std::int32_t number, const Waiter &call, bool block) {
+// A program that is run again, and has the results of all that it has submitted, is where its earlier run found no
+// result left, if what is left was submitted only after that one had taken as many.
+bool earlier_run_had_no_more(const Session &session, std::int32_t next, std::int32_t index) {
+    if (index >= 0) return session.grains.at(session.results[static_cast<std::size_t>(index)]).known >= next;
+    const auto count = [&](GrainStatus s) { return session.counts[static_cast<int>(s)]; };
+    if (in_replay(session.info) || count(GrainStatus::ready) + count(GrainStatus::running) == 0) return false;
+    return std::all_of(session.grains.begin(), session.grains.end(), [next](const auto &entry) {
+        const GrainStatus status = entry.second.status();
+        return (status != GrainStatus::ready && status != GrainStatus::running) || entry.second.known >= next;
+    });
+}
+
+void wait(Draft &d, const Caller &caller, std::int32_t number, const Waiter &call, bool block, bool has_all) {
     const Result<SessionKey> held = held_session(d.state, caller, number);
     if (!held) return d.refuse(caller, held.status());
     const SessionInfo &info = d.state.session(*held)->info;
@@ -112,6 +124,10 @@ void wait(Draft &d, const Caller &caller, std::int32_t number, const Waiter &cal
                         fail(Code::invalid, "result " + std::to_string(call.next) + " was requested, but session " +
                                                 to_text(*held) + " has " + std::to_string(info.result_count)));
     const std::int32_t index = result_from(*d.state.session(*held), call.next);
+    if (has_all && earlier_run_had_no_more(*d.state.session(*held), call.next, index)) {
+        acknowledge(d, *held, call.acknowledges);
+        return d.refuse(caller, fail(Code::nothing_left, "every grain that this run has submitted was reported"));
+    }
     const Status why = index < 0 ? no_more(d, *held) : Status::ok();
     if (index < 0 && why && block) return park(d, caller, *held, call);
     acknowledge(d, *held, call.acknowledges);
@@ -143,13 +159,15 @@ std::int32_t returned_below(const Session &session, std::int32_t end) {
 }
 
 void wait_grain(Draft &d, const Caller &caller, const wire::Gwait &call) {
-    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, 0, call.next}, call.block);
+    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, 0, call.next}, call.block,
+         call.has_all);
 }
 
 void wait_grains(Draft &d, const Caller &caller, const wire::GwaitMany &call) {
     if (call.most < 1) return d.refuse(caller, fail(Code::invalid, "the number of results wanted must be at least 1"));
     const auto most = std::min(call.most, static_cast<std::int32_t>(limits::batch_grains));
-    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, most, call.next}, call.block);
+    wait(d, caller, call.session, Waiter{caller.conn, caller.request, call.next, most, call.next}, call.block,
+         call.has_all);
 }
 
 void answer_waiters(Draft &d, const AnswerWaiters &in) {

@@ -13,6 +13,7 @@
 #include "command.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/pool_directory.h"
+#include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/host/client_host.h"
 #include "commands/dcs/query/copy_state.h"
 #include "commands/dcs/query/scheduler.h"
@@ -207,14 +208,15 @@ Failure wrong_option(const Verb &verb, const std::string &name, const std::strin
 
 void tell_of_waiting(const std::string &why, Duration gives_up) {
     const client::RemotePtr elsewhere = this_pool().remote();
-    const auto copy = why.empty() && !elsewhere ? waits_for_copy(this_pool().directory()) : std::nullopt;
     const std::string where = elsewhere ? "at " + elsewhere->address : "of " + this_pool().directory();
-    const std::string what = copy          ? copy->message
-                             : why.empty() ? "the scheduler " + where + " is connected, but does not answer"
-                                           : "no answer from the scheduler " + where + ": " + why;
+    const std::string what = why.empty() ? "the scheduler " + where + " is connected, but does not answer"
+                                         : "no answer from the scheduler " + where + ": " + why;
     std::fprintf(stderr, "dcs: waiting: %s; gives up in %lld s\n", printable(what).c_str(),
                  static_cast<long long>(gives_up.ns / 1'000'000'000));
-    if (copy) std::fprintf(stderr, "  hint: %s\n", printable(copy->hint).c_str());
+    if (!why.empty() || elsewhere) return;
+    const auto copy = waits_for_copy(this_pool().directory());
+    if (copy) std::fprintf(stderr, "dcs: %s\n", printable(copy->message).c_str());
+    std::fprintf(stderr, "  hint: %s\n", printable(copy ? copy->hint : start_hint(this_pool().directory())).c_str());
 }
 
 // `whole` is what this program was called with.

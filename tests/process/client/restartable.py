@@ -12,7 +12,7 @@ from pool import BIN, ROOT, Pool
 
 PAGE = open(os.path.join(ROOT, "docs/RESTARTABLE_PROGRAMS.md")).read()
 BLOCKS = re.findall(r"^```(\S+)(?: (\S+))?\n(.*?)^```$", PAGE, re.M | re.S)
-SESSIONS = {"squares": "101", "clock": "102", "bisect": "103", "files": "104"}
+SESSIONS = {"squares": "101", "clock": "102", "bisect": "103", "files": "104", "rounds": "118"}
 # Between a program and libdcs: the n-th call kills the program before it, or after.
 INTERPOSER = r"""
 #define _GNU_SOURCE
@@ -138,7 +138,7 @@ def main():
         directory = os.path.join(pool.base, "programs")
         os.mkdir(directory)
         build(directory)
-        kills = {name: killed_everywhere(pool, directory, name) for name in ("squares", "bisect", "files")}
+        kills = {name: killed_everywhere(pool, directory, name) for name in ("squares", "bisect", "files", "rounds")}
         told(pool, directory)
         says_why(pool, directory)
     print(f"1 passed, 0 failed; killed and run again: {kills}")

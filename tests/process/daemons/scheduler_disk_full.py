@@ -58,6 +58,26 @@ def full(pool, disk):
     os.unlink(filler)
     pool.dcs("run", "--", "true")
     assert os.path.getsize(reserve) == size, "the reserve was not made again"
+    wait_is_told(pool, disk, filler)
+
+
+def wait_is_told(pool, disk, filler):
+    """`dcs up` warns of the disk, and a map whose results have no room says why none comes."""
+    assert tells(pool.up().stderr, "warning scheduler disk MiB free dcs doctor"), pool.up().stderr
+    gate = os.path.join(pool.base, "gate")
+    script = f"until test -e {gate}; do sleep 0.1; done; head -c 3000000 /dev/zero"
+    child = pool.start([pool.bin + "/dcs", "map", "--new", "--", "sh", "-c", script, ":::", "1"], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE)
+    running = lambda: [s for s in pool.json("session", "ls")["sessions"] if s["session"] > 3 and s["running"]]
+    wait_for("the grain to run", running)
+    space = os.statvfs(disk)
+    with open(filler, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, space.f_bavail * space.f_frsize - (2 << 20))
+    open(gate, "w").close()
+    assert any(tells(line, "no room for results disk free dcs doctor") for line in child.stderr)
+    os.unlink(filler)
+    out, _ = child.communicate(timeout=300)
+    assert child.returncode == 0 and len(out) == 3000000, (child.returncode, len(out))
 
 
 main()

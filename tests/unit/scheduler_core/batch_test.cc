@@ -91,6 +91,10 @@ TEST_CASE("a batch repeated, whole or cut otherwise, is the same run") {
     CHECK(s.pool.changes.empty());
     CHECK(s.pool.call(s.find, batch_of({4, 0})) == Lines{"ann: done"});
     CHECK(s.pool.changes.empty());
+    // How many of them have no result.
+    s.pool.call(s.find, wire::Gkill{"", 1, 3});
+    CHECK(s.pool.call(s.find, batch_of({4, 3})) == Lines{"ann: done repeated 2 killed 1"});
+    CHECK(s.pool.repeat(s.find, batch_of({4, 3})) == Lines{"ann: done repeated 2 killed 1"});
     // Another one is distinguished, and nothing beside it is recorded.
     CHECK(s.pool.call(s.find, batch({Pool::grain(1, 5), Pool::grain(1, 3, 0, "other")})) ==
           Lines{"ann: difference from ann/1:3"});

@@ -29,7 +29,10 @@ struct MessageText {
     std::string operator()(const wire::ErrorReply &m) const {
         return std::string("error ") + code_name(static_cast<Code>(m.code)) + ": " + m.text;
     }
-    std::string operator()(const wire::Done &) const { return "done"; }
+    std::string operator()(const wire::Done &d) const {
+        if (d.killed == 0) return "done";
+        return "done repeated " + std::to_string(d.repeated) + " killed " + std::to_string(d.killed);
+    }
     std::string operator()(const wire::AuthReply &) const { return "token"; }
     std::string operator()(const wire::OpenReply &m) const {
         return Line(std::string("opened ") + name_of(m.as)).add("sent", m.sent).add("completed", m.completed);

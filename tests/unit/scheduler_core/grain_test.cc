@@ -177,7 +177,7 @@ TEST_CASE("a grain's life cycle: finished is final, handed out or not") {
 TEST_CASE("a grain's life cycle: killed stays killed") {
     const std::string hello = "close h1 | " + std::string(configure);
     const std::vector<std::array<std::string, 2>> cells = {
-        {"gexec same", "killed h1 inc 1: ann: done"},
+        {"gexec same", "killed h1 inc 1: ann: done repeated 1 killed 1"},
         {"gexec differs", "killed h1 inc 1: ann: difference from ann/1:0"},
         {"gkill", "killed h1 inc 1: ann: done"},
         {"gwait",

@@ -154,7 +154,7 @@ TEST_CASE("a grain that runs or is over keeps its demands, whatever a call chang
     const auto keeps = [&](int grain) {
         SubmitGrain call = Pool::grain(1, grain, 4);
         call.as_demanded = Pool::grain(1, grain).fingerprint;
-        return pool.call(find, call) == Lines{"ann: done"} && pool.changes.empty() &&
+        return pool.call(find, call).at(0).starts_with("ann: done") && pool.changes.empty() &&
                pool.at("ann/1:" + std::to_string(grain)).demands->host_class == 0;
     };
     REQUIRE(pool.status("ann/1:0") == "running");

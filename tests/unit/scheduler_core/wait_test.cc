@@ -34,6 +34,38 @@ TEST_CASE("results come in the order in which the grains finished, and again if 
     CHECK(s.pool.gwait(s.find, 1, -1).at(0).find("INVALID") != std::string::npos);
 }
 
+TEST_CASE("a repeated run that has all of its results gets no more where the earlier run found none left") {
+    WaitStage s;
+    const auto has_all = [&s](int next, bool block = true) {
+        return s.pool.call(s.find, wire::Gwait{1, next, block, true});
+    };
+    const auto nothing_left = [](const Lines &lines) {
+        return lines.size() == 1 && lines[0].find("NOTHING_LEFT") != std::string::npos;
+    };
+    s.finish(0);
+    s.finish(1);
+    s.pool.gwait(s.find, 1, 0);
+    s.pool.gwait(s.find, 1, 1);
+    s.pool.gwait(s.find, 1, 2);   // both are acknowledged
+    s.pool.gexec(s.find, 1, 4);   // decided on after two results: the earlier run's next round
+    s.pool.end("h1", "ann/1:4");  // before the rest of the first one
+    CHECK(nothing_left(has_all(2)));
+    CHECK(has_all(1) == Lines{"ann: result ann/1:1 completed 3 sent 2 out 6"});  // submitted before
+    CHECK(s.pool.gwait(s.find, 1, 2) == Lines{"ann: result ann/1:4 completed 3 sent 3 out 6"});
+    // The rest runs, and was submitted when there were no results.
+    CHECK(has_all(3, false).at(0).find("NOTHING_YET") != std::string::npos);
+    s.finish(2);
+    s.finish(3);
+    s.pool.gwait(s.find, 1, 3);
+    s.pool.gwait(s.find, 1, 4);
+    s.pool.gwait(s.find, 1, 5);
+    s.pool.gexec(s.find, 1, 5);
+    CHECK(s.pool.status("ann/1:5") == "running");
+    CHECK(nothing_left(has_all(5)));
+    CHECK(s.pool.session("ann/1").info.sent == 5);
+    CHECK(s.pool.gwait(s.find, 1, 5, true).empty());  // a first run waits for it
+}
+
 TEST_CASE("a parked call is answered when a grain finishes, once") {
     WaitStage s;
     CHECK(s.pool.gwait(s.find, 1, 0, true).empty());

@@ -190,6 +190,12 @@ std::string joined(const std::vector<std::string> &parts) {
     return text;
 }
 
+std::string some_of(std::vector<std::string> names) {
+    const std::size_t more = names.size() > 12 ? names.size() - 6 : 0;
+    names.resize(names.size() - more);
+    return joined(names) + (more > 0 ? " and " + std::to_string(more) + " more" : "");
+}
+
 std::string escaped_markup(std::string_view text) {
     const std::string quoted = valid_utf8(text) ? std::string() : json_string(text);  // valid UTF-8 in any case
     const std::string_view clean = quoted.empty() ? text : std::string_view(quoted).substr(1, quoted.size() - 2);

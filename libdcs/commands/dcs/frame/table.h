@@ -52,6 +52,7 @@ std::string bytes_text(std::uint64_t bytes);  // "512", "4.0 K", "1.5 M"
 // "gpu (0x4)", "0x3"; "any" for 0.
 std::string class_text(std::uint32_t mask, const std::string &names = "");
 std::string joined(const std::vector<std::string> &parts);  // "a, b, c"
+std::string some_of(std::vector<std::string> names);        // "local1, local2, local3 and 997 more"
 // "1 grain", "3 grains"
 std::string counted_text(std::int64_t n, const std::string &noun);
 template <std::integral Number> std::string counted(Number n, const std::string &noun) {

@@ -82,7 +82,7 @@ void watch(const sigset_t &signals, int session, const std::string &directory, M
     const std::string scheduler = directory + "/scheduler";
     const bool can_look = daemon_runs_in(scheduler);  // it is of this host
     int missing = 0;
-    WaitRhythm rhythm(boot_clock());
+    WaitRhythm rhythm(boot_clock(), seconds(0));  // two looks have seen it
     while (true) {
         const timespec tick = {0, 250'000'000};
         if (const int number = ::sigtimedwait(&signals, nullptr, &tick); number > 0) {

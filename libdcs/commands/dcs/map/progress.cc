@@ -1,5 +1,6 @@
 #include "progress.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -10,8 +11,9 @@
 namespace dcs::commands {
 
 void MapLook::run(double interval_s) {
-    for (std::int64_t ended = -1;;) {
-        std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
+    std::int64_t ended = -1;
+    for (double pause_s = 1;; pause_s = std::min(2 * pause_s, interval_s)) {
+        std::this_thread::sleep_for(std::chrono::duration<double>(pause_s));
         Info info;
         if (!info.ask(wire::QueryType::sessions, own_user(), session_)) continue;  // next time, perhaps
         for (const wire::SessionRow &row : info.sessions) {

@@ -9,7 +9,8 @@
 
 namespace dcs::commands {
 
-inline constexpr double look_at_bar_s = 2, look_s = 10;  // between questions about the session, with a bar and without
+inline constexpr double look_at_bar_s = 2,
+                        look_s = 10;  // at most between questions about the session, with a bar and without
 
 class MapLook {
 public:

@@ -75,17 +75,13 @@ std::set<std::string> host_names() {
 
 // What a mistake in the table has done is said at once.
 void print_removed(const std::set<std::string> &before) {
-    constexpr std::size_t most = 10;
     std::vector<std::string> removed;
     const std::set<std::string> after = host_names();
     std::set_difference(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(removed));
     if (removed.empty() || after.empty()) return;
     const std::string all = std::to_string(removed.size()) + " of " + counted(before.size(), "host");
-    const std::size_t more = removed.size() > most ? removed.size() - most : 0;
-    if (more > 0) removed.resize(most);
-    std::fprintf(stderr, "warning: %s left the pool: %s%s; grains that run there start again elsewhere\n", all.c_str(),
-                 printable(joined(removed)).c_str(),
-                 more > 0 ? (" and " + std::to_string(more) + " more").c_str() : "");
+    std::fprintf(stderr, "warning: %s left the pool: %s; grains that run there start again elsewhere\n", all.c_str(),
+                 printable(some_of(removed)).c_str());
 }
 
 int reload(const Call &call) {

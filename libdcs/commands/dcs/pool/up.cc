@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "commands/dcs/query/scheduler.h"
+#include "commands/dcs/query/why_waiting.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -231,13 +232,6 @@ int active_hosts(const PoolNumbers &numbers) {
     }
 }
 
-// "local1, local2, local3 and 997 more".
-std::string some_of(std::vector<std::string> names) {
-    const std::size_t more = names.size() > 12 ? names.size() - 6 : 0;
-    names.resize(names.size() - more);
-    return joined(names) + (more > 0 ? " and " + std::to_string(more) + " more" : "");
-}
-
 void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers, const Outcome &outcome, int active) {
     if (call.format == Format::name) {
         std::printf("%s\n", pool.directory().c_str());
@@ -247,9 +241,10 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
         std::vector<std::string> started, stopped;
         for (const std::string &name : outcome.started) started.push_back(json_string(name));
         for (const std::string &name : outcome.stopped) stopped.push_back(json_string(name));
-        JsonObject json;
-        json.add("schema", "dcs.up/1").add("dir", pool.directory()).add("servers", numbers.servers);
-        json.add("slots", numbers.slots)
+        JsonObject json("dcs.up/1");
+        json.add("dir", pool.directory())
+            .add("servers", numbers.servers)
+            .add("slots", numbers.slots)
             .add("pilots", numbers.pilots)
             .add("interval_s", numbers.interval_s)
             .add("hosts_active", active);
@@ -335,6 +330,9 @@ int up(const Call &call) {
         std::fprintf(stderr, "dcs: only %d of %d grain servers have called in so far; `dcs host ls` shows them\n",
                      active, numbers.servers);
     say_if_busy(numbers);
+    if (const auto row = ask_disk_problem())
+        std::fprintf(stderr, "dcs: warning: the scheduler has little room: %s: %s (`dcs doctor`)\n",
+                     printable(row->problem).c_str(), row->affects.c_str());
     if (const std::string other = other_pool(pool.directory()); !other.empty() && !outcome.started.empty())
         std::fprintf(stderr, "dcs: note: your commands use this pool now; %s\n", other.c_str());
     if (::geteuid() == 0)

@@ -12,7 +12,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr std::int64_t first_s = 3, other_s = 10, again_s = 600, answer_s = 5;
+constexpr std::int64_t other_s = 10, again_s = 600, answer_s = 5;
 constexpr auto tick = std::chrono::milliseconds(500);
 constexpr auto first_question = std::chrono::seconds(2), longest_pause = std::chrono::seconds(30);
 
@@ -83,13 +83,18 @@ std::string advice_of(const wire::Explanation &why) {
     return "`dcs host ls` lists the hosts, `dcs host show HOST` what one has";
 }
 
-std::string ask_about_disk() {
+std::optional<wire::ProblemRow> ask_disk_problem() {
     const auto reply = ask_any<wire::DoctorReply>(wire::Doctor{});
-    if (!reply) return "";
+    if (!reply) return {};
     for (const wire::ProblemRow &row : reply->problems)
-        if (row.entity == "backing store" && (row.file.empty() || row.file == "reserve"))
-            return "the scheduler has no room for results: " + row.problem + " (`dcs doctor`)";
-    return "";
+        if (row.entity == "backing store" && !row.affects.empty() && (row.file.empty() || row.file == "reserve"))
+            return row;
+    return {};
+}
+
+std::string ask_about_disk() {
+    const auto row = ask_disk_problem();
+    return row ? "the scheduler may have no room for results: " + row->problem + " (`dcs doctor`)" : "";
 }
 
 std::string ask_why_it_waits(const std::string &user, int session, int grain) {
@@ -115,7 +120,7 @@ std::string away_text(const std::string &pool_directory) {
 
 bool WaitRhythm::due(const std::string &text, Instant now) {
     if (text.empty()) since_ = now;
-    if (text.empty() || now < since_ + seconds(first_s)) return false;
+    if (text.empty() || now < since_ + first_) return false;
     const std::string reason = without_numbers(text);
     if (ever_ && now < told_at_ + seconds(reason == told_ ? again_s : other_s)) return false;
     ever_ = true;

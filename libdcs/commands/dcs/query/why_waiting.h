@@ -23,15 +23,18 @@ std::string advice_of(const wire::Explanation &why);
 std::string ask_why_it_waits(const std::string &user, int session, int grain);
 // For a program that does not wait for it: says on standard error that no host can ever take the grain, if so.
 void tell_if_none_can(const char *program, int session, int grain);
-std::string ask_about_disk();  // why no result comes, if it is for want of space
+// What `dcs doctor` says of the scheduler's disk, if that has little room.
+std::optional<wire::ProblemRow> ask_disk_problem();
+std::string ask_about_disk();  // why no result comes, if it may be for want of space
 
-// When to say it: when it has been so for 3 seconds; another reason not within 10 s, the same one after 10 minutes.
+// When to say it: when it has been so for 3 seconds, or `first`; another reason not within 10 s, the same one after 10 minutes.
 class WaitRhythm {
 public:
-    explicit WaitRhythm(Instant now) : since_(now) {}
+    explicit WaitRhythm(Instant now, Duration first = seconds(3)) : first_(first), since_(now) {}
     bool due(const std::string &text, Instant now);  // an empty text: it does not wait
 
 private:
+    const Duration first_;
     Instant since_, told_at_;
     std::string told_;
     bool ever_ = false;
