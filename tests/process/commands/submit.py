@@ -203,6 +203,8 @@ def in_the_background(desk):
     desk.forget()
     done = desk.submit("--new", "back.toml")
     number = done.stdout.decode().strip()
+    printed = desk.pool.dcs("session", "cat", "--wait", number)  # the late one, too, which is submitted after the early one
+    assert printed.stdout == b"done early\ndone late\n", printed
     wait_for("the late one", lambda: desk.ran() == ["early", "late"])
     wait_for("the end of its session", lambda: any(
         str(s["session"]) == number and s["state"] == "terminated" for s in desk.pool.json("session", "ls")["sessions"]))
@@ -232,6 +234,10 @@ command = ["sh", "-c", "until test -e {go}; do sleep 0.1; done"]
     desk.write("go", "")
     waited = desk.pool.dcs("session", "wait", number, check=False)
     assert waited.returncode == 10 and about(waited.stdout.decode(), "1 grain 0 failed 2 did not run submit"), waited
+    printed = desk.pool.dcs("session", "cat", number, check=False)
+    assert printed.returncode == 10 and about(printed.stderr.decode(), "2 grains not been submitted --wait"), printed
+    printed = desk.pool.dcs("session", "cat", "--wait", number, check=False)
+    assert printed.returncode == 10 and about(printed.stderr.decode(), "2 grains not been submitted submit has ended same command"), printed
     shown = desk.pool.dcs("session", "show", number).stdout.decode()
     assert about(shown, "missing 2 grains not submitted"), shown
     desk.submit("--wait", "lone.toml")

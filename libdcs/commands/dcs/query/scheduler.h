@@ -28,6 +28,7 @@ void pause_ms(long ms);
 // For what follows a session or a grain.
 inline constexpr int poll_ms = 500;
 inline constexpr int away_patience_s = 600;  // how long the scheduler may be away
+inline constexpr int quiet_looks = 20;       // 10 s without a grain, though some are missing: no process submits them
 
 // Seconds for which library calls repeat a broken request, unless the user said otherwise
 // (DCS_PATIENCE_S). Questions give up soon; programs that work for hours do not.

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <set>
 #include <unistd.h>
 
 #include "commands/dcs/frame/call.h"
@@ -65,7 +66,8 @@ int log(const Call &call) {
 }
 
 struct Outcome {
-    std::int64_t failed = 0, waiting = 0;
+    std::int64_t failed = 0, killed = 0, waiting = 0, not_run = 0, not_submitted = 0;
+    bool complete() const { return failed + killed + waiting + not_run + not_submitted == 0; }
 };
 
 std::string name_of(const wire::GrainRow &row, const Session &session) {
@@ -110,23 +112,56 @@ std::optional<Failure> wait_for(const Session &session, wire::GrainRow &row) {
     return std::nullopt;
 }
 
-std::optional<Failure> print_session(const Session &session, bool wait, Outcome &outcome) {
-    GrainsAnswer grains = grains_of(session, {});
-    if (grains.failure) return grains.failure;
-    for (wire::GrainRow &row : grains.rows) {
-        if (wait && !is_over(row) && !session.terminated()) {
-            if (std::fflush(stdout) != 0) return failure_of("", fail_errno(Code::io_error, "standard output", errno));
-            if (auto failure = wait_for(session, row)) return failure;
-        }
-        outcome.waiting += !is_over(row);
-        outcome.failed += is_failed(row);
-        if (row.state != "finished") continue;
-        for (const auto &[stream, length, to] :
-             {std::tuple{"out", row.out_length, stdout}, std::tuple{"err", row.err_length, stderr}})
-            if (length > 0)
-                if (auto failure = print_stream(row, session, stream, to)) return failure;
-    }
+std::optional<Failure> print_grain(const wire::GrainRow &row, const Session &session, Outcome &outcome) {
+    outcome.killed += row.state == "killed";
+    (session.terminated() ? outcome.not_run : outcome.waiting) += !is_over(row);
+    outcome.failed += is_failed(row);
+    if (row.state != "finished") return std::nullopt;
+    for (const auto &[stream, length, to] :
+         {std::tuple{"out", row.out_length, stdout}, std::tuple{"err", row.err_length, stderr}})
+        if (length > 0)
+            if (auto failure = print_stream(row, session, stream, to)) return failure;
     return std::nullopt;
+}
+
+// With `wait` until `dcs submit` has submitted the last one, or has ended: the later ones come after the others.
+std::optional<Failure> print_session(Session session, bool wait, Outcome &outcome) {
+    std::set<std::int32_t> printed;
+    for (int quiet = 0;;) {
+        GrainsAnswer grains = grains_of(session, {});
+        if (grains.failure) return grains.failure;
+        for (wire::GrainRow &row : grains.rows) {
+            if (!printed.insert(row.grain).second) continue;
+            quiet = 0;
+            if (wait && !is_over(row) && !session.terminated()) {
+                if (std::fflush(stdout) != 0)
+                    return failure_of("", fail_errno(Code::io_error, "standard output", errno));
+                if (auto failure = wait_for(session, row)) return failure;
+            }
+            if (auto failure = print_grain(row, session, outcome)) return failure;
+        }
+        // As of before they were listed.
+        if (!wait || session.terminated() || session.not_submitted() == 0 || ++quiet > quiet_looks) break;
+        pause_ms(poll_ms);
+        SessionsAnswer now = sessions_of({session.name()});
+        if (now.failure) return now.failure;
+        session = std::move(now.sessions[0]);
+    }
+    (session.terminated() ? outcome.not_run : outcome.not_submitted) += session.not_submitted();
+    return std::nullopt;
+}
+
+void tell(const Outcome &outcome, bool waited) {
+    const auto say = [](std::int64_t count, const char *one, const char *many, const char *rest) {
+        if (count > 0)
+            std::fprintf(stderr, "dcs session cat: %s %s%s\n", counted(count, "grain").c_str(), count == 1 ? one : many,
+                         rest);
+    };
+    say(outcome.killed, "was killed", "were killed", "");
+    say(outcome.not_run, "did not run", "did not run", ": the session was closed before");
+    say(outcome.waiting, "has not finished", "have not finished", waited ? "" : "; --wait waits for them");
+    say(outcome.not_submitted, "has not been submitted", "have not been submitted",
+        waited ? ": `dcs submit` has ended; the same command continues" : "; --wait waits for them");
 }
 
 int cat_sessions(const Call &call) {
@@ -139,11 +174,8 @@ int cat_sessions(const Call &call) {
             return call.fail(*failure);
     if (std::fflush(stdout) != 0)
         return call.fail(failure_of("", fail_errno(Code::io_error, "standard output", errno)));
-    if (outcome.waiting > 0)
-        std::fprintf(stderr, "dcs session cat: %s %s not finished%s\n", counted(outcome.waiting, "grain").c_str(),
-                     outcome.waiting == 1 ? "has" : "have",
-                     call.arguments.has("wait") ? "" : "; --wait waits for them");
-    return outcome.failed + outcome.waiting > 0 ? exits::grain_failed : exits::ok;
+    tell(outcome, call.arguments.has("wait"));
+    return outcome.complete() ? exits::ok : exits::grain_failed;
 }
 
 }  // namespace
@@ -184,7 +216,8 @@ Examples:
     .options = {{"wait", 'w', nullptr, no_value,
                  "wait for each grain in turn until it has finished, and print them all"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; the default), all or USER/all.
-Exit code: 0 all grains finished with exit code 0; 10 some failed, or have not finished.
+Exit code: 0 all grains finished with exit code 0; 10 some failed, were killed, have not finished, or have not
+been submitted by `dcs submit`.
 )",
     .run = cat_sessions,
     .formats = false};

@@ -17,7 +17,6 @@ namespace dcs::commands {
 namespace {
 
 constexpr int most_listed = 20'000;
-constexpr int quiet_looks = 20;  // 10 s without a grain, though some are missing: no process submits them
 
 // One session at this moment. Killed grains are not waited for.
 struct Standing {
