@@ -54,10 +54,10 @@ std::string absolute(const std::string &path) {
     return text;
 }
 // Without the file of the owner's rules, or with a damaged one, no grain is started.
-bool ordinary_priority(int base) {
+files::OwnerRules rules_in(int base) {
     const auto bytes = files::read_record(base, files::rules_name);
     const auto rules = bytes ? files::unpack_rules(*bytes) : Result<files::OwnerRules>(bytes.status());
-    return rules && rules->ordinary_priority;
+    return rules ? *rules : files::OwnerRules();
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ Status Launcher::open(const LauncherOptions &options) {
     struct stat st {};
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
-        std::printf("%s\n", cgroups_.open(group, "", !ordinary_priority(base_.get())).c_str());
+        std::printf("%s\n", cgroups_.open(group, "", !rules_in(base_.get()).ordinary_priority).c_str());
     }
     std::fflush(stdout);
     if (Status s = take_signals(signals_); !s) return s;
@@ -91,10 +91,23 @@ Status Launcher::open(const LauncherOptions &options) {
     if (Status s = starter_.start(directory_, cgroups_); !s) return s;
     bury_the_dead();
     if (Status s = keeper_.start(starter_); !s) return s;
+    if (::geteuid() == 0)
+        if (const Status s = uids_.open(options.slots.empty() ? directory_ : slots); !s)
+            std::printf("%s\n", s.text.c_str());
+    claim_uids();
     const std::string mark = files::program_mark(::getpid(), "/proc/self/exe");
     if (Status s = replace_file(base_.get(), files::program_mark_name, mark); !s) std::printf("%s\n", s.text.c_str());
     if (Status s = listen(); !s) return s;
     return options.fence ? give_up_the_rest() : Status::ok();
+}
+
+// When a server calls, too, as the first one writes its rules after this launcher has started.
+void Launcher::claim_uids() {
+    const files::OwnerRules rules = rules_in(base_.get());
+    if (!rules.users || uids_.fd() < 0) return;
+    const Status s = uids_.take(rules.first, rules.last);
+    if (!s) std::printf("anonymous uids: %s\n", s.text.c_str());
+    else (void)keeper_.hold_uids(uids_.fd());
 }
 
 // Before it reads a record or a call. Root keeps its uid, and with it what belongs to root below these directories.
@@ -260,6 +273,7 @@ void Launcher::accept_peer() {
         return;
     }
     peers_.push_back(fd);
+    claim_uids();
 }
 
 void Launcher::drop_peer(int fd) {
@@ -363,6 +377,7 @@ void Launcher::keep_keeper() {
     if (keeper_.fd() >= 0 && ::poll(&state, 1, 0) == 0) return;
     std::printf("the keeper of slots has ended; starting another\n");
     Status s = keeper_.start(starter_);
+    claim_uids();
     for (const auto &[dir, grain] : grains_) {
         DCS_REQUIRE(grain.slot.held(), "a grain has its slot until its last process has ended");
         if (s && !keeper_.hold(dir, grain.leaf.name, grain.slot.lock_fds()[0]))

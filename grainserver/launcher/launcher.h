@@ -20,6 +20,7 @@
 #include "grainserver/starter/leftovers.h"
 #include "grainserver/launcher/start_grain.h"
 #include "locks/dcs_atoms.h"
+#include "locks/uid_claims.h"
 #include "process/table.h"
 
 namespace dcs::launcher {
@@ -93,6 +94,7 @@ private:
     void bury_the_dead();  // grains of an earlier launcher
     void bury(const std::string &dir, int grain);
     void end_orphan(const std::string &dir, const std::string &leaf);
+    void claim_uids();
     Status give_up_the_rest();
     void wait_once(Instant now);
     void lower_sessions(Instant now);
@@ -166,6 +168,7 @@ private:
     Leaves leaves_{cgroups_, starter_};
     SlotKeeper keeper_;
     locks::AdaptiveLock lock_;
+    locks::UidClaims uids_;
     Fd base_, grains_fd_, listener_, signals_;
     std::vector<int> peers_;
     std::map<int, std::string> answers_;  // to peers that take several in a packet

@@ -45,6 +45,10 @@ bool SlotKeeper::hold(const std::string &dir, const std::string &leaf, int slot)
     return known(socket_ && send_packet(socket_.get(), text, slot, MSG_DONTWAIT) && ring());
 }
 
+bool SlotKeeper::hold_uids(int claim) {
+    return known(socket_ && send_packet(socket_.get(), "uids", claim, MSG_DONTWAIT) && ring());
+}
+
 // What it has been sent it reads then, at the latest when this process ends.
 bool SlotKeeper::ring() {
     const std::uint64_t once = 1;

@@ -20,6 +20,8 @@ public:
     // On return the keeper has a copy, independent of the launcher. False: it has ended; start another and repeat all.
     // `leaf`: the grain's control group; empty: none.
     bool hold(const std::string &dir, const std::string &leaf, int slot);
+    // The claim to anonymous uids, as long as it lives.
+    bool hold_uids(int claim);
     // The slot that the keeper has for `from` is that of `dir` now. False: as above.
     bool hand_on(const std::string &from, const std::string &dir, const std::string &leaf);
     // On return the keeper has no copy any more. False: as above.

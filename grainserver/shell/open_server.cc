@@ -81,6 +81,22 @@ Status Server::begin_directory() {
     return Status::ok();
 }
 
+// Of this machine, as long as this server, its launcher or its grains live.
+Status Server::claim_uids() {
+    const std::string &owner = options_.slots_directory.empty() ? options_.directory : options_.slots_directory;
+    if (Status s = uids_.open(owner); !s) {
+        log_(Level::warning, "not known whether another server of this machine has these anonymous uids: " + s.text);
+        return Status::ok();
+    }
+    const Status s = uids_.take(options_.identity.first, options_.identity.last);
+    if (s || s.code != Code::refused) return s;
+    return fail(Code::invalid,
+                "--anonymous-uids " + std::to_string(options_.identity.first) + "-" +
+                    std::to_string(options_.identity.last) + " overlaps " + s.text +
+                    ": give this server a range of its own by --anonymous-uids, or, if both are to share slots and "
+                    "uids, both the same --slots-dir");
+}
+
 // Writes the owner's rules where the launcher finds them and this process can no longer change them.
 Result<GrainRules> Server::settle_rules() {
     const files::Available host = files::rungs_available(options_.identity.users, options_.directory);
@@ -97,8 +113,10 @@ Result<GrainRules> Server::settle_rules() {
     state_.limits = {most.memory_mb, most.processes, most.cpu_s, most.file_mb, most.disk_mb};
     const std::string uids =
         options_.slots_directory.empty() ? options_.directory + "/" + own_folder : options_.slots_directory;
-    if (options_.identity.users)
+    if (options_.identity.users) {
+        if (Status s = claim_uids(); !s) return s;
         if (Status s = Identities::make_lock(uids); !s) return s;
+    }
     GrainRules rules{options_.identity,       uids,
                      options_.limits,         *rungs,
                      options_.rungs.writable, static_cast<std::uint32_t>(options_.images_mb)};

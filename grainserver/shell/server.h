@@ -16,6 +16,7 @@
 #include "grainserver/warden/warden.h"
 #include "daemon/directory.h"
 #include "locks/dcs_atoms.h"
+#include "locks/uid_claims.h"
 #include "net/loop.h"
 #include "net/pool_link.h"
 
@@ -38,6 +39,7 @@ public:
 private:
     friend struct Performer;
     Status begin_directory();
+    Status claim_uids();
     Result<GrainRules> settle_rules();
     Status give_up_the_rest();
     Status open_grains(const GrainRules &rules);
@@ -80,6 +82,7 @@ private:
     Status ended_;
     net::PoolLink link_;
     locks::AdaptiveLock lock_;
+    locks::UidClaims uids_;
     RemovalWatch removal_{lock_};
     Fd own_;  // DIR/server: files of this process
     std::unique_ptr<net::Loop> loop_;

@@ -43,13 +43,18 @@ struct Kept {
     };
     std::map<std::string, Slot> slots;
     std::set<std::string> leaves;  // that grains of this launcher have had
+    Fd uids;                       // the claim of their anonymous uids
 
     // Handles "hold <dir> <leaf>" with a descriptor, "next <dir>/<dir> <leaf>" when the slot of one grain becomes that
-    // of another, or "drop <dir>". False: the launcher has ended.
+    // of another, "drop <dir>", or "uids" with a descriptor. False: the launcher has ended.
     bool take_call() {
         Fd slot;
         const auto packet = receive_packet(socket, packet_max, slot);
         if (!packet) return errno == EAGAIN && wait();
+        if (*packet == "uids") {
+            uids = std::move(slot);
+            return true;
+        }
         const std::string word = packet->substr(0, 5), rest = packet->substr(word.size());
         std::string dir = rest.substr(0, rest.find(' '));
         const std::string leaf = rest.substr(std::min(dir.size() + 1, rest.size()));
@@ -124,7 +129,7 @@ struct Kept {
     ::fcntl(socket, F_SETFL, O_NONBLOCK);
     // To see by their environment which processes are of a grain.
     if (!give_up_capabilities(1ull << CAP_SYS_PTRACE)) ::_exit(1);
-    Kept kept{grains, cgroups, socket, bell, {}, {}};
+    Kept kept{grains, cgroups, socket, bell, {}, {}, {}};
     while (kept.take_call()) {}
     kept.outlive();
     ::_exit(0);

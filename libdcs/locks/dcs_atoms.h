@@ -20,6 +20,7 @@ enum class DcsAtom : std::uint8_t {
     pilots,
     page,
     accounts,
+    uids,
     slot,
     map,
     begin,
@@ -32,7 +33,7 @@ enum class DcsAtom : std::uint8_t {
 enum class KeptBy : std::uint8_t {
     lock,     // take_dcs_atom()
     slots,    // counted slots, taken by the launcher
-    bytes,    // a byte of one file for each operand: session_claims.h
+    bytes,    // a byte of one file for each operand: session_claims.h, uid_claims.h
     command,  // dcs_lock, started by dcs_begin
     process,  // one thread of the process that holds another atom
 };

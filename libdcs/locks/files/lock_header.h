@@ -8,6 +8,7 @@
 //   slot_byte + k   OFD                          holder of counted slot k of this shard (slot_table.h)
 //   2^40 + n        OFD                          the process that works for session n (session_claims.h)
 //   ticket_byte + t OFD                          place t of the queue (queue.h)
+//   last_byte + ... OFD, shared                  servers that have these uids (uid_claims.h)
 //
 //   content         (little endian)
 //   0    header     512  text: "dcs_lock 1 atom\n", then length and hash of the name, then the name if short
@@ -32,7 +33,7 @@ constexpr std::int64_t guard_byte = std::int64_t{1} << 50;
 constexpr std::int64_t reaper_byte = guard_byte + 1;
 constexpr std::int64_t slot_byte = guard_byte + (std::int64_t{1} << 20);
 constexpr std::int64_t ticket_byte = std::int64_t{1} << 51;
-constexpr std::int64_t last_byte = std::int64_t{1} << 62;  // tickets stay below
+constexpr std::int64_t last_byte = std::int64_t{1} << 62;  // the queue stays below
 
 constexpr std::int64_t header_at = 0, record_a_at = 512, record_b_at = 1024, counter_at = 1536, samples_at = 2048,
                        refusals_at = 10240, waiters_at = 14336, slots_at = 32768, long_names_at = 131072;

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 from pool import Pool, program, tells, wait_for
-from users_host import GAMES, UsersHost
+from users_host import FIRST, GAMES, UsersHost
 
 
 def expect(result, code, out=None, *words):
@@ -109,7 +109,7 @@ def shared_pool():
         os.chown(private, GAMES, GAMES)
         for uid in (None, GAMES):
             result = host.run("sh", "-c", "echo hi", cwd=private, uid=uid, check=False)
-            expect(result, 126, b"", "working directory " + private, "Permission denied for uid 2000", "--cwd DIR")
+            expect(result, 126, b"", "working directory " + private, f"Permission denied for uid {FIRST // 100}", "--cwd DIR")
             expect(host.run("sh", "-c", "echo B works", cwd=public, uid=uid, check=False), 0, b"B works\n")
         expect(host.dcs("map", "--", "sh", "-c", "echo $1", "sh", "{}", ":::", "a", "b", cwd=private, check=False, data=b""), 2, b"",
                "Permission denied")

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 from pool import BIN, about, wait_for
+from users_host import FIRST, LAST
 
 REFUSE = os.path.join(os.path.dirname(BIN), "tests", "librefuse.so")
 NOBODY = pwd.getpwnam("nobody").pw_uid
@@ -105,7 +106,7 @@ def mode(path, bits):
 
 
 SCHEDULER = ("--dir", "@", "--log-level", "info")
-SERVER = ("--name", "a", "--dir", "@", "--scheduler", "@/none.sock", "--log-level", "info")
+SERVER = ("--name", "a", "--dir", "@", "--scheduler", "@/none.sock", "--log-level", "info", "--anonymous-uids", f"{FIRST}-{LAST}")
 BACKUP = ("--dir", "@", "--scheduler", "@/none.sock", "--log-level", "info")
 
 

@@ -237,9 +237,10 @@ def restarted(w):
 
 def late_and_dead(w):
     """local6 is stopped, once for a moment and once permanently as it seems; its grain may also run on local5. Only the
-    server is stopped: the grain goes on, and burns CPU time, so that the older copy is the one that ran longer."""
-    gate = os.path.join(w.pool.base, "late")
-    w.submit(70, 1, 0x30, "/bin/sh", "-c", 'while [ ! -e "$0" ]; do :; done', gate)
+    server is stopped: the grain goes on. It computes until the file "burnt" is there, which is before the second copy
+    starts, so that the older one has run longer on a machine of any load."""
+    gate, burnt = os.path.join(w.pool.base, "late"), os.path.join(w.pool.base, "burnt")
+    w.submit(70, 1, 0x30, "/bin/sh", "-c", 'while [ ! -e "$0" ]; do [ ! -e "$1" ] || sleep 0.1; done', gate, burnt)
     w.pool.json("host", "drain", "local5")
     w.pool.json("grain", "restart", "70:1")
     w.running(70, 1, "local6", "the grain on local6")
@@ -254,6 +255,8 @@ def late_and_dead(w):
         os.kill(pid, signal.SIGCONT)
         w.host("local6", lambda h: h["state"] == "active", "forgiven as soon as it reports")
         w.running(70, 1, "local6", "its grain undisturbed", start)
+        w.wait("some processor time", lambda: w.pool.json("grain", "show", "70:1")["grain"]["run_cpu_s"] >= 0.5, "70:1")
+        w.open(burnt)
 
         os.kill(pid, signal.SIGSTOP)
         w.host("local6", lambda h: h["state"] == "dead", "a host that is silent for its limit")

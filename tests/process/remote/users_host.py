@@ -12,7 +12,8 @@ from pool import BIN, lock_holder, process_cpu, program, wait_for
 
 TOOLS = os.path.join(os.path.dirname(BIN), "tests")
 GAMES = 5  # a login that every Debian has: a second user
-FIRST, LAST = 2_000_300_000, 2_000_300_099
+FIRST = 2_000_300_000 + 100 * os.getpid()  # each test that runs at the same time has uids of its own
+LAST = FIRST + 99
 
 
 def tool(name):

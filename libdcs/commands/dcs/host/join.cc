@@ -203,7 +203,7 @@ int join(const Call &call) {
                           "repeat the command: the key stays the same, and so do the words"});
     if (!joined) {
         // Unless the scheduler may have taken it: then the same command goes on with it.
-        if (joined.status().code != Code::unreachable) pki::drop_next_key(place);
+        if (new_key && joined.status().code != Code::unreachable) pki::drop_next_key(place);
         Failure failure = failure_of("this host has not joined", joined.status());
         if (failure.exit == exits::usage) failure.exit = exits::refused;
         if (joined.status().code == Code::unreachable)

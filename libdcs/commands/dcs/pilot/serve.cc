@@ -69,6 +69,13 @@ std::string accounts_of_grains(const Call &call) {
     return call.arguments.value("run-as").value_or(::geteuid() == 0 ? "users" : "self");
 }
 
+// As many for each pid that a node can have, so that its pilots have none in common.
+std::string own_uids() {
+    constexpr std::uint32_t first = 2'100'000'000, count = 512, pids = 1u << 22;
+    const std::uint32_t begin = first + static_cast<std::uint32_t>(::getpid()) % pids * count;
+    return std::to_string(begin) + "-" + std::to_string(begin + count - 1);
+}
+
 std::vector<std::string> server_line(const Call &call, const std::string &directory) {
     const Arguments &said = call.arguments;
     const double limit_s = said.seconds("limit").value_or(0);
@@ -82,6 +89,7 @@ std::vector<std::string> server_line(const Call &call, const std::string &direct
         {"--pki", said.value("pki").value_or("")},
         {"--scheduler", said.value("scheduler").value_or("")},
         {"--run-as", accounts_of_grains(call)},
+        {"--anonymous-uids", own_uids()},
         {"--users", said.value("users").value_or("all")},
         {"--courtesy", "priority"},
         {"--resources", resources},
