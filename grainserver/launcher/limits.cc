@@ -88,8 +88,8 @@ void Launcher::over(const std::string &dir, Running &grain, int signal, const st
     kill_tree(dir, grain);
 }
 
-// Its first process has just ended: notes a limit that the kernel enforces as the cause. After success only one by which
-// the kernel has killed another process of the grain: a shell may not have noticed, but its result lacks something.
+// Its first process has just ended: notes a limit that the kernel enforces as the cause. After success only one by
+// which the kernel has killed another process of the grain: a shell may not notice, but its result lacks something.
 void Launcher::note_limit(const std::string &dir, Running &grain) {
     DCS_REQUIRE(grain.exit.known, "the exit status is known");
     const int status = grain.exit.status;

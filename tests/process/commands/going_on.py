@@ -79,6 +79,9 @@ def last_host(pool):
     assert tells(done.stderr, "no host is left in the pool `dcs up` brings back"), done
     pool.dcs("up")
     assert pool.dcs("run", "--", "echo", "back").stdout == b"back\n"
+    done = pool.dcs("up", "--courtesy", "none")
+    assert tells(done.stdout, "local1, local2: courtesy applies when started again dcs down"), done
+    assert b"courtesy applies" not in pool.dcs("up", "--courtesy", "none").stdout
 
 
 def closed_descriptor(pool):

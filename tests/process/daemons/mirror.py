@@ -233,6 +233,8 @@ def promoted(test):
     old = os.path.join(pool.base, "old-state")
     shutil.copytree(test.state, old)
     shutil.rmtree(test.state)
+    refused = pool.dcs("up", check=False)  # would begin an empty store
+    assert refused.returncode == 4 and b"the backup has a copy of it" in refused.stderr and b"backup promote" in refused.stderr, refused
     said = pool.dcs("backup", "promote").stdout.decode()
     assert "epoch 2" in said, said
     assert {(e, pid, start) for _, e, pid, start in pool.grain_processes()} == grains, "a grain did not go on"

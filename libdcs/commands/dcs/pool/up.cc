@@ -19,6 +19,7 @@
 #include "commands/dcs/frame/pool_directory.h"
 #include "commands/dcs/frame/start_hint.h"
 #include "start_daemon.h"
+#include "start_pool.h"
 #include "base/resources.h"
 #include "stop_daemons.h"
 #include "commands/dcs/frame/table.h"
@@ -26,19 +27,21 @@
 namespace dcs::commands {
 namespace {
 
-constexpr int ready_patience_s = 20, shrunk_stop_s = 5, shrunk_launcher_stop_s = 10, changed_stop_s = 20;
+constexpr int shrunk_stop_s = 5, shrunk_launcher_stop_s = 10, changed_stop_s = 20;
 constexpr int call_in_patience_s = 10;  // servers call in within a moment; only a note if they do not
 
 struct Wanted {
     PoolNumbers numbers;
     bool changed = false;  // other than recorded, or nothing was recorded
     int servers_before = 0;
+    bool new_courtesy = false;
     std::string restarts;  // the option that changes, which the scheduler learns when it is started; empty: none
 };
 
 struct Outcome {
     std::vector<std::string> started, stopped;
-    std::vector<std::string> gone;  // hosts that the pool no longer has
+    std::vector<std::string> gone;       // hosts that the pool no longer has
+    std::vector<std::string> unchanged;  // servers that run with another courtesy
     bool told_to_reread = false;
 };
 
@@ -82,6 +85,7 @@ Result<Wanted> wanted_numbers(const Call &call, const Pool &pool) {
     numbers.mirror = said.value("mirror").value_or(numbers.mirror);
     if (recorded) wanted.servers_before = recorded->servers;
     wanted.changed = !recorded || !(*recorded == wanted.numbers);
+    wanted.new_courtesy = recorded && recorded->courtesy != numbers.courtesy;
     if (recorded && recorded->mirror != wanted.numbers.mirror) wanted.restarts = "--mirror " + wanted.numbers.mirror;
     if (recorded && recorded->listen != wanted.numbers.listen) wanted.restarts = "--listen " + wanted.numbers.listen;
     return wanted;
@@ -165,62 +169,6 @@ Status stop_surplus(const Pool &pool, const PoolNumbers &numbers, Outcome &outco
     return Status::ok();
 }
 
-Status start_backup(const Pool &pool, Outcome &outcome) {
-    const Daemon backup = pool.backup();
-    if (stays_up(backup)) return Status::ok();
-    const DaemonStart start{"dcs_backupd",
-                            {"--dir", backup.directory, "--scheduler", pool.path("scheduler/server.sock")},
-                            backup.directory};
-    if (Status started = start_daemon(start, ready_patience_s); !started)
-        return fail(started.code,
-                    "the backup did not start: " + started.text + "\n  its log: " + backup.directory + "/log");
-    outcome.started.push_back("backup");
-    return Status::ok();
-}
-
-Status start_missing(const Pool &pool, const PoolNumbers &numbers, Outcome &outcome) {
-    const Daemon scheduler = pool.scheduler();
-    if (!stays_up(scheduler)) {
-        DaemonStart start{
-            "dcs_scheduler",
-            {"--dir", scheduler.directory, "--hosts", scheduler.directory + "/hosts", "--mirror", numbers.mirror},
-            scheduler.directory};
-        if (!numbers.listen.empty()) start.arguments.insert(start.arguments.end(), {"--tls", numbers.listen});
-        if (Status started = start_daemon(start, ready_patience_s); !started)
-            return fail(started.code, "the scheduler did not start: " + started.text +
-                                          "\n  its log: " + scheduler.directory + "/log");
-        outcome.started.push_back("scheduler");
-    }
-    if (Status started = start_backup(pool, outcome); !started) return started;
-    for (int i = 1; i <= numbers.servers; ++i) {
-        const std::string name = "local" + std::to_string(i);
-        const Daemon server = pool.server(name);
-        if (stays_up(server)) continue;
-        DaemonStart start{"dcs_grainserver",
-                          {"--name", name, "--dir", server.directory, "--scheduler", pool.path("scheduler/server.sock"),
-                           "--backup", pool.path("backup/backup.sock"), "--binary-class", binary_class_of_this_host(),
-                           "--courtesy", numbers.courtesy, "--log-level", "error", "--run-as", "self"},
-                          server.directory};
-        if (i > 1) start.arguments.insert(start.arguments.end(), {"--resources", "no-devices"});  // local1 has them
-        if (Status started = start_daemon(start, ready_patience_s); !started)
-            return fail(started.code, "grain server " + name + " did not start: " + started.text +
-                                          "\n  its log: " + server.directory + "/log");
-        outcome.started.push_back(name);
-    }
-    return Status::ok();
-}
-
-Status start_page(const Pool &pool, Outcome &outcome) {
-    const Daemon page = pool.page();
-    if (stays_up(page)) return Status::ok();
-    if (Status made = make_directories(page.directory); !made) return made;
-    const DaemonStart start{"dcs", {"page", "--dir", pool.directory()}, page.directory};
-    if (Status started = start_daemon(start, ready_patience_s); !started)
-        return fail(started.code, "the page did not start: " + started.text);
-    outcome.started.push_back("page");
-    return Status::ok();
-}
-
 // Until every server has called in, so that the pool has all its slots when `dcs up` returns.
 int active_hosts(const PoolNumbers &numbers) {
     const Instant deadline = boot_clock() + seconds(call_in_patience_s);
@@ -264,6 +212,9 @@ void print_result(const Call &call, const Pool &pool, const PoolNumbers &numbers
     if (!outcome.gone.empty())
         std::printf("No longer in the pool: %s. Grains that are there move to the others.\n",
                     some_of(outcome.gone).c_str());
+    if (!outcome.unchanged.empty())
+        std::printf("%s: the courtesy applies when started again: `dcs down`, then `dcs up`.\n",
+                    some_of(outcome.unchanged).c_str());
     if (const std::string page = pool.page_url(); !page.empty()) std::printf("Its page: %s\n", page.c_str());
     const auto own = client::own_pool_directory();
     const bool found = own && *own == pool.directory();
@@ -282,8 +233,11 @@ Status bring_up(const Call &call, const Pool &pool, PoolNumbers &numbers, Outcom
         return fail(Code::internal, "could not stop the scheduler, to restart it with " + wanted->restarts);
     if (Status written = write_numbers(pool, *wanted, outcome); !written) return written;
     if (Status stopped = stop_surplus(pool, numbers, outcome); !stopped) return stopped;
-    if (Status started = start_missing(pool, numbers, outcome); !started) return started;
-    return call.arguments.has("page") ? start_page(pool, outcome) : Status::ok();
+    for (int i = 1; wanted->new_courtesy && i <= numbers.servers; ++i)
+        if (const Daemon server = pool.server("local" + std::to_string(i)); stays_up(server))
+            outcome.unchanged.push_back(server.name);
+    if (Status started = start_missing(pool, numbers, outcome.started); !started) return started;
+    return call.arguments.has("page") ? start_page(pool, outcome.started) : Status::ok();
 }
 
 // To a person; what a script reads does not depend on what else runs.
@@ -320,6 +274,13 @@ int up(const Call &call) {
     if (Status ours = only_a_pool(pool); !ours) return call.fail(failure_of("", ours, another_directory));
     const auto lock = take_work_lock(pool);
     if (!lock) return call.fail(failure_of("dcs up", lock.status()));
+    if (only_the_copy_is_left(pool))
+        return call.fail(
+            {exits::refused, "refused",
+             "the pool's store, " + pool.path("scheduler/state") + ", is missing; the backup has a copy of it",
+             "`dcs backup promote` makes that copy the store; to begin with an empty one, run `dcs down` and "
+             "remove " +
+                 pool.path("backup/mirror")});
     PoolNumbers numbers;
     Outcome outcome;
     if (Status done = bring_up(call, pool, numbers, outcome); !done)

@@ -1,0 +1,18 @@
+#pragma once
+// The daemons of a private pool, each with what the numbers of the pool say of it.
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "commands/dcs/frame/pool_directory.h"
+
+namespace dcs::commands {
+
+// A scheduler without its store would begin an empty one, as if the pool had never done anything.
+bool only_the_copy_is_left(const Pool &pool);
+
+// Those that do not run; adds their names to `started`.
+Status start_missing(const Pool &pool, const PoolNumbers &numbers, std::vector<std::string> &started);
+Status start_page(const Pool &pool, std::vector<std::string> &started);
+
+}  // namespace dcs::commands
