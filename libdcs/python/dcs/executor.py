@@ -195,6 +195,7 @@ class Executor(concurrent.futures.Executor):
         if kind is None:
             self.shutdown()
         else:
+            self.session._say_what_goes_on(value)
             self.leave()
 
     @property

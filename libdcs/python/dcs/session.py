@@ -54,12 +54,11 @@ class Session:
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is None:
-            left = self._unfinished("active") if self._submitted else 0
-            if left > 0:
-                warnings.warn(f"session {self.number} is closed, which ends {left} of its grains; wait for results() to have them, or "
-                              "leave() to go without closing it", RuntimeWarning, stacklevel=2)
+            if self._submitted:
+                self._warn_of_unfinished()
             self.close()
         else:
+            self._say_what_goes_on(value)
             self._leave_no_trace()
 
     def submit(self, number: int, argv: Sequence[Path], **fields: Any) -> None:
@@ -163,10 +162,28 @@ class Session:
         except Error:
             pass  # the error that is on its way matters more
 
+    def _say_what_goes_on(self, leaving: BaseException) -> None:
+        """In a note at the exception that leaves the program, such as that of Ctrl-C."""
+        try:
+            left = self._unfinished("active")
+        except Error:
+            return  # the error that is on its way matters more
+        if left > 0 and hasattr(leaving, "add_note"):  # since Python 3.11
+            leaving.add_note(f"dcs: {left} grains of session {self.number} go on: the same program continues with them when it is "
+                             f"run again; `dcs session close {self.number}` ends them")
+
     def _unfinished(self, state: str = "") -> int:
         """Grains that have not ended. -1: the session is not there, or not in that state."""
         return next((row.ready + row.running for row in self.pool.sessions(login_name())
                      if row.session == self.number and state in ("", row.state)), -1)
+
+    def _warn_of_unfinished(self) -> None:
+        if (left := self._unfinished("active")) > 0:
+            warnings.warn(f"session {self.number} is closed, which ends {left} of its grains; wait for results() to have them, or "
+                          "leave() to go without closing it", RuntimeWarning, stacklevel=3)
+        elif (left := self._unfinished("terminated")) > 0:
+            warnings.warn(f"session {self.number} was closed before {left} of its grains had run; "
+                          f"dcs.Session({self.ident!r}, mode=\"reopen\") runs them", RuntimeWarning, stacklevel=3)
 
     def _take(self, block: int, most: int) -> List[Result]:
         rows, count = (CResult * min(most, _MANY))(), ctypes.c_int()

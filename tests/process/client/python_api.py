@@ -162,11 +162,14 @@ def failures(number):
         warnings.simplefilter("always")
         with dcs.Session("api", 32) as left:
             left.submit_many([(n, dcs.Grain(["/bin/sleep", "1000"])) for n in range(3)])
+        with dcs.Session("api", 32) as again:
+            again.submit_many([(n, dcs.Grain(["/bin/sleep", "1000"])) for n in range(3)])
         with dcs.Session("api", 33) as all_taken:
             all_taken.submit(1, ["/bin/true"])
             assert len(list(all_taken.results())) == 1
     told = [str(warning.message) for warning in told if warning.category is RuntimeWarning]
-    assert len(told) == 1 and tells(told[0], "session 32 3 of its grains"), told
+    assert len(told) == 2 and tells(told[0], "session 32 closed ends 3 of its grains"), told
+    assert tells(told[1], "session 32 was closed before 3 of its grains had run Session('api', mode=\"reopen\")"), told
     raises(dcs.SessionClosed, lambda: session.submit(4, ["/bin/true"]))
     raises(dcs.NotFound, lambda: dcs.grain_file(30, 2, "x"))
     raises(dcs.GrainUnknown, lambda: dcs.grain_row(30, 1234))
@@ -177,6 +180,13 @@ def failures(number):
     except KeyError:
         pass
     assert [s.state for s in dcs.sessions() if s.session in (30, 31)] == ["terminated"]  # nothing was in 31
+    try:
+        with dcs.Session("api", 34) as session:
+            session.submit(1, ["/bin/sleep", "1000"])
+            raise KeyboardInterrupt
+    except KeyboardInterrupt as left:
+        assert tells(left.__notes__[0], "1 grains of session 34 go on dcs session close 34"), left.__notes__
+    session.close()
     with dcs.Session("api", 30) as session:  # closed before grain 3 ended: not all results are there
         results = session.results()
         assert next(results).grain == 2
