@@ -59,8 +59,8 @@ public:
 private:
     void put(Why why, std::int32_t hosts, std::vector<std::string> names);
     void add_said(Why why, const std::string &said);
-    void order(const Grain &g, const std::vector<HostId> &hosts);
-    void count_ahead(const Grain &g, std::uint32_t classes);
+    void order(const std::vector<HostId> &hosts);
+    void count_ahead(const Grain &g, const std::vector<HostId> &hosts);
     std::string summary(const Grain &g, std::optional<HostId> busy) const;
 
     const State &state_;
@@ -161,7 +161,7 @@ Why why_none(const State &state, const std::string &user) {
 }
 
 // Who else waits for one of these hosts and comes before this grain.
-void Report::order(const Grain &g, const std::vector<HostId> &hosts) {
+void Report::order(const std::vector<HostId> &hosts) {
     std::uint32_t classes = 0;
     bool any_user = false;
     std::set<std::string> users;
@@ -193,11 +193,11 @@ void Report::order(const Grain &g, const std::vector<HostId> &hosts) {
     for (const auto &[seniority, name] : older) names.push_back(name);
     if (!names.empty()) about_grain(Why::older_first, names);
     if (!fewer.empty()) about_grain(Why::fewer_first, {fewer.begin(), fewer.end()});
-    count_ahead(g, classes);
-    if (out.ahead > 0) about_grain(Why::earlier_first);
 }
 
-void Report::count_ahead(const Grain &g, std::uint32_t classes) {
+void Report::count_ahead(const Grain &g, const std::vector<HostId> &hosts) {
+    std::uint32_t classes = 0;
+    for (const HostId id : hosts) classes |= state_.host(id)->config->host_class;
     out.ahead = 0;
     for (const auto &[shape, queue] : state_.session(key_.session)->ready) {
         if (!class_fits(shape.host_class, classes)) continue;
@@ -246,7 +246,7 @@ std::string Report::summary(const Grain &g, std::optional<HostId> busy) const {
 
 void Report::waiting(const Grain &g) {
     std::vector<std::vector<HostId>> by_reason(static_cast<std::size_t>(whys));
-    std::vector<HostId> able;
+    std::vector<HostId> able, here;  // here: of those, for what waits now
     bool configured = false;
     out.can_run = false;
     for (std::size_t i = 0; i < state_.hosts.size(); ++i) {
@@ -257,11 +257,14 @@ void Report::waiting(const Grain &g) {
         const Why why = why_not(state_, now_, id, key_, g);
         by_reason[static_cast<std::size_t>(why)].push_back(id);
         if (!for_ever(why)) able.push_back(id);
+        if (!for_ever(why) && !why_away(host)) here.push_back(id);
         out.can_run = out.can_run || could_run(state_, id, key_.session, g);
     }
     if (!configured) about_grain(Why::no_hosts);
     if (may_start_none(state_, key_.session.user)) about_grain(why_none(state_, key_.session.user));
-    order(g, able);
+    order(here);
+    count_ahead(g, able);
+    if (out.ahead > 0) about_grain(Why::earlier_first);
     for (std::size_t w = 0; w < by_reason.size(); ++w)
         for (const HostId id : by_reason[w]) about_host(static_cast<Why>(w), id);
     const std::vector<HostId> &busy = by_reason[static_cast<std::size_t>(Why::resource_in_use)];

@@ -376,14 +376,14 @@ TEST_CASE("names are few, counts are whole, and what is ahead is counted") {
     CHECK(row_of(pool.explain("ann/1:20"), Why::earlier_first) == nullptr);
     CHECK(pool.explain("ann/1:0").ahead == -1);  // it runs
     const Program bob = pool.begin("bob", "b");
-    pool.open(bob, 1);
-    pool.gexec(bob, 1, 0, 1);
+    pool.open(bob, 1), pool.gexec(bob, 1, 0, 1);
     CHECK(pool.explain("bob/1:0").summary == about("20 sessions ann/1"));
-    // those that need another kind of host are not in its way
     pool.add_host("other", 2);
     pool.table();
     pool.gexec(ann, 1, 30, 2);
-    CHECK(pool.explain("ann/1:30").ahead == 0);
+    CHECK(pool.explain("ann/1:30").ahead == 0);  // those that need another kind of host are not in its way
+    pool.gexec(bob, 1, 1, 2);                    // nor is an older session, where the host is away
+    CHECK(row_of(pool.explain("bob/1:1"), Why::older_first) == nullptr);
 }
 
 TEST_CASE("who may ask: the owner and those with privilege, and what there is to ask about") {
