@@ -47,7 +47,7 @@ private:
     template <FixedInteger T> static void put(Field &f, T value) { f.number = std::to_string(value); }
 };
 
-constexpr std::size_t whole_string = 60;  // longer ones are shown as an excerpt
+constexpr std::size_t whole_string = 100;  // longer ones are shown as an excerpt
 constexpr std::size_t excerpt = 24;
 constexpr std::size_t text_limit = 4000;
 

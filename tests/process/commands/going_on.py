@@ -43,6 +43,25 @@ def environment_and_limits(pool, folder):
     pool.dcs("map", "--time", "600", *command, cwd=folder)
 
 
+def mended_file(pool, folder):
+    """A file that goes with the grains was the cause of a failure, and is another one now: all run with it, in a new session."""
+    command = ["map", "--file", "rule=rule", "--", "sh", "-c", "grep $1 rule", "sh", ":::", "a", "b"]
+
+    def run(text, code):
+        with open(os.path.join(folder, "rule"), "w") as out:
+            out.write(text)
+        done = pool.dcs(*command, check=False, cwd=folder)
+        assert done.returncode == code, done
+        return done
+    run("a\n", 1)
+    first = pool.json("session", "show", "last")["session"]["session"]
+    done = run("a\nb\n", 0)
+    assert done.stdout == b"a\nb\n" and tells(done.stderr, f"session {first} had 1 that failed rule has changed since: all run"), done
+    pool.dcs("session", "reopen", str(first), check=False)
+    done = pool.dcs("map", "--session", str(first), *command[1:], check=False, cwd=folder)
+    assert done.returncode == 255 and tells(done.stderr, "hint: the files that go with the grains differ --new"), done
+
+
 def more_inputs(pool, folder):
     """A list of inputs that has grown is another map, and all of it runs: said when it begins."""
     first = pool.dcs("map", "--", "echo", data=b"1\n2\n", cwd=folder).stderr
@@ -101,6 +120,7 @@ def main():
         os.mkdir(folder)
         closed_map(pool, folder)
         environment_and_limits(pool, folder)
+        mended_file(pool, folder)
         more_inputs(pool, folder)
         edited_program(pool, folder)
         last_host(pool)

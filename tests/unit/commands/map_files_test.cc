@@ -20,13 +20,14 @@ using test::Folder;
 struct Map {
     const Folder folder;
     MapPlan plan{{"./prog", "table", "-x{}", "out"}, folder.path, {"a", "b", "no file"}};
+    FileWords brought;
     Map() {
         folder.write("prog", "1");
         folder.write("table", "2");
         folder.write("a", "3");
         folder.write("b", "4");
     }
-    std::vector<MapFile> files() const { return files_of(plan, folder.path + "/prog"); }
+    std::vector<MapFile> files() const { return files_of(plan, folder.path + "/prog", brought); }
 };
 
 }  // namespace
@@ -51,7 +52,21 @@ TEST_CASE("files that a map names have a fingerprint, and what has changed is to
     map.folder.write("table", "2");
     map.folder.write("b", "x");
     CHECK(changed_in_command(before, map.files()).empty());
-    CHECK(changed_in_inputs(before, map.files()).rfind("one of the files that the inputs name (", 0) == 0);
+    CHECK(changed_in_inputs(before, map.files()).rfind("one of the files that the inputs or --file name (", 0) == 0);
+}
+
+TEST_CASE("files that --file brings count, one for all grains and one for each") {
+    Map map;
+    map.plan.inputs = {"1", "2"};
+    map.brought.files = {{"d", "data"}, {"in", "in.{}"}};
+    for (const char *name : {"data", "in.1", "in.2"}) map.folder.write(name, "1");
+    const std::string before = fingerprint_of(map.files());
+    for (const char *name : {"data", "in.1", "in.2"}) {
+        map.folder.write(name, "x");
+        CHECK(changed_in_inputs(before, map.files()) == about("the inputs or --file name"));
+        map.folder.write(name, "1");
+        CHECK(changed_in_inputs(before, map.files()).empty());
+    }
 }
 
 TEST_CASE("what grains may have made does not count as changed, what is gone does") {
@@ -66,10 +81,10 @@ TEST_CASE("what grains may have made does not count as changed, what is gone doe
     CHECK(changed_in_command(before, map.files()) == about("CMD names removed"));
 
     MapPlan plan{{"prog", "out"}, map.folder.path, {"x"}};
-    const std::string none = fingerprint_of(files_of(plan, ""));
+    const std::string none = fingerprint_of(files_of(plan, "", {}));
     CHECK(none == std::string(24, '0'));
     map.folder.write("out", "made");
-    CHECK(changed_in_command(none, files_of(plan, "")).empty());
+    CHECK(changed_in_command(none, files_of(plan, "", {})).empty());
 }
 
 TEST_CASE("of large files size and time count") {

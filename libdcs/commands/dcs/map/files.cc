@@ -104,14 +104,21 @@ std::string name_of(const std::vector<MapFile> &files, MapFile::Part part, const
 
 }  // namespace
 
-std::vector<MapFile> files_of(const MapPlan &plan, const std::string &program) {
+std::vector<MapFile> files_of(const MapPlan &plan, const std::string &program, const FileWords &brought) {
     FileLook reader(plan.directory);
     reader.look(MapFile::program, 0, plan.command.empty() ? "" : plan.command[0], program);
     for (std::size_t i = 1; i < plan.command.size(); ++i)
         if (!has_placeholder(plan.command[i], plan.columns))
             reader.look(i % 2 == 1 ? MapFile::word_odd : MapFile::word_even, i, plan.command[i], plan.command[i]);
-    for (std::size_t i = 0; i < std::min(plan.inputs.size(), most_inputs); ++i)
+    FileWords by_input;
+    for (const FileWords::Pair &file : brought.files)
+        if (has_placeholder(file.path, plan.columns)) by_input.files.push_back(file);
+        else reader.look(MapFile::input, plan.inputs.size(), file.path, file.path);
+    for (std::size_t i = 0; i < std::min(plan.inputs.size(), most_inputs); ++i) {
         for (const std::string &column : columns_of(plan.inputs[i])) reader.look(MapFile::input, i, column, column);
+        for (const auto &[name, path] : by_input.for_input(plan.inputs[i], static_cast<std::int32_t>(i + 1)).files)
+            if (path != plan.inputs[i]) reader.look(MapFile::input, i, path, path);
+    }
     return std::move(reader.files);
 }
 
@@ -132,7 +139,7 @@ std::string changed_in_command(const std::string &recorded, const std::vector<Ma
 
 std::string changed_in_inputs(const std::string &recorded, const std::vector<MapFile> &files) {
     const Width &width = widths[MapFile::input];
-    return differs(recorded, files, width) ? name_of(files, MapFile::input, "the inputs name") : "";
+    return differs(recorded, files, width) ? name_of(files, MapFile::input, "the inputs or --file name") : "";
 }
 
 }  // namespace dcs::commands

@@ -1,14 +1,15 @@
 #pragma once
-// The files that a map's command line and inputs name: whether they have changed since an earlier run, by a
+// The files that a map's command line, inputs and --file name: whether they have changed since an earlier run, by a
 // fingerprint that the session's ident carries.
 //
-// What counts: the program; each further word of CMD and each input that as a whole is the path of a regular file. Of
-// inputs the first 10,000 are looked at. Contents count for files up to 16 MiB, and up to 64 MiB of all together, in
+// What counts: the program; each further word of CMD and each input that as a whole is the path of a regular file, and
+// those of --file. Of inputs the first 10,000 are looked at. Contents count for files up to 16 MiB, and up to 64 MiB of all together, in
 // that order; of the others size and time of modification do.
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "commands/dcs/run/file_options.h"
 #include "plan.h"
 
 namespace dcs::commands {
@@ -22,7 +23,7 @@ struct MapFile {
 };
 
 // `program`: path of CMD's program; empty where it depends on the input.
-std::vector<MapFile> files_of(const MapPlan &plan, const std::string &program);
+std::vector<MapFile> files_of(const MapPlan &plan, const std::string &program, const FileWords &brought);
 
 // 24 hex digits. Each part has some of them, so that a message can name the changed file.
 std::string fingerprint_of(const std::vector<MapFile> &files);

@@ -46,7 +46,11 @@ void MapWork::not_submitted(const std::string &which, int error) {
         failure.hint =
             "--new runs all inputs again in a new session, with the options as they are now; with the options of the "
             "first run, the same command runs only what has not succeeded";
-    if (error == D_E_GRAIN_DIFFERS && failure.message.find("\nenv[") != std::string::npos)
+    if (error == D_E_GRAIN_DIFFERS && failure.message.find("\nfiles") != std::string::npos)
+        failure.hint =
+            "the files that go with the grains differ from those of the first run: --new runs all inputs again in a new "
+            "session, with everything as it is now";
+    else if (error == D_E_GRAIN_DIFFERS && failure.message.find("\nenv[") != std::string::npos)
         failure.hint =
             "environment and limits cannot both change: in the first run's environment the same command runs "
             "what has not succeeded with the new limits; --new runs all inputs again, as everything is now";
