@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 
-from pool import Pool, wait_for
+from pool import Pool, tells, wait_for
 
 
 def tells_while_it_waits(pool):
@@ -86,7 +86,9 @@ def numbers_do_not_come_again(pool):
     fourth = session_of("--new")
     assert fourth > third, (third, fourth)
     # Who names one gets it; and --session takes `last`.
-    pool.dcs("map", "--session", str(first), "--", "echo", ":::", "x")
+    words = ("map", "--session", str(first), "--", "echo", ":::", "x")
+    assert tells(pool.dcs(*words).stderr, f"session {first}: 1 grain; there was no session {first} all run")
+    assert not tells(pool.dcs(*words).stderr, "there was no session"), "it is there"
     again = pool.dcs("map", "--session", "last", "--", "echo", ":::", "x")
     assert again.stdout == b"x\n" and f"session {first}: " in again.stderr.decode(), again
     wrong = pool.dcs("map", "--session", "lost", "--", "echo", ":::", "x", check=False)
