@@ -26,8 +26,8 @@ def listing(pool):
     for row in rows.values():
         assert began - 1 <= row["submitted_s"] <= row["settled_s"] <= time.time() + 1, row
     headings = text.splitlines()[0].split()
-    assert headings == "SESSION STATE SUBMITTED TIME READY RUNNING FINISHED FAILED KILLED STORED COMMAND".split(), headings
-    assert re.match(r" *100  terminated  .*\d\d:\d\d  .* 0 +0 +3 +1 +0 +\d+\.\d K  \[night\] dcs map ", second), second
+    assert headings == "SESSION STATE SUBMITTED TIME READY RUNNING FINISHED KILLED STORED COMMAND".split(), headings
+    assert re.match(r" *100  terminated  .*\d\d:\d\d  .* 0 +0 +3 \(1 failed\) +0 +\d+\.\d K  \[night\] dcs map ", second), second
     stored = pool.json("session", "ls", "all")["stored"]
     assert [row["user"] for row in stored] == [rows[50]["user"]], stored
     assert stored[0]["sessions_bytes"] == sum(row["stored_bytes"] for row in rows.values()) > 0, (stored, rows)

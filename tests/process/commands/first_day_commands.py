@@ -131,14 +131,38 @@ def drained(shell):
     number = shell.run("dcs map --detach -- echo ::: never run")[0].strip()
     shell.run(f"dcs session close {number}")
     row = next(line.split() for line in shell.run("dcs session ls")[0].splitlines() if line.split()[:1] == [number])
-    assert row[1] == "terminated" and row[row.index("dcs") - 5] == "0", row
-    assert tells(shell.run(f"dcs session show {number}")[0], "2 did not run")
-    assert tells(shell.run(f"dcs grain ls {number}")[0], "2 grains 0 ready 0 finished 0 killed 2 did not run")
-    assert tells(shell.run(f"dcs session ls {number}")[0], "0 ready 0 finished 0 killed 2 did not run")
-    assert tells(shell.run(f"dcs session wait {number}", 10)[0], "0 grains finished 2 did not run session was closed")
+    assert row[1] == "terminated" and row[row.index("dcs") - 4] == "0", row
+    assert tells(shell.run(f"dcs session show {number}")[0], "2 did not finish")
+    listed = shell.run(f"dcs grain ls {number}")[0]
+    assert listed.count("  not run  ") == 2 and tells(listed, "2 grains 0 ready 0 finished 0 killed 2 did not run"), listed
+    assert tells(shell.run(f"dcs session ls {number}")[0], "0 ready 0 finished 0 killed 2 did not finish")
+    assert tells(shell.run(f"dcs session wait {number}", 10)[0], "0 grains finished 2 did not finish session was closed")
+    went_on(shell)
     shell.run("dcs host undrain local1; dcs host set local2 --slots 0")
     assert shell.run("dcs doctor")[0] == "all is well\n"
     shell.run("dcs host undrain local2; dcs host set local2 --reset")
+
+
+def went_on(shell):
+    """A grain that had begun when its session was closed; a session that is done, and nobody has closed it."""
+    number = shell.run("dcs host undrain local1; dcs map --detach -- sh -c 'test $1 = go || sleep 1000' sh {} ::: go stay")[0].split()[-1]
+    ready = f"dcs grain ls {number} --state"
+    shell.run(f"until {ready} running -o name | grep -qx {number}:2 && {ready} finished -o name | grep -qx {number}:1; do sleep 0.1; done")
+    state = lambda: next(line.split()[1] for line in shell.run("dcs session ls")[0].splitlines() if line.split()[:1] == [number])
+    assert state() == "active", "a grain runs"
+    shell.run(f"dcs session close {number}; while {ready} running -o name | grep -q .; do sleep 0.1; done")
+    listed = shell.run(f"dcs grain ls {number}")[0]
+    assert tells(listed, f"{number}:2 withdrawn") and tells(listed, "2 grains 0 ready 0 running 1 finished 0 killed 1 withdrawn"), listed
+    assert tells(shell.run(f"dcs grain show {number}:2")[0], "state withdrawn"), number
+    number = shell.run("dcs map --detach -- sh -c 'exit $1' sh ::: 0 3")[0].strip()
+    shell.run(f"dcs session wait {number}", 10)
+    listed = shell.run("dcs session ls")[0]
+    assert state() == "done" and tells(listed, "done 2 (1 failed)") and tells(listed, "1 done but not closed"), listed
+    assert tells(shell.run(f"dcs session show {number}")[0], "state done"), number
+    assert number in shell.run("dcs session ls --state done -o name")[0].split()
+    assert number in shell.run("dcs session ls --state active -o name")[0].split()
+    assert f'"session":{number},' in shell.run("dcs session ls --state active -o json")[0]
+    shell.run(f"dcs session close {number}; dcs host drain local1")
 
 
 def not_there(shell):

@@ -208,6 +208,25 @@ def in_the_background(desk):
         str(s["session"]) == number and s["state"] == "terminated" for s in desk.pool.json("session", "ls")["sessions"]))
     log = os.path.join(desk.pool.dir, "submit", number + ".log")
     assert about(open(log).read(), "2 grains 0 failed"), open(log).read()
+    for verb in "session", "grain":
+        assert log not in desk.pool.dcs(verb, "show" if verb == "session" else "ls", number).stdout.decode(), "all is well"
+    desk.forget()
+    names_its_log(desk)
+
+
+def names_its_log(desk):
+    """Where a session of a file has failed grains, the commands name the log that says what did not run."""
+    desk.write("worse.toml", '[[grain]]\nname = "bad"\ncommand = ["false"]\n' + grain("next", ["bad"]))
+    number = desk.submit("worse.toml").stdout.decode().strip()
+    desk.pool.dcs("session", "wait", number, check=False)
+    log = os.path.join(desk.pool.dir, "submit", number + ".log")
+    wait_for("the log's last words", lambda: about(open(log).read(), "2 grains 1 failed 1 did not run"))
+    for words in ("session", "show", number), ("grain", "ls", number), ("grain", "show", number + ":1"):
+        assert log in desk.pool.dcs(*words).stdout.decode(), words
+    never = desk.pool.dcs("grain", "show", number + ":2", check=False)
+    assert log in never.stderr.decode(), never
+    os.remove(log)
+    assert log not in desk.pool.dcs("session", "show", number).stdout.decode(), "there is no log"
     desk.forget()
 
 

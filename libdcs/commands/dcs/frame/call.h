@@ -36,6 +36,13 @@ struct Verb {
     bool formats = true;  // -o makes a difference
 };
 
+// A question on standard error; the answer comes from standard input.
+inline bool says_yes(const std::string &question) {
+    std::fprintf(stderr, "%s [y/N] ", question.c_str());
+    char answer[16] = "";
+    return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
 // Documents on standard output.
 
 // Prints {"schema":SCHEMA,NAME:DOCUMENT} as one line.

@@ -17,6 +17,7 @@
 #include "locks/dcs_atoms.h"
 #include "locks/files/lock_search.h"
 #include "client/pool.h"
+#include "client/pool_path.h"
 
 namespace dcs::commands {
 namespace {
@@ -138,6 +139,13 @@ Pool::Maker Pool::maker() const {
     for (const char *name : {"scheduler/hosts", "scheduler/state/.", "scheduler/lock", "scheduler/user.sock"})
         if (there(name)) return Maker::other;
     return Maker::none;
+}
+
+Result<std::string> submit_folder(const std::string &pool_directory) {
+    const Pool pool(pool_directory);
+    if (pool.maker() == Pool::Maker::dcs_up && ::access(pool_directory.c_str(), W_OK) == 0) return pool.path("submit");
+    auto own = client::own_pool_directory();
+    return own ? own->substr(0, own->rfind('/')) + "/dcs-submit" : own;
 }
 
 std::string not_by_up(const Pool &pool) {

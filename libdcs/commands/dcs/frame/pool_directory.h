@@ -88,6 +88,10 @@ private:
     std::string directory_;
 };
 
+// Where background processes of `dcs submit` have their logs, SESSION.log: in a pool of `dcs up` that is the caller's,
+// otherwise beside the caller's own pool.
+Result<std::string> submit_folder(const std::string &pool_directory);
+
 // Why `dcs up` and `dcs down` leave a pool of Maker::other alone.
 std::string not_by_up(const Pool &pool);
 

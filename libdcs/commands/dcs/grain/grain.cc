@@ -45,34 +45,40 @@ void print_notes(const ChosenGrains &chosen) {
                     printable(note).c_str());
 }
 
+void print_logs(const ChosenGrains &chosen) {
+    for (const std::string &log : chosen.logs)
+        if (!log.empty()) std::printf("`dcs submit` says in %s what failed or does not run, and why\n", log.c_str());
+}
+
 void print_table(const ChosenGrains &chosen) {
     Table table{">GRAIN", "*STATE", "HOST", ">STARTS", ">FAILURES", "END", ">CPU", ">OUT", ">ERR", "ITEM"};
     const std::vector<std::string> items = items_of(chosen);
-    int ready = 0, running = 0, finished = 0, killed = 0, failed = 0;
+    std::map<std::string, int> in_state;
+    int failed = 0;
     double cpu_s = 0;
     for (std::size_t i = 0; i < chosen.grains.rows.size(); ++i) {
         const wire::GrainRow &row = chosen.grains.rows[i];
-        const std::string &state = row.state, &host = row.host;
+        const std::string state = chosen.state(i), &host = row.host;
         table.add({chosen.name(i), is_failed(row) ? "failed" : state, host.empty() ? "-" : host,
                    std::to_string(row.starts), std::to_string(row.failures), end_text(row), seconds_text(row.cpu_s),
                    bytes_text(row.out_length), bytes_text(row.err_length), items.empty() ? "-" : items[i]});
-        ready += state == "ready";
-        running += state == "running";
-        finished += state == "finished";
-        killed += state == "killed";
+        ++in_state[state];
         failed += is_failed(row);
         cpu_s += row.cpu_s;
     }
     if (!chosen.grains.rows.empty()) std::printf("%s\n", table.text().c_str());
+    std::string ended;
+    if (const int n = in_state["withdrawn"]) ended += ", " + std::to_string(n) + " withdrawn by the close";
+    if (const int n = in_state["not run"]) ended += ", " + std::to_string(n) + " did not run";
     std::printf("%s: %d ready, %d running, %d finished (%d failed), %d killed%s; %s of CPU\n",
-                counted(chosen.grains.rows.size(), "grain").c_str(), ready - chosen.not_run, running, finished, failed,
-                killed, chosen.not_run == 0 ? "" : (", " + std::to_string(chosen.not_run) + " did not run").c_str(),
-                seconds_text(cpu_s).c_str());
+                counted(chosen.grains.rows.size(), "grain").c_str(), in_state["ready"], in_state["running"],
+                in_state["finished"], failed, in_state["killed"], ended.c_str(), seconds_text(cpu_s).c_str());
     print_notes(chosen);
     if (chosen.not_submitted > 0)
         std::printf(
             "%s not yet submitted: `dcs submit` submits a grain when those that it comes after have succeeded\n",
             counted(chosen.not_submitted, "more grain").c_str());
+    print_logs(chosen);
 }
 
 // As print_document, row by row: DetailedRows holds only some of them.
@@ -158,7 +164,9 @@ int show_grain(const Call &call) {
             print_document("dcs.grain.show/1", "grain", json.text());
         } else {
             if (i > 0) std::printf("\n");
+            info.grains[0].state = chosen.state(i);
             std::fputs(grain_facts(chosen.name(i), info.grains[0], times ? times_text(*times) : "").c_str(), stdout);
+            if (is_failed(row) || row.state == "killed") print_logs(chosen);
             if (!call.arguments.has("env")) continue;
             for (const std::string &variable : info.grains[0].env) std::printf("  %s\n", printable(variable).c_str());
         }
@@ -232,7 +240,8 @@ extern const Verb grain_ls_verb = {
     .words = "[SEL...]",
     .summary = "list grains of sessions",
     .about = R"(Lists grains: label (for dcs map the input), state, host, end and sizes of outputs. A
-finished grain with an exit code or a signal is shown as failed.
+finished grain with an exit code or a signal is shown as failed. Of a closed session, which nothing starts any more, a
+ready grain is shown as withdrawn if it had run, otherwise as not run.
 
 Examples:
   dcs grain ls                       of your last session

@@ -149,12 +149,6 @@ void tell(const std::string &name, const Session &session, const Forgotten &f) {
                  printable(program_of(session)).c_str());
 }
 
-bool confirmed() {
-    std::fprintf(stderr, "Discard it? [y/N] ");
-    char answer[16] = "";
-    return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
-}
-
 std::string json_list(const std::vector<std::int32_t> &grains) {
     std::vector<std::string> items;
     for (const std::int32_t grain : grains) items.push_back(std::to_string(grain));
@@ -193,7 +187,7 @@ int forget_after(const Call &call) {
     if (!history) return call.fail(failure_of("the event log of session " + session.name(), history.status()));
     const Forgotten f = forgotten_with(*history, row.grain);
     tell(name, session, f);
-    if (!call.arguments.has("yes") && ::isatty(STDIN_FILENO) == 1 && !confirmed())
+    if (!call.arguments.has("yes") && ::isatty(STDIN_FILENO) == 1 && !says_yes("Discard it?"))
         return call.fail({exits::error, "cancelled", "nothing was discarded", ""});
     const wire::RestartGrain order{row.user, row.session, row.grain, true, static_cast<std::int32_t>(f.gone.size())};
     const Status s = ask_any<wire::Done>(order).status();

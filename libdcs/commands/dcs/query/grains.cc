@@ -43,8 +43,10 @@ Failure no_such_grain(const Session &session, const std::string &word, const Gra
     failure.code = "grain_unknown";
     if (selector.ranges.size() > 1 || first < 1 || last > session.declared()) return failure;
     failure.message = "grain " + word + (session.terminated() ? " was never submitted" : " is not submitted yet");
-    failure.hint = "`dcs submit` submits a grain when those that it comes after have succeeded; `dcs session show " +
-                   session.name() + "` shows how many are missing";
+    const std::string log = session.submit_log();
+    failure.hint = "`dcs submit` submits a grain when those that it comes after have succeeded; " +
+                   (log.empty() ? "`dcs session show " + session.name() + "` shows how many are missing"
+                                : log + " says what did not run");
     return failure;
 }
 
@@ -56,16 +58,23 @@ std::optional<Failure> add_grains(const Session &session, const std::string &wor
     if (!host.empty()) std::erase_if(answer.rows, [&](const wire::GrainRow &row) { return row.host != host; });
     if (selector.ranges.empty() && state.empty() && host.empty() && !session.terminated())
         chosen.not_submitted += session.not_submitted();
+    if (session.failed + session.killed + session.not_submitted() > 0) chosen.logs.insert(session.submit_log());
     for (wire::GrainRow &row : answer.rows) {
-        chosen.not_run += session.terminated() && row.state == "ready";
         chosen.grains.rows.push_back(std::move(row));
         chosen.sessions.push_back(session.name());
         chosen.named_alone.push_back(selector.one());
+        chosen.closed.push_back(session.terminated());
     }
     return std::nullopt;
 }
 
 }  // namespace
+
+std::string ChosenGrains::state(std::size_t i) const {
+    const wire::GrainRow &row = grains.rows[i];
+    if (row.state != "ready" || !closed[i]) return row.state;
+    return row.starts > 0 ? "withdrawn" : "not run";
+}
 
 ChosenGrains choose_grains(const std::vector<std::string> &selectors, bool bare_session, const std::string &state,
                            const std::string &host, bool to_change) {

@@ -29,13 +29,15 @@ struct ChosenGrains {
     GrainsAnswer grains;
     std::vector<std::string> sessions;
     std::vector<bool> named_alone;  // its selector names no other grain
+    std::vector<bool> closed;       // its session
     int not_submitted = 0;          // yet, of active sessions that are listed whole
-    int not_run = 0;                // ready ones of closed sessions
+    std::set<std::string> logs;     // of `dcs submit`, of those with grains that failed or are not submitted
     std::optional<Failure> failure;
 
     std::string name(std::size_t i) const {  // "7:12"
         return sessions[i] + ":" + std::to_string(grains.rows[i].grain);
     }
+    std::string state(std::size_t i) const;  // for people: a ready grain of a closed session will not run
 };
 // bare_session: SES alone means all its grains, and SES may be `all`. A selector that names grains of which none exists
 // is a failure, unless a state is asked for.

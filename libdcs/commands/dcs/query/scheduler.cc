@@ -68,10 +68,21 @@ int Session::declared() const {
 
 int Session::not_submitted() const { return std::max(0, declared() - ready - running - finished - killed); }
 
-bool Session::over_before(double when) const {
+std::string Session::submit_log() const {
+    if (!own() || declared() == 0) return "";
+    const auto folder = submit_folder(this_pool().directory());
+    const std::string log = folder ? *folder + "/" + std::to_string(session) + ".log" : "";
+    return ::access(log.c_str(), R_OK) == 0 ? log : "";
+}
+
+bool Session::has_no_work() const {
     const bool of_command =
-        ident.rfind("map-", 0) == 0 || ident.rfind("dcs-run-", 0) == 0 || (declared() > 0 && not_submitted() == 0);
-    const bool over = terminated() || (of_command && ready + running == 0);
+        ident.starts_with("map-") || ident.starts_with("dcs-run-") || (declared() > 0 && not_submitted() == 0);
+    return of_command && ready + running == 0;
+}
+
+bool Session::over_before(double when) const {
+    const bool over = terminated() || has_no_work();
     const double last = std::max(submitted_s, settled_s);
     return !damaged() && over && last > 0 && last < when;
 }

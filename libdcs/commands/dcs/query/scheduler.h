@@ -42,12 +42,17 @@ struct Session : wire::SessionRow {
     std::string name() const;  // "7", or "ann/7" if it is not the caller's
     // What tells it from others: the user's label, what was typed; else the name that its control program has.
     std::string what(std::size_t columns) const;
-    int declared() const;       // grains of the file of its `dcs submit`; 0: it has another control program
-    int not_submitted() const;  // by `dcs submit`, of the grains of its file; other control programs do not tell
+    int declared() const;            // grains of the file of its `dcs submit`; 0: it has another control program
+    int not_submitted() const;       // by `dcs submit`, of the grains of its file; other control programs do not tell
+    std::string submit_log() const;  // of its `dcs submit` in the background; empty: there is none here
     bool over_before(double when) const;  // nothing has happened in it since, nor will
     bool terminated() const { return state == "terminated"; }
-    int did_not_run() const { return terminated() ? ready + running + not_submitted() : 0; }
+    int did_not_finish() const { return terminated() ? ready + running + not_submitted() : 0; }
     bool damaged() const { return state == "damaged"; }
+    // Active, but what `dcs map`, `run` or `submit` gave it has ended. Of other control programs that is not known.
+    bool is_done() const { return state == "active" && has_no_work() && finished + killed > 0; }
+    bool has_no_work() const;
+    std::string shown_state() const { return is_done() ? "done" : state; }
 };
 
 // Sessions that a selector means, in ascending order; user and number are those of the rows. A

@@ -27,7 +27,7 @@ void tell_if_none_can(const char *program, int session, int grain);
 std::optional<wire::ProblemRow> ask_disk_problem();
 std::string ask_about_disk();  // why no result comes, if it may be for want of space
 
-// When to say it: when it has been so for 3 seconds, or `first`; another reason not within 10 s, the same one after 10 minutes.
+// When to say it: when it has been so for `first`; another reason not within 10 s, the same one after 10 minutes.
 class WaitRhythm {
 public:
     explicit WaitRhythm(Instant now, Duration first = seconds(3)) : first_(first), since_(now) {}

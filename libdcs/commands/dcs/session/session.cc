@@ -1,4 +1,4 @@
-// dcs session ls, show, close, clean.
+// dcs session ls, show, set, close.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -9,7 +9,6 @@
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/table.h"
 #include "commands/dcs/frame/pool_directory.h"
-#include "commands/dcs/pool/start_daemon.h"
 
 namespace dcs::commands {
 namespace {
@@ -48,26 +47,29 @@ void print_stored(std::vector<wire::StoredRow> rows) {
 
 void print_table(const SessionsAnswer &answer, bool own) {
     const std::vector<Session> &sessions = answer.sessions;
-    Table table{">SESSION",  "*STATE",  "SUBMITTED", ">TIME",   ">READY", ">RUNNING",
-                ">FINISHED", ">FAILED", ">KILLED",   ">STORED", "COMMAND"};
-    long long active = 0, ready = 0, running = 0, finished = 0, killed = 0, damaged = 0, not_run = 0;
+    Table table{">SESSION", "*STATE",    "SUBMITTED", ">TIME",   ">READY",
+                ">RUNNING", ">FINISHED", ">KILLED",   ">STORED", "COMMAND"};
+    long long active = 0, done = 0, ready = 0, running = 0, finished = 0, failed = 0, killed = 0, damaged = 0, cut = 0;
     for (const Session &s : sessions) {
-        table.add({s.name(), s.state + (s.nice > 0 ? ", nice" : ""), time_text(s.submitted_s), seconds_text(took_s(s)),
-                   std::to_string(ready_in(s)), std::to_string(s.running), std::to_string(s.finished),
-                   std::to_string(s.failed), std::to_string(s.killed), bytes_text(s.stored_bytes),
-                   s.what(command_columns)});
-        active += !s.terminated() && !s.damaged();
+        table.add({s.name(), s.shown_state() + (s.nice > 0 ? ", nice" : ""), time_text(s.submitted_s),
+                   seconds_text(took_s(s)), std::to_string(ready_in(s)), std::to_string(s.running),
+                   std::to_string(s.finished) + (s.failed > 0 ? " (" + std::to_string(s.failed) + " failed)" : ""),
+                   std::to_string(s.killed), bytes_text(s.stored_bytes), s.what(command_columns)});
+        done += s.is_done();
+        active += !s.terminated() && !s.damaged() && !s.is_done();
         damaged += s.damaged();
         ready += ready_in(s);
         running += s.running;
         finished += s.finished;
+        failed += s.failed;
         killed += s.killed;
-        not_run += s.did_not_run();
+        cut += s.did_not_finish();
     }
     if (!sessions.empty()) std::printf("%s\n", table.text().c_str());
-    std::printf("%s, %lld active; grains: %lld ready, %lld running, %lld finished, %lld killed%s\n",
-                counted(sessions.size(), "session").c_str(), active, ready, running, finished, killed,
-                not_run == 0 ? "" : (", " + std::to_string(not_run) + " did not run").c_str());
+    std::printf("%s, %lld active%s; grains: %lld ready, %lld running, %lld finished (%lld failed), %lld killed%s\n",
+                counted(sessions.size(), "session").c_str(), active,
+                done == 0 ? "" : (", " + std::to_string(done) + " done but not closed").c_str(), ready, running,
+                finished, failed, killed, cut == 0 ? "" : (", " + std::to_string(cut) + " did not finish").c_str());
     print_stored(answer.stored);
     if (sessions.empty() && own) std::printf("`dcs session ls all` lists those of all users\n");
     if (damaged > 0) std::printf("%lld damaged: `dcs doctor` says more\n", damaged);
@@ -78,7 +80,8 @@ int list_sessions(const Call &call) {
     if (answer.failure) return call.fail(*answer.failure);
     if (auto state = call.arguments.value("state")) {
         if (*state == "closed") state = "terminated";
-        std::erase_if(answer.sessions, [&](const Session &s) { return s.state != *state; });
+        std::erase_if(answer.sessions,
+                      [&](const Session &s) { return s.state != *state && s.shown_state() != *state; });
     }
     if (const auto label = call.arguments.value("label"))
         std::erase_if(answer.sessions, [&](const Session &s) { return s.label != *label; });
@@ -101,17 +104,19 @@ void print_one(const Session &s, bool first) {
     std::printf("%ssession   %s\n", first ? "" : "\n", s.name().c_str());
     if (!s.label.empty()) std::printf("label     %s\n", printable(s.label).c_str());
     if (!s.command.empty()) std::printf("command   %s\n", printable(s.command).c_str());
-    std::printf("ident     %s\nstate     %s\n", s.ident.c_str(), s.state.c_str());
+    std::printf("ident     %s\nstate     %s\n", s.ident.c_str(), s.shown_state().c_str());
     if (s.nice > 0) std::printf("nice      %d\n", s.nice);
     if (s.submitted_s > 0)
         std::printf("submitted %s, time %s\n", time_text(s.submitted_s).c_str(), seconds_text(took_s(s)).c_str());
     const int missing = s.not_submitted();
     std::printf("grains    %d %s, %d running, %d finished (%d failed), %d killed\n",
-                s.terminated() ? s.did_not_run() : s.ready, s.terminated() ? "did not run" : "ready", s.running,
+                s.terminated() ? s.did_not_finish() : s.ready, s.terminated() ? "did not finish" : "ready", s.running,
                 s.finished, s.failed, s.killed);
     if (missing > 0 && !s.terminated())
         std::printf("missing   %s not yet submitted; where `dcs submit` has ended, the same command continues\n",
                     counted(missing, "grain").c_str());
+    if (const std::string log = s.submit_log(); !log.empty() && s.failed + s.killed + missing > 0)
+        std::printf("log       %s, where `dcs submit` says what failed or does not run, and why\n", log.c_str());
     if (s.stuck > 0)
         std::printf("stuck     %s that no host can take; `dcs doctor` says why\n", counted(s.stuck, "grain").c_str());
     std::printf("sent      %s\n", counted(s.sent, "result").c_str());
@@ -137,19 +142,12 @@ int show_session(const Call &call) {
     return exits::ok;
 }
 
-bool said_yes() {
-    char answer[16] = "";
-    return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
-}
-
 // Several at once may be more than was meant.
 bool may_close(const Call &call, const std::vector<Session> &sessions) {
     int unfinished = 0;
     for (const Session &s : sessions) unfinished += ready_in(s) + s.running;
     if (sessions.size() < 2 || unfinished == 0 || call.arguments.has("yes") || ::isatty(STDIN_FILENO) != 1) return true;
-    std::fprintf(stderr, "Close %s, and end %s? [y/N] ", counted(sessions.size(), "session").c_str(),
-                 counted(unfinished, "grain").c_str());
-    return said_yes();
+    return says_yes("Close " + counted(sessions.size(), "session") + ", and end " + counted(unfinished, "grain") + "?");
 }
 
 int close(const Call &call) {
@@ -196,97 +194,6 @@ int set(const Call &call) {
     return exits::ok;
 }
 
-bool confirmed(const std::vector<Session> &sessions) {
-    const std::string which =
-        sessions.size() == 1 ? std::string(sessions[0].damaged() ? "damaged session " : "session ") + sessions[0].name()
-                             : counted(sessions.size(), "session");
-    if (sessions.size() == 1 && sessions[0].damaged())
-        std::fprintf(stderr,
-                     "Damaged files may still be restored by hand or from an export (`dcs doctor` says more).\n");
-    std::fprintf(stderr, "Permanently remove all data of %s? [y/N] ", which.c_str());
-    return said_yes();
-}
-
-// Without the program's token: that of a damaged session is lost, another user's is not ours, and a new one would need
-// room that a full disk lacks. The scheduler knows who may do it.
-Status clean_by_name(const Session &session) {
-    return ask_any<wire::Done>(wire::CleanSession{session.user, session.session}).status();
-}
-
-// Nothing happened in it for so long. What `dcs map`, `run` or `submit` left active without work counts, too.
-std::vector<Session> older_than(double s, const std::vector<Session> &sessions) {
-    std::vector<Session> old;
-    const double before = static_cast<double>(std::time(nullptr)) - s;
-    for (const Session &session : sessions)
-        if (session.over_before(before)) old.push_back(session);
-    return old;
-}
-
-// How the user's jobs of sbatch and qsub in it ended stays known, in a file that this host may have.
-Status note_jobs(const Session &session) {
-    const std::string jobs = own_folder() + "/../libexec/dcs/jobs";
-    if (session.ident != "dcs-jobs" || !session.own() || session.damaged() || ::access(jobs.c_str(), X_OK) != 0)
-        return {};
-    const auto ran = run_program(jobs, {"note", std::to_string(session.session)});
-    if (!ran) return ran.status();
-    return ran->exit_code == 0 ? Status() : fail(Code::internal, last_lines(ran->errors, 1));
-}
-
-std::optional<Failure> clean_one(const Session &session) {
-    const std::string what = "session " + session.name() + " was not removed";
-    int error = NO_ERROR;
-    if (!session.terminated() && !session.damaged())
-        error = d_pool_close_ses_of(&this_pool(), session.user.c_str(), session.session);
-    if (error != NO_ERROR) return call_failure(what, error);
-    if (Status s = note_jobs(session); !s) return call_failure(what, s);
-    const Status s = clean_by_name(session);
-    return s ? std::nullopt : std::optional(call_failure(what, s));
-}
-
-int remove(const Call &call, const std::vector<Session> &chosen) {
-    if (!chosen.empty() && !call.arguments.has("yes") && ::isatty(STDIN_FILENO) == 1 && !confirmed(chosen))
-        return call.fail({exits::error, "cancelled", "nothing was removed", ""});
-    std::vector<std::string> cleaned;
-    for (const Session &session : chosen) {
-        if (const auto failure = clean_one(session)) return call.fail(*failure);
-        cleaned.push_back(json_string(session.name()));
-        if (call.format == Format::name) std::printf("%s\n", session.name().c_str());
-        else if (call.format == Format::table)
-            std::printf("session %s removed%s\n", session.name().c_str(),
-                        session.damaged()      ? " (it was damaged)"
-                        : session.terminated() ? ""
-                                               : " (its command had not ended)");
-    }
-    if (call.format == Format::json) print_document("dcs.session.clean/1", "cleaned", json_array(cleaned));
-    return exits::ok;
-}
-
-int clean(const Call &call) {
-    const auto age = call.arguments.seconds("older");
-    const std::vector<std::string> &words = call.arguments.words;
-    const bool everyone = call.arguments.has("all-users");
-    if (everyone && !words.empty()) return call.fail(usage_failure("dcs session clean: --all-users takes no SEL"));
-    if (!age && !everyone && words.empty())
-        return call.fail(usage_failure("dcs session clean: SEL is missing",
-                                       "for example dcs session clean 7, or dcs session clean --older 30d"));
-    SessionsAnswer answer = everyone        ? sessions_of(std::vector<std::string>{"all"})
-                            : words.empty() ? own_sessions()
-                                            : chosen_sessions(words);
-    if (answer.failure) return call.fail(*answer.failure);
-    std::ranges::stable_partition(answer.sessions, [](auto &s) { return !s.own(); });  // a refusal removes nothing
-    if (age) return remove(call, older_than(*age, answer.sessions));
-    // `all` means all that can be cleaned; a session that was named must be.
-    const bool named = !everyone && (words.size() != 1 || (words[0] != "all" && !words[0].ends_with("/all")));
-    std::vector<Session> chosen;
-    for (const Session &session : answer.sessions) {
-        if (!session.terminated() && !session.damaged() && named)
-            return call.fail({exits::error, "session_active", "session " + session.name() + " is active",
-                              "dcs session close " + session.name() + " ends it"});
-        if (session.terminated() || (session.damaged() && named)) chosen.push_back(session);  // may yet be restored
-    }
-    return remove(call, chosen);
-}
-
 }  // namespace
 
 extern const Verb session_ls_verb = {
@@ -295,8 +202,9 @@ extern const Verb session_ls_verb = {
     .words = "[SEL...]",
     .summary = "list sessions",
     .about = R"(Lists sessions, yours or those that the selectors name: command line, label, time of submission,
-duration, number of grains by state (of the FINISHED ones, FAILED have failed), and what each takes on the
-scheduler's disk; then what their users store there, the largest first.
+duration, number of grains by state (FINISHED counts those that failed, too), and what each takes on the
+scheduler's disk; then what their users store there, the largest first. A session of dcs map, run or submit that is
+not closed but has nothing left to do is shown as done; for -o json it is active.
 
 Examples:
   dcs session ls
@@ -306,8 +214,8 @@ Examples:
   dcs session ls -o json | jq '.sessions[] | select(.failed > 0).session'
   dcs session ls all -o json | jq '.sessions | max_by(.stored_bytes)'
 )",
-    .options = {{"state", 0, "STATE", one_of("active|terminated|closed|damaged"),
-                 "active, terminated (closed is the same), or damaged"},
+    .options = {{"state", 0, "STATE", one_of("active|done|terminated|closed|damaged"),
+                 "active, done (active without work), terminated (closed is the same), or damaged"},
                 {"label", 0, "TEXT", any_text, "those with this label"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), USER/last, all or USER/all.
 An empty list is not an error.
@@ -367,34 +275,5 @@ Examples:
 removed), all (yours) or USER/all.
 )",
     .run = close};
-
-extern const Verb session_clean_verb = {
-    .noun = "session",
-    .name = "clean",
-    .words = "[SEL...]",
-    .summary = "remove a closed session's data",
-    .about = R"(Removes all data of closed sessions: inputs, checkpoints, outputs, results. A session that is
-named must be closed, or damaged (its remains are removed); `all` means all of your closed
-sessions. Only root, scheduler_master and the pool's owner may remove sessions of other users, as USER/NUM or USER/all.
-Asks for confirmation on a terminal.
-
-Examples:
-  dcs session clean 7
-  dcs session clean all --yes
-  dcs session clean --older 30d
-  dcs session clean --all-users --older 90d
-)",
-    .options = {{"older", 0, "AGE", seconds_from(1),
-                 "only sessions that ended at least AGE ago (30d, 12h), of all of yours without SEL: closed ones, and\n"
-                 "those that dcs map, run or submit left without work"},
-                {"all-users", 0, nullptr, no_value, "closed sessions of all users, for operators"},
-                {"yes", 'y', nullptr, no_value, "do not ask"}},
-    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; refused where a later one was
-removed), all (yours) or USER/all.
-
-Programs, files and images that grains brought along, and files that they returned, are in libraries: they leave the
-disk later, 24 hours after their last use on the scheduler's host, and after seven days on grain hosts.
-)",
-    .run = clean};
 
 }  // namespace dcs::commands

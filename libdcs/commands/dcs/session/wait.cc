@@ -97,7 +97,7 @@ std::optional<Failure> judge(const Standing &standing, Verdict &verdict) {
     verdict.finished += static_cast<std::int64_t>(answer.count());
     answer.each([&](const wire::GrainRow &row) { verdict.failed += is_failed(row); });
     verdict.killed += standing.session.killed;
-    verdict.missing += std::max(standing.session.not_submitted(), standing.session.did_not_run());
+    verdict.missing += std::max(standing.session.not_submitted(), standing.session.did_not_finish());
     verdict.can_go_on = verdict.can_go_on || (standing.session.not_submitted() > 0 && !standing.session.terminated());
     verdict.cut_off = verdict.cut_off || standing.cut_off();
     return std::nullopt;
@@ -124,11 +124,13 @@ int conclude(const Call &call, const char *schema, const std::vector<Standing> &
         std::printf("%s\n", json.text().c_str());
     } else if (call.format == Format::table) {
         const std::string killed = verdict.killed == 0 ? "" : ", " + std::to_string(verdict.killed) + " killed";
-        const std::string missing = verdict.missing == 0 ? "" : ", " + std::to_string(verdict.missing) + " did not run";
+        const std::string missing = verdict.missing == 0 ? ""
+                                                         : ", " + std::to_string(verdict.missing) +
+                                                               (verdict.cut_off ? " did not finish" : " did not run");
         std::printf("%s finished, %lld failed%s%s%s%s\n", counted(verdict.finished, "grain").c_str(),
                     static_cast<long long>(verdict.failed), killed.c_str(), missing.c_str(),
                     verdict.can_go_on ? ": `dcs submit` has ended; the same command continues" : "",
-                    verdict.cut_off ? "; the session was closed before all had run" : "");
+                    verdict.cut_off ? "; the session was closed before all had ended" : "");
     }
     return verdict.exit();
 }

@@ -13,7 +13,6 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "client/pool.h"
-#include "client/pool_path.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/ending_signals.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -194,14 +193,10 @@ std::vector<std::string> same_job(const Call &call) {
 
 // This command once more, with --wait, as a process of its own. Its log, or why there is none.
 Result<std::string> go_on_in_background(const Call &call, int session) {
-    const auto own = client::own_pool_directory();
-    if (!own) return own.status();
-    const bool ours =
-        Pool(call.directory).maker() == Pool::Maker::dcs_up && ::access(call.directory.c_str(), W_OK) == 0;
-    const std::string folder =
-        ours ? call.directory + "/submit" : own->substr(0, own->rfind('/')) + "/dcs-submit";  // else of a whole host
-    if (Status s = make_directories(folder); !s) return s;
-    const std::string log = folder + "/" + std::to_string(session) + ".log", path = own_folder() + "/dcs";
+    const auto folder = submit_folder(call.directory);
+    if (!folder) return folder.status();
+    if (Status s = make_directories(*folder); !s) return s;
+    const std::string log = *folder + "/" + std::to_string(session) + ".log", path = own_folder() + "/dcs";
     std::vector<std::string> line = {path, "submit", call.arguments.words[0], "--wait", "--progress", "none"};
     for (std::string &option : same_job(call)) line.push_back(std::move(option));
     const std::vector<char *> argv = pointers_to(line);
