@@ -115,7 +115,7 @@ std::string start_hint(const std::string &directory) {
     if (maker == Pool::Maker::none) return no_pool();
     if (::stat(socket.c_str(), &st) != 0 && errno == EACCES)
         return "the pool belongs to another account: without --dir and DCS_DIR, commands use your own pool or this "
-               "host's";
+               "host's; a pool of `dcs up` is for one user, one for several is installed by root (docs/OPERATING.md)";
     const bool there = ::stat(socket.c_str(), &st) == 0;
     if (there && ::access(socket.c_str(), W_OK) != 0 && (st.st_mode & 020) != 0)
         return "you are not a member of the group " + group_name(st.st_gid) +
