@@ -70,6 +70,9 @@ std::string behind(const std::string &more) { return more.empty() ? "" : "; " + 
 
 std::string no_pool() {
     const std::string part = part_in_far_pool();
+    if (part.empty() && has_service("dcs-grainserver") && !has_service("dcs-scheduler"))
+        return "this host has not joined a pool: `dcs token create` on the scheduler's host prints the command; "
+               "`dcs up` starts a private pool";
     if (part.empty()) return "`dcs up` starts a private pool; for one in another directory set DCS_DIR";
     return part +
            ": run dcs on the scheduler's host, or let this host join with --role client too; `dcs up` starts a "
