@@ -70,6 +70,66 @@ Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 refused, 5 scheduler unreacha
 not run. `dcs map`: 0, 1 to 100 for so many failures, 101 for more; 255 if DCS itself failed.
 )";
 
+// What the verbs of a noun are about.
+constexpr struct {
+    const char *noun, *about;
+} groups[] = {
+    {"session",
+     R"(A session has the grains that one command or control program submitted, and their results. It
+is active until its program or `dcs session close` ends it, and stays until `dcs session clean`. It is named NUM,
+USER/NUM or last, which is your session that was opened last; `all` are all of them.
+
+Examples:
+  dcs session ls
+  dcs session wait last
+  dcs session clean --older 30d
+)"},
+    {"grain",
+     R"(A grain is one run of a program in a session; if its host is lost, it runs again on another one. It is named
+SES:G, several SES:1-20, SES:1,5-7 or SES:all. SES is NUM, USER/NUM or last, which is your session that was opened
+last.
+
+Examples:
+  dcs grain ls last --state failed
+  dcs grain cat 7:12
+  dcs grain explain 7:13
+)"},
+    {"host", R"(The hosts that run the pool's grains: by the host table, or joined. Who runs the pool may change them.
+
+Examples:
+  dcs host ls
+  dcs host drain node7
+)"},
+    {"backup",
+     R"(The passive backup of the scheduler, and its copy of the store, from which a scheduler can be started elsewhere.
+
+Example:
+  dcs backup status
+)"},
+    {"pilot", R"(Pilots are grain servers that run as jobs of a batch system, while grains of your pool wait.
+
+Examples:
+  dcs pilot slurm --time 4h
+  dcs pilot ls
+)"},
+    {"token", R"(A token is a code with which one host joins the pool (`dcs host join`). Who runs the pool creates it.
+
+Example:
+  dcs token create --host node7
+)"},
+    {"config", R"(The configuration files of the daemons of this host: whether they are correct, and what is in effect.
+
+Example:
+  dcs config check
+)"},
+};
+
+const char *about_of(const std::string &noun) {
+    for (const auto &group : groups)
+        if (noun == group.noun) return group.about;
+    return overview_about;
+}
+
 std::string overview_usage(const std::string &noun) {
     return "Usage: dcs " + (noun.empty() ? "" : noun + " ") + "VERB [-o table|json|name] [--dir DIR] ...\n";
 }
@@ -85,8 +145,12 @@ std::string verb_list(const std::string &noun) {
 }
 
 void print_overview(FILE *to, const std::string &noun) {
-    if (noun.empty()) std::fprintf(to, "%s\n", overview_about);
-    std::fprintf(to, "%s\n%s\n%s", overview_usage(noun).c_str(), verb_list(noun).c_str(), overview_notes);
+    std::fprintf(to, "%s\n%s\n%s\n", about_of(noun), overview_usage(noun).c_str(), verb_list(noun).c_str());
+    if (noun.empty()) std::fputs(overview_notes, to);
+    else
+        std::fprintf(
+            to, "`dcs %s VERB --help` says more of each; `dcs --help` has what all commands share, and exit codes.\n",
+            noun.c_str());
 }
 
 // All tables, for docs/man/make_pages.py.

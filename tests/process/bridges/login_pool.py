@@ -12,6 +12,7 @@ import subprocess
 import hurry
 import pool
 from pool import grains_of_server, lock_holder, program, wait_for
+from users_host import FIRST
 
 LOGIN, UID, GROUP = "ann", 61201, 64341
 HOME = f"/home/{LOGIN}"
@@ -72,9 +73,9 @@ class RootPool:
         door = f"{self.base}/scheduler/server.sock"
         self.serve("scheduler", "dcs_scheduler", "--dir", f"{self.base}/scheduler", "--group", "dcs")
         wait_for("the scheduler", lambda: os.path.exists(door) and self.hosts() is not None)
-        for name in self.names:
+        for i, name in enumerate(self.names):
             self.serve(name, "dcs_grainserver", "--name", name, "--dir", f"{self.base}/{name}", "--scheduler", door, "--courtesy", "priority",
-                       "--accounts", LOGIN)
+                       "--accounts", LOGIN, "--anonymous-uids", f"{FIRST + 10 * i}-{FIRST + 10 * i + 9}")
         wait_for("the hosts", lambda: [h["state"] for h in self.hosts() or () if h["connected"]] == ["active"] * len(self.names))
 
     def serve(self, name, *words):

@@ -65,7 +65,21 @@ def wrong_with(line):
     return None
 
 
+def groups_have_help():
+    """Each group of commands has words of its own, its commands, and examples of these; not what all commands share."""
+    verbs = [line.split()[:2] for line in help_of().splitlines() if re.match(r"  [a-z]+ [a-z]+  ", line) and line[2:6] != "dcs "]
+    nouns = {noun for noun, _ in verbs}
+    assert {"session", "grain", "host", "backup", "pilot", "token", "config"} <= nouns, nouns
+    texts = [help_of(noun) for noun in sorted(nouns)]
+    for noun, text in zip(sorted(nouns), texts):
+        assert all(f"  {noun} {verb} " in text for of, verb in verbs if of == noun), text
+        examples = re.findall(r"^  dcs (\S+)", text, re.M)
+        assert examples and set(examples) == {noun} and "Exit codes" not in text and f"dcs {noun} VERB --help" in text, text
+    assert len({text.split("\n")[0] for text in texts}) == len(nouns), texts
+
+
 def main():
+    groups_have_help()
     lines = sorted(set(named_in_sources()))
     assert len(lines) > 100, lines
     wrong = [f"{file}: dcs {line}: {why}" for file, line in lines for why in [wrong_with(line)] if why]

@@ -1,12 +1,14 @@
 #!/usr/bin/python3
-"""A command that waits for its scheduler says for what; session numbers do not come again."""
+"""A command that waits for its scheduler says for what; session numbers do not come again; a private pool is not for others."""
 import json
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 
-from pool import Pool, wait_for
+from pool import Pool, program, tells, wait_for
 
 
 def tells_while_it_waits(pool):
@@ -86,11 +88,28 @@ def numbers_do_not_come_again(pool):
     fourth = session_of("--new")
     assert fourth > third, (third, fourth)
     # Who names one gets it; and --session takes `last`.
-    pool.dcs("map", "--session", str(first), "--", "echo", ":::", "x")
+    words = ("map", "--session", str(first), "--", "echo", ":::", "x")
+    assert tells(pool.dcs(*words).stderr, f"session {first}: 1 grain; there was no session {first} all run")
+    assert not tells(pool.dcs(*words).stderr, "there was no session"), "it is there"
     again = pool.dcs("map", "--session", "last", "--", "echo", ":::", "x")
     assert again.stdout == b"x\n" and f"session {first}: " in again.stderr.decode(), again
     wrong = pool.dcs("map", "--session", "lost", "--", "echo", ":::", "x", check=False)
     assert wrong.returncode == 255 and "must be a session's number, or last" in wrong.stderr.decode(), wrong
+
+
+def of_another_user(pool):
+    """A private pool refuses other users, and says how a pool is shared."""
+    if os.geteuid() != 0:
+        return
+    place = tempfile.mkdtemp(prefix="dcs-words-")
+    try:
+        os.chmod(place, 0o755)
+        shutil.copy(program("dcs"), place)
+        done = subprocess.run([os.path.join(place, "dcs"), "session", "ls", "--dir", pool.dir], env=pool.env, cwd="/",
+                              user=65534, group=65534, extra_groups=[], capture_output=True, text=True, timeout=300)
+    finally:
+        shutil.rmtree(place)
+    assert done.returncode == 5 and tells(done.stderr, "hint another account own pool several root docs/OPERATING.md"), done
 
 
 def main():
@@ -99,7 +118,8 @@ def main():
         is_not_started_again(pool)
         ends_when_it_is_told_to(pool)
         numbers_do_not_come_again(pool)
-    print("4 passed, 0 failed, 0 skipped")
+        of_another_user(pool)
+    print("5 passed, 0 failed, 0 skipped")
 
 
 if __name__ == "__main__":

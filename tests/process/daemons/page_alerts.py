@@ -63,6 +63,14 @@ class Faults:
             self.pool.dcs("host", "undrain", host)
         self.ends("DcsNothingRuns")
 
+    def two_servers(self):
+        second = self.start([program("dcs_grainserver"), "--name", "local1", "--dir", os.path.join(self.pool.base, "second"), "--scheduler",
+                             os.path.join(self.pool.dir, "scheduler", "server.sock"), "--run-as", "self"])
+        self.fires("DcsHostProblem")
+        second.terminate()
+        second.wait()
+        self.ends("DcsHostProblem")
+
     def late_then_dead(self):
         """A host that stops is late, then dead; its grains move; at last there is none."""
         pool = self.pool
@@ -234,6 +242,7 @@ with Pool(servers=3, slots=12, interval=0.5, directory=os.path.join(disk, "pool"
         faults.fires("DcsCertificateEnds")
         wait_for("a healthy pool otherwise", lambda: prometheus.firing() == {"DcsCertificateEnds"})
         faults.grains_that_fail()
+        faults.two_servers()
         faults.nothing_runs()
         faults.late_then_dead()
         faults.backup_holds()

@@ -58,7 +58,7 @@ class Hour:
 
     def host(self, name):
         """A mount namespace with directories of its own, kept by a process that waits."""
-        line = "mount -t tmpfs tmpfs /var/lib && mkdir -p /etc/dcs && mount -t tmpfs -o mode=755 tmpfs /etc/dcs"
+        line = "mount -t tmpfs tmpfs /var/lib && mount -t tmpfs -o mode=755 tmpfs /run && mkdir -p /etc/dcs && mount -t tmpfs -o mode=755 tmpfs /etc/dcs"
         if name == "h1":  # homes are not shared between hosts
             line += "".join(f" && mount -t tmpfs -o mode=755 tmpfs {self.base}/home-{user}" for user in USERS)
         holder = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", line + " && echo made && cat"], stdin=subprocess.PIPE,
@@ -123,6 +123,15 @@ def scheduler_starts(hour):
     hour.type("sched", "root", "echo dir /var/lib/dcs >/etc/dcs/pool.conf")
     hour.serve("sched", "dcs_scheduler --dir /var/lib/dcs/scheduler --tls 127.0.0.1:7001 --group dcs")
     wait_for("the scheduler", lambda: os.path.exists(hour.inside("sched", "/var/lib/dcs/scheduler/server.sock")))
+
+
+def host_has_not_joined(hour):
+    """Where the packages are, and nothing else."""
+    hour.type("h1", "root", "mkdir -p /run/systemd/system /etc/systemd/system && touch /etc/systemd/system/dcs-grainserver.service")
+    said = hour.type("h1", "root", "dcs doctor", code=5).stderr
+    assert tells(said, "hint this host has not joined a pool dcs token create"), said
+    hour.type("h1", "root", "rmdir /run/systemd/system && rm /etc/systemd/system/dcs-grainserver.service")
+    assert "joined" not in hour.type("h1", "root", "dcs doctor", code=5).stderr
 
 
 def host_joins(hour):
@@ -351,7 +360,7 @@ def main():
         return 77
     hour, failed = Hour(), True
     try:
-        for part in (scheduler_starts, host_joins, unknown_is_no_number, member_calls, all_means_own,
+        for part in (scheduler_starts, host_has_not_joined, host_joins, unknown_is_no_number, member_calls, all_means_own,
                      all_users_means_everybody, outsider_is_told, brought_programs_run, nobody_else_reads_them,
                      full_disk_is_told, own_pool_goes_first, conf_of_others):
             part(hour)

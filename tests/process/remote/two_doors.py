@@ -4,7 +4,7 @@ own door, works through it, and is refused at the other."""
 import os
 import re
 
-from pool import wait_for
+from pool import tells, wait_for
 from remote_peer import Credentials, RemotePool, WELCOME
 from tls import Proxy
 
@@ -13,6 +13,22 @@ USERS = re.compile(r"control programs of other hosts are served at 127.0.0.1:(\d
 
 class TwoDoors(RemotePool):
     options = ("--group", "none", "--tls-users", "127.0.0.1:0")
+
+
+def several_codes_at_once(pool):
+    """A line for each, whose address others may not know as the scheduler's, and that is said."""
+    before = len(pool.json("token", "ls")["tokens"])
+    made = pool.dcs("token", "create", "--count", "3", "--ttl", "60")
+    lines = made.stdout.splitlines()
+    assert len(set(lines)) == 3 and all(line.startswith("dcs host join 127.0.0.1:") for line in lines), lines
+    assert made.stderr.count("note:") == 1 and tells(made.stderr, "127.0.0.1 means this host alone in its place"), made.stderr
+    told = pool.json("token", "create", "--count", "2", "--ttl", "60")["tokens"]
+    assert len({code["token"] for code in told}) == 2 and all(code["command"].endswith(code["ca_hash"]) for code in told), told
+    ids = pool.dcs("token", "create", "--count", "1", "--ttl", "60", "-o", "name").stdout.split()
+    assert len(pool.json("token", "ls")["tokens"]) == before + 6
+    assert pool.dcs("token", "create", "--count", "2", "--host", "h1", check=False).returncode == 2
+    for code in ids + [code["id"] for code in told]:
+        pool.dcs("token", "revoke", code)
 
 
 def main():
@@ -45,6 +61,7 @@ def main():
         pool.port_number = main_port
         assert ann.line(hello=False).hello(ann.token)[0] == WELCOME
         assert pool.host("h1")["connected"]
+        several_codes_at_once(pool)
     print("two doors: each for its own")
 
 

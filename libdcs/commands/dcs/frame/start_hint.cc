@@ -70,6 +70,9 @@ std::string behind(const std::string &more) { return more.empty() ? "" : "; " + 
 
 std::string no_pool() {
     const std::string part = part_in_far_pool();
+    if (part.empty() && has_service("dcs-grainserver") && !has_service("dcs-scheduler"))
+        return "this host has not joined a pool: `dcs token create` on the scheduler's host prints the command; "
+               "`dcs up` starts a private pool";
     if (part.empty()) return "`dcs up` starts a private pool; for one in another directory set DCS_DIR";
     return part +
            ": run dcs on the scheduler's host, or let this host join with --role client too; `dcs up` starts a "
@@ -112,7 +115,7 @@ std::string start_hint(const std::string &directory) {
     if (maker == Pool::Maker::none) return no_pool();
     if (::stat(socket.c_str(), &st) != 0 && errno == EACCES)
         return "the pool belongs to another account: without --dir and DCS_DIR, commands use your own pool or this "
-               "host's";
+               "host's; a pool of `dcs up` is for one user, one for several is installed by root (docs/OPERATING.md)";
     const bool there = ::stat(socket.c_str(), &st) == 0;
     if (there && ::access(socket.c_str(), W_OK) != 0 && (st.st_mode & 020) != 0)
         return "you are not a member of the group " + group_name(st.st_gid) +

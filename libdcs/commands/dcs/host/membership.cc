@@ -2,11 +2,16 @@
 #include <algorithm>
 #include <cstdio>
 
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "base/text.h"
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/table.h"
 #include "host_changes.h"
+#include "net/socket_calls.h"
 #include "wire/message.h"
 #include "client_host.h"
 
@@ -92,24 +97,73 @@ int remove(const Call &call) {
 
 constexpr double usual_ttl_s = 3600, most_ttl_s = 30.0 * 24 * 3600;
 
+bool is_loopback(const sockaddr *address) {
+    if (address->sa_family == AF_INET)
+        return ntohl(reinterpret_cast<const sockaddr_in *>(address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return address->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6 *>(address)->sin6_addr);
+}
+
+// Whether this machine knows the name as addresses of its own only, or not at all.
+bool means_only_itself(const std::string &host) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return true;
+    bool own = true;
+    for (const addrinfo *at = found; at != nullptr; at = at->ai_next) own = own && is_loopback(at->ai_addr);
+    ::freeaddrinfo(found);
+    return own;
+}
+
+// The line is run on another host.
+void tell_of_address(const std::string &address) {
+    const auto at = net::parse_tcp_address(address);
+    if (at && means_only_itself(at->host))
+        std::fprintf(stderr,
+                     "note: on this host, %s means this host alone: where others do not know it as an address of the "
+                     "scheduler's host, put one in its place\n",
+                     at->host.c_str());
+}
+
+struct JoinCode {
+    wire::TokenCreated made;
+    std::string line, json;
+};
+
+Result<JoinCode> create_one(const wire::CreateToken &order, const std::string &role) {
+    auto made = ask_any<wire::TokenCreated>(order);
+    if (!made) return made.status();
+    JoinCode code{std::move(*made), "", ""};
+    const std::string token = hex_of(code.made.token), authority = hex_of(code.made.authority);
+    code.line = "dcs host join " + code.made.address + (order.role != 0 ? " --role " + role : "") + " --token " +
+                token + " --ca-hash " + authority;
+    JsonObject json;
+    json.add("id", code.made.id).add("host", order.host).add("role", role).add("token", token);
+    json.add("address", code.made.address).add("ca_hash", authority).add("expires", code.made.expires_s);
+    code.json = json.add("command", code.line).text();
+    return code;
+}
+
 int create(const Call &call) {
     const double ttl_s = call.arguments.seconds("ttl").value_or(usual_ttl_s);
-    const std::string host = call.arguments.value("host").value_or("");
     const std::string role = call.arguments.value("role").value_or("server");
-    const std::uint8_t number = number_of_role(role);
-    const auto made = ask_any<wire::TokenCreated>(wire::CreateToken{host, static_cast<std::int64_t>(ttl_s), number});
-    if (!made) return call.fail(failure_of("no code was created", made.status()));
-    const std::string token = hex_of(made->token), authority = hex_of(made->authority);
-    const std::string line = "dcs host join " + made->address + (number != 0 ? " --role " + role : "") + " --token " +
-                             token + " --ca-hash " + authority;
-    if (call.format == Format::json) {
-        JsonObject json;
-        json.add("id", made->id).add("host", host).add("role", role).add("token", token).add("address", made->address);
-        json.add("ca_hash", authority).add("expires", made->expires_s).add("command", line);
-        print_document("dcs.token/1", "token", json.text());
-    } else {
-        std::printf("%s\n", call.format == Format::name ? made->id.c_str() : line.c_str());
+    const auto count = call.arguments.number("count");
+    const wire::CreateToken order{call.arguments.value("host").value_or(""), static_cast<std::int64_t>(ttl_s),
+                                  number_of_role(role)};
+    if (count && !order.host.empty())
+        return call.fail(usage_failure("--count and --host exclude each other", "a code is used once, by one host"));
+    std::vector<std::string> json;
+    for (std::int64_t i = 0; i < count.value_or(1); ++i) {
+        const auto code = create_one(order, role);
+        if (!code) return call.fail(failure_of("no code was created", code.status()));
+        if (i == 0) tell_of_address(code->made.address);
+        json.push_back(code->json);
+        if (call.format != Format::json)
+            std::printf("%s\n", call.format == Format::name ? code->made.id.c_str() : code->line.c_str());
     }
+    if (call.format != Format::json) return exits::ok;
+    if (count) print_document("dcs.token.created/1", "tokens", json_array(json));
+    else print_document("dcs.token/1", "token", json.front());
     return exits::ok;
 }
 
@@ -194,6 +248,7 @@ For root, scheduler_master and the pool's owner; the scheduler must run with --t
 Examples:
   dcs token create --host h1
   dcs token create --host h1 --ttl 5m | ssh h1 sh
+  dcs token create --count 20 --ttl 1d
   dcs token create --host desk1 --role client
   dcs token create --host vault --role backup
 )",
@@ -204,7 +259,8 @@ Examples:
                  "role of the host: server, which runs grains (default); client, for control programs;\n"
                  "backup, which takes servers' reports while the scheduler is away"},
                 {"ttl", 0, "S", seconds_from(1, most_ttl_s),
-                 "time until it expires (default 1h; also 90s, 5m; at most 30 days)"}},
+                 "time until it expires (default 1h; also 90s, 5m; at most 30 days)"},
+                {"count", 0, "N", whole_number(1, 1000), "that many codes, each for a host (default 1)"}},
     .run = create};
 
 extern const Verb token_ls_verb = {.noun = "token",

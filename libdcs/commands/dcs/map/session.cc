@@ -226,7 +226,7 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
     if (asked("replay"))
         return failed(not_found_failure("there is no session " + std::to_string(number),
                                         "`dcs session ls` lists the existing sessions"));
-    return begin_new(number, "");
+    return begin_new(number, asked("new") ? "" : "; there was no session " + std::to_string(number) + ", so all run");
 }
 
 OpenedMap Opening::newest(const std::vector<Session> &own) {
