@@ -118,7 +118,8 @@ def result_of(pool: Pool, session: int, row: CResult) -> Result:
 
 
 class GrainFailed(Exception):
-    """A grain ended by a signal or with an exit status other than 0. `result` has everything about it, `why`: how the pool ended it."""
+    """A grain ended by a signal or with an exit status other than 0. `result` has everything about it, `why`: how the pool ended it.
+    Each rerun of the program gets it again, until `dcs grain restart SES:G --and-after` forgets it."""
 
     def __init__(self, result: Result, why: str = ""):
         self.result, self.why = result, why

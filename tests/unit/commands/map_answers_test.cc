@@ -94,6 +94,8 @@ TEST_CASE("grains of a map that are not taken") {
     why.grain = 1;
     said = refused_by(why, Words{"map"} + work);
     CHECK(said.text.rfind(begun + "dcs: grain 4:1 was not submitted: there are too many\n", 0) == 0);
+    why.text = "ann has 2 unfinished grains and submits 3, but the pool's policy allows 4: wait until some finish";
+    CHECK(refused_by(why, Words{"map"} + work).text.ends_with("  hint: -j N submits no more than N at a time\n"));
     why = error(Code::grain_differs, "argv differs");
     const std::string again =
         "--new runs all inputs again in a new session, with the options as they are now; with the options of the first "
@@ -132,6 +134,10 @@ TEST_CASE("results of a map that do not come") {
     check(bench.dcs(Words{"map"} + work), 255,
           "dcs map: session 4: 1 grain\ndcs: the results of session 4: another run has it\n"
           "  hint: another run of the same command has taken the session over\n");
+    bench.refuse<wire::GwaitMany>(error(Code::session_closed, "session 4 was closed"));
+    check(bench.dcs(Words{"map"} + work), 255,
+          "dcs map: session 4: 1 grain\ndcs: the results of session 4: session 4 was closed\n"
+          "  hint: the same command continues with what has not run\n");
     bench.answer([](const wire::AnyMessage &m) {
         wire::GrainResult one;
         one.grain = one.completed = one.sent = 1;

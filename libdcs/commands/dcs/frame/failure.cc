@@ -95,6 +95,17 @@ Failure call_failure(const std::string &what, int d_error) {
     return call_failure(what, fail(static_cast<Code>(d_error), d_errortext()));
 }
 
+std::string lost_session_hint(int d_error) {
+    switch (d_error) {
+    case D_E_SESSION_TAKEN: return "another run of the same command has taken the session over";
+    case D_E_NO_AUTH:
+        return "another run of the same command has taken the session over, or the scheduler has another store: "
+               "`dcs doctor` says so";
+    case D_E_SESSION_CLOSED: return "the same command continues with what has not run";
+    default: return {};
+    }
+}
+
 std::string text_of(const Failure &failure, Format format) {
     if (format == Format::json) {
         JsonObject inner;

@@ -31,6 +31,8 @@ Failure failure_of(const std::string &what, const Status &status, const std::str
 Failure call_failure(const std::string &what, const Status &status);
 // The same from a d_... call that just failed in this thread: takes d_errortext() of it.
 Failure call_failure(const std::string &what, int d_error);
+// Of a program that waits for results and has lost its session: where to look for it. Empty: it has not.
+std::string lost_session_hint(int d_error);
 
 // Exit code for an error code of the library.
 int exit_of(int d_error);

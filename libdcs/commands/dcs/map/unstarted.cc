@@ -54,6 +54,8 @@ void MapWork::not_submitted(const std::string &which, int error) {
         failure.hint =
             "environment and limits cannot both change: in the first run's environment the same command runs "
             "what has not succeeded with the new limits; --new runs all inputs again, as everything is now";
+    if (error == D_E_LIMIT && failure.message.find(" unfinished grains") != std::string::npos)
+        failure.hint = "-j N submits no more than N at a time";
     if (error == D_E_BROKEN || error == D_E_UNREACHABLE)
         failure.hint =
             (failure.hint.empty() ? "" : failure.hint + "; ") + std::string("run the same command again to continue");

@@ -367,8 +367,7 @@ std::int64_t MapWork::run() {
             pause_ms(1000);
         } else {
             Failure failure = call_failure("the results of session " + std::to_string(session_), error);
-            if (error == D_E_SESSION_TAKEN || error == D_E_NO_AUTH)
-                failure.hint = "another run of the same command has taken the session over";
+            if (const std::string hint = lost_session_hint(error); !hint.empty()) failure.hint = hint;
             give_up(failure);
         }
     }

@@ -284,8 +284,7 @@ std::optional<Failure> JobWork::take_some() {
     if (error == D_E_NO_SPACE) return pause_ms(1000), std::nullopt;
     if (error != NO_ERROR) {
         Failure failure = call_failure("the results of session " + std::to_string(session_), error);
-        if (error == D_E_SESSION_TAKEN || error == D_E_NO_AUTH)
-            failure.hint = "another run of the same command has taken the session over";
+        if (const std::string hint = lost_session_hint(error); !hint.empty()) failure.hint = hint;
         else if (error == D_E_CANNOT_RUN)
             failure.hint = "change the limits in the file or the hosts, then run the same command again";
         return failure;
