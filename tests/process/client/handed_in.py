@@ -48,6 +48,9 @@ def handed_in(pool):
     assert tells(err, f"dcs session cat {out.strip()}`")
     assert run(grain, "session", "wait", out.strip())[0] == "1 grain finished, 0 failed\n"
     assert run(grain, "session", "cat")[0] == "done\n"
+    out, err = run(grain, "run", "--detach", "--output", "made=to", "--", "sh", "-c", "echo x >made")
+    assert f"made stays in the pool; `dcs grain cat --file made {out.strip()}:1 >to` copies it" in err, err
+    assert run(grain, "session", "wait", out.strip()) and run(grain, "grain", "cat", "--file", "made", out.strip() + ":1")[0] == "x\n"
     for option in (["-j", "2"], ["--joblog", "x"], ["--results", "r"], ["--output", "a=b{#}"]):
         err = run(grain, "map", "--detach", *option, "--", "true", ":::", "1", code=255)[1]
         assert "--detach excludes" in err, err

@@ -94,6 +94,9 @@ std::string reason_line(const wire::Explanation &why, const wire::WhyRow &reason
     return std::to_string(reason.hosts) + " of " + counted(hosts, "host") + names + ": " + shown(reason.text);
 }
 
+// Alone, without a heading that says what the number is.
+std::string with_unit(std::uint64_t bytes) { return bytes < 1024 ? counted(bytes, "byte") : bytes_text(bytes); }
+
 }  // namespace
 
 std::string end_text(const wire::GrainRow &row) {
@@ -133,13 +136,13 @@ std::string grain_facts(const std::string &name, const wire::GrainRow &row, cons
                          (row.saved_cpu_s > 0 ? "; checkpoints saved another " + seconds_text(row.saved_cpu_s) : ""));
     facts.add_if(row.max_rss_kb > 0, "usage", usage_text(row));
     if (row.checkpoint_length > 0)
-        facts.add("checkpoint", bytes_text(row.checkpoint_length) + ", " + checkpoint_age_text(row));
+        facts.add("checkpoint", with_unit(row.checkpoint_length) + ", " + checkpoint_age_text(row));
     facts.add_if(row.last_contact_s >= 0, "last contact", seconds_text(row.last_contact_s) + " ago");
-    facts.add("output", bytes_text(row.out_length) + ", " + bytes_text(row.err_length) + " of errors");
+    facts.add("output", with_unit(row.out_length) + ", " + with_unit(row.err_length) + " of errors");
     for (std::size_t i = 0; i < row.files.size(); ++i) {
         const wire::GrainFile &file = row.files[i];
         const std::string not_there = state == "finished" ? ", not made" : ", not yet";
-        const std::string there = ", " + bytes_text(file.size) + ", sha256:" + hex_of(file.digest);
+        const std::string there = ", " + with_unit(file.size) + ", sha256:" + hex_of(file.digest);
         facts.add(i == 0 ? "files" : "", shown(file.name) + (file.digest.empty() ? not_there : there));
     }
     facts.add_if(!row.directory.empty(), "directory", shown(row.directory));

@@ -265,12 +265,16 @@ int wait_for_end(const Call &call, int session, const FileWords &files, std::ato
 }
 
 // The session stays, with all that comes of the grain.
-[[noreturn]] void leave(int session) {
+[[noreturn]] void leave(int session, const std::vector<FileWords::Pair> &outputs) {
     std::printf("%d\n", session);
     std::fprintf(stderr,
                  "dcs run: session %d is submitted; `dcs session wait %d` waits for it, `dcs session cat %d` "
                  "prints its output\n",
                  session, session, session);
+    for (const FileWords::Pair &output : outputs)
+        std::fprintf(stderr, "dcs run: %s stays in the pool; `dcs grain cat --file %s %d:%d >%s` copies it\n",
+                     printable(output.name).c_str(), printable(shell_word(output.name)).c_str(), session, grain_number,
+                     printable(shell_word(output.path)).c_str());
     tell_if_none_can("dcs run", session, grain_number);
     std::_Exit(std::fflush(stdout) == 0 ? exits::ok : exits::run_failed);
 }
@@ -322,7 +326,7 @@ int run(const Call &call) {
         end_session(opened.number);
         return call.fail(failure);
     }
-    if (call.arguments.has("detach")) leave(opened.number);
+    if (call.arguments.has("detach")) leave(opened.number, command.files.outputs);
     const int exit = wait_for_end(call, opened.number, command.files, ending);
     std::fflush(stdout);
     std::fflush(stderr);
