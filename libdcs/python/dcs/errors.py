@@ -1,7 +1,10 @@
 """What can go wrong, a class for each code of dcs.h."""
 from __future__ import annotations
 
-from typing import Dict, Type
+import os
+import sys
+from types import TracebackType
+from typing import Any, Callable, Dict, Optional, Type
 
 from ._fields import printable
 
@@ -136,3 +139,36 @@ class CallFailed(Exception):
 
     def __reduce__(self):
         return CallFailed, (self.kind, self.text, self.traceback)
+
+
+# Of frames that say nothing about the program: of this package, and of what Executor and Future inherit from.
+_INNER = (os.path.join(os.path.dirname(__file__), ""), os.path.join(os.path.dirname(os.__file__), "concurrent", ""))
+
+
+def _in_program(trace: Optional[TracebackType]) -> Optional[TracebackType]:
+    """The traceback up to the program's call of this package; all of it if no frame is the program's."""
+    steps = []
+    while trace is not None:
+        steps.append(trace)
+        trace = trace.tb_next
+    last = max((i for i, step in enumerate(steps) if not step.tb_frame.f_code.co_filename.startswith(_INNER)), default=len(steps) - 1)
+    for step in reversed(steps[:last + 1]):
+        trace = TracebackType(trace, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return trace
+
+
+def _hook(show: Callable[..., Any]) -> Callable[..., Any]:
+    """Shows an exception of this package that the program did not catch, other than a fault in DCS, where the program
+    called: the text says what happened here."""
+    def shown(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
+        whole = error.__traceback__
+        if any(of.__module__.startswith(f"{__package__}.") for of in kind.__mro__) and not issubclass(kind, Internal):
+            trace = error.__traceback__ = _in_program(trace)
+        try:
+            show(kind, error, trace)
+        finally:
+            error.__traceback__ = whole
+    return shown
+
+
+sys.excepthook = _hook(sys.excepthook)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Programs with dcs.Executor that are edited, not guarded, in a virtual environment, or have several executors."""
 import os
+import re
 import subprocess
 import sys
 
@@ -74,6 +75,42 @@ def virtual_environment(env):
         file.write(program)
     done = subprocess.run(["venv/bin/python", "in_venv.py"], env=env, capture_output=True, text=True, timeout=300)
     assert done.stdout == "True\n", (done.stdout, done.stderr)
+
+
+UNCAUGHT = """
+import dcs, sys
+def call():
+    if "refused" in sys.argv:
+        dcs.Session("uncaught-refused").submit(-1, ["/bin/true"])
+    if "failed" in sys.argv:
+        session = dcs.Session("uncaught-failed", 90)
+        session.submit(1, ["/bin/false"], attempts=1)
+        session.wait().check()
+    if "future" in sys.argv:
+        with dcs.Executor("uncaught-future", attempts=1) as run:
+            run.submit_command(["/bin/false"]).result()
+    raise dcs.Internal(22, "INTERNAL", "a fault", "report it") if "fault" in sys.argv else ZeroDivisionError
+if "caught" in sys.argv:
+    try:
+        dcs.Pool("/no/pool", patience=0.1).hosts()
+    except dcs.Error as error:
+        print(error.__traceback__.tb_next is not None)
+sys.excepthook = (lambda before: lambda *what: (print("hooked"), before(*what)))(sys.excepthook)
+call()
+"""
+
+
+def uncaught(env):
+    """The traceback of an error that the program does not catch ends where the program called; who catches it has all of it."""
+    with open("uncaught.py", "w") as file:
+        file.write(UNCAUGHT)
+    for word, error in (("refused", "Invalid: grain_num is -1"), ("failed", "GrainFailed: grain 1 of session 90 ended with status 1"),
+                        ("future", "GrainFailed: grain 0 of session"), ("fault", "Internal: a fault"),
+                        ("caught", "ZeroDivisionError")):
+        done = subprocess.run([PYTHON, "uncaught.py", word], env=env, capture_output=True, text=True, timeout=300)
+        files = {os.path.basename(name) for name in re.findall(r'^  File "([^"]+)", line', done.stderr, re.M)}
+        assert done.returncode == 1 and files == {"uncaught.py"} and error in done.stderr.splitlines()[-1], done
+        assert done.stdout == ("True\n" if word == "caught" else "") + "hooked\n", done
 
 
 PREPARED = """
@@ -169,11 +206,11 @@ def main():
         env = dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1")
         os.mkdir(os.path.join(pool.base, "work"))
         os.chdir(os.path.join(pool.base, "work"))
-        for what in (edited, unguarded, virtual_environment, prepared, twice, nameless):
+        for what in (edited, unguarded, uncaught, virtual_environment, prepared, twice, nameless):
             what(env)
         ends()
         os.chdir("/")
-    print("7 passed, 0 failed")
+    print("8 passed, 0 failed")
 
 
 if __name__ == "__main__":
