@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "daemon/log.h"
+
 namespace dcs::shell {
 namespace {
 
-constexpr std::size_t names_shown = 3;  // of the hosts
+constexpr std::size_t names_shown = 3, names_logged = 100;  // of the hosts
 
 bool runs_grains(const core::HostConfig &line) { return !line.names_class && !line.source && line.backup_at.empty(); }
 
@@ -17,10 +19,10 @@ std::set<std::string> grain_hosts(const std::vector<core::HostConfig> &table) {
     return names;
 }
 
-std::string some_of(const std::vector<std::string> &names) {
+std::string some_of(const std::vector<std::string> &names, std::size_t shown = names_shown) {
     std::string text;
-    for (std::size_t i = 0; i < std::min(names.size(), names_shown); ++i) text += (i > 0 ? ", " : "") + names[i];
-    return text + (names.size() > names_shown ? " and " + std::to_string(names.size() - names_shown) + " more" : "");
+    for (std::size_t i = 0; i < std::min(names.size(), shown); ++i) text += (i > 0 ? ", " : "") + names[i];
+    return text + (names.size() > shown ? " and " + std::to_string(names.size() - shown) + " more" : "");
 }
 
 }  // namespace
@@ -46,6 +48,34 @@ Status keeps_a_host(const core::State &state, const std::vector<core::HostConfig
                 file + (listed.empty() ? " lists no host that runs grains" : " lists none of the connected hosts") +
                     ", and would remove " + some_of(listed.empty() ? present : connected) +
                     ": put their lines back, or remove each on purpose with `dcs host rm NAME`");
+}
+
+std::string changes_of_hosts(const core::State &state, const std::vector<core::HostConfig> &table) {
+    std::vector<std::string> added, removed, changed;
+    std::set<std::string> present;
+    for (std::size_t i = 0; i < state.hosts.size(); ++i) {
+        const core::Host &host = state.hosts[i];
+        if (!host.configured) continue;
+        const std::string &name = host.config->name;
+        present.insert(name);
+        const auto line = std::find_if(table.begin(), table.end(),
+                                       [&](const core::HostConfig &l) { return runs_grains(l) && l.name == name; });
+        const std::size_t grains = state.running[i].size();
+        if (line == table.end())
+            removed.push_back(name + (grains == 0 ? "" : " (" + std::to_string(grains) + " running)"));
+        else if (!(*line == *host.table)) changed.push_back(name);
+    }
+    for (const std::string &name : grain_hosts(table))
+        if (present.count(name) == 0) added.push_back(name);
+    std::string text;
+    for (const auto &[names, what] : {std::pair{&added, "added "}, {&removed, "removed "}, {&changed, "changed "}})
+        if (!names->empty()) text += (text.empty() ? "" : "; ") + std::string(what) + some_of(*names, names_logged);
+    return text;
+}
+
+void log_reread(const std::string &hosts_file, const std::string &policy_file, const std::string &changes) {
+    log_info("host table " + hosts_file + " and policy " + policy_file + " reread");
+    if (!changes.empty()) log_audit("audit: the host table was reread: " + changes);
 }
 
 Status keeps_working_hosts(const core::State &state, const std::vector<core::HostConfig> &table,

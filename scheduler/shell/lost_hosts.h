@@ -1,5 +1,5 @@
 #pragma once
-// A host table that was emptied or cut off by mistake must not end the work of a whole pool.
+// What another host table does to the pool: emptied or cut off by mistake it must not end the work of all.
 #include <string>
 #include <vector>
 
@@ -13,6 +13,10 @@ bool has_grain_host(const std::vector<core::HostConfig> &table);
 // invalid: with this table the pool would have no host left, or none of those that are connected. `dcs host rm` removes
 // them one by one.
 Status keeps_a_host(const core::State &state, const std::vector<core::HostConfig> &table, const std::string &file);
+
+// What becomes of the hosts that run grains: "added h3; removed h1 (2 running); changed h2". Nothing: "".
+std::string changes_of_hosts(const core::State &state, const std::vector<core::HostConfig> &table);
+void log_reread(const std::string &hosts_file, const std::string &policy_file, const std::string &changes);
 
 // The same at a start, before anything is connected. refused: hosts have grains, and the table has no host at all. A
 // table that has others, and none of these, is a warning: nothing if all is well.

@@ -342,7 +342,7 @@ Result<SettingsFiles> Service::read_tables() {
 }
 
 void Service::take_tables(SettingsFiles tables) {
-    log_info("host table " + settings_.files.hosts + " and policy " + settings_.files.policy + " reread");
+    log_reread(settings_.files.hosts, settings_.files.policy, changes_of_hosts(turn_.state(), tables.hosts));
     turn_.take_limits(tables.limits);
     turn_.take_policy(std::move(tables.policy));
     turn_.take_host_table(std::move(tables.hosts));

@@ -4,6 +4,7 @@ each fact through `dcs ... -o json` and through d_query. Usurpation, order of cl
 failures counted, late and dead and returning hosts, drained and evicted hosts, restarts by command, limits."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -311,6 +312,8 @@ def operated(w):
     open(table, "w").write(good)
     w.pool.dcs("reload")
     assert len(w.pool.json("host", "ls")["hosts"]) == 6
+    log = open(os.path.join(w.pool.dir, "scheduler/log")).read()
+    assert re.findall("audit: the host table was reread: (.*)", log)[-2:] == ["added local7", "removed local7"], log[-2000:]
     for name, arguments in (("scheduler/log", ()), ("servers/local1/log", ("local1",))):
         size = os.path.getsize(os.path.join(w.pool.dir, name))
         w.pool.dcs("log-level", "debug", *arguments)

@@ -47,6 +47,21 @@ TEST_CASE("a table is refused that keeps no host, or none that is connected") {
     CHECK(refusal({"-h1", "+h2"}, "h1\n") == about("T none connected remove h2 put back"));
 }
 
+TEST_CASE("what another table does to the hosts is said, for the audit log") {
+    core::State state = pool_of({"h1", "+h2", "-h3", "+h4"});
+    state.running.resize(4);
+    state.running[3] = {{{"ann", 1}, 0}};
+    const auto changes = [&](const char *table) {
+        const auto read = parse_host_table(table, "T");
+        REQUIRE(read);
+        return changes_of_hosts(state, *read);
+    };
+    CHECK(changes("h1\nh2\nh4\n").empty());
+    CHECK(changes("h4\nh2\nh1\nclass c=1\nd role=client\n").empty());
+    CHECK(changes("h1\nh2 slots=3\nh3\nh5\n") == "added h3, h5; removed h4 (1 running); changed h2");
+    CHECK(changes("h1 role=client\nh2\nh4 users=ann\n") == "removed h1; changed h4");
+}
+
 TEST_CASE("a start refuses a table without hosts while grains are on hosts, and warns of one without these hosts") {
     core::State state = pool_of({"-h1", "-h2"});
     state.running.resize(2);
