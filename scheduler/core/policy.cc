@@ -45,9 +45,10 @@ Status within(std::int64_t have, std::int64_t more, std::int32_t most, const std
               const std::string &advice) {
     if (most == 0 || have + more <= most) return Status::ok();
     const std::string and_more = more == 1 ? "" : " and submits " + std::to_string(more);
+    const std::string fewer = "submit at most " + std::to_string(most - have) + (have == 0 ? " at a time" : " now");
     return fail(Code::limit, user + " has " + std::to_string(have) + " " + what + and_more +
                                  ", but the pool's policy allows " + std::to_string(most) + ": " +
-                                 (more > most ? "submit at most " + std::to_string(most) + " at a time" : advice));
+                                 (more > most && have < most ? fewer : advice));
 }
 }  // namespace
 

@@ -207,7 +207,7 @@ def an_hour_passes(pool, hosts=("scheduler", "backup", "h1")):
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
         if who == "scheduler":
-            pool.logged("scheduler.log", "the scheduler was suspended for ")
+            pool.logged("scheduler.log", "the scheduler stood still for ")
         pool.work_goes_on()
         pool.clocks.set(who, 0)  # right for all others
         pool.work_goes_on()

@@ -129,8 +129,7 @@ TEST_CASE("quotas and shapes count the whole batch") {
               "4: wait until some finish",
               -1);
     s.refused(batch_of({1, 2, 3, 4, 5}),
-              "LIMIT: ann has 1 unfinished grains and submits 5, but the pool's policy allows 4: submit at most 4 at a "
-              "time",
+              "LIMIT: ann has 1 unfinished grains and submits 5, but the pool's policy allows 4: submit at most 3 now",
               -1);
     CHECK(s.pool.call(s.find, batch_of({1, 2, 3})).at(0) == "ann: done");
     s.pool.rules(Policy{});
