@@ -23,7 +23,7 @@ TEST_CASE("facts of a grain: what it asks for, what it avoids, how it moved") {
           "starts       0; 0 of 3 attempts failed; moved or restarted 0 times\n"
           "class        any\n"
           "cpu          0.00 s\n"
-          "output       0, 0 of errors\n");
+          "output       0 bytes, 0 bytes of errors\n");
     row.incarnation = 155, row.starts = 1;  // numbers go on above those of other grains
     const std::string once = "starts       1; 0 of 3 attempts failed; moved or restarted 0 times\n";
     CHECK(grain_facts("7:12", row).find(once) != std::string::npos);
@@ -54,7 +54,8 @@ TEST_CASE("a checkpoint whose age was lost with the scheduler is still one") {
     wire::GrainRow row = ready_row();
     CHECK(checkpoint_age_text(row) == "none");
     row.checkpoint_length = 20;
-    CHECK(grain_facts("7:1", row).find("checkpoint   20, from before the scheduler's start\n") != std::string::npos);
+    CHECK(grain_facts("7:1", row).find("checkpoint   20 bytes, from before the scheduler's start\n") !=
+          std::string::npos);
     row.state = "finished";
     CHECK(checkpoint_age_text(row) == "from before its end");
     row.state = "running";

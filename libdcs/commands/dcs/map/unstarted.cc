@@ -48,8 +48,8 @@ void MapWork::not_submitted(const std::string &which, int error) {
             "first run, the same command runs only what has not succeeded";
     if (error == D_E_GRAIN_DIFFERS && failure.message.find("\nfiles") != std::string::npos)
         failure.hint =
-            "the files that go with the grains differ from those of the first run: --new runs all inputs again in a new "
-            "session, with everything as it is now";
+            "the files that go with the grains differ from those of the first run: --new runs all inputs again in a "
+            "new session, with everything as it is now";
     else if (error == D_E_GRAIN_DIFFERS && failure.message.find("\nenv[") != std::string::npos)
         failure.hint =
             "environment and limits cannot both change: in the first run's environment the same command runs "
