@@ -60,7 +60,9 @@ def answer_pickle(function, prepare, data, pickler):
         told = failure(error)
         error.__traceback__ = error.__cause__ = error.__context__ = None
         try:
-            return pickler.dumps((False, (error, told)), PICKLE_PROTOCOL)
+            answer = pickler.dumps((False, (error, told)), PICKLE_PROTOCOL)
+            pickle.loads(answer)  # fails for a class whose constructor takes other arguments than the exception keeps
+            return answer
         except Exception:
             return pickle.dumps((False, (None, told)), PICKLE_PROTOCOL)
 

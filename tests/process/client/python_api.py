@@ -237,6 +237,13 @@ def add(a, b=0):
 
 def fail(word):
     raise LookupError(word)
+
+class Odd(Exception):
+    def __init__(self, place, fault):
+        super().__init__(f"{fault} at {place}")
+
+def odd():
+    raise Odd("line 7", "a hole")
 """
 
 
@@ -265,6 +272,7 @@ def executor():
     with dcs.Executor("api", 61, modules=["json.tool"], attempts=1, python=PYTHON) as run:
         error = raises(LookupError, run.submit(fail, "gone").result, "gone")
         assert isinstance(error.__cause__, dcs.CallFailed) and "in fail" in error.__cause__.traceback
+        raises(dcs.CallFailed, run.submit(helper_module.odd).result, "Odd", "a hole at line 7")  # pickle cannot make it again
         assert run.submit(helper_module.Pair.swapped, helper_module.Pair(1, 2)).result() == helper_module.Pair(2, 1)
         assert list(run.map(add, range(7), range(7), chunksize=3)) == [0, 2, 4, 6, 8, 10, 12]
         raises(ValueError, lambda: run.submit(lambda: 1), "lambda", 'encoding="cloudpickle"')
