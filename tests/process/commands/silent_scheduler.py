@@ -71,6 +71,24 @@ def ends_when_it_is_told_to(pool):
     assert child.returncode == 128 + signal.SIGTERM and b"interrupted: nothing was submitted" in said, (child.returncode, said)
 
 
+def followers_say_that_it_is_away(pool):
+    """What follows a session or a grain waits for the next scheduler, and says so."""
+    go = os.path.join(pool.base, "go")
+    number = pool.dcs("run", "--detach", "--", "sh", "-c", f"until test -e {go}; do sleep 0.1; done; echo there").stdout.decode().strip()
+    wait_for("the grain", lambda: pool.json("grain", "show", number + ":1")["grain"]["state"] == "running")
+    followers = [pool.start([os.path.join(pool.bin, "dcs"), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                 for words in (["session", "cat", "--wait", number], ["grain", "tail", "-f", number + ":1"], ["session", "watch", number])]
+    pool.kill("scheduler", "scheduler")
+    said = [child.stderr.readline() for child in followers]
+    pool.up()
+    open(go, "w").close()
+    assert all(tells(line, "waiting no answer from scheduler gives up in") for line in said[:2]), said
+    assert tells(said[2], "dcs session watch: scheduler does not answer; waiting for it"), said
+    ends = [child.communicate(timeout=300)[0] for child in followers]
+    assert ends[0] == ends[1] == "there\n" and "1 finished" in ends[2], ends
+    assert [child.returncode for child in followers] == [0, 0, 0], followers
+
+
 def numbers_do_not_come_again(pool):
     def session_of(*words):
         pool.dcs("map", *words, "--", "true", ":::", *"ab")
@@ -117,9 +135,10 @@ def main():
         tells_while_it_waits(pool)
         is_not_started_again(pool)
         ends_when_it_is_told_to(pool)
+        followers_say_that_it_is_away(pool)
         numbers_do_not_come_again(pool)
         of_another_user(pool)
-    print("5 passed, 0 failed, 0 skipped")
+    print("6 passed, 0 failed, 0 skipped")
 
 
 if __name__ == "__main__":

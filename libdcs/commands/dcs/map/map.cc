@@ -205,7 +205,7 @@ int map(const Call &said) {
                              }};
     const OpenedMap opened = open_map(call, plan, files_of(plan, program, options.files), demands);
     if (opened.failure) return call.fail(*opened.failure);
-    set_patience(work_patience_s);
+    work_patiently();
     const sigset_t signals = block_ending_signals();
 
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);

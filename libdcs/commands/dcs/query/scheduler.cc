@@ -49,7 +49,11 @@ bool user_set_patience() { return patience_is_the_users; }
 
 void set_patience(int seconds) {
     if (!patience_is_the_users) this_pool().set_patience(seconds);
-    if (seconds >= work_patience_s) this_pool().waits = nullptr;  // who waits so long says it in its own words
+}
+
+void work_patiently() {
+    set_patience(600);
+    this_pool().waits = nullptr;
 }
 
 std::string Session::name() const { return (own() ? "" : user + "/") + std::to_string(session); }

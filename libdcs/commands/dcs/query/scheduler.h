@@ -35,7 +35,8 @@ inline constexpr int quiet_looks = 20;       // 10 s without a grain, though som
 void set_patience(int seconds);
 bool user_set_patience();
 // What begins a session looks for a scheduler as a question does, and then works with it.
-inline constexpr int begin_patience_s = 3, work_patience_s = 600;
+inline constexpr int begin_patience_s = 3;
+void work_patiently();  // says in words of its own what it waits for
 
 // A row, with what follows from it.
 struct Session : wire::SessionRow {

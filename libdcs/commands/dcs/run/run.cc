@@ -305,7 +305,7 @@ int run(const Call &call) {
     const OpenedSession opened = open_fresh_session("dcs-run-" + std::to_string(::getpid()) + "-" + random_suffix());
     if (opened.failure) return call.fail(*opened.failure);
     session = opened.number;
-    set_patience(work_patience_s);
+    work_patiently();
     if (!call.arguments.has("detach"))
         std::thread([number = opened.number] { tell_of_returns(number, ending); }).detach();
 

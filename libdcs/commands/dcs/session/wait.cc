@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <utility>
+
 #include <unistd.h>
 
 #include "commands/dcs/query/scheduler.h"
@@ -32,7 +34,9 @@ struct Standing {
 // On standard error: what is being waited for.
 struct Telling {
     void say(const std::string &text) {
-        if (rhythm.due(text, boot_clock())) std::fprintf(stderr, "dcs session wait: %s\n", printable(text).c_str());
+        if (!rhythm.due(text, boot_clock())) return;
+        std::fprintf(stderr, "dcs session %s: %s\n", verb, printable(text).c_str());
+        said = true;
     }
     // To people only, once.
     void what_is_waited_for(const Session &session) const {
@@ -61,7 +65,9 @@ struct Telling {
         say(text);
     }
 
+    const char *verb;
     const std::string directory;  // of the pool
+    bool said = false;
     WaitRhythm rhythm{boot_clock()};
     Instant next;
 };
@@ -139,7 +145,7 @@ int wait_for_sessions(const Call &call) {
     const SessionsAnswer answer = chosen(call);
     if (answer.failure) return call.fail(*answer.failure);
     std::vector<Standing> standings;
-    Telling telling{.directory = call.directory};
+    Telling telling{.verb = "wait", .directory = call.directory};
     for (const Session &session : answer.sessions) {
         Standing standing{session};
         if (!standing.over()) telling.what_is_waited_for(session);
@@ -185,8 +191,9 @@ int watch_sessions(const Call &call) {
     const bool redraw = call.format == Format::table && ::isatty(STDOUT_FILENO) == 1;
     std::vector<Standing> standings;
     std::vector<std::string> told(answer.sessions.size());
+    Telling telling{.verb = "watch", .directory = call.directory};
     for (const Session &session : answer.sessions) standings.push_back({session});
-    for (bool drawn = false;; drawn = true) {
+    for (bool drawn = false;; drawn = !std::exchange(telling.said, false)) {
         bool over = true;
         if (redraw && drawn) std::printf("\033[%zuA", 2 * standings.size());
         for (std::size_t i = 0; i < standings.size(); ++i) {
@@ -204,7 +211,7 @@ int watch_sessions(const Call &call) {
         if (over) break;
         pause_ms(poll_ms);
         for (Standing &standing : standings)
-            if (const auto failure = look(Session(standing.session), Instant::never(), standing))
+            if (const auto failure = look(Session(standing.session), Instant::never(), standing, &telling))
                 return call.fail(*failure);
     }
     return conclude(call, "dcs.session.watch/1", standings);

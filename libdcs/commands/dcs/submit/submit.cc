@@ -323,7 +323,7 @@ int submit(const Call &call) {
     this_pool().new_demands = true;
     const OpenedJob opened = open_job(call, job, console);
     if (opened.failure) return call.fail(*opened.failure);
-    set_patience(work_patience_s);
+    work_patiently();
     JobWork work(job.file, job.parts, opened.session, console);
     if (call.arguments.has("wait") || opened.complete) work_and_end(call, job, work, opened, console);
     if (const auto failure = work.submit_startable()) return call.fail(with_new_hint(*failure, opened.session));
