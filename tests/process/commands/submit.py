@@ -253,6 +253,8 @@ command = ["sh", "-c", "until test -e {go}; do sleep 0.1; done"]
     desk.write("go", "")
     waited = desk.pool.dcs("session", "wait", number, check=False)
     assert waited.returncode == 10 and about(waited.stdout.decode(), "1 grain 0 failed 2 did not run submit"), waited
+    wait_for("the doctor to say so", lambda: about(desk.pool.dcs("doctor", check=False).stdout.decode(),
+                                                   f"session {number} 2 of its 3 grains not submitted same command"))
     printed = desk.pool.dcs("session", "cat", number, check=False)
     assert printed.returncode == 10 and about(printed.stderr.decode(), "2 grains not been submitted --wait"), printed
     printed = desk.pool.dcs("session", "cat", "--wait", number, check=False)
@@ -261,6 +263,7 @@ command = ["sh", "-c", "until test -e {go}; do sleep 0.1; done"]
     assert about(shown, "missing 2 grains not submitted"), shown
     desk.submit("--wait", "lone.toml")
     assert desk.ran() == ["late", "last"], desk.ran()
+    assert "not submitted" not in desk.pool.dcs("doctor", check=False).stdout.decode()
     waited = desk.pool.dcs("session", "wait", number)
     assert about(waited.stdout.decode(), "3 grains finished") and b"did not run" not in waited.stdout, waited
     assert "missing" not in desk.pool.dcs("session", "show", number).stdout.decode()

@@ -2,8 +2,10 @@
 // dcs reload, dcs log-level: for operators.
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <iterator>
 #include <set>
+
 #include <unistd.h>
 
 #include "commands/dcs/frame/call.h"
@@ -27,6 +29,26 @@ void print(const std::vector<wire::ProblemRow> &problems) {
     else std::printf("\n%s\n", counted(problems.size(), "problem").c_str());
 }
 
+constexpr int idle_s = 10;  // without a grain that is ready or runs: no process submits the next one
+
+// Sessions of `dcs submit` that lack grains, where nothing happens any more: the scheduler does not know how many a file
+// has.
+void add_sessions_left(std::vector<wire::ProblemRow> &problems) {
+    const SessionsAnswer own = own_sessions();
+    for (const Session &session : own.sessions) {
+        const double last = std::max(session.submitted_s, session.settled_s);
+        if (session.state != "active" || session.ready + session.running > 0 || session.not_submitted() == 0 ||
+            last + idle_s > static_cast<double>(::time(nullptr)))
+            continue;
+        problems.push_back(
+            {"session " + session.name(), "",
+             std::to_string(session.not_submitted()) + " of its " + counted(session.declared(), "grain") +
+                 " are not submitted, and `dcs submit` has probably ended",
+             shortened(session.command, 60),
+             "run the same command again, which continues, or `dcs session close " + session.name() + "`"});
+    }
+}
+
 int doctor(const Call &call) {
     auto reply = ask_any<wire::DoctorReply>(wire::Doctor{});
     if (!reply) {
@@ -43,7 +65,8 @@ int doctor(const Call &call) {
         }
         return call.fail(failure);
     }
-    const auto &problems = reply->problems;
+    std::vector<wire::ProblemRow> &problems = reply->problems;
+    add_sessions_left(problems);
     if (call.format == Format::json) {
         std::vector<std::string> rows;
         for (const wire::ProblemRow &p : problems) rows.push_back(wire::to_json(p));
