@@ -10,6 +10,7 @@ import stat
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -292,9 +293,11 @@ def main():
             case(host, names)
             alive(host)
             print(f"{case.__name__}: {time.monotonic() - began:.1f} s", flush=True)
-        if not wanted or "cve_2012_3490" in wanted:
-            cve_2012_3490(host.base)
-            print("cve_2012_3490", flush=True)
+    if not wanted or "cve_2012_3490" in wanted:  # with servers of its own, of the same range of uids
+        with tempfile.TemporaryDirectory(prefix="dcs-cve-", dir="/var/lib") as base:
+            os.chmod(base, 0o711)
+            cve_2012_3490(base)
+        print("cve_2012_3490", flush=True)
     for name in ("passwd", "group"):
         subprocess.run(["umount", f"/etc/{name}"], check=True)
 
