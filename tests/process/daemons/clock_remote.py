@@ -252,6 +252,8 @@ def what_is_found(pool):
 
 
 def drill(plant=""):
+    global LONG
+    LONG = 20 if plant else LONG  # where nothing comes any more the planted bug is found
     with DeskPool(plant) as pool, Hurry(pool):
         form(pool)
         if plant:

@@ -3,6 +3,7 @@
 an ordinary user, try from inside what they should not be able to; what they ask of keeper, warden and launcher is what the
 tables say; and when the process beside them dies they say so and end."""
 import ctypes
+import itertools
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import tempfile
 
 from pool import Pool, lock_holder, wait_for
 from tls import TOOLS, TlsPool, program
+from users_host import FIRST
 
 FULL = bool(os.environ.get("DCS_TESTS_FULL"))
 USER = 54321  # no peer's
@@ -71,6 +73,9 @@ def has_no_power(pid, kept=0, bounded=True):
     return len(threads)
 
 
+UIDS = itertools.count(FIRST, 10)  # for each pool others: the launcher of the one before may still be there
+
+
 class Private(TlsPool):
     """One whose scheduler runs as an ordinary user, if there is a choice, and is one that pries."""
     uid = 0
@@ -78,6 +83,7 @@ class Private(TlsPool):
     def __init__(self):
         self.outside = tempfile.mkdtemp(prefix="dcs-pry-")
         self.report, self.file = os.path.join(self.outside, "report"), os.path.join(self.outside, "file")
+        self.first_uid = next(UIDS)
         super().__init__()
 
     def owned(self):
@@ -124,8 +130,11 @@ class PryingServer(Private):
                 os.chown(path, self.uid, self.uid)
         for path in (self.base, home):
             os.chmod(path, 0o711)
-        env = dict(self.env, DCS_PRY_LOG=self.report, DCS_PRY_FILE=self.file, DCS_PRY_DIR=home)
-        words = ["users" if word == "self" and self.uid == 0 else word for word in arguments]
+        env = dict(self.env, DCS_PRY_LOG=self.report, DCS_PRY_FILE=self.file, DCS_PRY_DIR=home, DCS_PRY_UID=str(self.first_uid))
+        words = list(arguments)
+        if self.uid == 0:
+            words = ["users" if word == "self" else word for word in arguments] + \
+                ["--anonymous-uids", f"{self.first_uid}-{self.first_uid + 9}"]
         for source, target in zip(self.programs, ("pry", "dcs_launcher")):
             if not os.path.exists(os.path.join(self.outside, target)):
                 shutil.copy(os.path.join(TOOLS, source) if source.endswith("_pry") else program(source), os.path.join(self.outside, target))

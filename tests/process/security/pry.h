@@ -37,6 +37,11 @@ inline std::string variable(const char *name) {
     return value != nullptr ? value : "";
 }
 
+// Of the range that its server was given.
+inline std::uint32_t made_up_uid() {
+    return static_cast<std::uint32_t>(std::strtoul(variable("DCS_PRY_UID").c_str(), nullptr, 10));
+}
+
 class Pry {
 public:
     // `kept`: a directory below DCS_PRY_DIR that the daemon keeps.

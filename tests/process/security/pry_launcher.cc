@@ -70,7 +70,7 @@ private:
         if (users) start("start_server", record);
         else tell("start_server", "IO_ERROR");
         record.account.change = record.account.made_up = users;
-        record.account.uid = record.account.gid = users ? files::first_made_up : 0;
+        record.account.uid = record.account.gid = users ? made_up_uid() : 0;
         record.rungs = 0;
         start("start_bare", record);
     }

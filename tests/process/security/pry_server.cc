@@ -53,7 +53,7 @@ private:
     void warden() {
         using warden::Ask;
         const bool users = ::geteuid() == 0;
-        const std::uint32_t uid = files::first_made_up;
+        const std::uint32_t uid = made_up_uid();
         ask("ask_as_root", Ask::program, "/bin/true", 0);
         ask("ask_as_login", Ask::program, "/bin/true", 1, true, false);
         ask("ask_as_other", Ask::program, "/bin/true", users ? 0 : uid, !users);
@@ -117,7 +117,7 @@ private:
         if (::geteuid() == 0) launch("launch_server", record);
         else tell("launch_server", "refused");
         record.account.change = record.account.made_up = ::geteuid() == 0;
-        record.account.uid = record.account.gid = ::geteuid() == 0 ? files::first_made_up : 0;
+        record.account.uid = record.account.gid = ::geteuid() == 0 ? made_up_uid() : 0;
         record.rungs = 0;
         launch("launch_bare", record);
     }

@@ -31,8 +31,8 @@ void print(const std::vector<wire::ProblemRow> &problems) {
 
 constexpr int idle_s = 10;  // without a grain that is ready or runs: no process submits the next one
 
-// Sessions of `dcs submit` that lack grains, where nothing happens any more: the scheduler does not know how many a file
-// has.
+// Sessions of `dcs submit` that lack grains, where nothing happens any more: the scheduler does not know how many the
+// file has.
 void add_sessions_left(std::vector<wire::ProblemRow> &problems) {
     const SessionsAnswer own = own_sessions();
     for (const Session &session : own.sessions) {
