@@ -144,7 +144,7 @@ def drained(shell):
 
 
 def went_on(shell):
-    """A grain that had begun when its session was closed; a session that is done, and nobody has closed it."""
+    """A grain that had started when its session was closed is withdrawn; a session that is still open, and has no work left, is done."""
     number = shell.run("dcs host undrain local1; dcs map --detach -- sh -c 'test $1 = go || sleep 1000' sh {} ::: go stay")[0].split()[-1]
     ready = f"dcs grain ls {number} --state"
     shell.run(f"until {ready} running -o name | grep -qx {number}:2 && {ready} finished -o name | grep -qx {number}:1; do sleep 0.1; done")

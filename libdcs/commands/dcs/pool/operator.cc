@@ -29,7 +29,7 @@ void print(const std::vector<wire::ProblemRow> &problems) {
     else std::printf("\n%s\n", counted(problems.size(), "problem").c_str());
 }
 
-constexpr int idle_s = 10;  // without a grain that is ready or runs: no process submits the next one
+constexpr int idle_s = quiet_looks * poll_ms / 1000;
 
 // Sessions of `dcs submit` that lack grains, where nothing happens any more: the scheduler does not know how many the
 // file has.

@@ -52,7 +52,7 @@ void set_patience(int seconds) {
 }
 
 void work_patiently() {
-    set_patience(600);
+    set_patience(away_patience_s);
     this_pool().waits = nullptr;
 }
 
