@@ -55,7 +55,9 @@ struct RestartGrain {  // -> Done
 };
 
 // For scheduler_master and root. Rereads the host table and the policy: both take effect or neither.
-struct Reload {};  // -> Done
+struct Reload {
+    bool move_grains = false;  // also when hosts that run grains leave the pool; else that is refused
+};                             // -> Done
 // Of the scheduler, or of one host's grain server; until its next start.
 struct SetLogLevel {
     std::string host, level;
@@ -63,7 +65,7 @@ struct SetLogLevel {
 constexpr const char *log_levels[] = {"off", "error", "warn", "info", "debug"};
 
 // clang-format off
-template <class A> void serialize(A &, Reload &, unsigned) {}
+template <class A> void serialize(A &a, Reload &x, unsigned) { a & shown_since<9>(DCS_FIELD(move_grains)); }
 template <class A> void serialize(A &a, SetLogLevel &x, unsigned) {
     a & at_most(limits::name_bytes, DCS_FIELD(host)) & at_most(limits::name_bytes, DCS_FIELD(level));
 }

@@ -5,8 +5,8 @@
 
 namespace dcs::core {
 
-void reload(Draft &d, const Caller &caller, const wire::Reload &) {
-    d.effect(Reread{caller.conn, caller.request, caller.user});
+void reload(Draft &d, const Caller &caller, const wire::Reload &call) {
+    d.effect(Reread{caller.conn, caller.request, caller.user, call.move_grains});
 }
 
 void set_log_level(Draft &d, const Caller &caller, const wire::SetLogLevel &call) {

@@ -25,13 +25,28 @@ std::string some_of(const std::vector<std::string> &names, std::size_t shown = n
     return text + (names.size() > shown ? " and " + std::to_string(names.size() - shown) + " more" : "");
 }
 
+Status keeps_busy_hosts(const core::State &state, const std::set<std::string> &listed, const std::string &file) {
+    std::vector<std::string> busy;
+    for (std::size_t i = 0; i < state.hosts.size(); ++i) {
+        const core::Host &host = state.hosts[i];
+        if (host.configured && listed.count(host.config->name) == 0 && !state.running[i].empty())
+            busy.push_back(host.config->name + " (" + std::to_string(state.running[i].size()) + ")");
+    }
+    if (busy.empty()) return Status::ok();
+    return fail(Code::refused,
+                file + " no longer lists hosts that run grains, which would start again elsewhere: " + some_of(busy) +
+                    ": put their lines back, drain them first (`dcs host drain NAME`), or let the grains "
+                    "move by `dcs reload --move-grains`");
+}
+
 }  // namespace
 
 bool has_grain_host(const std::vector<core::HostConfig> &table) {
     return std::any_of(table.begin(), table.end(), runs_grains);
 }
 
-Status keeps_a_host(const core::State &state, const std::vector<core::HostConfig> &table, const std::string &file) {
+Status keeps_hosts(const core::State &state, const std::vector<core::HostConfig> &table, const std::string &file,
+                   bool move_grains) {
     const std::set<std::string> listed = grain_hosts(table);
     std::vector<std::string> present, connected;
     bool one_stays = false;
@@ -43,7 +58,8 @@ Status keeps_a_host(const core::State &state, const std::vector<core::HostConfig
         one_stays = one_stays || listed.count(host.config->name) != 0;
     }
     const bool cuts_off = !connected.empty() && !one_stays;
-    if (!cuts_off && (present.empty() || !listed.empty())) return Status::ok();
+    if (!cuts_off && (present.empty() || !listed.empty()))
+        return move_grains ? Status::ok() : keeps_busy_hosts(state, listed, file);
     return fail(Code::invalid,
                 file + (listed.empty() ? " lists no host that runs grains" : " lists none of the connected hosts") +
                     ", and would remove " + some_of(listed.empty() ? present : connected) +

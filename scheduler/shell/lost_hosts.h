@@ -11,8 +11,9 @@ namespace dcs::shell {
 // Has the table, read from `file`, a host that runs grains?
 bool has_grain_host(const std::vector<core::HostConfig> &table);
 // invalid: with this table the pool would have no host left, or none of those that are connected. `dcs host rm` removes
-// them one by one.
-Status keeps_a_host(const core::State &state, const std::vector<core::HostConfig> &table, const std::string &file);
+// them one by one. refused, unless `move_grains`: hosts would leave that run grains, which then start again elsewhere.
+Status keeps_hosts(const core::State &state, const std::vector<core::HostConfig> &table, const std::string &file,
+                   bool move_grains);
 
 // What becomes of the hosts that run grains: "added h3; removed h1 (2 running); changed h2". Nothing: "".
 std::string changes_of_hosts(const core::State &state, const std::vector<core::HostConfig> &table);

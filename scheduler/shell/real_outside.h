@@ -40,7 +40,7 @@ public:
         return std::nullopt;
     }
     void probe(const core::ProbeHost &probe) override;
-    Status reread_settings() override { return reread_(); }
+    Status reread_settings(bool move_grains) override { return reread_(move_grains); }
     void set_log_level(const std::string &level) override;
     TlsDoor tls_door() override;
     Result<wire::Joined> issue_certificate(const std::string &host, const std::string &public_key,
@@ -51,7 +51,7 @@ public:
     void on_remove_line(std::function<Status(const std::string &)> remove) { remove_line_ = std::move(remove); }
     void use_tls(shell::TlsDoor *door) { tls_ = door; }
     // What reread_settings() is: the Service has the files.
-    void on_reread(std::function<Status()> reread) { reread_ = std::move(reread); }
+    void on_reread(std::function<Status(bool move_grains)> reread) { reread_ = std::move(reread); }
     std::vector<wire::ProblemRow> more_problems() override { return more_problems_(); }
     void on_more_problems(std::function<std::vector<wire::ProblemRow>()> more) { more_problems_ = std::move(more); }
     std::string store_path() override { return store_path_; }
@@ -73,7 +73,7 @@ private:
     std::function<Status(const std::string &)> remove_line_;
     std::function<std::vector<wire::ProblemRow>()> more_problems_ = [] { return std::vector<wire::ProblemRow>(); };
     std::function<wire::MirrorStatus()> copy_of_store_ = [] { return wire::MirrorStatus(); };
-    std::function<Status()> reread_ = [] { return Status::ok(); };
+    std::function<Status(bool move_grains)> reread_ = [](bool) { return Status::ok(); };
 };
 
 }  // namespace dcs::shell

@@ -57,7 +57,7 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
               [this](const std::string &why) { fenced(why); }),
       server_processes_(loop),
       doors_(std::move(doors)) {
-    outside_.on_reread([this] { return reread_settings(); });
+    outside_.on_reread([this](bool move_grains) { return reread_settings(move_grains); });
     outside_.on_remove_line([this](const std::string &host) { return remove_host_line(host); });
     outside_.say_store_path(settings_.directory);
     outside_.use_tls(doors_.tls.get());
@@ -323,21 +323,21 @@ void Service::handle_signals() {
     for (int signal = 0; (signal = signals_.next()) != 0;) {
         if (signal == SIGHUP) {
             names_.forget();
-            (void)reread_settings();
+            (void)reread_settings(true);
         } else {
             stopping_ = true;
         }
     }
 }
 
-Result<SettingsFiles> Service::read_tables() {
+Result<SettingsFiles> Service::read_tables(bool move_grains) {
     const auto read = [this](keeper::Settings which, const std::string &file, const char *what) {
         return keeper_.settings(which, file, what);
     };
     std::vector<Status> why;
     SettingsFiles files = read_settings_files(settings_.files, read, why);
     if (!why.empty()) return in_short(why.front());
-    if (Status s = keeps_a_host(turn_.state(), files.hosts, settings_.files.hosts); !s) return s;
+    if (Status s = keeps_hosts(turn_.state(), files.hosts, settings_.files.hosts, move_grains); !s) return s;
     return files;
 }
 
@@ -351,10 +351,10 @@ void Service::take_tables(SettingsFiles tables) {
 }
 
 // The configuration and all three files are read and checked, whole, before anything changes.
-Status Service::reread_settings() {
+Status Service::reread_settings(bool move_grains) {
     SchedulerOptions fresh;
     const auto change = configuration_.read(command_line(fresh));
-    auto tables = read_tables();
+    auto tables = read_tables(move_grains);
     if (!change || !tables) {
         const Status why = !change ? change.status() : tables.status();
         configuration_.refuse(!change ? "the old configuration, host table, policy and limits remain in effect"
@@ -371,7 +371,7 @@ Status Service::reread_settings() {
 
 Status Service::remove_host_line(const std::string &host) {
     if (Status s = keeper_.remove_host(host); !s) return s;
-    (void)reread_settings();  // whether that succeeds or not, the host and its line are gone
+    (void)reread_settings(true);  // whether that succeeds or not, the host and its line are gone
     return Status::ok();
 }
 

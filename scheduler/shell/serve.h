@@ -74,9 +74,9 @@ private:
     void turn_out_copies();
     void commit_answered(const store::CommitResult &result);
     void handle_signals();
-    Result<SettingsFiles> read_tables();
+    Result<SettingsFiles> read_tables(bool move_grains);
     void take_tables(SettingsFiles tables);
-    Status reread_settings();
+    Status reread_settings(bool move_grains);
     Status remove_host_line(const std::string &host);
     void storage_answered(storage::StorageThread::Done done);
     bool may_flush() const;

@@ -101,7 +101,7 @@ struct SendServer { ConnId conn; wire::AnyMessage message; };
 struct SendLaunch { ConnId conn; GrainKey key; wire::Launch head; };
 struct CloseConnection { ConnId conn; };
 // The shell reads its settings again, or says why it cannot; the turn replies.
-struct Reread { ConnId conn; RequestId request; std::string user; };
+struct Reread { ConnId conn; RequestId request; std::string user; bool move_grains = false; };
 struct SetOwnLogLevel { std::string level; };
 // Answered by a ProbeResult.
 struct ProbeHost { HostId host; std::uint32_t probe; std::vector<std::string> check, file_server, gateway; };

@@ -313,7 +313,7 @@ void Effects::act(const core::SendLaunch &e) {
 }
 
 void Effects::act(const core::Reread &e) {
-    const Status s = outside_.reread_settings();
+    const Status s = outside_.reread_settings(e.move_grains);
     outside_.log(Level::info, "audit: " + e.user + " asked to have the settings read again: " +
                                   (s ? "done" : std::string(code_name(s.code)) + ", " + s.text));
     if (s) return outside_.send(e.conn, wire::Done{}, e.request);

@@ -54,7 +54,7 @@ public:
     }
     // Reads the settings files again; what they say arrives by take_host_table() and take_policy(). Fails,
     // with nothing changed, if one of them is wrong.
-    virtual Status reread_settings() { return Status::ok(); }
+    virtual Status reread_settings(bool /*move_grains*/) { return Status::ok(); }
     // The door for other hosts: where it is, where that for control programs is, and the SHA-256 of the pool's
     // authority. No address: there is none.
     struct TlsDoor {
@@ -80,7 +80,7 @@ public:
     // Takes the host's line out of the host table and reads the settings again.
     virtual Status remove_host_line(const std::string &host) {
         (void)host;
-        return reread_settings();
+        return reread_settings(true);
     }
     // What else is wrong that people should know of, for `dcs doctor`.
     virtual std::vector<wire::ProblemRow> more_problems() { return {}; }

@@ -89,6 +89,30 @@ def followers_say_that_it_is_away(pool):
     assert [child.returncode for child in followers] == [0, 0, 0], followers
 
 
+def runs_say_that_it_is_silent(pool):
+    """So does what waits for many grains, and says when it answers again."""
+    go = os.path.join(pool.base, "go_on")
+    waits = f"until test -e {go}; do sleep 0.1; done"
+    job = os.path.join(pool.base, "job.toml")
+    with open(job, "w") as file:
+        file.write(f'[[grain]]\nname = "wait"\ncommand = ["sh", "-c", "{waits}"]\n')
+    runs = [pool.start([os.path.join(pool.bin, "dcs"), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for words in (["map", "--", "sh", "-c", waits, "{}", ":::", "a"], ["submit", "--wait", job])]
+    for run in runs:
+        assert "session " in run.stderr.readline(), "it has begun"
+    pid = pool.pid("scheduler", "scheduler")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        silent = [run.stderr.readline() for run in runs]
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    back = [run.stderr.readline() for run in runs]
+    open(go, "w").close()
+    assert all(tells(line, f"scheduler does not answer waiting runs as process {pid}") for line in silent), silent
+    assert all(tells(line, "scheduler is back") for line in back), back
+    assert [run.communicate(timeout=300) and run.returncode for run in runs] == [0, 0], runs
+
+
 def numbers_do_not_come_again(pool):
     def session_of(*words):
         pool.dcs("map", *words, "--", "true", ":::", *"ab")
@@ -136,9 +160,10 @@ def main():
         is_not_started_again(pool)
         ends_when_it_is_told_to(pool)
         followers_say_that_it_is_away(pool)
+        runs_say_that_it_is_silent(pool)
         numbers_do_not_come_again(pool)
         of_another_user(pool)
-    print("6 passed, 0 failed, 0 skipped")
+    print("7 passed, 0 failed, 0 skipped")
 
 
 if __name__ == "__main__":

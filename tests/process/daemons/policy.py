@@ -314,6 +314,20 @@ def operated(w):
     assert len(w.pool.json("host", "ls")["hosts"]) == 6
     log = open(os.path.join(w.pool.dir, "scheduler/log")).read()
     assert re.findall("audit: the host table was reread: (.*)", log)[-2:] == ["added local7", "removed local7"], log[-2000:]
+    # A host that runs a grain leaves on purpose only.
+    number = w.pool.dcs("run", "--detach", "--", "sleep", "1000").stdout.decode().strip()
+    host = w.grain(number, 1, lambda g: g["state"] == "running", "a grain that runs somewhere")["host"]
+    without = "".join(line for line in good.splitlines(True) if not line.startswith(host + " "))
+    assert without != good
+    open(table, "w").write(without)
+    said = w.pool.dcs("reload", check=False)
+    assert said.returncode == 4 and tells(said.stderr, f"old settings remain no longer lists {host} (1) dcs reload --move-grains"), said
+    assert len(w.pool.json("host", "ls")["hosts"]) == 6
+    assert tells(w.pool.dcs("reload", "--move-grains").stderr, f"left the pool {host}"), "it leaves now"
+    w.pool.dcs("session", "close", number)
+    open(table, "w").write(good)
+    w.pool.dcs("reload")
+    w.host(host, lambda h: h["state"] == "active", "the host again")
     for name, arguments in (("scheduler/log", ()), ("servers/local1/log", ("local1",))):
         size = os.path.getsize(os.path.join(w.pool.dir, name))
         w.pool.dcs("log-level", "debug", *arguments)

@@ -22,13 +22,14 @@ core::State pool_of(std::initializer_list<const char *> names) {
         if (name[0] == '+') host.conn = ConnId{7};
         state.hosts.push_back(std::move(host));
     }
+    state.running.resize(state.hosts.size());
     return state;
 }
 
 std::string refusal(std::initializer_list<const char *> pool, const char *table) {
     const auto read = parse_host_table(table, "T");
     REQUIRE(read);
-    const Status s = keeps_a_host(pool_of(pool), *read, "T");
+    const Status s = keeps_hosts(pool_of(pool), *read, "T", true);
     return s ? "" : s.text;
 }
 
@@ -47,9 +48,21 @@ TEST_CASE("a table is refused that keeps no host, or none that is connected") {
     CHECK(refusal({"-h1", "+h2"}, "h1\n") == about("T none connected remove h2 put back"));
 }
 
+TEST_CASE("a table without a host that runs grains is refused, unless they may move") {
+    core::State state = pool_of({"+h1", "+h2", "-h3"});
+    state.running[1] = {{{"ann", 1}, 0}, {{"ann", 1}, 1}};
+    state.running[2] = {{{"ann", 1}, 2}};  // of a host that has left before
+    const auto table = parse_host_table("h1\n", "T");
+    REQUIRE(table);
+    const Status s = keeps_hosts(state, *table, "T", false);
+    CHECK(s.code == Code::refused);
+    CHECK(s.text == about("T no longer lists h2 (2): put lines back dcs host drain dcs reload --move-grains"));
+    CHECK(keeps_hosts(state, *table, "T", true));
+    CHECK(keeps_hosts(state, *parse_host_table("h2\n", "T"), "T", false));
+}
+
 TEST_CASE("what another table does to the hosts is said, for the audit log") {
     core::State state = pool_of({"h1", "+h2", "-h3", "+h4"});
-    state.running.resize(4);
     state.running[3] = {{{"ann", 1}, 0}};
     const auto changes = [&](const char *table) {
         const auto read = parse_host_table(table, "T");
@@ -64,7 +77,6 @@ TEST_CASE("what another table does to the hosts is said, for the audit log") {
 
 TEST_CASE("a start refuses a table without hosts while grains are on hosts, and warns of one without these hosts") {
     core::State state = pool_of({"-h1", "-h2"});
-    state.running.resize(2);
     std::string warning;
     const auto start = [&](const char *table) {
         const auto read = parse_host_table(table, "T");

@@ -24,7 +24,6 @@
 #include "session.h"
 #include "work.h"
 #include "commands/dcs/frame/pool_directory.h"
-#include "commands/dcs/frame/start_hint.h"
 #include "commands/dcs/frame/table.h"
 
 extern char **environ;
@@ -79,9 +78,7 @@ std::optional<Failure> make_joblog(const Call &call, std::unique_ptr<JobLog> &jo
 // them, because everything that is done is kept.
 void watch(const sigset_t &signals, int session, const std::string &directory, MapWork &work, const MapLook &look,
            Console &console) {
-    const std::string scheduler = directory + "/scheduler";
-    const bool can_look = daemon_runs_in(scheduler);  // it is of this host
-    int missing = 0;
+    AwayNote away(directory, look, console);
     WaitRhythm rhythm(boot_clock(), seconds(0));  // two looks have seen it
     while (true) {
         const timespec tick = {0, 250'000'000};
@@ -96,11 +93,7 @@ void watch(const sigset_t &signals, int session, const std::string &directory, M
         look.add_to(progress);
         console.show(progress);
         if (const std::string disk = look.disk(); rhythm.due(disk, boot_clock())) console.note(disk);
-        const bool away = can_look && !daemon_runs_in(scheduler);
-        if (away && ++missing == 4)
-            console.note("waiting for the scheduler; nothing is lost; " + start_hint(directory));
-        if (!away && missing >= 4) console.note("the scheduler is back");
-        if (!away) missing = 0;
+        away.look();
     }
 }
 

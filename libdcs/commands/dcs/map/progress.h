@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/instant.h"
 #include "commands/dcs/frame/console.h"
 
 namespace dcs::commands {
@@ -20,12 +21,28 @@ public:
     [[noreturn]] void run(double interval_s);
     void add_to(Progress &progress) const;  // what was heard last; from any thread
     std::string disk() const;               // why no grain ends, if it is for want of space
+    bool unanswered() const;                // a question, for seconds
 
 private:
     const int session_;
     mutable std::mutex mutex_;
     std::string disk_;
     std::atomic<std::int64_t> running_{-1}, stuck_{0}, saved_ms_{0};  // -1: nothing was heard yet
+    std::atomic<Instant> asked_{Instant::never()};                    // a question that has no answer yet
+};
+
+// Says when the scheduler is away or silent, and when it is back.
+class AwayNote {
+public:
+    AwayNote(const std::string &pool_directory, const MapLook &look, Console &console);
+    void look();  // now and then
+
+private:
+    const std::string directory_;
+    const bool can_look_;  // it is of this host
+    const MapLook &look_;
+    Console &console_;
+    int missing_ = 0;
 };
 
 }  // namespace dcs::commands

@@ -109,7 +109,7 @@ void print_removed(const std::set<std::string> &before) {
 
 int reload(const Call &call) {
     const std::set<std::string> before = host_names();
-    const auto reply = ask_any<wire::Done>(wire::Reload{});
+    const auto reply = ask_any<wire::Done>(wire::Reload{call.arguments.has("move-grains")});
     if (reply) print_removed(before);
     if (reply) print_warnings();
     if (reply) std::printf("settings reread\n");
@@ -148,17 +148,20 @@ extern const Verb reload_verb = {
     .noun = "",
     .name = "reload",
     .summary = "make the scheduler reread its settings",
-    .about = R"(Makes the scheduler reread its configuration, host table, policy and limits, as SIGHUP does. All files
-are read and checked before anything changes; if one has an error, its line is named and nothing
-changes, and so if the host table would remove all hosts or all connected ones. A login that this host
-does not know is a warning, and so are hosts that leave the pool. Grains on hosts that are no longer in the table are
-moved; settings of `dcs host set` stay.
+    .about = R"(Makes the scheduler reread its configuration, host table, policy and limits, as SIGHUP does (with
+--move-grains). All files are read and checked before anything changes; if one has an error, its line is
+named and nothing changes. So it is if the host table would remove all hosts, all connected ones, or one
+that runs grains. A login that this host does not know is a warning, and so are hosts that leave the pool.
+Settings of `dcs host set` stay.
 `dcs status` lists options that take effect only after a restart.
 For root, the scheduler's account and the owner of a private pool.
 
 Examples:
   dcs reload
 )",
+    .options = {{"move-grains", 0, nullptr, no_value,
+                 "also when hosts that run grains leave the pool: the grains start again on others, from their\n"
+                 "last checkpoint"}},
     .run = reload,
     .formats = false};
 

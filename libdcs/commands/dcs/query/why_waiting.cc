@@ -12,7 +12,7 @@
 namespace dcs::commands {
 namespace {
 
-constexpr std::int64_t other_s = 10, again_s = 600, answer_s = 5;
+constexpr std::int64_t other_s = 10, again_s = 600;
 constexpr auto tick = std::chrono::milliseconds(500);
 constexpr auto first_question = std::chrono::seconds(2), longest_pause = std::chrono::seconds(30);
 
@@ -114,7 +114,7 @@ void tell_if_none_can(const char *program, int session, int grain) {
 }
 
 std::string away_text(const std::string &pool_directory) {
-    const std::string hint = start_hint(pool_directory);
+    const std::string hint = this_pool().remote() ? "" : start_hint(pool_directory);
     return "the scheduler does not answer; waiting for it" + (hint.empty() ? "" : " (" + hint + ")");
 }
 

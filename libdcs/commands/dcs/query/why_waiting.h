@@ -11,6 +11,8 @@
 
 namespace dcs::commands {
 
+inline constexpr std::int64_t answer_s = 5;  // a question without an answer for so long: the scheduler is silent
+
 // One line: "ready, but waits for a host: 2 hosts: no free slot; session 23 with 1,500 grains goes first".
 // `sessions`: all that there are, to count what goes first. Empty where the grain does not wait for a host.
 std::string waiting_text(const wire::Explanation &why, const std::vector<Session> &sessions);

@@ -294,8 +294,12 @@ int dry_run(const Job &job) {
     std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
     std::thread([&] {
         const timespec tick = {0, shown_each_ms * 1'000'000};
+        AwayNote away(call.directory, look, console);
         int number = 0;
-        while ((number = ::sigtimedwait(&signals, nullptr, &tick)) <= 0) show();
+        while ((number = ::sigtimedwait(&signals, nullptr, &tick)) <= 0) {
+            show();
+            away.look();
+        }
         work.leave(number);
     }).detach();
     if (const auto failure = work.run()) {
