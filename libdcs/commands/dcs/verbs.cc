@@ -89,7 +89,8 @@ constexpr Habit of_options[] = {
     {" -p --partition ", "there are no partitions; --class CLASS takes hosts of that class"},
     {" --array ", "a grain for each input: seq 10 | dcs map -- CMD {}"},
     {" -d --dependency ",
-     "tr , '\\n' makes inputs of what commas separate; `dcs submit FILE` runs grains after others; `dcs session wait SES && ...` waits for a session"},
+     "tr , '\\n' makes inputs of what commas separate; `dcs submit FILE` runs grains after others; "
+     "`dcs session wait SES && ...` waits for a session"},
     {" -c --cpus-per-task ", "--cores N is the number of cores that a grain uses"},
     {" --mem --mem-per-cpu ", "--memory MB, or such as 4G, is the memory that a grain uses"},
     {" -J --job-name --name ", "--label TEXT names the session"},
