@@ -68,7 +68,7 @@ std::optional<Failure> understand(const Call &call, Command &command) {
     const auto directory = start_directory(call);
     if (!directory) {
         Failure failure = failure_of("", directory.status());
-        failure.exit = exits::not_executable;
+        if (call.arguments.has("cwd")) failure.exit = exits::not_executable;
         return failure;
     }
     command.directory = *directory;
