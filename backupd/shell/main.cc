@@ -17,6 +17,7 @@
 #include "daemon/log.h"
 #include "daemon/service.h"
 #include "daemon/directory.h"
+#include "resolver/resolver.h"
 #include "store/disk_posix.h"
 
 namespace dcs::backup {
@@ -79,6 +80,9 @@ Status run(const BackupOptions &line, Configuration &configuration) {
     if (!places) return places.status();
     failpoint("backup.start.before_recovery");
     // Before any foreign data is read. With TLS it must write its certificate and the list of its peers.
+    std::unique_ptr<SideProcess> resolver;
+    if (link.tls())
+        if (Status s = start_resolver("the backup", resolver); !s) return s;
     std::vector<std::string> files{own->state, line.directory + "/mirror"};
     if (link.tls()) files = {line.directory, pki};
     if (Status s = give_up_the_rest(files); !s) return s;
@@ -101,8 +105,8 @@ Status run(const BackupOptions &line, Configuration &configuration) {
     net::PoolLink mirror_way = link;  // one for each thread
     const MirrorLink mirror(std::move(*places), mirror_way, std::move(mirror_loop),
                             [&] { return locks::still_alone(own->store); });
-    Service service({line.directory, line.ready_fd, std::move(manager), RemovalWatch(own->daemon)}, *signals, **store,
-                    *loop, link, *doors, std::move(*loaded), mirror, configuration);
+    Service service({line.directory, line.ready_fd, std::move(manager), RemovalWatch(own->daemon), std::move(resolver)},
+                    *signals, **store, *loop, link, *doors, std::move(*loaded), mirror, configuration);
     return service.run();
 }
 

@@ -66,6 +66,7 @@ Result<Doors> open_doors(net::Loop &loop, const std::string &directory, const st
 
 Status Service::run() {
     loop_.watch(signals_.fd());
+    if (settings_.resolver) loop_.watch(settings_.resolver->fd());
     last_activity_ = boot_clock();
     failpoint("backup.start.before_ready");
     if (Status s = tell_ready(settings_.ready_fd); !s) log_warn(s.text);
@@ -129,6 +130,11 @@ void Service::storage_answered(const storage::StorageThread::Done &done) {
     }
 }
 
+void Service::readable(int watch) {
+    if (watch == signals_.fd()) return handle_signals();
+    if (const Status s = settings_.resolver->stops_daemon(); !s) fatal(s.text);
+}
+
 void Service::handle_signals() {
     while (const int number = signals_.next()) {
         if (number == SIGHUP) reread_configuration();
@@ -150,7 +156,7 @@ void Service::handle(net::Arrival arrival) {
     switch (arrival.what) {
     case net::What::woken: return;
     case net::What::refused: return log_warn("a peer at " + arrival.address + " was refused: " + arrival.why);
-    case net::What::ready: return handle_signals();
+    case net::What::ready: return readable(arrival.watch);
     case net::What::opened:
         if (!may_come_in(arrival)) return loop_.close(arrival.conn);
         a.kind = Arrival::Kind::opened;

@@ -1,6 +1,7 @@
 #pragma once
 // The running passive backup: its listening sockets, its connection to the scheduler, turns driven by the event loop.
 #include <map>
+#include <memory>
 #include <string>
 
 #include "backupd/shell/mirror_link.h"
@@ -8,6 +9,7 @@
 #include "daemon/configuration.h"
 #include "daemon/directory.h"
 #include "daemon/service.h"
+#include "daemon/side_process.h"
 #include "net/loop.h"
 #include "net/pool_link.h"
 #include "storage/storage_thread.h"
@@ -19,6 +21,7 @@ struct ServeSettings {
     int ready_fd = -1;
     ServiceManager manager;
     RemovalWatch removal;
+    std::unique_ptr<SideProcess> resolver;  // unless the scheduler is on this host
 };
 
 struct Doors {
@@ -55,6 +58,7 @@ private:
     void handle(net::Arrival arrival);
     bool about_mirror(const net::Arrival &arrival);
     bool may_come_in(const net::Arrival &opened);
+    void readable(int watch);
     void handle_signals();
     void reread_configuration();
     void keep_certificate();

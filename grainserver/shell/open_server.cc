@@ -15,6 +15,7 @@
 #include "grainserver/shell/configured.h"
 #include "grainserver/shell/server.h"
 #include "process/table.h"
+#include "resolver/resolver.h"
 
 namespace dcs::server {
 namespace {
@@ -175,6 +176,8 @@ Status Server::open(const ServerOptions &options) {
     const Result<GrainRules> rules = settle_rules();
     if (!rules) return rules.status();
     if (Status s = configuration_.open(options_.directory); !s) return s;
+    if (options_.scheduler.find('/') == std::string::npos)
+        if (Status s = start_resolver("the grain server", resolver_); !s) return s;
     if (Status s = give_up_the_rest(); !s) return s;  // before any foreign data is read
     state_.host = options_.name;
     state_.binary_class = options_.binary_class;

@@ -145,10 +145,10 @@ Server::~Server() {
     if (loop_ && conn_ != no_connection) loop_->close(conn_);
 }
 
-void Server::warden_is_gone() {
-    if (!warden_->process().gone() || stop_) return;
-    ended_ = fail(Code::unreachable, "the grain server's warden " + warden_->process().how_it_ended() +
-                                         ", so the grain server stops: restart it. Its grains continue to run");
+void Server::look_at(SideProcess &beside) {
+    const Status why = beside.stops_daemon();
+    if (why || stop_) return;
+    ended_ = fail(why.code, why.text + ". Its grains continue to run");
     log_(Level::error, ended_.text);
     stop_ = true;
 }
@@ -308,7 +308,9 @@ void Server::take(net::Arrival &arrival) {
     if (arrival.what == net::What::ready && arrival.watch == signals_->fd()) {
         handle_signals();
     } else if (arrival.what == net::What::ready && arrival.watch == warden_->process().fd()) {
-        warden_is_gone();
+        look_at(warden_->process());
+    } else if (arrival.what == net::What::ready && resolver_ && arrival.watch == resolver_->fd()) {
+        look_at(*resolver_);
     } else if (arrival.what == net::What::ready) {
         read_launcher();
     } else if (arrival.conn == conn_ && conn_ != no_connection) {
@@ -359,6 +361,7 @@ Status Server::run(Signals &signals) {
     signals_ = &signals;
     loop_->watch(signals.fd());
     loop_->watch(warden_->process().fd());
+    if (resolver_) loop_->watch(resolver_->fd());
     const Result<bool> given_up = give_up_calls({.unix_sockets = true, .foreign_files = true});
     if (!given_up) return given_up.status();
     if (!*given_up) log_(Level::warning, "this kernel cannot filter system calls (seccomp); see SECURITY.md");
@@ -382,7 +385,7 @@ Status Server::run(Signals &signals) {
         keep_contents();
         keep_certificate();
         if (removal_.removed()) return fail(Code::io_error, options_.directory + " was removed; its grains end, too");
-        if (warden_->process().lost()) warden_is_gone();
+        if (warden_->process().lost()) look_at(warden_->process());
         if (boot_clock() >= next_deadline(state_)) put(Tick{});
         handle_pending();
     }

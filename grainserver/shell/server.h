@@ -46,7 +46,7 @@ private:
     Status open_grains(const GrainRules &rules);
     void handle_signals();
     void reread_configuration();
-    void warden_is_gone();
+    void look_at(SideProcess &beside);
     void handle_pending();
     void take(net::Arrival &arrival);
     void take_frame(const net::Arrival &arrival);
@@ -79,6 +79,7 @@ private:
     LauncherClient launcher_;
     enum class Replacing : std::uint8_t { not_yet, asked, done } replacing_ = Replacing::not_yet;  // the launcher
     HostGauge gauge_;
+    std::unique_ptr<SideProcess> resolver_;  // unless the scheduler is on this host
     std::shared_ptr<warden::WardenClient> warden_;
     Status ended_;
     net::PoolLink link_;

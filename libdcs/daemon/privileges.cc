@@ -30,18 +30,7 @@ constexpr const char *files_of_the_system[] = {"/usr/lib",
                                                "/lib",
                                                "/lib64",
                                                "/etc/ld.so.cache",
-                                               "/etc/resolv.conf",
-                                               "/etc/hosts",
-                                               "/etc/host.conf",
-                                               "/etc/nsswitch.conf",
-                                               "/etc/gai.conf",
-                                               "/etc/services",
-                                               "/etc/protocols",
                                                "/etc/localtime",
-                                               "/run/systemd/resolve",
-                                               "/run/resolvconf",
-                                               "/run/NetworkManager/resolv.conf",
-                                               "/run/NetworkManager/no-stub-resolv.conf",
                                                "/dev/null",
                                                "/dev/urandom",
                                                "/proc/self",
@@ -70,7 +59,7 @@ Status allow(int ruleset, const std::string &path, std::uint64_t rights) {
 
 // Numbers from 424 on are the same everywhere; headers of older systems lack some.
 constexpr int nr_pidfd_open = 434, nr_close_range = 436, nr_openat2 = 437, nr_epoll_pwait2 = 441, nr_new_ruleset = 444,
-              nr_restrict_self = 446, nr_futex_waitv = 449;
+              nr_add_rule = 445, nr_restrict_self = 446, nr_futex_waitv = 449;
 constexpr int truncates_known_since = 3;  // version of Landlock
 constexpr std::uint32_t allowed = SECCOMP_RET_ALLOW, denied = SECCOMP_RET_ERRNO | EPERM;
 constexpr std::uint32_t absent = SECCOMP_RET_ERRNO | ENOSYS;  // what libraries know how to do without
@@ -172,7 +161,7 @@ void about_threads(CallProgram &p, bool children) {
 void about_children(CallProgram &p) {
     for (const int number : {SYS_socketpair, SYS_seccomp, SYS_setitimer})
         p.answer_if(static_cast<std::uint32_t>(number), allowed);
-    for (const int number : {nr_new_ruleset, nr_restrict_self, nr_close_range})
+    for (const int number : {nr_new_ruleset, nr_add_rule, nr_restrict_self, nr_close_range})
         p.answer_if(static_cast<std::uint32_t>(number), allowed);
 #if defined(__x86_64__)
     p.answer_if(SYS_alarm, allowed);
@@ -268,6 +257,20 @@ Result<bool> give_up_files(const std::vector<std::string> &directories, const st
     if (!s) return s;
     const int error = landlock::restrict_self(ruleset.get());
     return error == 0 ? Result<bool>(true) : failed("files", error);
+}
+
+std::vector<std::string> files_of_names() {
+    return {"/etc/resolv.conf",
+            "/etc/hosts",
+            "/etc/host.conf",
+            "/etc/nsswitch.conf",
+            "/etc/gai.conf",
+            "/etc/services",
+            "/etc/protocols",
+            "/run/systemd/resolve",
+            "/run/resolvconf",
+            "/run/NetworkManager/resolv.conf",
+            "/run/NetworkManager/no-stub-resolv.conf"};
 }
 
 bool keeps_openat2() { return landlock::version() >= truncates_known_since; }

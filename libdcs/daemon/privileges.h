@@ -14,10 +14,14 @@ namespace dcs {
 Status give_up_capabilities(std::uint64_t keep = 0);
 
 // Of all files it keeps those below these directories, may read those below `readable`, and what the C library wants
-// when it looks up a name, loads a module or tells the time. No other file can be opened, listed, made, renamed or
-// removed, and no other process be traced, nor signalled where the kernel can see to that; what is open stays open.
+// when it loads a module or tells the time. A rule is of the file that is there now, and not of one that takes its
+// place, except below a directory. No other file can be opened, listed, made, renamed or removed, and no other process
+// be traced, nor signalled where the kernel can see to that; what is open stays open.
 // False: this kernel has no Landlock of version 2. After give_up_capabilities(), before any thread starts.
 Result<bool> give_up_files(const std::vector<std::string> &directories, const std::vector<std::string> &readable = {});
+
+// What the C library reads when it looks up a host's name.
+std::vector<std::string> files_of_names();
 
 // What a daemon may keep besides.
 struct KeptCalls {

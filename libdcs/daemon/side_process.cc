@@ -75,6 +75,11 @@ std::string SideProcess::how_it_ended() {
     return "ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
 
+Status SideProcess::stops_daemon() {
+    if (!gone()) return Status::ok();
+    return fail(Code::unreachable, words_.who + " " + how_it_ended() + ", so " + words_.daemon + " stops: restart it");
+}
+
 Status SideProcess::lose(const std::string &why) {
     if (lost_.empty()) lost_ = why;
     is_lost_ = true;

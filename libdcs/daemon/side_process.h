@@ -35,6 +35,7 @@ public:
     bool lost() const { return is_lost_; }  // gone, or silent, as a call has found out
     bool gone();                            // that, or found out now
     std::string how_it_ended();             // "was killed by signal 9"
+    Status stops_daemon();                  // ok as long as it is not gone(): else what the daemon says as it ends
     // The answer; `fd` is the descriptor that came with it and the caller's, or -1.
     Result<std::string> ask(std::string_view packet, int *fd);
     // The bytes of an answer that side_answer() wrote, or its status. `fd`, if it is wanted: what came with it.

@@ -215,13 +215,17 @@ int connect_error(int fd) {
     return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
+std::string ip_text(const void *address, std::size_t size) {
+    char text[NI_MAXHOST] = "?";
+    (void)::getnameinfo(static_cast<const sockaddr *>(address), static_cast<socklen_t>(size), text, sizeof text,
+                        nullptr, 0, NI_NUMERICHOST);
+    return text;
+}
+
 std::string address_of_peer(int fd) {
     sockaddr_storage at{};
     socklen_t size = sizeof at;
-    char text[NI_MAXHOST] = "?";
-    if (::getpeername(fd, reinterpret_cast<sockaddr *>(&at), &size) == 0)
-        (void)::getnameinfo(reinterpret_cast<sockaddr *>(&at), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
-    return text;
+    return ::getpeername(fd, reinterpret_cast<sockaddr *>(&at), &size) == 0 ? ip_text(&at, size) : "?";
 }
 
 std::string network_of(const void *address, std::size_t size) {

@@ -49,6 +49,7 @@ int begin_connect_tcp(const void *address, std::size_t size);
 int connect_error(int fd);
 // Who is at the other end, without the port: "192.0.2.7".
 std::string address_of_peer(int fd);
+std::string ip_text(const void *address, std::size_t size);  // of sockaddr bytes
 // The network that its address is counted by: an IPv4 address is one, of an IPv6 address the first 64 bits, as who has
 // one has them all. An IPv4 address in IPv6's clothes is that IPv4 address.
 std::string network_of_peer(int fd);

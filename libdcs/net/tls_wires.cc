@@ -3,12 +3,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <boost/asio/ip/basic_resolver.hpp>
-#include <boost/asio/ip/tcp.hpp>
-
 #include "base/limits.h"
 #include "base/planted.h"
 #include "net/asio_loop.h"
+#include "net/look_up.h"
 #include "net/socket_calls.h"
 
 // TLS connections: how they come, and what happens until their peers are known.
@@ -59,21 +57,26 @@ ConnId AsioLoop::connect_tls(const std::string &address, const Limits &limits, T
 }
 
 // With the address that the name stands for: an entry of /etc/hosts may be wrong.
-static std::string cannot_connect(const TcpAddress &to, const std::string &ip) {
+static std::string cannot_connect(const TcpAddress &to, const Place &place) {
+    const std::string ip = ip_text(&place.address, place.size);
     return "cannot connect to " + to_text(to) + (ip == to.host ? "" : " (" + ip + ")");
 }
 
 Task AsioLoop::connect_tls_peer(WirePtr wire, TcpAddress to) {
-    asio::ip::basic_resolver<asio::ip::tcp, Executor> resolver(context_.get_executor());
-    const auto [unknown, found] = co_await resolver.async_resolve(to.host, std::to_string(to.port), awaiting);
-    if (!wire->alive) co_return;
-    std::string why = "cannot find the host " + to.host + (unknown ? ": " + unknown.message() : "");
-    for (const auto &entry : found) {
-        const auto endpoint = entry.endpoint();
+    Result<Fd> asked = look_up(to.host, to.port);
+    Found found{{}, asked.status().text};
+    if (asked) {
+        Descriptor answer(context_.get_executor(), asked->release());
+        (void)co_await answer.async_wait(Descriptor::wait_read, awaiting);
+        if (!wire->alive) co_return;
+        found = read_found(answer.native_handle());
+    }
+    std::string why = "cannot find the host " + to.host + ": " + found.why;
+    for (const Place &place : found.places) {
         boost::system::error_code error;
-        const int fd = begin_connect_tcp(endpoint.data(), endpoint.size());
+        const int fd = begin_connect_tcp(&place.address, place.size);
         if (fd < 0 || wire->socket.assign(fd, error)) {
-            why = fail_errno(Code::unreachable, cannot_connect(to, endpoint.address().to_string()), errno).text;
+            why = fail_errno(Code::unreachable, cannot_connect(to, place), errno).text;
             if (fd >= 0) ::close(fd);
             continue;
         }
@@ -84,7 +87,7 @@ Task AsioLoop::connect_tls_peer(WirePtr wire, TcpAddress to) {
             (void)begin_handshake(wire, fd);
             co_return;
         }
-        why = fail_errno(Code::unreachable, cannot_connect(to, endpoint.address().to_string()), failed).text;
+        why = fail_errno(Code::unreachable, cannot_connect(to, place), failed).text;
         wire->socket.close(error);
     }
     lose(*wire, why);

@@ -54,7 +54,7 @@ Status within(std::int64_t have, std::int64_t more, std::int32_t most, const std
 
 Status check_session_quota(const State &state, const std::string &user) {
     return within(counts_of(state, user).sessions, 1, state.policy.sessions_per_user, user, "active sessions",
-                  "close one");
+                  "close one (dcs session close done closes those with nothing left to do)");
 }
 
 Status check_grain_quota(const State &state, const std::string &user, std::int64_t more) {

@@ -117,10 +117,7 @@ public:
     // know.
     static Result<std::unique_ptr<KeeperClient>> start(const Place &place);
 
-    int fd() const { return process_->fd(); }                        // readable when the keeper is gone
-    bool lost() const { return process_->lost(); }                   // gone, or silent, as a call has found out
-    bool gone() { return process_->gone(); }                         // that, or found out now
-    std::string how_it_ended() { return process_->how_it_ended(); }  // "was killed by signal 9"
+    SideProcess &process() { return *process_; }
 
     Result<std::string> authority();                                   // its certificate, DER
     Result<std::string> own_certificate(std::string_view public_key);  // DER, as the next

@@ -22,6 +22,7 @@
 #include "scheduler/shell/lost_authority.h"
 #include "scheduler/shell/lost_hosts.h"
 #include "scheduler/shell/scheduler_options.h"
+#include "resolver/resolver.h"
 #include "scheduler/shell/serve.h"
 #include "scheduler/shell/settings_text.h"
 #include "store/disk_posix.h"
@@ -183,6 +184,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (!keeper) return keeper.status();
     const auto reader = reader::Reader::start();
     if (!reader) return reader.status();
+    if (Status s = start_resolver("the scheduler", settings->resolver); !s) return s;
     const std::unique_ptr<net::Loop> loop = net::Loop::create();
     if (!loop) return fail(Code::limit, "no descriptors left for an event loop: raise ulimit -n");
     failpoint("shell.start.before_listen");

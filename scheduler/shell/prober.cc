@@ -1,10 +1,8 @@
 #include "scheduler/shell/prober.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -16,21 +14,13 @@ namespace dcs::shell {
 namespace {
 
 constexpr Duration patience = seconds(2);          // for the name, and then for an answer
-constexpr Duration look_again = milliseconds(50);  // whether a name is known
+constexpr Duration look_again = milliseconds(50);  // whether a name can be looked up
 constexpr std::size_t sockets_max = 512;           // the rest of the addresses wait for these
+constexpr std::size_t lookups_max = 64;            // likewise their names
 constexpr std::size_t places_max = 4;              // of one name
 constexpr std::uint16_t common_ports[] = {7, 22};  // a live host listens or refuses
 
 }  // namespace
-
-struct Prober::Lookup {
-    std::string name;
-    addrinfo hints{};
-    gaicb request{};
-    ~Lookup() {
-        if (request.ar_result != nullptr) ::freeaddrinfo(request.ar_result);
-    }
-};
 
 Prober::Prober(net::Loop &loop, RawSocket raw_socket)
     : loop_(loop), raw_socket_(std::move(raw_socket)), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -46,10 +36,6 @@ Prober::~Prober() {
     thread_.join();
     for (const Attempt &attempt : attempts_) ::close(attempt.socket.fd);
     if (wake_fd_ >= 0) ::close(wake_fd_);
-    for (auto &[text, target] : targets_)
-        if (target.lookup) abandoned_.push_back(std::move(target.lookup));
-    for (std::unique_ptr<Lookup> &lookup : abandoned_)
-        if (::gai_error(&lookup->request) == EAI_INPROGRESS) (void)lookup.release();  // theirs for ever
 }
 
 void Prober::wake() {
@@ -116,48 +102,27 @@ void Prober::join(std::uint64_t number, Probe &probe, const std::string &text) {
     if (!added) return;
     target->second.address = *address;
     target->second.until = boot_clock() + patience;
-    look_up(target->second);
 }
 
+// What cannot be asked now is asked when it is looked at again.
 void Prober::look_up(Target &target) {
-    auto lookup = std::make_unique<Lookup>();
-    lookup->name = target.address.name;
-    lookup->hints.ai_socktype = SOCK_STREAM;
-    lookup->hints.ai_family = target.address.v6 ? AF_INET6 : AF_UNSPEC;
-    lookup->request.ar_name = lookup->name.c_str();
-    lookup->request.ar_request = &lookup->hints;
-    gaicb *list[] = {&lookup->request};
-    if (::getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr) == 0) target.lookup = std::move(lookup);
-}
-
-// False: not yet.
-bool Prober::looked_up(Target &target) {
-    if (!target.lookup) return true;
-    const int error = ::gai_error(&target.lookup->request);
-    if (error == EAI_INPROGRESS) return false;
-    const addrinfo *at = error == 0 ? target.lookup->request.ar_result : nullptr;
-    for (; at != nullptr && target.places.size() < places_max; at = at->ai_next) {
-        if (at->ai_family != AF_INET && at->ai_family != AF_INET6) continue;
-        sockaddr_storage place{};
-        std::memcpy(&place, at->ai_addr, std::min<std::size_t>(at->ai_addrlen, sizeof place));
-        target.places.push_back(place);
+    auto lookup = net::look_up(target.address.name, target.address.port, target.address.v6 ? AF_INET6 : AF_UNSPEC);
+    if (!lookup) {
+        target.named = lookup.status().code != Code::limit;
+        return;
     }
-    target.lookup.reset();
-    return true;
+    target.lookup = std::move(*lookup);
+    ++lookups_;
 }
 
 void Prober::try_targets(Instant now) {
-    std::erase_if(abandoned_, [](const auto &lookup) { return ::gai_error(&lookup->request) != EAI_INPROGRESS; });
     for (auto next = targets_.begin(); next != targets_.end();) {
         const auto target = next++;
         Target &t = target->second;
-        if (t.trying) {
-            if (now >= t.until) settle(target, false);
-        } else if (looked_up(t)) {
+        if (!t.named && !t.lookup && lookups_ < lookups_max) look_up(t);
+        if (t.named && !t.trying) {
             if (attempts_.size() < sockets_max) try_target(target);
         } else if (now >= t.until) {
-            ::gai_cancel(&t.lookup->request);
-            abandoned_.push_back(std::move(t.lookup));
             settle(target, false);
         }
     }
@@ -165,10 +130,10 @@ void Prober::try_targets(Instant now) {
 
 void Prober::try_target(Targets::iterator target) {
     Target &t = target->second;
-    DCS_REQUIRE(!t.trying && !t.lookup, "a place is tried once, when its name is known");
+    DCS_REQUIRE(!t.trying && t.named, "a place is tried once, when its name is known");
     t.trying = true;
     t.until = boot_clock() + patience;
-    for (const sockaddr_storage &place : t.places) {
+    for (const auto &[place, size] : t.places) {
         if (t.address.port != 0) {
             add(target, connect_probe(place, t.address.port));
         } else if (const std::optional<ProbeSocket> echo = echo_probe(place, next_cookie_++, raw_socket_)) {
@@ -189,22 +154,36 @@ void Prober::add(Targets::iterator target, const ProbeSocket &socket) {
 
 void Prober::wait(Instant now) {
     Instant until = Instant::never();
-    for (const auto &[text, target] : targets_) {
-        if (target.trying || target.lookup) until = std::min(until, target.until);
-        if (target.lookup) until = std::min(until, now + look_again);
-    }
     std::vector<pollfd> polled = {{wake_fd_, POLLIN, 0}};
     for (const Attempt &attempt : attempts_) polled.push_back({attempt.socket.fd, attempt.socket.events, 0});
+    std::vector<Target *> asked;
+    for (auto &[text, target] : targets_) {
+        if (target.trying || !target.named) until = std::min(until, target.until);
+        if (!target.named && !target.lookup) until = std::min(until, now + look_again);
+        if (!target.lookup) continue;
+        polled.push_back({target.lookup.get(), POLLIN, 0});
+        asked.push_back(&target);
+    }
     int ms = -1;
     if (until != Instant::never()) ms = static_cast<int>(std::max<std::int64_t>((until - now).ns, 0) / 1'000'000) + 1;
     if (::poll(polled.data(), polled.size(), ms) <= 0) return;
     std::uint64_t ignored = 0;
     if (polled[0].revents != 0 && ::read(wake_fd_, &ignored, sizeof ignored) < 0) return;
+    for (std::size_t i = 0; i < asked.size(); ++i)
+        if (polled[attempts_.size() + 1 + i].revents != 0) take_places(*asked[i]);
     read(polled);
 }
 
+void Prober::take_places(Target &target) {
+    target.places = net::read_found(target.lookup.get()).places;
+    if (target.places.size() > places_max) target.places.resize(places_max);
+    target.lookup = Fd();
+    target.named = true;
+    --lookups_;
+}
+
 void Prober::read(const std::vector<pollfd> &polled) {
-    DCS_REQUIRE(polled.size() == attempts_.size() + 1, "one for each attempt, and the one that wakes");
+    DCS_REQUIRE(polled.size() > attempts_.size(), "one for each attempt, after the one that wakes");
     std::vector<Targets::iterator> touched;
     for (std::size_t i = 0; i < attempts_.size(); ++i) {
         if (polled[i + 1].revents == 0) continue;
@@ -238,6 +217,7 @@ void Prober::settle(Targets::iterator target, bool alive) {
         answer(probe->second);
         probes_.erase(probe);
     }
+    if (target->second.lookup) --lookups_;
     targets_.erase(target);
 }
 

@@ -13,7 +13,9 @@
 
 #include <poll.h>
 
+#include "base/fd.h"
 #include "base/instant.h"
+#include "net/look_up.h"
 #include "net/loop.h"
 #include "scheduler/state/decision.h"
 #include "scheduler/shell/address.h"
@@ -37,11 +39,11 @@ public:
     static constexpr std::size_t probes_max = 4096;
 
 private:
-    struct Lookup;   // of a name, by the C library's own threads
     struct Target {  // one address
         Address address;
-        std::unique_ptr<Lookup> lookup;
-        std::vector<sockaddr_storage> places;
+        bool named = false;  // its places are known, or that there are none
+        Fd lookup;           // under way
+        std::vector<net::Place> places;
         Instant until{};
         bool trying = false;
         int open = 0;  // attempts under way
@@ -63,7 +65,7 @@ private:
     bool take_in();
     void join(std::uint64_t number, Probe &probe, const std::string &text);
     void look_up(Target &target);
-    bool looked_up(Target &target);
+    void take_places(Target &target);
     void try_targets(Instant now);
     void try_target(Targets::iterator target);
     void add(Targets::iterator target, const ProbeSocket &socket);
@@ -87,7 +89,7 @@ private:
     std::map<std::uint64_t, Probe> probes_;
     Targets targets_;
     std::vector<Attempt> attempts_;
-    std::vector<std::unique_ptr<Lookup>> abandoned_;  // given up, but the C library still writes to them
+    std::size_t lookups_ = 0;  // under way
     std::uint64_t next_ = 1, next_cookie_ = 1;
     std::thread thread_;
 };

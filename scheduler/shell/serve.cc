@@ -73,7 +73,8 @@ Service::Service(ServeSettings settings, Signals &signals, Suspect &suspect, sto
 
 Status Service::run() {
     loop_.watch(signals_.fd());
-    loop_.watch(keeper_.fd());
+    loop_.watch(keeper_.process().fd());
+    loop_.watch(settings_.resolver->fd());
     loop_.watch(imports_.watched());
     turn_.take_limits(settings_.limits);
     turn_.take_policy(std::move(settings_.policy));
@@ -112,7 +113,7 @@ void Service::step() {
     if (storage_.busy() && turn_.full()) storage_.wait();
     else arrivals = loop_.wait(std::min(deadline, settings_.removal->next()), arrivals_at_once);
     for (net::Arrival &arrival : arrivals) handle(std::move(arrival));
-    if (keeper_.lost()) keeper_is_gone();
+    if (keeper_.process().lost()) look_at(keeper_.process());
     if (doors_.tls) doors_.tls->look_after(boot_clock());
     if (auto done = storage_.take()) storage_answered(std::move(*done));
     for (const library::JobDone &done : library_.take()) turn_.take_library_job(done);
@@ -226,7 +227,7 @@ void Service::opened(const net::Arrival &arrival) {
     a.door = arrival.door == doors_.server ? turn::Door::server : turn::Door::user;
     const bool ours = owner_or_root(arrival.peer.uid);
     const auto user = names_.of(arrival.peer.uid, ours, boot_clock());
-    if (keeper_.lost()) return loop_.close(arrival.conn);  // the peer cannot be identified
+    if (keeper_.process().lost()) return loop_.close(arrival.conn);  // the peer cannot be identified
     if (!user) return turn_away(arrival.conn, user.status());
     a.user = *user;
     const std::vector<std::string> &masters = settings_.masters;
@@ -302,19 +303,18 @@ void Service::opened_from_afar(const net::Arrival &arrival) {
 }
 
 void Service::readable(int watch) {
-    if (watch == keeper_.fd()) return keeper_is_gone();
+    if (watch == keeper_.process().fd()) return look_at(keeper_.process());
+    if (watch == settings_.resolver->fd()) return look_at(*settings_.resolver);
     if (watch == imports_.watched()) return imports_.look_at_reader();
     if (watch == signals_.fd()) return handle_signals();
     if (const auto conn = server_processes_.ended(watch)) turn_.take_end(*conn);
 }
 
-// Without it callers cannot be identified and no certificate be issued: the scheduler has to be restarted.
-void Service::keeper_is_gone() {
-    if (!keeper_.gone() || stopping_) return;
-    ended_ =
-        fail(Code::unreachable, "the scheduler's keeper " + keeper_.how_it_ended() +
-                                    ", so the scheduler stops: "
-                                    "restart it. Nothing is lost; programs and grain servers reconnect by themselves");
+// Without the keeper callers cannot be identified and no certificate be issued, without the resolver no host be found.
+void Service::look_at(SideProcess &beside) {
+    const Status why = beside.stops_daemon();
+    if (why || stopping_) return;
+    ended_ = fail(why.code, why.text + ". Nothing is lost; programs and grain servers reconnect by themselves");
     log_error(ended_.text);
     stopping_ = true;
 }

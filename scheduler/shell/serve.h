@@ -12,6 +12,7 @@
 #include "daemon/directory.h"
 #include "daemon/service.h"
 #include "daemon/peer_name.h"
+#include "daemon/side_process.h"
 #include "net/loop.h"
 #include "scheduler/record/rebuild.h"
 #include "scheduler/shell/doors.h"
@@ -35,6 +36,7 @@ struct ServeSettings {
     int ready_fd = -1;
     ServiceManager manager;
     RemovalWatch *removal = nullptr;
+    std::unique_ptr<SideProcess> resolver;
     bool members_only = false;         // of the group that the keeper knows, when they call here
     std::vector<std::string> masters;  // login names with root's rights over the pool: scheduler_master
 };
@@ -66,7 +68,7 @@ private:
     void turn_away(ConnId conn, const Status &why);
     void opened_from_afar(const net::Arrival &arrival);
     void readable(int watch);
-    void keeper_is_gone();
+    void look_at(SideProcess &beside);
     void fenced(const std::string &why);
     bool about_copy(const net::Arrival &arrival);
     void turn_out_copies();

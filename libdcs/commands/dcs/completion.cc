@@ -105,7 +105,7 @@ void add_named(Line &line, const Verb &verb) {
     const bool sessions = (noun == "session" && name != "import") || name == "replay-check" || name == "trace";
     if (!sessions && noun != "grain") return;
     line.add("last");
-    if (noun == "session") line.add("all");
+    if (noun == "session") line.add("all"), line.add("done");
     add_sessions(line, noun == "grain");
 }
 

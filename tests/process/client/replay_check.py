@@ -50,6 +50,8 @@ def departs(pool):
             assert word in replay["departure"]["what"], (how, replay)
     replay, _ = check(pool, [1], 1, "same", 3, code=1)  # ends before the fourth result decides
     assert "grain 1" in replay["departure"]["what"] and replay["exit_code"] == 3, replay
+    assert replay["failed"] and check(pool, [1], 1, "same", 3, form="name", code=1) == "failed\n", replay
+    assert tells(check(pool, [1], 1, "same", 3, form="table", code=1), "program failed before end record session 1 exit code 3")
     replay, _ = check(pool, [1], 2, "same", code=1)
     assert replay["departure"]["session"] == 2 and "is not recorded here" in replay["departure"]["what"], replay
     assert check(pool, [1], 1, "argument", form="name", code=1) == "departs\n"

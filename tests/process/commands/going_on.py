@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from pool import ROOT, Pool, program, tells
+from pool import ROOT, Pool, program, tells, wait_for
 
 PROGRAM = """import dcs, sys
 with dcs.Session("halving") as session:
@@ -114,6 +114,29 @@ def closed_descriptor(pool):
         assert 0 < done.returncode < 10 and tells(done.stderr, "--ready-fd 9 descriptor is not open"), done
 
 
+def done_ones_are_closed_at_once(pool):
+    """A script that starts one after another, and closes none, comes to the limit: the refusal says what helps."""
+    def done():
+        number = pool.dcs("run", "--detach", "--", "true").stdout.decode().strip()
+        wait_for("its end", lambda: pool.dcs("session", "ls", "--state", "done", "-o", "name").stdout.decode().split() == [number])
+        return number
+    pool.dcs("session", "close", "all")
+    cleaned = done()
+    assert pool.dcs("session", "clean", "done", "-o", "name").stdout.decode().split() == [cleaned]
+    over = done()
+    session = pool.dcs("run", "--detach", "--", "sleep", "1000").stdout.decode().strip()
+    assert tells(pool.dcs("status").stdout, "sessions 1 active, 1 done but not closed")
+    with open(os.path.join(pool.dir, "scheduler/policy"), "w") as file:
+        file.write("sessions_per_user 2\n")
+    pool.dcs("reload")
+    refused = pool.dcs("run", "--", "true", data=b"", check=False)
+    assert tells(refused.stderr, "2 active sessions allows 2: close one (dcs session close done"), refused
+    assert pool.dcs("session", "close", "done", "-o", "name").stdout.decode().split() == [over], "those that are done"
+    os.remove(os.path.join(pool.dir, "scheduler/policy"))
+    pool.dcs("reload")
+    pool.dcs("session", "close", session)
+
+
 def main():
     with Pool(2, 1) as pool:
         folder = os.path.join(pool.base, "work")
@@ -123,6 +146,7 @@ def main():
         mended_file(pool, folder)
         more_inputs(pool, folder)
         edited_program(pool, folder)
+        done_ones_are_closed_at_once(pool)
         last_host(pool)
         closed_descriptor(pool)
 

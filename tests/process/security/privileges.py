@@ -21,16 +21,16 @@ LANDLOCK = ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1)
 KEEPER_POWER = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 13
 
 # By Landlock and the file's mode, or by the filter.
-FILES = "shadow new_file file_read file_write unlink rename link sysctl procmem ".split()
+FILES = "shadow resolver new_file file_read file_write unlink rename link sysctl procmem ".split()
 CALLS = ("file_cut file_cut2 truncate chmod chown setxattr mknod setuid setresuid setgroups capset unshare mount bpf keyctl dumpable "
          "io_uring unheard_of exec fork ptrace readmem kill_beside kill_init kill_all prlimit renice socketpair raw packet "
          "uevent low_port int80").split()
 NO = {"EPERM", "EACCES", "ENOSYS", "EXDEV"}
-KEEPER_ANSWERS = {"ask_scheduler": "INVALID", "ask_authority": "INVALID", "ask_name": "INVALID", "ask_longer": "INVALID", "ask_huge": "INVALID",
+KEEPER_ANSWERS = {"look_up": "ok", "ask_scheduler": "INVALID", "ask_authority": "INVALID", "ask_name": "INVALID", "ask_longer": "INVALID", "ask_huge": "INVALID",
            "ask_hidden": "INVALID", "ask_unknown": "INVALID", "ask_own": "REFUSED", "ask_good": "ok"}
 # DAC_OVERRIDE and FOWNER: what a root's grain server keeps.
 SERVER_POWER = 1 << 1 | 1 << 3
-WARDEN_ANSWERS = {"ask_as_root": "REFUSED", "ask_as_login": "REFUSED", "ask_as_other": "REFUSED", "ask_shadow": "IO_ERROR",
+WARDEN_ANSWERS = {"look_up": "ok", "ask_as_root": "REFUSED", "ask_as_login": "REFUSED", "ask_as_other": "REFUSED", "ask_shadow": "IO_ERROR",
                   "ask_device": "IO_ERROR", "ask_room_outside": "INVALID", "ask_room_to_root": "REFUSED", "ask_home_outside": "INVALID",
                   "ask_login": "REFUSED", "ask_huge": "INVALID", "ask_unknown": "INVALID", "ask_good": "ok",
                   "ask_launcher": "ok", "launch_root": "refused", "launch_daemon": "refused", "launch_made_up_daemon": "refused",
@@ -42,7 +42,7 @@ STARTER_ANSWERS = {"start_root": "IO_ERROR", "start_daemon": "IO_ERROR", "start_
                    "start_outside": "INVALID", "disk_outside": "INVALID", "orphan_outside": "INVALID", "leaf_outside": "INVALID",
                    "seal_outside": "INVALID", "remove_outside": "INVALID", "ask_huge": "INVALID", "ask_unknown": "INVALID"}
 SELF_ANSWERS = {"signal_foreign": "ok", "signal_starter": "ok", "lower_foreign": "ok"}
-NEEDED = "kept_new kept_read kept_rename kept_unlink resolver look_up thread own_signal inet"
+NEEDED = "kept_new kept_read kept_rename kept_unlink thread own_signal inet"
 
 
 def status(pid, name):

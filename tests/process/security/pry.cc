@@ -11,6 +11,7 @@ public:
     SchedulerPry() : Pry("/state") {}
     void all() {
         common();
+        look_up();
         own_files();
         keeper();
     }

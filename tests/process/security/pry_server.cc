@@ -18,6 +18,7 @@ public:
     ServerPry() : Pry("/grains") {}
     void all() {
         common();
+        look_up();
         own_files();
         warden();
         launcher();

@@ -81,6 +81,7 @@ def main():
             launcher = host.launcher()
             pids = {"dcs_scheduler": host.scheduler.pid, "dcs_keeper": child(host.scheduler.pid, "dcs_keeper"),
                     "dcs_reader": child(host.scheduler.pid, "dcs_reader"),
+                    "dcs_resolver": child(host.scheduler.pid, "dcs_resolver"),
                     "dcs_grainserver": host.server.pid, "dcs_warden": child(host.server.pid, "dcs_warden"),
                     "dcs_launcher": launcher, "dcs_starter": child(launcher, "dcs_starter"),
                     "dcs_slot_keeper": child(launcher, "dcs_slot_keeper"), "a grain": running[0], "dcs_backupd": backup.pid}

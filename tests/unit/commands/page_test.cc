@@ -98,7 +98,7 @@ TEST_CASE("foreign text is escaped in every panel") {
     session.state = "active";
     session.command = "<script>\"x\"";
     session.label = "&<i>";
-    s.sessions = {session};
+    s.sessions = {{session}};
     const Journal journal(0);
     const std::string all = hosts_panel(s) + sessions_panel(s, journal) + head_panel(s);
     for (const char *raw : {"<script", "<h>", "<u>", "<i>", "\"x\""}) REQUIRE(all.find(raw) == std::string::npos);
@@ -118,6 +118,27 @@ TEST_CASE("no more slots are busy than there are, though a grain waits on the ho
     CHECK(metrics_of(s, HostCounters(), Journal(0), {}).text.find("state=\"busy\"} 3\n") != std::string::npos);
 }
 
+TEST_CASE("a map whose grains have all ended is done, and not active") {
+    Snapshot s;
+    s.reachable = true;
+    s.at_ms = 1;
+    wire::SessionRow row;
+    row.user = "ann";
+    row.state = "active";
+    row.ident = "map-1";
+    row.running = 1;
+    row.finished = 2;
+    const Journal journal(0);
+    for (const bool over : {false, true}) {
+        row.running = over ? 0 : 1;
+        s.sessions = {{row}};
+        const std::string state = over ? "done" : "active", metrics = metrics_of(s, HostCounters(), journal, {}).text;
+        CHECK(sessions_panel(s, journal).find("<td>" + state + "</td>") != std::string::npos);
+        CHECK(head_panel(s).find(over ? "0 active, 1 done but not closed" : "1 active<") != std::string::npos);
+        CHECK(metrics.find("dcs_sessions{state=\"" + state + "\"} 1\n") != std::string::npos);
+    }
+}
+
 TEST_CASE("the panels of a thousand hosts and ten thousand sessions stay small") {
     Snapshot s;
     s.reachable = true;
@@ -129,7 +150,7 @@ TEST_CASE("the panels of a thousand hosts and ten thousand sessions stay small")
         row.session = i;
         row.state = "active";
         row.ready = 1'000'000;
-        s.sessions.push_back(row);
+        s.sessions.push_back({row});
     }
     const Journal journal(0);
     const std::string hosts = hosts_panel(s);

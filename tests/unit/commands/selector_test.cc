@@ -28,6 +28,11 @@ TEST_CASE("session selectors") {
     CHECK(s->which == Which::all);
     CHECK(s->of_all_users);
 
+    s = session_selector("done");
+    REQUIRE(s);
+    CHECK(s->done);
+    CHECK_FALSE(s->of_all_users);
+
     s = session_selector("ann/all");
     REQUIRE(s);
     CHECK(s->which == Which::all);

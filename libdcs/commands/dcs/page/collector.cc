@@ -40,7 +40,7 @@ Collector::Collector(std::string directory, std::string file, double interval_s,
       started_s_(static_cast<double>(wall_clock_ms()) / 1000),
       publish_(std::move(publish)),
       journal_(wall_clock_ms()) {
-    const auto kept = file_.empty() ? Result<std::string>("") : read_file(AT_FDCWD, file_, most_kept_bytes);
+    const auto kept = file_.empty() ? Result<std::string>("") : dcs::read_file(AT_FDCWD, file_, most_kept_bytes);
     if (kept) series_.restore(*kept, wall_clock_ms());
 }
 

@@ -55,16 +55,16 @@ std::string choice(const char *name, const std::string &chosen, std::initializer
 Detail sessions_page(const Target &target, const Snapshot &s, const Journal &journal) {
     const std::string user = target.word("user"), state = target.word("state");
     const auto from = static_cast<std::size_t>(std::max(0, target.number("from", 0)));
-    std::vector<const wire::SessionRow *> rows;
+    std::vector<const Session *> rows;
     std::size_t fitting = 0;
-    for (const wire::SessionRow &row : s.sessions) {
-        const std::string shown = row.state == "terminated" ? "closed" : row.state;
+    for (const Session &row : s.sessions) {
+        const std::string shown = row.terminated() ? "closed" : row.shown_state();
         if ((!user.empty() && row.user != user) || (!state.empty() && shown != state)) continue;
         if (fitting++ >= from && rows.size() < rows_on_page) rows.push_back(&row);
     }
     std::string body = "<form class=\"filter\"><label>User <input name=\"user\" value=\"" + words(user) +
                        "\" maxlength=\"64\" autocomplete=\"off\"></label> " +
-                       choice("state", state, {"active", "closed", "damaged"}) + "</form>\n";
+                       choice("state", state, {"active", "done", "closed", "damaged"}) + "</form>\n";
     body += rows.empty() ? "<p>No such session.</p>\n" : sessions_table(rows, journal);
     if (from + rows.size() < fitting)
         body += "<p><a href=\"/sessions?user=" + words(user) + "&amp;state=" + words(state) +
@@ -119,8 +119,8 @@ Detail host_page(const std::string &name, const Snapshot &s, const Journal &jour
                                             : table("table of grains", {"Grain", "Since", "Last checkpoint"}, runs)));
 }
 
-const wire::SessionRow *session_in(const Snapshot &s, const std::string &user, std::int32_t number) {
-    const auto is_it = [&](const wire::SessionRow &row) { return row.user == user && row.session == number; };
+const Session *session_in(const Snapshot &s, const std::string &user, std::int32_t number) {
+    const auto is_it = [&](const Session &row) { return row.user == user && row.session == number; };
     const auto it = std::find_if(s.sessions.begin(), s.sessions.end(), is_it);
     return it == s.sessions.end() ? nullptr : &*it;
 }
@@ -132,7 +132,7 @@ bool can_be_drawn(const wire::SessionRow &row) {
 // Of a session with few grains: its time line, or its dataflow, from the whole of its log.
 Detail picture_page(const std::string &kind, const std::string &user, std::int32_t number, const Snapshot &s) {
     const std::string name = user + "/" + std::to_string(number);
-    const wire::SessionRow *row = session_in(s, user, number);
+    const Session *row = session_in(s, user, number);
     if (row == nullptr || !can_be_drawn(*row)) return not_found("there is no picture of session " + name);
     Session session{{.user = user, .session = number}};
     const auto history = history_of(session);
@@ -167,7 +167,7 @@ std::string grain_rows(const std::vector<wire::GrainRow> &grains) {
 
 Detail session_page(const Target &target, std::int32_t number, const Snapshot &s, const Journal &journal) {
     const std::string &user = target.path[1];
-    const wire::SessionRow *it = session_in(s, user, number);
+    const Session *it = session_in(s, user, number);
     const std::string name = user + "/" + std::to_string(number);
     if (it == nullptr) return not_found("there is no session " + name);
     const std::string state = target.word("state");

@@ -176,7 +176,7 @@ void Journal::forget(const std::set<SessionName> &there, std::int64_t now_ms) {
     ended_.erase(std::remove_if(ended_.begin(), ended_.end(), old), ended_.end());
 }
 
-void Journal::follow(const std::vector<wire::SessionRow> &rows, std::int64_t now_ms) {
+void Journal::follow(const std::vector<Session> &rows, std::int64_t now_ms) {
     std::set<SessionName> there;
     std::vector<std::pair<std::int64_t, const wire::SessionRow *>> due;
     for (const wire::SessionRow &row : rows) {

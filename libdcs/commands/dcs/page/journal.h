@@ -12,6 +12,7 @@
 
 #include "wire/message.h"
 #include "base/status.h"
+#include "commands/dcs/query/scheduler.h"
 #include "wire/event_log.h"
 
 namespace dcs::commands::page {
@@ -83,7 +84,7 @@ public:
     explicit Journal(std::int64_t now_ms);
 
     // Reads the logs of the sessions that may have new events; of so many at a time that a round stays short.
-    void follow(const std::vector<wire::SessionRow> &rows, std::int64_t now_ms);
+    void follow(const std::vector<Session> &rows, std::int64_t now_ms);
 
     const std::deque<Run> &ended() const { return ended_; }  // of the last hour, in the order of their ends
     std::vector<const Run *> running() const;

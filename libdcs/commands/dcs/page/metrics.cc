@@ -117,12 +117,14 @@ void put_hosts(Writer &w, const Snapshot &s, const HostCounters &counters) {
 }
 
 void put_sessions(Writer &w, const Snapshot &s) {
-    std::int64_t active = 0, closed = 0, damaged = 0, ready = 0, running = 0, finished = 0, failed = 0, killed = 0;
+    std::int64_t active = 0, done = 0, closed = 0, damaged = 0, ready = 0, running = 0, finished = 0, failed = 0,
+                 killed = 0;
     double saved_s = 0;
-    for (const wire::SessionRow &row : s.sessions) {
-        active += row.state == "active";
-        closed += row.state == "terminated";
-        damaged += row.state == "damaged";
+    for (const Session &row : s.sessions) {
+        active += row.is_active();
+        done += row.is_done();
+        closed += row.terminated();
+        damaged += row.damaged();
         if (row.state == "active") ready += row.ready;
         running += row.running;
         finished += row.finished - row.failed;
@@ -131,8 +133,8 @@ void put_sessions(Writer &w, const Snapshot &s) {
         saved_s += row.saved_cpu_s;
     }
     const auto put = [&](const char *state, std::int64_t n) { w.add({{"state", state}}, static_cast<double>(n)); };
-    w.gauge("dcs_sessions", "Sessions by state.");
-    put("active", active), put("closed", closed), put("damaged", damaged);
+    w.gauge("dcs_sessions", "Sessions by state; done: not closed, and nothing is left to do.");
+    put("active", active), put("done", done), put("closed", closed), put("damaged", damaged);
     w.gauge("dcs_grains", "Grains of the sessions that there are, by state.");
     put("ready", ready), put("running", running), put("finished", finished), put("failed", failed);
     put("killed", killed);

@@ -55,12 +55,12 @@ std::string session_key(std::int32_t session) {
     return "<span class=\"key c" + std::to_string(static_cast<unsigned>(session) % 6) + "\"></span> ";
 }
 
-std::string session_row(const wire::SessionRow &s, const Journal &journal) {
+std::string session_row(const Session &s, const Journal &journal) {
     const std::int64_t all = total(s);
     const std::int64_t good = s.finished - s.failed;
     const std::string says = count(s.ready) + " ready, " + count(s.running) + " running, " + count(s.finished) +
                              " finished, of these " + count(s.failed) + " failed, " + count(s.killed) + " killed";
-    const std::string state = s.state == "terminated" ? "closed" : words(s.state);
+    const std::string state = s.terminated() ? "closed" : words(s.shown_state());
     std::string what = s.command.empty() ? s.ident : s.command;
     if (!s.label.empty()) what = "[" + s.label + "] " + what;
     if (what.size() > command_columns * 4) what.resize(command_columns * 4);
@@ -181,7 +181,7 @@ std::string head_panel(const Snapshot &s) {
     r += fact("Hosts", count(s.system.hosts_active) + " of " + count(s.system.hosts) + " active",
               s.system.hosts_active < s.system.hosts ? "warn" : "");
     r += fact("Slots", count(t.busy) + " of " + count(t.slots) + " busy");
-    r += fact("Sessions", count(s.system.sessions_active) + " active");
+    r += fact("Sessions", words(open_sessions_text(s.sessions)));
     const double oldest_s = s.system.oldest_ready_s;
     r += fact("Grains", count(s.system.running) + " running, " + count(s.system.ready) + " ready" +
                             (s.system.ready > 0 && oldest_s > 0 ? ", the longest for " + seconds_text(oldest_s) : ""));
@@ -209,9 +209,9 @@ std::string problems_panel(const Snapshot &s) {
     return r;
 }
 
-std::string sessions_table(const std::vector<const wire::SessionRow *> &rows, const Journal &journal) {
+std::string sessions_table(const std::vector<const Session *> &rows, const Journal &journal) {
     std::string r;
-    for (const wire::SessionRow *s : rows) r += session_row(*s, journal);
+    for (const Session *s : rows) r += session_row(*s, journal);
     return table("table of sessions",
                  {"Session", "State", "Grains", "Finished", "Running", "Ready", "Failed", "Time left", "CPU saved",
                   "Command or name"},
@@ -219,15 +219,15 @@ std::string sessions_table(const std::vector<const wire::SessionRow *> &rows, co
 }
 
 std::string sessions_panel(const Snapshot &s, const Journal &journal) {
-    std::vector<const wire::SessionRow *> rows;
+    std::vector<const Session *> rows;
     std::size_t active = 0;
-    for (const wire::SessionRow &session : s.sessions) {
-        active += session.state == "active";
-        if (rows.size() < sessions_shown && session.state == "active") rows.push_back(&session);
+    for (const Session &session : s.sessions) {
+        active += session.is_active();
+        if (rows.size() < sessions_shown && session.is_active()) rows.push_back(&session);
     }
-    // The last ones that were closed, where there is room: a night's work is over in the morning.
-    for (const wire::SessionRow &session : s.sessions)
-        if (rows.size() < std::min(active + 5, sessions_shown) && session.state != "active") rows.push_back(&session);
+    // The last ones that ended, where there is room: a night's work is over in the morning.
+    for (const Session &session : s.sessions)
+        if (rows.size() < std::min(active + 5, sessions_shown) && !session.is_active()) rows.push_back(&session);
     if (rows.empty())
         return "<p>No session. <code>seq 100 | dcs map -- factor {}</code> makes one of a hundred grains.</p>\n";
     std::string r = sessions_table(rows, journal);

@@ -18,7 +18,7 @@ std::string load_panel(const Series &series);
 std::string events_panel(const Journal &journal);
 
 // Rows of sessions, as in the panel and on the page of all sessions.
-std::string sessions_table(const std::vector<const wire::SessionRow *> &rows, const Journal &journal);
+std::string sessions_table(const std::vector<const Session *> &rows, const Journal &journal);
 // "active", "drained", "late", "dead", "no_job", "unknown": what is shown of a host's state.
 std::string host_word(const wire::HostRow &row);
 bool is_troubled(const wire::HostRow &row);

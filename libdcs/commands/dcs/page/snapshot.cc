@@ -8,18 +8,15 @@
 
 #include "base/clock.h"
 #include "commands/dcs/query/copy_state.h"
-#include "commands/dcs/query/scheduler.h"
 
 namespace dcs::commands::page {
 namespace {
 
 constexpr int backup_patience_s = 2;
 
-bool is_active(const wire::SessionRow &row) { return row.state == "active"; }
-
-bool goes_before(const wire::SessionRow &a, const wire::SessionRow &b) {
-    if (is_active(a) != is_active(b)) return is_active(a);
-    if (!is_active(a)) return std::max(a.settled_s, a.submitted_s) > std::max(b.settled_s, b.submitted_s);
+bool goes_before(const Session &a, const Session &b) {
+    if (a.is_active() != b.is_active()) return a.is_active();
+    if (!a.is_active()) return std::max(a.settled_s, a.submitted_s) > std::max(b.settled_s, b.submitted_s);
     return std::tie(a.nice, a.submitted_s, a.user, a.session) < std::tie(b.nice, b.submitted_s, b.user, b.session);
 }
 
@@ -73,7 +70,8 @@ Snapshot take_snapshot(const std::string &directory, Snapshot s) {
     s.system = std::move(system.system);
     s.hosts = std::move(hosts.hosts);
     s.members = std::move(hosts.members);
-    s.sessions = std::move(sessions.sessions);
+    s.sessions.clear();
+    for (wire::SessionRow &row : sessions.sessions) s.sessions.push_back({std::move(row)});
     std::sort(s.sessions.begin(), s.sessions.end(), goes_before);
     return s;
 }

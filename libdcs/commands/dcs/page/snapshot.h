@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "commands/dcs/query/scheduler.h"
 #include "wire/message.h"
 
 namespace dcs::commands::page {
@@ -19,8 +20,8 @@ struct Snapshot {
     wire::SystemRow system;
     std::vector<wire::HostRow> hosts;      // in the scheduler's order
     std::vector<wire::MemberRow> members;  // hosts without a grain server
-    std::vector<wire::SessionRow>
-        sessions;  // active ones first, in the order in which they get hosts; newest closed first
+    // Active ones first, in the order in which they get hosts; then the others, those that ended last first.
+    std::vector<Session> sessions;
     std::vector<wire::ProblemRow> problems;        // as `dcs doctor` lists them
     std::uint64_t store_free = 0, store_size = 0;  // bytes of the disk with the backing store, if it is on this host
     bool has_backup = false;                       // it is on this host, and may be asked

@@ -85,7 +85,9 @@ void print_table(const std::string &where, const std::vector<Daemon> &daemons, c
     for (const wire::BackupRow &backup : info->backups)
         if (!backup.name.empty()) std::printf("backup    %s\n", printable(backup_text(backup)).c_str());
     std::printf("hosts     %d of %d active\n", info->hosts_active, info->hosts);
-    std::printf("sessions  %d active\n", info->sessions_active);
+    const SessionsAnswer all = sessions_of({.which = SessionSelector::Which::all, .of_all_users = true});
+    std::printf("sessions  %s\n", all.failure ? (std::to_string(info->sessions_active) + " not closed").c_str()
+                                              : open_sessions_text(all.sessions).c_str());
     std::printf("grains    %lld ready, %lld running\n", static_cast<long long>(info->ready),
                 static_cast<long long>(info->running));
     std::printf("scheduler %s, up %s, epoch %llu, turn %llu\n", info->version.c_str(),

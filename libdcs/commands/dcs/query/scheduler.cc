@@ -85,6 +85,12 @@ bool Session::has_no_work() const {
     return of_command && ready + running == 0;
 }
 
+std::string open_sessions_text(const std::vector<Session> &sessions) {
+    const auto active = std::count_if(sessions.begin(), sessions.end(), [](const Session &s) { return s.is_active(); });
+    const auto done = std::count_if(sessions.begin(), sessions.end(), [](const Session &s) { return s.is_done(); });
+    return std::to_string(active) + " active" + (done == 0 ? "" : ", " + std::to_string(done) + " done but not closed");
+}
+
 bool Session::over_before(double when) const {
     const bool over = terminated() || has_no_work();
     const double last = std::max(submitted_s, settled_s);
@@ -122,6 +128,7 @@ SessionsAnswer sessions_of(const SessionSelector &selector) {
     for (const wire::SessionRow &row : info.sessions) {
         Session session{row};
         if (!selector.of_all_users && session.user != user) continue;
+        if (selector.done && !session.is_done()) continue;
         if (selector.which == SessionSelector::Which::number && session.session != selector.number) continue;
         if (selector.which == SessionSelector::Which::last && !answer.sessions.empty() &&
             is_newer(session, answer.sessions[0]))

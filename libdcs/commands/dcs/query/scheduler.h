@@ -54,8 +54,12 @@ struct Session : wire::SessionRow {
     // Active, but what `dcs map`, `run` or `submit` gave it has ended. Of other control programs that is not known.
     bool is_done() const { return state == "active" && has_no_work() && finished + killed > 0; }
     bool has_no_work() const;
+    bool is_active() const { return state == "active" && !is_done(); }
     std::string shown_state() const { return is_done() ? "done" : state; }
 };
+
+// "2 active, 1 done but not closed"
+std::string open_sessions_text(const std::vector<Session> &sessions);
 
 // Sessions that a selector means, in ascending order; user and number are those of the rows. A
 // session that does not exist is a Failure; `all` may be empty.

@@ -33,9 +33,10 @@ Status bad_session(std::string_view text) {
                                        "lists; write each number as a word of its own, here" +
                                        words);
     const bool login = !text.empty() && text.find_first_of("/:") == text.npos;
-    return fail(Code::invalid, "`" + std::string(text) +
-                                   "` does not name a session: write NUM, last or all, or USER/ before one of these" +
-                                   (login ? ", such as " + std::string(text) + "/all" : ""));
+    return fail(Code::invalid,
+                "`" + std::string(text) +
+                    "` does not name a session: write NUM, last, done or all, or USER/ before one of these" +
+                    (login ? ", such as " + std::string(text) + "/all" : ""));
 }
 
 // A session's number alone is what `dcs run --detach` prints.
@@ -63,9 +64,10 @@ Result<SessionSelector> session_selector(std::string_view text) {
     }
     if (rest == "last") {
         selector.which = SessionSelector::Which::last;
-    } else if (rest == "all") {
+    } else if (rest == "all" || rest == "done") {
         selector.which = SessionSelector::Which::all;
-        selector.of_all_users = slash == std::string_view::npos;
+        selector.done = rest == "done";
+        selector.of_all_users = slash == std::string_view::npos && !selector.done;
     } else {
         const auto number = only_digits(rest) ? number_of(rest, 0, INT32_MAX) : std::nullopt;
         if (!number) return bad_session(text);

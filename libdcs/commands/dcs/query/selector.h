@@ -1,5 +1,5 @@
 #pragma once
-// How people name sessions and grains: NUM, USER/NUM, last, all; SES:G, SES:1-20, SES:1,5-7,
+// How people name sessions and grains: NUM, USER/NUM, last, done, all; SES:G, SES:1-20, SES:1,5-7,
 // SES:all.
 #include <cstdint>
 #include <string>
@@ -16,6 +16,7 @@ struct SessionSelector {
     std::string user;           // empty: the caller
     std::int32_t number = 0;    // Which::number only
     bool of_all_users = false;  // Which::all without USER/
+    bool done = false;          // of Which::all those that are done
     bool to_change = false;     // then Which::last is refused where a later session was removed
 };
 

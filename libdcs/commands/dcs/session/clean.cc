@@ -92,13 +92,17 @@ int clean(const Call &call) {
     std::ranges::stable_partition(answer.sessions, [](auto &s) { return !s.own(); });  // a refusal removes nothing
     if (age) return remove(call, older_than(*age, answer.sessions));
     // `all` means all that can be cleaned; a session that was named must be.
-    const bool named = !everyone && (words.size() != 1 || (words[0] != "all" && !words[0].ends_with("/all")));
+    const auto one_word = [&](const std::string &word) {
+        return words.size() == 1 && (words[0] == word || words[0].ends_with("/" + word));
+    };
+    const bool named = !everyone && !one_word("all"), with_done = one_word("done");
     std::vector<Session> chosen;
     for (const Session &session : answer.sessions) {
-        if (!session.terminated() && !session.damaged() && named)
+        const bool over = session.terminated() || (with_done && session.is_done());
+        if (!over && !session.damaged() && named)
             return call.fail({exits::error, "session_active", "session " + session.name() + " is active",
                               "dcs session close " + session.name() + " ends it"});
-        if (session.terminated() || (session.damaged() && named)) chosen.push_back(session);  // may yet be restored
+        if (over || (session.damaged() && named)) chosen.push_back(session);  // may yet be restored
     }
     return remove(call, chosen);
 }
@@ -112,7 +116,8 @@ extern const Verb session_clean_verb = {
     .summary = "remove a closed session's data",
     .about = R"(Removes all data of closed sessions: inputs, checkpoints, outputs, results. A session that is
 named must be closed, or damaged (its remains are removed); `all` means all of your closed
-sessions. Only root, scheduler_master and the pool's owner may remove sessions of other users, as USER/NUM or USER/all.
+sessions, `done` those of dcs map, run and submit that are not closed, but whose grains have all ended.
+Only root, scheduler_master and the pool's owner may remove sessions of other users, as USER/NUM or USER/all.
 Asks for confirmation on a terminal.
 
 Examples:
@@ -127,7 +132,7 @@ Examples:
                 {"all-users", 0, nullptr, no_value, "closed sessions of all users, for operators"},
                 {"yes", 'y', nullptr, no_value, "do not ask"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; refused where a later one was
-removed), all (yours) or USER/all.
+removed), done or all (yours), USER/done or USER/all.
 
 Programs, files and images that grains brought along, and files that they returned, are in libraries: they leave the
 disk later, 24 hours after their last use on the scheduler's host, and after seven days on grain hosts.

@@ -169,15 +169,17 @@ std::string json_of_session(std::int32_t number, const Recorded &record, const R
 
 int tell(const Call &call, ReplayProxy &proxy, int code) {
     std::optional<Departure> departure = proxy.departure();
+    const bool departs = departure.has_value();
     if (!departure) departure = omission(proxy);
+    const bool failed = departure && !departs && code != 0;  // what it left out says nothing about its changes
     if (call.format == Format::name) {
-        std::printf("%s\n", departure ? "departs" : "same");
+        std::printf("%s\n", failed ? "failed" : departure ? "departs" : "same");
     } else if (call.format == Format::json) {
         std::vector<std::string> rows;
         for (const auto &[number, record] : proxy.records())
             rows.push_back(json_of_session(number, record, proxy.replayed(number)));
         JsonObject all;
-        all.add("same", !departure).add_raw("sessions", json_array(rows)).add("exit_code", code);
+        all.add("same", !departure).add("failed", failed).add_raw("sessions", json_array(rows)).add("exit_code", code);
         JsonObject at;
         if (departure) {
             at.add("session", departure->session);
@@ -197,7 +199,8 @@ int tell(const Call &call, ReplayProxy &proxy, int code) {
         }
         if (!departure) std::printf("the program repeats its record (exit code %d)\n", code);
         else
-            std::printf("the program departs from its record, in session %d: %s (exit code %d)\n", departure->session,
+            std::printf("the program %s its record, in session %d: %s (exit code %d)\n",
+                        failed ? "failed before the end of" : "departs from", departure->session,
                         departure->what.c_str(), code);
     }
     return departure ? exits::error : exits::ok;
@@ -260,7 +263,11 @@ d_reopen_ses. After the end of the record (the program was killed, or still runs
 departures, and fail as in a closed session. With -o json or name the program's standard output goes to standard
 error.
 
-Exit code: 0 it repeats its record, 1 it departs, or the check itself failed (standard error then says so).
+A program that fails where it has done only what is recorded, as one that is not there, is no departure either: the
+report says that it failed.
+
+Exit code: 0 it repeats its record, 1 it departs or failed before the record's end, or the check itself failed (standard
+error then says so).
 )",
     .run = replay_check,
     .command_follows = true};

@@ -49,14 +49,12 @@ void print_table(const SessionsAnswer &answer, bool own) {
     const std::vector<Session> &sessions = answer.sessions;
     Table table{">SESSION", "*STATE",    "SUBMITTED", ">TIME",   ">READY",
                 ">RUNNING", ">FINISHED", ">KILLED",   ">STORED", "COMMAND"};
-    long long active = 0, done = 0, ready = 0, running = 0, finished = 0, failed = 0, killed = 0, damaged = 0, cut = 0;
+    long long ready = 0, running = 0, finished = 0, failed = 0, killed = 0, damaged = 0, cut = 0;
     for (const Session &s : sessions) {
         table.add({s.name(), s.shown_state() + (s.nice > 0 ? ", nice" : ""), time_text(s.submitted_s),
                    seconds_text(took_s(s)), std::to_string(ready_in(s)), std::to_string(s.running),
                    std::to_string(s.finished) + (s.failed > 0 ? " (" + std::to_string(s.failed) + " failed)" : ""),
                    std::to_string(s.killed), bytes_text(s.stored_bytes), s.what(command_columns)});
-        done += s.is_done();
-        active += !s.terminated() && !s.damaged() && !s.is_done();
         damaged += s.damaged();
         ready += ready_in(s);
         running += s.running;
@@ -66,9 +64,8 @@ void print_table(const SessionsAnswer &answer, bool own) {
         cut += s.did_not_finish();
     }
     if (!sessions.empty()) std::printf("%s\n", table.text().c_str());
-    std::printf("%s, %lld active%s; grains: %lld ready, %lld running, %lld finished (%lld failed), %lld killed%s\n",
-                counted(sessions.size(), "session").c_str(), active,
-                done == 0 ? "" : (", " + std::to_string(done) + " done but not closed").c_str(), ready, running,
+    std::printf("%s, %s; grains: %lld ready, %lld running, %lld finished (%lld failed), %lld killed%s\n",
+                counted(sessions.size(), "session").c_str(), open_sessions_text(sessions).c_str(), ready, running,
                 finished, failed, killed, cut == 0 ? "" : (", " + std::to_string(cut) + " did not finish").c_str());
     print_stored(answer.stored);
     if (sessions.empty() && own) std::printf("`dcs session ls all` lists those of all users\n");
@@ -217,7 +214,7 @@ Examples:
     .options = {{"state", 0, "STATE", one_of("active|done|terminated|closed|damaged"),
                  "active, done (active without work), terminated (closed is the same), or damaged"},
                 {"label", 0, "TEXT", any_text, "those with this label"}},
-    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), USER/last, all or USER/all.
+    .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last), USER/last, done, all or USER/all.
 An empty list is not an error.
 )",
     .run = list_sessions};
@@ -267,12 +264,12 @@ pool's owner may close sessions of other users, as USER/NUM or USER/all. Closing
 
 Examples:
   dcs session close 7
-  dcs session close last
+  dcs session close done          those in which nothing is left to do
   dcs session close --yes all
 )",
     .options = {{"yes", 'y', nullptr, no_value, "do not ask, as is done on a terminal for several sessions with work"}},
     .notes = R"(SEL is NUM, USER/NUM, last (your session that was opened last; refused where a later one was
-removed), all (yours) or USER/all.
+removed), done (those of dcs map, run and submit whose grains have all ended) or all (yours), USER/done or USER/all.
 )",
     .run = close};
 

@@ -120,22 +120,19 @@ void add_sessions(Lines &lines, const Look &look, std::size_t columns) {
     const auto &rows = look.pool.sessions;
     std::size_t closed = 0;
     for (std::size_t i = 0; i < std::min(rows.size(), sessions_shown); ++i) {
-        const wire::SessionRow &s = rows[i];
-        if (s.state != "active" && ++closed > closed_shown) break;
+        const Session &s = rows[i];
+        if (!s.is_active() && ++closed > closed_shown) break;
         const std::int64_t ready = s.state == "active" ? s.ready : 0;
         const auto left = look.left_s.find(i);
-        const std::string what =
-            (s.label.empty() ? "" : "[" + s.label + "] ") + (s.command.empty() ? s.ident : s.command);
         table.add(
-            {s.user == own_user() ? std::to_string(s.session) : s.user + "/" + std::to_string(s.session),
-             (s.state == "terminated" ? "closed" : s.state) + (s.nice > 0 ? ", nice " + std::to_string(s.nice) : ""),
+            {s.name(),
+             (s.terminated() ? "closed" : s.shown_state()) + (s.nice > 0 ? ", nice " + std::to_string(s.nice) : ""),
              bar({{s.finished - s.failed, '#'}, {s.failed, '!'}, {s.running, '='}, {ready, '.'}, {s.killed, 'k'}},
                  bar_columns),
              ratio(s.finished, std::int64_t{s.ready} + s.running + s.finished + s.killed), std::to_string(s.running),
              std::to_string(ready), std::to_string(s.failed),
              left == look.left_s.end() ? "-" : seconds_text(left->second),
-             s.saved_cpu_s > 0 ? seconds_text(s.saved_cpu_s) : "-",
-             shortened(printable(what), std::max(columns, least_words))});
+             s.saved_cpu_s > 0 ? seconds_text(s.saved_cpu_s) : "-", s.what(std::max(columns, least_words))});
     }
     append(lines, table.text());
     lines.emplace_back("# finished  ! failed  = running  . ready  k killed");

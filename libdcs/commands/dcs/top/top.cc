@@ -45,8 +45,7 @@ void look(View &view) {
     view.sessions = own_sessions();
     if ((view.failure = view.sessions.failure)) return;
     auto &all = view.sessions.sessions;
-    all.erase(std::remove_if(all.begin(), all.end(), [](const Session &s) { return s.terminated() || s.damaged(); }),
-              all.end());
+    all.erase(std::remove_if(all.begin(), all.end(), [](const Session &s) { return !s.is_active(); }), all.end());
     view.grains = top::running_grains(all);
 }
 
