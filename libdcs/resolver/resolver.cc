@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@ namespace {
 
 constexpr int at_once = 32;         // look-ups; the next wait in the socket
 constexpr unsigned longest_s = 30;  // one
+constexpr int collect_ms = 1000;    // processes that have ended
 constexpr int patience_s = 1;       // the daemon never waits for an answer
 
 Status settle(int &socket) {
@@ -42,12 +44,13 @@ Status settle(int &socket) {
 void serve(int socket) {
     int under_way = 0;
     for (;;) {
+        while (under_way > 0 && ::waitpid(-1, nullptr, under_way < at_once ? WNOHANG : 0) > 0) --under_way;
+        pollfd asked{socket, POLLIN, 0};
+        if (::poll(&asked, 1, under_way > 0 ? collect_ms : -1) <= 0) continue;
         Fd end;
         const auto request = receive_packet(socket, net::look_up_packet_max, end);
         if (!request) return;
-        while (under_way > 0 && ::waitpid(-1, nullptr, under_way < at_once ? WNOHANG : 0) > 0) --under_way;
-        if (!end) continue;
-        const pid_t pid = ::fork();
+        const pid_t pid = end ? ::fork() : -1;
         if (pid == 0) look_up_here(socket, *request, end.get());
         if (pid > 0) ++under_way;
     }

@@ -72,6 +72,9 @@ def main():
         pool.start_scheduler()
         pool.wait_active("h1")
         wait_for("the backup to call there", lambda: far_backup(pool)["state"] == "connected")
+        resolver = beside(pool.running["h1"].pid, "dcs_resolver")
+        wait_for("the processes that looked up to be collected",
+                 lambda: not open(f"/proc/{resolver}/task/{resolver}/children").read())
         for name, what in (("h1", "grain server"), ("backup", "backup"), ("scheduler", "scheduler")):
             os.kill(beside(pool.running[name].pid, "dcs_resolver"), signal.SIGKILL)
             assert pool.running.pop(name).wait() == 1, name
