@@ -18,6 +18,7 @@ PACKAGE = os.path.join(ROOT, "libdcs/python")
 PYTHON = "/usr/bin/python3"
 sys.path.insert(0, PACKAGE)
 import dcs  # noqa: E402
+from dcs import _caller as caller  # noqa: E402
 from dcs._fields import STRUCTURES  # noqa: E402
 
 # Waits for a grain that never ends until it is interrupted; then for one that ends.
@@ -74,6 +75,9 @@ def layout():
     for kind in (dcs.Grain, dcs.GrainRow):
         missing = set(demands) - {field.name for field in dataclasses.fields(kind)}
         assert not missing, f"{kind.__name__} has no {missing}"
+    commands = open(os.path.join(ROOT, "libdcs/commands/dcs/run/caller_environment.cc")).read()
+    for variables in (caller.VOLATILE, caller.FAMILIES):
+        assert f'("{variables}")' in re.sub(r'"\s+"|(?<=\()\s+', "", commands), "variables that calls do not get are not those of dcs map"
     header = open(os.path.join(ROOT, "libdcs/include/dcs.h")).read()
     for name, code in re.findall(r"^    (D_E_\w+) = (\d+)", header, re.M):
         error = dcs.errors.error_of(int(code), name, "", "")
