@@ -36,7 +36,9 @@ class Caller:
         """With the directory of a grain of these fields; one with files has its own."""
         own = fields.get("files") or fields.get("outputs") or fields.get("image")
         fields = {"directory": None if own else self.directory, **fields}
-        inherited = {"PWD": fields["directory"]} if fields["directory"] else {}
+        inherited = {}
+        if fields["directory"]:
+            inherited["PWD"] = fields["directory"] = os.path.join(self.directory, os.fsdecode(fields["directory"]))
         return {**fields, "env": {**inherited, **as_mapping(fields.get("env", {}))}}
 
     def with_environment(self, grain: Grain) -> Grain:

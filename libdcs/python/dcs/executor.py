@@ -25,7 +25,7 @@ from .errors import Error, GrainDiffers, GrainUnknown, NothingLeft, ReplayEnd
 from .pool import Pool, default_pool, login_name
 from .session import Session, _forget
 from .result import Result
-from .spec import Grain
+from .spec import Grain, check_names
 
 _SYSTEM_PYTHON = "/usr/bin/python3"
 _BATCH = 256
@@ -117,10 +117,7 @@ class Executor(concurrent.futures.Executor):
                  modules: Iterable[Union[str, ModuleType]] = (), python: Optional[str] = None, encoding: str = "pickle",
                  pool: Pool = default_pool, initializer: Union[Callable[..., Any], str, None] = None, initargs: Iterable[Any] = (),
                  argv: Optional[Sequence[str]] = None, **fields: Any):
-        for name in fields:
-            if name not in Grain.__dataclass_fields__:
-                more = ": the pool's slots say how many calls run at a time" if name == "max_workers" else ""
-                raise TypeError(f"Executor has no argument {name}{more}")
+        check_names("Executor", fields, {"max_workers": ": the pool's slots say how many calls run at a time"})
         if encoding not in _encoding.ENCODINGS:
             raise ValueError(f'encoding is {encoding!r}: it must be "pickle", "cloudpickle" or "json"')
         self._cloud = _encoding.cloudpickle_name() if encoding == "cloudpickle" else "pickle"
@@ -158,6 +155,7 @@ class Executor(concurrent.futures.Executor):
         """Runs a program. A name without a slash is looked up in PATH here, as subprocess does; one that is not found
         there, and a relative path, are looked up in the user's DCS home on the host. The future's result is a Result;
         GrainFailed if it did not end with status 0."""
+        check_names("submit_command()", fields, {})
         if argv and not isinstance(argv, (str, bytes)) and not os.path.dirname(argv[0]):
             argv = [shutil.which(argv[0]) or argv[0], *argv[1:]]
         return self._submit([(Grain(argv, **self._caller.placed({**self._fields, **fields})), Result.check)])[0]

@@ -14,7 +14,7 @@ from ._fields import number as whole_number
 from .errors import Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd
 from .pool import Pool, default_pool, login_name
 from .result import CResult, Result, result_of
-from .spec import Grain, orders
+from .spec import Grain, check_names, orders
 
 _MANY = 1024  # results that come at a time at most
 
@@ -66,6 +66,7 @@ class Session:
 
     def submit(self, number: int, argv: Sequence[Path], **fields: Any) -> None:
         """Submits a grain, durably; `fields` are those of Grain. The same call again changes nothing."""
+        check_names("submit()", fields, {})
         self.submit_grain(number, Grain(argv, **fields))
 
     def submit_grain(self, number: int, grain: Grain) -> None:

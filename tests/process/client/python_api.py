@@ -3,6 +3,7 @@
 interrupted; and an executor whose program and scheduler are killed by -9 and started again."""
 import ctypes
 import dataclasses
+import inspect
 import os
 import re
 import signal
@@ -75,6 +76,9 @@ def layout():
     for kind in (dcs.Grain, dcs.GrainRow):
         missing = set(demands) - {field.name for field in dataclasses.fields(kind)}
         assert not missing, f"{kind.__name__} has no {missing}"
+    fields = [field.name for field in dataclasses.fields(dcs.Grain)]
+    untold = [name for name in fields if not re.search(rf"\b{name}\b", dcs.Grain.__doc__)]
+    assert not untold and "wall_s=0, " in str(inspect.signature(dcs.Grain)), (untold, inspect.signature(dcs.Grain))
     commands = open(os.path.join(ROOT, "libdcs/commands/dcs/run/caller_environment.cc")).read()
     for variables in (caller.VOLATILE, caller.FAMILIES):
         assert f'("{variables}")' in re.sub(r'"\s+"|(?<=\()\s+', "", commands), "variables that calls do not get are not those of dcs map"
@@ -143,7 +147,10 @@ def failures(number):
         raises(ValueError, lambda: session.submit(1, ["/bin/echo", "a\0b"]), "NUL")
         raises(ValueError, lambda: session.submit(1, ["/bin/echo"], memory_mb=2**31), "32 bits")
         raises(TypeError, lambda: session.submit(1, "/bin/echo"), "list")
-        raises(TypeError, lambda: session.submit(1, ["/bin/echo"], wishes=3))
+        raises(TypeError, lambda: session.submit(1, ["/bin/echo"], wishes=3), "submit() no argument wishes help(dcs.Grain)")
+        for word, field in (("cwd", "directory"), ("time", "wall_s"), ("memory", "memory_mb")):
+            raises(TypeError, lambda word=word: session.submit(1, ["/bin/echo"], **{word: 1}), f"argument {word} is {field}")
+            raises(TypeError, lambda word=word: dcs.Executor(**{word: 1}), f"Executor argument {word} is {field}")
         raises(TypeError, lambda: dcs.Executor(max_workers=2), "max_workers", "slots")
         raises(TypeError, lambda: session.submit(1, ["/bin/cat"], input=5), "str or bytes")
         raises(dcs.Invalid, lambda: session.submit(1, ["/bin/echo"], notice=-1), "notice is -1")
