@@ -3,6 +3,7 @@ ctypes structure, how a value gets into it and how it comes out."""
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Annotated, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union, get_type_hints
@@ -129,6 +130,10 @@ class Bytes(Field):
 
 
 def number(name: str, value: int, kind: Any = c_int) -> int:
+    try:
+        operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} takes a whole number, not {type(value).__name__}") from None
     low, high = (0, 2**32) if kind is c_uint else (-2**31, 2**31)
     if not low <= value < high:
         raise ValueError(f"{name} is {value}: it does not fit into 32 bits")

@@ -157,12 +157,19 @@ def _in_program(trace: Optional[TracebackType]) -> Optional[TracebackType]:
     return trace
 
 
+def _found_here(trace: Optional[TracebackType]) -> bool:
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename.startswith(_INNER[0])
+
+
 def _hook(show: Callable[..., Any]) -> Callable[..., Any]:
     """Shows an exception of this package that the program did not catch, other than a fault in DCS, where the program
-    called: the text says what happened here."""
+    called: the text says what happened here. So it does with a wrong argument that this package found."""
     def shown(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
         whole = error.__traceback__
-        if any(of.__module__.startswith(f"{__package__}.") for of in kind.__mro__) and not issubclass(kind, Internal):
+        own = any(of.__module__.startswith(f"{__package__}.") for of in kind.__mro__) and not issubclass(kind, Internal)
+        if own or (kind in (TypeError, ValueError) and _found_here(trace)):
             trace = error.__traceback__ = _in_program(trace)
         try:
             show(kind, error, trace)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from ctypes import c_int, c_long, c_size_t, c_void_p
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Dict
@@ -103,7 +104,9 @@ class Result:
             moves = self.pool.grain_row(self.session, self.grain).moves
         except (Error, ValueError):
             return ""
-        return f"on {moves[-1].host}: {moves[-1].detail}" if moves and moves[-1].reason in ("over_limit", "given_up") else ""
+        if not moves or moves[-1].reason not in ("over_limit", "given_up"):
+            return ""
+        return f"on {moves[-1].host}: {moves[-1].detail}"
 
 
 def result_of(pool: Pool, session: int, row: CResult) -> Result:
@@ -117,13 +120,16 @@ def result_of(pool: Pool, session: int, row: CResult) -> Result:
                   Usage(seconds[0], seconds[1], usage.ru_maxrss, others), row.outlen, row.errlen, heads[0], heads[1], pool)
 
 
+_FIELDS = {"memory": "memory_mb", "time": "wall_s"}  # of Grain, by the options of `dcs`, which the pool's words name
+
+
 class GrainFailed(Exception):
     """A grain ended by a signal or with an exit status other than 0. `result` has everything about it, `why`: how the pool ended it.
     Each rerun of the program gets it again, until `dcs grain restart SES:G --and-after` forgets it."""
 
     def __init__(self, result: Result, why: str = ""):
-        self.result, self.why = result, why
+        self.result, self.why = result, re.sub(r"(?<!\S)--(memory|time)\b", lambda option: _FIELDS[option[1]], why)
         how = f"was ended by signal {result.signal}" if result.signal else f"ended with status {result.code}"
         said = result.error_head.decode(errors="replace").strip().splitlines()
-        super().__init__(f"grain {result.grain} of session {result.session} {how}" + (f" {why}" if why else "") +
-                         (f": {said[-1][:300]}" if said else ""))
+        super().__init__(f"grain {result.grain} of session {result.session} {how}" + (f" {self.why}" if why else "") +
+                         (f": {said[-1][:300]}" if said and not (why and why in said[-1]) else ""))

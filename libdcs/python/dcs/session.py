@@ -10,6 +10,7 @@ from collections import deque
 from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, Tuple
 
 from ._fields import Path
+from ._fields import number as whole_number
 from .errors import Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd
 from .pool import Pool, default_pool, login_name
 from .result import CResult, Result, result_of
@@ -69,7 +70,7 @@ class Session:
         order = Grain.C()  # type: ignore[attr-defined]
         keep = grain.fill(order)
         try:
-            self.pool.call("gexec_grain", self.number, number, ctypes.byref(order))
+            self.pool.call("gexec_grain", self.number, whole_number("the grain's number", number), ctypes.byref(order))
         except GrainDiffers as error:
             raise self._explained(error) from None
         self._submitted = True

@@ -82,6 +82,10 @@ import dcs, sys
 def call():
     if "refused" in sys.argv:
         dcs.Session("uncaught-refused").submit(-1, ["/bin/true"])
+    if "kind" in sys.argv:
+        dcs.Session("uncaught-refused").submit("1", ["/bin/true"])
+    if "field" in sys.argv:
+        dcs.Executor(memory=5)
     if "failed" in sys.argv:
         session = dcs.Session("uncaught-failed", 90)
         session.submit(1, ["/bin/false"], attempts=1)
@@ -106,7 +110,8 @@ def uncaught(env):
         file.write(UNCAUGHT)
     for word, error in (("refused", "Invalid: grain_num is -1"), ("failed", "GrainFailed: grain 1 of session 90 ended with status 1"),
                         ("future", "GrainFailed: grain 0 of session"), ("fault", "Internal: a fault"),
-                        ("caught", "ZeroDivisionError")):
+                        ("kind", "TypeError: the grain's number takes a whole number, not str"),
+                        ("field", "TypeError: Executor has no argument memory"), ("caught", "ZeroDivisionError")):
         done = subprocess.run([PYTHON, "uncaught.py", word], env=env, capture_output=True, text=True, timeout=300)
         files = {os.path.basename(name) for name in re.findall(r'^  File "([^"]+)", line', done.stderr, re.M)}
         assert done.returncode == 1 and files == {"uncaught.py"} and error in done.stderr.splitlines()[-1], done
@@ -193,7 +198,7 @@ def ends():
         assert isinstance(error, MemoryError) or "memory" in str(error), error
     with dcs.Executor(wall_s=1, attempts=1, python=PYTHON) as run:
         error = run.submit("time:sleep", 1000).exception(timeout=300)
-        assert isinstance(error, dcs.GrainFailed) and "longer than" in str(error), error
+        assert isinstance(error, dcs.GrainFailed) and str(error).count("longer than") == 1 and str(error).endswith("longer wall_s"), error
     with dcs.Executor(attempts=1, python=PYTHON) as run:
         error = run.submit("no_such_module:f").exception(timeout=300)
         assert isinstance(error, dcs.GrainFailed) and "No module named 'no_such_module'" in str(error), error

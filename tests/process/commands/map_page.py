@@ -48,6 +48,10 @@ def beside_parallel(pool, directory):
             theirs = subprocess.run(["/usr/bin/parallel", "--will-cite", *[word for word in words if word != "--"]], cwd=directory, timeout=300,
                                     env=dict(pool.env, HOME=directory), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
             assert ours.stdout == theirs.stdout, (line, ours, theirs)
+    for option, wanted in (("--header", "tail -n +2 FILE"), ("--shuf", "shuf FILE"), ("-I@", "{}"), ("-L2", "paste - -"),
+                           ("--delimiter", "tr ,"), ("-u", "in the order of the inputs"), ("-r", "nothing runs")):
+        refused = pool.dcs("map", option, "--", "echo", ":::", "1", check=False, cwd=directory)
+        assert refused.returncode == 255 and wanted in refused.stderr.decode().split("hint: ")[1], refused
     for words, wanted in ((["--colsep", "(", "--", "echo", ":::", "1"], "--colsep"), (["--", "echo", ":::+", "1"], ":::+"),
                           (["--halt", "now,fail=1", "--", "echo", ":::", "1"], "--halt"), (["--", "echo", "::::", "nosuch"], "nosuch")):
         refused = pool.dcs("map", *words, check=False, cwd=directory)

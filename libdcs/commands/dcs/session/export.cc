@@ -185,6 +185,10 @@ int export_it(const Call &call) {
     }
     const std::string directory =
         words.size() > 1 ? words[1] : "session-" + session.user + "-" + std::to_string(session.session);
+    if (directory == "-")
+        return call.fail(
+            usage_failure("dcs session export: an export is a directory, which - is not",
+                          "dcs session export " + words[0] + " DIR && tar -c DIR writes it as one stream"));
     const std::string what = "session " + session.name() + " was not exported";
     auto first = page_of(session, -1, 0);
     if (!first) return call.fail(failure_of(what, first.status()));
