@@ -1,6 +1,7 @@
 // Which peer to connect to, and when.
 #include <algorithm>
 
+#include "base/known_words.h"
 #include "base/planted.h"
 #include "base/require.h"
 #include "grainserver/core/turn.h"
@@ -103,11 +104,15 @@ void configured(Turn &t, const wire::Configure &c) {
     State &s = t.state;
     const Duration interval = std::max(seconds_of(std::clamp(c.interval_s, 0.0, 1e9)), interval_min);
     const std::int32_t slots = std::max(c.slots, 0);
-    if (c.epoch < s.epoch)
+    if (c.epoch < s.epoch) {
+        const std::string epochs =
+            std::to_string(s.epoch) + ", and this scheduler is in epoch " + std::to_string(c.epoch);
+        t.emit(Send{wire::CallIn{.shut = std::string(later_epoch_words) + epochs}});
         return ask_later(t, "this server refuses the scheduler: it is in epoch " + std::to_string(c.epoch) +
                                 ", but this server has worked for epoch " + std::to_string(s.epoch) +
                                 ", so its state is out of date: a copy of it was promoted since then (if this is a new "
                                 "pool, remove `configured` from this server's directory while it is stopped)");
+    }
     const bool slots_changed = slots != s.slots;
     const bool changed = interval != s.interval || slots_changed || c.epoch != s.epoch || s.backup_number != 0;
     s.interval = interval;

@@ -113,7 +113,8 @@ Status permits(const OwnerRules &rules, const Account &account, const Logins &lo
     if (account.uid < rules.first || account.uid > rules.last || account.gid != account.uid || !account.groups.empty())
         return beyond("it asks for the anonymous uid " + uid + " and gid " + std::to_string(account.gid));
     if (const auto whose = logins.name_of(account.uid))
-        return beyond("it asks for uid " + uid + ", which belongs to " + *whose);
+        return fail(Code::refused, "anonymous uid " + uid + " of this user has become the uid of login " + *whose +
+                                       ": give that login another one");
     return Status::ok();
 }
 

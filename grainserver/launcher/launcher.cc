@@ -22,6 +22,7 @@
 #include "base/planted.h"
 #include "base/require.h"
 #include "grainserver/files/program_mark.h"
+#include "grainserver/files/say.h"
 #include "daemon/privileges.h"
 
 namespace dcs::launcher {
@@ -83,20 +84,18 @@ Status Launcher::open(const LauncherOptions &options) {
     struct stat st {};
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
-        std::printf("%s\n", cgroups_.open(group, "", !rules_in(base_.get()).ordinary_priority).c_str());
+        files::say(cgroups_.open(group, "", !rules_in(base_.get()).ordinary_priority));
     }
-    std::fflush(stdout);
     if (Status s = take_signals(signals_); !s) return s;
     ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (Status s = starter_.start(directory_, cgroups_); !s) return s;
     bury_the_dead();
     if (Status s = keeper_.start(starter_); !s) return s;
     if (::geteuid() == 0)
-        if (const Status s = uids_.open(options.slots.empty() ? directory_ : slots); !s)
-            std::printf("%s\n", s.text.c_str());
+        if (const Status s = uids_.open(options.slots.empty() ? directory_ : slots); !s) files::say(s.text);
     claim_uids();
     const std::string mark = files::program_mark(::getpid(), "/proc/self/exe");
-    if (Status s = replace_file(base_.get(), files::program_mark_name, mark); !s) std::printf("%s\n", s.text.c_str());
+    if (Status s = replace_file(base_.get(), files::program_mark_name, mark); !s) files::say(s.text);
     if (Status s = listen(); !s) return s;
     return options.fence ? give_up_the_rest() : Status::ok();
 }
@@ -106,7 +105,7 @@ void Launcher::claim_uids() {
     const files::OwnerRules rules = rules_in(base_.get());
     if (!rules.users || uids_.fd() < 0) return;
     const Status s = uids_.take(rules.first, rules.last);
-    if (!s) std::printf("anonymous uids: %s\n", s.text.c_str());
+    if (!s) files::say("anonymous uids: " + s.text);
     else (void)keeper_.hold_uids(uids_.fd());
 }
 
@@ -121,12 +120,11 @@ Status Launcher::give_up_the_rest() {
     const Result<bool> files = hidden ? false : give_up_files({path_, place_.slots}, readable);
     if (!files) return files.status();
     if (!*files)
-        std::printf("%s, so the launcher keeps its account's rights to files; see SECURITY.md\n",
-                    hidden ? "/proc hides processes (hidepid)" : "this kernel has no Landlock");
+        files::say(std::string(hidden ? "/proc hides processes (hidepid)" : "this kernel has no Landlock") +
+                   ", so the launcher keeps its account's rights to files; see SECURITY.md");
     const Result<bool> calls = give_up_calls({.process_ends = true, .own_children = true});
     if (!calls) return calls.status();
-    if (!*calls) std::printf("this kernel cannot filter system calls (seccomp); see SECURITY.md\n");
-    std::fflush(stdout);
+    if (!*calls) files::say("this kernel cannot filter system calls (seccomp); see SECURITY.md");
     failpoint("launcher.open.after_fence");
     return Status::ok();
 }
@@ -150,8 +148,7 @@ Status Launcher::listen() {
 }
 
 void Launcher::end_orphan(const std::string &dir, const std::string &leaf) {
-    if (const Status s = starter_.end_orphan(dir, leaf); !s)
-        std::printf("%s: %s\n", (dir.empty() ? leaf : dir).c_str(), s.text.c_str());
+    if (const Status s = starter_.end_orphan(dir, leaf); !s) files::say((dir.empty() ? leaf : dir) + ": " + s.text);
 }
 
 void Launcher::bury(const std::string &dir, int grain) {
@@ -159,12 +156,11 @@ void Launcher::bury(const std::string &dir, int grain) {
     const Result<std::string> text = files::read_record(grain, files::pid_name);
     const Result<files::PidRecord> old = text ? files::parse_pid(*text) : Result<files::PidRecord>(text.status());
     if (!old || old->boot_id == boot_id()) {
-        std::printf("%s: its launcher died; ending its remaining processes\n", dir.c_str());
+        files::say(dir + ": its launcher died; ending its remaining processes");
         end_orphan(dir, "");
     }
     files::ExitRecord exit{.innocent = true, .reason = "the launcher of this host died while the grain ran"};
-    if (Status s = replace_file(grain, files::exit_name, files::pack(exit)); !s)
-        std::printf("%s: %s\n", dir.c_str(), s.text.c_str());
+    if (Status s = replace_file(grain, files::exit_name, files::pack(exit)); !s) files::say(dir + ": " + s.text);
 }
 
 // The leaves first: which of them was whose died with the launcher, and all their processes are to be ended.
@@ -181,7 +177,6 @@ void Launcher::bury_the_dead() {
         }
     for (const std::string &leaf : leaves)
         if (!starter_.remove_leaf(leaf)) stale_leaves_.insert(leaf);
-    std::fflush(stdout);
 }
 
 Status Launcher::run() {
@@ -375,7 +370,7 @@ void Launcher::prove(int peer, const files::LauncherCall &call) {
 void Launcher::keep_keeper() {
     pollfd state{keeper_.fd(), POLLIN, 0};
     if (keeper_.fd() >= 0 && ::poll(&state, 1, 0) == 0) return;
-    std::printf("the keeper of slots has ended; starting another\n");
+    files::say("the keeper of slots has ended; starting another");
     Status s = keeper_.start(starter_);
     claim_uids();
     for (const auto &[dir, grain] : grains_) {
@@ -383,8 +378,7 @@ void Launcher::keep_keeper() {
         if (s && !keeper_.hold(dir, grain.leaf.name, grain.slot.lock_fds()[0]))
             s = fail(Code::io_error, "the keeper of slots does not listen");
     }
-    if (!s) std::printf("%s\n", s.text.c_str());
-    std::fflush(stdout);
+    if (!s) files::say(s.text);
 }
 
 void Launcher::list(int peer) {

@@ -1,7 +1,6 @@
 // Limits and weights that the kernel does not enforce: checked a few times a second, at low cost.
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include "base/clock.h"
 #include "base/planted.h"
 #include "base/require.h"
+#include "grainserver/files/say.h"
 #include "grainserver/launcher/launcher.h"
 
 namespace dcs::launcher {
@@ -83,8 +83,7 @@ void Launcher::over(const std::string &dir, Running &grain, int signal, const st
     if (grain.exit.limit_signal != 0 || grain.stopped_by_us) return;
     grain.exit.limit_signal = signal;
     grain.exit.reason = words;
-    std::printf("%s: %s\n", dir.c_str(), words.c_str());
-    std::fflush(stdout);
+    files::say(dir + ": " + words);
     kill_tree(dir, grain);
 }
 

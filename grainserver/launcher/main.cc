@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/program_start.h"
+#include "grainserver/files/say.h"
 #include "grainserver/launcher/launcher.h"
 
 int main(int argc, char **argv) {
@@ -32,6 +33,6 @@ int main(int argc, char **argv) {
         return s.code == dcs::Code::refused ? 4 : 1;
     }
     const dcs::Status s = launcher.run();
-    if (!s) std::printf("%s, so the launcher stops: another one ends its grains\n", s.text.c_str());
+    if (!s) dcs::files::say(s.text + ", so the launcher stops: another one ends its grains");
     return s ? 0 : 1;
 }

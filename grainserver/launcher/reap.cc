@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <set>
 
 #include <sys/resource.h>
@@ -15,6 +14,7 @@
 #include "base/planted.h"
 #include "base/require.h"
 #include "process/table.h"
+#include "grainserver/files/say.h"
 #include "grainserver/launcher/launcher.h"
 #include "grainserver/starter/grain_processes.h"
 
@@ -119,8 +119,7 @@ bool Launcher::finish(const std::string &dir, Running &grain) {
                          : files::write_record(grains_fd_.get(), dir + "/" + files::exit_name, files::pack(grain.exit));
     failpoint("launcher.exit_record.after_write");
     if (!s && s.code != Code::not_found) {  // disk full: the zombie keeps the status until there is space
-        std::printf("%s: %s\n", dir.c_str(), s.text.c_str());
-        std::fflush(stdout);
+        files::say(dir + ": " + s.text);
         return false;
     }
     while (::waitpid(grain.pid, nullptr, 0) < 0 && errno == EINTR) {}

@@ -3,13 +3,13 @@
 // change. The environment only distinguishes grains of one account, which could signal each other anyway.
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/planted.h"
 #include "base/require.h"
+#include "grainserver/files/say.h"
 #include "grainserver/launcher/launcher.h"
 
 namespace dcs::launcher {
@@ -130,9 +130,7 @@ void Launcher::chase(const std::string &dir, const Running &grain) {
 // Processes of the grain's account that no grain can be identified for use that account's resources. They do not
 // justify ending a grain to which they may not belong.
 void Launcher::end_unclaimed(const std::string &dir, const Running &grain, const std::string &words) {
-    std::printf("%s: together with unattributed processes of its account it %s; these are ended\n", dir.c_str(),
-                words.c_str());
-    std::fflush(stdout);
+    files::say(dir + ": together with unattributed processes of its account it " + words + "; these are ended");
     (void)end([&] { return FoundProcesses{members_in(ProcessTable(), dir, grain).unclaimed, false}; });
 }
 

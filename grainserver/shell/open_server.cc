@@ -86,6 +86,7 @@ Status Server::begin_directory() {
 Status Server::claim_uids() {
     const std::string &owner = options_.slots_directory.empty() ? options_.directory : options_.slots_directory;
     if (Status s = uids_.open(owner); !s) {
+        if (s.code == Code::invalid) return s;
         log_(Level::warning, "not known whether another server of this machine has these anonymous uids: " + s.text);
         return Status::ok();
     }
@@ -96,6 +97,14 @@ Status Server::claim_uids() {
                     std::to_string(options_.identity.last) + " overlaps " + s.text +
                     ": give this server a range of its own by --anonymous-uids, or, if both are to share slots and "
                     "uids, both the same --slots-dir");
+}
+
+void Server::check_claims() {
+    if (uids_lost_ || uids_.fd() < 0 || uids_.count()) return;
+    uids_lost_ = true;
+    log_(Level::error, std::string(locks::uid_claims_path) +
+                           " was removed or replaced: until all grain servers of this machine and their launchers "
+                           "have been restarted, two may have the same anonymous uids");
 }
 
 // Writes the owner's rules where the launcher finds them and this process can no longer change them.
@@ -125,6 +134,10 @@ Result<GrainRules> Server::settle_rules() {
     if (!base) return base.status();
     files::OwnerRules words = rules_for_launcher(rules, options_.directory);
     words.ordinary_priority = options_.ordinary_priority;
+    for (const std::string &name : words.accounts)
+        if (const auto login = files::logins_of_this_host().login(words, name); !login)
+            log_(Level::warning,
+                 "--accounts " + name + ": " + login.status().text + ": its grains run under an anonymous uid");
     if (Status s = replace_durably(base->get(), files::rules_name, files::pack(words)); !s)
         return fail(s.code, s.text + (s.code == Code::no_space ? ": free space there, then start it again" : ""));
     const std::string launcher = options_.own_launcher ? options_.launcher_program : "";  // else it can start none

@@ -106,6 +106,7 @@ struct Performer {
             s.figures_ = s.gauge_.figures();
             s.figures_until_ = now + figures_last;
         }
+        if (e.boundary) s.check_claims();
         const bool full = s.files_.disk_full();
         if (full) s.files_.drop_spares();
         s.put(Gauged{s.figures_.load, s.figures_.free_memory_kb, e.boundary, s.figures_.memory_kb, full});

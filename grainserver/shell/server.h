@@ -40,6 +40,7 @@ private:
     friend struct Performer;
     Status begin_directory();
     Status claim_uids();
+    void check_claims();
     Result<GrainRules> settle_rules();
     Status give_up_the_rest();
     Status open_grains(const GrainRules &rules);
@@ -84,6 +85,7 @@ private:
     net::PoolLink link_;
     locks::AdaptiveLock lock_;
     locks::UidClaims uids_;
+    bool uids_lost_ = false;  // told
     RemovalWatch removal_{lock_};
     Fd own_;  // DIR/server: files of this process
     std::unique_ptr<net::Loop> loop_;

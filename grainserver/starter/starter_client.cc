@@ -1,4 +1,5 @@
 #include "grainserver/starter/starter_client.h"
+#include "grainserver/files/say.h"
 
 #include <csignal>
 
@@ -26,8 +27,7 @@ namespace {
     ::syscall(SYS_close_range, ours + 1, ~0u, 0u);
     Starter starter(directory, cgroups, launcher);
     if (const Status s = starter.open(); !s) {
-        std::printf("%s\n", s.text.c_str());
-        std::fflush(stdout);
+        files::say(s.text);
         ::_exit(1);
     }
     for (;;) {
@@ -40,7 +40,6 @@ namespace {
         if (n <= 0 || ::getppid() != launcher) ::_exit(0);
         Fd fd;
         const Answer answer = starter.answer({packet, static_cast<std::size_t>(n)}, fd);
-        std::fflush(stdout);
         const std::string bytes = to_packet(answer);
         const bool sent =
             fd ? send_packet(socket, bytes, fd.get()) : ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/planted.h"
@@ -38,18 +39,37 @@ std::string command_of(pid_t pid) {
     return words;
 }
 
+// Of the file or its directory: otherwise its claims could be blocked, or it could be replaced.
+Status only_ours(const std::string &path) {
+    struct stat st {};
+    if (::stat(path.c_str(), &st) != 0) return file_error(path, errno);
+    if ((st.st_uid == 0 || st.st_uid == ::geteuid()) && (st.st_mode & 022) == 0) return Status::ok();
+    return fail(Code::invalid,
+                path + ": other accounts can write it, so claims to uids do not count: chown root, chmod go-w");
+}
+
 }  // namespace
 
 Status UidClaims::open(const std::string &owner, const std::string &path) {
     struct stat st {};
     if (::stat(owner.c_str(), &st) != 0) return file_error(owner, errno);
     row_ = row_of(st);
-    if (Status s = make_directories(path.substr(0, path.rfind('/'))); !s) return s;
+    const std::string folder = path.substr(0, path.rfind('/'));
+    if (Status s = make_directories(folder); !s) return s;
+    if (Status s = only_ours(folder); !s) return s;
     Result<LockFile> file =
         LockFile::open({.path = path, .atom = Atom{"dcs-uids", path, ""}, .named = false}, FileKind::atom);
     if (!file) return file.status();
+    if (Status s = only_ours(path); !s) return s;
     file_ = std::move(*file);
     return Status::ok();
+}
+
+bool UidClaims::count() const {
+    struct stat now {
+    }, locked{};
+    return ::stat(file_.path().c_str(), &now) == 0 && ::fstat(file_.fd(), &locked) == 0 &&
+           now.st_ino == locked.st_ino && now.st_dev == locked.st_dev;
 }
 
 bool UidClaims::of_others(const Range &locked, const Range &wanted) const {

@@ -14,10 +14,13 @@ inline constexpr const char *uid_claims_path = "/run/dcs/uids.lock";
 class UidClaims {
 public:
     // `owner`: the directory whose servers share the uids. Makes the file, and its directory, if they are missing.
+    // Code::invalid: other accounts can write them.
     Status open(const std::string &owner, const std::string &path = uid_claims_path);
     // Claims FIRST to LAST; again is fine. Code::refused names the overlapping range of others, a process that has it,
     // and as many uids behind it.
     Status take(std::uint32_t first, std::uint32_t last) const;
+    // False: the file was removed or replaced, and other servers do not see these claims.
+    bool count() const;
     int fd() const { return file_.fd(); }  // each copy keeps the claim
 
 private:

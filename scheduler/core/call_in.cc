@@ -146,7 +146,7 @@ bool hold_off(Draft &d, const ServerFirstCall &in, HostId id) {
     if (asked && answered && (host.contested == Instant{} || d.now >= host.contested + claim_forgotten))
         d.event("audit: two grain servers have the key of host " + name + ": the one that is connected" +
                 (host.address.empty() ? "" : " at " + host.address) + " answers, another" + at + " is refused");
-    if (asked && answered) host.contested = d.now;
+    if (asked && answered) host.contested = d.now, host.contested_from = in.address;
     turn_away(d, in,
               "another grain server is connected under the name " + name +
                   ", and keeps it as long as it answers: end one of the two, or, if this is a copy of its machine, let "

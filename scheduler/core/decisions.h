@@ -58,7 +58,7 @@ std::vector<wire::MemberRow> member_rows(const State &state);
 std::int64_t certificate_end(const State &state, const std::string &host);
 // In the host table with that role? And the error for a host that is not (not_found).
 bool in_table(const State &state, HostRole role, const std::string &name);
-Status not_in_table(HostRole role, const std::string &name);
+Status not_in_table(const State &state, HostRole role, const std::string &name);
 // What programs on that host have as tokens counts no more, and their connections end.
 void end_programs(Draft &d, const std::string &host);
 // What a host that is too open lacks, for people.

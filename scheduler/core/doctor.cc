@@ -51,13 +51,23 @@ void tell_refusal(const Draft &d, const Host &host, wire::ProblemRow &row) {
 }
 
 // Of an active host.
-enum class Trouble : std::uint8_t { none, two_servers, too_open, no_launcher, full_disk, no_connection, silent };
+enum class Trouble : std::uint8_t {
+    none,
+    later_epoch,
+    two_servers,
+    too_open,
+    no_launcher,
+    full_disk,
+    no_connection,
+    silent
+};
 constexpr Duration contested_for = seconds(60);  // a server that is refused asks every 15 s
 
 // A host that restarts, or whose scheduler does, needs a moment.
 Duration patience(const Host &host) { return std::min(host.config->interval * 2, seconds(60)); }
 
 Trouble trouble_of(const Draft &d, const Host &host) {
+    if (host.shut.starts_with(later_epoch_words)) return Trouble::later_epoch;
     if (host.contested != Instant{} && d.now - host.contested < contested_for) return Trouble::two_servers;
     if (too_open(host)) return Trouble::too_open;
     if (host.shut == no_launcher_words) return Trouble::no_launcher;
@@ -67,11 +77,21 @@ Trouble trouble_of(const Draft &d, const Host &host) {
     return silence > host.config->interval + patience(host) ? Trouble::silent : Trouble::none;
 }
 
+std::string place_text(const std::string &address) { return address.empty() ? "" : " at " + address; }
+
 void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::ProblemRow &row) {
     switch (trouble) {
     case Trouble::none: return;
+    case Trouble::later_epoch:
+        row.problem = "refuses this scheduler: " + host.shut + ": a copy of its store was promoted";
+        row.affects = "the pool has another scheduler, which continues from that copy";
+        row.advice =
+            "stop this scheduler; if this is a new pool, stop that grain server and remove `configured` from its "
+            "directory";
+        return;
     case Trouble::two_servers:
-        row.problem = "is the name of two grain servers that run: one of them is refused";
+        row.problem = "is the name of two grain servers that run: the one" + place_text(host.address) +
+                      " is connected, another" + place_text(host.contested_from) + " is refused";
         row.affects = "grains that the refused server runs, if it has any: they were started again elsewhere";
         row.advice =
             "end one of them, or let it join under a name of its own (dcs token create --host NAME); of a pilot only "
@@ -130,7 +150,13 @@ std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     if (host.status == HostStatus::active) {
         tell_trouble(d, host, trouble, row);
     } else if (host.status == HostStatus::unknown) {
-        row.problem = "has not called in since the scheduler started or the host was added";
+        row.problem = "has not called in since the scheduler started or the host was added, " +
+                      age_text(d, host.last_contact) + " ago";
+        const auto &keys = d.state.trust.keys;
+        if (!keys.empty() && keys.count(host.config->name) == 0) {
+            row.problem += "; no machine has joined under this name";
+            row.advice = "`dcs token create --host " + host.config->name + "` prints the command with which it joins";
+        }
         if (running > 0) row.affects += ", " + grains_there(running);
     } else if (host.status == HostStatus::delinquent) {
         row.problem = "is delinquent: it last reported " + age_text(d, host.last_contact) + " ago";
@@ -221,7 +247,9 @@ std::optional<wire::ProblemRow> backup_problem(const Draft &d) {
     row.entity = "backup " + name;
     row.problem = joined ? "is not connected" : "has not joined, or its certificate has been revoked";
     row.affects = "while the scheduler is away, reports wait on the hosts of the grains";
-    row.advice = joined ? "check that dcs_backupd runs on " + name + " and can reach the scheduler"
+    row.advice = joined ? "check that dcs_backupd runs on " + name +
+                              " and can reach the scheduler; if its copy has "
+                              "been promoted, stop this scheduler"
                         : "`dcs token create --host " + name + " --role backup` prints the command with which it joins";
     return row;
 }

@@ -44,7 +44,13 @@ bool in_table(const State &state, HostRole role, const std::string &name) {
     return host && host->configured;
 }
 
-Status not_in_table(HostRole role, const std::string &name) {
+Status not_in_table(const State &state, HostRole role, const std::string &name) {
+    for (const HostRole other : {HostRole::client, HostRole::backup})
+        if (other != role && in_table(state, other, name)) {
+            const std::string word = other == HostRole::client ? "client" : "backup";
+            return fail(Code::not_found, "host \"" + name + "\" is in the scheduler's host table with role=" + word +
+                                             " only: add `--role " + word + "`");
+        }
     const char *as = role == HostRole::client   ? " as a host of control programs"
                      : role == HostRole::backup ? " as the passive backup"
                                                 : "";
@@ -83,7 +89,7 @@ void create_code(Draft &d, const Caller &caller, const CreateCode &call) {
         return d.refuse(caller,
                         fail(Code::refused, "this scheduler accepts no other hosts: start it with --tls ADDRESS:PORT"));
     if (!call.host.empty() && !in_table(d.state, call.role, call.host))
-        return d.refuse(caller, not_in_table(call.role, call.host));
+        return d.refuse(caller, not_in_table(d.state, call.role, call.host));
     if (call.ttl_s < least_ttl_s || call.ttl_s > most_ttl_s)
         return d.refuse(caller, fail(Code::invalid, "the lifetime of a code must be from 1 second to 30 days"));
     Trust trust = without_expired(d.state.trust, call.wall_s);
@@ -140,7 +146,7 @@ void approve_host(Draft &d, const Caller &caller, const ApproveHost &call) {
     const auto found = chosen(d.state, call);
     if (!found) return d.refuse(caller, found.status());
     const auto &[key, host] = *found;
-    if (!in_table(d.state, host.role, host.host)) return d.refuse(caller, not_in_table(host.role, host.host));
+    if (!in_table(d.state, host.role, host.host)) return d.refuse(caller, not_in_table(d.state, host.role, host.host));
     const auto &keys = d.state.trust.of(host.role);
     if (const auto had = keys.find(host.host); had != keys.end() && had->second != key && !call.replace)
         return d.refuse(caller, fail(Code::refused,

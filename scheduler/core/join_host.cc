@@ -55,10 +55,7 @@ Status check_code(const JoinCall &in, const JoinCode *code) {
 
 // A code that does not name a host must not take over that host's name.
 Status check_name(const State &state, const JoinCall &in, const JoinCode &code, const std::string &name) {
-    if (!in_table(state, in.role, name)) {
-        Status missing = not_in_table(in.role, name);
-        return fail(Code::refused, missing.text);
-    }
+    if (!in_table(state, in.role, name)) return fail(Code::refused, not_in_table(state, in.role, name).text);
     const auto &keys = state.trust.of(in.role);
     const auto key = keys.find(name);
     if (code.used && (key == keys.end() || key->second != in.key))

@@ -1,6 +1,6 @@
 #pragma once
 // Logins that the host table and the policy name. A mistyped one is no error, as its account may come later or from a
-// directory service that is down, but what its line says has no effect.
+// directory service that is down, but its line permits or denies nothing to a login.
 #include <functional>
 #include <string>
 #include <string_view>

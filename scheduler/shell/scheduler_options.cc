@@ -143,13 +143,19 @@ std::vector<wire::ProblemRow> login_problems(const std::vector<NamedLogin> &unkn
     std::vector<wire::ProblemRow> rows;
     for (std::size_t i = 0; i < std::min(unknown.size(), most); ++i) {
         const NamedLogin &named = unknown[i];
-        rows.push_back({"login " + named.login, named.place,
-                        named.shuts_out ? "`" + named.words + "`: no login of the list is known here"
-                                        : "`" + named.words + "` has no effect, because this host knows no such login",
-                        named.shuts_out ? "all users: only root and masters may use the pool, and grains of others do "
-                                          "not start"
-                                        : "what it should permit or deny",
-                        "correct it there and run `dcs reload`, or create the account"});
+        wire::ProblemRow row{"login " + named.login, named.place, "`" + named.words + "`"};
+        row.advice = "correct it there and run `dcs reload`, or create the account";
+        if (named.shuts_out) {
+            row.problem += ": no login of the list is known here";
+            row.affects = "all users: only root and masters may use the pool, and grains of others do not start";
+        } else if (named.words.starts_with("users=")) {
+            row.problem += ": this host knows no such login";
+            row.affects = "the host of that line, which is only for the users that its users= list";
+        } else {
+            row.problem += " has no effect, because this host knows no such login";
+            row.affects = "what it should permit or deny";
+        }
+        rows.push_back(std::move(row));
     }
     return rows;
 }

@@ -187,6 +187,7 @@ struct Host : DurableHost {
     std::uint64_t instance = 0;           // of the server that called last
     Refusal refusal;                      // the last one since it was last connected
     Instant contested{};                  // when a second server, which still runs, was last refused
+    std::string contested_from;           // its address
     Instant claimed{};                    // since another server wants its place, this one has to say that it runs
     Instant ended = Instant::never();     // since then the process behind its last link is known to have ended
     std::string binary_class, version;    // version: of its server's release; empty: not known

@@ -86,7 +86,7 @@ def places_and_variables(pool):
         assert "--env A: a name and a value" in run(grain, *words, "--env", "A", "--", "true", *end,
                                                     code=125 if words == ["run"] else 255)[1]
         assert "No such file" in run(grain, *words, "--cwd", "nowhere", "--", "/bin/pwd", *end,
-                                     code=126 if words == ["run"] else 1)[1]
+                                     code=126 if words == ["run"] else 255)[1]
     before = pool.json("session", "ls")
     assert run(grain, "map", "--dry-run", "--", "echo", "{#}", "a b", "{}", ":::", "x", "it's")[0] == \
         "echo 1 'a b' x\necho 2 'a b' 'it'\\''s'\n"

@@ -30,6 +30,14 @@ def closed_map(pool, folder):
     pool.dcs(*command, cwd=folder)
 
 
+def failed_in_an_open_session(pool):
+    number = pool.dcs("run", "--detach", "--", "false").stdout.decode().strip()
+    wait_for("its end", lambda: pool.json("grain", "show", number + ":1")["grain"]["state"] == "finished")
+    done = pool.dcs("grain", "restart", number + ":1", check=False)
+    assert done.returncode != 0 and tells(done.stderr, "hint: run `dcs run --detach -- false` again another session"), done
+    pool.dcs("session", "close", number)
+
+
 def environment_and_limits(pool, folder):
     command = ["--", "sh", "-c", "test -e well || exit 1", "sh", ":::", "1"]
     pool.env["COLOUR"] = "red"
@@ -142,6 +150,7 @@ def main():
         folder = os.path.join(pool.base, "work")
         os.mkdir(folder)
         closed_map(pool, folder)
+        failed_in_an_open_session(pool)
         environment_and_limits(pool, folder)
         mended_file(pool, folder)
         more_inputs(pool, folder)

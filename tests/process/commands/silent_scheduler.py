@@ -147,11 +147,15 @@ def of_another_user(pool):
     try:
         os.chmod(place, 0o755)
         shutil.copy(program("dcs"), place)
-        done = subprocess.run([os.path.join(place, "dcs"), "session", "ls", "--dir", pool.dir], env=pool.env, cwd="/",
-                              user=65534, group=65534, extra_groups=[], capture_output=True, text=True, timeout=300)
+        done, status, detach = (
+            subprocess.run([os.path.join(place, "dcs"), *words, "--dir", pool.dir], env=pool.env, cwd="/", user=65534,
+                           group=65534, extra_groups=[], capture_output=True, text=True, timeout=300)
+            for words in (("session", "ls"), ("backup", "status"), ("backup", "detach")))
     finally:
         shutil.rmtree(place)
     assert done.returncode == 5 and tells(done.stderr, "hint another account own pool several root docs/OPERATING.md"), done
+    for refused in (status, detach):
+        assert refused.returncode == 4 and tells(refused.stderr, "only root account daemons may ask"), refused
 
 
 def main():

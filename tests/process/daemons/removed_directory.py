@@ -36,6 +36,8 @@ def main():
             wait_for("its removal", lambda: not shutil.rmtree(pool.dir + ".old", ignore_errors=True) and not os.path.exists(pool.dir + ".old"))
             if again:
                 pool.up()
+            if not again:
+                assert b"directory was removed end by themselves" in pool.dcs("down").stdout
             wait_for("their end", lambda: not [p for p, start in orphans if start_time(p) == start], timeout=120)
             if not again:
                 assert b"Nothing was running" in pool.down().stdout

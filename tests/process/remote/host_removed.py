@@ -34,6 +34,9 @@ def a_connected_host_ends_its_grains(pool):
     hosts_join(pool)
     there = running_on(pool, "h2")
     pool.dcs("host", "set", "h2", "--slots", "3")
+    wrong = pool.dcs("host", "rm", "h2", "h22", check=False)
+    assert wrong.returncode == 3 and tells(wrong.stderr, "no host was removed h22 not in host table"), wrong
+    assert pool.host("h2")["connected"]
     said = pool.dcs("host", "rm", "h2").stdout
     assert tells(said, "host h2 removed from pool 1 grain ended starts again elsewhere"), said
     wait_for("its end on h2", lambda: ended(there))
@@ -47,7 +50,8 @@ def a_connected_host_ends_its_grains(pool):
     unheard = pool.join("h2", "host", "join", "127.0.0.1:1", *line[3:], "--new-key", check=False)  # it may have been heard
     kept = open(key.replace("key.pem", "next-key.pem")).read()
     assert unheard.returncode != 0 and open(key).read() == old, unheard
-    pool.join("h2", *line, "--new-key")
+    said = pool.join("h2", *line, "--new-key").stdout
+    assert tells(said, "daemon takes new certificate by itself") and "restart" not in said, said
     assert open(key).read() == kept and not os.path.exists(key.replace("key.pem", "next-key.pem"))
     pool.wait_active("h2")  # its server reads the new certificate by itself
     assert (pool.host("h2")["slots"], pool.host("h2")["settings"]) == (1, ""), pool.host("h2")

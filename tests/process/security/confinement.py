@@ -107,7 +107,8 @@ def no_network():
 
 def demanded():
     """The table demands what the host has not: nothing runs there, and each peer learns why."""
-    with UsersHost("--confine", "limits", table="require_confinement=filter,accounts") as host, Hurry(host):
+    with UsersHost("--confine", "limits", "--accounts", "root", table="require_confinement=filter,accounts") as host, Hurry(host):
+        wait_for("a warning", lambda: tells(host.text("server.log"), "--accounts root system account anonymous uid"))
         running = subprocess.Popen([program("dcs"), "run", "--", "/bin/echo", "at last"], env=host.env, cwd="/", stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:

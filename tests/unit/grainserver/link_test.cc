@@ -225,6 +225,7 @@ TEST_CASE("a scheduler in an older epoch than one that this server has worked fo
     b.one<Disconnect>();
     REQUIRE(b.none<SaveConfig>());
     REQUIRE(b.one<Log>().text.find("epoch 2") != std::string::npos);
+    CHECK(b.sent<wire::CallIn>().at(0).shut == about("it has worked for epoch 3 scheduler epoch 2"));
     b.pass(seconds(9 * 5 / 4 + 1));
     b.in(LinkOpened{});
     b.clear();

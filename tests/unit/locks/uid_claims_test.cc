@@ -59,3 +59,23 @@ TEST_CASE("a file of claims that cannot be made is an error, and no claim") {
     CHECK(claims.open(a / "none", a / "uids.lock").code == Code::not_found);
     CHECK(claims.fd() < 0);
 }
+
+TEST_CASE("a file of claims that others can write is an error, and one that was removed or replaced has none") {
+    const scratch::Directory a, run;
+    const std::string folder = run / "dcs", path = folder + "/uids.lock";
+    UidClaims claims, again;
+    REQUIRE(claim(claims, a.path(), path, 1000, 1999));
+    CHECK(claims.count());
+    REQUIRE(::chmod(path.c_str(), 0622) == 0);
+    CHECK(again.open(a.path(), path).code == Code::invalid);
+    REQUIRE(::chmod(path.c_str(), 0600) == 0);
+    REQUIRE(::chmod(folder.c_str(), 0777) == 0);
+    CHECK(again.open(a.path(), path).code == Code::invalid);
+    REQUIRE(::chmod(folder.c_str(), 0755) == 0);
+    CHECK(claims.count());
+    REQUIRE(::unlink(path.c_str()) == 0);
+    CHECK_FALSE(claims.count());
+    CHECK(again.open(a.path(), path));
+    CHECK_FALSE(claims.count());
+    CHECK(again.count());
+}

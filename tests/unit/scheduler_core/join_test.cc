@@ -132,6 +132,10 @@ TEST_CASE("codes that do not count") {
     CHECK(Joining::refuses(pool.join(2, 11, "h9"), "not in the scheduler's host table"));
     CHECK(Joining::refuses(pool.join(2, 11), "\"box\" not host table"));
     CHECK(Joining::refuses(pool.join(2, 11, "../h1"), "a host's name is"));
+    pool.state.backup_host.name = "vault";
+    pool.state.sources["desk1"] = {};
+    CHECK(pool.create(3, "vault").at(0) == about("root: error NOT_FOUND vault role=backup add --role backup"));
+    CHECK(pool.create(3, "desk1").at(0) == about("root: error NOT_FOUND desk1 role=client add --role client"));
     CHECK(pool.state.trust == before);
     CHECK_FALSE(pool.touched_disk());
     pool.call(pool.root, wire::RevokeToken{id_of_code(numbered_hash(1))});

@@ -195,7 +195,8 @@ TEST_CASE("one host may have both roles, with a key and a code for each") {
     CHECK(pool.state.trust.clients.at("h1") == numbered_hash(52));
     CHECK(Desks::says(pool.begin({"ann", "h1"}, 51), "another key"));
     CHECK(pool.begin({"ann", "h1"}, 52).size() == 2);
-    CHECK(Desks::says(pool.create(3, "desk1", HostRole::server), "not scheduler's host table"));
+    CHECK(Desks::says(pool.create(3, "desk1", HostRole::server),
+                      "in scheduler's host table role=client only add --role client"));
     CHECK(Desks::says(pool.create(3, "h7", HostRole::client), "with role=client"));
 }
 

@@ -89,6 +89,10 @@ TEST_CASE("the doctor names an active host that is not connected, or whose disk 
     CHECK(problem() == about("accepts no grains disk full make room --dir"));
     says("its launcher does not run");
     CHECK(problem() == about("accepts no grains its launcher does not run start log"));
+    says("it has worked for epoch 2, and this scheduler is in epoch 1");
+    pool.hang_up("h1");  // it calls again and again, and stays for no time
+    CHECK(problem() == about("refuses this scheduler epoch 2 promoted stop this scheduler"));
+    pool.first_call("h1");
     says("");
     pool.hang_up("h1");
     CHECK(problem().empty());  // it may only connect again
@@ -109,7 +113,10 @@ TEST_CASE("the doctor says why the last call in a silent host's name was refused
     };
     CHECK(problem().empty());  // it has a moment to call
     pool.now = pool.now + seconds(21);
-    CHECK(problem() == about("not called in check that its grain server runs"));
+    CHECK(problem() == about("not called in 21 s ago check that its grain server runs"));
+    pool.state.trust.keys["h2"] = {};
+    CHECK(problem() == about("not called in 21 s ago no machine joined dcs token create --host h1"));
+    pool.state.trust.keys.clear();
     pool.feed(ServerRefused{"h1", "10.0.0.7", "the certificate of h1 was issued by another authority", false});
     pool.feed(ServerRefused{"h2", "10.0.0.8", "unknown here", false});
     pool.now = pool.now + seconds(3);
@@ -223,6 +230,16 @@ TEST_CASE("a second server with a host's name, perhaps a copy, takes no place fr
         CHECK(calls(4));
         if (busy) CHECK(pool.at("ann/1:0").incarnation == 2);
         CHECK_FALSE(calls(1));  // it was only slow: now it is the second
+    }
+    SECTION("the doctor says from where the refused one called") {
+        const auto call = std::make_shared<wire::FirstCall>();
+        call->host = "h1";
+        call->instance = 2;
+        later(1);
+        pool.call_in("h1");
+        later(6);
+        pool.feed(ServerFirstCall{ConnId{7000}, call, {}, {}, false, wire::newest_form, "10.0.0.9"});
+        CHECK(problem() == about("two grain servers another 10.0.0.9 refused"));
     }
     SECTION("its connection was closed, as by the kernel when it is killed") {
         pool.hang_up("h1");

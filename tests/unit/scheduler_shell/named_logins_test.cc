@@ -21,6 +21,9 @@ TEST_CASE("each login is found with its line") {
     CHECK(policy == std::vector<NamedLogin>{{"P:2", "user ann", "ann", true}, {"P:3", "deny eve", "eve"}});
     CHECK(logins_of_masters({"eve", "uid1234"}) == std::vector<NamedLogin>{{"option --master", "eve", "eve"}});
     CHECK(unknown_login_text(policy[1]) == about("P:3: deny eve knows no login eve"));
+    const auto of_host = login_problems({{"H:1", "users=joe", "joe"}});
+    CHECK(of_host.at(0).problem == about("users=joe knows no such login"));
+    CHECK(of_host.at(0).affects == about("only for users list"));
     const auto rows = login_problems(policy);
     REQUIRE(rows.size() == 2);
     CHECK(rows[1].entity == "login eve");

@@ -106,7 +106,9 @@ TEST_CASE("the doctor names a backup on another host that is not connected") {
             if (row.entity == "backup vault") found = row.problem + "; " + row.advice;
         return found;
     };
-    const std::string away = "is not connected; check that dcs_backupd runs on vault and can reach the scheduler";
+    const std::string away =
+        "is not connected; check that dcs_backupd runs on vault and can reach the scheduler; if its copy has "
+        "been promoted, stop this scheduler";
     CHECK(problem() == away);
     t.backup.connect(t.pool);
     CHECK(problem().empty());

@@ -47,12 +47,13 @@ std::string program_of(const Session &session) {
     return session.command.empty() ? session.ident : "`" + session.command + "`";
 }
 
-// A closed session: nothing of it runs, but the programs that take it up again run what failed.
+// Of a grain that has ended, or is of a closed session: the programs that take the session up again run what failed.
 std::string how_to_go_on(const wire::GrainRow &row, const std::string &name) {
     const SessionsAnswer answer = sessions_of({row.user + "/" + std::to_string(row.session)});
     if (answer.failure || answer.sessions.size() != 1) return "";
     const Session &session = answer.sessions[0];
     const std::string program = program_of(session);
+    if (session.ident.starts_with("dcs-run-")) return "run " + program + " again: it is another session";
     if (!is_over(row)) return "run " + program + " again: it goes on with what did not run";
     const bool repeats = session.ident.rfind("map-", 0) == 0 || session.declared() > 0;
     if (repeats && (row.state == "killed" || is_failed(row))) return "run " + program + " again: it runs what failed";
@@ -85,7 +86,7 @@ int carry_out(const Call &call, const Order &order) {
             return call.fail({exits::refused, "refused", "grain " + name + " was not killed: it has finished", ""});
         if (const int error = order.call(&this_pool(), row.user.c_str(), row.session, row.grain); error != NO_ERROR) {
             Failure failure = call_failure("grain " + name + " was not " + order.done, error);
-            if (error == D_E_SESSION_CLOSED) failure.hint = how_to_go_on(row, name);
+            if (error == D_E_SESSION_CLOSED || is_over(row)) failure.hint = how_to_go_on(row, name);
             if (!chosen.named_alone[i] && is_over_now(row)) continue;
             return call.fail(failure);
         }

@@ -132,8 +132,13 @@ Result<pki::Identity> checked(const JoinOrder &order, const std::string &key, co
 }
 
 // For the units of the daemons: they begin when this file appears (deploy/systemd).
-Status write_service(const JoinOrder &order, const std::string &name) {
-    return write_file(order.directory + "/service", "DCS_NAME=" + name + "\nDCS_SCHEDULER=" + order.address + "\n");
+Status write_service(const JoinOrder &order, const std::string &name, bool &changed) {
+    const std::string path = order.directory + "/service";
+    const std::string text = "DCS_NAME=" + name + "\nDCS_SCHEDULER=" + order.address + "\n";
+    constexpr std::size_t text_max = 4096;
+    const auto before = read_file(path, text_max);
+    changed = !before || *before != text;
+    return write_file(path, text);
 }
 
 std::string start_command(const JoinOrder &order, const std::string &name) {
@@ -144,13 +149,14 @@ std::string start_command(const JoinOrder &order, const std::string &name) {
 }
 
 // What is next on this host: where there is a service, a command by hand would be a second daemon.
-std::string next_step(const JoinOrder &order, const std::string &name) {
+std::string next_step(const JoinOrder &order, const std::string &name, bool changed) {
     const std::string start = start_command(order, name);
     if (order.client())
         return "members of the group dcs start programs by (installed root:dcs-key, mode 2755): " + start;
     const std::string unit = order.backup() ? "dcs-backupd" : "dcs-grainserver";
     const std::string place = std::string(services_place) + (order.backup() ? "/backup" : "/server");
     const bool runs = daemon_runs_in(order.directory);
+    if (runs && !changed) return "the daemon that runs in its directory takes the new certificate by itself";
     if (!has_service(unit))
         return runs ? "a daemon with the former settings runs in its directory: restart it as " + start
                     : "start its server: " + start;
@@ -161,7 +167,7 @@ std::string next_step(const JoinOrder &order, const std::string &name) {
                 : "its service " + unit + " starts now";
 }
 
-int tell(const Call &call, const JoinOrder &order, const pki::Identity &who) {
+int tell(const Call &call, const JoinOrder &order, const pki::Identity &who, bool changed) {
     const std::string words = in_words(who.certificate.key), &name = who.certificate.name;
     if (call.format == Format::json) {
         JsonObject json;
@@ -178,7 +184,7 @@ int tell(const Call &call, const JoinOrder &order, const pki::Identity &who) {
                 "This machine's own name is %s. If %s is another machine, join there with a new code, and here "
                 "with one for %s.\n",
                 own.c_str(), name.c_str(), own.c_str());
-        std::printf("%s\n", next_step(order, name).c_str());
+        std::printf("%s\n", next_step(order, name, changed).c_str());
     }
     return exits::ok;
 }
@@ -223,11 +229,12 @@ int join(const Call &call) {
     if (order->client())
         if (Status s = write_client(order->directory, order->address); !s)
             return call.fail(failure_of("pool.conf was not written: repeat the command", s));
+    bool changed = true;
     if (!order->client())
-        if (Status s = write_service(*order, who->certificate.name); !s)
+        if (Status s = write_service(*order, who->certificate.name, changed); !s)
             return call.fail(failure_of("the settings of its service were not written: repeat the command", s));
     if (new_key) pki::drop_next_key(place);
-    return tell(call, *order, *who);
+    return tell(call, *order, *who, changed);
 }
 
 }  // namespace

@@ -81,7 +81,23 @@ void tell_if_last(const Call &call) {
                      : "put lines for hosts into the host table, `dcs reload`, and let them join again");
 }
 
+// One name alone may have a key and no line.
+std::optional<Failure> wrong_name(const std::vector<std::string> &names) {
+    if (names.size() < 2) return {};
+    const ChosenHosts all = choose_hosts({}, Which::with_members);
+    for (const std::string &name : names) {
+        const auto is_it = [&](const auto &row) { return row.name == name; };
+        if (!all.failure && std::none_of(all.rows.begin(), all.rows.end(), is_it) &&
+            std::none_of(all.members.begin(), all.members.end(), is_it))
+            return not_found_failure(
+                "no host was removed: host \"" + name + "\" is not in the host table",
+                "`dcs host ls` lists them; alone, `dcs host rm " + shell_word(name) + "` revokes a certificate");
+    }
+    return all.failure;
+}
+
 int remove(const Call &call) {
+    if (const auto failure = wrong_name(call.arguments.words)) return call.fail(*failure);
     for (const std::string &name : call.arguments.words) {
         const std::int32_t running = running_on(name);
         if (const auto done = ask_any<wire::Done>(wire::RemoveHost{name}); !done)

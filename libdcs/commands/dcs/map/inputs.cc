@@ -153,7 +153,7 @@ std::optional<Failure> make_plan(const Call &call, MapPlan &plan) {
     if (plan.command.empty())
         return usage_failure("dcs map: CMD is missing",
                              "dcs map [-a FILE] -- CMD [WORD...] [::: ARG...]; see dcs map --help");
-    const auto directory = start_directory(call.arguments);
+    const auto directory = start_directory(call);
     if (!directory) return failure_of("", directory.status());
     plan.directory = *directory;
     const auto separator = call.arguments.value("colsep");

@@ -248,8 +248,8 @@ backup, detach it and then stop it.
 Examples:
   dcs backup detach
 )",
-    .notes = R"(For the account of the scheduler, and root, on its host. Exit codes: 4 no commit waits for the copy, 5
-the scheduler does not answer.
+    .notes = R"(For the account of the scheduler, and root, on its host. Exit codes: 4 no commit waits for the copy, or
+you may not do this; 5 the scheduler does not answer.
 )",
     .run = detach};
 
@@ -267,8 +267,8 @@ Examples:
   dcs backup status -o json | jq .reports
   dcs backup status -o json | jq .copy.lag_s
 )",
-    .notes = R"(The backup hands held reports over as soon as the scheduler is back. Exit code 5: the backup does not
-answer.
+    .notes = R"(The backup hands held reports over as soon as the scheduler is back. For root and the account of the
+pool's daemons. Exit codes: 4 you may not do this; 5 the backup does not answer.
 )",
     .run = show_backup};
 

@@ -71,6 +71,8 @@ void print_result(const Call &call, const Pool &pool, const Ended &ended) {
         std::printf("%s\n", pool.directory().c_str());
     } else if (nothing) {
         std::printf("Nothing was running in %s.\n", pool.directory().c_str());
+        if (!pool.exists())
+            std::printf("Daemons and grains of a pool whose directory was removed end by themselves within minutes.\n");
     } else {
         std::printf("Stopped %s%s in %s.\n", ended.schedulers > 0 ? "the scheduler and " : "",
                     counted(ended.servers, "grain server").c_str(), pool.directory().c_str());
@@ -131,7 +133,9 @@ Examples:
   dcs down
   dcs down --dir /scratch/p
 )",
-    .notes = R"(If nothing runs, it says so and succeeds. It stops only pools that `dcs up` created.
+    .notes =
+        R"(If nothing runs, it says so and succeeds. Daemons and grains whose directory was removed end by themselves
+within minutes. It stops only pools that `dcs up` created.
 )",
     .run = down,
     .formats = false};

@@ -1,5 +1,9 @@
 #include "copy_state.h"
 
+#include <cerrno>
+
+#include <unistd.h>
+
 #include "base/known_words.h"
 #include "commands/dcs/frame/table.h"
 #include "base/clock.h"
@@ -13,6 +17,8 @@ constexpr int copy_patience_s = 2;  // the scheduler has been asked something el
 }  // namespace
 
 Result<wire::AnyMessage> ask_daemon(const std::string &socket, const wire::AnyMessage &question, int patience_s) {
+    if (::access(socket.c_str(), W_OK) != 0 && errno == EACCES)
+        return fail(Code::refused, "only root and the account of the pool's daemons may ask it");
     const auto loop = net::Loop::create();
     if (!loop) return fail(Code::limit, "no descriptors left: raise ulimit -n");
     net::Limits limits;

@@ -166,6 +166,17 @@ Result<std::string> start_directory(const Arguments &arguments) {
     return said ? Result<std::string>(absolute_path(*said)) : current_directory();
 }
 
+// The hosts of a private pool are this one; those of another may have directories that are not here.
+Result<std::string> start_directory(const Call &call) {
+    const auto path = start_directory(call.arguments);
+    if (!path || !call.arguments.has("cwd") || call.arguments.has("image")) return path;
+    const Pool pool(call.directory);
+    const auto numbers = pool.numbers();
+    if (pool.maker() != Pool::Maker::dcs_up || !numbers || numbers->pilots > 0) return path;
+    const Fd opened(::open(path->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    return opened ? path : fail_errno(Code::not_found, "--cwd " + *path, errno);
+}
+
 std::optional<Failure> set_variables(const Arguments &arguments, const std::string &directory,
                                      std::vector<std::string> &environment) {
     std::map<std::string, std::string> all;

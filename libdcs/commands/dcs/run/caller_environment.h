@@ -40,6 +40,8 @@ OptionTable with_start(OptionTable options);
 
 // --cwd as an absolute path, else the current directory.
 Result<std::string> start_directory(const Arguments &arguments);
+// Code::not_found also where no host of the pool has it.
+Result<std::string> start_directory(const Call &call);
 // Puts --env into a list as of caller_environment.h, and with --cwd PWD.
 std::optional<Failure> set_variables(const Arguments &arguments, const std::string &directory,
                                      std::vector<std::string> &environment);

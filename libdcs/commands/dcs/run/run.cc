@@ -65,8 +65,12 @@ std::optional<Failure> understand(const Call &call, Command &command) {
         return usage_failure("dcs run: CMD is missing",
                              "dcs run -- CMD [ARG...], for example dcs run -- sort -n <numbers");
     if (auto failure = take_demands(call.arguments, command.demands)) return failure;
-    const auto directory = start_directory(call.arguments);
-    if (!directory) return failure_of("", directory.status());
+    const auto directory = start_directory(call);
+    if (!directory) {
+        Failure failure = failure_of("", directory.status());
+        if (call.arguments.has("cwd")) failure.exit = exits::not_executable;
+        return failure;
+    }
     command.directory = *directory;
     command.words = call.arguments.words;
     command.reads_input = !call.arguments.has("no-input");
