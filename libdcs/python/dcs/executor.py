@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from types import ModuleType
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from . import _encoding
 from ._fields import Path, printable
@@ -57,11 +57,18 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
 
     def _drop(self) -> bool:
         dropped = super().cancel()
+        if dropped:
+            self._wanted()
         self._executor._gone(self)
         return dropped
 
+    def _wanted(self) -> bool:
+        """Not if it is cancelled, of which wait() and as_completed() are told once."""
+        with self._condition:
+            return self._state != "CANCELLED_AND_NOTIFIED" and self.set_running_or_notify_cancel()
+
     def _finish(self, result: Result) -> None:
-        if not self.set_running_or_notify_cancel():
+        if not self._wanted():
             return
         try:
             self.set_result(self._unpack(result))
@@ -118,10 +125,11 @@ class Executor(concurrent.futures.Executor):
             pool, ident = _nameless(pool)
             atexit.register(self._remove)
         self._ident = ident
-        if fresh:
-            _forget(pool, ident, pool.executors)
-        self.session = Session(ident, number, pool=pool, skip=pool.executors if number is None else ())
-        pool.executors.add(self.session.number)
+        with pool.opening:
+            if fresh:
+                _forget(pool, ident, pool.executors)
+            self.session = Session(ident, number, pool=pool, skip=pool.executors if number is None else ())
+            pool.executors.add(self.session.number)
         self._submitting = threading.Lock()
         self._next_number = 0
         self._changed = threading.Condition()
@@ -194,9 +202,10 @@ class Executor(concurrent.futures.Executor):
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is None:
             self.shutdown()
-        else:
+            return
+        if self._kept:
             self.session._say_what_goes_on(value)
-            self.leave()
+        self.leave()
 
     @property
     def _max_workers(self) -> int:
@@ -298,7 +307,7 @@ class Executor(concurrent.futures.Executor):
             try:
                 result = self._next_result()
             except NothingLeft as error:
-                self._fail(before, error)  # killed by another program: they have no results
+                self._fail(before, error)
             except Error as error:
                 self._fail(set(self._outstanding), error)
             else:
@@ -346,15 +355,24 @@ class Executor(concurrent.futures.Executor):
         if future is not None:
             future._finish(result)
 
-    def _fail(self, numbers: Iterable[int], error: Exception) -> None:
+    def _fail(self, numbers: Iterable[int], error: Error) -> None:
+        killed = self._killed() if isinstance(error, (NothingLeft, ReplayEnd)) else set()
         for number in numbers:
             with self._changed:
                 future = self._outstanding.get(number)
                 if future is None or future._cancelling:
                     continue
                 del self._outstanding[number]
-            if future.set_running_or_notify_cancel():
+            if number in killed:
+                future._drop()
+            elif future._wanted():
                 future.set_exception(error)
+
+    def _killed(self) -> Set[int]:
+        """Grains that an earlier run cancelled, or somebody killed: they have no results."""
+        with contextlib.suppress(Error):
+            return {row.grain for row in self.session.pool.grains(self.session.number, "killed")}
+        return set()
 
 
 def _in_order(futures: List[Future], end: Optional[float]) -> Iterator[Any]:

@@ -79,6 +79,9 @@ def arrays(slurm):
     rows = slurm.run("sacct", "-nP", "-j", job, "-o", "JobID,State").split("\n")
     assert [r for r in rows if "COMPLETED" not in r] == [f"{job}_5|FAILED"] and len(rows) == 6, rows
     assert slurm.run("sacct", "-nP", "-j", f"{job}_[1-5]", "-o", "State").split("\n") == ["COMPLETED", "COMPLETED", "FAILED"]
+    # Those with the lowest numbers first.
+    job = slurm.run("sbatch", "--parsable", "--array=3,1,2%1", "--wait", "--wrap", "echo $SLURM_ARRAY_TASK_ID >>in_turn")
+    assert slurm.read("in_turn") == "1\n2\n3\n"
     # No more than two tasks of this one run at a time, though four slots are free.
     text = "#!/bin/sh\nmkdir run.$SLURM_ARRAY_TASK_ID; ls -d run.* 2>/dev/null | wc -l; sleep 0.3; rmdir run.$SLURM_ARRAY_TASK_ID\n"
     job = slurm.run("sbatch", "--parsable", "-a", "0-5%2", "-o", "two-%a", data=text)
@@ -226,10 +229,11 @@ def refusals(slurm):
     assert about(slurm.refused("sbatch", data="echo no interpreter\n"), "first line interpreter")
     assert about(slurm.refused("sbatch", "nosuch.sh"), "nosuch.sh cannot be read")
     assert slurm.run("squeue", "-h") == ""
-    job = slurm.run("sbatch", "--parsable", "--account=x", "-p", "short", "--mail-type=END", "-H", "--wrap", "true", env={"DCS_JOBS_IGNORE": "hold"})
-    for words in ("--account no effect accounts", "--partition=short no host class", "--mail-type no mail", "-H DCS_JOBS_IGNORE"):
+    job = slurm.run("sbatch", "--parsable", "--account=x", "-p", "short", "--mail-type=END", "--mail-user=a", "-onosuch/o", "-enosuch/e", "-H", "--wrap", "true", env={"DCS_JOBS_IGNORE": "hold"})
+    for words in ("--account no effect accounts", "--partition=short no host class", "--mail-type, --mail-user have no effect: no mail", "-H DCS_JOBS_IGNORE"):
         assert about(slurm.said, words), slurm.said
-    ended(slurm, job, "COMPLETED")
+    assert slurm.said.count("no mail is sent") == slurm.said.count("there is no directory") == 1, slurm.said
+    ended(slurm, job, "FAILED")
     for command in ("sbatch", "srun", "squeue", "sacct", "scancel", "sinfo", "scontrol"):
         assert about(slurm.run(command, "--help"), f"Usage: {command}")
 

@@ -185,7 +185,7 @@ def failures(number):
             session.submit(1, ["/bin/sleep", "1000"])
             raise KeyboardInterrupt
     except KeyboardInterrupt as left:
-        assert tells(left.__notes__[0], "1 grains of session 34 go on dcs session close 34"), left.__notes__
+        assert tells(left.__notes__[0], "1 grain of session 34 goes on dcs session close 34 ends it"), left.__notes__
     session.close()
     with dcs.Session("api", 30) as session:  # closed before grain 3 ended: not all results are there
         results = session.results()

@@ -157,9 +157,9 @@ def keep_going(registry: Registry) -> None:
 
 
 def warn_of_outputs(command: str, files: Iterable[Optional[str]]) -> None:
-    for path in {path for path in files if path}:
-        if not os.path.isdir(os.path.dirname(path)):
-            say(command, f"there is no directory {os.path.dirname(path)} here for the job's output; the job fails if its host has none either")
+    for directory in sorted({os.path.dirname(path) for path in files if path}):
+        if not os.path.isdir(directory):
+            say(command, f"there is no directory {directory} here for the job's output; the job fails if its host has none either")
 
 
 def submit(command: str, registry: Registry, batch: Batch, hold: Optional[Condition]) -> List[Job]:

@@ -90,8 +90,9 @@ class Options:
         return rest, values
 
     def say_notes(self) -> None:
-        for name, note in self.noted.items():
-            say(self.command, f"{name} has no effect: {note}")
+        for note in dict.fromkeys(self.noted.values()):
+            names = [name for name, why in self.noted.items() if why == note]
+            say(self.command, f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} no effect: {note}")
 
     def _split(self, word: str) -> Tuple[str, Optional[str], bool]:
         if word.startswith("--") and "=" in word:
@@ -174,7 +175,7 @@ def megabytes(text: str, what: str, unit: str = "M") -> int:
 
 
 def task_list(text: str, what: str) -> List[int]:
-    """1-10:2,15 as numbers."""
+    """1-10:2,15 as numbers, the lowest first: in this order they start."""
     numbers: List[int] = []
     for part in text.split(","):
         found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", part.strip())
@@ -186,7 +187,7 @@ def task_list(text: str, what: str) -> List[int]:
         numbers += range(first, end + 1, int(found[3] or 1))
     if len(set(numbers)) != len(numbers):
         raise Wrong(f"{what}: {text!r} names a task twice")
-    return numbers
+    return sorted(numbers)
 
 
 def ranges(numbers: Sequence[int]) -> str:
