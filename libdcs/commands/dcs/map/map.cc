@@ -196,7 +196,7 @@ int map(const Call &said) {
                                  MapWork(plan, options, closed, console).submit_again(grains);
                                  return std::nullopt;
                              }};
-    const OpenedMap opened = open_map(call, plan, files_of(plan, program, options.files), demands);
+    const OpenedMap opened = open_map(call, plan, files_of({{plan, program, options.files}}), demands);
     if (opened.failure) return call.fail(*opened.failure);
     work_patiently();
     const sigset_t signals = block_ending_signals();
