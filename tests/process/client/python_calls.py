@@ -307,6 +307,10 @@ def argued(env):
     assert said(env, os.path.abspath("argued.py"), ARGUED, "x", "5") == "[0, 5, 10] True\n"
     text = said(env, "argued.py", ARGUED, "x", "6")
     assert tells(text, 'sys.argv[2]: recorded "5", now "6"') and "argv=[...] names the arguments" in text, text
+    elsewhere = "import dcs, os, sys\nos.chdir(sys.argv[1])\nwith dcs.Executor('elsewhere', argv=[]) as run: print(run.submit('os:getcwd').result())\n"
+    assert said(env, "elsewhere.py", elsewhere, "/usr") == "/usr\n"
+    moved = subprocess.run([PYTHON, "elsewhere.py", "/"], env=env, capture_output=True, text=True, timeout=300).stderr
+    assert tells(moved, 'directory recorded "/usr", now "/" directory=... names') and "PWD" not in moved, moved
 
 
 SURROUNDED = """
