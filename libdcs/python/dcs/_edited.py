@@ -27,7 +27,8 @@ def explained(error: Error, grains: Sequence[Tuple[int, Grain]], session: Sessio
         text = f"call {number} is not as it was when {which} began: {_difference(error.text) if is_call(grain) else error.text}"
     told = type(error)(error.code, error.name, text, f"dcs.Executor({ident + '-2'!r}) runs all calls anew beside it, "
                        f"dcs.Executor({ident!r}, fresh=True) removes it first" +
-                       ("; argv=[...] names the arguments on which results depend" if "sys.argv" in text else ""))
+                       ("; argv=[...] names the arguments on which results depend" if "sys.argv" in text else "") +
+                       ("; directory=... names the one in which it runs" if "\ndirectory: " in text else ""))
     told.taken, told.refused = error.taken, error.refused
     return told
 
@@ -35,6 +36,6 @@ def explained(error: Error, grains: Sequence[Tuple[int, Grain]], session: Sessio
 def _difference(text: str) -> str:
     """With the names that the words of a call's command have in the program."""
     names = {0: "python", 2: "directory"}
-    text = re.sub(r"\nargv: .*", "", text)
+    text = re.sub(r"\nargv: .*|\nenv\[\d+\]: recorded \"PWD=.*", "", text)
     text = re.sub(r"^argv\[(\d+)\]", lambda at: names.get(int(at[1]), f"sys.argv[{int(at[1]) - 3}]"), text, flags=re.M)
     return re.sub(r"\nenv\[.*", "", text) if "\nenv: " in text else text  # one variable more moves the others

@@ -152,7 +152,7 @@ class Executor(concurrent.futures.Executor):
         return self._submit([(self._call_grain(fn, [(args, kwargs)]), lambda result: self._values(result)[0])])[0]
 
     def submit_command(self, argv: Sequence[Path], **fields: Any) -> Future:
-        """Runs a program. A name without a slash is looked up in PATH here, as subprocess does; one that is not found
+        """Runs a program, in the directory and environment of calls, with `fields` of Grain. A name without a slash is looked up in PATH here, as subprocess does; one that is not found
         there, and a relative path, are looked up in the user's DCS home on the host. The future's result is a Result;
         GrainFailed if it did not end with status 0."""
         check_names("submit_command()", fields, {})
