@@ -152,9 +152,9 @@ class Executor(concurrent.futures.Executor):
         return self._submit([(self._call_grain(fn, [(args, kwargs)]), lambda result: self._values(result)[0])])[0]
 
     def submit_command(self, argv: Sequence[Path], **fields: Any) -> Future:
-        """Runs a program, in the directory and environment of calls, with `fields` of Grain. A name without a slash is looked up in PATH here, as subprocess does; one that is not found
-        there, and a relative path, are looked up in the user's DCS home on the host. The future's result is a Result;
-        GrainFailed if it did not end with status 0."""
+        """Runs a program, in the directory and environment of calls, with `fields` of Grain. A name without a slash is looked up
+        in PATH here, as subprocess does; one that is not found there, and a relative path, are looked up in the user's DCS home
+        on the host. The future's result is a Result; GrainFailed if it did not end with status 0."""
         check_names("submit_command()", fields, {})
         if argv and not isinstance(argv, (str, bytes)) and not os.path.dirname(argv[0]):
             argv = [shutil.which(argv[0]) or argv[0], *argv[1:]]
