@@ -94,6 +94,7 @@ Status check_ident(const char *ident) {
 }
 
 Status get_auth(Pool &pool, const std::string &ident) {
+    const AuthTurn alone(pool);
     if (Status s = take_inherited(pool); !s) return s;
     if (pool.credentials().ident == ident && pool.inherited_token().empty()) return Status::ok();
     if (pool.remote() && pool.inherited_token().empty() && pool.credentials().token.empty())

@@ -73,7 +73,7 @@ void Forks::after_in_child() {
     p.freed = new std::condition_variable;  // the old one counts waiters that are not here
     for (Pool *pool : p.pools) {
         for (auto &[number, session] : pool->sessions_) session.taking = false;
-        pool->group_under_way_ = false;
+        pool->group_under_way_ = pool->authorizing_ = false;
         pool->waiting_.clear();
     }
     p.mutex.unlock();
@@ -91,6 +91,18 @@ std::uint64_t next_request_id() {
 }
 
 std::uint64_t random_seed() { return random_bits(); }
+
+AuthTurn::AuthTurn(Pool &pool) : pool_(pool) {
+    std::unique_lock lock(process().mutex);
+    while (pool_.authorizing_) process().freed->wait(lock);
+    pool_.authorizing_ = true;
+}
+
+AuthTurn::~AuthTurn() {
+    const Held held(process().mutex);
+    pool_.authorizing_ = false;
+    process().freed->notify_all();
+}
 
 TakeResult::TakeResult(Pool &pool, int number, bool block) : pool_(pool), number_(number) {
     const bool nameless = pool.credentials().token.empty() && pool.ident().empty();

@@ -48,6 +48,7 @@ struct Remote;
 using RemotePtr = std::shared_ptr<const Remote>;
 class TakeResult;
 class Group;
+class AuthTurn;
 struct GroupedGrain;
 struct Forks;
 
@@ -123,6 +124,7 @@ public:
 private:
     friend class dcs::client::TakeResult;
     friend class dcs::client::Group;
+    friend class dcs::client::AuthTurn;
     friend struct dcs::client::Forks;
 
     const dcs::client::PoolOptions options_;
@@ -132,6 +134,7 @@ private:
     // All that follows is guarded by the one mutex of pool.cc, which a fork holds.
     dcs::client::Credentials credentials_;
     std::string inherited_;
+    bool authorizing_ = false;  // of AuthTurn
     std::map<int, dcs::client::OpenSession> sessions_;
     std::uint64_t openings_ = 0;
     bool met_ = false;
@@ -154,6 +157,18 @@ std::uint64_t next_request_id();  // never 0, and another one for each request o
 std::uint64_t random_seed();
 
 inline Status no_auth_yet() { return fail(Code::no_auth, "d_get_auth has not been called, or did not succeed"); }
+
+// One thread at a time asks who the program is: those that begin together are one program, with one token.
+class AuthTurn {
+public:
+    explicit AuthTurn(Pool &pool);
+    ~AuthTurn();
+    AuthTurn(const AuthTurn &) = delete;
+    AuthTurn &operator=(const AuthTurn &) = delete;
+
+private:
+    Pool &pool_;
+};
 
 // The turn of one thread to take a session's next result. Several threads may wait on one session;
 // they get different results, one after the other.

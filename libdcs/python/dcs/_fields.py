@@ -168,6 +168,7 @@ def structure(c_name: str, *first: Tuple[str, Any]) -> Callable[[Kind], Kind]:
     """Gives a dataclass its structure, as `kind.C`. `first`: what precedes its fields in C, besides struct_size."""
     def decorate(kind: Kind) -> Kind:
         c_fields = [("struct_size", c_size_t), *first, *c_fields_of(kind)]
+        kind.__init__.__annotations__.clear()  # help() shows the signature
         kind.C = STRUCTURES[c_name] = type(c_name, (ctypes.Structure,), {"_fields_": c_fields})  # type: ignore[attr-defined]
         return kind
     return decorate

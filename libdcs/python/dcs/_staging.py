@@ -10,6 +10,7 @@ import sysconfig
 from types import ModuleType
 from typing import Any, Dict, Iterable, Iterator, List, Tuple, Union
 
+from ._caller import CALL
 from .spec import File
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
@@ -24,7 +25,7 @@ class Staging:
         self._found: Dict[str, List[File]] = {}
 
     def files(self, modules: Iterable[str], imports_of_main: bool = False) -> List[File]:
-        found = [File(os.path.join(_HERE, "call.py"), "dcs_call.py")]
+        found = [File(os.path.join(_HERE, "call.py"), CALL)]
         for name in modules:
             if name not in self._found:
                 self._found[name] = _with_imports(_sources(sys.modules[name]) if name in MAIN else _tree(name.split(".")[0]))

@@ -3,8 +3,8 @@ file beside the modules that it needs (below `modules`), so it uses nothing but 
 
 Standard input: a line of JSON {"module", "function", "encoding", "main", "pickler"}, then the encoded calls, a list of pairs of
 arguments and keyword arguments; without a module, the first argument is the function. With "initializer", a module and a name, the
-first pair is of that function, whose value is not sent. Standard output: the encoded answer. What
-the function prints goes to standard error.
+first pair is of that function, whose value is not sent. Arguments: the program's directory, or none; its sys.argv. With
+"anywhere" hosts need not have the directory. Standard output: the encoded answer. What the function prints goes to standard error.
 """
 import importlib
 import json
@@ -39,6 +39,35 @@ def find(module, name):
     for part in name.split("."):
         found = getattr(found, part)
     return found
+
+
+def go_to(directory, anywhere):
+    """An empty directory instead, if the host has none of this name."""
+    try:
+        os.chdir(directory)
+        return ""
+    except OSError as error:
+        if not anywhere:
+            raise
+        os.makedirs("empty", exist_ok=True)
+        os.chdir("empty")
+        return f"{os.uname().nodename} has no directory {directory}, where the program runs: {error.strerror}"
+
+
+def told_apart(function, why):
+    """The function, in a directory that is not the program's: a file of it that a call looks for or leaves is an error."""
+    place = os.getcwd()
+
+    def call(*args, **named):
+        try:
+            value = function(*args, **named)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(error.errno, f"{error.strerror or error} ({why})", error.filename) from error
+        left = os.listdir(place)
+        if left:
+            raise FileNotFoundError(f"{', '.join(sorted(left))}, left by the call, would be lost: {why}")
+        return value
+    return call
 
 
 def values_of(function, prepare, calls):
@@ -77,12 +106,17 @@ def answer_json(function, prepare, data):
 def main():
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    sys.path[0:1] = [os.path.join(os.getcwd(), "modules")]
+    sys.path[0:1] = [os.path.abspath("modules")]
     head = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read()
-    if head["main"]:
-        load_main(head["main"])
+    main = head["main"] and os.path.abspath(head["main"])
+    directory, sys.argv[:] = sys.argv[1], sys.argv[2:]
+    lost = directory and go_to(directory, head["anywhere"])
+    if main:
+        load_main(main)
     function = find(head["module"], head["function"])
+    if lost:
+        function = told_apart(function, lost)
     prepare = find(*head["initializer"]) if "initializer" in head else None
     if head["encoding"] == "json":
         answers.write(answer_json(function, prepare, data))

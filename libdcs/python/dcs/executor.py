@@ -14,16 +14,18 @@ import sys
 import threading
 import time
 from types import ModuleType
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple, Union
 
 from . import _encoding
+from ._caller import CALL, Caller
+from ._edited import explained
 from ._fields import Path, printable
 from ._staging import Staging, as_files, main_of
 from .errors import Error, GrainDiffers, GrainUnknown, NothingLeft, ReplayEnd
 from .pool import Pool, default_pool, login_name
 from .session import Session, _forget
 from .result import Result
-from .spec import Grain
+from .spec import Grain, check_names
 
 _SYSTEM_PYTHON = "/usr/bin/python3"
 _BATCH = 256
@@ -57,11 +59,18 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
 
     def _drop(self) -> bool:
         dropped = super().cancel()
+        if dropped:
+            self._wanted()
         self._executor._gone(self)
         return dropped
 
+    def _wanted(self) -> bool:
+        """Not if it is cancelled, of which wait() and as_completed() are told once."""
+        with self._condition:
+            return self._state != "CANCELLED_AND_NOTIFIED" and self.set_running_or_notify_cancel()
+
     def _finish(self, result: Result) -> None:
-        if not self.set_running_or_notify_cancel():
+        if not self._wanted():
             return
         try:
             self.set_result(self._unpack(result))
@@ -86,6 +95,13 @@ class Executor(concurrent.futures.Executor):
     Without an ident nothing is kept for a rerun: the session is removed at the end, and what it runs then is withdrawn.
     A program that was killed leaves such a session until the next one on this host begins.
 
+    Calls run in the current directory and the environment of the program as they were when the executor was made, as grains
+    of `dcs map` do, and find its sys.argv, or `argv` instead. With `files`, `outputs` or `image`, and with `directory=None`,
+    each grain has a directory of its own, which goes with it. A call that needs a file of the current directory, or leaves
+    one, on a host without this directory raises FileNotFoundError; a command, and a call with `directory` named, runs only
+    where that is. Directory and arguments belong to a call as those of the function do. In another environment a rerun warns
+    which variables differ, and all calls of the session keep that of its first run.
+
     Functions and classes are found on the hosts by module and name. Files of modules travel with the grain, with those that
     they import and `modules` (names or modules), unless they belong to the Python installation. `python` is the interpreter on
     the hosts: by default this program's own in a pool of `dcs up`, whose hosts are this one, and /usr/bin/python3 in others.
@@ -100,11 +116,8 @@ class Executor(concurrent.futures.Executor):
     def __init__(self, ident: Optional[str] = None, number: Optional[int] = None, *, fresh: bool = False,
                  modules: Iterable[Union[str, ModuleType]] = (), python: Optional[str] = None, encoding: str = "pickle",
                  pool: Pool = default_pool, initializer: Union[Callable[..., Any], str, None] = None, initargs: Iterable[Any] = (),
-                 **fields: Any):
-        for name in fields:
-            if name not in Grain.__dataclass_fields__:
-                more = ": the pool's slots say how many calls run at a time" if name == "max_workers" else ""
-                raise TypeError(f"Executor has no argument {name}{more}")
+                 argv: Optional[Sequence[str]] = None, **fields: Any):
+        check_names("Executor", fields, {"max_workers": ": the pool's slots say how many calls run at a time"})
         if encoding not in _encoding.ENCODINGS:
             raise ValueError(f'encoding is {encoding!r}: it must be "pickle", "cloudpickle" or "json"')
         self._cloud = _encoding.cloudpickle_name() if encoding == "cloudpickle" else "pickle"
@@ -112,16 +125,18 @@ class Executor(concurrent.futures.Executor):
         self._python, self._encoding, self._fields = python or here, encoding, fields
         self._first = None if initializer is None else (initializer, tuple(initargs))
         self._staging = Staging(modules)
+        self._caller = Caller(argv, pool._words[0])
         sys.modules.setdefault("__dcs_main__", sys.modules["__main__"])  # what call.py calls the control program
         self._kept = ident is not None
         if ident is None:
             pool, ident = _nameless(pool)
             atexit.register(self._remove)
         self._ident = ident
-        if fresh:
-            _forget(pool, ident, pool.executors)
-        self.session = Session(ident, number, pool=pool, skip=pool.executors if number is None else ())
-        pool.executors.add(self.session.number)
+        with pool.opening:
+            if fresh:
+                _forget(pool, ident, pool.executors)
+            self.session = Session(ident, number, pool=pool, skip=pool.executors if number is None else ())
+            pool.executors.add(self.session.number)
         self._submitting = threading.Lock()
         self._next_number = 0
         self._changed = threading.Condition()
@@ -137,12 +152,13 @@ class Executor(concurrent.futures.Executor):
         return self._submit([(self._call_grain(fn, [(args, kwargs)]), lambda result: self._values(result)[0])])[0]
 
     def submit_command(self, argv: Sequence[Path], **fields: Any) -> Future:
-        """Runs a program. A name without a slash is looked up in PATH here, as subprocess does; one that is not found
+        """Runs a program, in the directory and environment of calls, with `fields` of Grain. A name without a slash is looked up in PATH here, as subprocess does; one that is not found
         there, and a relative path, are looked up in the user's DCS home on the host. The future's result is a Result;
         GrainFailed if it did not end with status 0."""
+        check_names("submit_command()", fields, {})
         if argv and not isinstance(argv, (str, bytes)) and not os.path.dirname(argv[0]):
             argv = [shutil.which(argv[0]) or argv[0], *argv[1:]]
-        return self._submit([(Grain(argv, **{**self._fields, **fields}), Result.check)])[0]
+        return self._submit([(Grain(argv, **self._caller.placed({**self._fields, **fields})), Result.check)])[0]
 
     def map(self, fn: Union[Callable[..., Any], str], *iterables: Iterable[Any], timeout: Optional[float] = None,
             chunksize: int = 1) -> Iterator[Any]:
@@ -194,9 +210,10 @@ class Executor(concurrent.futures.Executor):
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is None:
             self.shutdown()
-        else:
+            return
+        if self._kept:
             self.session._say_what_goes_on(value)
-            self.leave()
+        self.leave()
 
     @property
     def _max_workers(self) -> int:
@@ -214,12 +231,11 @@ class Executor(concurrent.futures.Executor):
         named = [name for name in dict.fromkeys((module, of)) if name]
         by_value = self._encoding == "cloudpickle" and not all(isinstance(function, str) for function in functions)
         staged = self._staging.files(named + sorted(modules - set(named)), imports_of_main=by_value)
-        head.update(main=main_of(staged), pickler=self._cloud)
-        fields = dict(self._fields)
+        head.update(main=main_of(staged), pickler=self._cloud, anywhere="directory" not in self._fields)
+        fields = self._caller.placed(self._fields)
+        directory, fields["directory"] = fields["directory"], None  # it starts where its files are
         fields["files"] = staged + as_files(fields.get("files", ()))
-        # By the PATH an interpreter finds itself and its virtual environment, as argv[0] is a name there.
-        fields["env"] = {"PATH": os.path.dirname(self._python) + ":/usr/bin:/bin", **dict(fields.get("env", {}))}
-        return Grain([self._python, "dcs_call.py"], input=json.dumps(head).encode() + b"\n" + data, **fields)
+        return Grain([self._python, CALL, directory or "", *self._caller.argv], input=json.dumps(head).encode() + b"\n" + data, **fields)
 
     def _named(self, fn: Union[Callable[..., Any], str], calls: Calls) -> Tuple[str, str, Calls]:
         """The module and name by which a host finds the function; empty: it travels before its arguments."""
@@ -240,33 +256,24 @@ class Executor(concurrent.futures.Executor):
             for at in range(0, len(grains), _BATCH):
                 part = grains[at:at + _BATCH]
                 numbered = [(self._next_number + i, grain) for i, (grain, _) in enumerate(part)]
-                try:
-                    self.session.submit_many(numbered)
-                except (GrainDiffers, ReplayEnd) as error:
-                    raise self._explained(error, numbered) from None
+                self._submit_numbered(numbered)
                 for _, unpack in part:
                     futures.append(self._expect(Future(self, self._next_number, unpack)))
                     self._next_number += 1
         return futures
 
-    def _explained(self, error: Error, grains: Sequence[Tuple[int, Grain]]) -> Error:
-        """The same in the words of a program that was edited: which file or which call, and what to do."""
-        number, grain = grains[min(error.refused, len(grains) - 1)]
-        staged = as_files(grain.files)
-        lines = re.findall(r"^\s*files\[(\d+)\]", error.text, re.M)
-        changed = dict.fromkeys(os.path.basename(os.fspath(staged[int(at)].path)) for at in lines if int(at) < len(staged))
-        session = f"session {self.session.number} of {self._ident!r}"
-        if isinstance(error, ReplayEnd):
-            text = f"call {number} is not among those of {session}, which is complete"
-        elif changed:
-            text = f"{' and '.join(changed)} {'have' if len(changed) > 1 else 'has'} changed since {session} began, which keeps its " \
-                   "results"
-        else:
-            text = f"call {number} is not as it was when {session} began: {error.text}"
-        told = type(error)(error.code, error.name, text, f"dcs.Executor({self._ident + '-2'!r}) runs all calls anew beside "
-                           f"it, dcs.Executor({self._ident!r}, fresh=True) removes it first")
-        told.taken, told.refused = error.taken, error.refused
-        return told
+    def _submit_numbered(self, grains: Sequence[Tuple[int, Grain]]) -> None:
+        try:
+            self.session.submit_many([(number, self._caller.with_environment(grain)) for number, grain in grains])
+        except (GrainDiffers, ReplayEnd) as error:
+            number, grain = grains[min(error.refused, len(grains) - 1)]
+            row = self.session.pool.grain_row(self.session.number, number) if isinstance(error, GrainDiffers) else None
+            differ = self._caller.follow(grain, row.env) if row else []
+            if not differ:
+                raise explained(error, grains, self.session, self._ident) from None
+            self._submit_numbered(grains)
+            _log.warning("dcs: the environment differs from that with which session %d of %r began (%s): its calls keep theirs; "
+                         "fresh=True begins it anew", self.session.number, self._ident, printable(", ".join(differ)))
 
     def _expect(self, future: Future) -> Future:
         with self._changed:
@@ -298,7 +305,7 @@ class Executor(concurrent.futures.Executor):
             try:
                 result = self._next_result()
             except NothingLeft as error:
-                self._fail(before, error)  # killed by another program: they have no results
+                self._fail(before, error)
             except Error as error:
                 self._fail(set(self._outstanding), error)
             else:
@@ -346,15 +353,24 @@ class Executor(concurrent.futures.Executor):
         if future is not None:
             future._finish(result)
 
-    def _fail(self, numbers: Iterable[int], error: Exception) -> None:
+    def _fail(self, numbers: Iterable[int], error: Error) -> None:
+        killed = self._killed() if isinstance(error, (NothingLeft, ReplayEnd)) else set()
         for number in numbers:
             with self._changed:
                 future = self._outstanding.get(number)
                 if future is None or future._cancelling:
                     continue
                 del self._outstanding[number]
-            if future.set_running_or_notify_cancel():
+            if number in killed:
+                future._drop()
+            elif future._wanted():
                 future.set_exception(error)
+
+    def _killed(self) -> Set[int]:
+        """Grains that an earlier run cancelled, or somebody killed: they have no results."""
+        with contextlib.suppress(Error):
+            return {row.grain for row in self.session.pool.grains(self.session.number, "killed")}
+        return set()
 
 
 def _in_order(futures: List[Future], end: Optional[float]) -> Iterator[Any]:

@@ -46,6 +46,7 @@ class Pool:
         self._words = (directory, patience)
         self.executors: Set[int] = set()  # sessions of this program's executors: each of them has one of its own
         self._lock, self._calls, self._closed = threading.Lock(), 0, False
+        self.opening = threading.RLock()  # held while a session is looked for and opened: threads open them one by one
         self._ident: Optional[str] = None
         self._handle: Optional[int] = None
         if self.__class__ is not _Default:
@@ -101,12 +102,12 @@ class Pool:
 
     def authorize(self, ident: str) -> None:
         """A program has one ident in a pool: the library keeps one token."""
-        with self._lock:
+        with self.opening:
             if self._ident is not None and self._ident != ident:
                 raise ValueError(f"this program calls itself {self._ident!r} already and cannot be {ident!r} as well; "
                                  "use one ident for all sessions in a pool")
-        self.call("get_auth", c_bytes(ident, "ident"))
-        self._ident = ident
+            self.call("get_auth", c_bytes(ident, "ident"))
+            self._ident = ident
 
     def on_this_host(self) -> bool:
         """Did `dcs up` make it for this user? Then all its hosts are this one."""

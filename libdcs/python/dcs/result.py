@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Dict
 
 from ._fields import STRUCTURES
 from .errors import Error
+from .spec import FIELDS
 
 if TYPE_CHECKING:
     from .pool import Pool
@@ -120,15 +121,12 @@ def result_of(pool: Pool, session: int, row: CResult) -> Result:
                   Usage(seconds[0], seconds[1], usage.ru_maxrss, others), row.outlen, row.errlen, heads[0], heads[1], pool)
 
 
-_FIELDS = {"memory": "memory_mb", "time": "wall_s"}  # of Grain, by the options of `dcs`, which the pool's words name
-
-
 class GrainFailed(Exception):
     """A grain ended by a signal or with an exit status other than 0. `result` has everything about it, `why`: how the pool ended it.
     Each rerun of the program gets it again, until `dcs grain restart SES:G --and-after` forgets it."""
 
     def __init__(self, result: Result, why: str = ""):
-        self.result, self.why = result, re.sub(r"(?<!\S)--(memory|time)\b", lambda option: _FIELDS[option[1]], why)
+        self.result, self.why = result, re.sub(r"(?<!\S)--(\w+)", lambda option: FIELDS.get(option[1], option[0]), why)
         how = f"was ended by signal {result.signal}" if result.signal else f"ended with status {result.code}"
         said = result.error_head.decode(errors="replace").strip().splitlines()
         super().__init__(f"grain {result.grain} of session {result.session} {how}" + (f" {self.why}" if why else "") +

@@ -14,7 +14,7 @@ from ._fields import number as whole_number
 from .errors import Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd
 from .pool import Pool, default_pool, login_name
 from .result import CResult, Result, result_of
-from .spec import Grain, orders
+from .spec import Grain, check_names, orders
 
 _MANY = 1024  # results that come at a time at most
 
@@ -27,19 +27,21 @@ class Session:
     "open" wants a new one, "reopen" makes a terminated one active again. `sent_reset`: results come again from the first.
     `skip`: sessions of this ident that are not meant; a new one then has a greater number than they.
 
-    As a context manager it is closed at the end of the block. When an exception leaves the block it stays open, and a
-    rerun goes on in it; one in which nothing was ever submitted is removed. All methods may be called from several threads. Waiting can be interrupted (Ctrl-C): a result
-    that arrives later is kept for the next call."""
+    As a context manager it is closed at the end of the block, with a warning if that ends grains; close() in the block ends
+    them without one, such as those of a search that has found something. When an exception leaves the block it stays open,
+    and a rerun goes on in it; one in which nothing was ever submitted is removed. All methods may be called from several
+    threads. Waiting can be interrupted (Ctrl-C): a result that arrives later is kept for the next call."""
 
     def __init__(self, ident: str, number: Optional[int] = None, *, mode: str = "resume", sent_reset: bool = True,
                  skip: Collection[int] = (), pool: Pool = default_pool):
         if mode not in ("resume", "open", "reopen"):
             raise ValueError(f'mode is {mode!r}: it must be "resume", "open" or "reopen"')
-        pool.authorize(ident)
         self.ident, self.pool = ident, pool
-        self.number: int = (_find(pool, ident, mode, sent_reset, skip) if number is None else
-                            _open(pool, number, mode, sent_reset))
-        self._submitted = False
+        with pool.opening:
+            pool.authorize(ident)
+            self.number: int = (_find(pool, ident, mode, sent_reset, skip) if number is None else
+                                _open(pool, number, mode, sent_reset))
+        self._submitted = self._closed = False
         self._changed = threading.Condition()
         self._ready: Deque[Result] = deque()
         self._error: Optional[Error] = None
@@ -55,7 +57,7 @@ class Session:
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         if kind is None:
-            if self._submitted:
+            if self._submitted and not self._closed:
                 self._warn_of_unfinished()
             self.close()
         else:
@@ -64,6 +66,7 @@ class Session:
 
     def submit(self, number: int, argv: Sequence[Path], **fields: Any) -> None:
         """Submits a grain, durably; `fields` are those of Grain. The same call again changes nothing."""
+        check_names("submit()", fields, {})
         self.submit_grain(number, Grain(argv, **fields))
 
     def submit_grain(self, number: int, grain: Grain) -> None:
@@ -137,6 +140,7 @@ class Session:
     def close(self) -> None:
         """Terminates the session: what runs is withdrawn, results stay and can be replayed by a rerun."""
         self.pool.call("close_ses", self.number)
+        self._closed = True
         self.leave()
 
     def leave(self) -> None:
@@ -170,8 +174,9 @@ class Session:
         except Error:
             return  # the error that is on its way matters more
         if left > 0 and hasattr(leaving, "add_note"):  # since Python 3.11
-            leaving.add_note(f"dcs: {left} grains of session {self.number} go on: the same program continues with them when it is "
-                             f"run again; `dcs session close {self.number}` ends them")
+            what, them = ("grain of session {} goes on", "it") if left == 1 else ("grains of session {} go on", "them")
+            leaving.add_note(f"dcs: {left} {what.format(self.number)}: the same program continues with {them} when it is run again; "
+                             f"`dcs session close {self.number}` ends {them}")
 
     def _unfinished(self, state: str = "") -> int:
         """Grains that have not ended. -1: the session is not there, or not in that state."""
@@ -180,8 +185,8 @@ class Session:
 
     def _warn_of_unfinished(self) -> None:
         if (left := self._unfinished("active")) > 0:
-            warnings.warn(f"session {self.number} is closed, which ends {left} of its grains; wait for results() to have them, or "
-                          "leave() to go without closing it", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"session {self.number} is closed, which ends {left} of its grains; wait for results() to have them, "
+                          "close() in the block to end them, or leave() to go without closing it", RuntimeWarning, stacklevel=3)
         elif (left := self._unfinished("terminated")) > 0:
             warnings.warn(f"session {self.number} was closed before {left} of its grains had run; "
                           f"dcs.Session({self.ident!r}, mode=\"reopen\") runs them", RuntimeWarning, stacklevel=3)

@@ -5,7 +5,7 @@ import ctypes
 import os
 from ctypes import c_char_p, c_int, c_size_t
 from dataclasses import dataclass, field
-from typing import Annotated, Any, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Annotated, Any, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._fields import (STRUCTURES, Bytes, CString, CStrings, Double, Flag, Int, Int64, Many, Path, Text, Unsigned, Unsigned64, Words,
                       as_environment, c_bytes, c_bytes_or_none, fields_of, number, structure)
@@ -41,6 +41,18 @@ def _programs(programs: Union[Path, Sequence[File]]) -> Any:
     return _rows([File(programs)] if isinstance(programs, (str, bytes, os.PathLike)) else list(programs))
 
 
+# By the options of `dcs` for them, which the pool's words name.
+FIELDS = {"bring": "programs", "class": "host_class", "cwd": "directory", "file": "files", "memory": "memory_mb", "output": "outputs",
+          "time": "wall_s"}
+
+
+def check_names(what: str, fields: Iterable[str], also: Mapping[str, str]) -> None:
+    for name in fields:
+        if name not in Grain.__dataclass_fields__:
+            told = f": it is {FIELDS[name]} of dcs.Grain" if name in FIELDS else also.get(name, "; help(dcs.Grain) has them")
+            raise TypeError(f"{what} has no argument {name}{told}")
+
+
 def _words(argv: Sequence[Path]) -> Sequence[Path]:
     if isinstance(argv, (str, bytes)):
         raise TypeError("argv is a list of strings: the program and its arguments")
@@ -58,11 +70,28 @@ class Resources(CString):
 @structure("d_grain")
 @dataclass
 class Grain:
-    """A grain to submit: the fields of `struct d_grain` in dcs.h, in its order. argv[0]: the path of the executable,
-    relative ones from the user's DCS home on the host. `input`: standard input (str as UTF-8); or `input_path`, or
-    `input_fd` to its end. `env`: a mapping, or "NAME=value". `files`: names to paths, or File. `outputs`: files to bring
-    back. `resources`: named ones that it uses, {"gpu": 1} or "gpu=1". `image`: a file with the image of the container in
-    which it runs."""
+    """A grain to submit.
+
+    argv        the program and its arguments. argv[0]: its path, a relative one from the user's DCS home on the host
+    input       standard input, str as UTF-8; or input_path, a file, or input_fd, a descriptor that is read to its end
+    env         the environment, all of it: a mapping, or a list of "NAME=value"
+    directory   working directory on the host, an absolute path; None: one of its own
+    files       in a directory of its own: a mapping of names to paths here, or a list of File
+    outputs     names of files that come back from there, see Result.open_file
+    programs    the executable, a path here: a host runs a copy of it; or a list of File, one for each binary class
+    image       a file here with the image of the container in which it runs
+    attempts    runs until a failure is its result, 1 to 255
+    cores       that it keeps busy; 0 counts as 1
+    memory_mb   megabytes that have to be free, and that it may use: a run that uses more has failed
+    wall_s      seconds that a run may take; a longer one has failed
+    resources   named ones that it uses, {"gpu": 1} or "gpu=1"
+    host_class  mask of the hosts that may run it, see dcs.host_class; 0: all
+    urgent      to the front of the queue
+    label       for display
+    notice      minutes of warning before a checkpoint
+    thrash      expected memory in half megabytes
+
+    0 for cores, memory_mb, wall_s, notice and thrash: not said. All but the label count for the rerun."""
     argv: Annotated[Sequence[Path], CStrings("gargv", _words)]
     input: Annotated[Union[bytes, str], Bytes()] = b""
     env: Annotated[Union[Mapping[str, str], Sequence[str]], CStrings("genvv", as_environment)] = field(default_factory=dict)

@@ -67,7 +67,7 @@ def killed_ones(pool):
     assert run(grain, "session", "watch", number, code=10)[0].endswith("1 grain finished, 0 failed, 2 killed\n")
     assert "2 grains were killed" in run(grain, "session", "cat", number, code=10)[1]
     err = run(grain, "map", "--session", number, *line, code=2)[1]
-    assert "2 of 3 grains failed, because they were killed; with --resume-failed they run again" in err, err
+    assert "2 of 3 grains failed, because they were killed; the same command runs them again" in err, err
     restarted = grain.start("map", "--resume-failed", *line)
     wait_for("those that were killed", lambda: pool.json("session", "show", number)["session"]["killed"] == 0)
     run(grain, "grain", "kill", f"{number}:2-3")

@@ -3,6 +3,7 @@
 interrupted; and an executor whose program and scheduler are killed by -9 and started again."""
 import ctypes
 import dataclasses
+import inspect
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ PACKAGE = os.path.join(ROOT, "libdcs/python")
 PYTHON = "/usr/bin/python3"
 sys.path.insert(0, PACKAGE)
 import dcs  # noqa: E402
+from dcs import _caller as caller  # noqa: E402
 from dcs._fields import STRUCTURES  # noqa: E402
 
 # Waits for a grain that never ends until it is interrupted; then for one that ends.
@@ -74,6 +76,12 @@ def layout():
     for kind in (dcs.Grain, dcs.GrainRow):
         missing = set(demands) - {field.name for field in dataclasses.fields(kind)}
         assert not missing, f"{kind.__name__} has no {missing}"
+    fields = [field.name for field in dataclasses.fields(dcs.Grain)]
+    untold = [name for name in fields if not re.search(rf"\b{name}\b", dcs.Grain.__doc__)]
+    assert not untold and "wall_s=0, " in str(inspect.signature(dcs.Grain)), (untold, inspect.signature(dcs.Grain))
+    commands = open(os.path.join(ROOT, "libdcs/commands/dcs/run/caller_environment.cc")).read()
+    for variables in (caller.VOLATILE, caller.FAMILIES):
+        assert f'("{variables}")' in re.sub(r'"\s+"|(?<=\()\s+', "", commands), "variables that calls do not get are not those of dcs map"
     header = open(os.path.join(ROOT, "libdcs/include/dcs.h")).read()
     for name, code in re.findall(r"^    (D_E_\w+) = (\d+)", header, re.M):
         error = dcs.errors.error_of(int(code), name, "", "")
@@ -139,7 +147,10 @@ def failures(number):
         raises(ValueError, lambda: session.submit(1, ["/bin/echo", "a\0b"]), "NUL")
         raises(ValueError, lambda: session.submit(1, ["/bin/echo"], memory_mb=2**31), "32 bits")
         raises(TypeError, lambda: session.submit(1, "/bin/echo"), "list")
-        raises(TypeError, lambda: session.submit(1, ["/bin/echo"], wishes=3))
+        raises(TypeError, lambda: session.submit(1, ["/bin/echo"], wishes=3), "submit() no argument wishes help(dcs.Grain)")
+        for word, field in (("cwd", "directory"), ("time", "wall_s"), ("memory", "memory_mb")):
+            raises(TypeError, lambda word=word: session.submit(1, ["/bin/echo"], **{word: 1}), f"argument {word} is {field}")
+            raises(TypeError, lambda word=word: dcs.Executor(**{word: 1}), f"Executor argument {word} is {field}")
         raises(TypeError, lambda: dcs.Executor(max_workers=2), "max_workers", "slots")
         raises(TypeError, lambda: session.submit(1, ["/bin/cat"], input=5), "str or bytes")
         raises(dcs.Invalid, lambda: session.submit(1, ["/bin/echo"], notice=-1), "notice is -1")
@@ -185,7 +196,7 @@ def failures(number):
             session.submit(1, ["/bin/sleep", "1000"])
             raise KeyboardInterrupt
     except KeyboardInterrupt as left:
-        assert tells(left.__notes__[0], "1 grains of session 34 go on dcs session close 34"), left.__notes__
+        assert tells(left.__notes__[0], "1 grain of session 34 goes on dcs session close 34 ends it"), left.__notes__
     session.close()
     with dcs.Session("api", 30) as session:  # closed before grain 3 ended: not all results are there
         results = session.results()

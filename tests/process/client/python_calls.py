@@ -13,13 +13,22 @@ PYTHON = "/usr/bin/python3"
 sys.path.insert(0, PACKAGE)
 import dcs  # noqa: E402
 
+
+def said(env, name, program, *words):
+    with open(name, "w") as file:
+        file.write(program)
+    done = subprocess.run([PYTHON, name, *words], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout
+
+
 EDITED = """
 import sys, dcs
 from edited_module import double
 
 if __name__ == "__main__":
     try:
-        with dcs.Executor("edited", fresh="fresh" in sys.argv) as run:
+        with dcs.Executor("edited", argv=sys.argv[:1], fresh="fresh" in sys.argv) as run:
             print(list(run.map(double, range(int(sys.argv[1])))))
     except (dcs.GrainDiffers, dcs.ReplayEnd) as error:
         print(error)
@@ -191,6 +200,94 @@ def nameless(env):
     assert len(dcs.sessions()) == before + 1, dcs.sessions()
 
 
+CANCELLED = """
+import concurrent.futures, dcs, time
+
+if __name__ == "__main__":
+    with dcs.Executor("cancelled") as run:
+        first = run.submit(abs, -1).result()
+        futures = [run.submit(time.sleep, 1000) for _ in range(5)]
+        print(first, {future.cancel() for future in futures}, len(concurrent.futures.wait(futures, timeout=100).done))
+        print(len(list(concurrent.futures.as_completed(futures, timeout=100))), {future.cancelled() for future in futures})
+        try:
+            futures[0].result(100)
+        except concurrent.futures.CancelledError:
+            print(run.submit(abs, -2).result())
+"""
+
+
+def cancelled(env):
+    """Who waits is told of what was cancelled; in a rerun, too, it is cancelled."""
+    for _ in range(2):
+        assert said(env, "cancelled.py", CANCELLED) == "1 {True} 5\n5 {True}\n2\n"
+
+
+OPENED = """
+import dcs, threading, time
+
+def slow(pool, name, *arguments, call=dcs.Pool.call):
+    time.sleep(0.1)
+    call(pool, name, *arguments)
+
+def opening(told, *what):
+    try:
+        told.append(dcs.Session(*what).number)
+    except ValueError as error:
+        told.append(str("already" in str(error)))
+
+def together(words):
+    told = []
+    threads = [threading.Thread(target=opening, args=(told, *word)) for word in words]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return told
+
+dcs.Pool.call = slow
+told = together([(f"opened{n}",) for n in range(5)])
+number = next(one for one in told if one != "True")
+ident = next(row.ident for row in dcs.sessions() if row.session == number)
+print(told.count("True"), sorted(together([(ident, n) for n in range(201, 205)])), set(together([(ident,)] * 4)) == {number})
+"""
+
+
+def opened(env):
+    """Sessions opened by several threads are what they are when one opens them after another."""
+    told = said(env, "opened.py", OPENED)
+    assert told == "4 [201, 202, 203, 204] True\n", told
+
+
+SEARCH = """
+import dcs, warnings
+warnings.simplefilter("error")
+with dcs.Session("search") as session:
+    session.submit_many([(n, dcs.Grain(["/bin/sh", "-c", f"test {n} = 0 && echo found || sleep 1000"])) for n in range(3)])
+    for result in session.results():
+        if result.output:
+            print(result.output.decode(), end="")
+            break
+    session.close()
+"""
+
+
+def search(env):
+    """Who closes a session before its end is not warned, in a rerun neither."""
+    for _ in range(2):
+        assert said(env, "search.py", SEARCH) == "found\n"
+
+
+def refused(env):
+    """An executor without an ident that an exception leaves has nothing that goes on."""
+    program = """import dcs
+try:
+    with dcs.Executor() as run: run.submit_command(["sleep", "1000"]), run.submit("no module", 1)
+except ValueError as error:
+    print(getattr(error, "__notes__", []))
+"""
+    assert said(env, "refused.py", program) == "[]\n"
+
+
 def ends():
     """What the pool knows of a call that was ended is in the exception."""
     with dcs.Executor(memory_mb=200, python=PYTHON) as run:
@@ -211,11 +308,11 @@ def main():
         env = dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1")
         os.mkdir(os.path.join(pool.base, "work"))
         os.chdir(os.path.join(pool.base, "work"))
-        for what in (edited, unguarded, uncaught, virtual_environment, prepared, twice, nameless):
+        for what in (edited, unguarded, uncaught, virtual_environment, prepared, twice, nameless, cancelled, opened, search, refused):
             what(env)
         ends()
         os.chdir("/")
-    print("8 passed, 0 failed")
+    print("12 passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -149,13 +149,15 @@ def old_ones_go(pool):
     count = len(pool.json("session", "ls")["sessions"])
     assert pool.dcs("session", "clean", "--older", "30d").stdout == b""
     assert len(pool.json("session", "ls")["sessions"]) == count
+    bare = pool.dcs("session", "clean", "--older", "30", check=False)
+    assert bare.returncode == 2 and b"--older 30d is in days" in bare.stderr, bare
     grain = Grain(pool, "old")
     number = grain.start("map", "--detach", "--", "true", ":::", "1").communicate(timeout=120)[0].decode().strip()
     pool.dcs("session", "wait", number)
     waits = grain.start("map", "--detach", "--", "sh", "-c", "until [ -e go ]; do sleep 0.1; done", ":::", "1")
     busy = int(waits.communicate(timeout=120)[0])
     time.sleep(2.1)
-    removed = pool.dcs("session", "clean", "--older", "1").stdout.decode()
+    removed = pool.dcs("session", "clean", "--older", "1s").stdout.decode()
     assert f"session {number} removed" in removed and "session 100 removed" in removed, removed
     assert [row["session"] for row in pool.json("session", "ls")["sessions"]] == [busy], "what has work stays"
     grain.go()

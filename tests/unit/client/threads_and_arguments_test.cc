@@ -2,6 +2,8 @@
 #include <atomic>
 #include <cstring>
 #include <set>
+#include <thread>
+#include <vector>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,6 +56,31 @@ TEST_CASE("without d_get_auth: no_auth, queries work") {
     int status = -1;
     REQUIRE(::waitpid(child, &status, 0) == child);
     CHECK(status == 0);
+}
+
+TEST_CASE("threads that begin together are one program") {
+    FakeScheduler fake;
+    fake.script([](const wire::AnyMessage &m, int) {
+        if (std::holds_alternative<wire::GetAuth>(m)) ::usleep(100'000);  // all ask before the first has an answer
+        return as_usual(m);
+    });
+    const pid_t child = ::fork();
+    if (child == 0) {
+        std::atomic<int> bad = 0;
+        std::vector<std::thread> all;
+        for (int i = 0; i < 8; ++i)
+            all.emplace_back([&bad, i] {
+                bad += d_get_auth("together") != NO_ERROR;
+                bad += d_open_ses(1 + i) != NO_ERROR;
+            });
+        for (std::thread &t : all) t.join();
+        ::_exit(bad);
+    }
+    int status = -1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    CHECK(fake.all<wire::GetAuth>().size() == 1);
+    CHECK(fake.all<wire::OpenSession>().size() == 8);
 }
 
 TEST_CASE("each thread has a connection of its own, closed when the thread ends") {

@@ -27,7 +27,7 @@ struct Map {
         folder.write("a", "3");
         folder.write("b", "4");
     }
-    std::vector<MapFile> files() const { return files_of(plan, folder.path + "/prog", brought); }
+    std::vector<MapFile> files() const { return files_of({{plan, folder.path + "/prog", brought}}); }
 };
 
 }  // namespace
@@ -75,16 +75,16 @@ TEST_CASE("what grains may have made does not count as changed, what is gone doe
     map.folder.write("out", "made");  // the word after it in its part was not there before
     const auto now = changed_in_command(before, map.files());
     // table and out share digits, so they cannot be distinguished
-    CHECK(now.rfind("one of the files that CMD names (", 0) == 0);
+    CHECK(now.rfind("one of the files that the command names (", 0) == 0);
     map.folder.remove("out");
     map.folder.remove("table");
-    CHECK(changed_in_command(before, map.files()) == about("CMD names removed"));
+    CHECK(changed_in_command(before, map.files()) == about("the command names removed"));
 
     MapPlan plan{{"prog", "out"}, map.folder.path, {"x"}};
-    const std::string none = fingerprint_of(files_of(plan, "", {}));
+    const std::string none = fingerprint_of(files_of({{plan, "", {}}}));
     CHECK(none == std::string(24, '0'));
     map.folder.write("out", "made");
-    CHECK(changed_in_command(none, files_of(plan, "", {})).empty());
+    CHECK(changed_in_command(none, files_of({{plan, "", {}}})).empty());
 }
 
 TEST_CASE("of large files size and time count") {

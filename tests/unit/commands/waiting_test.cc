@@ -67,7 +67,7 @@ TEST_CASE("the reason is printed after three seconds, and then seldom") {
 TEST_CASE("a session of dcs submit tells how many grains of its file were not submitted") {
     Session s = session("ann", 4, 2, 1);
     s.finished = 3, s.killed = 1;
-    const std::string digest(24, 'a');
+    const std::string digest = std::string(14, 'a') + '.' + std::string(24, 'b');
     const auto missing = [&](const std::string &ident) { return s.ident = ident, s.not_submitted(); };
     CHECK(missing("submit-" + digest + "-10-0123abcd") == 3);
     CHECK(missing("submit-" + digest + "-7-0123abcd") == 0);

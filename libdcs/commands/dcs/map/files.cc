@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/text.h"
@@ -42,12 +44,13 @@ bool add_contents(pki::Sha256 &sum, const std::string &path) {
 
 class FileLook {
 public:
-    explicit FileLook(const std::string &directory) : directory_(directory) {}
+    explicit FileLook(std::string directory) : directory_(std::move(directory)) {}
 
     void look(MapFile::Part part, std::size_t place, const std::string &name, const std::string &path) {
         struct stat st = {};
         const std::string whole = path.empty() || path[0] == '/' ? path : directory_ + "/" + path;
-        if (path.empty() || ::stat(whole.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return;
+        if (path.empty() || !seen_.insert({part, name}).second) return;
+        if (::stat(whole.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return;
         MapFile file{part, name, "", std::int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec};
         ByteWriter head;
         head.u64(place);
@@ -68,7 +71,8 @@ public:
     std::vector<MapFile> files;
 
 private:
-    const std::string &directory_;
+    const std::string directory_;
+    std::set<std::pair<MapFile::Part, std::string>> seen_;
     std::int64_t read_ = 0;
 };
 
@@ -104,8 +108,8 @@ std::string name_of(const std::vector<MapFile> &files, MapFile::Part part, const
 
 }  // namespace
 
-std::vector<MapFile> files_of(const MapPlan &plan, const std::string &program, const FileWords &brought) {
-    FileLook reader(plan.directory);
+static void look_at(FileLook &reader, const PlannedFiles &planned) {
+    const auto &[plan, program, brought] = planned;
     reader.look(MapFile::program, 0, plan.command.empty() ? "" : plan.command[0], program);
     for (std::size_t i = 1; i < plan.command.size(); ++i)
         if (!has_placeholder(plan.command[i], plan.columns))
@@ -119,6 +123,11 @@ std::vector<MapFile> files_of(const MapPlan &plan, const std::string &program, c
         for (const auto &[name, path] : by_input.for_input(plan.inputs[i], static_cast<std::int32_t>(i + 1)).files)
             if (path != plan.inputs[i]) reader.look(MapFile::input, i, path, path);
     }
+}
+
+std::vector<MapFile> files_of(const std::vector<PlannedFiles> &planned) {
+    FileLook reader(planned.empty() ? "" : planned[0].plan.directory);
+    for (const PlannedFiles &one : planned) look_at(reader, one);
     return std::move(reader.files);
 }
 
@@ -132,7 +141,7 @@ std::string changed_in_command(const std::string &recorded, const std::vector<Ma
     std::string names;
     for (const Width &width : widths) {
         if (width.part == MapFile::input || !differs(recorded, files, width) || had_none(recorded, width)) continue;
-        names += (names.empty() ? "" : " and ") + name_of(files, width.part, "CMD names");
+        names += (names.empty() ? "" : " and ") + name_of(files, width.part, "the command names");
     }
     return names;
 }
@@ -140,6 +149,11 @@ std::string changed_in_command(const std::string &recorded, const std::vector<Ma
 std::string changed_in_inputs(const std::string &recorded, const std::vector<MapFile> &files) {
     const Width &width = widths[MapFile::input];
     return differs(recorded, files, width) ? name_of(files, MapFile::input, "the inputs or --file name") : "";
+}
+
+std::string changed_since(const std::string &ident, const std::string &base, const std::vector<MapFile> &files) {
+    const std::string recorded = fingerprint_in(ident, base), command = changed_in_command(recorded, files);
+    return command.empty() ? changed_in_inputs(recorded, files) : command;
 }
 
 }  // namespace dcs::commands

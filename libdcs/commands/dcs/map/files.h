@@ -1,5 +1,5 @@
 #pragma once
-// The files that a map's command line, inputs and --file name: whether they have changed since an earlier run, by a
+// The files that commands name, and a map's inputs and --file: whether they have changed since an earlier run, by a
 // fingerprint that the session's ident carries.
 //
 // What counts: the program; each further word of CMD and each input that as a whole is the path of a regular file; and
@@ -22,8 +22,14 @@ struct MapFile {
     std::int64_t modified_ns = 0;
 };
 
-// `program`: path of CMD's program; empty where it depends on the input.
-std::vector<MapFile> files_of(const MapPlan &plan, const std::string &program, const FileWords &brought);
+// `program`: path of the command's program; empty where it depends on the input. Of several, all of one directory, each
+// file counts once.
+struct PlannedFiles {
+    MapPlan plan;
+    std::string program;
+    FileWords brought;
+};
+std::vector<MapFile> files_of(const std::vector<PlannedFiles> &planned);
 
 // 24 hex digits. Each part has some of them, so that a message can name the changed file.
 std::string fingerprint_of(const std::vector<MapFile> &files);
@@ -33,5 +39,7 @@ std::string fingerprint_of(const std::vector<MapFile> &files);
 // have made it; if two share a part this is unknown.
 std::string changed_in_command(const std::string &recorded, const std::vector<MapFile> &files);
 std::string changed_in_inputs(const std::string &recorded, const std::vector<MapFile> &files);
+// Of either, as the ident of a session of `base` has recorded it.
+std::string changed_since(const std::string &ident, const std::string &base, const std::vector<MapFile> &files);
 
 }  // namespace dcs::commands

@@ -133,7 +133,7 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
                  (nothing ? "; none ran, and session " + session + " is removed"
                   : killed == failures
                       ? std::string(", because ") + (killed == 1 ? "it was" : "they were") +
-                            " killed; with --resume-failed " + (killed == 1 ? "it runs" : "they run") + " again"
+                            " killed; the same command runs " + (killed == 1 ? "it" : "them") + " again"
                   : listed == 0 ? ", because they could not run" + some_killed
                                 : "; `dcs grain ls " + session + " --state failed` lists " +
                                       (listed == failures ? "them" : "the " + std::to_string(listed) + " that ran") +
@@ -196,7 +196,7 @@ int map(const Call &said) {
                                  MapWork(plan, options, closed, console).submit_again(grains);
                                  return std::nullopt;
                              }};
-    const OpenedMap opened = open_map(call, plan, files_of(plan, program, options.files), demands);
+    const OpenedMap opened = open_map(call, plan, files_of({{plan, program, options.files}}), demands);
     if (opened.failure) return call.fail(*opened.failure);
     work_patiently();
     const sigset_t signals = block_ending_signals();
@@ -249,7 +249,8 @@ Examples:
 )",
     .options = with_demands(with_start(
         {{"arg-file", 'a', "FILE", any_text,
-          "one input per line of FILE (default: of standard input); ::: ARG... gives them directly",
+          "one input per line of FILE (default: of standard input), which is read to its end before grains start;\n"
+          "::: ARG... gives them directly",
           "Inputs, files and output"},
          {"null", '0', nullptr, no_value, "inputs end in NUL bytes instead of newlines"},
          {"colsep", 0, "REGEX", some_text, "inputs are columns with REGEX between them: {1}, {2} and so on"},

@@ -73,7 +73,6 @@ private:
     OpenedMap run_failed_ones(const Session &session);
     OpenedMap after_complete(const Session &session);
     bool claim(int session);
-    std::string changed_since(const Session &session) const;
     Failure runs_already(const Session &session) const;
     std::string recorded(const Session &session) const { return fingerprint_in(session.ident, base_); }
     std::string of_grains(std::int64_t n) const { return std::to_string(n) + " of " + counted(total_, "grain"); }
@@ -100,11 +99,6 @@ Failure Opening::runs_already(const Session &session) const {
                 (pid > 0 ? "as process " + std::to_string(pid) + ", " : "") + "in " + name_of(session),
             "wait for it (`dcs session watch " + std::to_string(session.session) +
                 "` shows it), or let --new run it a second time"};
-}
-
-std::string Opening::changed_since(const Session &session) const {
-    const std::string command = changed_in_command(recorded(session), files_);
-    return command.empty() ? changed_in_inputs(recorded(session), files_) : command;
 }
 
 OpenedMap Opening::take_up(const Session &session, bool reopen, const std::string &how) {
@@ -146,8 +140,11 @@ OpenedMap Opening::begin_other(const std::vector<Session> &own) {
     const auto same = std::find_if(own.rbegin(), own.rend(), [&](const Session &session) {
         return session.ident.rfind("map-", 0) == 0 && session.command == ours.sessions[0].command;
     });
-    if (same != own.rend())
-        opened.how += "; " + name_of(*same) + " ran the same words with other inputs or elsewhere, so all run";
+    if (same == own.rend()) return opened;
+    const bool left = same->ready + same->running > 0;
+    opened.how += "; " + name_of(*same) + (left ? " still runs" : " ran") +
+                  " the same words with other inputs or elsewhere, so all run" +
+                  (left ? " (`dcs session close " + std::to_string(same->session) + "` ends it)" : "");
     return opened;
 }
 
@@ -158,7 +155,7 @@ OpenedMap Opening::again(const Session &session) {
     OpenedMap opened = take_up(
         session, session.terminated() && !whole,
         complete ? "is complete; its results again" : "resumed, " + of_grains(session.finished) + " finished already");
-    if (const std::string changed = changed_since(session); !changed.empty())
+    if (const std::string changed = changed_since(session.ident, base_, files_); !changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
                          " began; results from before the change are kept. --new runs all grains again";
     return opened;
@@ -193,7 +190,7 @@ OpenedMap Opening::after_complete(const Session &session) {
     const std::int64_t bad = total_ - (session.finished + session.killed) + static_cast<std::int64_t>(grains.size());
     const std::string last = "; the last run, " + name_of(session) + ", ";
     if (bad == 0) return begin_new({}, last + "is complete: all run again (--replay prints its outputs instead)");
-    if (const std::string changed = changed_since(session); !changed.empty())
+    if (const std::string changed = changed_since(session.ident, base_, files_); !changed.empty())
         return begin_new({}, last + "had " + std::to_string(bad) + " that failed, and " + changed +
                                  " has changed since: all run (--resume-failed runs only what failed)");
     if (!claim(session.session)) return failed(runs_already(session));

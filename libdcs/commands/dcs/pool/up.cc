@@ -322,7 +322,7 @@ Examples:
         {{"local", 0, "N", whole_number(0, most_servers),
           "number of grain servers on this host; default 1, or as many as the pool has"},
          {"slots", 0, "K", whole_number(1, most_slots),
-          "grains at a time on each; default 1, without --local one for each core"},
+          "grains at a time on each; default: as the pool has; of a new one 1, without --local one for each core"},
          {"interval", 0, "S", seconds_from(least_interval_s, most_interval_s),
           "seconds between a server's reports; default 10. A server that is silent for 3 S is late,\n"
           "for 6 S dead: its grains move. One that was killed and is not started again is dead\n"

@@ -63,10 +63,10 @@ std::string Session::what(std::size_t columns) const {
     return shortened(printable(typed), columns);
 }
 
-// The ident is submit-DIGEST-GRAINS-SUFFIX.
+// The ident is submit-DIGEST.FILES-GRAINS-SUFFIX.
 int Session::declared() const {
     int grains = 0, end = 0;
-    const int read = std::sscanf(ident.c_str(), "submit-%*24[0-9a-f]-%d-%*8[0-9a-f]%n", &grains, &end);
+    const int read = std::sscanf(ident.c_str(), "submit-%*14[0-9a-f].%*24[0-9a-f]-%d-%*8[0-9a-f]%n", &grains, &end);
     return read == 1 && end == static_cast<int>(ident.size()) ? grains : 0;
 }
 

@@ -1,6 +1,7 @@
 // dcs session clean.
 #include <algorithm>
 #include <cstdio>
+#include <cctype>
 #include <ctime>
 #include <optional>
 #include <unistd.h>
@@ -81,6 +82,9 @@ int clean(const Call &call) {
     const auto age = call.arguments.seconds("older");
     const std::vector<std::string> &words = call.arguments.words;
     const bool everyone = call.arguments.has("all-users");
+    if (const auto text = call.arguments.value("older"); text && std::isdigit(static_cast<unsigned char>(text->back())))
+        return call.fail(usage_failure("dcs session clean: --older " + *text + " has no unit",
+                                       "--older " + *text + "d is in days; h, m and s are hours, minutes and seconds"));
     if (everyone && !words.empty()) return call.fail(usage_failure("dcs session clean: --all-users takes no SEL"));
     if (!age && !everyone && words.empty())
         return call.fail(usage_failure("dcs session clean: SEL is missing",

@@ -74,7 +74,19 @@ std::string ident_of_job(const std::string &directory, const JobFile &file) {
         add(grain.input);
     }
     const auto digest = pki::sha256(writer.bytes());
-    return "submit-" + hex_of({reinterpret_cast<const char *>(digest.data()), digest.size()}).substr(0, 24);
+    return "submit-" + hex_of({reinterpret_cast<const char *>(digest.data()), digest.size()}).substr(0, 14);
+}
+
+std::vector<MapFile> files_of_job(const std::string &directory, const JobFile &file,
+                                  const std::vector<JobPart> &parts) {
+    std::vector<PlannedFiles> all;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const std::vector<std::string> &words = file.grains[i].command;
+        const bool by_path = words[0].find('/') == words[0].npos;
+        if (by_path && words.size() > 1) all.push_back({{{words[1]}, directory}, words[1]});
+        if (!by_path) all.push_back({{{words[0]}, directory}, parts[i].program});
+    }
+    return files_of(all);
 }
 
 FileWords files_of_grain(const JobGrain &grain, const JobPart &part, std::int32_t number) {

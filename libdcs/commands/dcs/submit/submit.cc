@@ -38,6 +38,7 @@ struct Job {
     std::string name, ident;  // of the file; of its sessions
     JobFile file;
     std::vector<JobPart> parts;
+    std::vector<MapFile> files;
 };
 
 Failure errors_in_file(const std::vector<std::string> &errors, const char *hint = "") {
@@ -84,6 +85,7 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
     job.parts = prepare_job(job.file, call.directory, errors);
     if (!errors.empty()) return errors_in_file(errors);
     job.ident = ident_of_job(*directory, job.file);
+    job.files = files_of_job(*directory, job.file, job.parts);
     Arguments session = job.file.session;
     for (const auto &option : call.arguments.options)
         if (option.first == "label" || option.first == "nice") session.options.push_back(option);
@@ -92,8 +94,8 @@ std::optional<Failure> read_job(const Call &call, Job &job) {
 
 struct OpenedJob {
     int session = 0;
-    bool complete = false;  // all succeeded in an earlier run
-    std::string how;
+    bool complete = false;     // all succeeded in an earlier run
+    std::string how, changed;  // changed: a program or file, since the session began
     std::optional<Failure> failure;
 };
 
@@ -142,18 +144,19 @@ OpenedJob open_job(const Call &call, const Job &job, Console &console) {
     if ((opened.failure = own.failure)) return opened;
     const Session *last = nullptr;
     for (const Session &session : own.sessions)
-        if (session.ident.starts_with(job.ident + "-") && !session.damaged()) last = &session;
+        if (session.ident.starts_with(job.ident + ".") && !session.damaged()) last = &session;
     if (last == nullptr || call.arguments.has("new")) {
-        const OpenedSession fresh =
-            open_fresh_session(job.ident + "-" + std::to_string(job.file.count) + "-" + random_suffix());
+        const OpenedSession fresh = open_fresh_session(job.ident + "." + fingerprint_of(job.files) + "-" +
+                                                       std::to_string(job.file.count) + "-" + random_suffix());
         return {.session = fresh.number, .how = counted(job.file.count, "grain"), .failure = fresh.failure};
     }
     take_up(job, *last, opened, console);
+    opened.changed = changed_since(last->ident, job.ident, job.files);
     return opened;
 }
 
 Failure with_new_hint(Failure failure, int session) {
-    if (failure.hint.empty())
+    if (failure.hint.empty() || failure.code == "grain_differs")
         failure.hint = "session " + std::to_string(session) +
                        " stays: the same command continues it, `dcs session close " + std::to_string(session) +
                        "` ends it, --new starts over";
@@ -327,6 +330,9 @@ int submit(const Call &call) {
     this_pool().new_demands = true;
     const OpenedJob opened = open_job(call, job, console);
     if (opened.failure) return call.fail(*opened.failure);
+    if (!opened.changed.empty())
+        console.note("warning: " + opened.changed + " has changed since session " + std::to_string(opened.session) +
+                     " began; results from before the change are kept. --new runs all grains again");
     work_patiently();
     JobWork work(job.file, job.parts, opened.session, console);
     if (call.arguments.has("wait") || opened.complete) work_and_end(call, job, work, opened, console);

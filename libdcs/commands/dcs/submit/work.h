@@ -8,6 +8,7 @@
 
 #include "base/instant.h"
 #include "commands/dcs/frame/console.h"
+#include "commands/dcs/map/files.h"
 #include "commands/dcs/run/file_options.h"
 #include "dcs.h"
 #include "wire/demands.h"
@@ -57,6 +58,8 @@ struct JobPart {
 };
 // Begins the idents of its sessions: the same for the same grains and directory, whatever they demand of hosts.
 std::string ident_of_job(const std::string &directory, const JobFile &file);
+// Its programs; of one that is found by PATH the script that it runs. Other files may be made by its grains.
+std::vector<MapFile> files_of_job(const std::string &directory, const JobFile &file, const std::vector<JobPart> &parts);
 // What the tables say, and what this host says of their programs; each failure names its table.
 std::vector<JobPart> prepare_job(const JobFile &file, const std::string &pool_directory,
                                  std::vector<std::string> &errors);

@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+"""What the calls of a dcs.Executor find: the program's arguments, directory and environment; in a rerun, too."""
+import os
+import subprocess
+
+from hurry import Hurry
+from pool import ROOT, Pool, tells
+
+PACKAGE = os.path.join(ROOT, "libdcs/python")
+PYTHON = "/usr/bin/python3"
+
+
+def said(env, name, program, *words):
+    with open(name, "w") as file:
+        file.write(program)
+    done = subprocess.run([PYTHON, name, *words], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout
+
+
+ARGUED = """
+import dcs, sys
+SCALE = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+def scaled(n): return n * SCALE
+if __name__ == "__main__":
+    try:
+        with dcs.Executor("argued") as run:
+            print(list(run.map(scaled, range(3))), run.submit(eval, "__import__('sys').argv").result() == sys.argv)
+    except dcs.GrainDiffers as error:
+        print(error)
+"""
+
+
+def argued(env):
+    """Calls find the program's arguments, and with others they are others."""
+    assert said(env, "argued.py", ARGUED, "x", "5").startswith("[0, 5, 10] ")
+    assert said(env, os.path.abspath("argued.py"), ARGUED, "x", "5") == "[0, 5, 10] True\n"
+    text = said(env, "argued.py", ARGUED, "x", "6")
+    assert tells(text, 'sys.argv[2]: recorded "5", now "6"') and "argv=[...] names the arguments" in text, text
+    elsewhere = "import dcs, os, sys\nos.chdir(sys.argv[1])\nwith dcs.Executor('elsewhere', argv=[]) as run: print(run.submit('os:getcwd').result())\n"
+    assert said(env, "elsewhere.py", elsewhere, "/usr") == "/usr\n"
+    moved = subprocess.run([PYTHON, "elsewhere.py", "/"], env=env, capture_output=True, text=True, timeout=300).stderr
+    assert tells(moved, 'directory recorded "/usr", now "/" directory=... names') and "PWD" not in moved, moved
+
+
+SURROUNDED = """
+import dcs, os, sys
+
+def copied(name):
+    with open("in.txt") as source, open(name, "w") as copy:
+        copy.write(source.read() + os.environ["MARK"])
+    return os.getcwd(), "DCS_PATIENCE_S" in os.environ
+
+def marks(run):
+    return [run.submit(os.getenv, "MARK").result(), run.submit_command(["/bin/sh", "-c", "echo $MARK"]).result().output.decode().strip()]
+
+def same(run):
+    return run.submit(os.getcwd).result() == os.getcwd()
+
+if __name__ == "__main__":
+    os.umask(0o027)
+    if "again" in sys.argv:
+        with dcs.Executor("surrounded", argv=[], env={"MARK2": "other"} if "other" in sys.argv else {}) as run:
+            print(marks(run))
+        sys.exit()
+    with open("in.txt", "w") as file:
+        file.write("text ")
+    with dcs.Executor() as run:
+        print(run.submit(copied, "out.txt").result() == (os.getcwd(), False), open("out.txt").read(), oct(os.stat("out.txt").st_mode & 0o777))
+        run.submit_command(["sh", "-c", "cat in.txt >command.txt"]).result()
+        print(open("command.txt").read())
+    for fields in ({"files": {"in.txt": "in.txt"}}, {"directory": None}, {"outputs": ["o"]}):
+        with dcs.Executor(**fields) as run:
+            print(same(run), run.submit_command(["sh", "-c", "pwd; >o"]).result().output.decode().strip() == os.getcwd())
+    with dcs.Executor(directory="/usr") as run:
+        print(run.submit(os.getcwd).result(), run.submit_command(["pwd"]).result().output)
+    os.mkdir("gone")
+    os.chdir("gone")
+    with dcs.Executor(attempts=1) as run, dcs.Executor(attempts=1, directory=os.getcwd()) as other:
+        os.rmdir(os.getcwd())
+        os.chdir("..")
+        print(run.submit(abs, -1).result())
+        for failed in (run.submit(copied, "out.txt"), run.submit(os.mkdir, "made"), other.submit(abs, -1)):
+            print(str(failed.exception()).replace(os.getcwd(), "").replace(os.uname().nodename, "HOST"))
+"""
+
+
+def surrounded(env):
+    """Calls run in the program's directory and environment; those of a rerun keep the environment; what would be lost is told."""
+    lines = said(dict(env, MARK="m", DCS_PATIENCE_S="9"), "surrounded.py", SURROUNDED).splitlines()
+    assert lines[:7] == ["True text m 0o640", "text ", *3 * ["False False"], "/usr b'/usr\\n'", "1"], lines
+    assert tells(lines[7], "HOST has no directory /gone 'in.txt'") and tells(lines[8], "made left call would lost HOST no directory /gone"), lines
+    assert tells(lines[9], "grain 0 FileNotFoundError '/gone'"), lines
+    for mark, path, other in ("one", env["PATH"], ""), ("two", "/bin:" + env["PATH"], ""), ("one", env["PATH"], "other"):
+        done = subprocess.run([PYTHON, "surrounded.py", "again", *other.split()], env=dict(env, MARK=mark, PATH=path), capture_output=True,
+                              text=True, timeout=300)
+        if other:
+            assert done.returncode == 1 and tells(done.stderr, "GrainDiffers call 0") and tells(done.stderr, "env recorded items now"), done
+        else:
+            assert done.stdout == "['one', 'one']\n" and tells(done.stderr, "environment differs MARK, PATH keep fresh=True") == (mark == "two"), done
+
+
+def main():
+    with Pool(2, 2, 1.0) as pool, Hurry(pool):
+        os.environ.update(DCS_DIR=pool.dir, DCS_LIBRARY=os.path.join(os.path.dirname(pool.bin), "lib/libdcs.so.0"))
+        env = dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1")
+        os.mkdir(os.path.join(pool.base, "work"))
+        os.chdir(os.path.join(pool.base, "work"))
+        argued(env)
+        surrounded(env)
+        os.chdir("/")
+    print("2 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()
