@@ -9,7 +9,10 @@
 #include "base/failpoint.h"
 #include "base/planted.h"
 #include "base/require.h"
+#include "locks/files/lock_search.h"
 #include "locks/run_end.h"
+#include "locks/run_tree.h"
+#include "process/table.h"
 
 namespace dcs::locks {
 namespace {
@@ -276,10 +279,16 @@ Getting::Next Getting::wait_for_unknown() {
     if (!over()) return Next::again;
     Ruling ruling{Verdict::busy};
     ruling.again_in = no_limit;
-    record.owner = Owner{};  // of an earlier run
-    return deny(
-        Denied::busy, ruling,
-        file.path() + (shared ? " is held by processes that share it" : " is held by a process that wrote no record"));
+    if (shared) return deny(Denied::busy, ruling, file.path() + " is held by processes that share it");
+    const std::vector<Owner> owners = owners_of_lock(world_, file, holder_byte);
+    const std::uint64_t last = record.owner.cookie;  // of a run that has ended
+    record.owner = owners.empty() ? Owner{} : owners.front();
+    if (owners.empty()) return deny(Denied::busy, ruling, file.path() + " is held by a process that wrote no record");
+    const bool left = last != 0 && carries_cookie(environment_of(record.owner.process.pid), last);
+    return deny(Denied::busy, ruling,
+                file.path() + " is held by " + described(record.owner, world_) +
+                    (left ? ", which the last command left running" : ", which wrote no record") +
+                    "; `dcs_lock break " + file.path() + "` ends it");
 }
 
 Getting::Next Getting::wait_until_expiry(const Ruling &ruling) {

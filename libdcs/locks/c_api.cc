@@ -91,6 +91,7 @@ Result<LockRequest> request_of(const d_lock_request &wish) {
     Result<Place> place = by_path ? place_of(wish.path, ".lock")
                                   : place_of(Atom{wish.operator_, text_of(wish.operand), text_of(wish.host)}, ".lock");
     if (!place) return place.status();
+    if (wish.instances != 0) place->one_kind = false;
     LockRequest request{.place = std::move(*place)};
     if (by_path && request.place.named) return fail(Code::invalid, "the path of a lock must have a '/' in it");
     request.if_elapsed = wish.if_elapsed;
@@ -149,6 +150,7 @@ int take_instance(const d_lock_request &wish, const LockRequest &request, Slots 
     if (wish.operator_ == nullptr) return refuse(D_LOCK_FAILED, "instances are counted for an operator, not a path");
     Result<Place> place = place_of(Atom{wish.operator_, "", text_of(wish.host)}, ".slots");
     if (!place) return refuse(place.status());
+    place->one_kind = false;
     Result<Slots> slot = Slots::take(this_world(), {{*place, wish.instances}}, request.wait, text_of(wish.operand));
     if (!slot) return refuse(slot.status().code == Code::limit ? D_LOCK_LIMIT : D_LOCK_FAILED, slot.status().text);
     instance = std::move(*slot);

@@ -135,6 +135,16 @@ Result<Attempt> take_each(Limits &limits, const SlotHolder &holder, unsigned mod
     return attempt;
 }
 
+// If the process in the record is gone: one that has the slot by now, or pid 0.
+void find_holder(const Place &place, SlotHolder &holder) {
+    if (!holder.held || (!holder.left && ProcessHandle::open(holder.owner.process))) return;
+    holder.owner.process = ProcessIdentity{};
+    Result<LockFile> file = LockFile::look(shard_place(place, holder.number / slots_per_file));
+    if (!file) return;
+    const auto owners = owners_of_lock(this_world(), *file, slot_byte + holder.number % slots_per_file);
+    if (!owners.empty()) holder.owner = owners.front();
+}
+
 Status full(const Limit &l, const Attempt &attempt) {
     DCS_REQUIRE(l.wish->limit > 0, "a limit of 0 was refused before");
     std::string text = attempt.others_wait ? "earlier requests are waiting for a slot of " + l.head.path()
@@ -142,8 +152,9 @@ Status full(const Limit &l, const Attempt &attempt) {
                                                                  : "all " + std::to_string(l.wish->limit) +
                                                                        " slots of " + l.head.path() + " are held");
     std::size_t named = 0;
-    for (const SlotHolder &h : attempt.holders) {
+    for (SlotHolder h : attempt.holders) {
         if (h.owner.process.pid <= 0 || named == named_max) continue;
+        find_holder(l.wish->place, h);
         text += (named++ == 0 ? ", by process " : ", ") + std::to_string(h.owner.process.pid);
         if (!h.owner.command.empty()) text += " (" + h.owner.command + ")";
     }
@@ -355,15 +366,7 @@ Result<std::vector<SlotHolder>> slot_holders(const Place &place) {
     SlotTable table(place, *head);
     if (Status s = table.load(false); !s) return s;
     std::vector<SlotHolder> holders = table.holders(false);
-    for (SlotHolder &holder : holders) {
-        if (!holder.held || (!holder.left && ProcessHandle::open(holder.owner.process))) continue;
-        holder.owner.process = ProcessIdentity{};
-        const int shard = holder.number / slots_per_file;
-        Result<LockFile> file = LockFile::look(shard_place(place, shard));
-        if (!file) continue;
-        for (const pid_t pid : processes_with_lock(*file, slot_byte + holder.number % slots_per_file))
-            if (const auto found = identify(pid); found && holder.owner.process.pid == 0) holder.owner.process = *found;
-    }
+    for (SlotHolder &holder : holders) find_holder(place, holder);
     return holders;
 }
 

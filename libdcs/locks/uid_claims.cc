@@ -20,7 +20,6 @@ constexpr std::int64_t row_bytes = std::int64_t{1} << 32, row_count = std::int64
 constexpr std::int64_t first_row = last_byte;
 static_assert(first_row + (row_count - 1) * row_bytes + (row_bytes - 1) == INT64_MAX);
 constexpr std::int64_t uids_end = 0xffff'fffe;
-constexpr std::size_t command_max = 200;
 
 std::int64_t row_of(const struct stat &owner) {
     const std::uint64_t mixed = (owner.st_ino ^ owner.st_dev << 40) * 0x9e37'79b9'7f4a'7c15u;
@@ -29,14 +28,6 @@ std::int64_t row_of(const struct stat &owner) {
 
 std::string to_text(std::int64_t begin, std::int64_t end) {
     return std::to_string(begin) + "-" + std::to_string(end - 1);
-}
-
-std::string command_of(pid_t pid) {
-    std::string words = kernel_text("/proc/" + std::to_string(pid) + "/cmdline", command_max);
-    while (!words.empty() && words.back() == '\0') words.pop_back();
-    for (char &c : words)
-        if (static_cast<unsigned char>(c) < ' ') c = ' ';
-    return words;
 }
 
 // Of the file or its directory: otherwise its claims could be blocked, or it could be replaced.

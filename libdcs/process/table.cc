@@ -194,6 +194,15 @@ std::string kernel_text(const std::string &path, std::size_t max) {
     return text;
 }
 
+std::string command_of(pid_t pid) {
+    constexpr std::size_t command_max = 200;
+    std::string words = kernel_text("/proc/" + std::to_string(pid) + "/cmdline", command_max);
+    while (!words.empty() && words.back() == '\0') words.pop_back();
+    for (char &c : words)
+        if (static_cast<unsigned char>(c) < ' ') c = ' ';
+    return words;
+}
+
 std::string environment_of(pid_t pid) {
     const std::string path = "/proc/" + std::to_string(pid) + "/environ";
     for (int tries = 0;; ++tries) {

@@ -39,6 +39,8 @@ std::optional<uid_t> only_uid(pid_t pid);
 std::string boot_id();
 // The text of a file of /proc or of a control group, at most its first `max` bytes; empty on a read error.
 std::string kernel_text(const std::string &path, std::size_t max);
+// Its words, of at most 200 bytes, for people; empty: not visible, or a zombie.
+std::string command_of(pid_t pid);
 // The pids in such a file, as in `children` and `cgroup.procs`.
 std::vector<pid_t> pids_in(const std::string &path);
 // The numeric names in a directory of /proc: processes, threads or descriptors. Empty, with errno, if it cannot

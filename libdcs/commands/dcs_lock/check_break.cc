@@ -12,6 +12,8 @@
 #include "say.h"
 #include "base/clock.h"
 #include "locks/kill_carefully.h"
+#include "locks/files/lock_search.h"
+#include "locks/run_end.h"
 #include "locks/files/run_log.h"
 #include "locks/files/slot_table.h"
 
@@ -31,6 +33,9 @@ Outcome check_slots(const Options &options, int limit) {
     const auto place = slots_place(options);
     if (!place) return failed(shown_name(options), place.status());
     const auto holders = locks::slot_holders(*place);
+    if (!holders && holders.status().code == Code::not_found)
+        if (const Status s = locks::check_one_kind(*place, locks::FileKind::slots); !s)
+            return failed(shown_name(options), s);
     if (!holders && holders.status().code != Code::not_found) return failed(shown_name(options), holders.status());
     int held = 0;
     std::string who;
@@ -51,10 +56,8 @@ Outcome check_atom(const locks::World &world, const Options &options) {
     const auto state = locks::look_at(world, *place);
     if (!state) return failed(shown_name(options), state.status());
     if (!state->exists) {
-        if (const auto slots = slots_place(options);
-            slots && slots->path != place->path && locks::LockFile::look(*slots))
-            return failed(shown_name(options),
-                          shown_name(options) + " is a set of counted slots; -j N asks for one of N");
+        if (const Status s = locks::check_one_kind(*place, locks::FileKind::atom); !s)
+            return failed(shown_name(options), s);
         return verdict(options, "free", exits::ok, "free, and never run");
     }
     const locks::Record &record = state->record;
@@ -69,16 +72,21 @@ Outcome check_atom(const locks::World &world, const Options &options) {
     const locks::Ruling ruling = locks::rule(world, record, state->held, asked);
     if (state->held) {
         const bool known = record.outcome == locks::Outcome::running && !state->shared;
+        const auto owners = known ? std::vector<locks::Owner>() : look_closely(world, *place, false).unrecorded;
         const std::string overdue =
             ruling.verdict == locks::Verdict::expired ? ", past its limit of " + spoken(record.expire_after) : "";
-        Outcome outcome = verdict(options, "busy", exits::busy,
-                                  known ? "held by pid " + std::to_string(record.owner.process.pid) + " (" +
-                                              record.owner.command + ") for " + spoken(ruling.age) + overdue
-                                  : state->shared ? std::string("shared")
-                                                  : std::string("held by a process that left no record"));
+        Outcome outcome =
+            verdict(options, "busy", exits::busy,
+                    known ? "held by pid " + std::to_string(record.owner.process.pid) + " (" + record.owner.command +
+                                ") for " + spoken(ruling.age) + overdue
+                    : state->shared  ? std::string("shared")
+                    : owners.empty() ? std::string("held by a process that left no record")
+                                     : "held by " + locks::described(owners.front(), world) + ", which left no record");
         if (known) {
             outcome.holder = record.owner;
             outcome.age = ruling.age;
+        } else if (!owners.empty()) {
+            outcome.holder = owners.front();
         }
         return outcome;
     }
@@ -108,18 +116,11 @@ void log_break(const locks::World &world, const locks::Place &place, const locks
     if (!place.directory.empty()) locks::append_log(place.directory, line);
 }
 
-// `slot`: its number, or -1 for an atom. The record is read again through the descriptor by which it is judged, because
-// the name may refer to another file by now.
-Outcome end_holder(const locks::World &world, const Options &options, const locks::Place &place, int slot) {
+Outcome end_owner(const locks::World &world, const Options &options, const locks::Place &place,
+                  const locks::LockFile &file, std::int64_t byte, const locks::Owner &owner) {
     const std::string name = shown_name(options);
-    const int in_file = slot < 0 ? 0 : slot % locks::slots_per_file;
-    const auto file = locks::LockFile::look(slot < 0 ? place : locks::shard_place(place, slot / locks::slots_per_file));
-    if (!file) return failed(name, file.status());
-    const locks::Owner owner =
-        slot < 0 ? locks::read_record(*file, nullptr).owner : locks::read_holder(*file, slot).owner;
-    const std::int64_t byte = slot < 0 ? locks::holder_byte : locks::slot_byte + in_file;
     const std::string who = "pid " + std::to_string(owner.process.pid) + " (" + owner.command + ")";
-    const locks::KillReport report = locks::kill_believed(world, *file, byte, owner, options.grace);
+    const locks::KillReport report = locks::kill_believed(world, file, byte, owner, options.grace);
     const std::string why = report.text.empty() ? "" : ": " + report.text;
     log_break(world, place, owner, report.result == locks::Killed::gone ? "broken by an operator" : "not broken" + why);
     switch (report.result) {
@@ -133,6 +134,33 @@ Outcome end_holder(const locks::World &world, const Options &options, const lock
     case locks::Killed::unkillable: break;
     }
     return said(name, "unkillable", exits::busy, who + " does not end" + why);
+}
+
+// `slot`: its number, or -1 for an atom. The record is read again through the descriptor by which it is judged, because
+// the name may refer to another file by now. If it names no process that runs, the kernel tells who has the lock.
+Outcome end_holder(const locks::World &world, const Options &options, const locks::Place &place, int slot) {
+    const std::string name = shown_name(options);
+    const int in_file = slot < 0 ? 0 : slot % locks::slots_per_file;
+    const auto file = locks::LockFile::look(slot < 0 ? place : locks::shard_place(place, slot / locks::slots_per_file));
+    if (!file) return failed(name, file.status());
+    const std::int64_t byte = slot < 0 ? locks::holder_byte : locks::slot_byte + in_file;
+    const locks::Record record = slot < 0 ? locks::read_record(*file, nullptr) : locks::Record{};
+    const locks::Owner owner = slot < 0 ? record.owner : locks::read_holder(*file, slot).owner;
+    const auto runs = [](const ProcessIdentity &process) {
+        return process.pid > 0 && ProcessHandle::open(process).status().code != Code::not_found;
+    };
+    const bool over = !runs(owner.process) && !runs(owner.supervisor);
+    std::vector<locks::Owner> owners;
+    if (record.outcome == locks::Outcome::running || (slot >= 0 && !over)) owners.push_back(owner);
+    if (owners.empty() || over)
+        for (locks::Owner &one : locks::owners_of_lock(world, *file, byte)) owners.push_back(std::move(one));
+    Outcome outcome = failed(name, name + ": its holder left no record, and you may not see it; `fuser " +
+                                       file->path() + "`, as root, may show it");
+    for (const locks::Owner &one : owners) {
+        outcome = end_owner(world, options, place, *file, byte, one);
+        if (outcome.exit != exits::ok) break;
+    }
+    return outcome;
 }
 
 // There is at least one waiter.
@@ -192,6 +220,8 @@ int wait_for_lock(const locks::World &world, const Options &options) {
         if (!place) return tell(options, failed(name, place.status()));
         auto file = locks::LockFile::look(*place);
         if (!file && file.status().code == Code::not_found) {
+            if (const Status s = locks::check_one_kind(*place, locks::FileKind::atom); !s)
+                return tell(options, failed(name, s));
             free = true;
         } else if (!file) {
             return tell(options, failed(name, file.status()));
@@ -209,6 +239,17 @@ int wait_for_lock(const locks::World &world, const Options &options) {
     outcome.quiet = free;
     return tell(options, outcome);
 }
+
+namespace {
+
+std::string listed(const std::vector<locks::Owner> &owners) {
+    std::string text;
+    for (const locks::Owner &owner : owners)
+        text += (text.empty() ? "" : ", ") + std::to_string(owner.process.pid) + " (" + owner.command + ")";
+    return text.empty() ? "its holders, which are not visible to you" : "these processes with kill(1): " + text;
+}
+
+}  // namespace
 
 int break_lock(const locks::World &world, const Options &options) {
     const std::string name = shown_name(options);
@@ -230,10 +271,8 @@ int break_lock(const locks::World &world, const Options &options) {
                     return tell(options, end_holder(world, options, seen.place, slot.number));
         }
         if (!seen.counted && seen.atom.held && !options.slot) {
-            if (seen.atom.shared || seen.atom.record.outcome != locks::Outcome::running)
-                return tell(options,
-                            failed(name, name + ": its holder left no record, so it cannot be identified; `fuser " +
-                                             seen.place.path + "` may show it"));
+            if (seen.atom.shared)
+                return tell(options, failed(name, name + ": it is shared; end " + listed(seen.unrecorded)));
             return tell(options, end_holder(world, options, seen.place, -1));
         }
     }

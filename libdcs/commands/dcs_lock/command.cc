@@ -19,7 +19,8 @@ Usage: dcs_lock [OPTIONS] NAME [--] CMD...           wait for the lock, then run
        dcs_lock check|wait|break NAME                is it free; until it is; end its holder
        dcs_lock doctor | pass [CMD...]               examine all locks; one `now` for a whole script
 
-NAME is a word, or with a / a path. A verb of this list as NAME is written with -- before it.
+NAME is a word, for a lock of this user, or a path (with a /), for a lock of all who may write the file (--mode).
+A NAME is one lock or a set of counted slots (-j, -l), not both. A verb as NAME is written with -- before it.
 )";
 
 constexpr char help_end[] = R"(

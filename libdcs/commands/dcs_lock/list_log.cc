@@ -65,6 +65,9 @@ void print_seen(const locks::World &world, const Seen &seen, std::string &out) {
     } else if (holder_known(seen)) {
         out += row(name, state_of(seen), record.owner.process.pid, spoken(age_of(world, record)),
                    std::to_string(record.owner.uid), waiting, record.owner.command);
+    } else if (!seen.unrecorded.empty()) {
+        for (const locks::Owner &owner : seen.unrecorded)
+            out += row(name, state_of(seen), owner.process.pid, "-", std::to_string(owner.uid), waiting, owner.command);
     } else {
         const std::string about = seen.atom.held      ? "by a process that left no record"
                                   : seen.atom.foreign ? "not a file of dcs_lock"
@@ -114,6 +117,7 @@ std::string seen_json(const locks::World &world, const Seen &seen) {
                               .add("token", record.generation)
                               .text());
     }
+    if (!seen.unrecorded.empty()) o.add_raw("holder", as_json(seen.unrecorded.front()));
     if (!seen.counted) o.add("grants", record.grants).add("expiries", record.expiries).add("crashes", record.crashes);
     std::vector<std::string> slots, waiting;
     for (const locks::SlotHolder &slot : seen.slots) slots.push_back(slot_json(world, slot));
@@ -152,8 +156,10 @@ std::string advice_json(const std::string &name, const locks::Learned &learned) 
 }  // namespace
 
 int list_locks(const locks::World &world, const Options &options) {
-    const auto all = look_around(world, options);
+    auto all = look_around(world, options);
     if (!all) return tell(options, failed(shown_name(options), all.status()));
+    if (!options.has_atom())  // `dcs map` claims sessions by other bytes of its files
+        std::erase_if(*all, [](const Seen &seen) { return seen.place.atom.operation == "dcs-map"; });
     if (options.json) {
         std::vector<std::string> items;
         for (const Seen &seen : *all) items.push_back(seen_json(world, seen));

@@ -182,6 +182,27 @@ const VerbName *verb_of(const std::string &word) {
     return nullptr;
 }
 
+// Verbs of other tools, and mistyped ones: what to do instead.
+std::string meant_by(const std::string &word) {
+    constexpr const char *list = "did you mean `dcs_lock list`?",
+                         *end =
+                             "a lock ends with its command, and `dcs_lock put` "
+                             "releases what `dcs_lock get` took";
+    constexpr std::pair<const char *, const char *> others[] = {
+        {"unlock", end}, {"release", end}, {"status", list},
+        {"show", list},  {"ls", list},     {"kill", "did you mean `dcs_lock break`?"}};
+    for (const auto &[other, text] : others)
+        if (word == other) return text;
+    return "";
+}
+
+std::string near_verb(const std::string &word) {
+    std::vector<std::string> names;
+    for (const VerbName &verb : verbs) names.push_back(verb.name);
+    const std::string near = nearest(word, names);
+    return near.empty() ? "" : "did you mean `dcs_lock " + near + "`?";
+}
+
 Status usage(const std::string &what) { return fail(Code::invalid, what + "; `dcs_lock --help` shows the forms"); }
 
 bool all_digits(const std::string &word) {
@@ -260,9 +281,15 @@ Status take_command(Reader &reader) {
         words.erase(words.begin());
         if (!words.empty() && words[0] == "--") words.erase(words.begin());
         if (found.name.empty()) return usage("NAME is empty");
-        if (words.empty())
-            return usage("`" + found.name +
-                         "` is taken as NAME and no command follows (a number alone would be a descriptor)");
+        const std::string meant = reader.words.only_words ? "" : meant_by(found.name);
+        const std::string taken = "`" + found.name + "` is taken as NAME";
+        if (words.empty()) {
+            const std::string near = reader.words.only_words || !meant.empty() ? meant : near_verb(found.name);
+            if (!near.empty()) return fail(Code::invalid, taken + " and no command follows; " + near);
+            return usage(taken + " and no command follows (a number alone would be a descriptor)");
+        }
+        if (!meant.empty() && words.size() == 1)
+            found.if_not_found = taken + ", and there is no command " + words[0] + "; " + meant;
     }
     if (words.empty()) return usage("the command is missing");
     found.words = std::move(words);

@@ -80,6 +80,7 @@ struct Options {
     std::optional<int> slot, last;
     pid_t holder = 0;                // get, put; 0: the caller's parent
     std::vector<std::string> words;  // the command
+    std::string if_not_found;        // what to say if there is no such command: NAME may be meant as a verb
 
     // Without -n and -w: a command waits as flock(1) does; with -i or -e a busy atom is refused at once.
     bool waits() const { return wait ? *wait > 0 : !adaptive; }

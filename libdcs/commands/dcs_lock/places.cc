@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "locks/files/lock_search.h"
 #include "say.h"
 
 namespace dcs::lock_command {
@@ -57,8 +58,13 @@ Seen look_closely(const locks::World &world, locks::Place place, bool counted) {
         return seen;
     }
     auto state = locks::look_at(world, seen.place);
-    if (state) seen.atom = std::move(*state);
-    else seen.trouble = state.status();
+    if (!state) {
+        seen.trouble = state.status();
+        return seen;
+    }
+    seen.atom = std::move(*state);
+    if (seen.atom.held && (seen.atom.shared || seen.atom.record.outcome != locks::Outcome::running))
+        seen.unrecorded = locks::owners_of_lock(world, *file, locks::holder_byte);
     return seen;
 }
 

@@ -13,6 +13,7 @@ struct Seen {
     bool counted = false;  // counted slots, else an atom
     Status trouble;        // why it could not be read
     locks::AtomState atom;
+    std::vector<locks::Owner> unrecorded;  // who has the atom, by the kernel, if the record names no holder
     std::vector<locks::SlotHolder> slots;  // held ones
     std::vector<locks::Waiter> waiting;
 };

@@ -40,7 +40,8 @@ std::string hex_of(const locks::BootId &id) {
 
 Result<locks::Place> atom_place(const Options &options) {
     auto place = options.atom ? locks::place_of(*options.atom, ".lock") : locks::place_of(options.name, ".lock");
-    if (place && options.adaptive) place->adopt = true;  // a request for records states that it is not a data file
+    if (place && options.adaptive) place->adopt = true;     // a request for records states that it is not a data file
+    if (place && options.at_most) place->one_kind = false;  // beside its slots
     return place;
 }
 
@@ -54,6 +55,7 @@ Result<locks::Place> slots_place(const Options &options) {
         place = locks::place_of(options.name, ".slots");
     }
     if (place) place->adopt = true;
+    if (place && !options.slots_only()) place->one_kind = false;  // beside its atom
     return place;
 }
 

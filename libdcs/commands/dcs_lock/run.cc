@@ -1,7 +1,10 @@
 // dcs_lock NAME CMD: takes all locks or none, runs the command, releases them.
-#include <unistd.h>
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "base/planted.h"
 #include "call.h"
@@ -171,12 +174,25 @@ int run_unlocked(const locks::World &world, const Options &options, const Outcom
     return tell(options, outcome);
 }
 
+bool is_there(const std::string &command) {
+    if (command.find('/') != std::string::npos) return ::access(command.c_str(), X_OK) == 0;
+    const char *path = std::getenv("PATH");
+    for (std::string_view rest = path != nullptr ? path : ""; !rest.empty();) {
+        const std::string_view folder = rest.substr(0, rest.find(':'));
+        if (::access((std::string(folder) + "/" + command).c_str(), X_OK) == 0) return true;
+        rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
+    }
+    return false;
+}
+
 }  // namespace
 
 int run_command(const locks::World &world, const Options &options) {
     if (options.report_fd >= 0 && ::fcntl(options.report_fd, F_SETFD, FD_CLOEXEC) != 0)
         return tell(options, failed("", "--report " + std::to_string(options.report_fd) +
                                             ": that descriptor is not open; open it, as in 3>report"));
+    if (!options.if_not_found.empty() && !is_there(options.words[0]))
+        return tell(options, failed("", options.if_not_found));
     Holdings held;
     Outcome outcome{.name = shown_name(options)};
     const std::int64_t asked = world.now().mono;

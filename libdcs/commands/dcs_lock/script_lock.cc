@@ -35,19 +35,6 @@ namespace {
 
 constexpr int keeper_done = SIGUSR1, keeper_failed = SIGUSR2;  // sent by `put`
 
-std::string command_of(pid_t pid) {
-    const std::string path = "/proc/" + std::to_string(pid) + "/cmdline";
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    char text[256];
-    const ssize_t got = fd >= 0 ? ::read(fd, text, sizeof text) : 0;
-    if (fd >= 0) ::close(fd);
-    std::string command(text, got > 0 ? static_cast<std::size_t>(got) : 0);
-    while (!command.empty() && command.back() == '\0') command.pop_back();
-    for (char &c : command)
-        if (c == '\0') c = ' ';
-    return command;
-}
-
 locks::Owner owner_of(const locks::World &world, const ProcessIdentity &script) {
     locks::Owner owner{.process = script, .supervisor = own_identity()};
     const std::string folder = "/proc/" + std::to_string(script.pid);

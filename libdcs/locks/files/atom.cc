@@ -123,6 +123,7 @@ Result<Place> place_of(const Atom &atom, const std::string &suffix) {
     if (!directory) return directory.status();
     Place place{.path = *directory + "/" + *name + suffix, .directory = *directory, .atom = atom};
     if (place.atom.host.empty()) place.atom.host = this_world().host;
+    place.one_kind = atom.operand.empty();
     return place;
 }
 

@@ -39,6 +39,7 @@ struct Place {
     bool named = true;      // false: a path, whose file may have been created under another spelling of it
     bool adopt = true;      // an empty file may be made a lock file. For a path only if the caller sets it, as
                             // an empty file may be another program's data
+    bool one_kind = false;  // no file is created if the name is in use as the other kind, ".lock" or ".slots"
 };
 // `suffix`, ".lock" or ".slots", is appended to a name, never to a path.
 Result<Place> place_of(const std::string &name, const std::string &suffix);

@@ -186,6 +186,7 @@ Result<LockFile> LockFile::open(const Place &place, FileKind kind, unsigned mode
         file.path_ = place.path;
         file.kind_wanted_ = kind;
         if (!file.fd_) {
+            if (Status s = check_one_kind(place, kind); !s) return s;
             file.fd_ = make_file(place, kind, mode);
             if (!file.fd_ && errno == EEXIST) continue;
             if (!file.fd_) return cannot_open(place.path);

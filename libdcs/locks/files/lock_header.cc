@@ -84,6 +84,13 @@ FileKind recognise_header(int fd, const struct stat &st, std::string_view text, 
     return text.compare(0, magic.size(), magic) == 0 ? FileKind::broken : FileKind::foreign;
 }
 
+Status is_of_kind(FileKind kind, const std::string &name) {
+    return fail(Code::invalid, name + (kind == FileKind::slots
+                                           ? " is a set of counted slots: use it with -j N or -l, or use another name"
+                                           : " is an exclusive or adaptive lock: use it without -j and -l, or use "
+                                             "another name"));
+}
+
 }  // namespace
 
 int write_header(int fd, FileKind kind, const Atom &atom) {
@@ -120,15 +127,19 @@ Status judge(int fd, const Place &place, FileKind wanted, FileKind *kind) {
     if (*kind == FileKind::foreign && place.named)
         return fail(Code::invalid, place.path + " is not a lock file and has the name of one; move it away");
     if (*kind == FileKind::foreign || *kind == FileKind::broken) return Status::ok();
-    if (*kind != wanted)
-        return fail(Code::invalid, place.path +
-                                       (*kind == FileKind::slots ? " has counted slots (-j, -l)"
-                                                                 : " is an exclusive or adaptive lock") +
-                                       ", and cannot be used as the other kind; use another name");
+    if (*kind != wanted) return is_of_kind(*kind, place.path);
     if (place.named && header.name != full_name(place.atom))
         return fail(Code::invalid, "lock file " + place.path + " belongs to the atom " + header.name +
                                        "; it was renamed, or two long names have one hash: use another name");
     return Status::ok();
+}
+
+Status check_one_kind(const Place &place, FileKind wanted) {
+    const FileKind other = wanted == FileKind::slots ? FileKind::atom : FileKind::slots;
+    const std::string path =
+        place.path.substr(0, place.path.rfind('.')) + (wanted == FileKind::slots ? ".lock" : ".slots");
+    if (!place.one_kind || ::access(path.c_str(), F_OK) != 0) return Status::ok();
+    return is_of_kind(other, place.atom.operation);
 }
 
 }  // namespace dcs::locks

@@ -57,5 +57,7 @@ FileKind recognise(int fd, bool adopt, Atom *atom);
 
 // The same for a caller that opens the file at `place` to use it as `wanted`; errors as LockFile::open.
 Status judge(int fd, const Place &place, FileKind wanted, FileKind *kind);
+// For a caller that is about to create the file at `place`.
+Status check_one_kind(const Place &place, FileKind wanted);
 
 }  // namespace dcs::locks

@@ -73,6 +73,22 @@ std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte) 
     return found;
 }
 
+std::vector<Owner> owners_of_lock(const World &world, const LockFile &file, std::int64_t byte) {
+    std::vector<Owner> owners;
+    for (const pid_t pid : processes_with_lock(file, byte)) {
+        struct stat st = {};
+        const Result<ProcessIdentity> process = identify(pid);
+        if (!process || ::stat(("/proc/" + std::to_string(pid)).c_str(), &st) != 0) continue;
+        owners.push_back({.process = *process,
+                          .uid = st.st_uid,
+                          .boot = world.boot,
+                          .pid_namespace = world.pid_namespace,
+                          .host = world.host,
+                          .command = command_of(pid)});
+    }
+    return owners;
+}
+
 bool is_held(const std::string &path) {
     Place place{.path = path};
     const Result<LockFile> file = LockFile::look(place);

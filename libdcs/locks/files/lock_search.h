@@ -7,12 +7,16 @@
 #include <sys/types.h>
 
 #include "locks/files/lock_file.h"
+#include "locks/files/record.h"
 
 namespace dcs::locks {
 
 // The processes with a descriptor that has an OFD lock beginning at this byte, as far as the caller may see them. Slow.
 // An open file description has one lock, and may have descriptors in many processes.
 std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte);
+
+// The same, as the kernel describes them: of a holder that the file does not name.
+std::vector<Owner> owners_of_lock(const World &world, const LockFile &file, std::int64_t byte);
 
 // Whether this process has a descriptor of the file with an OFD lock that begins at `byte`, or for the holder's byte
 // a flock(2) lock. `unseen`: its descriptors are not visible to the caller, or it has none, as while it exits.

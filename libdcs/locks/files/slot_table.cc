@@ -102,6 +102,7 @@ Place shard_place(const Place &head, int shard) {
     const std::string behind = "." + std::to_string(shard);
     place.path += behind;
     place.atom.operation += behind;
+    place.one_kind = false;
     place.adopt = true;  // a file with this name beside a head belongs to DCS
     return place;
 }

@@ -306,7 +306,7 @@ def test_E5_C2_C4_what_a_command_leaves_behind_keeps_the_lock():
 def test_E6_E7_C3_a_command_cannot_drop_its_lock_by_accident():
     with Box() as box:
         closes = "import os,sys,time\nos.closerange(3, 4096)\nopen(sys.argv[1], 'w').close()\ntime.sleep(600)\n"
-        for number, words in enumerate((["a"], ["-j", "1", "a"], ["--keep=exec", "a"], ["-e", "1h", "--keep=exec", "b"])):
+        for number, words in enumerate((["a"], ["-j", "1", "s"], ["--keep=exec", "a"], ["-e", "1h", "--keep=exec", "b"])):
             ready = box.path(f"ready{number}")
             process = box.start(*words, "python3", "-c", closes, ready)
             wait_for("the command", lambda: os.path.exists(ready))

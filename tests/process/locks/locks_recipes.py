@@ -13,7 +13,8 @@ PAGE = open(os.path.join(ROOT, "docs/LOCK_RECIPES.md")).read()
 BLOCKS = {name: (kind, text) for name, kind, text in
           re.findall(r"<!-- recipe: ([a-z-]+) -->\n```(\w+)\n(.*?)```", PAGE, re.S)}
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-PROGRAMS = ("backup-home", "update-motd", "make-report", "convert-image", "print-page", "sync-mail", "rebuild-table", "edit-file")
+PROGRAMS = ("backup-home", "update-motd", "make-report", "convert-image", "print-page", "sync-mail", "rebuild-table", "edit-file",
+            "fetch-from")
 STAND_IN = """#!/bin/sh
 echo "begin $(basename $0) $*" >>"$NOTES"
 while [ -e "$HOLD" ]; do sleep 0.05; done
@@ -186,15 +187,57 @@ def test_recipe_at_most_n():
         assert len(recipe.notes()) == 12 and most_at_once(recipe.notes()) == 2, recipe.notes()
 
 
+def test_recipe_several_limits():
+    with Recipe("several-limits") as recipe:
+        recipe.hold_up()
+        first = []
+        for host in "abcd":
+            first.append(recipe.begin(host))
+            wait_for("it to begin", lambda: len(recipe.notes()) == len(first))
+            assert recipe.begin(host).wait(60) == 75, "one for each host"
+        assert recipe.begin("e").wait(60) == 75, "four in all"
+        recipe.go_on()
+        assert [process.wait(60) for process in first] == [0] * 4
+        assert {lock["name"] for lock in recipe.list()} >= {"fetch", "fetch-a"}
+
+
 def test_recipe_user_and_total():
     with Recipe("user-and-total") as recipe:
+        shared = recipe.path("reports")
+        os.mkdir(shared)
+        os.chmod(shared, 0o1777)
+        os.chmod(recipe.base, 0o755)
+        text = open(recipe.script).read().replace("/srv/reports", shared).replace("total:10", "total:3")
+        open(recipe.script, "w").write(text)
+        assert "total:3" in text
+        users = [0, 65533, 65534] if os.geteuid() == 0 else [os.geteuid()]
+        if len(users) == 1:
+            skip("user-and-total", "only root can be several users")
+        notes = os.open(recipe.path("notes"), os.O_CREAT, 0o666)
+        os.fchmod(notes, 0o666)
+        os.close(notes)
+        begun = []
+
+        def begin(uid):
+            folder = recipe.path(f"home{uid}")
+            os.makedirs(folder, exist_ok=True)
+            os.chown(folder, uid, -1)
+            process = subprocess.Popen(["sh", recipe.script], env=dict(recipe.env, DCS_LOCK_DIR=folder), cwd="/", user=uid)
+            recipe.started.append(process)
+            return process
+
+        def runs_for(uid):
+            begun.append(begin(uid))
+            wait_for("it to begin", lambda: len(recipe.notes()) == len(begun))
         recipe.hold_up()
-        first = [recipe.begin() for _ in range(2)]
-        wait_for("two to begin", lambda: len(recipe.notes()) == 2)
-        recipe.whole(75)
+        runs_for(users[-1])
+        runs_for(users[-1])
+        assert begin(users[-1]).wait(60) == 75, "two for each user"
+        if len(users) > 1:
+            runs_for(users[1])
+            assert begin(users[1]).wait(60) == 75 and begin(users[0]).wait(60) == 75, "three in all"
         recipe.go_on()
-        assert [process.wait(60) for process in first] == [0, 0]
-        assert {lock["name"] for lock in recipe.list()} == {"total", f"user-{os.geteuid()}"}
+        assert [process.wait(60) for process in begun] == [0] * len(begun)
 
 
 def test_recipe_in_order():

@@ -84,6 +84,72 @@ def test_list_check_wait_break():
         assert not runs(pid) and slot.wait(60) == 124
 
 
+def test_a_name_is_one_lock_or_a_set_of_counted_slots():
+    with Box() as box:
+        process, pid = box.hold("lock")
+        slot, slot_pid = box.hold("-j", "1", "slots")
+        for words in (["-n", "-j", "1", "lock", "true"], ["-l", "lock:1", "true"], ["check", "-j", "1", "lock"],
+                      ["wait", "-j", "1", "lock"]):
+            assert "without -j" in box.run(*words, code=125).stderr, words
+        for words in (["-n", "slots", "true"], ["-i", "1m", "slots", "true"], ["--fail-open", "slots", "true"],
+                      ["-a", "slots:", "true"], ["check", "slots"], ["wait", "-w", "1", "slots"]):
+            assert "with -j N" in box.run(*words, code=125).stderr, words
+        assert {lock["name"] for lock in box.list()} == {"lock", "slots"}
+        for number in (pid, slot_pid):
+            os.kill(number, signal.SIGKILL)
+        process.wait(60), slot.wait(60)
+        # An adaptive lock has its slots beside it.
+        for words in (["-i", "0", "-j", "2", "both"], ["-i", "0", "-j", "2", "lock"], ["-j", "2", "-a", "slots:x"]):
+            box.run(*words, "true", code=0)
+
+
+def test_what_an_ended_command_left_running_is_shown_and_ended():
+    with Box() as box:
+        for words, row in ((["a"], "held"), (["-j", "1", "s"], "slot 0")):
+            strays = box.path(f"strays-{words[-1]}")
+            box.run(*words, "sh", "-c", f"for i in 1 2; do sleep 600 >/dev/null 2>&1 & echo $! >>{strays}; done", code=0)
+            pids = [int(pid) for pid in open(strays)]
+            refusal = box.run("-n", *words, "true", code=75).stderr
+            assert f"process {pids[0]} (sleep 600)" in refusal, refusal
+            if row == "held":
+                assert "left running; `dcs_lock break a` ends it" in refusal
+                assert f"process {pids[0]} (sleep 600)" in box.run("check", "a", code=75).stdout
+                assert box.list("a")[0]["holder"]["pid"] == pids[0]
+            assert re.search(rf"^{words[-1]} +{row} +{pids[0]} ", box.run("list", code=0).stdout, re.M)
+            for _ in pids if row != "held" else pids[:1]:
+                box.run("break", "--grace=0.1,5,5", *(["--slot", "0"] if row != "held" else []), words[-1], code=0)
+            assert not [pid for pid in pids if runs(pid)], words
+            box.run("-n", *words, "true", code=0)
+        flock = box.start(box.path("file"), "sleep", "600", program="/usr/bin/flock")
+        wait_for("flock", lambda: box.list(box.path("file")) and box.list(box.path("file"))[0]["state"] == "held")
+        assert f"process {flock.pid} (" in box.run("-n", box.path("file"), "true", code=75).stderr
+        box.run("break", "--grace=5", box.path("file"), code=0)
+        flock.wait(60)
+        box.run("-n", box.path("file"), "true", code=0)
+        shared = box.start("-s", "shared", "sleep", "600")
+        wait_for("the sharer", lambda: "shared" in box.run("list", "shared").stdout)
+        assert f"{shared.pid} (" in box.run("break", "shared", code=125).stderr
+        assert shared.poll() is None
+
+
+def test_words_that_are_no_verbs():
+    with Box() as box:
+        for line, hint in (("unlock x-y", "ends with its command"), ("release x-y", "dcs_lock put"), ("status x-y", "list"),
+                           ("status", "`dcs_lock list`"), ("lst", "`dcs_lock list`"), ("brek", "`dcs_lock break`")):
+            assert hint in box.run(*line.split(), code=125).stderr, line
+        assert box.list() == []
+        box.run("release", "true", code=0)
+        box.run("--", "unlock", "x-y", code=127)
+
+
+def test_list_shows_no_claims_of_maps():
+    with Box() as box:
+        box.run("-a", "dcs-map:/pool", "true", code=0)
+        box.run("mine", "true", code=0)
+        assert [lock["name"] for lock in box.list()] == ["mine"] and "dcs-map" not in box.run("list").stdout
+        assert "dcs-map:/pool" in box.run("list", "-a", "dcs-map:/pool").stdout
+
+
 def test_break_head():
     with Box() as box:
         process, pid = box.hold("-q", "a")

@@ -99,7 +99,7 @@ TEST_CASE("lock files that cannot be opened or made") {
     }
     const Place slots = slots_in(dir, "s");
     REQUIRE(LockFile::open(slots, FileKind::slots));
-    CHECK(why_not_open(slots).find(slots.path + " has counted slots (-j, -l)") == 0);
+    CHECK(why_not_open(slots).find(slots.path + " is a set of counted slots") == 0);
     REQUIRE(::chmod(place.path.c_str(), 0444) == 0);
     const std::string said = told_by_a_child([&] {
         if (::geteuid() == 0 && (::chmod(dir.path().c_str(), 0755) != 0 || ::setuid(65534) != 0)) return std::string();
