@@ -57,8 +57,8 @@ Status UidClaims::open(const std::string &owner, const std::string &path) {
 }
 
 bool UidClaims::count() const {
-    struct stat now {
-    }, locked{};
+    struct stat now {};
+    struct stat locked {};
     return ::stat(file_.path().c_str(), &now) == 0 && ::fstat(file_.fd(), &locked) == 0 &&
            now.st_ino == locked.st_ino && now.st_dev == locked.st_dev;
 }
