@@ -49,7 +49,8 @@ def beside_parallel(pool, directory):
                                     env=dict(pool.env, HOME=directory), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
             assert ours.stdout == theirs.stdout, (line, ours, theirs)
     for option, wanted in (("--header", "tail -n +2 FILE"), ("--shuf", "shuf FILE"), ("-I@", "{}"), ("-L2", "paste - -"),
-                           ("--delimiter", "tr ,"), ("-u", "in the order of the inputs"), ("-r", "nothing runs")):
+                           ("--delimiter", "tr ,"), ("-u", "in the order of the inputs"), ("-r", "nothing runs"),
+                           ("--gres=gpu:1", "--resource gpu=1"), ("--wait", "--detach"), ("--tmpdir", "--results DIR")):
         refused = pool.dcs("map", option, "--", "echo", ":::", "1", check=False, cwd=directory)
         assert refused.returncode == 255 and wanted in refused.stderr.decode().split("hint: ")[1], refused
     for words, wanted in ((["--colsep", "(", "--", "echo", ":::", "1"], "--colsep"), (["--", "echo", ":::+", "1"], ":::+"),

@@ -116,6 +116,13 @@ TEST_CASE("programs are found as a shell finds them") {
     CHECK(find_program("/nonexistent/x", folder, "/").status().code == Code::not_found);
     CHECK(find_program("plain", folder, "/").status().code == Code::refused);
     CHECK(find_program(folder, "", "/").status().text.find("is a directory") != std::string::npos);
+    const auto about = [&](const std::string &name) {
+        return find_program(name, "/nonexistent", folder).status().text;
+    };
+    CHECK(about("good") == "there is no program good in PATH; there is a file ./good");
+    CHECK(about("cd").ends_with(": it is a word of the shell, sh -c '...' takes it"));
+    CHECK(about("A=1").ends_with(": --env NAME=VALUE sets a variable"));
+    CHECK(about("none") == "there is no program none in PATH");
     // One that may not run does not hide one that may, further on in the path.
     Folder second;
     second.program("plain", 0755);

@@ -59,6 +59,14 @@ std::vector<std::string> as_list(const std::map<std::string, std::string> &varia
     return list;
 }
 
+// What a shell would have taken for something else than a program.
+std::string in_other_words(const std::string &name, const std::string &directory) {
+    constexpr std::string_view of_shells = " . alias cd eval export for if set source test ulimit umask unset while ";
+    if (of_shells.find(" " + name + " ") != of_shells.npos) return ": it is a word of the shell, sh -c '...' takes it";
+    if (name.find('=') != name.npos) return ": --env NAME=VALUE sets a variable";
+    return look(directory + "/" + name) == Found::no ? "" : "; there is a file ./" + name;
+}
+
 }  // namespace
 
 Result<std::string> find_program(const std::string &name, const std::string &search_path,
@@ -86,7 +94,7 @@ Result<std::string> find_program(const std::string &name, const std::string &sea
         rest.remove_prefix(colon + 1);
     }
     if (!refused.empty()) return not_executable(refused);
-    return fail(Code::not_found, "there is no program " + name + " in PATH");
+    return fail(Code::not_found, "there is no program " + name + " in PATH" + in_other_words(name, directory));
 }
 
 std::string batch_lines_hint(std::string_view script) {
