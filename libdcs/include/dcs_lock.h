@@ -188,9 +188,10 @@ int d_lock_leave(d_lock *lock);
 
 /* --- counted slots -------------------------------------------------------------------------------------
  *
- * Takes one slot in each of `count` limits, all or none. A limit is a name; at most limits[i] slots of names[i] are
- * held at a time (0: none). The number may differ from call to call, and all present holders count. D_LOCK_LIMIT: a
- * limit is full. Waiters are served in order of arrival. note: shown in listings, at most 64 bytes, may be NULL. */
+ * Takes one slot in each of `count` limits, all or none. A limit is a name, and not also the operator of a lock without
+ * operand; at most limits[i] slots of names[i] are held at a time (0: none). The number may differ from call to call,
+ * and all present holders count. D_LOCK_LIMIT: a limit is full. Waiters are served in order of arrival. note: shown in
+ * listings, at most 64 bytes, may be NULL. */
 typedef struct d_slots d_slots;
 int d_slot_take(const char *const names[], const int limits[], size_t count, int64_t wait, const char *note,
                 d_slots **slots);

@@ -98,7 +98,11 @@ Outcome check_atom(const locks::World &world, const Options &options) {
         outcome.again_in = ruling.again_in;
         return outcome;
     }
-    return verdict(options, "free", exits::ok, "free");
+    // As from a release that permitted both kinds, or beside an adaptive lock with -j.
+    const auto slots = slots_place(options);
+    const std::size_t taken = slots && place->one_kind ? look_closely(world, *slots, true).slots.size() : 0;
+    const std::string beside = taken > 0 ? ", but " + std::to_string(taken) + " of its counted slots taken (-j N)" : "";
+    return verdict(options, "free", exits::ok, "free" + beside);
 }
 
 Outcome said(const std::string &name, const char *result, int exit, const std::string &message) {

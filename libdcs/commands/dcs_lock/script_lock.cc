@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,6 +20,7 @@
 #include "say.h"
 #include "base/failpoint.h"
 #include "process/table.h"
+#include "locks/files/lock_search.h"
 #include "locks/files/world.h"
 #include "locks/adaptive_lock.h"
 #include "locks/counted_slots.h"
@@ -36,16 +36,10 @@ namespace {
 constexpr int keeper_done = SIGUSR1, keeper_failed = SIGUSR2;  // sent by `put`
 
 locks::Owner owner_of(const locks::World &world, const ProcessIdentity &script) {
-    locks::Owner owner{.process = script, .supervisor = own_identity()};
-    const std::string folder = "/proc/" + std::to_string(script.pid);
-    struct stat st = {};
-    owner.uid = ::stat(folder.c_str(), &st) == 0 ? st.st_uid : ::geteuid();
+    locks::Owner owner = locks::owner_by_kernel(world, script);
+    owner.supervisor = own_identity();
     // A session contains only descendants of its leader; a group may contain the other end of a pipe.
     if (::getsid(script.pid) == script.pid) owner.session = script.pid;
-    owner.boot = world.boot;
-    owner.pid_namespace = world.pid_namespace;
-    owner.host = world.host;
-    owner.command = command_of(script.pid);
     return owner;
 }
 

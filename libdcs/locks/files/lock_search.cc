@@ -73,19 +73,21 @@ std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte) 
     return found;
 }
 
+Owner owner_by_kernel(const World &world, const ProcessIdentity &process) {
+    struct stat st = {};
+    const bool there = ::stat(("/proc/" + std::to_string(process.pid)).c_str(), &st) == 0;
+    return {.process = process,
+            .uid = there ? st.st_uid : ::geteuid(),
+            .boot = world.boot,
+            .pid_namespace = world.pid_namespace,
+            .host = world.host,
+            .command = command_of(process.pid)};
+}
+
 std::vector<Owner> owners_of_lock(const World &world, const LockFile &file, std::int64_t byte) {
     std::vector<Owner> owners;
-    for (const pid_t pid : processes_with_lock(file, byte)) {
-        struct stat st = {};
-        const Result<ProcessIdentity> process = identify(pid);
-        if (!process || ::stat(("/proc/" + std::to_string(pid)).c_str(), &st) != 0) continue;
-        owners.push_back({.process = *process,
-                          .uid = st.st_uid,
-                          .boot = world.boot,
-                          .pid_namespace = world.pid_namespace,
-                          .host = world.host,
-                          .command = command_of(pid)});
-    }
+    for (const pid_t pid : processes_with_lock(file, byte))
+        if (const auto process = identify(pid)) owners.push_back(owner_by_kernel(world, *process));
     return owners;
 }
 

@@ -15,7 +15,8 @@ namespace dcs::locks {
 // An open file description has one lock, and may have descriptors in many processes.
 std::vector<pid_t> processes_with_lock(const LockFile &file, std::int64_t byte);
 
-// The same, as the kernel describes them: of a holder that the file does not name.
+// What the kernel tells of a process, for a record or of a holder that has none.
+Owner owner_by_kernel(const World &world, const ProcessIdentity &process);
 std::vector<Owner> owners_of_lock(const World &world, const LockFile &file, std::int64_t byte);
 
 // Whether this process has a descriptor of the file with an OFD lock that begins at `byte`, or for the holder's byte

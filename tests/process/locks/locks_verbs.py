@@ -101,6 +101,8 @@ def test_a_name_is_one_lock_or_a_set_of_counted_slots():
         # An adaptive lock has its slots beside it.
         for words in (["-i", "0", "-j", "2", "both"], ["-i", "0", "-j", "2", "lock"], ["-j", "2", "-a", "slots:x"]):
             box.run(*words, "true", code=0)
+        box.hold("-j", "2", "both")
+        assert "free, but 1 of its counted slots" in box.run("check", "both", code=0).stdout
 
 
 def test_what_an_ended_command_left_running_is_shown_and_ended():
