@@ -64,7 +64,9 @@ TEST_CASE("joined increments of a disturbed grain equal an undisturbed run") {
     Filtered quiet = run_filter(grain(how), input);
     REQUIRE(quiet.end.number == 0);
     unsigned kills = 0, checkpoints = 0;
-    for (unsigned seed = 1; seed <= (size > 100000 ? 1u : 3u); seed++) {
+    // On a busy machine a grain may be through before it is killed: then another one.
+    const auto enough = [&] { return size < 3000000 || (kills >= 3 && checkpoints >= 3); };
+    for (unsigned seed = 1; seed <= (size > 100000 ? 1u : 3u) || (!enough() && seed <= 30); seed++) {
         CAPTURE(seed);
         Server server(grain(how), input);
         kills += disturb(server, seed * 977 + static_cast<unsigned>(size), 20);
@@ -74,11 +76,7 @@ TEST_CASE("joined increments of a disturbed grain equal an undisturbed run") {
         CHECK((server.out == quiet.out));
         CHECK((server.err == quiet.err));
     }
-    if (size >= 3000000) {
-        // Otherwise the test tests nothing.
-        CHECK(kills >= 3);
-        CHECK(checkpoints >= 3);
-    }
+    CHECK(enough());  // else the test tests nothing
 }
 
 TEST_CASE("a checkpoint after every few bytes, each followed by a kill") {
