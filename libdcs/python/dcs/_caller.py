@@ -43,7 +43,7 @@ class Caller:
 
     def with_environment(self, grain: Grain) -> Grain:
         env = {**self.env, **as_mapping(grain.env)}
-        if is_call(grain):  # by the PATH an interpreter finds itself and its virtual environment, as argv[0] is a name there
+        if is_call(grain):  # by it an interpreter finds itself and its virtual environment; then call.py takes it out
             env["PATH"] = _bin(grain) + env.get("PATH", "/usr/bin:/bin")
         return dataclasses.replace(grain, env=dict(sorted(env.items())))
 

@@ -107,6 +107,7 @@ def main():
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     sys.path[0:1] = [os.path.abspath("modules")]
+    os.environ["PATH"] = os.environ["PATH"].partition(":")[2]  # before it is the interpreter's directory, for its start
     head = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read()
     main = head["main"] and os.path.abspath(head["main"])

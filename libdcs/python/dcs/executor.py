@@ -118,6 +118,8 @@ class Executor(concurrent.futures.Executor):
                  pool: Pool = default_pool, initializer: Union[Callable[..., Any], str, None] = None, initargs: Iterable[Any] = (),
                  argv: Optional[Sequence[str]] = None, **fields: Any):
         check_names("Executor", fields, {"max_workers": ": the pool's slots say how many calls run at a time"})
+        if not isinstance(ident, (str, type(None))):
+            raise TypeError(f"Executor takes an ident, such as 'study', not {ident!r}: the pool's slots say how many calls run at a time")
         if encoding not in _encoding.ENCODINGS:
             raise ValueError(f'encoding is {encoding!r}: it must be "pickle", "cloudpickle" or "json"')
         self._cloud = _encoding.cloudpickle_name() if encoding == "cloudpickle" else "pickle"
@@ -130,7 +132,7 @@ class Executor(concurrent.futures.Executor):
         self._kept = ident is not None
         if ident is None:
             pool, ident = _nameless(pool)
-            atexit.register(self._remove)
+            atexit.register(self._withdraw)
         self._ident = ident
         with pool.opening:
             if fresh:
@@ -197,14 +199,17 @@ class Executor(concurrent.futures.Executor):
         else:
             self._remove()
 
+    def _withdraw(self) -> None:
+        if self._outstanding:
+            _log.warning("dcs: %d calls are withdrawn, as the program ends without shutdown()", len(self._outstanding))
+        self._remove()
+
     def _remove(self) -> None:
         """Of an executor without an ident: its session, with all that is in it."""
-        atexit.unregister(self._remove)
-        try:
+        atexit.unregister(self._withdraw)
+        with contextlib.suppress(Error):  # the next one on this host tries again
             self.session.close()
             self.session.clean()
-        except Error:
-            pass  # the next one on this host tries again
         self.session.pool.close()
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:

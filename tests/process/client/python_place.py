@@ -100,6 +100,40 @@ def surrounded(env):
             assert done.stdout == "['one', 'one']\n" and tells(done.stderr, "environment differs MARK, PATH keep fresh=True") == (mark == "two"), done
 
 
+FOUND = """
+import subprocess, sys, time
+import dcs
+
+def tool(_):
+    return subprocess.run(["factor", "6"], stdout=subprocess.PIPE, text=True).stdout
+
+if __name__ == "__main__":
+    with dcs.Executor() as run:
+        print(run.submit(tool, 0).result(), end="")
+    try:
+        dcs.Executor(4)
+    except TypeError as error:
+        print(error)
+    left = dcs.Executor()
+    [left.submit(time.sleep, 60) for _ in range(3)]
+"""
+
+
+def programs(env):
+    """A program is found by the program's own PATH; calls that no shutdown() waits for are withdrawn, and that is said."""
+    os.mkdir("bin")
+    with open("bin/factor", "w") as file:
+        file.write("#!/bin/sh\necho mine\n")
+    os.chmod("bin/factor", 0o755)
+    with open("found.py", "w") as file:
+        file.write(FOUND)
+    done = subprocess.run([PYTHON, "found.py"], env=dict(env, PATH=os.getcwd() + "/bin:" + env["PATH"]), capture_output=True, text=True,
+                          timeout=300)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and lines[0] == "mine" and tells(lines[1], "takes an ident 4 slots say how many"), done
+    assert tells(done.stderr, "3 calls withdrawn without shutdown()"), done
+
+
 def main():
     with Pool(2, 2, 1.0) as pool, Hurry(pool):
         os.environ.update(DCS_DIR=pool.dir, DCS_LIBRARY=os.path.join(os.path.dirname(pool.bin), "lib/libdcs.so.0"))
@@ -108,8 +142,9 @@ def main():
         os.chdir(os.path.join(pool.base, "work"))
         argued(env)
         surrounded(env)
+        programs(env)
         os.chdir("/")
-    print("2 passed, 0 failed")
+    print("3 passed, 0 failed")
 
 
 if __name__ == "__main__":
