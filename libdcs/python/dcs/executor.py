@@ -372,7 +372,7 @@ class Executor(concurrent.futures.Executor):
                 future.set_exception(error)
 
     def _killed(self) -> Set[int]:
-        """Grains that an earlier run cancelled, or somebody killed: they have no results."""
+        """Grains that an earlier run cancelled, or a user killed: they have no results."""
         with contextlib.suppress(Error):
             return {row.grain for row in self.session.pool.grains(self.session.number, "killed")}
         return set()
