@@ -211,7 +211,7 @@ static void lock(void) {
         struct d_slot_holder holders[2];
         char behind[guard];
     } who;
-    static const char *const names[] = {"struct-sizes"};
+    static const char *const names[] = {"struct-sizes-slots"};
     static const int limits[] = {2};
     d_lock *held = NULL;
     d_slots *slots[2];
