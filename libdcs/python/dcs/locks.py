@@ -133,8 +133,8 @@ def _wait(take: Callable[[], Held], wait: Optional[float]) -> Held:
             if abandoned and not isinstance(held, BaseException):
                 held.release()
         ended.set()
-    threading.Thread(target=run, daemon=True).start()
     try:
+        threading.Thread(target=run, daemon=True).start()
         while not ended.wait(1):
             pass
     except BaseException:
