@@ -1,4 +1,4 @@
-"""What a program that was edited, or has other arguments, is told when it runs again under an ident."""
+"""Errors of a program that runs again under an ident after an edit or with other arguments."""
 from __future__ import annotations
 
 import os

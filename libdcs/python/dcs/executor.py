@@ -65,7 +65,7 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
         return dropped
 
     def _wanted(self) -> bool:
-        """Not if it is cancelled, of which wait() and as_completed() are told once."""
+        """False for a cancelled future; the first call makes wait() and as_completed() return for it."""
         with self._condition:
             return self._state != "CANCELLED_AND_NOTIFIED" and self.set_running_or_notify_cancel()
 

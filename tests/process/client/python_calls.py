@@ -217,7 +217,7 @@ if __name__ == "__main__":
 
 
 def cancelled(env):
-    """Who waits is told of what was cancelled; in a rerun, too, it is cancelled."""
+    """wait() and as_completed() return for cancelled calls; a rerun cancels them, too."""
     for _ in range(2):
         assert said(env, "cancelled.py", CANCELLED) == "1 {True} 5\n5 {True}\n2\n"
 

@@ -4,18 +4,8 @@ import os
 import subprocess
 
 from hurry import Hurry
-from pool import ROOT, Pool, tells
-
-PACKAGE = os.path.join(ROOT, "libdcs/python")
-PYTHON = "/usr/bin/python3"
-
-
-def said(env, name, program, *words):
-    with open(name, "w") as file:
-        file.write(program)
-    done = subprocess.run([PYTHON, name, *words], env=env, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, (done.stdout, done.stderr)
-    return done.stdout
+from pool import Pool, tells
+from python_calls import PACKAGE, PYTHON, said
 
 
 ARGUED = """
@@ -86,7 +76,7 @@ if __name__ == "__main__":
 
 
 def surrounded(env):
-    """Calls run in the program's directory and environment; those of a rerun keep the environment; what would be lost is told."""
+    """Calls run in the program's directory and environment; those of a rerun keep the environment; a lost file is an error."""
     lines = said(dict(env, MARK="m", DCS_PATIENCE_S="9"), "surrounded.py", SURROUNDED).splitlines()
     assert lines[:7] == ["True text m 0o640", "text ", *3 * ["False False"], "/usr b'/usr\\n'", "1"], lines
     assert tells(lines[7], "HOST has no directory /gone 'in.txt'") and tells(lines[8], "made left call would lost HOST no directory /gone"), lines

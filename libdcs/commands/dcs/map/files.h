@@ -25,9 +25,9 @@ struct MapFile {
 // `program`: path of the command's program; empty where it depends on the input. Of several, all of one directory, each
 // file counts once.
 struct PlannedFiles {
-    MapPlan plan;
+    const MapPlan &plan;  // of a million inputs, perhaps: not copied
     std::string program;
-    FileWords brought;
+    const FileWords &brought;
 };
 std::vector<MapFile> files_of(const std::vector<PlannedFiles> &planned);
 

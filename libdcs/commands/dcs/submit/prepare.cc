@@ -79,12 +79,17 @@ std::string ident_of_job(const std::string &directory, const JobFile &file) {
 
 std::vector<MapFile> files_of_job(const std::string &directory, const JobFile &file,
                                   const std::vector<JobPart> &parts) {
+    const FileWords none;
+    std::vector<MapPlan> plans;
+    plans.reserve(parts.size());
     std::vector<PlannedFiles> all;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const std::vector<std::string> &words = file.grains[i].command;
         const bool by_path = words[0].find('/') == words[0].npos;
-        if (by_path && words.size() > 1) all.push_back({{{words[1]}, directory}, words[1]});
-        if (!by_path) all.push_back({{{words[0]}, directory}, parts[i].program});
+        if (by_path && words.size() == 1) continue;
+        const std::string &named = words[by_path ? 1 : 0];
+        plans.push_back({{named}, directory});
+        all.push_back({plans.back(), by_path ? named : parts[i].program, none});
     }
     return files_of(all);
 }
