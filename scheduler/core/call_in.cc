@@ -165,9 +165,13 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     }
     const Host *known = d.state.host(id);
     if (!known || !known->configured) {
+        const std::string why = "this host is not in the scheduler's host table: add it there and reload";
         // One of which nothing is known may be of another pool.
-        if (known) end_there(d, in, id, "its host is no longer in the scheduler's host table");
-        return turn_away(d, in, "this host is not in the scheduler's host table: add it there and reload");
+        if (known) {
+            d.host(id).refusal = Refusal{why, in.address, false, d.now};
+            end_there(d, in, id, "its host is no longer in the scheduler's host table");
+        }
+        return turn_away(d, in, why);
     }
     if (takes_place(*known, in) && !planted("core.copy_takes_place") && hold_off(d, in, id)) return;
     hear_from(d, id);

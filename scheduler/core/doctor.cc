@@ -61,7 +61,7 @@ enum class Trouble : std::uint8_t {
     no_connection,
     silent
 };
-constexpr Duration contested_for = seconds(60);  // a server that is refused asks every 15 s
+constexpr Duration contested_for = seconds(60);  // a server that is refused asks at least every 15 s
 
 // A host that restarts, or whose scheduler does, needs a moment.
 Duration patience(const Host &host) { return std::min(host.config->interval * 2, seconds(60)); }
@@ -133,9 +133,21 @@ std::string grains_there(std::size_t grains) {
     return number_of(grains, "grain") + (grains == 1 ? " that runs there" : " that run there");
 }
 
+// Its line was removed, perhaps by mistake, and its grain server runs on.
+std::optional<wire::ProblemRow> unlisted_host(const Draft &d, const Host &host) {
+    const Refusal &refusal = host.refusal;
+    if (refusal.why.empty() || d.now - refusal.at > contested_for) return {};
+    return wire::ProblemRow{"host " + host.config->name, "",
+                            "is not in the host table, and its grain server" + place_text(refusal.address) +
+                                " calls: " + age_text(d, refusal.at) + " ago it was refused: " + refusal.why,
+                            "what ran there starts again on other hosts",
+                            "put its line back and run `dcs reload`: grains that were not started elsewhere by then "
+                            "continue there; or stop that grain server"};
+}
+
 std::optional<wire::ProblemRow> host_problem(const Draft &d, HostId id) {
     const Host &host = *d.state.host(id);
-    if (!host.configured) return {};
+    if (!host.configured) return unlisted_host(d, host);
     const Trouble trouble = host.status == HostStatus::active ? trouble_of(d, host) : Trouble::none;
     if (host.status == HostStatus::active && trouble == Trouble::none) return {};
     const bool expected =

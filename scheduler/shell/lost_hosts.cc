@@ -89,31 +89,33 @@ std::string changes_of_hosts(const core::State &state, const std::vector<core::H
     return text;
 }
 
-void log_reread(const std::string &hosts_file, const std::string &policy_file, const std::string &changes) {
+void log_reread(const std::string &hosts_file, const std::string &policy_file, const std::string &of_hosts,
+                const std::string &of_rules) {
     log_info("host table " + hosts_file + " and policy " + policy_file + " reread");
-    if (!changes.empty()) log_audit("audit: the host table was reread: " + changes);
+    if (!of_hosts.empty()) log_audit("audit: the host table was reread: " + of_hosts);
+    if (!of_rules.empty()) log_audit("audit: policy and limits were reread: " + of_rules);
 }
 
 Status keeps_working_hosts(const core::State &state, const std::vector<core::HostConfig> &table,
                            const std::string &file, std::string &warning) {
     const std::set<std::string> listed = grain_hosts(table);
-    std::vector<std::string> working;
+    std::vector<std::string> lost;
     std::size_t grains = 0;
     for (std::size_t i = 0; i < state.hosts.size(); ++i) {
-        if (state.running[i].empty()) continue;
-        if (listed.count(state.hosts[i].config->name) != 0) return Status::ok();
-        working.push_back(state.hosts[i].config->name);
+        if (state.running[i].empty() || listed.count(state.hosts[i].config->name) != 0) continue;
+        lost.push_back(state.hosts[i].config->name);
         grains += state.running[i].size();
     }
-    if (working.empty()) return Status::ok();
+    if (lost.empty()) return Status::ok();
     const std::string where = (grains == 1 ? "1 grain has" : std::to_string(grains) + " grains have") +
-                              std::string(" been started on ") + some_of(working);
+                              std::string(" been started on ") + some_of(lost);
     if (listed.empty())
         return fail(Code::refused, file + " lists no host that runs grains, but " + where +
                                        ": put their lines back and start the scheduler; `dcs host rm NAME` then "
                                        "removes a host on purpose");
-    warning = file + " lists none of the hosts that run grains: " + where +
-              "; the grains are started again on other hosts. If that is a mistake, put the lines back and run `dcs "
+    warning = file + " no longer lists " + (lost.size() == 1 ? "a host that runs" : "hosts that run") +
+              " grains: " + where +
+              "; they are started again on other hosts. If that is a mistake, put the lines back and run `dcs "
               "reload`: grains that were not started elsewhere by then continue";
     return Status::ok();
 }

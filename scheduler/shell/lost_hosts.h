@@ -17,10 +17,12 @@ Status keeps_hosts(const core::State &state, const std::vector<core::HostConfig>
 
 // What becomes of the hosts that run grains: "added h3; removed h1 (2 running); changed h2". Nothing: "".
 std::string changes_of_hosts(const core::State &state, const std::vector<core::HostConfig> &table);
-void log_reread(const std::string &hosts_file, const std::string &policy_file, const std::string &changes);
+// With what changed in the hosts, and in the lines of policy and limits, if anything did.
+void log_reread(const std::string &hosts_file, const std::string &policy_file, const std::string &of_hosts,
+                const std::string &of_rules);
 
 // The same at a start, before anything is connected. refused: hosts have grains, and the table has no host at all. A
-// table that has others, and none of these, is a warning: nothing if all is well.
+// table that lacks some of these is a warning: nothing if all is well.
 Status keeps_working_hosts(const core::State &state, const std::vector<core::HostConfig> &table,
                            const std::string &file, std::string &warning);
 

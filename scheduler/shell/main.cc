@@ -23,6 +23,7 @@
 #include "scheduler/shell/lost_hosts.h"
 #include "scheduler/shell/scheduler_options.h"
 #include "resolver/resolver.h"
+#include "scheduler/shell/one_state.h"
 #include "scheduler/shell/serve.h"
 #include "scheduler/shell/settings_text.h"
 #include "store/disk_posix.h"
@@ -102,6 +103,7 @@ Result<ServeSettings> settings_of(const SchedulerOptions &options) {
     settings.masters = options.master_names();
     settings.hosts = std::move(files.hosts);
     settings.policy = std::move(files.policy);
+    settings.rules = std::move(files.rules);
     settings.limits = files.limits;
     settings.look_up_logins = options.users_are_known_here();
     if (settings.look_up_logins) settings.logins = with_masters(std::move(files.logins), settings.masters);
@@ -174,6 +176,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     manager.tell("STATUS=reading the state in " + line.directory);
     const auto own = take_own_directory(line.directory, locks::DcsAtom::scheduler, locks::DcsAtom::store, "scheduler");
     if (!own) return own.status();
+    if (Status s = mark_as_one_state(line.directory); !s) return s;
 
     auto settings = settings_of(line);
     if (!settings) return settings.status();

@@ -124,7 +124,10 @@ SettingsFiles read_settings_files(const SettingsPaths &paths, const ReadSettings
     const auto policy = text(Settings::policy, paths.policy, "the policy");
     take(hosts, paths.hosts, parse_host_table, files.hosts, why);
     take(policy, paths.policy, parse_policy, files.policy, why);
-    take(text(Settings::limits, paths.limits, "the limits"), paths.limits, parse_limits, files.limits, why);
+    const auto limits = text(Settings::limits, paths.limits, "the limits");
+    take(limits, paths.limits, parse_limits, files.limits, why);
+    for (const auto *file : {&policy, &limits})
+        if (*file) files.rules.merge(rules_of(**file));
     if (hosts) files.logins = logins_of_hosts(*hosts, paths.hosts);
     if (policy)
         for (NamedLogin &named : logins_of_policy(*policy, paths.policy)) files.logins.push_back(std::move(named));

@@ -1,6 +1,7 @@
 #pragma once
 // The options of dcs_scheduler: of its command line and of its configuration file.
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct SettingsFiles {
     core::Policy policy;
     turn::UserLimits limits;
     std::vector<NamedLogin> logins;  // in hosts and policy
+    std::set<std::string> rules;     // the lines of policy and limits
 };
 using ReadSettings = std::function<Result<std::string>(keeper::Settings, const std::string &file, const char *what)>;
 // All of them, or what is wrong with them in `why`. A missing policy is the default one, and so are missing limits.

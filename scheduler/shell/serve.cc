@@ -342,7 +342,8 @@ Result<SettingsFiles> Service::read_tables(bool move_grains) {
 }
 
 void Service::take_tables(SettingsFiles tables) {
-    log_reread(settings_.files.hosts, settings_.files.policy, changes_of_hosts(turn_.state(), tables.hosts));
+    log_reread(settings_.files.hosts, settings_.files.policy, changes_of_hosts(turn_.state(), tables.hosts),
+               changes_of_rules(std::exchange(settings_.rules, tables.rules), tables.rules));
     turn_.take_limits(tables.limits);
     turn_.take_policy(std::move(tables.policy));
     turn_.take_host_table(std::move(tables.hosts));

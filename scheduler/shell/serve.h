@@ -32,6 +32,7 @@ struct ServeSettings {
     core::Policy policy;
     turn::UserLimits limits;
     std::vector<NamedLogin> logins;
+    std::set<std::string> rules;
     bool look_up_logins = true;
     int ready_fd = -1;
     ServiceManager manager;

@@ -22,6 +22,29 @@ Status each_line(std::string_view text, const std::string &file,
     return errors.empty() ? Status::ok() : fail(Code::invalid, errors);
 }
 
+std::set<std::string> rules_of(std::string_view text) {
+    std::set<std::string> rules;
+    for (const NumberedLine &line : lines_with_words(text)) {
+        std::string rule;
+        for (const std::string_view word : line.words) (rule += rule.empty() ? "" : " ") += word;
+        rules.insert(std::move(rule));
+    }
+    return rules;
+}
+
+std::string changes_of_rules(const std::set<std::string> &before, const std::set<std::string> &now) {
+    std::string text;
+    const auto add = [&](const char *what, const std::set<std::string> &from, const std::set<std::string> &known) {
+        std::string some;
+        for (const std::string &rule : from)
+            if (known.count(rule) == 0) some += (some.empty() ? " `" : ", `") + rule + "`";
+        if (!some.empty()) text += (text.empty() ? "" : "; ") + (what + some);
+    };
+    add("added", now, before);
+    add("removed", before, now);
+    return text;
+}
+
 Status in_short(const Status &why) {
     std::string_view rest = why.text;
     std::string text(take_line(rest));

@@ -61,7 +61,7 @@ void Effects::complete(wire::SystemRow &row) {
     if (copy.mode.empty() || copy.mode == "off") return;
     if (row.backups.empty()) row.backups.emplace_back();
     row.backups[0].mode = copy.mode;
-    row.backups[0].copy = copy.state;
+    row.backups[0].copy = copy.detached ? "detached" : copy.state;
     row.backups[0].lag_s = copy.lag_s;
 }
 

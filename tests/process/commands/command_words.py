@@ -253,6 +253,10 @@ def packaged_hosts(base):
         result = seen(f"echo {conf} >/etc/dcs/pool.conf; mkdir -p /run/home/.local/state/dcs/scheduler; "
                       'exec env -i HOME=/run/home "$0/dcs" status')
         assert re.search("^your own; .*" + re.escape(way), result.stdout, re.M), result
+        refused = seen(f"echo {conf} >/etc/dcs/pool.conf; mkdir /run/home; "
+                       'HOME=/run/home "$0/dcs" up; echo $?; ls -A /run/home; exec true')
+        assert refused.stdout.split() == ["4"] and about(refused.stderr, "this host pool root commands no longer reach up --dir"), \
+            refused
     for role, part in (("server", "runs grains for"), ("backup", "has the backup of")):
         result = seen(f"mkdir /var/lib/dcs/{role}; printf 'DCS_NAME=h1\\nDCS_SCHEDULER=sched:7001\\n' "
                       f">/var/lib/dcs/{role}/service", "host", "ls")

@@ -314,6 +314,14 @@ def operated(w):
     assert len(w.pool.json("host", "ls")["hosts"]) == 6
     log = open(os.path.join(w.pool.dir, "scheduler/log")).read()
     assert re.findall("audit: the host table was reread: (.*)", log)[-2:] == ["added local7", "removed local7"], log[-2000:]
+    rules = os.path.join(w.pool.dir, "scheduler/policy")
+    before = open(rules).read() if os.path.exists(rules) else ""
+    for text in (before + "stored_mb_per_user  5000 # for a while\n", before):
+        open(rules, "w").write(text)
+        w.pool.dcs("reload")
+    log = open(os.path.join(w.pool.dir, "scheduler/log")).read()
+    said = re.findall("audit: policy and limits were reread: (.*)", log)[-2:]
+    assert said == ["added `stored_mb_per_user 5000`", "removed `stored_mb_per_user 5000`"], log[-2000:]
     # A host that runs a grain leaves on purpose only.
     number = w.pool.dcs("run", "--detach", "--", "sleep", "1000").stdout.decode().strip()
     host = w.grain(number, 1, lambda g: g["state"] == "running", "a grain that runs somewhere")["host"]

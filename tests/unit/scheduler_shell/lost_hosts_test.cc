@@ -75,7 +75,7 @@ TEST_CASE("what another table does to the hosts is said, for the audit log") {
     CHECK(changes("h1 role=client\nh2\nh4 users=ann\n") == "removed h1; changed h4");
 }
 
-TEST_CASE("a start refuses a table without hosts while grains are on hosts, and warns of one without these hosts") {
+TEST_CASE("a start refuses a table without hosts while grains are on hosts, and warns of one that lacks some of them") {
     core::State state = pool_of({"-h1", "-h2"});
     std::string warning;
     const auto start = [&](const char *table) {
@@ -88,6 +88,10 @@ TEST_CASE("a start refuses a table without hosts while grains are on hosts, and 
     state.running[1] = {{{"ann", 1}, 0}, {{"ann", 1}, 1}};
     CHECK(start("").code == Code::refused);
     CHECK(start("h3 role=client\n").text == about("T lists no host 2 grains started on h2 put lines back dcs host rm"));
-    CHECK((start("h1\n") && warning == about("T lists none h2 put lines back dcs reload")));
+    CHECK((start("h1\n") &&
+           warning == about("T no longer lists a host 2 grains started on h2 put lines back dcs reload")));
     CHECK((start("h2\n") && warning.empty()));
+    state.running[0] = {{{"ann", 2}, 0}};
+    CHECK((start("h1\n") && warning == about("T no longer lists a host 2 grains started on h2")));
+    CHECK((start("h1\nh2\n") && warning.empty()));
 }

@@ -254,8 +254,19 @@ void say_if_busy(const PoolNumbers &numbers) {
 constexpr const char *usage_hint = "for example dcs up --local 2; `dcs up --help` lists the options";
 constexpr const char *another_directory = "name another directory by --dir DIR";
 
+// Root operates this host's pool by commands without --dir, which a private pool of root's would take from then on.
+bool hides_the_host_pool(const Pool &pool) {
+    return ::geteuid() == 0 && pool.maker() == Pool::Maker::none && !other_pool(pool.directory()).empty();
+}
+
 int up(const Call &call) {
     const Pool pool(call.directory);
+    if (hides_the_host_pool(pool))
+        return call.fail({exits::refused, "refused",
+                          "this host has a pool, which root's commands would no longer reach: they use a pool in " +
+                              pool.directory() + " if there is one",
+                          "`dcs status` shows the pool of this host; a pool for trying out is made by `dcs up --dir "
+                          "DIR`, or by another login"});
     // A directory of another user is left alone, and wrong numbers leave no directory behind.
     const bool exists = ::access(pool.directory().c_str(), F_OK) == 0;
     if (Status ours = exists ? only_a_pool(pool) : Status::ok(); !ours)

@@ -57,6 +57,7 @@ std::string backup_text(const wire::BackupRow &backup) {
                                       : backup.state == "not_joined" ? ", has not joined, or its certificate is revoked"
                                                                      : ", not connected");
     if (!backup.mode.empty()) text += "; copy of the store: " + backup.mode + ", " + backup.copy;
+    if (backup.copy == "detached") text += ": commits do not wait for it";
     if (backup.lag_s > 0) text += ", " + seconds_text(backup.lag_s) + " behind";
     return text;
 }
