@@ -7,7 +7,8 @@
 #   dcs_grain_checkpoint MESSAGE STATE         takes a checkpoint: STATE and a newline are put in front of
 #                                              what was not read of the input when the grain goes on
 #
-# `read` takes exactly the bytes up to the newline, so the position of standard input is what was consumed.
+# `read` takes exactly the bytes up to the newline, so the position of standard input is what was consumed. Descriptor 9
+# shares it and is not for the script: so a checkpoint within `while read ...; done <FILE` counts the input, not FILE.
 # Output that cannot be written is noticed by its writer: `echo ... || exit 74` (docs/MAKE_A_GRAIN.md).
 # Without a grain server the script is an ordinary filter.
 
@@ -21,6 +22,7 @@ dcs_grain_handler() {
     fi
     dcs_checkpoint --is-grain || return 0
     dcs_grain_served=1
+    exec 9<&0
     trap 'dcs_grain_asked=1' USR1
     trap 'dcs_grain_thrashed=1' USR2
     true >"$DCS_GRAIN_DIR/announce" || exit 74
@@ -37,8 +39,12 @@ dcs_grain_thrashing() {
 }
 
 dcs_grain_checkpoint() {
+    if [ $# -ne 2 ]; then
+        echo "dcs_grain.sh: dcs_grain_checkpoint takes a MESSAGE and a STATE, each as one word: quote them" >&2
+        exit 70
+    fi
     [ -n "$dcs_grain_served" ] || return 0
-    { printf '%s\n' "$2" | dcs_checkpoint -m "$1" -i 3; } 3<&0 || exit $?
+    printf '%s\n' "$2" | dcs_checkpoint -m "$1" -i 9 || exit $?
     # The next increments are there. Nothing may be written before this script's output goes to them.
     DCS_GRAIN_SEQUENCE=$((DCS_GRAIN_SEQUENCE + 1))
     [ -w "$DCS_GRAIN_DIR/out.$DCS_GRAIN_SEQUENCE" ] && [ -w "$DCS_GRAIN_DIR/err.$DCS_GRAIN_SEQUENCE" ] || exit 74

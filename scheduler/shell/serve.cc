@@ -321,12 +321,10 @@ void Service::look_at(SideProcess &beside) {
 
 void Service::handle_signals() {
     for (int signal = 0; (signal = signals_.next()) != 0;) {
-        if (signal == SIGHUP) {
-            names_.forget();
-            (void)reread_settings(true);
-        } else {
-            stopping_ = true;
-        }
+        stopping_ = stopping_ || signal != SIGHUP;
+        if (signal != SIGHUP) continue;
+        names_.forget();
+        (void)reread_settings(true);
     }
 }
 

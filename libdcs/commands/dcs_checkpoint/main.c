@@ -4,8 +4,10 @@
 #include "grain/grain_run.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "grainlib.h"
@@ -77,6 +79,22 @@ static int called_by_a_grain(void)
     return dcs_grain_run.served && getsid(0) == getppid();
 }
 
+/* In a loop of the shell with its own input, descriptor 0 is another file, whose position says nothing. */
+static long long position_in_the_input(int fd)
+{
+    char path[PATH_MAX];
+    struct stat its, own;
+    const char *room = getenv("DCS_GRAIN_DIR");
+    off_t position = lseek(fd, 0, SEEK_CUR);
+    if (room == NULL || snprintf(path, sizeof path, "%s/input", room) >= (int)sizeof path) return position;
+    if (position >= 0 && (fstat(fd, &its) != 0 || stat(path, &own) != 0)) return position;
+    if (position < 0 || its.st_dev != own.st_dev || its.st_ino != own.st_ino)
+        dcs_grain_fail_misuse(
+            "dcs_checkpoint: the descriptor of -i is not the grain's standard input, but another file or a pipe; within "
+            "`while read ...; done <FILE` keep the input on a descriptor of its own (exec 9<&0)");
+    return position;
+}
+
 int main(int argc, char **argv)
 {
     const char *message = "";
@@ -88,7 +106,7 @@ int main(int argc, char **argv)
     while ((option = getopt(argc, argv, "m:o:i:")) != -1) {
         if (option == 'm') message = optarg;
         else if (option == 'o') consumed = number_of(optarg);
-        else if (option == 'i' && number_of(optarg) >= 0) consumed = lseek((int)number_of(optarg), 0, SEEK_CUR);
+        else if (option == 'i' && number_of(optarg) >= 0) consumed = position_in_the_input((int)number_of(optarg));
         else dcs_grain_fail_misuse("`dcs_checkpoint --help` says how it is used");
     }
     if (optind != argc || consumed < 0)

@@ -328,6 +328,26 @@ TEST_CASE("dcs_checkpoint serves the grain itself only") {
         CHECK(read_file(run.server.directory() + "/out.1") == "70\n70\n70\n70\n70\n70\n");
         CHECK_FALSE(file_exists(run.server.directory() + "/checkpoint.1"));
     }
+    const std::string library = ". '" + std::string(DCS_SOURCE_DIR) + "/libdcs/shell/dcs_grain.sh'\ndcs_grain_handler\n";
+    SECTION("in a loop that reads another file the grain's input is counted") {
+        Ran run(shell(library + "read -r first\nprintf 'a longer line\\n' >other\n"
+                                "while read -r line; do dcs_grain_checkpoint 'a message' \"$line\"; done <other"),
+                "12\n345");
+        REQUIRE(run.end.number == 0);
+        CHECK(run.checkpoint().input_offset == 3);
+        CHECK(run.checkpoint().state == "a longer line\n");
+    }
+    SECTION("another file than the input, or no file, is refused as one") {
+        Ran run(shell("for fd in '3</etc/passwd' '3<&-'; do eval \"dcs_checkpoint -i 3 $fd </dev/null\"; echo $?; done"), "");
+        CHECK(read_file(run.server.directory() + "/out.1") == "70\n70\n");
+        CHECK(run.err.find("not the grain's standard input") != std::string::npos);
+        CHECK_FALSE(file_exists(run.server.directory() + "/checkpoint.1"));
+    }
+    SECTION("a message without a state is refused, also without a server") {
+        Ran run(shell(library + "dcs_grain_checkpoint 'only a state'"), "");
+        CHECK(run.end.number == 70);
+        CHECK(run.err.find("takes a MESSAGE and a STATE") != std::string::npos);
+    }
     SECTION("a script without it does not run as if nothing were amiss") {
         Ran run(shell("PATH=/usr/bin:/bin\n. '" + std::string(DCS_SOURCE_DIR) +
                       "/libdcs/shell/dcs_grain.sh'\ndcs_grain_handler\necho on"),

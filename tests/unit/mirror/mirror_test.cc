@@ -132,7 +132,7 @@ TEST_CASE("a backup that is connected and current can be detached before it is s
     CHECK(b.attachment == Attachment::detached);
     REQUIRE(b.mirror->problems().size() == 1);
     CHECK(b.mirror->problems()[0].problem == about("detached commits not wait"));
-    CHECK(b.mirror->problems()[0].advice == about("stop dcs_backupd back commits wait again"));
+    CHECK(b.mirror->problems()[0].advice == about("restart dcs_backupd back commits wait again"));
     b.disconnect();
     b.append("t/1", "y");
     CHECK(!b.mirror->holds());
