@@ -294,6 +294,9 @@ DirFacts GrainFiles::look(const GrainId &id, std::uint32_t acked, bool ended) co
         if (checkpoint >= 0) facts.checkpoints[n] = static_cast<std::uint64_t>(checkpoint);
         facts.too_many = facts.increments.size() > increments_max;
     }
+    // The launcher makes the first, the grain library those after a checkpoint.
+    if (ended && facts.increments.empty() && facts.strange.empty())
+        facts.strange = files::out_name(acked + 1) + " or " + files::err_name(acked + 1) + " was removed";
     if (ended) facts.disk_full = is_full(room->fd.get());
     else if (const Result<Fd> grain = directory_of(id)) facts.usage = usage_of(grain->get(), boot_id_);
     return facts;

@@ -4,7 +4,7 @@ and outputs, and grain servers killed while contents come and go."""
 import os
 import subprocess
 
-from pool import Pool, grain_directories, program, wait_for
+from pool import Pool, grain_directories, program, wait_for, tells
 
 MB = int(os.environ.get("DCS_FILES_MB", "100"))
 CUT = 4 << 20
@@ -91,6 +91,16 @@ def large_files(pool, top):
     assert read(os.path.join(top, "back-e")).strip() == b"1000"
 
 
+def removed_output(pool):
+    """A grain that removes the files of its own output, as one does that empties its directory at its end, has not succeeded."""
+    lost = "ended on local1 its output is lost DCS_GRAIN_DIR"
+    for end, code, words in (('rm "$DCS_GRAIN_DIR"/out.1', 74, lost + " out.1 or err.1 was removed"),
+                             ('rm -rf "$DCS_GRAIN_DIR"/*', 74, lost), ('ln "$DCS_GRAIN_DIR"/out.1 kept', 74, lost + " 2 names"),
+                             ('rm "$DCS_GRAIN_DIR"/err.1; exit 3', 3, lost), ("true", 0, "")):
+        done = pool.dcs("run", "--", "sh", "-c", "echo result; " + end, check=False)
+        assert done.returncode == code and (tells(done.stderr, words) if words else done.stdout == b"result\n"), (end, done)
+
+
 def pool_outputs_kept(pool):
     grains = os.path.join(pool.dir, "servers", "local1", "grains")
     return any(os.path.exists(os.path.join(grains, name, "outputs")) for name in os.listdir(grains))
@@ -107,6 +117,7 @@ def main():
         os.mkdir(top)
         missing_program(pool, top)
         large_files(pool, top)
+        removed_output(pool)
         nothing_left(pool)
     print(f"files of {MB} MB came and went through killed servers")
 
