@@ -45,7 +45,7 @@ std::uint32_t newest_checkpoint(const Grain &g) {
 
 std::string limit_words(const char *when) {
     return "the grain wrote more than " + std::to_string(limits::report_bytes >> 20) + " MiB " + when +
-           "; let it write long output to a file, which --output brings back";
+           ", its checkpoint included; let it write long output to a file, which --output brings back";
 }
 
 std::string count_words() {

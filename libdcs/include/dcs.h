@@ -299,8 +299,8 @@ static inline void d_result_init(struct d_result *results, size_t count) /* of o
  * every grain that this run has submitted, and those that are left were submitted by an earlier run after it had taken
  * as many results: so it comes where the earlier run got it.
  * Errors: D_E_NOTHING_YET (D_NO_BLOCK), D_E_NOTHING_LEFT, D_E_CANNOT_RUN, D_E_REPLAY_END (the record of a
- * terminated session has no further result), D_E_SESSION_UNKNOWN (not opened by this program), D_E_SESSION_CLOSED,
- * D_E_SESSION_TAKEN, D_E_INVALID. */
+ * terminated session has no further result: all have been reported, or it was closed before its grains had ended),
+ * D_E_SESSION_UNKNOWN (not opened by this program), D_E_SESSION_CLOSED, D_E_SESSION_TAKEN, D_E_INVALID. */
 int d_gwait_result(int block, int session_num, struct d_result *result);
 int d_pool_gwait_result(struct d_pool *pool, int block, int session_num, struct d_result *result);
 
