@@ -11,6 +11,17 @@ bool NumberSet::has(int number) const {
     return after != last_.begin() && std::prev(after)->second >= number;
 }
 
+std::optional<int> NumberSet::first_without(const NumberSet &other) const {
+    for (const auto &[first, last] : last_)
+        for (int number = first;; ++number) {
+            const auto after = other.last_.upper_bound(number);
+            if (after == other.last_.begin() || std::prev(after)->second < number) return number;
+            number = std::min(last, std::prev(after)->second);
+            if (number == last) break;
+        }
+    return std::nullopt;
+}
+
 bool NumberSet::add(int number) {
     if (has(number)) return false;
     int last = number;
@@ -44,6 +55,10 @@ void GrainsOfRun::taken(int grain) {
 
 std::optional<std::size_t> GrainsOfRun::without_result() const {
     return repeats_ ? std::optional(left_) : std::nullopt;
+}
+
+std::optional<int> GrainsOfRun::only_taken() const {
+    return repeats_ ? taken_.first_without(submitted_) : std::nullopt;
 }
 
 }  // namespace dcs::client

@@ -18,6 +18,7 @@ class NumberSet {
 public:
     bool add(int number);  // false: it is there
     bool has(int number) const;
+    std::optional<int> first_without(const NumberSet &other) const;  // that `other` has not
 
 private:
     std::map<int, int> last_;  // of each row of numbers, by its first
@@ -31,6 +32,8 @@ public:
     void taken(int grain);
     // Nothing: the run does not repeat an earlier one.
     std::optional<std::size_t> without_result() const;
+    // Of which this run, which repeats an earlier one, took the result and has not submitted it: it differs from that one.
+    std::optional<int> only_taken() const;
 
 private:
     bool again_, repeats_ = false;

@@ -316,6 +316,12 @@ void d_pool::submitted(int number, const std::vector<int> &grains, const wire::D
     if (const auto it = sessions_.find(number); it != sessions_.end()) it->second.grains.submitted(grains, done);
 }
 
+std::optional<int> d_pool::only_taken(int number) const {
+    const Held held(process().mutex);
+    const auto it = sessions_.find(number);
+    return it == sessions_.end() ? std::nullopt : it->second.grains.only_taken();
+}
+
 void d_pool::session_closed(int number) {
     const Held held(process().mutex);
     if (const auto it = sessions_.find(number); it != sessions_.end()) it->second.closed = true;

@@ -96,6 +96,7 @@ public:
     void session_opened(int number, std::int32_t next, bool again);
     void submitted(int number, const std::vector<int> &grains, const dcs::wire::Done &done);
     void session_closed(int number);
+    std::optional<int> only_taken(int number) const;             // as GrainsOfRun
     std::optional<std::int32_t> session_next(int number) const;  // nothing: not opened here
 
     // What goes along with sessions that are opened from here on. Set before other threads open any.

@@ -57,6 +57,14 @@ Status open_session(Pool &pool, int number, wire::OpenMode mode, bool sent_reset
 
 Status close_session(Pool &pool, int number) {
     if (Status s = check_session(number); !s) return s;
+    if (const auto grain = pool.only_taken(number); grain && !planted("client.takes_others"))
+        return fail(Code::grain_differs,
+                    "session " + std::to_string(number) + " is not closed: this run took the result of grain " +
+                        std::to_string(*grain) +
+                        ", which an earlier run submitted and this one has not, so they are of different programs or "
+                        "arguments, and what this run has computed is wrong; another ident and session number, or `dcs "
+                        "session clean " +
+                        std::to_string(number) + "`, begin anew");
     // Everything handed out so far is acknowledged; -1: this program handed out nothing.
     const std::int32_t acknowledged = pool.session_next(number).value_or(-1);
     auto reply = ask<wire::Done>(pool, wire::CloseSession{{}, number, acknowledged});

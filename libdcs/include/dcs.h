@@ -171,8 +171,9 @@ int d_reopen_ses(int session_num, int sent_reset);
 int d_pool_reopen_ses(struct d_pool *pool, int session_num, int sent_reset);
 
 /* Terminates a session: running grains are withdrawn and kept as ready; results stay. Durable. Acknowledges all
- * results that were returned. May be repeated, and ends a replay.
- * Errors: D_E_SESSION_UNKNOWN, D_E_SESSION_TAKEN (another program has it), D_E_INVALID. */
+ * results that were returned. May be repeated, and ends a replay. D_E_GRAIN_DIFFERS: this run, which repeats an earlier
+ * one, took the result of a grain that it has not submitted, so its program or arguments are others; nothing is closed.
+ * Errors: D_E_SESSION_UNKNOWN, D_E_SESSION_TAKEN (another program has it), D_E_GRAIN_DIFFERS, D_E_INVALID. */
 int d_close_ses(int session_num);
 int d_pool_close_ses(struct d_pool *pool, int session_num);
 

@@ -191,6 +191,9 @@ const std::vector<Case> sessions = {
     {"d_close_ses", NO_ERROR, AFTER(opened(session), d_close_ses(session))},
     {"d_close_ses", D_E_SESSION_UNKNOWN, AFTER(must(d_get_auth("first")), d_close_ses(session))},
     {"d_close_ses", D_E_SESSION_TAKEN, AFTER(of_another(session), d_close_ses(session))},
+    {"d_close_ses", D_E_GRAIN_DIFFERS,
+     AFTER(replaying(session); must(submit(Way::plain, session, 2, forever, nowhere));
+           must(take(Take::one, session, 1)), d_close_ses(session))},
     {"d_close_ses", D_E_INVALID, AFTER(must(d_get_auth("first")), d_close_ses(-1))},
     {"d_clean_ses", NO_ERROR, AFTER(closed(session), d_clean_ses(session))},
     {"d_clean_ses", D_E_SESSION_UNKNOWN, AFTER(must(d_get_auth("first")), d_clean_ses(session))},

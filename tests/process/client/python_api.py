@@ -127,7 +127,7 @@ def successes():
 
 def failures(number):
     """In a replay of the closed session, and in a new one."""
-    with dcs.Session("api") as session:
+    def replay(session):
         assert session.number == number, "the ident's own session was not found"
         again = dcs.Grain(["/bin/sh", "-c", "cat; echo $X >&2"], input=bytes([1, 0, 255]), env={"X": "x1"})
         session.submit_many([(1, again)])
@@ -137,6 +137,12 @@ def failures(number):
         raises(dcs.GrainDiffers, lambda: session.submit(1, ["/bin/cat"]), "argv")
         assert len(list(session.results())) == 22
         raises(dcs.ReplayEnd, session.wait)
+
+    def differs():
+        with dcs.Session("api") as session:
+            replay(session)
+
+    raises(dcs.GrainDiffers, differs, "took the result of grain 0 has not submitted")
     raises(ValueError, lambda: dcs.Session("another"), "'api' already")
     raises(dcs.SessionClosed, lambda: dcs.Session("api", number, sent_reset=False))
     raises(dcs.SessionClosed, lambda: dcs.Session("api", number, mode="open"))

@@ -33,11 +33,26 @@ TEST_CASE("a run that repeats another one knows when all of its grains have been
     CHECK(run.without_result() == 1u);
 }
 
+TEST_CASE("a run that differs from the one that it repeats took results of grains that it has not submitted",
+          "[client]") {
+    GrainsOfRun run(true);
+    run.submitted({1, 2, 3, 7}, wire::Done{4, 0});
+    for (const int grain : {3, 1, 2}) run.taken(grain);
+    CHECK_FALSE(run.only_taken());
+    for (const int grain : {8, 6, 7}) run.taken(grain);
+    CHECK(run.only_taken() == 6);
+    run.submitted({6}, wire::Done{1, 0});  // by a thread that is late
+    CHECK(run.only_taken() == 8);
+    run.submitted({4, 5, 8, 9}, wire::Done{4, 0});
+    CHECK_FALSE(run.only_taken());
+}
+
 TEST_CASE("a run that only adds to a session takes all of its results", "[client]") {
     GrainsOfRun run(true);
     run.submitted({10, 11}, wire::Done{});
     run.taken(1);
     CHECK_FALSE(run.without_result());
+    CHECK_FALSE(run.only_taken());
     GrainsOfRun first;
     first.submitted({1}, wire::Done{1, 0});
     CHECK_FALSE(first.without_result());

@@ -328,7 +328,8 @@ TEST_CASE("dcs_checkpoint serves the grain itself only") {
         CHECK(read_file(run.server.directory() + "/out.1") == "70\n70\n70\n70\n70\n70\n");
         CHECK_FALSE(file_exists(run.server.directory() + "/checkpoint.1"));
     }
-    const std::string library = ". '" + std::string(DCS_SOURCE_DIR) + "/libdcs/shell/dcs_grain.sh'\ndcs_grain_handler\n";
+    const std::string library =
+        ". '" + std::string(DCS_SOURCE_DIR) + "/libdcs/shell/dcs_grain.sh'\ndcs_grain_handler\n";
     SECTION("in a loop that reads another file the grain's input is counted") {
         Ran run(shell(library + "read -r first\nprintf 'a longer line\\n' >other\n"
                                 "while read -r line; do dcs_grain_checkpoint 'a message' \"$line\"; done <other"),
@@ -338,7 +339,9 @@ TEST_CASE("dcs_checkpoint serves the grain itself only") {
         CHECK(run.checkpoint().state == "a longer line\n");
     }
     SECTION("another file than the input, or no file, is refused as one") {
-        Ran run(shell("for fd in '3</etc/passwd' '3<&-'; do eval \"dcs_checkpoint -i 3 $fd </dev/null\"; echo $?; done"), "");
+        Ran run(
+            shell("for fd in '3</etc/passwd' '3<&-'; do eval \"dcs_checkpoint -i 3 $fd </dev/null\"; echo $?; done"),
+            "");
         CHECK(read_file(run.server.directory() + "/out.1") == "70\n70\n");
         CHECK(run.err.find("not the grain's standard input") != std::string::npos);
         CHECK_FALSE(file_exists(run.server.directory() + "/checkpoint.1"));
