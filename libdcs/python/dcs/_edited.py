@@ -7,7 +7,7 @@ from typing import Sequence, Tuple
 
 from ._caller import is_call
 from ._staging import as_files
-from .errors import Error, Limit, ReplayEnd
+from .errors import Error, Limit
 from .pool import login_name
 from .session import Session
 from .spec import Grain
@@ -22,9 +22,7 @@ def explained(error: Error, grains: Sequence[Tuple[int, Grain]], session: Sessio
     lines = re.findall(r"^\s*files\[(\d+)\]", error.text, re.M)
     changed = dict.fromkeys(os.path.basename(os.fspath(staged[int(at)].path)) for at in lines if int(at) < len(staged))
     which = f"session {session.number} of {ident!r}"
-    if isinstance(error, ReplayEnd):
-        text = f"call {number} is not among those of {which}, which is complete"
-    elif changed:
+    if changed:
         text = f"{' and '.join(changed)} {'have' if len(changed) > 1 else 'has'} changed since {which} began, which keeps its results"
     else:
         text = f"call {number} is not as it was when {which} began: {_difference(error.text, flags) if is_call(grain) else error.text}"

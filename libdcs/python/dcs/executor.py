@@ -23,7 +23,7 @@ from ._fields import Path, printable
 from ._staging import Staging, as_files, main_of, places_of
 from .errors import Error, GrainDiffers, GrainUnknown, Limit, NothingLeft, ReplayEnd
 from .pool import Pool, default_pool, login_name
-from .session import Session, _forget
+from .session import Session, _forget, _open
 from .result import Result
 from .spec import Grain, check_names
 
@@ -85,7 +85,7 @@ class Executor(concurrent.futures.Executor):
     calls in the same order gets the results that are there, and continues with the rest. So let the order, the functions and
     their arguments depend on nothing that changes from run to run (sets of strings have another order in each): a call
     that differs raises GrainDiffers. When the last grain is done and the executor is shut down its session is closed; a
-    rerun after that gives the same results again. Leaving `with` by an exception leaves the session open.
+    rerun after that gives the same results again, and what it submits behind them runs. Leaving `with` by an exception leaves the session open.
 
     `fresh`: what earlier runs of this ident left is closed and removed first, and nothing of it comes again. That is for
     the time in which functions and arguments still change; without it a program whose text has changed since an earlier
@@ -270,7 +270,10 @@ class Executor(concurrent.futures.Executor):
     def _submit_numbered(self, grains: Sequence[Tuple[int, Grain]]) -> None:
         try:
             self.session.submit_many([(number, self._caller.with_environment(grain)) for number, grain in grains])
-        except (GrainDiffers, Limit, ReplayEnd) as error:
+        except ReplayEnd:
+            self._go_on()
+            self._submit_numbered(grains)
+        except (GrainDiffers, Limit) as error:
             number, grain = grains[min(error.refused, len(grains) - 1)]
             row = self.session.pool.grain_row(self.session.number, number) if isinstance(error, GrainDiffers) else None
             differ = self._caller.follow(grain, row) if row else []
@@ -279,6 +282,10 @@ class Executor(concurrent.futures.Executor):
             self._submit_numbered(grains)
             _log.warning("dcs: the environment differs from that with which session %d of %r began (%s): its calls keep theirs; "
                          "fresh=True begins it anew", self.session.number, self._ident, printable(", ".join(differ)))
+
+    def _go_on(self) -> None:
+        """In a session that an earlier run has closed: what is not in its record runs. Results come again from the first."""
+        _open(self.session.pool, self.session.number, "reopen", True)
 
     def _expect(self, future: Future) -> Future:
         with self._changed:
@@ -308,8 +315,8 @@ class Executor(concurrent.futures.Executor):
                 if self._abandoned or not before:
                     break
             try:
-                result = self._next_result()
-            except NothingLeft as error:
+                result = self._next_recorded()
+            except (NothingLeft, ReplayEnd) as error:
                 self._fail(before, error)
             except Error as error:
                 self._fail(set(self._outstanding), error)
@@ -324,6 +331,15 @@ class Executor(concurrent.futures.Executor):
             self.session.close()
         except Exception as error:
             self._close_error = error
+
+    def _next_recorded(self) -> Result:
+        while True:
+            try:
+                return self._next_result()
+            except ReplayEnd:
+                if self.session._unfinished() < 1:
+                    raise
+                self._go_on()
 
     def _next_result(self) -> Result:
         pause = _SILENT_S
@@ -353,7 +369,7 @@ class Executor(concurrent.futures.Executor):
     def _take(self, result: Result) -> None:
         with self._changed:
             future = self._outstanding.pop(result.grain, None)
-            if future is None:
+            if future is None and result.grain >= self._next_number:
                 self._early[result.grain] = result
         if future is not None:
             future._finish(result)
