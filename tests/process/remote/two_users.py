@@ -67,6 +67,8 @@ def sessions_are_apart(desk):
     open(gate, "w").close()
     out, err = ann.communicate(timeout=240)
     assert ann.returncode == 0 and out == SECRET + "\n", (out, err)
+    result = desk.run("ben", "dcs", "grain", "kill", theirs + ":1", check=False)
+    assert result.returncode == 4 and "finished" not in result.stderr, result
 
 
 def same_number_other_session(desk):
