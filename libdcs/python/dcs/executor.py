@@ -8,7 +8,6 @@ import itertools
 import json
 import logging
 import os
-import re
 import shutil
 import sys
 import threading
@@ -22,15 +21,14 @@ from ._edited import explained
 from ._fields import Path, printable
 from ._staging import Staging, as_files, main_of, places_of
 from .errors import Error, GrainDiffers, GrainUnknown, Limit, NothingLeft, ReplayEnd
-from .pool import Pool, default_pool, login_name
-from .session import Session, _forget, _open
+from .pool import Pool, default_pool
+from .session import Session, _forget, _nameless, _open
 from .result import Result
 from .spec import Grain, check_names
 
 _SYSTEM_PYTHON = "/usr/bin/python3"
 _BATCH = 256
 _SILENT_S = 5.0
-_counter = itertools.count(1)
 _log = logging.getLogger("dcs")
 Calls = List[Tuple[Sequence[Any], Dict[str, Any]]]
 
@@ -302,9 +300,8 @@ class Executor(concurrent.futures.Executor):
             self._outstanding.pop(future.grain, None)
             self._changed.notify_all()
 
-    def _values(self, result: Result) -> List[Any]:
-        values: List[Any] = _encoding.read(result, self._encoding)
-        return values
+    def _values(self, result: Result) -> Any:
+        return _encoding.read(result, self._encoding)
 
     def _collect(self) -> None:
         while True:
@@ -401,15 +398,3 @@ def _in_order(futures: List[Future], end: Optional[float]) -> Iterator[Any]:
         values.reverse()
         while values:  # no value stays alive for those that follow
             yield values.pop()
-
-
-def _nameless(pool: Pool) -> Tuple[Pool, str]:
-    """For an executor without an ident: one of its own, for which the pool is opened once more. What programs of this host
-    that were killed left of this kind is removed."""
-    pool, host = pool.again(), os.uname().nodename.replace("_", "-")[:40]
-    for row in pool.sessions(login_name()):
-        found = re.fullmatch(rf"executor\.{re.escape(host)}\.(\d+)\.\d+", row.ident)
-        if found and not os.path.exists(f"/proc/{found[1]}"):
-            with contextlib.suppress(Error), pool.again() as theirs:  # another program may do it at this moment
-                _forget(theirs, row.ident, ())
-    return pool, f"executor.{host}.{os.getpid()}.{next(_counter)}"

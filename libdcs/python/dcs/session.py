@@ -1,8 +1,12 @@
 """Sessions: where grains are submitted and results taken."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import itertools
+import os
 import queue
+import re
 import threading
 import time
 import warnings
@@ -17,6 +21,7 @@ from .result import CResult, Result, result_of
 from .spec import Grain, check_names, orders
 
 _MANY = 1024  # results that come at a time at most
+_counter = itertools.count(1)
 
 
 class Session:
@@ -250,6 +255,18 @@ def _forget(pool: Pool, ident: str, skip: Collection[int]) -> None:
             pool.call("resume_ses", row.session, 1)
             pool.call("close_ses", row.session)
         pool.call("clean_ses", row.session)
+
+
+def _nameless(pool: Pool) -> Tuple[Pool, str]:
+    """For an executor without an ident: one of its own, for which the pool is opened once more. What programs of this host
+    that were killed left of this kind is removed."""
+    pool, host = pool.again(), os.uname().nodename.replace("_", "-")[:40]
+    for row in pool.sessions(login_name()):
+        found = re.fullmatch(rf"executor\.{re.escape(host)}\.(\d+)\.\d+", row.ident)
+        if found and not os.path.exists(f"/proc/{found[1]}"):
+            with contextlib.suppress(Error), pool.again() as theirs:  # another program may do it at this moment
+                _forget(theirs, row.ident, ())
+    return pool, f"executor.{host}.{os.getpid()}.{next(_counter)}"
 
 
 def _open(pool: Pool, number: int, mode: str, sent_reset: bool) -> int:
