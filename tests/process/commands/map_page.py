@@ -50,13 +50,18 @@ def beside_parallel(pool, directory):
             assert ours.stdout == theirs.stdout, (line, ours, theirs)
     for option, wanted in (("--header", "tail -n +2 FILE"), ("--shuf", "shuf FILE"), ("-I@", "{}"), ("-L2", "paste - -"),
                            ("--delimiter", "tr ,"), ("-u", "in the order of the inputs"), ("-r", "nothing runs"),
-                           ("--gres=gpu:1", "--resource gpu=1"), ("--wait", "--detach"), ("--tmpdir", "--results DIR")):
+                           ("--gres=gpu:1", "--resource gpu=1"), ("--wait", "--detach"), ("--tmpdir", "--results DIR"), ("-j0", "without --jobs"), ("-P+1", "all free slots"),
+                           ("-j100%", "dcs host ls")):
         refused = pool.dcs("map", option, "--", "echo", ":::", "1", check=False, cwd=directory)
         assert refused.returncode == 255 and wanted in refused.stderr.decode().split("hint: ")[1], refused
     for words, wanted in ((["--colsep", "(", "--", "echo", ":::", "1"], "--colsep"), (["--", "echo", ":::+", "1"], ":::+"),
-                          (["--halt", "now,fail=1", "--", "echo", ":::", "1"], "--halt"), (["--", "echo", "::::", "nosuch"], "nosuch")):
+                          (["--halt", "now,fail=1", "--", "echo", ":::", "1"], "--halt"), (["--", "echo", "::::", "nosuch"], "nosuch"),
+                          (["--joblog", ":::", "1"], "--joblog has no value"), (["-j", ":::", "1"], "--jobs has no value")):
         refused = pool.dcs("map", *words, check=False, cwd=directory)
         assert refused.returncode == 255 and wanted.encode() in refused.stderr, refused
+    for word, wanted in (("{..}", "dcs map replaces {}"), ("x{/..}", "{/..} is passed on"), ("{2}", "one column"), ("{%}", "dcs map replaces")):
+        noted = pool.dcs("map", "--new", "--", "echo", word, ":::", "a.b.c", cwd=directory)
+        assert noted.stdout.decode() == f"{word} a.b.c\n" and wanted in noted.stderr.decode(), noted
 
 
 def large(pool, directory):

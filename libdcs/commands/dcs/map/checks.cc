@@ -15,10 +15,13 @@ namespace dcs::commands {
 
 std::string foreign_placeholder(const MapPlan &plan) {
     for (const std::string &word : plan.command) {
+        for (const char *mark : {"{..}", "{...}", "{/..}", "{/...}", "{+/}", "{+.}", "{%}", "{0#}"})
+            if (word.find(mark) != word.npos)
+                return mark + std::string(" is passed on as it is: dcs map replaces {} {.} {/} {//} {/.} {#}");
         const bool braces = word.size() > 2 && word.front() == '{' && word.back() == '}';
-        if (braces && word.find_first_not_of("0123456789%", 1) == word.size() - 1 &&
+        if (braces && word.find_first_not_of("0123456789", 1) == word.size() - 1 &&
             !has_placeholder(word, plan.columns))
-            return word;
+            return "the word " + word + " is passed on as it is: each input is one column, {} (see --colsep)";
     }
     return "";
 }

@@ -9,7 +9,7 @@
 
 namespace dcs::commands {
 
-// A word of CMD that is a placeholder of GNU parallel alone: {2}, {%}. Empty: none.
+// A note on words of CMD that are placeholders of GNU parallel alone: {2}, {%}, {..}. Empty: there are none.
 std::string foreign_placeholder(const MapPlan &plan);
 // An input that the shell of `sh -c` would read as words of its own, because CMD puts it into the shell's text.
 std::string read_by_shell(const MapPlan &plan);

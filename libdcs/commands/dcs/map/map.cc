@@ -32,12 +32,23 @@ extern char **environ;
 namespace dcs::commands {
 namespace {
 
+// 0, +N and N% are of GNU parallel, which counts the processors of one host.
+std::optional<Failure> take_jobs(const Call &call, std::int64_t &at_once) {
+    const auto jobs = call.arguments.value("jobs");
+    if (!jobs) return std::nullopt;
+    const auto number = number_of(*jobs, 1, INT32_MAX);
+    at_once = number.value_or(0);
+    if (number) return std::nullopt;
+    return usage_failure("dcs map: --jobs " + *jobs + ": a whole number, at least 1",
+                         "without --jobs grains run on all free slots of the pool; `dcs host ls` shows them");
+}
+
 std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOptions &options) {
     if (auto failure = take_demands(call.arguments, options.demands)) return failure;
     if (auto failure = take_file_words(call.arguments, options.files, true)) return failure;
     if (auto failure = check_outputs(plan, options.files)) return failure;
     options.brings = call.arguments.has("bring");
-    options.at_once = call.arguments.number("jobs").value_or(0);
+    if (auto failure = take_jobs(call, options.at_once)) return failure;
     options.tag = call.arguments.has("tag");
     options.results = call.arguments.value("results").value_or("");
     options.shown = shown_of(call.arguments.value("progress").value_or("automatic"));
@@ -175,8 +186,7 @@ int print_commands(const MapPlan &plan) {
 
 void tell_of_words(const MapPlan &plan, const std::string &program, Console &console) {
     if (const std::string lost = batch_lines_of(program); !lost.empty()) console.note("warning: " + lost);
-    if (const std::string word = foreign_placeholder(plan); !word.empty())
-        console.note("note: the word " + word + " is passed on as it is: each input is one column, {} (see --colsep)");
+    if (const std::string text = foreign_placeholder(plan); !text.empty()) console.note("note: " + text);
     if (const std::string input = read_by_shell(plan); !input.empty())
         console.note("note: the shell reads the input " + printable(shell_word(input)) +
                      " as words of its own; hand inputs over: sh -c '... \"$1\" ...' sh {}");
@@ -283,7 +293,7 @@ Examples:
          image_option(),
          {"results", 0, "DIR", some_text,
           "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any; that of another map is refused"},
-         {"jobs", 'j', "N", whole_number(1, INT32_MAX), "at most N grains at a time"},
+         {"jobs", 'j', "N", any_text, "at most N grains at a time (default: as many as there are free slots)"},
          {"tag", 0, nullptr, no_value, "each line of the outputs begins with its input and a tab"},
          {"joblog", 0, "FILE", any_text, "a line for each grain as it finishes, as GNU parallel writes it"},
          {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
@@ -298,7 +308,7 @@ Examples:
           "grains that failed in an earlier run of the same map run again, whatever has changed"},
          {"keep-order", 'k', nullptr, no_value, "nothing: outputs are in the order of the inputs",
           "As in GNU parallel"},
-         {"max-procs", 'P', "N", whole_number(1, INT32_MAX), "as --jobs"},
+         {"max-procs", 'P', "N", any_text, "as --jobs"},
          {"retries", 0, "N", whole_number(1, 255), "as --attempts"},
          {"timeout", 0, "LIMIT", seconds_from(1, 2e9), "as --time"},
          {"workdir", 0, "DIR", some_text, "as --cwd, and so --wd"},
