@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from pool import FULL, ROOT, Pool, program
+from pool import FULL, ROOT, Pool, program, wait_for
 
 
 def page(pool, directory):
@@ -15,6 +15,19 @@ def page(pool, directory):
     for commands, wanted in blocks:
         result = subprocess.run(["/bin/sh", "-c", commands], cwd=directory, env=pool.env, capture_output=True, timeout=300)
         assert result.stdout.decode() == wanted, (commands, result.stdout.decode(), result.stderr.decode())
+
+
+def unstartable_are_told_once(pool, directory):
+    """Their directory is gone when there are slots."""
+    gone = os.path.join(directory, "gone")
+    os.mkdir(gone)
+    pool.dcs("host", "drain", *pool.host_names())
+    with pool.start([program("dcs"), "map", "--", "echo", ":::", "1", "2", "3"], cwd=gone, stderr=subprocess.PIPE) as running:
+        wait_for("the grains", lambda: sum(s["ready"] for s in pool.json("session", "ls")["sessions"]) == 3)
+        os.rmdir(gone)
+        pool.dcs("host", "undrain", *pool.host_names())
+        said = running.communicate(timeout=120)[1]
+    assert running.returncode == 3 and said.count(b"was given up") == 1, said
 
 
 def columns(pool, directory):
@@ -81,6 +94,7 @@ def main():
         pool.env["PATH"] = os.path.dirname(program("dcs")) + ":" + pool.env["PATH"]
         page(pool, directory)
         columns(pool, directory)
+        unstartable_are_told_once(pool, directory)
         beside_parallel(pool, directory)
         large(pool, directory)
     print("docs/MAP.md says what dcs map does")

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <set>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -23,6 +24,19 @@ std::string foreign_placeholder(const MapPlan &plan) {
             !has_placeholder(word, plan.columns))
             return "the word " + word + " is passed on as it is: each input is one column, {} (see --colsep)";
     }
+    return "";
+}
+
+std::string closed_directory(const MapPlan &plan, std::int64_t uid) {
+    constexpr std::size_t looked_at = 100;
+    for (std::size_t i = 0; i < std::min(plan.inputs.size(), looked_at); ++i)
+        for (const std::string &input : columns_of(plan.inputs[i])) {
+            const std::filesystem::path path = std::filesystem::path(plan.directory) / input;
+            struct stat st {};
+            if (::stat(path.c_str(), &st) != 0) continue;
+            for (auto above = path.parent_path(); above.has_relative_path(); above = above.parent_path())
+                if (::stat(above.c_str(), &st) == 0 && (st.st_mode & 0011) == 0 && st.st_uid != uid) return above;
+        }
     return "";
 }
 

@@ -120,6 +120,16 @@ void tell_lost(const MapWork &work, const MapPlan &plan, int session, Console &c
                                   : ""));
 }
 
+// In a pool of several users grains do not run as the caller.
+void tell_closed(const MapPlan &plan, int session, Console &console) {
+    Info info;
+    if (!info.ask(wire::QueryType::grain, "", session, 1) || info.grains.size() != 1 || info.grains[0].uid <= 0) return;
+    const std::string directory = closed_directory(plan, info.grains[0].uid);
+    if (directory.empty()) return;
+    console.note("grains run under uid " + std::to_string(info.grains[0].uid) + ", which may not enter " +
+                 printable(directory) + ": --file in={} hands them the inputs, as the file `in`");
+}
+
 // What remains of the run for people. A session in which nothing ran has nothing to keep: it is removed, and the same
 // command starts over.
 void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened, std::int64_t failures,
@@ -151,6 +161,7 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
                                 : "; `dcs grain ls " + session + " --state failed` lists " +
                                       (listed == failures ? "them" : "the " + std::to_string(listed) + " that ran") +
                                       some_killed));
+    if (listed > 0) tell_closed(plan, opened.session, console);
 }
 
 // Was a grain of another session submitted as this map would?

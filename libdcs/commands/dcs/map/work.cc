@@ -9,6 +9,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
+#include "base/known_words.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "dcs.h"
@@ -294,10 +295,13 @@ void MapWork::print(std::int32_t grain) {
     if (results_[static_cast<std::size_t>(grain - 1)].ran) bring_files(grain);
     if (!options_.results.empty()) return print_to_files(grain);
     if (const auto kept = kept_.find(grain); kept != kept_.end()) {
+        const std::size_t bytes = kept->second.out.size() + kept->second.err.size();
+        if (!options_.tag && kept->second.err.starts_with(given_up_words) && !told_.insert(kept->second.err).second)
+            kept->second.err.clear();
         for (const bool out : {true, false})
             if (bool begins = true; !print_text(grain, out, out ? kept->second.out : kept->second.err, begins))
                 output_failed();
-        kept_bytes_ -= kept->second.out.size() + kept->second.err.size();
+        kept_bytes_ -= bytes;
         kept_.erase(kept);
         return;
     }

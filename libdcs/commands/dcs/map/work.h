@@ -132,7 +132,7 @@ private:
     double cpu_s_ = 0;
     std::int64_t lost_ = 0, killed_ = 0;
     bool uncopied_ = false, some_result_ = false, started_again_ = false;
-    std::set<std::string> told_;  // why items failed without a result, each once
+    std::set<std::string> told_;  // why items failed that did not run, each once
 };
 
 }  // namespace dcs::commands
