@@ -36,20 +36,28 @@ public:
         const auto end = known_.begin() + static_cast<std::ptrdiff_t>(inputs);
         const std::string base = ident_of(map_.plan, inputs);
         if (!is_run_of(session.ident, base) || std::find(known_.begin(), end, false) == end) return;
-        if (!changed_since(session.ident, base, map_.files(inputs)).empty()) return;
+        if (const std::string changed = changed_since(session.ident, base, map_.files(inputs)); !changed.empty())
+            return refuse(session, changed + " has changed since");
         bool asked = false;
         for (const wire::GrainRow &row : grains_of(session)) {
             if (!of_list(row.grain, inputs) || row.state != "finished" || is_failed(row)) continue;
-            if (!std::exchange(asked, true) && !is_alike(session, row.grain, map_)) return;
+            if (!std::exchange(asked, true) && !is_alike(session, row.grain, map_))
+                return refuse(session, "the environment or --output differs");
             const auto at = static_cast<std::size_t>(row.grain - 1);
-            if (!known_[at]) found.push_back({row.grain, session.session, row.out_length, row.err_length, row.cpu_s});
+            if (!known_[at])
+                found.results.push_back({row.grain, session.session, row.out_length, row.err_length, row.cpu_s});
             known_[at] = true;
         }
     }
 
-    std::vector<EarlierResult> found;
+    EarlierResults found;
 
 private:
+    void refuse(const Session &session, const std::string &why) {
+        if (found.refused.empty())
+            found.refused = "session " + std::to_string(session.session) + " ran a shorter list, but " + why;
+    }
+
     static bool of_list(std::int32_t grain, std::size_t inputs) {
         return grain >= 1 && static_cast<std::size_t>(grain) <= inputs;
     }
@@ -60,11 +68,11 @@ private:
 
 }  // namespace
 
-std::vector<EarlierResult> earlier_results(const std::vector<Session> &own, const WholeMap &map, const Session *ours) {
+EarlierResults earlier_results(const std::vector<Session> &own, const WholeMap &map, const Session *ours) {
     Looking looking(map, ours);
     for (auto session = own.rbegin(); session != own.rend(); ++session)
         if (session->ident.rfind("map-", 0) == 0 && !session->damaged()) looking.look(*session);
-    std::sort(looking.found.begin(), looking.found.end(),
+    std::sort(looking.found.results.begin(), looking.found.results.end(),
               [](const EarlierResult &a, const EarlierResult &b) { return a.grain < b.grain; });
     return std::move(looking.found);
 }

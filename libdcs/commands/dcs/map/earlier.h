@@ -25,8 +25,11 @@ struct WholeMap {
     std::function<bool(const wire::GrainRow &)> alike;       // submitted with the environment and outputs of now
 };
 
-// In ascending order of the inputs, each from the latest session that has it. Those that `ours` has are left out; null:
-// none are.
-std::vector<EarlierResult> earlier_results(const std::vector<Session> &own, const WholeMap &map, const Session *ours);
+struct EarlierResults {
+    std::vector<EarlierResult> results;  // in ascending order of the inputs, each from the latest session that has it
+    std::string refused;  // for people, why what the latest session of others has does not count; empty: it does
+};
+// Those that `ours` has are left out; null: none are.
+EarlierResults earlier_results(const std::vector<Session> &own, const WholeMap &map, const Session *ours);
 
 }  // namespace dcs::commands

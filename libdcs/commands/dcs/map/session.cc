@@ -147,7 +147,7 @@ OpenedMap Opening::begin_all(const std::string &how) {
 
 void Opening::look_at_shorter_lists(const std::vector<Session> &own, const Session &session) {
     const auto list = list_in(session.ident);
-    if (list && list->goes_on) earlier_ = earlier_results(own, map_, &session);
+    if (list && list->goes_on) earlier_ = earlier_results(own, map_, &session).results;
 }
 
 std::string Opening::of_shorter_lists(const std::vector<Session> &own) const {
@@ -167,8 +167,11 @@ std::string Opening::of_shorter_lists(const std::vector<Session> &own) const {
 
 // The same words may have run with other inputs. A list of them that has grown at its end goes on.
 OpenedMap Opening::begin_other(const std::vector<Session> &own) {
-    earlier_ = earlier_results(own, map_, nullptr);
-    if (!earlier_.empty()) return begin_new({}, of_shorter_lists(own));
+    EarlierResults found = earlier_results(own, map_, nullptr);
+    earlier_ = std::move(found.results);
+    const std::string refused = found.refused.empty() ? "" : "; " + found.refused;
+    if (!earlier_.empty()) return begin_new({}, of_shorter_lists(own) + refused);
+    if (!refused.empty()) return begin_new({}, refused + ", so all run");
     OpenedMap opened = begin_new({}, "");
     if (opened.failure || own.empty()) return opened;
     const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
