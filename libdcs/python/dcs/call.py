@@ -53,7 +53,9 @@ class Finder:
 
 
 def load_main(copy, path, name):
-    """The control program as a module: its `if __name__ == "__main__"` does not run."""
+    """The control program as a module: its `if __name__ == "__main__"` does not run. On a host without the original it is the copy:
+    processes that a call starts may load it."""
+    path = path if os.path.exists(path) else copy
     module = types.ModuleType("__dcs_main__")
     sys.modules["__dcs_main__"] = sys.modules["__main__"] = module
     module.__loader__ = Copied("__dcs_main__", path, copy)
@@ -91,18 +93,18 @@ def go_to(directory, anywhere):
         return f"{os.uname().nodename} has no directory {directory}, where the program runs: {error.strerror}"
 
 
-def told_apart(function, why):
-    """The function, in a directory that is not the program's: a file of it that a call looks for or leaves is an error."""
-    place = os.getcwd()
+def told_apart(function, why, *places):
+    """The function, on a host without the program's directory: a file of it that a call looks for or leaves is an error."""
+    before = [set(os.listdir(place)) for place in places]
 
     def call(*args, **named):
         try:
             value = function(*args, **named)
         except FileNotFoundError as error:
             raise FileNotFoundError(error.errno, f"{error.strerror or error} ({why})", error.filename) from error
-        left = os.listdir(place)
+        left = sorted(name for place, known in zip(places, before) for name in {*os.listdir(place)} - known)
         if left:
-            raise FileNotFoundError(f"{', '.join(sorted(left))}, left by the call, would be lost: {why}")
+            raise FileNotFoundError(f"{', '.join(left)}, left by the call, would be lost: {why}")
         return value
     return call
 
@@ -166,7 +168,7 @@ def main():
         load_main(*main)
     function = find(head["module"], head["function"])
     if lost:
-        function = told_apart(function, lost)
+        function = told_apart(function, lost, os.getcwd(), *[os.path.dirname(copy) for copy in (main or [])[:1]])
     prepare = find(*head["initializer"]) if "initializer" in head else None
     if head["encoding"] == "json":
         answers.write(answer_json(function, prepare, data))

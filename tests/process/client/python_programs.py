@@ -67,6 +67,29 @@ if __name__ == "__main__":
     with dcs.Executor("flags", argv=[]) as run:
         print(*run.submit(flags).result())
 """
+MOVED = """
+import dcs, math, multiprocessing, os, time
+
+def started(n):
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.map(math.factorial, [n])
+
+def left():
+    with open(__file__ + ".txt", "w"):
+        pass
+
+if __name__ == "__main__":
+    here = os.path.dirname(os.path.abspath(__file__))
+    os.chdir(here)
+    with dcs.Executor(attempts=1) as run:
+        waits = [run.submit_command(["/bin/sh", "-c", "until test -e ../go; do sleep 0.05; done"]) for _ in range(4)]
+        calls = [run.submit(started, 4), run.submit(left), run.submit(open, here + "/data.txt")]
+        while sum(row.state == "running" for row in dcs.grains(run.session.number)) < 4:
+            time.sleep(0.05)
+        os.rename(here, here + "-moved")
+        open("../go", "w").close()
+        print(calls[0].result(), *[str(call.exception()) for call in calls[1:]], sep="\\n")
+"""
 SEVERAL = """
 import dcs, sys
 if __name__ == "__main__":
@@ -124,6 +147,16 @@ def flags(env):
     assert python(env, "-I", "isolated.py").stdout == "0 1 False {}\n"
 
 
+def moved(env):
+    """On a host without the program's directory calls may start processes, and what they look for or leave there is an error."""
+    os.mkdir("place")
+    with open("place/moved.py", "w") as file:
+        file.write(MOVED)
+    told = python(env, "place/moved.py").stdout.splitlines()
+    assert told[0] == "[24]" and tells(told[1], "moved.py.txt, left by call, would be lost no directory /place") and tells(
+        told[2], "no directory /place data.txt"), told
+
+
 def several(env):
     """The advice after an edit: another ident is one of all executors of the program."""
     with open("several.py", "w") as file:
@@ -142,9 +175,10 @@ def main():
         os.chdir(os.path.join(pool.base, "work"))
         module_started(env)
         flags(env)
+        moved(env)
         several(env)
         os.chdir("/")
-    print("3 passed, 0 failed")
+    print("4 passed, 0 failed")
 
 
 if __name__ == "__main__":
