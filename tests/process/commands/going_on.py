@@ -70,11 +70,11 @@ def mended_file(pool, folder):
     assert done.returncode == 255 and tells(done.stderr, "hint: the files that go with the grains differ --new"), done
 
 
-def more_inputs(pool, folder):
-    """A list of inputs that has grown is another map, and all of it runs: said when it begins."""
+def other_inputs(pool, folder):
+    """A list with other inputs is another map, and all of it runs: said when it begins."""
     first = pool.dcs("map", "--", "echo", data=b"1\n2\n", cwd=folder).stderr
     assert b"all run" not in first, first
-    said = pool.dcs("map", "--", "echo", data=b"1\n2\n3\n", cwd=folder).stderr
+    said = pool.dcs("map", "--", "echo", data=b"1\n3\n2\n", cwd=folder).stderr
     assert tells(said, "3 grains session ran the same words with other inputs all run"), said
 
 
@@ -157,7 +157,7 @@ def main():
         failed_in_an_open_session(pool)
         environment_and_limits(pool, folder)
         mended_file(pool, folder)
-        more_inputs(pool, folder)
+        other_inputs(pool, folder)
         edited_program(pool, folder)
         done_ones_are_closed_at_once(pool)
         last_host(pool)

@@ -57,6 +57,21 @@ TEST_CASE("files that a map names have a fingerprint, and what has changed is to
     CHECK(changed_in_inputs(before, map.files()).rfind("one of the files that the inputs or --file name (", 0) == 0);
 }
 
+TEST_CASE("the first inputs of a list have the fingerprint of a shorter one") {
+    Map map;
+    map.brought.files = {{"", "table"}};
+    const auto first = [&](std::size_t inputs) {
+        return fingerprint_of(files_of({{map.plan, map.folder.path + "/prog", map.brought, inputs}}));
+    };
+    const std::string one = first(1), two = first(2);
+    CHECK(one != two);
+    map.folder.write("b", "x");
+    CHECK(first(1) == one);
+    CHECK(first(2) != two);
+    map.plan.inputs.pop_back();
+    CHECK(first(2) == fingerprint_of(map.files()));
+}
+
 TEST_CASE("files that --file brings count, one for all grains and one for each") {
     Map map;
     map.plan.inputs = {"1", "2"};
