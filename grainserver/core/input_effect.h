@@ -38,7 +38,7 @@ struct LinkClosed { std::string why; };
 struct FromScheduler { wire::AnyMessage message; };    // or from the backup: from the link's peer
 struct LaunchWritten { GrainId id; };
 struct LaunchUnwritten { GrainId id; Code code = Code::io_error; std::string text; };
-struct LauncherUp { bool queues = false; };
+struct LauncherUp { bool queues = false, counts = false; };
 struct LauncherDown {};
 struct GrainProved { GrainId id; };                  // it can be started
 struct GrainStarted { GrainId id; };
@@ -53,7 +53,7 @@ struct ReportUnsendable {                            // no part of it was sent
     std::string text;
 };
 struct Gauged { double load = 0; std::int64_t free_memory_kb = 0; bool boundary = false; std::int64_t memory_kb = 0;
-    bool disk_full = false; };
+    bool disk_full = false, uids_lost = false; };
 struct FilesPlaced { GrainId id; };
 struct FilesMissing { GrainId id; std::vector<wire::GrainFile> files; };  // their contents are not on this host
 struct FilesUnplaced { GrainId id; Code code = Code::io_error; std::string text; };

@@ -102,13 +102,25 @@ const std::string &shut_reason(const State &state) {
     return state.full_disk;
 }
 
+// For the scheduler's administrators, who read no logs of hosts.
+std::string warning_of(const State &s, bool uids_lost) {
+    const bool limited = s.limits.memory_mb > 0 || s.limits.processes > 0;
+    std::string text;
+    if (s.launcher_counts && limited)
+        text = "its launcher cannot use control groups, and so counts memory and processes of grains";
+    if (uids_lost)
+        text += std::string(text.empty() ? "" : "; ") +
+                "/run/dcs/uids.lock there was removed: its grain servers and launchers must be restarted";
+    return text;
+}
+
 void gauged(Turn &t, const Gauged &g) {
     note_disk(t, g.disk_full);
     note_launcher(t);
     if (g.disk_full) t.state.gauge_at = std::min(t.state.gauge_at, t.now + full_disk_look);
     if (!t.state.with_scheduler()) return;
     t.emit(Send{wire::CallIn{g.load, g.free_memory_kb, g.boundary, shut_reason(t.state), g.memory_kb, t.state.resources,
-                             DCS_VERSION, t.state.limits}});
+                             DCS_VERSION, t.state.limits, warning_of(t.state, g.uids_lost)}});
 }
 
 }  // namespace dcs::server

@@ -238,9 +238,10 @@ void launcher_down(Turn &t) {
     t.state.gauge_at = t.now + launcher_patience;
 }
 
-void launcher_up(Turn &t, bool queues) {
+void launcher_up(Turn &t, const LauncherUp &its) {
     t.state.launcher_up = true;
-    t.state.launcher_queues = queues;
+    t.state.launcher_queues = its.queues;
+    t.state.launcher_counts = its.counts;
     t.state.gauge_at = Instant::never();
     if (!std::exchange(t.state.no_launcher, {}).empty()) t.emit(Gauge{});
     hand_again(t);

@@ -164,6 +164,7 @@ struct State {
     std::uint32_t confinement = 0;  // Rungs of its grains
     std::string resources;          // that this host offers by itself (base/resources.h)
     wire::GrainLimits limits;       // of its grains
+    bool launcher_counts = false;   // memory and processes of grains, for lack of control groups
     bool has_backup = false;
     bool asks_for_backup = false;  // on another host: the scheduler sets has_backup
     // the scheduler's configuration; saved for the next start

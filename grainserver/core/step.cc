@@ -49,7 +49,7 @@ struct Happened {
     }
     void operator()(LaunchWritten &x) { launch_written(t, x.id); }
     void operator()(LaunchUnwritten &x) { launch_unwritten(t, x); }
-    void operator()(LauncherUp &x) { launcher_up(t, x.queues); }
+    void operator()(LauncherUp &x) { launcher_up(t, x); }
     void operator()(LauncherDown &) { launcher_down(t); }
     void operator()(GrainProved &x) { proved(t, x.id); }
     void operator()(GrainStarted &x) { started(t, x.id); }

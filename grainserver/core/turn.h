@@ -87,7 +87,7 @@ void tell_staged(Turn &t);  // again, to a scheduler that may not have received 
 void started(Turn &t, const GrainId &id);
 void answer_started(Turn &t, const GrainId &id, Grain &g);
 void start_failed(Turn &t, const StartFailed &x);
-void launcher_up(Turn &t, bool queues);
+void launcher_up(Turn &t, const LauncherUp &its);
 void launcher_down(Turn &t);
 void recalled(Turn &t, const GrainId &id);
 void call_back(Turn &t, const GrainId &id, Grain &g, Code code, const std::string &text);  // of the launcher

@@ -15,7 +15,7 @@ constexpr Shape shapes[] = {
     {"HAVE", true, false, false},    {"PROVED", true, false, false},   {"FAILED", true, true, true},
     {"RUNNING", true, false, false}, {"END", false, false, false},     {"BUSY", false, false, false},
     {"EXITED", true, false, false},  {"QUEUE", true, true, false},     {"FIRST", true, true, false},
-    {"RECALL", true, false, false},  {"RECALLED", true, false, false}, {"QUEUES", false, false, false},
+    {"RECALL", true, false, false},  {"RECALLED", true, false, false}, {"QUEUES", false, true, false},
     {"LEFT", true, false, false},
 };
 constexpr int last_verb = static_cast<int>(Verb::left);

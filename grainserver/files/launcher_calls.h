@@ -11,12 +11,13 @@
 //   SIGNAL <dir> <number>                     to the grain's first process
 //   TERM <dir>                                CONT and TERM to its process group
 //   KILL <dir>                                its whole process tree
-//   LIST                                   -> QUEUES, one RUNNING <dir> per grain, then END
+//   LIST                                   -> QUEUES <counts>, one RUNNING <dir> per grain, then END
 //   QUIT                                   -> exits if no grain runs, else BUSY
 //   event: EXITED <dir>, or LEFT <dir> to a peer that uses the queue: certainly no process of the grain is left
 //
 // <dir> is the plain name below DIR/grains. <code> is a dcs::Code, <again> 1 if the same call may
-// succeed later (no slot is free). QUEUES: the launcher knows QUEUE, FIRST and RECALL; one of release 0.1 does not. Between
+// succeed later (no slot is free). QUEUES: the launcher knows QUEUE, FIRST and RECALL; one of release 0.1 does not.
+// <counts> is 1 if no control groups limit memory and processes, although the launcher may use them. Between
 // peers that know them a packet may have several calls, separated by NUL bytes. The queue belongs to the connection: when
 // that ends, what waits in the queue is not started.
 #include <cstdint>
@@ -63,7 +64,7 @@ enum class Verb : std::uint8_t {
 struct LauncherCall {
     Verb verb = Verb::none;  // none: invalid
     std::string dir;
-    int number = 0;  // slot limit, signal, or code
+    int number = 0;  // slot limit, signal, code, or 1
     bool again = false;
     std::string text;
 };

@@ -85,6 +85,7 @@ Status Launcher::open(const LauncherOptions &options) {
     if (options.cgroups && ::fstat(base_.get(), &st) == 0) {
         const std::string group = "dcs-" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
         files::say(cgroups_.open(group, "", !rules_in(base_.get()).ordinary_priority));
+        counts_ = !cgroups_.set_all_limits();
     }
     if (Status s = take_signals(signals_); !s) return s;
     ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -382,7 +383,7 @@ void Launcher::keep_keeper() {
 }
 
 void Launcher::list(int peer) {
-    send_to(peer, {files::Verb::queues});
+    send_to(peer, {files::Verb::queues, "", counts_});
     for (const auto &[dir, grain] : grains_) send_to(peer, {files::Verb::running, dir});
     send_to(peer, {files::Verb::end});
 }

@@ -164,6 +164,7 @@ private:
     std::string directory_, path_;  // DIR, DIR/grains; both absolute
     Place place_;
     Cgroups cgroups_;
+    bool counts_ = false;  // they cannot limit memory and processes, so the launcher counts
     mutable starter::StarterClient starter_;
     Leaves leaves_{cgroups_, starter_};
     SlotKeeper keeper_;

@@ -117,7 +117,10 @@ std::vector<files::LauncherCall> LauncherClient::read() {
         }
         packet.resize(static_cast<std::size_t>(n));
         for (files::LauncherCall &call : files::parse_calls(packet)) {
-            queues_ = queues_ || call.verb == files::Verb::queues;
+            if (call.verb == files::Verb::queues) {
+                queues_ = true;
+                counts_ = call.number != 0;
+            }
             calls.push_back(std::move(call));
         }
     }

@@ -30,6 +30,7 @@ public:
     bool has_calls() const { return !waiting_.empty(); }
     void flush();                            // as far as the launcher accepts them
     bool queues() const { return queues_; }  // it knows QUEUE, FIRST, RECALL, and several calls in a packet
+    bool counts() const { return counts_; }  // no control groups limit grains, although it may use them
     // All messages that the launcher has sent since the last call.
     std::vector<files::LauncherCall> read();
     // Whether the launcher was started from another file than the present `program`; true if its file is not known.
@@ -44,7 +45,7 @@ private:
     pid_t peer_ = 0;
     std::deque<std::string> waiting_;
     int tries_ = 0;
-    bool broken_ = false, queues_ = false;
+    bool broken_ = false, queues_ = false, counts_ = false;
     Instant retry_at_{};
 };
 

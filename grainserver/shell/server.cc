@@ -109,7 +109,7 @@ struct Performer {
         if (e.boundary) s.check_claims();
         const bool full = s.files_.disk_full();
         if (full) s.files_.drop_spares();
-        s.put(Gauged{s.figures_.load, s.figures_.free_memory_kb, e.boundary, s.figures_.memory_kb, full});
+        s.put(Gauged{s.figures_.load, s.figures_.free_memory_kb, e.boundary, s.figures_.memory_kb, full, s.uids_lost_});
     }
     void operator()(PeekOutput &e) { s.send(s.files_.peek(e.id, e.peek)); }
     void operator()(WatchHost &e) {
@@ -203,7 +203,7 @@ void Server::look_for_exit(const GrainId &id) {
 // each earlier one has its `exit` file.
 void Server::launcher_answers() {
     log_(Level::debug, "connected to the launcher");
-    put(LauncherUp{launcher_.queues()});
+    put(LauncherUp{launcher_.queues(), launcher_.counts()});
     for (const auto &[id, g] : state_.grains)
         if (g.phase == Phase::running) look_for_exit(id);
     mark_until_ = Instant{};

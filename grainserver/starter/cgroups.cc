@@ -167,6 +167,13 @@ bool Cgroups::denies_devices() const {
     return std::any_of(hierarchies_.begin(), hierarchies_.end(), [](const Hierarchy &h) { return h.devices; });
 }
 
+bool Cgroups::set_all_limits() const {
+    const auto any = [&](bool Hierarchy::*controller) {
+        return std::any_of(hierarchies_.begin(), hierarchies_.end(), [&](const Hierarchy &h) { return h.*controller; });
+    };
+    return any(&Hierarchy::memory) && any(&Hierarchy::pids);
+}
+
 Leaf Cgroups::make(const std::string &name, const files::Limits &limits, const Devices &denied) const {
     DCS_REQUIRE(is_leaf_name(name), "the name of a leaf is valid");
     Leaf made{.name = name, .processes_max = limits.processes, .memory_max_mb = limits.memory_mb};

@@ -41,6 +41,7 @@ public:
     bool denies_devices() const;
     // One that another process has made so, only to look into it.
     Leaf seen(const std::string &name, const files::Limits &limits, const Devices &denied) const;
+    bool set_all_limits() const;  // whether the kernel limits memory and processes of leaves
     bool usable() const { return !hierarchies_.empty(); }
     std::vector<std::string> places() const;  // directories that contain the group of all leaves
     // Whether no process is in it. False also if that cannot be read.

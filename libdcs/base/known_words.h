@@ -29,6 +29,8 @@ inline constexpr const char *other_authority_words = "its pool has another autho
 // Why a host accepts no grains, where operators have to act: its server says it, and the scheduler's doctor knows it.
 inline constexpr std::string_view full_disk_words = "the disk of its grains is full";
 inline constexpr std::string_view no_launcher_words = "its launcher does not run";
+// Begins the standard error of a grain that came back too often, or that no host could start: the scheduler writes it.
+inline constexpr std::string_view given_up_words = "dcs: the grain was given up: ";
 // Begins what a grain server says to a scheduler whose state is out of date.
 inline constexpr std::string_view later_epoch_words = "it has worked for epoch ";
 

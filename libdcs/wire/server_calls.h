@@ -49,6 +49,7 @@ struct CallIn {
     std::string resources;       // that it has found, "gpu=[0,1]" (base/resources.h); the host table goes before it
     std::string version;         // release of the server
     GrainLimits limits;
+    std::string warning;  // not empty: what its administrators should mend, though it takes grains; for display
 };
 // The cause of an innocent end that no message ordered.
 enum class GivenBack : std::uint8_t {
@@ -191,7 +192,7 @@ template <class A> void serialize(A &a, CallIn &x, unsigned) {
       & at_most(limits::message_bytes, DCS_FIELD(shut)) & shown_since<9>(DCS_FIELD(memory_kb))
       & at_most(limits::offer_bytes, shown_since<9>(DCS_FIELD(resources)))
       & at_most(limits::name_bytes, shown_since<9>(DCS_FIELD(version)))
-      & shown_since<9>(DCS_FIELD(limits));
+      & shown_since<9>(DCS_FIELD(limits)) & at_most(limits::message_bytes, shown_since<9>(DCS_FIELD(warning)));
 }
 template <class A> void serialize(A &a, GrainReport &x, unsigned) {
     a & DCS_FIELD(key) & DCS_FIELD(incarnation) & DCS_FIELD(first_seq) & DCS_FIELD(last_seq) & DCS_FIELD(has_checkpoint)

@@ -187,6 +187,7 @@ void first_call(Draft &d, const ServerFirstCall &in) {
     host.form = in.form;
     host.address = in.address;
     host.version.clear();  // its first call-in states it
+    host.warning.clear();
     host.confinement = call.confinement;
     host.found = {};  // its first call-in states them
     host.found_known = false;
@@ -232,6 +233,7 @@ void call_in(Draft &d, const ServerCallIn &in) {
         d.event("host " + host.config->name +
                 (shut.empty() ? " accepts grains again" : " accepts no grains now: " + shut));
     host.shut = shut;
+    host.warning = in.call.warning;
     d.follow_up(FillHost{in.host});
     if (in.call.boundary) d.follow_up(Usurp{in.host});
 }

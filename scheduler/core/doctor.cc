@@ -59,7 +59,8 @@ enum class Trouble : std::uint8_t {
     no_launcher,
     full_disk,
     no_connection,
-    silent
+    silent,
+    warned
 };
 constexpr Duration contested_for = seconds(60);  // a server that is refused asks at least every 15 s
 
@@ -74,7 +75,8 @@ Trouble trouble_of(const Draft &d, const Host &host) {
     if (host.shut == full_disk_words) return Trouble::full_disk;
     const Duration silence = d.now - host.last_contact;
     if (host.conn == no_connection) return silence > patience(host) ? Trouble::no_connection : Trouble::none;
-    return silence > host.config->interval + patience(host) ? Trouble::silent : Trouble::none;
+    if (silence > host.config->interval + patience(host)) return Trouble::silent;
+    return host.warning.empty() ? Trouble::none : Trouble::warned;
 }
 
 std::string place_text(const std::string &address) { return address.empty() ? "" : " at " + address; }
@@ -123,6 +125,10 @@ void tell_trouble(const Draft &d, const Host &host, Trouble trouble, wire::Probl
         row.problem = "is connected, but last reported " + age_text(d, host.last_contact) + " ago";
         row.affects += "; what runs there stays until the host is delinquent";
         row.advice = "check that its machine and its grain server are not suspended or overloaded";
+        return;
+    case Trouble::warned:
+        row.problem = "runs grains with a warning: " + host.warning;
+        row.advice = "docs/GRAIN_HOSTS.md, sections 2 and 3; its logs and `launcher.log` have the cause";
         return;
     }
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "base/known_words.h"
 #include "base/limits.h"
 #include "scheduler/core/placement.h"
 
@@ -90,7 +91,7 @@ void give_up(Draft &d, const GrainKey &key, HostId id, int code, const std::stri
     DCS_REQUIRE(g.course->failures < g.demands->attempts && !why.empty(), "a grain is given up once, and told why");
     SessionInfo &info = d.info(key.session);
     Course &course = g.course.edit();
-    Payload words{.bytes = std::make_shared<const std::string>("dcs: the grain was given up: " + why + "\n")};
+    Payload words{.bytes = std::make_shared<const std::string>(std::string(given_up_words) + why + "\n")};
     if (g.own_tree) {
         d.write(key, File::grain_err, course.err_length, words);
         course.err_length += words.size();

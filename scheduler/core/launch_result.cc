@@ -40,10 +40,13 @@ bool runs_somewhere(const State &state, const GrainKey &key, const Grain &grain)
 }
 
 std::string all_said(const State &state, const Grain &grain, HostId last, const std::string &text) {
-    std::string words = "it could not be started on ";
-    for (const auto &[id, why] : failed_starts(grain))
-        if (id != last) words += state.host(id)->config->name + ": " + why + "; on ";
-    return words + state.host(last)->config->name + ": " + text;
+    std::map<HostId, std::string> said;  // so that grains with the same troubles have the same words
+    for (const auto &[id, why] : failed_starts(grain)) said[id] = why;
+    said[last] = text;
+    std::string words;
+    for (const auto &[id, why] : said)
+        words += (words.empty() ? "it could not be started on " : "; on ") + state.host(id)->config->name + ": " + why;
+    return words;
 }
 
 // For a reason that this host will give again: the search goes on elsewhere. Where no elsewhere is left, a program

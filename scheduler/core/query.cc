@@ -84,6 +84,7 @@ std::string note_of(const Draft &d, std::size_t i) {
     if (host.conn != no_connection && too_open(host)) put(too_open_text(host));
     if (host.conn != no_connection && host.form < wire::newest_form)
         put("its grain server is of an older release (protocol form " + std::to_string(host.form) + "): upgrade it");
+    put(host.warning);
     put(checked_note(d, host));
     if (d.state.policy.probation > 0 && host.blamed_lately >= d.state.policy.probation)
         put("on probation: one grain at a time until one finishes");

@@ -59,6 +59,7 @@ std::vector<NamedLogin> logins_of_masters(const std::vector<std::string> &names)
 }
 
 std::string unknown_login_text(const NamedLogin &named) {
+    if (named.no_effect()) return named.place + ": `" + named.words + "`: no grain runs under root's login";
     return named.place + ": `" + named.words + "`: this host knows no login " + named.login +
            (named.shuts_out ? ", nor another one of the list: only root and masters may use the pool" : "");
 }
@@ -89,7 +90,7 @@ const std::vector<NamedLogin> &UnknownLogins::look() {
             if (slow) break;
             at = asked.emplace(named.login, knows_(named.login)).first;
         }
-        if (!at->second) unknown_.push_back(named);
+        if (!at->second || named.no_effect()) unknown_.push_back(named);
     }
     const auto admitting = [](const NamedLogin &named) { return named.admits; };
     const bool shuts_out = std::count_if(named_.begin(), named_.end(), admitting) ==

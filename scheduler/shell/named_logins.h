@@ -16,6 +16,7 @@ struct NamedLogin {
     std::string login;
     bool admits = false;     // a line `user` of a policy whose lines `user` are all of this kind
     bool shuts_out = false;  // of an unknown one that admits: so are all others, and no user is admitted
+    bool no_effect() const { return words == "accounts=root"; }  // no grain runs under that login
     bool operator==(const NamedLogin &) const = default;
 };
 // Of texts without errors. Names of uids without a login, "uid1234", are left out.
@@ -28,7 +29,7 @@ std::vector<NamedLogin> logins_of_masters(const std::vector<std::string> &names)
 std::string unknown_login_text(const NamedLogin &named);
 void warn_of(const std::vector<NamedLogin> &unknown);  // in the log
 
-// Which of them this host does not know.
+// Which of them this host does not know, or have no effect.
 class UnknownLogins {
 public:
     using Knows = std::function<bool(const std::string &login)>;

@@ -148,7 +148,11 @@ std::vector<wire::ProblemRow> login_problems(const std::vector<NamedLogin> &unkn
         const NamedLogin &named = unknown[i];
         wire::ProblemRow row{"login " + named.login, named.place, "`" + named.words + "`"};
         row.advice = "correct it there and run `dcs reload`, or create the account";
-        if (named.shuts_out) {
+        if (named.no_effect()) {
+            row.problem += " has no effect: no grain runs under root's login";
+            row.affects = "grains of root there, which run under an anonymous uid";
+            row.advice = "remove it there and run `dcs reload`";
+        } else if (named.shuts_out) {
             row.problem += ": no login of the list is known here";
             row.affects = "all users: only root and masters may use the pool, and grains of others do not start";
         } else if (named.words.starts_with("users=")) {

@@ -75,13 +75,14 @@ Outcome check_atom(const locks::World &world, const Options &options) {
         const auto owners = known ? std::vector<locks::Owner>() : look_closely(world, *place, false).unrecorded;
         const std::string overdue =
             ruling.verdict == locks::Verdict::expired ? ", past its limit of " + spoken(record.expire_after) : "";
-        Outcome outcome =
-            verdict(options, "busy", exits::busy,
-                    known ? "held by pid " + std::to_string(record.owner.process.pid) + " (" + record.owner.command +
-                                ") for " + spoken(ruling.age) + overdue
-                    : state->shared  ? std::string("shared")
-                    : owners.empty() ? std::string("held by a process that left no record")
-                                     : "held by " + locks::described(owners.front(), world) + ", which left no record");
+        Outcome outcome = verdict(options, "busy", exits::busy,
+                                  known ? "held by pid " + std::to_string(record.owner.process.pid) + " (" +
+                                              record.owner.command + ") for " + spoken(ruling.age) + overdue
+                                  : state->shared  ? std::string("shared")
+                                  : owners.empty() ? std::string("held by a process that left no record")
+                                                   : "held by " + locks::described(owners.front(), world) +
+                                                         ", which left no record; `dcs_lock break " +
+                                                         shown_name(options) + "` ends it");
         if (known) {
             outcome.holder = record.owner;
             outcome.age = ruling.age;

@@ -193,10 +193,6 @@ std::string meant_by(const std::string &word) {
         {"show", list},  {"ls", list},     {"kill", "did you mean `dcs_lock break`?"}};
     for (const auto &[other, text] : others)
         if (word == other) return text;
-    return "";
-}
-
-std::string near_verb(const std::string &word) {
     std::vector<std::string> names;
     for (const VerbName &verb : verbs) names.push_back(verb.name);
     const std::string near = nearest(word, names);
@@ -284,11 +280,10 @@ Status take_command(Reader &reader) {
         const std::string meant = reader.words.only_words ? "" : meant_by(found.name);
         const std::string taken = "`" + found.name + "` is taken as NAME";
         if (words.empty()) {
-            const std::string near = reader.words.only_words || !meant.empty() ? meant : near_verb(found.name);
-            if (!near.empty()) return fail(Code::invalid, taken + " and no command follows; " + near);
+            if (!meant.empty()) return fail(Code::invalid, taken + " and no command follows; " + meant);
             return usage(taken + " and no command follows (a number alone would be a descriptor)");
         }
-        if (!meant.empty() && words.size() == 1)
+        if (!meant.empty() && words.size() <= 2)  // what most verbs take
             found.if_not_found = taken + ", and there is no command " + words[0] + "; " + meant;
     }
     if (words.empty()) return usage("the command is missing");

@@ -4,11 +4,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import subprocess
 import sys
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ._fields import as_environment
-from .spec import Grain
+from .spec import Grain, GrainRow
 
 CALL = "dcs_call.py"  # by which a host calls functions
 
@@ -27,6 +28,7 @@ class Caller:
     def __init__(self, argv: Optional[Sequence[str]], pool_directory: Any):
         self.argv = _arguments() if argv is None else list(argv) or [""]
         self.directory, self._followed = os.getcwd(), False
+        self.flags: List[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
         self.env = {name: value for name, value in os.environ.items() if name not in _DROPPED and not name.startswith(_FAMILIES)}
         self.env["DCS_UMASK"] = _umask()
         if pool_directory:
@@ -42,23 +44,26 @@ class Caller:
         return {**fields, "env": {**inherited, **as_mapping(fields.get("env", {}))}}
 
     def with_environment(self, grain: Grain) -> Grain:
-        env = {**self.env, **as_mapping(grain.env)}
+        """And with the flags of the interpreter."""
+        env, argv = {**self.env, **as_mapping(grain.env)}, grain.argv
         if is_call(grain):  # by it an interpreter finds itself and its virtual environment; then call.py takes it out
             env["PATH"] = _bin(grain) + env.get("PATH", "/usr/bin:/bin")
-        return dataclasses.replace(grain, env=dict(sorted(env.items())))
+            argv = [argv[0], *self.flags, *argv[1:]]
+        return dataclasses.replace(grain, argv=argv, env=dict(sorted(env.items())))
 
-    def follow(self, grain: Grain, recorded: Sequence[str]) -> List[str]:
-        """Takes over the environment that an earlier run gave to this grain, for all of the session; once. Says which variables
+    def follow(self, grain: Grain, recorded: GrainRow) -> List[str]:
+        """Takes over the environment and the flags that an earlier run gave to this grain, for all of the session; once. Says which
         are not as they were."""
         if self._followed:
             return []
         self._followed = True
-        env, named = as_mapping(recorded), as_mapping(grain.env)
-        if is_call(grain):
+        env, named, flags = as_mapping(recorded.env), as_mapping(grain.env), self.flags
+        if is_call(grain) and CALL in recorded.argv:
             env["PATH"] = env.get("PATH", "").removeprefix(_bin(grain))
+            self.flags = list(recorded.argv[1:recorded.argv.index(CALL)])
         now, self.env = self.env, {**{name: value for name, value in env.items() if name not in named},
                                    **{name: value for name, value in self.env.items() if name in named}}
-        return sorted(name for name in {*now, *self.env} if now.get(name) != self.env.get(name))
+        return sorted(name for name in {*now, *self.env} if now.get(name) != self.env.get(name)) + sorted({*flags} ^ {*self.flags})
 
 
 def is_call(grain: Grain) -> bool:

@@ -7,35 +7,50 @@ from typing import Sequence, Tuple
 
 from ._caller import is_call
 from ._staging import as_files
-from .errors import Error, ReplayEnd
+from .errors import Error, Limit
+from .pool import login_name
 from .session import Session
 from .spec import Grain
 
 
-def explained(error: Error, grains: Sequence[Tuple[int, Grain]], session: Session, ident: str) -> Error:
+def explained(error: Error, grains: Sequence[Tuple[int, Grain]], session: Session, ident: str, flags: int) -> Error:
     """The refusal of these grains of an executor, in words of the program: which file or which call, and what to do."""
+    if isinstance(error, Limit):
+        return _larger(error)
     number, grain = grains[min(error.refused, len(grains) - 1)]
     staged = as_files(grain.files)
     lines = re.findall(r"^\s*files\[(\d+)\]", error.text, re.M)
     changed = dict.fromkeys(os.path.basename(os.fspath(staged[int(at)].path)) for at in lines if int(at) < len(staged))
     which = f"session {session.number} of {ident!r}"
-    if isinstance(error, ReplayEnd):
-        text = f"call {number} is not among those of {which}, which is complete"
-    elif changed:
+    if changed:
         text = f"{' and '.join(changed)} {'have' if len(changed) > 1 else 'has'} changed since {which} began, which keeps its results"
     else:
-        text = f"call {number} is not as it was when {which} began: {_difference(error.text) if is_call(grain) else error.text}"
-    told = type(error)(error.code, error.name, text, f"dcs.Executor({ident + '-2'!r}) runs all calls anew beside it, "
-                       f"dcs.Executor({ident!r}, fresh=True) removes it first" +
-                       ("; argv=[...] names the arguments on which results depend" if "sys.argv" in text else "") +
-                       ("; directory=... names the one in which it runs" if "\ndirectory: " in text else ""))
+        text = f"call {number} is not as it was when {which} began: {_difference(error.text, flags) if is_call(grain) else error.text}"
+    told = type(error)(error.code, error.name, text, _what_helps(text, session, ident))
     told.taken, told.refused = error.taken, error.refused
     return told
 
 
-def _difference(text: str) -> str:
-    """With the names that the words of a call's command have in the program."""
-    names = {0: "python", 2: "directory"}
+def _what_helps(text: str, session: Session, ident: str) -> str:
+    stem, _, number = ident.rpartition("-")
+    other = f"{stem}-{int(number) + 1}" if stem and number.isdigit() else f"{ident}-2"
+    several = sum(row.ident == ident for row in session.pool.sessions(login_name())) > 1
+    return (f"dcs.Executor({other!r}){', as the ident of all executors of this program,' if several else ''} runs all calls anew beside it, "
+            f"dcs.Executor({ident!r}, fresh=True) removes it first" +
+            ("; argv=[...] names the arguments on which results depend" if "sys.argv" in text else "") +
+            ("; directory=... names the one in which it runs" if "\ndirectory: " in text else ""))
+
+
+def _larger(error: Limit) -> Limit:
+    helps = 'larger data goes as a file, files={"data": "/path/of/data"} of the executor or of submit_command(), or lies where the hosts see it'
+    told = Limit(error.code, error.name, error.text, helps if "length of the input" in error.text else error.hint)
+    told.taken, told.refused = error.taken, error.refused
+    return told
+
+
+def _difference(text: str, flags: int) -> str:
+    """With the names that the words of a call's command have in the program, behind so many flags of the interpreter."""
+    names = {0: "python", 2 + flags: "directory"}
     text = re.sub(r"\nargv: .*|\nenv\[\d+\]: recorded \"PWD=.*", "", text)
-    text = re.sub(r"^argv\[(\d+)\]", lambda at: names.get(int(at[1]), f"sys.argv[{int(at[1]) - 3}]"), text, flags=re.M)
+    text = re.sub(r"^argv\[(\d+)\]", lambda at: names.get(int(at[1]), f"sys.argv[{int(at[1]) - 3 - flags}]"), text, flags=re.M)
     return re.sub(r"\nenv\[.*", "", text) if "\nenv: " in text else text  # one variable more moves the others

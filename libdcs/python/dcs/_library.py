@@ -9,6 +9,7 @@ import threading
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint, c_void_p
 from typing import Any, BinaryIO, List, Optional
 
+from ._caller import CALL
 from ._fields import text
 from .errors import error_of
 
@@ -56,6 +57,9 @@ def _load() -> Any:
             return _declare(ctypes.CDLL(path, use_errno=True))
         except OSError as error:
             said.append(str(error))
+    if os.path.exists(os.path.join(os.path.dirname(__file__), "..", "..", CALL)):
+        raise ImportError("a call of dcs.Executor does not reach the pool that runs it: let the program submit what follows from its "
+                          "results; with cores=N it has N processors for a ProcessPoolExecutor(N) of concurrent.futures")
     raise ImportError("libdcs.so cannot be loaded; build or install DCS, or name the library by DCS_LIBRARY: " +
                       "; ".join(said))
 

@@ -33,13 +33,26 @@ class Staging:
         if imports_of_main:
             if "" not in self._found:
                 path = getattr(sys.modules["__main__"], "__file__", None)
-                self._found[""] = _with_imports([File(path, "main")])[1:] if path and os.path.exists(path) else []
+                self._found[""] = _with_imports([File(path, "main"), *_around_main()])[1:] if path and os.path.exists(path) else []
             found += self._found[""]
         return list({file.name: file for file in found + self._extra}.values())
 
 
 def main_of(files: Iterable[File]) -> Any:
-    return next((file.name for file in files if file.name and file.name.startswith("main/")), None)
+    spec = getattr(sys.modules["__main__"], "__spec__", None)  # of `python -m`
+    return next(([file.name, file.path, spec.name if spec else ""] for file in files if str(file.name).startswith("main/")), None)
+
+
+def places_of(files: Iterable[File]) -> Dict[str, str]:
+    """The paths of the top modules and packages among them."""
+    found = {}
+    for file in files:
+        folder, _, name = str(file.name).partition("/")
+        top, _, below = name.partition("/")
+        if folder == "modules" and top not in ("dcs", "dcs_grain.py"):
+            path = os.fspath(file.path)
+            found[top if below else top[:-len(".py")]] = path[:-len(below) - 1] if below else path
+    return found
 
 
 def as_files(files: Any) -> List[File]:
@@ -57,7 +70,13 @@ def _sources(module: ModuleType) -> List[File]:
     if path is None or not os.path.exists(path):
         raise ValueError("functions of a program that is not a file cannot be called on other hosts, unless "
                          'dcs.Executor(..., encoding="cloudpickle") sends them as they are')
-    return [File(os.path.abspath(path), "main/" + os.path.basename(path)), *_package()]
+    return [File(os.path.abspath(path), "main/" + os.path.basename(path)), *_around_main(), *_package()]
+
+
+def _around_main() -> List[File]:
+    """The package of a program that `python -m` has started."""
+    package = getattr(sys.modules["__main__"], "__package__", None)
+    return _tree(package.split(".")[0]) if package else []
 
 
 def _tree(top: str) -> List[File]:

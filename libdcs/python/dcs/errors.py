@@ -131,14 +131,15 @@ def _remade(code: int, name: str, text: str, hint: str, taken: int, refused: int
 
 class CallFailed(Exception):
     """A function that an Executor called on the pool raised an exception. With the encoding "pickle" this is the
-    `__cause__` of that exception, with "json" it comes instead of it. `kind`: its class; `traceback`: as printed there."""
+    `__cause__` of that exception. With "json", and for an exception that cannot be made again from its pickle, it comes
+    instead. `kind`: its class; `traceback`: as printed there; `note`: why it comes instead."""
 
-    def __init__(self, kind: str, text: str, traceback: str):
-        super().__init__(f"{kind}: {text}\n\n{traceback}")
-        self.kind, self.text, self.traceback = kind, text, traceback
+    def __init__(self, kind: str, text: str, traceback: str, note: str = ""):
+        super().__init__(f"{kind}: {text}\n\n{traceback}" + (note and f"\n{note}"))
+        self.kind, self.text, self.traceback, self.note = kind, text, traceback, note
 
     def __reduce__(self):
-        return CallFailed, (self.kind, self.text, self.traceback)
+        return CallFailed, (self.kind, self.text, self.traceback, self.note)
 
 
 # Of frames that say nothing about the program: of this package, and of what Executor and Future inherit from.

@@ -8,7 +8,6 @@ import itertools
 import json
 import logging
 import os
-import re
 import shutil
 import sys
 import threading
@@ -20,17 +19,16 @@ from . import _encoding
 from ._caller import CALL, Caller
 from ._edited import explained
 from ._fields import Path, printable
-from ._staging import Staging, as_files, main_of
-from .errors import Error, GrainDiffers, GrainUnknown, NothingLeft, ReplayEnd
-from .pool import Pool, default_pool, login_name
-from .session import Session, _forget
+from ._staging import Staging, as_files, main_of, places_of
+from .errors import Error, GrainDiffers, GrainUnknown, Limit, NothingLeft, ReplayEnd
+from .pool import Pool, default_pool
+from .session import Session, _forget, _nameless, _open
 from .result import Result
 from .spec import Grain, check_names
 
 _SYSTEM_PYTHON = "/usr/bin/python3"
 _BATCH = 256
 _SILENT_S = 5.0
-_counter = itertools.count(1)
 _log = logging.getLogger("dcs")
 Calls = List[Tuple[Sequence[Any], Dict[str, Any]]]
 
@@ -85,7 +83,7 @@ class Executor(concurrent.futures.Executor):
     calls in the same order gets the results that are there, and continues with the rest. So let the order, the functions and
     their arguments depend on nothing that changes from run to run (sets of strings have another order in each): a call
     that differs raises GrainDiffers. When the last grain is done and the executor is shut down its session is closed; a
-    rerun after that gives the same results again. Leaving `with` by an exception leaves the session open.
+    rerun after that gives the same results again, and what it submits behind them runs. Leaving `with` by an exception leaves the session open.
 
     `fresh`: what earlier runs of this ident left is closed and removed first, and nothing of it comes again. That is for
     the time in which functions and arguments still change; without it a program whose text has changed since an earlier
@@ -96,19 +94,19 @@ class Executor(concurrent.futures.Executor):
     A program that was killed leaves such a session until the next one on this host begins.
 
     Calls run in the current directory and the environment of the program as they were when the executor was made, as grains
-    of `dcs map` do, and find its sys.argv, or `argv` instead. With `files`, `outputs` or `image`, and with `directory=None`,
-    each grain has a directory of its own, which goes with it. A call that needs a file of the current directory, or leaves
-    one, on a host without this directory raises FileNotFoundError; a command, and a call with `directory` named, runs only
-    where that is. Directory and arguments belong to a call as those of the function do. In another environment a rerun warns
-    which variables differ, and all calls of the session keep that of its first run.
+    of `dcs map` do, and find its sys.argv, or `argv` instead, and the flags of its interpreter. With `files`, `outputs` or
+    `image`, and with `directory=None`, each grain has a directory of its own, which goes with it. A call that needs a file of
+    the current directory, or leaves one, on a host without this directory raises FileNotFoundError; a command, and a call
+    with `directory` named, runs only where that is. Directory and arguments belong to a call as those of the function do. In
+    another environment a rerun warns which variables differ, and all calls of the session keep that of its first run.
 
     Functions and classes are found on the hosts by module and name. Files of modules travel with the grain, with those that
-    they import and `modules` (names or modules), unless they belong to the Python installation. `python` is the interpreter on
-    the hosts: by default this program's own in a pool of `dcs up`, whose hosts are this one, and /usr/bin/python3 in others.
-    `encoding`: "pickle"; "cloudpickle", which sends functions of the program itself, closures and lambdas as they are; or
-    "json" for arguments and results that JSON can say; a pickle from a host can do anything in this program, JSON cannot.
-    `fields` are those of Grain, for all grains. `initializer` is called with `initargs` before the calls of each grain; an
-    exception of it is that of their futures.
+    they import and `modules` (names or modules), unless they belong to the Python installation; `__file__` is that of the
+    original nevertheless. `python` is the interpreter on the hosts: by default this program's own in a pool of `dcs up`,
+    whose hosts are this one, and /usr/bin/python3 in others. `encoding`: "pickle"; "cloudpickle", which sends functions of
+    the program itself, closures and lambdas as they are; or "json" for arguments and results that JSON can say; a pickle from
+    a host can do anything in this program, JSON cannot. `fields` are those of Grain, for all grains. `initializer` is called
+    with `initargs` before the calls of each grain; an exception of it is that of their futures.
 
     When nothing of it has run for some seconds because of other work, the logger "dcs" says once what it waits for, on standard
     error unless the program configures logging."""
@@ -236,7 +234,7 @@ class Executor(concurrent.futures.Executor):
         named = [name for name in dict.fromkeys((module, of)) if name]
         by_value = self._encoding == "cloudpickle" and not all(isinstance(function, str) for function in functions)
         staged = self._staging.files(named + sorted(modules - set(named)), imports_of_main=by_value)
-        head.update(main=main_of(staged), pickler=self._cloud, anywhere="directory" not in self._fields)
+        head.update(main=main_of(staged), places=places_of(staged), pickler=self._cloud, anywhere="directory" not in self._fields)
         fields = self._caller.placed(self._fields)
         directory, fields["directory"] = fields["directory"], None  # it starts where its files are
         fields["files"] = staged + as_files(fields.get("files", ()))
@@ -270,15 +268,22 @@ class Executor(concurrent.futures.Executor):
     def _submit_numbered(self, grains: Sequence[Tuple[int, Grain]]) -> None:
         try:
             self.session.submit_many([(number, self._caller.with_environment(grain)) for number, grain in grains])
-        except (GrainDiffers, ReplayEnd) as error:
+        except ReplayEnd:
+            self._go_on()
+            self._submit_numbered(grains)
+        except (GrainDiffers, Limit) as error:
             number, grain = grains[min(error.refused, len(grains) - 1)]
             row = self.session.pool.grain_row(self.session.number, number) if isinstance(error, GrainDiffers) else None
-            differ = self._caller.follow(grain, row.env) if row else []
+            differ = self._caller.follow(grain, row) if row else []
             if not differ:
-                raise explained(error, grains, self.session, self._ident) from None
+                raise explained(error, grains, self.session, self._ident, len(self._caller.flags)) from None
             self._submit_numbered(grains)
             _log.warning("dcs: the environment differs from that with which session %d of %r began (%s): its calls keep theirs; "
                          "fresh=True begins it anew", self.session.number, self._ident, printable(", ".join(differ)))
+
+    def _go_on(self) -> None:
+        """In a session that an earlier run has closed: what is not in its record runs. Results come again from the first."""
+        _open(self.session.pool, self.session.number, "reopen", True)
 
     def _expect(self, future: Future) -> Future:
         with self._changed:
@@ -295,9 +300,8 @@ class Executor(concurrent.futures.Executor):
             self._outstanding.pop(future.grain, None)
             self._changed.notify_all()
 
-    def _values(self, result: Result) -> List[Any]:
-        values: List[Any] = _encoding.read(result, self._encoding)
-        return values
+    def _values(self, result: Result) -> Any:
+        return _encoding.read(result, self._encoding)
 
     def _collect(self) -> None:
         while True:
@@ -308,8 +312,8 @@ class Executor(concurrent.futures.Executor):
                 if self._abandoned or not before:
                     break
             try:
-                result = self._next_result()
-            except NothingLeft as error:
+                result = self._next_recorded()
+            except (NothingLeft, ReplayEnd) as error:
                 self._fail(before, error)
             except Error as error:
                 self._fail(set(self._outstanding), error)
@@ -324,6 +328,15 @@ class Executor(concurrent.futures.Executor):
             self.session.close()
         except Exception as error:
             self._close_error = error
+
+    def _next_recorded(self) -> Result:
+        while True:
+            try:
+                return self._next_result()
+            except ReplayEnd:
+                if self.session._unfinished() < 1:
+                    raise
+                self._go_on()
 
     def _next_result(self) -> Result:
         pause = _SILENT_S
@@ -353,7 +366,7 @@ class Executor(concurrent.futures.Executor):
     def _take(self, result: Result) -> None:
         with self._changed:
             future = self._outstanding.pop(result.grain, None)
-            if future is None:
+            if future is None and result.grain >= self._next_number:
                 self._early[result.grain] = result
         if future is not None:
             future._finish(result)
@@ -385,15 +398,3 @@ def _in_order(futures: List[Future], end: Optional[float]) -> Iterator[Any]:
         values.reverse()
         while values:  # no value stays alive for those that follow
             yield values.pop()
-
-
-def _nameless(pool: Pool) -> Tuple[Pool, str]:
-    """For an executor without an ident: one of its own, for which the pool is opened once more. What programs of this host
-    that were killed left of this kind is removed."""
-    pool, host = pool.again(), os.uname().nodename.replace("_", "-")[:40]
-    for row in pool.sessions(login_name()):
-        found = re.fullmatch(rf"executor\.{re.escape(host)}\.(\d+)\.\d+", row.ident)
-        if found and not os.path.exists(f"/proc/{found[1]}"):
-            with contextlib.suppress(Error), pool.again() as theirs:  # another program may do it at this moment
-                _forget(theirs, row.ident, ())
-    return pool, f"executor.{host}.{os.getpid()}.{next(_counter)}"

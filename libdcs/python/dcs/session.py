@@ -1,8 +1,12 @@
 """Sessions: where grains are submitted and results taken."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import itertools
+import os
 import queue
+import re
 import threading
 import time
 import warnings
@@ -11,12 +15,13 @@ from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, T
 
 from ._fields import Path
 from ._fields import number as whole_number
-from .errors import Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd
+from .errors import Error, GrainDiffers, NothingLeft, NothingYet, ReplayEnd, SessionActive
 from .pool import Pool, default_pool, login_name
 from .result import CResult, Result, result_of
 from .spec import Grain, check_names, orders
 
 _MANY = 1024  # results that come at a time at most
+_counter = itertools.count(1)
 
 
 class Session:
@@ -24,7 +29,7 @@ class Session:
 
     Without `number` it is the session of that ident which is there from an earlier run, else a new one under a free
     number: a plain rerun finds its own. `mode`: "resume" opens it if there is none and takes it over if there is,
-    "open" wants a new one, "reopen" makes a terminated one active again. `sent_reset`: results come again from the first.
+    "open" wants a new one, "reopen" is "resume" that makes a closed one active again, for further grains. `sent_reset`: results come again from the first.
     `skip`: sessions of this ident that are not meant; a new one then has a greater number than they.
 
     As a context manager it is closed at the end of the block, with a warning if that ends grains; close() in the block ends
@@ -74,7 +79,7 @@ class Session:
         keep = grain.fill(order)
         try:
             self.pool.call("gexec_grain", self.number, whole_number("the grain's number", number), ctypes.byref(order))
-        except GrainDiffers as error:
+        except (GrainDiffers, ReplayEnd) as error:
             raise self._explained(error) from None
         self._submitted = True
         del keep
@@ -89,19 +94,20 @@ class Session:
         try:
             self.pool.call("gexec_many", self.number, rows, len(grains), ctypes.byref(taken), ctypes.byref(refused))
         except Error as error:
-            told = self._explained(error) if isinstance(error, GrainDiffers) else error
+            told = self._explained(error) if isinstance(error, (GrainDiffers, ReplayEnd)) else error
             told.taken, told.refused = taken.value, refused.value
             raise told from None
         finally:
             self._submitted = self._submitted or taken.value > 0
             del keep
 
-    def _explained(self, error: GrainDiffers) -> GrainDiffers:
+    def _explained(self, error: Error) -> Error:
         """With what a program that was edited does about it."""
-        return GrainDiffers(error.code, error.name, error.text,
-                            f"session {self.number} is of the program as it was: dcs.Session({self.ident!r}, skip=[{self.number}]) "
-                            f"begins a new one, and so does this program after `dcs session close {self.number}` and `dcs session "
-                            f"clean {self.number}`")
+        new = (f"dcs.Session({self.ident!r}, skip=[{self.number}]) begins a new one, and so does this program after `dcs session close "
+               f"{self.number}` and `dcs session clean {self.number}`")
+        hint = (f"dcs.Session({self.ident!r}, mode=\"reopen\") goes on in it, {new}" if isinstance(error, ReplayEnd) else
+                f"session {self.number} is of the program as it was: {new}")
+        return type(error)(error.code, error.name, error.text, hint)
 
     def wait(self, timeout: Optional[float] = None) -> Result:
         """The next result, in the order in which grains finished. NothingLeft when no more will come;
@@ -251,11 +257,26 @@ def _forget(pool: Pool, ident: str, skip: Collection[int]) -> None:
         pool.call("clean_ses", row.session)
 
 
+def _nameless(pool: Pool) -> Tuple[Pool, str]:
+    """For an executor without an ident: one of its own, for which the pool is opened once more. What programs of this host
+    that were killed left of this kind is removed."""
+    pool, host = pool.again(), os.uname().nodename.replace("_", "-")[:40]
+    for row in pool.sessions(login_name()):
+        found = re.fullmatch(rf"executor\.{re.escape(host)}\.(\d+)\.\d+", row.ident)
+        if found and not os.path.exists(f"/proc/{found[1]}"):
+            with contextlib.suppress(Error), pool.again() as theirs:  # another program may do it at this moment
+                _forget(theirs, row.ident, ())
+    return pool, f"executor.{host}.{os.getpid()}.{next(_counter)}"
+
+
 def _open(pool: Pool, number: int, mode: str, sent_reset: bool) -> int:
     if mode == "open":
         pool.call("open_ses", number)
-    else:
+        return number
+    try:
         pool.call(f"{mode}_ses", number, int(sent_reset))
+    except SessionActive:
+        pool.call("resume_ses", number, int(sent_reset))
     return number
 
 

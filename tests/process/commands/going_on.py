@@ -70,11 +70,11 @@ def mended_file(pool, folder):
     assert done.returncode == 255 and tells(done.stderr, "hint: the files that go with the grains differ --new"), done
 
 
-def more_inputs(pool, folder):
-    """A list of inputs that has grown is another map, and all of it runs: said when it begins."""
+def other_inputs(pool, folder):
+    """A list with other inputs is another map, and all of it runs: said when it begins."""
     first = pool.dcs("map", "--", "echo", data=b"1\n2\n", cwd=folder).stderr
     assert b"all run" not in first, first
-    said = pool.dcs("map", "--", "echo", data=b"1\n2\n3\n", cwd=folder).stderr
+    said = pool.dcs("map", "--", "echo", data=b"1\n3\n2\n", cwd=folder).stderr
     assert tells(said, "3 grains session ran the same words with other inputs all run"), said
 
 
@@ -123,9 +123,9 @@ def closed_descriptor(pool):
 
 
 def done_ones_are_closed_at_once(pool):
-    """A script that starts one after another, and closes none, comes to the limit: the refusal says what helps."""
+    """A script that starts one after another, and closes none, comes to the limit: what has ended is closed and keeps its outputs."""
     def done():
-        number = pool.dcs("run", "--detach", "--", "true").stdout.decode().strip()
+        number = pool.dcs("run", "--detach", "--", "echo", "kept").stdout.decode().strip()
         wait_for("its end", lambda: pool.dcs("session", "ls", "--state", "done", "-o", "name").stdout.decode().split() == [number])
         return number
     pool.dcs("session", "close", "all")
@@ -137,12 +137,16 @@ def done_ones_are_closed_at_once(pool):
     with open(os.path.join(pool.dir, "scheduler/policy"), "w") as file:
         file.write("sessions_per_user 2\n")
     pool.dcs("reload")
+    pool.dcs("run", "--", "true", data=b"")
+    state = lambda number: pool.json("session", "show", number)["session"]["state"]
+    assert (state(over), state(session)) == ("terminated", "active") and pool.dcs("session", "cat", over).stdout == b"kept\n"
+    assert state(done()) == "active", "it is not closed earlier"
+    another = pool.dcs("run", "--detach", "--", "sleep", "1000").stdout.decode().strip()
     refused = pool.dcs("run", "--", "true", data=b"", check=False)
     assert tells(refused.stderr, "2 active sessions allows 2: close one (dcs session close done"), refused
-    assert pool.dcs("session", "close", "done", "-o", "name").stdout.decode().split() == [over], "those that are done"
     os.remove(os.path.join(pool.dir, "scheduler/policy"))
     pool.dcs("reload")
-    pool.dcs("session", "close", session)
+    pool.dcs("session", "close", session, another)
 
 
 def main():
@@ -153,7 +157,7 @@ def main():
         failed_in_an_open_session(pool)
         environment_and_limits(pool, folder)
         mended_file(pool, folder)
-        more_inputs(pool, folder)
+        other_inputs(pool, folder)
         edited_program(pool, folder)
         done_ones_are_closed_at_once(pool)
         last_host(pool)

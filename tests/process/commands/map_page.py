@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from pool import FULL, ROOT, Pool, program
+from pool import FULL, ROOT, Pool, program, wait_for
 
 
 def page(pool, directory):
@@ -15,6 +15,19 @@ def page(pool, directory):
     for commands, wanted in blocks:
         result = subprocess.run(["/bin/sh", "-c", commands], cwd=directory, env=pool.env, capture_output=True, timeout=300)
         assert result.stdout.decode() == wanted, (commands, result.stdout.decode(), result.stderr.decode())
+
+
+def unstartable_are_told_once(pool, directory):
+    """Their directory is gone when there are slots."""
+    gone = os.path.join(directory, "gone")
+    os.mkdir(gone)
+    pool.dcs("host", "drain", *pool.host_names())
+    with pool.start([program("dcs"), "map", "--", "echo", ":::", "1", "2", "3"], cwd=gone, stderr=subprocess.PIPE) as running:
+        wait_for("the grains", lambda: sum(s["ready"] for s in pool.json("session", "ls")["sessions"]) == 3)
+        os.rmdir(gone)
+        pool.dcs("host", "undrain", *pool.host_names())
+        said = running.communicate(timeout=120)[1]
+    assert running.returncode == 3 and said.count(b"was given up") == 1, said
 
 
 def columns(pool, directory):
@@ -50,13 +63,18 @@ def beside_parallel(pool, directory):
             assert ours.stdout == theirs.stdout, (line, ours, theirs)
     for option, wanted in (("--header", "tail -n +2 FILE"), ("--shuf", "shuf FILE"), ("-I@", "{}"), ("-L2", "paste - -"),
                            ("--delimiter", "tr ,"), ("-u", "in the order of the inputs"), ("-r", "nothing runs"),
-                           ("--gres=gpu:1", "--resource gpu=1"), ("--wait", "--detach"), ("--tmpdir", "--results DIR")):
+                           ("--gres=gpu:1", "--resource gpu=1"), ("--wait", "--detach"), ("--tmpdir", "--results DIR"), ("-j0", "without --jobs"), ("-P+1", "all free slots"),
+                           ("-j100%", "dcs host ls")):
         refused = pool.dcs("map", option, "--", "echo", ":::", "1", check=False, cwd=directory)
         assert refused.returncode == 255 and wanted in refused.stderr.decode().split("hint: ")[1], refused
     for words, wanted in ((["--colsep", "(", "--", "echo", ":::", "1"], "--colsep"), (["--", "echo", ":::+", "1"], ":::+"),
-                          (["--halt", "now,fail=1", "--", "echo", ":::", "1"], "--halt"), (["--", "echo", "::::", "nosuch"], "nosuch")):
+                          (["--halt", "now,fail=1", "--", "echo", ":::", "1"], "--halt"), (["--", "echo", "::::", "nosuch"], "nosuch"),
+                          (["--joblog", ":::", "1"], "--joblog has no value"), (["-j", ":::", "1"], "--jobs has no value")):
         refused = pool.dcs("map", *words, check=False, cwd=directory)
         assert refused.returncode == 255 and wanted.encode() in refused.stderr, refused
+    for word, wanted in (("{..}", "dcs map replaces {}"), ("x{/..}", "{/..} is passed on"), ("{2}", "one column"), ("{%}", "dcs map replaces")):
+        noted = pool.dcs("map", "--new", "--", "echo", word, ":::", "a.b.c", cwd=directory)
+        assert noted.stdout.decode() == f"{word} a.b.c\n" and wanted in noted.stderr.decode(), noted
 
 
 def large(pool, directory):
@@ -76,6 +94,7 @@ def main():
         pool.env["PATH"] = os.path.dirname(program("dcs")) + ":" + pool.env["PATH"]
         page(pool, directory)
         columns(pool, directory)
+        unstartable_are_told_once(pool, directory)
         beside_parallel(pool, directory)
         large(pool, directory)
     print("docs/MAP.md says what dcs map does")

@@ -31,6 +31,8 @@ def main():
             wait_for("two grains", lambda: len(running(pool)) == 2)
             orphans = processes(pool)
             assert len(orphans) >= 8, orphans  # scheduler, backup, two servers, two launchers, two grains
+            launchers = {p for p in orphans if b"/dcs_launcher\0" in open(f"/proc/{p[0]}/cmdline", "rb").read()}
+            assert launchers
             os.rename(pool.dir, pool.dir + ".old")  # at once: nothing is made in it while it is being removed
             shutil.rmtree(pool.dir + ".old", ignore_errors=True)
             wait_for("its removal", lambda: not shutil.rmtree(pool.dir + ".old", ignore_errors=True) and not os.path.exists(pool.dir + ".old"))
@@ -38,6 +40,10 @@ def main():
                 pool.up()
             if not again:
                 assert b"directory was removed end by themselves" in pool.dcs("down").stdout
+                for words in (("status",), ("doctor",)):
+                    said = pool.dcs(*words, check=False).stderr
+                    ended = not [p for p in launchers if start_time(p[0]) == p[1]]
+                    assert ended or b"the directory of this pool was removed: process" in said, said
             wait_for("their end", lambda: not [p for p, start in orphans if start_time(p) == start], timeout=120)
             if not again:
                 assert b"Nothing was running" in pool.down().stdout

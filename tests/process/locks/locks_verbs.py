@@ -115,7 +115,8 @@ def test_what_an_ended_command_left_running_is_shown_and_ended():
             assert f"process {pids[0]} (sleep 600)" in refusal, refusal
             if row == "held":
                 assert "left running; `dcs_lock break a` ends it" in refusal
-                assert f"process {pids[0]} (sleep 600)" in box.run("check", "a", code=75).stdout
+                assert re.search(rf"process {pids[0]} \(sleep 600\).*`dcs_lock break a` ends it",
+                                 box.run("check", "a", code=75).stdout)
                 assert box.list("a")[0]["holder"]["pid"] == pids[0]
             assert re.search(rf"^{words[-1]} +{row} +{pids[0]} ", box.run("list", code=0).stdout, re.M)
             for _ in pids if row != "held" else pids[:1]:
@@ -137,11 +138,13 @@ def test_what_an_ended_command_left_running_is_shown_and_ended():
 def test_words_that_are_no_verbs():
     with Box() as box:
         for line, hint in (("unlock x-y", "ends with its command"), ("release x-y", "dcs_lock put"), ("status x-y", "list"),
-                           ("status", "`dcs_lock list`"), ("lst", "`dcs_lock list`"), ("brek", "`dcs_lock break`")):
+                           ("status", "`dcs_lock list`"), ("lst", "`dcs_lock list`"), ("brek", "`dcs_lock break`"),
+                           ("chek x-y", "no command x-y; did you mean `dcs_lock check`"), ("gett x-y z", "`dcs_lock get`")):
             assert hint in box.run(*line.split(), code=125).stderr, line
         assert box.list() == []
         box.run("release", "true", code=0)
-        box.run("--", "unlock", "x-y", code=127)
+        for name in ("unlock", "chek"):
+            box.run("--", name, "x-y", code=127)
 
 
 def test_list_shows_no_claims_of_maps():

@@ -281,6 +281,13 @@ def brought_programs_run(hour):
     assert int(hour.type("sched", "ann", brought(hour, "ann", "ident", binary) + " -u").stdout) == USERS["ann"]
 
 
+def closed_homes_are_told(hour):
+    """Grains of ben run under an account that may not enter his home."""
+    said = hour.type("sched", "ben", "touch ~/a ~/b; dcs map -- cat ::: ~/a ~/b", code=2).stderr
+    assert tells(said, f"grains run under uid may not enter {hour.base}/home-ben: --file in={{}}"), said
+    assert hour.type("sched", "ben", "dcs map --file in={} -- cat in ::: ~/a ~/b").stderr.count("uid") == 0
+
+
 def nobody_else_reads_them(hour):
     for user, least in (("ben", 2_000_000_000), ("ann", USERS["ann"])):
         gate, name = os.path.join(hour.base, f"gate-{user}"), f"secret-{user}.sh"
@@ -365,7 +372,7 @@ def main():
     hour, failed = Hour(), True
     try:
         for part in (scheduler_starts, host_has_not_joined, host_joins, unknown_is_no_number, member_calls, all_means_own,
-                     all_users_means_everybody, outsider_is_told, brought_programs_run, nobody_else_reads_them,
+                     all_users_means_everybody, outsider_is_told, brought_programs_run, closed_homes_are_told, nobody_else_reads_them,
                      full_disk_is_told, own_pool_goes_first, conf_of_others):
             part(hour)
         failed = False

@@ -67,6 +67,11 @@ def sessions_are_apart(desk):
     open(gate, "w").close()
     out, err = ann.communicate(timeout=240)
     assert ann.returncode == 0 and out == SECRET + "\n", (out, err)
+    number = desk.run("ann", "dcs", "run", "--detach", "--", "/bin/true").stdout.strip()
+    desk.run("ann", "dcs", "session", "wait", number)
+    result = desk.run("ben", "dcs", "grain", "kill", f"ann/{number}:1", check=False)
+    assert result.returncode == 4 and "finished" not in result.stderr, result
+    desk.run("ann", "dcs", "session", "close", number), desk.run("ann", "dcs", "session", "clean", number)
 
 
 def same_number_other_session(desk):

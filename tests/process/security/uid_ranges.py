@@ -4,6 +4,7 @@ choose, as long as the first, its launcher or a grain of it lives. Servers with 
 import os
 import signal
 import subprocess
+import sys
 
 from pool import program, tells, wait_for
 from users_host import FIRST, LAST, UsersHost, need_root
@@ -84,13 +85,31 @@ def shared_slots(host):
         assert Second(first, *sharing, slots + "2", name="alone").start()
 
 
+def a_lost_file_is_told(host):
+    """Whoever removes the file ends all claims: the scheduler's administrators read it, and a restart makes them anew."""
+    problems = lambda: subprocess.run([program("dcs"), "doctor"], env=host.env, stdout=subprocess.PIPE, text=True, check=False).stdout
+    assert "uids.lock" not in problems()
+    os.remove("/run/dcs/uids.lock")
+    wait_for("the warning", lambda: tells(problems(), "h1 /run/dcs/uids.lock removed must be restarted"))
+    host.stop_server()
+    host.end_launcher()
+    host.start_server()
+    host.wait_active()
+    wait_for("no warning", lambda: "uids.lock" not in problems())
+
+
 def main():
     need_root("a server with uids for its users")
+    if sys.argv[1:] != ["inside"]:  # with a /run of its own
+        os.execv("/usr/bin/unshare", ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                                      'mount -t tmpfs -o mode=755 tmpfs /run && exec "$@"', "sh", sys.executable, "-B",
+                                      os.path.join(os.path.dirname(sys.modules["pool"].__file__), "__main__.py"), "uid_ranges", "inside"])
     with UsersHost() as host:
         stays_with_what_runs(host)
         shared_slots(host)
         host.start_server()
         host.wait_active()
+        a_lost_file_is_told(host)
 
 
 if __name__ == "__main__":

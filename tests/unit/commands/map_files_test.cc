@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <fstream>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utime.h>
 
+#include "commands/dcs/map/checks.h"
 #include "commands/dcs/map/session.h"
 #include "support/about.h"
 #include "support/scratch.h"
@@ -53,6 +55,21 @@ TEST_CASE("files that a map names have a fingerprint, and what has changed is to
     map.folder.write("b", "x");
     CHECK(changed_in_command(before, map.files()).empty());
     CHECK(changed_in_inputs(before, map.files()).rfind("one of the files that the inputs or --file name (", 0) == 0);
+}
+
+TEST_CASE("the first inputs of a list have the fingerprint of a shorter one") {
+    Map map;
+    map.brought.files = {{"", "table"}};
+    const auto first = [&](std::size_t inputs) {
+        return fingerprint_of(files_of({{map.plan, map.folder.path + "/prog", map.brought, inputs}}));
+    };
+    const std::string one = first(1), two = first(2);
+    CHECK(one != two);
+    map.folder.write("b", "x");
+    CHECK(first(1) == one);
+    CHECK(first(2) != two);
+    map.plan.inputs.pop_back();
+    CHECK(first(2) == fingerprint_of(map.files()));
 }
 
 TEST_CASE("files that --file brings count, one for all grains and one for each") {
@@ -109,4 +126,22 @@ TEST_CASE("a run is complete when its session is closed, nothing waits, and all 
     session.ready = 0;
     session.state = "active";
     CHECK(end_of_run(session) == RunEnd::interrupted);
+}
+
+TEST_CASE("a directory of inputs that grains of another uid may not enter is found") {
+    Map map;
+    const std::int64_t own = ::geteuid(), other = own + 1;
+    const auto closed = [&](const char *directory, mode_t mode) { REQUIRE(::chmod(directory, mode) == 0); };
+    const std::string inner = map.folder.path + "/inner";
+    REQUIRE(::mkdir(inner.c_str(), 0700) == 0);
+    map.folder.write("inner/f", "1");
+    closed(map.folder.path.c_str(), 0711);
+    CHECK(closed_directory(map.plan, other).empty());
+    map.plan.inputs = {"no file", "inner/f"};
+    CHECK(closed_directory(map.plan, other) == inner);
+    CHECK(closed_directory(map.plan, own).empty());
+    closed(inner.c_str(), 0710);  // perhaps they are of the group
+    CHECK(closed_directory(map.plan, other).empty());
+    closed(map.folder.path.c_str(), 0700);
+    CHECK(closed_directory(map.plan, other) == map.folder.path);
 }

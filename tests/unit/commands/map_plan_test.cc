@@ -72,6 +72,9 @@ TEST_CASE("the ident is the same for the same map, and for no other") {
         {{"printf", "%s\n", "{}"}, "/tmp", {"1", "3", "2"}},
     };
     for (const MapPlan &other : others) CHECK(ident_of(other) != ident_of(plan));
+    CHECK(ident_of(plan, 2) == ident_of(others[0]));
+    CHECK(ident_of(others[1], 3) == ident_of(plan));
+    CHECK(ident_of(plan, 4) == ident_of(plan));
 }
 
 TEST_CASE("the ident fits the library's rules") {
@@ -151,6 +154,26 @@ TEST_CASE("the ident of a run says which map, and what its files were") {
     }
     CHECK_FALSE(is_run_of(base + "0", base));
     CHECK(fingerprint_in("another", base).empty());
+}
+
+TEST_CASE("the ident of a run says how many inputs its list has, and whether it left some out") {
+    for (const std::size_t inputs :
+         {std::size_t{1}, std::size_t{35}, std::size_t{36}, std::size_t{1'000'000}, std::size_t{INT32_MAX}})
+        for (const bool goes_on : {false, true}) {
+            CAPTURE(inputs, goes_on);
+            const std::string base = "map-7733c84a136043ea775e8832", files(24, 'a');
+            const std::string ident = ident_of_run(base, files, suffix_of_run({inputs, goes_on}, "0123abcd"));
+            const auto list = list_in(ident);
+            REQUIRE(list);
+            CHECK(list->inputs == inputs);
+            CHECK(list->goes_on == goes_on);
+            CHECK(ident.size() <= 64);
+            CHECK(fingerprint_in(ident, base) == files);
+            CHECK(suffix_of_run({inputs, goes_on}, "fedc0000") != suffix_of_run({inputs, goes_on}, "0123abcd"));
+        }
+    for (const char *other : {"map-7733c84a136043ea775e8832", "map-77.aa-0123abcd", "map-77-m", "map-77-w_",
+                              "map-77-wx", "map-77-w!_0", ""})
+        CHECK_FALSE(list_in(other));
 }
 
 TEST_CASE("a line for a shell is told from a program, and how to hand it to one") {

@@ -169,6 +169,24 @@ TEST_CASE("a limit that the launcher enforces is the host's, and the scheduler l
     REQUIRE(b.sent<wire::CallIn>().back().limits.file_mb == 10);
 }
 
+TEST_CASE("a server warns of limits that its launcher counts for lack of control groups, and of lost claims to uids") {
+    Bench b;
+    b.state.limits.cpu_s = 60;
+    b.connect(300);
+    const auto warning = [&](bool counts, bool uids_lost = false) {
+        b.in(LauncherUp{true, counts});
+        Gauged gauged;
+        gauged.uids_lost = uids_lost;
+        b.in(gauged);
+        return b.sent<wire::CallIn>().back().warning;
+    };
+    CHECK(warning(true).empty());
+    b.state.limits.processes = 512;
+    CHECK(warning(true) == about("control groups counts memory processes"));
+    CHECK(warning(true, true) == about("control groups uids.lock removed restarted"));
+    CHECK(warning(false).empty());
+}
+
 TEST_CASE("the output limit is one that the grain would meet again") {
     Bench b;
     b.connect(9);

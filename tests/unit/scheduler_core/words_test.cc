@@ -67,6 +67,31 @@ TEST_CASE("the doctor says what to do about a host that is more open than demand
     CHECK(reply->problems[0].advice == about("--confine --grain-network require_confinement"));
 }
 
+TEST_CASE("the doctor and the row of a host have its warning") {
+    Pool pool;
+    pool.add_host("h1");
+    pool.table();
+    pool.first_call("h1");
+    const auto problems = [&] {
+        pool.call(pool.stranger("ann"), wire::Doctor{});
+        return std::get<ReplyDoctor>(pool.effects.back()).problems;
+    };
+    const auto note = [&] {
+        return pool.answer<wire::QueryReply>(pool.stranger("ann"), wire::Query{wire::QueryType::hosts})
+            .hosts.at(0)
+            .note;
+    };
+    wire::CallIn call;
+    pool.feed(ServerCallIn{pool.conn("h1"), pool.id("h1"), call});
+    CHECK((problems().empty() && note().empty()));
+    call.warning = "it counts";
+    pool.feed(ServerCallIn{pool.conn("h1"), pool.id("h1"), call});
+    REQUIRE(problems().size() == 1);
+    CHECK(problems()[0].problem == about("warning: it counts"));
+    CHECK(problems()[0].advice == about("GRAIN_HOSTS.md launcher.log"));
+    CHECK(note() == about("it counts"));
+}
+
 TEST_CASE("the doctor names an active host that is not connected, or whose disk is full, or whose launcher is gone") {
     Pool pool;
     pool.add_host("h1");

@@ -24,6 +24,10 @@ TEST_CASE("each login is found with its line") {
     const auto of_host = login_problems({{"H:1", "users=joe", "joe"}});
     CHECK(of_host.at(0).problem == about("users=joe knows no such login"));
     CHECK(of_host.at(0).affects == about("only for users list"));
+    const auto of_root = login_problems({{"H:1", "accounts=root", "root"}});
+    CHECK(of_root.at(0).problem == about("accounts=root no effect root's login"));
+    CHECK(of_root.at(0).affects == about("anonymous uid"));
+    CHECK(unknown_login_text({"H:1", "accounts=root", "root"}) == about("H:1: accounts=root no grain"));
     const auto rows = login_problems(policy);
     REQUIRE(rows.size() == 2);
     CHECK(rows[1].entity == "login eve");
@@ -58,6 +62,9 @@ TEST_CASE("unknown logins are looked up after each reload, later once a minute, 
     now = now + seconds(1);
     CHECK(names() == "4 ");
     CHECK(asked == std::vector<std::string>{"ann", "eve", "bob", "eve", "bob"});
+    known.insert("root");
+    logins.take({{"5", "users=root", "root"}, {"6", "accounts=root", "root"}});
+    for (int i = 0; i < 2; ++i, now = now + seconds(60)) CHECK(names() == "6 ");
     // One that answers late is asked for little, and not soon again.
     asked.clear();
     takes = seconds(3);

@@ -151,7 +151,8 @@ inline std::vector<AnyMessage> all() {
                    {{"ann", 4096, 8192}}},
         ErrorReply{11, "differs", 17},
         FirstCall{opening_form, "local1", "x86_64-linux-gnu", "boot", 42, {{key, 2, 1000}, {key, 3, -1}}, 3},
-        CallIn{0.5, 1000, true, "the owner works", 5000, "gpu=[0]", "0.2.0", {64, 512, 60, 10, 20}},
+        CallIn{
+            0.5, 1000, true, "the owner works", 5000, "gpu=[0]", "0.2.0", {64, 512, 60, 10, 20}, "no control groups"},
         report,
         LaunchResult{key, 2, true, true, 21, "gone"},
         Configure{2.5, 3, 4},

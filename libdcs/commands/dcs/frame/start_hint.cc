@@ -12,6 +12,7 @@
 #include "client/pool_path.h"
 #include "pool_directory.h"
 #include "locks/files/lock_search.h"
+#include "process/table.h"
 
 namespace dcs::commands {
 namespace {
@@ -68,7 +69,20 @@ std::string start_by_hand(const std::string &directory) {
 
 std::string behind(const std::string &more) { return more.empty() ? "" : "; " + more; }
 
-std::string no_pool() {
+// A daemon whose directory was below this one, which is gone; 0: none is seen.
+int orphan_of(const std::string &directory) {
+    for (const int pid : numbers_in("/proc")) {
+        const std::string words = kernel_text("/proc/" + std::to_string(pid) + "/cmdline", most_service_bytes);
+        const bool daemon = words.substr(0, words.find('\0')).find("/dcs_") != words.npos;
+        if (daemon && words.find('\0' + directory + '/') != words.npos) return pid;
+    }
+    return 0;
+}
+
+std::string no_pool(const std::string &directory) {
+    if (const int pid = orphan_of(directory); pid != 0)
+        return "the directory of this pool was removed: process " + std::to_string(pid) +
+               " and the others end by themselves within minutes; then `dcs up` makes a new pool";
     const std::string part = part_in_far_pool();
     if (part.empty() && has_service("dcs-grainserver") && !has_service("dcs-scheduler"))
         return "this host has not joined a pool: `dcs token create` on the scheduler's host prints the command; "
@@ -112,7 +126,7 @@ std::string start_hint(const std::string &directory) {
     const std::string socket = directory + "/scheduler/user.sock";
     const Pool::Maker maker = Pool(directory).maker();
     struct stat st = {};
-    if (maker == Pool::Maker::none) return no_pool();
+    if (maker == Pool::Maker::none) return no_pool(directory);
     if (::stat(socket.c_str(), &st) != 0 && errno == EACCES)
         return "the pool belongs to another account: without --dir and DCS_DIR, commands use your own pool or this "
                "host's; a pool of `dcs up` is for one user, one for several is installed by root (docs/OPERATING.md)";

@@ -116,6 +116,8 @@ int list_grains(const Call &call) {
     if (call.format == Format::json) return print_json(call, chosen);
     if (call.format == Format::name) print_grain_names(chosen);
     else print_table(chosen);
+    if (call.format == Format::table && call.arguments.words.empty() && host.empty() && !state.empty())
+        std::printf("of your last session only; `dcs grain ls all --state %s` lists those of all\n", state.c_str());
     return exits::ok;
 }
 

@@ -82,8 +82,11 @@ int carry_out(const Call &call, const Order &order) {
         const wire::GrainRow &row = chosen.grains.rows[i];
         const std::string name = chosen.name(i);
         if (!chosen.named_alone[i] && is_over(row)) continue;
-        if (order.call == d_pool_gkill_of && row.state == "finished")  // the call forgives that
+        if (order.call == d_pool_gkill_of && row.state == "finished") {  // the call forgives that
+            const Status may = Info().ask(wire::QueryType::grain, row.user, row.session, row.grain);
+            if (!may) return call.fail(failure_of("grain " + name + " was not killed", may));
             return call.fail({exits::refused, "refused", "grain " + name + " was not killed: it has finished", ""});
+        }
         if (const int error = order.call(&this_pool(), row.user.c_str(), row.session, row.grain); error != NO_ERROR) {
             Failure failure = call_failure("grain " + name + " was not " + order.done, error);
             if (error == D_E_SESSION_CLOSED || is_over(row)) failure.hint = how_to_go_on(row, name);

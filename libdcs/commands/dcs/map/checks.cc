@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <set>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -15,11 +16,27 @@ namespace dcs::commands {
 
 std::string foreign_placeholder(const MapPlan &plan) {
     for (const std::string &word : plan.command) {
+        for (const char *mark : {"{..}", "{...}", "{/..}", "{/...}", "{+/}", "{+.}", "{%}", "{0#}"})
+            if (word.find(mark) != word.npos)
+                return mark + std::string(" is passed on as it is: dcs map replaces {} {.} {/} {//} {/.} {#}");
         const bool braces = word.size() > 2 && word.front() == '{' && word.back() == '}';
-        if (braces && word.find_first_not_of("0123456789%", 1) == word.size() - 1 &&
+        if (braces && word.find_first_not_of("0123456789", 1) == word.size() - 1 &&
             !has_placeholder(word, plan.columns))
-            return word;
+            return "the word " + word + " is passed on as it is: each input is one column, {} (see --colsep)";
     }
+    return "";
+}
+
+std::string closed_directory(const MapPlan &plan, std::int64_t uid) {
+    constexpr std::size_t looked_at = 100;
+    for (std::size_t i = 0; i < std::min(plan.inputs.size(), looked_at); ++i)
+        for (const std::string &input : columns_of(plan.inputs[i])) {
+            const std::filesystem::path path = std::filesystem::path(plan.directory) / input;
+            struct stat st {};
+            if (::stat(path.c_str(), &st) != 0) continue;
+            for (auto above = path.parent_path(); above.has_relative_path(); above = above.parent_path())
+                if (::stat(above.c_str(), &st) == 0 && (st.st_mode & 0011) == 0 && st.st_uid != uid) return above;
+        }
     return "";
 }
 
@@ -60,6 +77,13 @@ std::optional<Failure> check_files(const MapPlan &plan, const FileWords &files) 
     return std::nullopt;
 }
 
+// Of this map, or one of its first inputs: an ident, and since release 0.2 how many it has.
+static bool of_its_inputs(std::string_view mark, const MapPlan &plan) {
+    const std::string_view ident = take_line(mark);
+    const auto inputs = number_of(std::string(take_line(mark)), 0, INT32_MAX);
+    return ident == ident_of(plan) || (inputs && ident == ident_of(plan, static_cast<std::size_t>(*inputs)));
+}
+
 std::optional<Failure> make_results(const std::string &directory, const MapPlan &plan) {
     if (directory.empty()) return std::nullopt;
     const auto wrong = [&](int error) {
@@ -69,13 +93,14 @@ std::optional<Failure> make_results(const std::string &directory, const MapPlan 
     std::filesystem::create_directories(directory, not_made);
     if (not_made) return wrong(not_made.value());
     if (::access((directory + "/.").c_str(), W_OK | X_OK) != 0) return wrong(errno);
-    const std::string mark = directory + "/.dcs-map", ours = ident_of(plan) + "\n";
+    const std::string mark = directory + "/.dcs-map",
+                      ours = ident_of(plan) + "\n" + std::to_string(plan.inputs.size()) + "\n";
     const auto theirs = read_file(AT_FDCWD, mark, 4096);
-    if (theirs && *theirs != ours)
+    if (theirs && !of_its_inputs(*theirs, plan))
         return Failure{exits::refused, "refused",
                        "dcs map: --results " + directory + " has the results of a map with other words or inputs",
                        "name another directory, or remove that one"};
-    if (theirs) return std::nullopt;
+    if (theirs && *theirs == ours) return std::nullopt;
     if (Status s = replace_file(AT_FDCWD, mark, ours); !s) return failure_of("dcs map: --results", s);
     return std::nullopt;
 }

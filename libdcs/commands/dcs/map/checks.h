@@ -9,8 +9,10 @@
 
 namespace dcs::commands {
 
-// A word of CMD that is a placeholder of GNU parallel alone: {2}, {%}. Empty: none.
+// A note on words of CMD that are placeholders of GNU parallel alone: {2}, {%}, {..}. Empty: there are none.
 std::string foreign_placeholder(const MapPlan &plan);
+// The first directory of inputs, or above one, that only its owner may pass and grains under `uid` do not; empty: none.
+std::string closed_directory(const MapPlan &plan, std::int64_t uid);
 // An input that the shell of `sh -c` would read as words of its own, because CMD puts it into the shell's text.
 std::string read_by_shell(const MapPlan &plan);
 // Grains run side by side: each brings its files to a place of its own.

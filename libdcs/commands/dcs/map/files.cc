@@ -109,7 +109,8 @@ std::string name_of(const std::vector<MapFile> &files, MapFile::Part part, const
 }  // namespace
 
 static void look_at(FileLook &reader, const PlannedFiles &planned) {
-    const auto &[plan, program, brought] = planned;
+    const auto &[plan, program, brought, most] = planned;
+    const std::size_t inputs = std::min(plan.inputs.size(), most);
     reader.look(MapFile::program, 0, plan.command.empty() ? "" : plan.command[0], program);
     for (std::size_t i = 1; i < plan.command.size(); ++i)
         if (!has_placeholder(plan.command[i], plan.columns))
@@ -117,8 +118,8 @@ static void look_at(FileLook &reader, const PlannedFiles &planned) {
     FileWords by_input;
     for (const FileWords::Pair &file : brought.files)
         if (has_placeholder(file.path, plan.columns)) by_input.files.push_back(file);
-        else reader.look(MapFile::input, plan.inputs.size(), file.path, file.path);
-    for (std::size_t i = 0; i < std::min(plan.inputs.size(), most_inputs); ++i) {
+        else reader.look(MapFile::input, inputs, file.path, file.path);
+    for (std::size_t i = 0; i < std::min(inputs, most_inputs); ++i) {
         for (const std::string &column : columns_of(plan.inputs[i])) reader.look(MapFile::input, i, column, column);
         for (const auto &[name, path] : by_input.for_input(plan.inputs[i], static_cast<std::int32_t>(i + 1)).files)
             if (path != plan.inputs[i]) reader.look(MapFile::input, i, path, path);

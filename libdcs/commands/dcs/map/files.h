@@ -28,6 +28,7 @@ struct PlannedFiles {
     const MapPlan &plan;  // of a million inputs, perhaps: not copied
     std::string program;
     const FileWords &brought;
+    std::size_t inputs = SIZE_MAX;  // as if its list ended after so many
 };
 std::vector<MapFile> files_of(const std::vector<PlannedFiles> &planned);
 

@@ -17,10 +17,11 @@ Result<std::unique_ptr<JobLog>> JobLog::create(const std::string &path) {
 }
 
 Status JobLog::add(int session, const std::vector<JobLine> &lines) {
-    if (!source_) {
+    if (session_ != session) {
         Session which;
-        which.session = session;
+        which.session = session_ = session;
         source_ = std::make_unique<EventSource>(which);
+        history_ = {};
     }
     std::vector<wire::Event> events;
     if (Status s = source_->read(events); !s) return s;

@@ -33,6 +33,7 @@ private:
 
     const std::string path_;
     std::unique_ptr<std::FILE, CloseFile> file_;
+    int session_ = -1;
     std::unique_ptr<EventSource> source_;
     wire::History history_;
 };

@@ -1,4 +1,5 @@
 // dcs map: a bag of grains; an ordinary control program over dcs.h.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -31,12 +32,23 @@ extern char **environ;
 namespace dcs::commands {
 namespace {
 
+// 0, +N and N% are of GNU parallel, which counts the processors of one host.
+std::optional<Failure> take_jobs(const Call &call, std::int64_t &at_once) {
+    const auto jobs = call.arguments.value("jobs");
+    if (!jobs) return std::nullopt;
+    const auto number = number_of(*jobs, 1, INT32_MAX);
+    at_once = number.value_or(0);
+    if (number) return std::nullopt;
+    return usage_failure("dcs map: --jobs " + *jobs + ": a whole number, at least 1",
+                         "without --jobs grains run on all free slots of the pool; `dcs host ls` shows them");
+}
+
 std::optional<Failure> make_options(const Call &call, const MapPlan &plan, MapOptions &options) {
     if (auto failure = take_demands(call.arguments, options.demands)) return failure;
     if (auto failure = take_file_words(call.arguments, options.files, true)) return failure;
     if (auto failure = check_outputs(plan, options.files)) return failure;
     options.brings = call.arguments.has("bring");
-    options.at_once = call.arguments.number("jobs").value_or(0);
+    if (auto failure = take_jobs(call, options.at_once)) return failure;
     options.tag = call.arguments.has("tag");
     options.results = call.arguments.value("results").value_or("");
     options.shown = shown_of(call.arguments.value("progress").value_or("automatic"));
@@ -108,6 +120,16 @@ void tell_lost(const MapWork &work, const MapPlan &plan, int session, Console &c
                                   : ""));
 }
 
+// In a pool of several users grains do not run as the caller.
+void tell_closed(const MapPlan &plan, int session, Console &console) {
+    Info info;
+    if (!info.ask(wire::QueryType::grain, "", session, 1) || info.grains.size() != 1 || info.grains[0].uid <= 0) return;
+    const std::string directory = closed_directory(plan, info.grains[0].uid);
+    if (directory.empty()) return;
+    console.note("grains run under uid " + std::to_string(info.grains[0].uid) + ", which may not enter " +
+                 printable(directory) + ": --file in={} hands them the inputs, as the file `in`");
+}
+
 // What remains of the run for people. A session in which nothing ran has nothing to keep: it is removed, and the same
 // command starts over.
 void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened, std::int64_t failures,
@@ -121,7 +143,8 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
             " in " + seconds_text(whole.elapsed_s) + ", " + std::to_string(failures) + " failed; " +
             seconds_text(work.cpu_s()) + " of CPU" +
             (whole.saved_cpu_s > 0 ? ", checkpoints saved another " + seconds_text(whole.saved_cpu_s) : "") +
-            "; session " + session + ", `dcs session cat " + session + "` prints the outputs again");
+            "; session " + session + ", `dcs session cat " + session + "` prints " +
+            (opened.earlier.empty() ? "the outputs again" : "what ran in it again"));
     tell_lost(work, plan, opened.session, console);
     if (failures == 0) return;
     const bool nothing =
@@ -138,6 +161,18 @@ void conclude(const MapWork &work, const MapPlan &plan, const OpenedMap &opened,
                                 : "; `dcs grain ls " + session + " --state failed` lists " +
                                       (listed == failures ? "them" : "the " + std::to_string(listed) + " that ran") +
                                       some_killed));
+    if (listed > 0) tell_closed(plan, opened.session, console);
+}
+
+// Was a grain of another session submitted as this map would?
+std::function<bool(const wire::GrainRow &)> alike_to(const MapPlan &plan, const MapOptions &options) {
+    return [&](const wire::GrainRow &row) {
+        const std::string &input = plan.inputs[static_cast<std::size_t>(row.grain - 1)];
+        const std::vector<FileWords::Pair> outputs = options.files.for_input(input, row.grain).outputs;
+        const auto same = [](const auto &pair, const wire::GrainFile &file) { return pair.name == file.name; };
+        return row.env == options.environment &&
+               std::equal(outputs.begin(), outputs.end(), row.files.begin(), row.files.end(), same);
+    };
 }
 
 int print_commands(const MapPlan &plan) {
@@ -147,16 +182,25 @@ int print_commands(const MapPlan &plan) {
 }
 
 // All grains are submitted, and the command does not wait. The same command resumes the session.
-[[noreturn]] void leave(int session, MapWork &work, Console &console) {
+[[noreturn]] void leave(const OpenedMap &opened, MapWork &work, Console &console) {
     const std::int64_t missing = work.submit_only();
-    const std::string n = std::to_string(session);
-    std::printf("%d\n", session);
+    const std::string n = std::to_string(opened.session);
+    std::printf("%d\n", opened.session);
     if (missing > 0) console.note(counted(missing, "grain") + " cannot be submitted");
     console.note("submitted; `dcs session wait " + n + "` waits for it, `dcs session cat " + n +
-                 "` prints the outputs, `dcs session close " + n + "` stops it");
+                 "` prints the outputs" + (opened.earlier.empty() ? "" : " of what runs in it") +
+                 ", `dcs session close " + n + "` stops it");
     const bool told = console.flush();
-    tell_if_none_can("dcs map", session, 1);
+    tell_if_none_can("dcs map", opened.session, 1);
     std::_Exit(told ? exit_for_failed(missing) : exits::map_failed);
+}
+
+void tell_of_words(const MapPlan &plan, const std::string &program, Console &console) {
+    if (const std::string lost = batch_lines_of(program); !lost.empty()) console.note("warning: " + lost);
+    if (const std::string text = foreign_placeholder(plan); !text.empty()) console.note("note: " + text);
+    if (const std::string input = read_by_shell(plan); !input.empty())
+        console.note("note: the shell reads the input " + printable(shell_word(input)) +
+                     " as words of its own; hand inputs over: sh -c '... \"$1\" ...' sh {}");
 }
 
 int map(const Call &said) {
@@ -196,21 +240,17 @@ int map(const Call &said) {
                                  MapWork(plan, options, closed, console).submit_again(grains);
                                  return std::nullopt;
                              }};
-    const OpenedMap opened = open_map(call, plan, files_of({{plan, program, options.files}}), demands);
+    const auto files = [&](std::size_t inputs) { return files_of({{plan, program, options.files, inputs}}); };
+    const OpenedMap opened = open_map(call, {plan, files, alike_to(plan, options)}, demands);
     if (opened.failure) return call.fail(*opened.failure);
     work_patiently();
     const sigset_t signals = block_ending_signals();
 
     console.note("session " + std::to_string(opened.session) + ": " + opened.how);
     if (!opened.warning.empty()) console.note("warning: " + opened.warning);
-    if (const std::string lost = batch_lines_of(program); !lost.empty()) console.note("warning: " + lost);
-    if (const std::string word = foreign_placeholder(plan); !word.empty())
-        console.note("note: the word " + word + " is passed on as it is: each input is one column, {} (see --colsep)");
-    if (const std::string input = read_by_shell(plan); !input.empty())
-        console.note("note: the shell reads the input " + printable(shell_word(input)) +
-                     " as words of its own; hand inputs over: sh -c '... \"$1\" ...' sh {}");
+    tell_of_words(plan, program, console);
     MapWork work(plan, options, opened, console);
-    if (detach) leave(opened.session, work, console);
+    if (detach) leave(opened, work, console);
     MapLook look(opened.session);
     std::thread([&] { look.run(console.shown() == Shown::bar ? look_at_bar_s : look_s); }).detach();
     std::thread([&] { watch(signals, opened.session, call.directory, work, look, console); }).detach();
@@ -264,7 +304,7 @@ Examples:
          image_option(),
          {"results", 0, "DIR", some_text,
           "outputs go to DIR/NUMBER.out, and DIR/NUMBER.err if there are any; that of another map is refused"},
-         {"jobs", 'j', "N", whole_number(1, INT32_MAX), "at most N grains at a time"},
+         {"jobs", 'j', "N", any_text, "at most N grains at a time (default: as many as there are free slots)"},
          {"tag", 0, nullptr, no_value, "each line of the outputs begins with its input and a tab"},
          {"joblog", 0, "FILE", any_text, "a line for each grain as it finishes, as GNU parallel writes it"},
          {"progress", 0, "HOW", one_of("bar|plain|json|none|automatic"),
@@ -279,7 +319,7 @@ Examples:
           "grains that failed in an earlier run of the same map run again, whatever has changed"},
          {"keep-order", 'k', nullptr, no_value, "nothing: outputs are in the order of the inputs",
           "As in GNU parallel"},
-         {"max-procs", 'P', "N", whole_number(1, INT32_MAX), "as --jobs"},
+         {"max-procs", 'P', "N", any_text, "as --jobs"},
          {"retries", 0, "N", whole_number(1, 255), "as --attempts"},
          {"timeout", 0, "LIMIT", seconds_from(1, 2e9), "as --time"},
          {"workdir", 0, "DIR", some_text, "as --cwd, and so --wd"},
@@ -294,12 +334,14 @@ first; :::+ takes its list in step with the one before; :::: takes files of inpu
 {2.}, {-1/} are columns. CMD is not passed through a shell. Grains run in the current
 directory (with --file each in a separate one), with empty standard input.
 
-The same command in the same directory with the same inputs is the same map. Run again after an interruption (Ctrl-C,
-kill -9, a reboot), it continues in its session until all output is written. A complete map starts over; if grains
-failed and no file has changed since, only those run again, and the other outputs come from the
-record. Standard error says which case applies. While a map runs, the same map is refused on this host. Results stay
-until `dcs session clean N`. With other demands and limits (--time, --memory, --cores and so on) it is the same
-map, too: grains that failed or have not started take them. Keep all other options except those about the session.
+The same command in the same directory with the same inputs is the same map. Run again after an interruption
+(Ctrl-C, kill -9, a reboot), it continues in its session until all output is written. A complete map starts
+over; if grains failed and no file has changed since, only those run again, and the other outputs come from
+the record. If the list of inputs has grown at its end, what maps of the shorter list have finished with
+success does not run again, unless a file or the environment has changed. Standard error says which case
+applies. While a map runs, the same map is refused on this host. Results stay until `dcs session clean N`.
+With other demands and limits (--time, --memory, --cores and so on) it is the same map, too: grains that
+failed or have not started take them. Keep all other options except those about the session.
 
 A map compares files: the program, and words of CMD and inputs that are paths of regular files (the first 10,000
 inputs; by content up to 16 MiB each and 64 MiB in total, otherwise by size and time). If a file that CMD names has

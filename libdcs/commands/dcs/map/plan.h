@@ -1,6 +1,7 @@
 #pragma once
 // The pure part of `dcs map`: which grains a command line and its inputs mean, and their name.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,13 +27,22 @@ struct MapPlan {
 // text that is split at newlines must not hold a NUL: no argument can.
 Result<std::vector<std::string>> split_inputs(std::string_view text, char separator);
 
-// "map-" and 24 hex digits, the same whenever command, directory and inputs are the same.
-std::string ident_of(const MapPlan &plan);
+// "map-" and 24 hex digits, the same whenever command, directory and inputs are the same. `inputs`: of a list that ends
+// after so many.
+std::string ident_of(const MapPlan &plan, std::size_t inputs = SIZE_MAX);
 // The ident of one run's session: `base` (an ident_of), what its files were (map_files.h), and what tells it from other
-// runs. At most 63 characters.
+// runs. At most 64 characters.
 std::string ident_of_run(const std::string &base, const std::string &fingerprint, const std::string &suffix);
 // Does a session with this ident hold the grains of `base`?
 bool is_run_of(const std::string &ident, const std::string &base);
+// A suffix says how many inputs the list has, and whether maps of its first ones had finished some, which the run left
+// out. No list: the ident is one of an earlier release.
+struct ListInIdent {
+    std::size_t inputs = 0;
+    bool goes_on = false;
+};
+std::string suffix_of_run(const ListInIdent &list, const std::string &random);
+std::optional<ListInIdent> list_in(const std::string &ident);
 // What its files were when it began; empty where the ident does not say.
 std::string fingerprint_in(const std::string &ident, const std::string &base);
 

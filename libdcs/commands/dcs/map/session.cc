@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,12 +53,13 @@ Result<locks::SessionClaims> open_claims(const std::string &directory) {
 
 class Opening {
 public:
-    Opening(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files, const NewDemands &demands)
+    Opening(const Call &call, const WholeMap &map, const NewDemands &demands)
         : call_(call),
-          base_(ident_of(plan)),
-          files_(files),
+          map_(map),
+          base_(ident_of(map.plan)),
+          files_(map.files(map.plan.inputs.size())),
           demands_(demands),
-          total_(static_cast<std::int64_t>(plan.inputs.size())) {}
+          total_(std::ssize(map.plan.inputs)) {}
 
     OpenedMap open();
 
@@ -66,6 +68,9 @@ private:
     OpenedMap named(int number, const std::vector<Session> &own);
     OpenedMap newest(const std::vector<Session> &own);
     OpenedMap begin_new(std::optional<int> number, const std::string &how);
+    void look_at_shorter_lists(const std::vector<Session> &own, const Session &session);
+    std::string of_shorter_lists(const std::vector<Session> &own) const;
+    OpenedMap begin_all(const std::string &how);
     OpenedMap begin_other(const std::vector<Session> &own);
     OpenedMap again(const Session &session);
     OpenedMap take_up(const Session &session, bool reopen, const std::string &how);
@@ -75,13 +80,16 @@ private:
     bool claim(int session);
     Failure runs_already(const Session &session) const;
     std::string recorded(const Session &session) const { return fingerprint_in(session.ident, base_); }
+    std::int64_t left() const { return total_ - std::ssize(earlier_); }  // for the session
     std::string of_grains(std::int64_t n) const { return std::to_string(n) + " of " + counted(total_, "grain"); }
 
     const Call &call_;
+    const WholeMap &map_;
     const std::string base_;
-    const std::vector<MapFile> &files_;
+    const std::vector<MapFile> files_;
     const NewDemands &demands_;
     const std::int64_t total_;
+    std::vector<EarlierResult> earlier_;
     std::optional<locks::SessionClaims> claims_;  // none: the user has no place for locks
 };
 
@@ -114,7 +122,8 @@ OpenedMap Opening::take_up(const Session &session, bool reopen, const std::strin
 }
 
 OpenedMap Opening::begin_new(std::optional<int> number, const std::string &how) {
-    const std::string ident = ident_of_run(base_, fingerprint_of(files_), random_suffix());
+    const std::string suffix = suffix_of_run({map_.plan.inputs.size(), !earlier_.empty()}, random_suffix());
+    const std::string ident = ident_of_run(base_, fingerprint_of(files_), suffix);
     OpenedMap opened{.fresh = true, .how = counted(total_, "grain") + how};
     if (!number) {
         const OpenedSession fresh = open_fresh_session(ident);
@@ -131,8 +140,38 @@ OpenedMap Opening::begin_new(std::optional<int> number, const std::string &how) 
     return opened;
 }
 
-// The same words may have run with other inputs: a list of them that has grown is another map.
+OpenedMap Opening::begin_all(const std::string &how) {
+    earlier_.clear();
+    return begin_new({}, how);
+}
+
+void Opening::look_at_shorter_lists(const std::vector<Session> &own, const Session &session) {
+    const auto list = list_in(session.ident);
+    if (list && list->goes_on) earlier_ = earlier_results(own, map_, &session).results;
+}
+
+std::string Opening::of_shorter_lists(const std::vector<Session> &own) const {
+    std::set<int> sessions;
+    for (const EarlierResult &result : earlier_) sessions.insert(result.session);
+    std::string names, still;
+    for (const Session &session : own) {
+        if (sessions.count(session.session) == 0) continue;
+        names += (names.empty() ? "" : ", ") + name_of(session);
+        if (const int unfinished = session.ready + session.running; unfinished > 0 && !session.terminated())
+            still += "; " + name_of(session) + " still runs " + counted(unfinished, "grain") + " (`dcs session close " +
+                     std::to_string(session.session) + "` ends it)";
+    }
+    return ", of which " + std::to_string(earlier_.size()) + " finished with a shorter list (" + names +
+           "); the other " + std::to_string(left()) + (left() == 1 ? " runs" : " run") + ", --new runs all" + still;
+}
+
+// The same words may have run with other inputs. A list of them that has grown at its end goes on.
 OpenedMap Opening::begin_other(const std::vector<Session> &own) {
+    EarlierResults found = earlier_results(own, map_, nullptr);
+    earlier_ = std::move(found.results);
+    const std::string refused = found.refused.empty() ? "" : "; " + found.refused;
+    if (!earlier_.empty()) return begin_new({}, of_shorter_lists(own) + refused);
+    if (!refused.empty()) return begin_new({}, refused + ", so all run");
     OpenedMap opened = begin_new({}, "");
     if (opened.failure || own.empty()) return opened;
     const SessionsAnswer ours = sessions_of({std::to_string(opened.session)});
@@ -143,18 +182,19 @@ OpenedMap Opening::begin_other(const std::vector<Session> &own) {
     if (same == own.rend()) return opened;
     const bool left = same->ready + same->running > 0;
     opened.how += "; " + name_of(*same) + (left ? " still runs" : " ran") +
-                  " the same words with other inputs or elsewhere, so all run" +
+                  " the same words with other inputs, files or environment, or elsewhere, so all run" +
                   (left ? " (`dcs session close " + std::to_string(same->session) + "` ends it)" : "");
     return opened;
 }
 
 // Whatever has changed since: what is done of it comes from its record, the rest runs.
 OpenedMap Opening::again(const Session &session) {
-    const bool whole = session.ready + session.running == 0 && session.finished + session.killed >= total_;
+    const bool whole = session.ready + session.running == 0 && session.finished + session.killed >= left();
     const bool complete = whole && end_of_run(session) == RunEnd::complete;
-    OpenedMap opened = take_up(
-        session, session.terminated() && !whole,
-        complete ? "is complete; its results again" : "resumed, " + of_grains(session.finished) + " finished already");
+    OpenedMap opened =
+        take_up(session, session.terminated() && !whole,
+                complete ? "is complete; its results again"
+                         : "resumed, " + of_grains(session.finished + std::ssize(earlier_)) + " finished already");
     if (const std::string changed = changed_since(session.ident, base_, files_); !changed.empty())
         opened.warning = changed + " has changed since " + name_of(session) +
                          " began; results from before the change are kept. --new runs all grains again";
@@ -187,12 +227,12 @@ OpenedMap Opening::after_complete(const Session &session) {
     std::vector<int> grains;
     if (const auto wrong = failed_grains(session, grains)) return failed(*wrong);
     // Those without a program to start were never submitted.
-    const std::int64_t bad = total_ - (session.finished + session.killed) + static_cast<std::int64_t>(grains.size());
+    const std::int64_t bad = left() - (session.finished + session.killed) + static_cast<std::int64_t>(grains.size());
     const std::string last = "; the last run, " + name_of(session) + ", ";
-    if (bad == 0) return begin_new({}, last + "is complete: all run again (--replay prints its outputs instead)");
+    if (bad == 0) return begin_all(last + "is complete: all run again (--replay prints its outputs instead)");
     if (const std::string changed = changed_since(session.ident, base_, files_); !changed.empty())
-        return begin_new({}, last + "had " + std::to_string(bad) + " that failed, and " + changed +
-                                 " has changed since: all run (--resume-failed runs only what failed)");
+        return begin_all(last + "had " + std::to_string(bad) + " that failed, and " + changed +
+                         " has changed since: all run (--resume-failed runs only what failed)");
     if (!claim(session.session)) return failed(runs_already(session));
     if (const auto wrong = restart_failed(session, grains)) return failed(*wrong);
     const SessionsAnswer now = sessions_of({session.name()});  // what is forgotten has made it active
@@ -200,7 +240,7 @@ OpenedMap Opening::after_complete(const Session &session) {
     OpenedMap opened = take_up(now.sessions[0], now.sessions[0].terminated(),
                                of_grains(bad) + " failed in the last run and " + (bad == 1 ? "runs" : "run") +
                                    " again, the other outputs are that run's (--new runs all)");
-    opened.done_before = total_ - bad;
+    opened.done_before = left() - bad;
     return opened;
 }
 
@@ -218,6 +258,7 @@ OpenedMap Opening::named(int number, const std::vector<Session> &own) {
         if (asked("replay") && end_of_run(session) != RunEnd::complete)
             return failed(not_found_failure("dcs map: nothing to replay: " + name + " is not complete",
                                             "omit --replay to continue it"));
+        look_at_shorter_lists(own, session);
         return asked("resume-failed") ? run_failed_ones(session) : again(session);
     }
     if (asked("replay"))
@@ -237,6 +278,7 @@ OpenedMap Opening::newest(const std::vector<Session> &own) {
     }
     if (last == nullptr && !asked("new")) return begin_other(own);
     if (asked("new")) return begin_new({}, "");
+    look_at_shorter_lists(own, *last);
     if (asked("resume-failed")) return run_failed_ones(*last);
     if (asked("replay")) return again(*last);
     return complete ? after_complete(*last) : resume(*last);
@@ -259,6 +301,8 @@ OpenedMap Opening::open() {
         number = last.sessions[0].session;
     }
     OpenedMap opened = number ? named(static_cast<int>(*number), own.sessions) : newest(own.sessions);
+    opened.done_before += std::ssize(earlier_);
+    opened.earlier = std::move(earlier_);
     if (claims_) {
         claims_->leave();
         opened.claims = std::move(claims_);
@@ -305,9 +349,8 @@ std::optional<Failure> renew_waiting(const Session &session, const NewDemands &d
     return demands.submit(session.session, grains);
 }
 
-OpenedMap open_map(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files,
-                   const NewDemands &demands) {
-    return Opening(call, plan, files, demands).open();
+OpenedMap open_map(const Call &call, const WholeMap &map, const NewDemands &demands) {
+    return Opening(call, map, demands).open();
 }
 
 }  // namespace dcs::commands

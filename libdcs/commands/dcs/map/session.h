@@ -9,8 +9,7 @@
 #include "commands/dcs/query/scheduler.h"
 #include "commands/dcs/frame/call.h"
 #include "locks/files/session_claims.h"
-#include "files.h"
-#include "plan.h"
+#include "earlier.h"
 
 namespace dcs::commands {
 
@@ -25,6 +24,7 @@ struct OpenedMap {
     int session = 0;
     std::int64_t done_before = 0;
     bool fresh = false;                          // nothing of an earlier run is in it
+    std::vector<EarlierResult> earlier;          // of inputs that it leaves out
     std::string how;                             // for people, behind "session N: "
     std::string warning;                         // for people, may be empty
     std::optional<locks::SessionClaims> claims;  // that this process works for the session, while it lives
@@ -40,7 +40,7 @@ struct NewDemands {
 std::optional<Failure> renew_waiting(const Session &session, const NewDemands &demands);
 
 // Takes --session, --new, --replay and --resume-failed of the call.
-OpenedMap open_map(const Call &call, const MapPlan &plan, const std::vector<MapFile> &files, const NewDemands &demands);
+OpenedMap open_map(const Call &call, const WholeMap &map, const NewDemands &demands);
 
 // Of a session: those that failed or were killed; they run again.
 std::optional<Failure> failed_grains(const Session &session, std::vector<int> &grains);

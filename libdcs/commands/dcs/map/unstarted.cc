@@ -1,5 +1,5 @@
-// Grains of a map that give no result: they were not submitted, their program is not there, no host could start them,
-// or they were killed.
+// Inputs of a map without a result of its session: another session has one; they were not submitted, their program is
+// not there, no host could start them, or they were killed.
 #include <map>
 #include <utility>
 
@@ -17,6 +17,31 @@ constexpr std::size_t most_told = 20;  // reasons that are printed one by one
 }  // namespace
 
 std::vector<std::string> MapWork::words_for(std::int32_t grain) const { return plan_.words(grain); }
+
+int MapWork::session_of(std::int32_t grain) const {
+    const int other = results_[static_cast<std::size_t>(grain - 1)].session;
+    return other < 0 ? session_ : other;
+}
+
+std::string MapWork::name_of(std::int32_t grain) const {
+    return std::to_string(session_of(grain)) + ":" + std::to_string(grain);
+}
+
+void MapWork::take_earlier() {
+    std::map<int, std::vector<JobLine>> lines;
+    for (const EarlierResult &result : earlier_) {
+        Taken &taken = results_[static_cast<std::size_t>(result.grain - 1)];
+        taken.there = taken.ran = true;
+        taken.out_length = result.out_length;
+        taken.err_length = result.err_length;
+        cpu_s_ += result.cpu_s;
+        ++done_;
+        if (options_.joblog != nullptr)
+            lines[result.session].push_back({result.grain, result.out_length, 0, 0, words_for(result.grain)});
+    }
+    for (const auto &[session, of_session] : lines)
+        if (Status s = options_.joblog->add(session, of_session); !s) give_up("--joblog", s);
+}
 
 void MapWork::fail_without_result(std::int32_t grain, int code, const std::string &why) {
     Taken &taken = results_[static_cast<std::size_t>(grain - 1)];
@@ -81,8 +106,7 @@ void MapWork::finish_without_results() {
     for (std::int32_t grain = 1; grain <= total_; ++grain)
         if (!results_[static_cast<std::size_t>(grain - 1)].there) {
             ++killed_;
-            fail_without_result(grain, -1,
-                                "grain " + std::to_string(session_) + ":" + std::to_string(grain) + " was killed");
+            fail_without_result(grain, -1, "grain " + name_of(grain) + " was killed");
         }
 }
 
@@ -99,7 +123,7 @@ std::vector<std::int32_t> MapWork::waiting_grains() {
 void MapWork::start_again(const std::vector<std::int32_t> &grains) {
     for (const std::int32_t grain : grains)
         if (const int error = d_pool_grestart(&this_pool(), nullptr, session_, grain); error != NO_ERROR)
-            give_up(call_failure("grain " + std::to_string(session_) + ":" + std::to_string(grain), error));
+            give_up(call_failure("grain " + name_of(grain), error));
 }
 
 // Those whose program no host can start have failed. When nothing else came of the session there is nothing to keep

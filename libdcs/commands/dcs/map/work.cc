@@ -9,6 +9,7 @@
 
 #include "commands/dcs/query/scheduler.h"
 #include "base/clock.h"
+#include "base/known_words.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "dcs.h"
@@ -33,9 +34,14 @@ MapWork::MapWork(const MapPlan &plan, const MapOptions &options, const OpenedMap
       fresh_(opened.fresh),
       total_(static_cast<std::int64_t>(plan.inputs.size())),
       done_before_(opened.done_before),
+      earlier_(opened.earlier),
       began_(boot_clock()),
       console_(console),
-      results_(plan.inputs.size()) {}
+      results_(plan.inputs.size()) {
+    for (const EarlierResult &result : earlier_)
+        results_[static_cast<std::size_t>(result.grain - 1)].session = result.session;
+    ended_ = ahead_ = std::ssize(earlier_);
+}
 
 Progress MapWork::progress() {
     Progress progress;
@@ -72,8 +78,8 @@ bool MapWork::present_though_different(std::int32_t grain, const std::string &di
     if (!only_environment_differs(difference, options_.environment, variable)) return false;
     if (!told_environment_)
         console_.note("warning: " + (variable.empty() ? "the environment" : "the environment variable " + variable) +
-                      " differs from the first run; grains that it submitted (" + std::to_string(session_) + ":" +
-                      std::to_string(grain) + " for one) keep their environment. --new starts over");
+                      " differs from the first run; grains that it submitted (" + name_of(grain) +
+                      " for one) keep their environment. --new starts over");
     told_environment_ = true;
     return true;
 }
@@ -127,8 +133,7 @@ void MapWork::submit_one(const d_grain_order &order) {
         some_submitted_ |= error == NO_ERROR;
         if (error == NO_ERROR) return;
         if (error == D_E_GRAIN_DIFFERS && present_though_different(order.grain_num, d_errortext())) return;
-        if (error != D_E_NO_SPACE)
-            not_submitted("grain " + std::to_string(session_) + ":" + std::to_string(order.grain_num) + " was", error);
+        if (error != D_E_NO_SPACE) not_submitted("grain " + name_of(order.grain_num) + " was", error);
         wait_for_room();
     }
 }
@@ -141,7 +146,6 @@ void MapWork::submit(const Batch &batch) {
         const int error = d_pool_gexec_many(&this_pool(), session_, order, left, &taken, &refused);
         some_submitted_ |= error == NO_ERROR || taken > 0;
         if (error == NO_ERROR) return;
-        const std::string session = std::to_string(session_) + ":";
         if (error == D_E_NO_SPACE) {
             order += taken;
             wait_for_room();
@@ -149,9 +153,9 @@ void MapWork::submit(const Batch &batch) {
             // By the environment only, most likely, and then most of the others do as well.
             for (; order != end; ++order) submit_one(*order);
         } else if (refused < left) {
-            not_submitted("grain " + session + std::to_string(order[refused].grain_num) + " was", error);
+            not_submitted("grain " + name_of(order[refused].grain_num) + " was", error);
         } else {
-            not_submitted("grains from " + session + std::to_string(order[taken].grain_num) + " on were", error);
+            not_submitted("grains from " + name_of(order[taken].grain_num) + " on were", error);
         }
     }
 }
@@ -162,11 +166,17 @@ void MapWork::submit_all() {
     std::int64_t next = 1;
     for (std::int64_t size = first_batch; next <= total_; size = std::min(2 * size, largest_batch)) {
         const std::int64_t before = next, most = room_for(size);
+        std::int64_t earlier = 0;
         Batch batch;
-        for (; next <= total_ && next < before + most; ++next) add(batch, static_cast<std::int32_t>(next), environment);
+        for (; next <= total_ && next < before + most; ++next) {
+            const auto grain = static_cast<std::int32_t>(next);
+            if (session_of(grain) != session_) ++earlier;
+            else add(batch, grain, environment);
+        }
         if (!batch.orders.empty()) submit(batch);
         std::lock_guard guard(mutex_);
         submitted_ = next - 1;
+        ahead_ -= earlier;
         submitted_more_.notify_all();
     }
 }
@@ -184,8 +194,9 @@ void MapWork::submit_again(const std::vector<int> &grains) {
 std::int64_t MapWork::room_for(std::int64_t wanted) {
     if (options_.at_once == 0) return wanted;
     std::unique_lock lock(mutex_);
-    ended_more_.wait(lock, [&] { return submitted_ - ended_ < options_.at_once; });
-    return std::min(wanted, options_.at_once - (submitted_ - ended_));
+    const auto room = [&] { return options_.at_once - (submitted_ - ended_ + ahead_); };
+    ended_more_.wait(lock, [&] { return room() > 0; });
+    return std::min(wanted, room());
 }
 
 std::int64_t MapWork::submit_only() {
@@ -233,9 +244,8 @@ bool MapWork::print_text(std::int32_t grain, bool to_out, std::string_view text,
 
 void MapWork::print_stream(std::int32_t grain, const char *stream) {
     FILE *file = nullptr;
-    const int error = d_pool_grain_stream(&this_pool(), nullptr, session_, grain, stream, &file);
-    if (error != NO_ERROR)
-        give_up(call_failure("the output of grain " + std::to_string(session_) + ":" + std::to_string(grain), error));
+    const int error = d_pool_grain_stream(&this_pool(), nullptr, session_of(grain), grain, stream, &file);
+    if (error != NO_ERROR) give_up(call_failure("the output of grain " + name_of(grain), error));
     const bool to_out = stream[0] == 'o';
     bool line_begins = true;
     char buffer[65536];
@@ -259,7 +269,8 @@ void MapWork::print_to_files(std::int32_t grain) {
         if (!any) std::remove(path.c_str());  // of an earlier run, which had errors
         if (!any) continue;
         const std::string *text = kept == kept_.end() ? nullptr : out ? &kept->second.out : &kept->second.err;
-        if (const auto failure = write_stream(session_, grain, out ? "out" : "err", text, path)) give_up(*failure);
+        if (const auto failure = write_stream(session_of(grain), grain, out ? "out" : "err", text, path))
+            give_up(*failure);
     }
     if (kept == kept_.end()) return;
     kept_bytes_ -= kept->second.out.size() + kept->second.err.size();
@@ -271,11 +282,11 @@ void MapWork::bring_files(std::int32_t grain) {
     const std::string &input = plan_.inputs[static_cast<std::size_t>(grain - 1)];
     bool all = true;
     for (const FileWords::Pair &output : options_.files.for_input(input, grain).outputs) {
-        const auto failure = write_output(session_, grain, output);
+        const auto failure = write_output(session_of(grain), grain, output);
         if (!failure) continue;
         all = false;
         uncopied_ |= failure->code != "not_found";
-        console_.note("grain " + std::to_string(session_) + ":" + std::to_string(grain) + ": " + failure->message);
+        console_.note("grain " + name_of(grain) + ": " + failure->message);
     }
     lost_ += !all && !results_[static_cast<std::size_t>(grain - 1)].failed;
 }
@@ -284,10 +295,13 @@ void MapWork::print(std::int32_t grain) {
     if (results_[static_cast<std::size_t>(grain - 1)].ran) bring_files(grain);
     if (!options_.results.empty()) return print_to_files(grain);
     if (const auto kept = kept_.find(grain); kept != kept_.end()) {
+        const std::size_t bytes = kept->second.out.size() + kept->second.err.size();
+        if (!options_.tag && kept->second.err.starts_with(given_up_words) && !told_.insert(kept->second.err).second)
+            kept->second.err.clear();
         for (const bool out : {true, false})
             if (bool begins = true; !print_text(grain, out, out ? kept->second.out : kept->second.err, begins))
                 output_failed();
-        kept_bytes_ -= kept->second.out.size() + kept->second.err.size();
+        kept_bytes_ -= bytes;
         kept_.erase(kept);
         return;
     }
@@ -321,13 +335,14 @@ void MapWork::print_ready() {
 bool MapWork::wait_for_submissions(std::int64_t seen) {
     std::unique_lock lock(mutex_);
     if (seen == total_) return false;
-    ended_ = std::max(ended_, seen);  // killed ones among them, which give no result
+    ended_ = std::max(ended_, seen + ahead_);  // killed ones among them, which give no result
     ended_more_.notify_all();
     submitted_more_.wait(lock, [&] { return submitted_ != seen; });
     return true;
 }
 
 std::int64_t MapWork::run() {
+    take_earlier();
     std::thread submitting([this] { submit_all(); });
     std::vector<d_result> results(results_at_once);
     d_result_init(results.data(), results.size());

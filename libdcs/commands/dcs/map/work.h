@@ -57,6 +57,7 @@ public:
 private:
     struct Taken {  // of one grain
         bool there = false, ran = false, failed = false;
+        int session = -1;  // that has it, if that is another one
         std::uint64_t out_length = 0, err_length = 0;
     };
     struct Outputs {
@@ -66,6 +67,8 @@ private:
     struct Batch;
     void submit_all();                           // body of the submitting thread
     std::int64_t room_for(std::int64_t wanted);  // waits until there is some, for --jobs
+    int session_of(std::int32_t grain) const;
+    std::string name_of(std::int32_t grain) const;  // "7:1"
     void add(Batch &batch, std::int32_t grain, const std::vector<char *> &environment);
     void submit(const Batch &batch);
     void submit_one(const d_grain_order &order);
@@ -73,6 +76,7 @@ private:
     [[noreturn]] void not_submitted(const std::string &which, int error);
     const Result<std::string> &program_path(const std::string &name);
     bool present_though_different(std::int32_t grain, const std::string &difference);
+    void take_earlier();  // before all others
     void take(const d_result &result);
     void write_joblog();
     void show_taken();
@@ -100,13 +104,15 @@ private:
     const int session_;
     const bool fresh_;
     const std::int64_t total_, done_before_;
+    const std::vector<EarlierResult> &earlier_;
     const Instant began_;
     Console &console_;
 
     std::mutex mutex_;  // of what follows, up to the blank line
     std::condition_variable submitted_more_, ended_more_;
     std::atomic<std::int64_t> submitted_{0};
-    std::int64_t ended_ = 0;  // of those, as far as is known
+    std::int64_t ended_ = 0;  // of those, as far as is known, and of all that another session has
+    std::int64_t ahead_ = 0;  // that another session has, and submitted_ does not count yet
     struct Missing {
         std::int32_t grain = 0;
         Status why;
@@ -118,7 +124,7 @@ private:
     bool told_environment_ = false, told_no_space_ = false, some_submitted_ = false;
 
     std::atomic<std::int64_t> done_{0}, failed_{0};
-    std::vector<Taken> results_;                      // by grain - 1; these belong to the waiting thread
+    std::vector<Taken> results_;  // by grain - 1; these belong to the waiting thread, but for the sessions
     std::unordered_map<std::int32_t, Outputs> kept_;  // came before their turn, while there is room
     std::size_t kept_bytes_ = 0;
     std::int32_t printed_ = 0;
@@ -126,7 +132,7 @@ private:
     double cpu_s_ = 0;
     std::int64_t lost_ = 0, killed_ = 0;
     bool uncopied_ = false, some_result_ = false, started_again_ = false;
-    std::set<std::string> told_;  // why items failed without a result, each once
+    std::set<std::string> told_;  // why items failed that did not run, each once
 };
 
 }  // namespace dcs::commands

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <set>
+#include <utility>
 
 #include "commands/dcs/query/scheduler.h"
 #include "dcs.h"
@@ -17,6 +18,15 @@ constexpr int most_tries = 1000;  // others may take numbers at the same moment
 
 // No number comes twice, as long as there are some.
 int number_after(int removed) { return removed < INT32_MAX / 2 ? std::max(removed, 0) + 1 : 1; }
+
+// Their outputs stay. False: there are none.
+bool close_ended(const std::vector<Session> &sessions) {
+    bool any = false;
+    for (const Session &s : sessions)
+        if (s.is_done() && s.ident.starts_with(detached_ident))
+            any = d_pool_close_ses_of(&this_pool(), s.user.c_str(), s.session) == NO_ERROR || any;
+    return any;
+}
 
 }  // namespace
 
@@ -32,14 +42,18 @@ OpenedSession open_fresh_session(const std::string &ident) {
     if (own.failure) return {.failure = own.failure};
     if (const int error = d_pool_get_auth(&this_pool(), ident.c_str()); error != NO_ERROR)
         return {.failure = call_failure("the authorization", error)};
+    bool may_close = true;
     std::set<int> used;
     for (const Session &session : own.sessions) used.insert(session.session);
     for (int tries = 1, number = number_after(own.last_number);; ++tries, ++number) {
         while (used.count(number) > 0) ++number;
         const int error = d_pool_resume_ses(&this_pool(), number, 1);
         if (error == NO_ERROR) return {.number = number};
+        const Failure failure = call_failure("a new session", error);
         const bool in_use = error == D_E_SESSION_TAKEN || error == D_E_SESSION_ACTIVE || error == D_E_SESSION_CLOSED;
-        if (!in_use || tries == most_tries) return {.failure = call_failure("a new session", error)};
+        const bool again =
+            in_use || (error == D_E_LIMIT && std::exchange(may_close, false) && close_ended(own.sessions));
+        if (!again || tries == most_tries) return {.failure = failure};
     }
 }
 

@@ -306,12 +306,13 @@ int run(const Call &call) {
     std::thread([] { obey_signals(signals, session, ending); }).detach();
     for (const int of_write : {SIGPIPE, SIGXFSZ}) ::signal(of_write, SIG_IGN);
 
-    const OpenedSession opened = open_fresh_session("dcs-run-" + std::to_string(::getpid()) + "-" + random_suffix());
+    const bool detach = call.arguments.has("detach");
+    const OpenedSession opened =
+        open_fresh_session((detach ? detached_ident : "dcs-run-") + std::to_string(::getpid()) + "-" + random_suffix());
     if (opened.failure) return call.fail(*opened.failure);
     session = opened.number;
     work_patiently();
-    if (!call.arguments.has("detach"))
-        std::thread([number = opened.number] { tell_of_returns(number, ending); }).detach();
+    if (!detach) std::thread([number = opened.number] { tell_of_returns(number, ending); }).detach();
 
     const std::vector<char *> argv = pointers_to(command.words), environment = pointers_to(command.environment);
     d_grain grain;
@@ -330,7 +331,7 @@ int run(const Call &call) {
         end_session(opened.number);
         return call.fail(failure);
     }
-    if (call.arguments.has("detach")) leave(opened.number, command.files.outputs);
+    if (detach) leave(opened.number, command.files.outputs);
     const int exit = wait_for_end(call, opened.number, command.files, ending);
     std::fflush(stdout);
     std::fflush(stderr);
@@ -372,6 +373,7 @@ shell. With --file or --output it runs in a separate directory instead. With --i
 --cwd is a directory there; without --cwd it runs in a separate directory. Standard input is read to its end
 first (1 GiB at most; not a terminal, and not with -n). The session of the grain is removed at the end;
 Ctrl-C kills the grain. With --detach neither happens: `dcs session close N` stops the grain, `clean N` removes it.
+A session whose grain has ended is closed when a further one would exceed the policy's sessions_per_user; outputs stay.
 
 Outputs are printed whole when the grain has ended, exactly once. With --live, or if standard output is a terminal,
 they are printed as CMD writes them (many programs buffer 4 KiB: use stdbuf -oL CMD or python3 -u). If

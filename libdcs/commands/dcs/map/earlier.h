@@ -1,0 +1,35 @@
+#pragma once
+// A list of inputs that has grown at its end: what maps of its first inputs have finished does not run again.
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "commands/dcs/query/scheduler.h"
+#include "files.h"
+#include "plan.h"
+
+namespace dcs::commands {
+
+// Of an input that succeeded in another session.
+struct EarlierResult {
+    std::int32_t grain = 0;
+    int session = 0;
+    std::uint64_t out_length = 0, err_length = 0;
+    double cpu_s = 0;
+};
+
+struct WholeMap {
+    const MapPlan &plan;
+    std::function<std::vector<MapFile>(std::size_t)> files;  // that a map of the first so many inputs names
+    std::function<bool(const wire::GrainRow &)> alike;       // submitted with the environment and outputs of now
+};
+
+struct EarlierResults {
+    std::vector<EarlierResult> results;  // in ascending order of the inputs, each from the latest session that has it
+    std::string refused;  // for people, why what the latest session of others has does not count; empty: it does
+};
+// Those that `ours` has are left out; null: none are.
+EarlierResults earlier_results(const std::vector<Session> &own, const WholeMap &map, const Session *ours);
+
+}  // namespace dcs::commands

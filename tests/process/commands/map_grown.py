@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+"""A map whose list of inputs has grown at its end: what maps of shorter lists have finished does not run again, and what has changed
+since does."""
+import os
+import signal
+import subprocess
+
+from pool import Pool, program, tells, wait_for
+
+RUNS = ["--", "sh", "-c", 'echo "$1" >>ran; test "$1" != 2 || test -e mended || exit 1; echo "<$1"; echo "$1>" >&2', "sh"]
+WAITS = ["-j1", "--", "sh", "-c", 'echo "$1" >>ran; test "$1" != b || until test -e go; do sleep 0.05; done; echo "$1"', "sh"]
+
+
+class Folder:
+    def __init__(self, pool):
+        self.pool, self.path = pool, os.path.join(pool.base, "work")
+        os.mkdir(self.path)
+
+    def write(self, name, text=""):
+        with open(os.path.join(self.path, name), "w") as file:
+            file.write(text)
+
+    def ran(self):
+        """The inputs that ran since this was asked last."""
+        try:
+            with open(os.path.join(self.path, "ran")) as file:
+                return "".join(sorted(file.read().split()))
+        except FileNotFoundError:
+            return ""
+        finally:
+            self.write("ran")
+
+    def map(self, inputs, *words, code=0, **options):
+        done = self.pool.dcs("map", *words, data="".join(f"{one}\n" for one in inputs).encode(), cwd=self.path, check=False, **options)
+        assert done.returncode == code, done
+        return done
+
+
+def results(folder):
+    """Failed ones run again; outputs, job log and files are those of all inputs."""
+    with_all = ["--results", "R", "--joblog", "log", *RUNS]
+    folder.map("123", *with_all, code=1)
+    assert folder.ran() == "123"
+    done = folder.map("12345", *with_all, code=1)
+    assert tells(done.stderr, "5 grains, of which 2 finished with a shorter list (session 1); other 3 run, --new") and folder.ran() == "245", done
+    folder.write("mended")
+    assert tells(folder.map("12345", *with_all).stderr, "1 of 5 grains failed last run runs again") and folder.ran() == "2"
+    done = folder.map("123456", *with_all)
+    assert tells(done.stderr, "5 finished with a shorter list (session 1, session 2); other 1 runs") and folder.ran() == "6", done
+    with open(os.path.join(folder.path, "log")) as log:
+        assert sorted(int(line.split()[0]) for line in log.readlines()[1:]) == [1, 2, 3, 4, 5, 6]
+    for number in "123456":
+        for end, text in ("out", f"<{number}\n"), ("err", f"{number}>\n"):
+            with open(os.path.join(folder.path, f"R/{number}.{end}")) as file:
+                assert file.read() == text, (number, end)
+    assert folder.map("1234567", *RUNS).stdout == b"<1\n<2\n<3\n<4\n<5\n<6\n<7\n" and folder.ran() == "7"
+    for again in ("--replay", *RUNS), ("--replay", "--session", "last", *RUNS):
+        assert folder.map("1234567", *again).stdout.count(b"<") == 7 and folder.ran() == ""
+    assert tells(folder.map("1234567", *RUNS).stderr, "is complete: all run") and folder.ran() == "1234567"
+    assert folder.map("12345678", "--new", *RUNS).stdout.count(b"<") == 8 and folder.ran() == "12345678"
+    folder.map("21345678", *RUNS), folder.map("1234567", "--results", "other", *RUNS)
+    assert folder.ran() == "1" * 2 + "2" * 2 + "3" * 2 + "4" * 2 + "5" * 2 + "6" * 2 + "7" * 2 + "8", "other lists are other maps"
+    assert folder.map("12", "--results", "R", *RUNS, code=255).stdout == b""
+
+
+def changes(folder):
+    """A changed file among the inputs, another environment and other outputs: what they concern runs again."""
+    for name in "fgh":
+        folder.write(name, name)
+    count = ["--", "sh", "-c", 'echo "$1" >>ran; cat "$1"', "sh"]
+    assert folder.map("f", *count).stdout + folder.map("fg", *count).stdout == b"ffg" and folder.ran() == "fg"
+    folder.write("g", "G")
+    done = folder.map("fgh", *count)
+    assert done.stdout == b"fGh" and folder.ran() == "gh" and tells(done.stderr, "ran a shorter list, but one of the files g has changed"), done
+    folder.pool.env["COLOUR"] = "red"
+    done = folder.map("fghf", *count)
+    assert done.stdout == b"fGhf" and folder.ran() == "ffgh" and tells(done.stderr, "but the environment or --output differs, so all run"), done
+    copy = ["--", "sh", "-c", 'echo "$1" >copy', "sh"]
+    folder.map("f", "--output", "copy=c/{}", *copy)
+    os.remove(os.path.join(folder.path, "c/f"))
+    folder.map("fg", "--output", "copy=c/{}", *copy)
+    assert sorted(os.listdir(os.path.join(folder.path, "c"))) == ["f", "g"], "an output that a shorter list made"
+
+
+def killed(pool, folder):
+    """Killed maps of a list that grows meanwhile; and one whose shorter list's session is removed then."""
+    def kill(inputs):
+        process = subprocess.Popen([program("dcs"), "map", *WAITS], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   cwd=folder.path, env=pool.env)
+        process.stdin.write("".join(f"{one}\n" for one in inputs).encode())
+        process.stdin.close()
+        with open(os.path.join(folder.path, "ran")) as ran:
+            before = ran.read().count("b")
+        wait_for("b", lambda: open(os.path.join(folder.path, "ran")).read().count("b") > before)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return pool.json("session", "show", "last")["session"]["session"]
+    folder.ran()
+    first = kill("abc")
+    second = kill("abcd")
+    assert folder.ran() == "abb", "a has finished"
+    folder.write("go")
+    done = folder.map("abcd", *WAITS)
+    assert done.stdout == b"a\nb\nc\nd\n" and tells(done.stderr, f"session {second}: resumed of 4 grains finished"), done
+    assert folder.ran() == "cd"
+    os.remove(os.path.join(folder.path, "go"))
+    third = kill("abcdbe")
+    folder.write("go")
+    for session in first, second:
+        pool.dcs("session", "close", str(session))
+        pool.dcs("session", "clean", str(session))
+    assert folder.map("abcdbe", *WAITS).stdout == b"a\nb\nc\nd\nb\ne\n" and folder.ran() == "abbcde", third
+
+
+def main():
+    with Pool(2, 1) as pool:
+        folder = Folder(pool)
+        results(folder)
+        changes(folder)
+        killed(pool, folder)
+    print("3 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()
