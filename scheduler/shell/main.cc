@@ -176,7 +176,8 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     manager.tell("STATUS=reading the state in " + line.directory);
     const auto own = take_own_directory(line.directory, locks::DcsAtom::scheduler, locks::DcsAtom::store, "scheduler");
     if (!own) return own.status();
-    if (Status s = mark_as_one_state(line.directory); !s) return s;
+    const auto mark = take_state(line.directory);
+    if (!mark) return mark.status();
 
     auto settings = settings_of(line);
     if (!settings) return settings.status();
@@ -217,6 +218,7 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     if (Status s = set_aside_culprit(**suspect, **store); !s) return s;
     const auto identity = name_store(**store);
     if (!identity) return identity.status();
+    if (Status s = note_store(*mark); !s) return s;
     auto rebuilt = rebuild(**store, **suspect);
     if (!rebuilt) return rebuilt.status();
     failpoint("shell.start.after_rebuild");

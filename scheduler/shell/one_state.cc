@@ -5,26 +5,56 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "base/beneath.h"
 #include "base/files.h"
 #include "base/planted.h"
 #include "base/text.h"
 #include "pki/digest.h"
+#include "store/names.h"
 
 namespace dcs::shell {
 namespace {
 
-std::string fresh_mark() {
+std::string fresh_name() {
     std::uint64_t number = 0;
     const Token token = pki::random_token();
     std::memcpy(&number, token.data(), sizeof number);
     return "start-" + hex_of_number(number);
 }
 
+bool has_files(int directory, const char *name) {
+    const Result<Fd> fd = open_directory(directory, name);
+    const auto names = fd ? list_directory(fd->get(), 1) : Result<std::vector<std::string>>(fd.status());
+    return names && !names->empty();
+}
+
+// A first start that was killed has made an authority, perhaps, and no store.
+bool has_served(int directory, const std::vector<std::string> &marks) {
+    if (marks.empty()) return has_files(directory, "pki");
+    struct stat st {};
+    return ::fstatat(directory, marks[0].c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
+}
+
+Status sound(int fd, const std::string &directory, const std::vector<std::string> &marks) {
+    if (marks.size() > 1 && !planted("scheduler.mixed_states"))
+        return fail(Code::refused,
+                    directory + " has the files of two states, one of which was copied over the other (" + marks[0] +
+                        ", " + marks[1] +
+                        "): sessions that were removed would run again. Move this directory away, and copy the state "
+                        "that is to continue into an empty one");
+    const bool has_store = file_exists(fd, std::string("state/") + store::format_file);
+    if (has_store || !has_served(fd, marks) || planted("scheduler.empty_state")) return Status::ok();
+    return fail(Code::refused,
+                directory + "/state is empty, but this directory has served a pool, whose hosts would end their "
+                            "grains. Mount or restore it, or let `dcs backup promote` make the backup's copy the "
+                            "store; a new pool begins in an empty directory");
+}
+
 }  // namespace
 
-Status mark_as_one_state(const std::string &directory) {
+Result<Fd> take_state(const std::string &directory) {
     const Result<Fd> fd = open_directory(AT_FDCWD, directory);
     if (!fd) return fd.status();
     const Result<std::vector<std::string>> names = list_directory(fd->get());
@@ -32,16 +62,17 @@ Status mark_as_one_state(const std::string &directory) {
     std::vector<std::string> marks;
     for (const std::string &name : *names)
         if (name.starts_with("start-")) marks.push_back(name);
-    if (marks.size() > 1 && !planted("scheduler.mixed_states"))
-        return fail(Code::refused,
-                    directory + " has the files of two states, one of which was copied over the other (" + marks[0] +
-                        ", " + marks[1] +
-                        "): sessions that were removed would run again. Move this directory away, and copy the state "
-                        "that is to continue into an empty one");
-    const std::string fresh = fresh_mark();
-    if (marks.empty()) return replace_file(fd->get(), fresh, "");
-    const bool renamed = ::renameat(fd->get(), marks[0].c_str(), fd->get(), fresh.c_str()) == 0;
-    return renamed ? Status::ok() : fail_errno(Code::io_error, directory + "/" + marks[0], errno);
+    if (Status s = sound(fd->get(), directory, marks); !s) return s;
+    const std::string fresh = fresh_name(), old = marks.empty() ? "" : marks[0];
+    if (!old.empty() && ::renameat(fd->get(), old.c_str(), fd->get(), fresh.c_str()) != 0)
+        return fail_errno(Code::io_error, directory + "/" + old, errno);
+    Fd mark(::openat(fd->get(), fresh.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!mark) return fail_errno(Code::io_error, directory + "/" + fresh, errno);
+    return mark;
+}
+
+Status note_store(const Fd &mark) {
+    return pwrite_all(mark.get(), "a store was here\n", 0) ? Status::ok() : fail_errno(Code::io_error, "start-", errno);
 }
 
 }  // namespace dcs::shell

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """A scheduler's directory that is copied over an older one of the same pool: sessions that were removed since would be active
-again, so no scheduler starts there. The copy alone serves, in an empty place and in one with its own state."""
+again, so no scheduler starts there. The copy alone serves, in an empty place and in one with its own state. Nor does one start
+whose state is missing, as on a disk that is not mounted: its grains run on until the state is there again."""
 import os
 import shutil
 import subprocess
 
-from pool import Pool, tells
+from pool import Pool, tells, wait_for
 
 
 def copy(what, where):
@@ -43,6 +44,21 @@ def main():
         assert serves(new) == [kept] and pool.down().returncode == 0
         assert serves(new, new) == [kept] and pool.down().returncode == 0  # unpacked twice
         assert serves(old) == [gone]
+        number = pool.dcs("run", "--detach", "--", "sleep", "1000").stdout.decode().strip()
+        running = wait_for("the grain", lambda: pool.grain_processes())
+        state = os.path.join(place, "state")
+        pool.stop_scheduler()
+        os.rename(state, state + ".away")
+        for _ in range(2):
+            empty = pool.up(check=False).stderr
+            assert tells(empty, "state is empty has served a pool mount or restore promote new pool in an empty directory"), empty
+            assert not [name for name in os.listdir(state) if name != "lock"], os.listdir(state)
+        shutil.rmtree(state)
+        os.rename(state + ".away", state)
+        pool.up()
+        wait_for("the host", lambda: pool.json("status")["hosts_active"] == 1)
+        assert pool.grain_processes() == running
+        pool.dcs("session", "close", number.split(":")[0])
 
 
 if __name__ == "__main__":

@@ -291,7 +291,7 @@ int up(const Call &call) {
              "the pool's store, " + pool.path("scheduler/state") + ", is missing; the backup has a copy of it",
              "`dcs backup promote` makes that copy the store; to begin with an empty one, run `dcs down` and "
              "remove " +
-                 pool.path("backup/mirror")});
+                 pool.path("scheduler") + " and " + pool.path("backup/mirror")});
     PoolNumbers numbers;
     Outcome outcome;
     if (Status done = bring_up(call, pool, numbers, outcome); !done)
