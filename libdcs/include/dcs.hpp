@@ -362,7 +362,8 @@ public:
     session(const session &) = delete;
     session &operator=(session &&) = delete;
     ~session() {
-        if (open_ && std::uncaught_exceptions() <= unwinding_) d_pool_close_ses(where_.handle(), number_);
+        if (!open_ || std::uncaught_exceptions() > unwinding_) return;
+        if (d_pool_close_ses(where_.handle(), number_) != D_OK) std::fprintf(stderr, "dcs: %s\n", d_errortext());
     }
 
     int number() const noexcept { return number_; }

@@ -39,6 +39,17 @@ Status keeps_busy_hosts(const core::State &state, const std::set<std::string> &l
                     "move by `dcs reload --move-grains`");
 }
 
+Status keeps_backup(const core::State &state, const std::vector<core::HostConfig> &table, const std::string &file) {
+    const std::string &name = state.backup_host.name;
+    const auto keeps = [&](const core::HostConfig &line) { return !line.backup_at.empty(); };
+    if (name.empty() || std::any_of(table.begin(), table.end(), keeps)) return Status::ok();
+    return fail(Code::refused,
+                file + " no longer lists the backup, " + name +
+                    ", so nothing would keep a copy of the store or reports while the scheduler is away: "
+                    "put its line back, or remove it on purpose with `dcs host rm " +
+                    name + "`");
+}
+
 }  // namespace
 
 bool has_grain_host(const std::vector<core::HostConfig> &table) {
@@ -58,8 +69,11 @@ Status keeps_hosts(const core::State &state, const std::vector<core::HostConfig>
         one_stays = one_stays || listed.count(host.config->name) != 0;
     }
     const bool cuts_off = !connected.empty() && !one_stays;
-    if (!cuts_off && (present.empty() || !listed.empty()))
-        return move_grains ? Status::ok() : keeps_busy_hosts(state, listed, file);
+    if (!cuts_off && (present.empty() || !listed.empty())) {
+        if (move_grains) return Status::ok();
+        const Status backup = keeps_backup(state, table, file);
+        return backup ? keeps_busy_hosts(state, listed, file) : backup;
+    }
     return fail(Code::invalid,
                 file + (listed.empty() ? " lists no host that runs grains" : " lists none of the connected hosts") +
                     ", and would remove " + some_of(listed.empty() ? present : connected) +

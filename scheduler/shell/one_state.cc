@@ -47,9 +47,10 @@ Status sound(int fd, const std::string &directory, const std::vector<std::string
     const bool has_store = file_exists(fd, std::string("state/") + store::format_file);
     if (has_store || !has_served(fd, marks) || planted("scheduler.empty_state")) return Status::ok();
     return fail(Code::refused,
-                directory + "/state is empty, but this directory has served a pool, whose hosts would end their "
-                            "grains. Mount or restore it, or let `dcs backup promote` make the backup's copy the "
-                            "store; a new pool begins in an empty directory");
+                directory +
+                    "/state is empty, but this directory has served a pool, whose hosts would end their "
+                    "grains. Mount or restore it, or let `dcs backup promote` make the backup's copy the "
+                    "store; a new pool begins in an empty directory");
 }
 
 }  // namespace

@@ -206,7 +206,7 @@ class Executor(concurrent.futures.Executor):
         """Of an executor without an ident: its session, with all that is in it."""
         atexit.unregister(self._withdraw)
         with contextlib.suppress(Error):  # the next one on this host tries again
-            self.session.close()
+            self.session._close_by_numbers()
             self.session.clean()
         self.session.pool.close()
 
@@ -325,7 +325,7 @@ class Executor(concurrent.futures.Executor):
             self._remove()
             return
         try:
-            self.session.close()
+            self.session._close_by_numbers()
         except Exception as error:
             self._close_error = error
 

@@ -19,12 +19,14 @@ def main():
     with Pool(servers=1) as pool:
         place, old, new = (os.path.join(pool.dir, "scheduler"), *(os.path.join(pool.base, name) for name in ("old", "new")))
         gone = pool.dcs("run", "--detach", "--", "/bin/true").stdout.decode().strip()
+        pool.dcs("session", "wait", gone)
         pool.down()
         copy(place, old)
         pool.up()
         pool.dcs("session", "close", gone)
         pool.dcs("session", "clean", gone)
         kept = pool.dcs("run", "--detach", "--", "/bin/true").stdout.decode().strip()
+        pool.dcs("session", "wait", kept)
         pool.down()
         copy(place, new)
 
@@ -51,13 +53,13 @@ def main():
         os.rename(state, state + ".away")
         for _ in range(2):
             empty = pool.up(check=False).stderr
-            assert tells(empty, "state is empty has served a pool mount or restore promote new pool in an empty directory"), empty
+            assert tells(empty, "state empty directory has served pool restore promote new pool empty directory"), empty
             assert not [name for name in os.listdir(state) if name != "lock"], os.listdir(state)
         shutil.rmtree(state)
         os.rename(state + ".away", state)
         pool.up()
-        wait_for("the host", lambda: pool.json("status")["hosts_active"] == 1)
-        assert pool.grain_processes() == running
+        wait_for("the host", lambda: pool.json("host", "ls")["hosts"][0]["state"] == "active")
+        assert pool.grain_processes() == running, (pool.grain_processes(), running)
         pool.dcs("session", "close", number.split(":")[0])
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The scheduler's disk is quite full: what frees space or ends work is done all the same, with the store's reserve, and
 what is new is refused until there is space; the reserve is then made again."""
+import glob
 import os
 import subprocess
 import sys
@@ -15,6 +16,8 @@ def main():
     with Pool(1, 2, 1) as pool:
         pool.dcs("down")
         disk = os.path.join(pool.dir, "scheduler/state")
+        for mark in glob.glob(os.path.join(pool.dir, "scheduler/start-*")):  # else an empty state is refused
+            os.remove(mark)
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m,mode=700", "none", disk], check=False)
         if mounted.returncode != 0:
             print("file systems cannot be mounted here")

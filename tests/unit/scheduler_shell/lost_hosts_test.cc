@@ -61,6 +61,15 @@ TEST_CASE("a table without a host that runs grains is refused, unless they may m
     CHECK(keeps_hosts(state, *parse_host_table("h2\n", "T"), "T", false));
 }
 
+TEST_CASE("a table without the backup is refused") {
+    core::State state = pool_of({"+h1"});
+    state.backup_host = {"vault", "vault:7003"};
+    CHECK(keeps_hosts(state, *parse_host_table("h1\n", "T"), "T", false).text ==
+          about("T no longer lists the backup vault put line back dcs host rm vault"));
+    CHECK(keeps_hosts(state, *parse_host_table("h1\nother role=backup address=o:1\n", "T"), "T", false));
+    CHECK(keeps_hosts(state, *parse_host_table("h1\n", "T"), "T", true));
+}
+
 TEST_CASE("what another table does to the hosts is said, for the audit log") {
     core::State state = pool_of({"h1", "+h2", "-h3", "+h4"});
     state.running[3] = {{{"ann", 1}, 0}};
