@@ -32,7 +32,7 @@ public:
     void taken(int grain);
     // Nothing: the run does not repeat an earlier one.
     std::optional<std::size_t> without_result() const;
-    // Of which this run, which repeats an earlier one, took the result and has not submitted it: it differs from that one.
+    // A grain whose result this run took, which repeats an earlier one, and which it has not submitted.
     std::optional<int> only_taken() const;
 
 private:

@@ -11,8 +11,8 @@ namespace dcs::shell {
 // Has the table, read from `file`, a host that runs grains?
 bool has_grain_host(const std::vector<core::HostConfig> &table);
 // invalid: with this table the pool would have no host left, or none of those that are connected. `dcs host rm` removes
-// them one by one. refused, unless `move_grains`: the backup would leave, or hosts that run grains, which then start again
-// elsewhere.
+// them one by one. refused, unless `move_grains`: the backup would leave, or hosts that run grains, which then start
+// again elsewhere.
 Status keeps_hosts(const core::State &state, const std::vector<core::HostConfig> &table, const std::string &file,
                    bool move_grains);
 

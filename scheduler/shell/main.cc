@@ -133,11 +133,18 @@ Result<store::Identity> name_store(store::Store &store) {
     return identity;
 }
 
-Result<record::Rebuilt> rebuild(store::Store &store, Suspect &suspect) {
+Result<record::Rebuilt> rebuild(store::Store &store, Suspect &suspect, const ServeSettings &settings) {
     const LargeSteps steps;
     auto rebuilt = record::rebuild(store, boot_clock(),
                                    [&](const SessionKey &session) { suspect.working_on(session_text(session)); });
     suspect.working_on("");
+    if (!rebuilt) return rebuilt;
+    failpoint("shell.start.after_rebuild");
+    for (const std::string &what : rebuilt->reports) log_error(what);
+    std::string lost;
+    if (Status s = keeps_working_hosts(rebuilt->state, settings.hosts, settings.files.hosts, lost); !s) return s;
+    if (!lost.empty()) log_warn(lost);
+    log_info(std::to_string(rebuilt->state.sessions.size()) + " sessions after turn " + std::to_string(store.turn()));
     return rebuilt;
 }
 
@@ -219,16 +226,8 @@ Status run(const SchedulerOptions &line, Configuration &configuration) {
     const auto identity = name_store(**store);
     if (!identity) return identity.status();
     if (Status s = note_store(*mark); !s) return s;
-    auto rebuilt = rebuild(**store, **suspect);
+    auto rebuilt = rebuild(**store, **suspect, *settings);
     if (!rebuilt) return rebuilt.status();
-    failpoint("shell.start.after_rebuild");
-    for (const std::string &what : rebuilt->reports) log_error(what);
-    std::string lost;
-    if (Status s = keeps_working_hosts(rebuilt->state, settings->hosts, settings->files.hosts, lost); !s) return s;
-    if (!lost.empty()) log_warn(lost);
-    log_info(std::to_string(rebuilt->state.sessions.size()) + " sessions after turn " +
-             std::to_string((*store)->turn()));
-
     turn::Turn::Setup setup = setup_of(*rebuilt, identity->epoch, recovery);
     auto library = library::Library::open(**disk, boot_clock());
     if (!library) return library.status();

@@ -1,10 +1,10 @@
 #pragma once
-// Whether a scheduler's directory has the state that belongs there. Its one file start-ID gets a new name at each start,
-// and content once a store was open:
+// Whether a scheduler's directory has the state that belongs there. Its one file start-ID gets a new name at each
+// start, and content once a store was open:
 // - A copy that was unpacked over an older state leaves there what the copy no longer has: sessions that were removed
 //   would be active again. Then there are two such files.
-// - An empty state/ beside one with content is a disk that is not mounted, or a copy that was not promoted: with an empty
-//   store the scheduler would refuse all hosts, which then end their grains.
+// - An empty state/ beside one with content is a disk that is not mounted, or a copy that was not promoted: with an
+//   empty store the scheduler would refuse all hosts, which then end their grains.
 #include <string>
 
 #include "base/fd.h"

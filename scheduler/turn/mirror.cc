@@ -21,8 +21,7 @@ constexpr Duration patience = seconds(5);
 constexpr Duration settle_patience = seconds(4);
 constexpr const char *join_again = "let a backup join (`dcs token create --host NAME --role backup`)";
 constexpr const char *apart_advice =
-    "restart dcs_backupd on its host, after the maintenance if that is why: when it is back and its copy is up to date, "
-    "commits wait for it again";
+    "restart dcs_backupd there, after maintenance if need be: when it is back and up to date, commits wait again";
 // A scheduler whose copy was promoted waits too, and must not acknowledge anything.
 constexpr const char *detach_advice =
     "`dcs backup detach` continues without it; if it was promoted elsewhere, stop this scheduler instead";

@@ -90,8 +90,8 @@ static long long position_in_the_input(int fd)
     if (position >= 0 && (fstat(fd, &its) != 0 || stat(path, &own) != 0)) return position;
     if (position < 0 || its.st_dev != own.st_dev || its.st_ino != own.st_ino)
         dcs_grain_fail_misuse(
-            "dcs_checkpoint: the descriptor of -i is not the grain's standard input, but another file or a pipe; within "
-            "`while read ...; done <FILE` keep the input on a descriptor of its own (exec 9<&0)");
+            "dcs_checkpoint: the descriptor of -i is not the grain's standard input, but another file or a pipe; "
+            "within `while read ...; done <FILE` keep the input on a descriptor of its own (exec 9<&0)");
     return position;
 }
 

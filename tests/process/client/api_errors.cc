@@ -13,7 +13,6 @@
 #include "dcs.h"
 
 namespace {
-
 constexpr unsigned nowhere = 0x80000000u;  // a class that no host has
 constexpr int forever = 0, at_once = 1, fails = 2;
 int session;

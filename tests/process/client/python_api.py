@@ -127,22 +127,18 @@ def successes():
 
 def failures(number):
     """In a replay of the closed session, and in a new one."""
-    def replay(session):
-        assert session.number == number, "the ident's own session was not found"
-        again = dcs.Grain(["/bin/sh", "-c", "cat; echo $X >&2"], input=bytes([1, 0, 255]), env={"X": "x1"})
-        session.submit_many([(1, again)])
-        error = raises(dcs.ReplayEnd, lambda: session.submit_many([(1, again), (99, again)]))
-        assert (error.taken, error.refused, error.code, error.name) == (0, 1, 20, "D_E_REPLAY_END"), vars(error)
-        assert error.text and error.hint and error.hint != error.text
-        raises(dcs.GrainDiffers, lambda: session.submit(1, ["/bin/cat"]), "argv")
-        assert len(list(session.results())) == 22
-        raises(dcs.ReplayEnd, session.wait)
-
-    def differs():
-        with dcs.Session("api") as session:
-            replay(session)
-
-    raises(dcs.GrainDiffers, differs, "took the result of grain 0 has not submitted")
+    session = dcs.Session("api")
+    assert session.number == number, "the ident's own session was not found"
+    again = dcs.Grain(["/bin/sh", "-c", "cat; echo $X >&2"], input=bytes([1, 0, 255]), env={"X": "x1"})
+    session.submit_many([(1, again)])
+    error = raises(dcs.ReplayEnd, lambda: session.submit_many([(1, again), (99, again)]))
+    assert (error.taken, error.refused, error.code, error.name) == (0, 1, 20, "D_E_REPLAY_END"), vars(error)
+    assert error.text and error.hint and error.hint != error.text
+    raises(dcs.GrainDiffers, lambda: session.submit(1, ["/bin/cat"]), "argv")
+    assert len(list(session.results())) == 22
+    raises(dcs.ReplayEnd, session.wait)
+    raises(dcs.GrainDiffers, session.close, "took the result of grain 0 has not submitted")
+    session.leave()
     raises(ValueError, lambda: dcs.Session("another"), "'api' already")
     raises(dcs.SessionClosed, lambda: dcs.Session("api", number, sent_reset=False))
     raises(dcs.SessionClosed, lambda: dcs.Session("api", number, mode="open"))

@@ -125,44 +125,6 @@ TEST_CASE("the doctor names an active host that is not connected, or whose disk 
     CHECK(problem() == about("not connected 21 s"));
 }
 
-TEST_CASE("the doctor names a grain server that calls although its host has left the table") {
-    Pool pool;
-    pool.add_host("h1");
-    pool.add_host("h2");
-    pool.table();
-    pool.first_call("h1");
-    pool.first_call("h2");
-    const Program ann = pool.stranger("ann");
-    const auto problems = [&] {
-        pool.call(ann, wire::Doctor{});
-        const auto *reply = std::get_if<ReplyDoctor>(&pool.effects.back());
-        REQUIRE(reply);
-        return reply->problems;
-    };
-    pool.hosts.pop_back();
-    pool.table();
-    CHECK(problems().empty());  // it may have been taken away
-    const auto calls = [&] {
-        ServerFirstCall call;
-        call.conn = ConnId{78};
-        call.call = std::make_shared<const wire::FirstCall>(wire::FirstCall{.host = "h2"});
-        call.address = "10.0.0.8";
-        pool.feed(std::move(call));
-    };
-    calls();
-    REQUIRE(problems().size() == 1);
-    CHECK(problems()[0].entity == "host h2");
-    CHECK(problems()[0].problem == about("not in the host table grain server at 10.0.0.8 calls 0 s ago refused add"));
-    CHECK(problems()[0].advice == about("put its line back dcs reload or stop that grain server"));
-    pool.now = pool.now + seconds(61);
-    for (const wire::ProblemRow &row : problems()) CHECK(row.entity != "host h2");
-    calls();
-    pool.add_host("h2");
-    pool.table();
-    pool.first_call("h2");
-    for (const wire::ProblemRow &row : problems()) CHECK(row.entity != "host h2");
-}
-
 TEST_CASE("the doctor says why the last call in a silent host's name was refused, and what to do") {
     Pool pool;
     pool.add_host("h1");
