@@ -23,7 +23,7 @@ constexpr CodeWords words[] = {
     {"SESSION_UNKNOWN", "No session has this number: open it first."},
     {"SESSION_TAKEN",
      "The session belongs to another control program, or to another run of this one: run one at a time (the later one "
-     "goes on with the session), or use another session number."},
+     "goes on with the session), or use another session number. d_get_auth with another ident makes another program."},
     {"GRAIN_EXISTS",
      "The grain number is in use: open the session with d_resume_ses to repeat submissions, or use another number."},
     {"GRAIN_DIFFERS",

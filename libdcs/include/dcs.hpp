@@ -13,6 +13,10 @@
 #ifndef DCS_HPP
 #define DCS_HPP
 
+#if __cplusplus < 201709L
+#error "dcs.hpp is for C++20: compile with -std=c++20"
+#endif
+
 #include <algorithm>
 #include <climits>
 #include <cstddef>

@@ -13,7 +13,7 @@ constexpr std::int64_t least_ttl_s = 1, most_ttl_s = 30 * 24 * 3600;
 constexpr std::int64_t approval_s = 24 * 3600;
 
 Trust without_expired(Trust trust, std::int64_t wall_s) {
-    std::erase_if(trust.codes, [wall_s](const auto &entry) { return entry.second.expires_s <= wall_s; });
+    std::erase_if(trust.codes, [wall_s](const auto &entry) { return has_expired(entry.second, wall_s); });
     const std::int64_t day_ago_s = wall_s - 24 * 3600;  // ends of certificates are recorded to the day
     std::erase_if(trust.removed,
                   [day_ago_s](const auto &entry) { return entry.second != 0 && entry.second <= day_ago_s; });
@@ -36,6 +36,10 @@ Result<Waiting> chosen(const State &state, const ApproveHost &call) {
 }
 
 }  // namespace
+
+bool has_expired(const JoinCode &code, std::int64_t wall_s) {
+    return code.expires_s <= wall_s || code.expires_s - wall_s > most_ttl_s;
+}
 
 bool in_table(const State &state, HostRole role, const std::string &name) {
     if (role == HostRole::client) return state.sources.count(name) > 0;
@@ -113,7 +117,7 @@ void create_code(Draft &d, const Caller &caller, const CreateCode &call) {
 void list_codes(Draft &d, const Caller &caller, const ListCodes &call) {
     wire::TokenList list;
     for (const auto &[hash, code] : d.state.trust.codes) {
-        if (code.expires_s <= call.wall_s) continue;
+        if (has_expired(code, call.wall_s)) continue;
         std::string key = code.key ? std::string(code.key->begin(), code.key->end()) : std::string();
         list.tokens.push_back({id_of_code(hash), code.host, code.by, code.expires_s - call.wall_s, std::move(key)});
     }

@@ -42,7 +42,7 @@ Status check_code(const JoinCall &in, const JoinCode *code) {
         return fail(Code::refused,
                     "the code is unknown: it was mistyped or has been revoked; `dcs token create` on "
                     "the scheduler's host makes a new one");
-    if (code->expires_s <= in.wall_s)
+    if (has_expired(*code, in.wall_s))
         return fail(Code::refused, "the code has expired; `dcs token create` on the scheduler's host makes a new one");
     if (code->role != in.role) return fail(Code::refused, right_use(code->role));
     if (code->key && *code->key != in.key)

@@ -233,7 +233,8 @@ void take_end(Taking &t) {
         return finish_grain(t);
     }
     t.d.event(name + " returned by " + where + ": " + r.reason);
-    if (why != MoveReason::restarted) note_move(t.d, t.key, why, r.reason);
+    // What such a run wrote is not kept, and may say why.
+    if (why != MoveReason::restarted) note_move(t.d, t.key, why, r.reason + (own_doing ? last_line(r.err) : ""));
     if (own_doing) come_back(t.d, t.key, t.host);
     else requeue_front(t.d, t.key, false);
     if (why == MoveReason::given_back) hold_back(t.d, t.host, t.key);  // else nothing is wrong with the host

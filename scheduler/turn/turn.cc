@@ -75,7 +75,7 @@ void Turn::run() {
         now_ = outside_.now();
     }
     // A commit takes its time; but while inputs are taken, no message is read.
-    promised_ = committing() ? now_ : next_wakeup();
+    promised_ = committing() ? now_ : std::max(now_, next_wakeup());
 }
 
 Instant Turn::next_wakeup() const {

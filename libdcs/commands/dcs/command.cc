@@ -177,6 +177,11 @@ Failure unknown_word(const std::string &noun, const std::string &word) {
     const std::string meant = nearest(word, known), before = noun.empty() ? "" : noun + " ";
     if (const char *hint = habit_of_command(noun, word))
         return usage_failure("there is no command `dcs " + before + word + "`", hint);
+    std::vector<std::string> of_nouns;  // `dcs drain`: which noun was left out?
+    for (const Verb *verb : all_verbs())
+        if (noun.empty() && word == verb->name) of_nouns.push_back("`dcs " + full_name(*verb) + "`");
+    if (!of_nouns.empty())
+        return usage_failure("there is no command `dcs " + word + "`", "there is " + some_of(std::move(of_nouns)));
     std::string list;
     for (const std::string &name : known) list += (list.empty() ? "" : ", ") + name;
     return usage_failure("there is no command `dcs " + before + word + "`",

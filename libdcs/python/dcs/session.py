@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Collection, Deque, Iterator, List, Optional, Sequence, Tuple, Union
 
 from ._fields import Path
 from ._fields import number as whole_number
@@ -69,10 +69,10 @@ class Session:
             self._say_what_goes_on(value)
             self._leave_no_trace()
 
-    def submit(self, number: int, argv: Sequence[Path], **fields: Any) -> None:
-        """Submits a grain, durably; `fields` are those of Grain. The same call again changes nothing."""
+    def submit(self, number: int, argv: Union[Sequence[Path], Grain], **fields: Any) -> None:
+        """Submits a grain, durably; `fields` are those of Grain, unless one is given. The same call again changes nothing."""
         check_names("submit()", fields, {})
-        self.submit_grain(number, Grain(argv, **fields))
+        self.submit_grain(number, argv if isinstance(argv, Grain) and not fields else Grain(argv, **fields))
 
     def submit_grain(self, number: int, grain: Grain) -> None:
         order = Grain.C()  # type: ignore[attr-defined]

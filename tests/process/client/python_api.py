@@ -130,7 +130,7 @@ def failures(number):
     session = dcs.Session("api")
     assert session.number == number, "the ident's own session was not found"
     again = dcs.Grain(["/bin/sh", "-c", "cat; echo $X >&2"], input=bytes([1, 0, 255]), env={"X": "x1"})
-    session.submit_many([(1, again)])
+    session.submit(1, again)
     error = raises(dcs.ReplayEnd, lambda: session.submit_many([(1, again), (99, again)]))
     assert (error.taken, error.refused, error.code, error.name) == (0, 1, 20, "D_E_REPLAY_END"), vars(error)
     assert error.text and error.hint and error.hint != error.text

@@ -312,7 +312,7 @@ def checks(world):
     assert said == [world.path(name + ".toml") + ": good" for name in ("scheduler", "backupd", "grainserver")], said
     assert world.dcs("config", "check", world.path("scheduler.toml.d/10-site.toml")).stdout.endswith("10-site.toml: good\n")
     nowhere = os.path.join(world.base, "nowhere")
-    assert tells(world.dcs("config", "check", "--from", nowhere).stdout, f"no configuration files {nowhere}")
+    assert tells(world.dcs("config", "check", "--from", nowhere, code=3).stderr, f"no configuration files {nowhere}")
     named = os.path.join(world.base, "x.toml")
     shutil.copy(world.path("backupd.toml"), named)
     assert tells(world.dcs("config", "check", named, code=2).stderr, "add --daemon scheduler --daemon grainserver --daemon backupd")
@@ -328,7 +328,11 @@ def checks(world):
     with open(os.path.join(nowhere, "hosts"), "w") as out:
         out.write("h1 slots=1\n")
     os.unlink(os.path.join(nowhere, "policy"))
-    assert world.dcs("config", "check", "--from", nowhere).stdout == f"{nowhere}/hosts: good\n"
+    for name in ("schedular.toml", "sheduler.d"):  # which no daemon reads
+        os.mkdir(os.path.join(nowhere, name))
+    done = world.dcs("config", "check", "--from", nowhere)
+    assert done.stdout == f"{nowhere}/hosts: good\n", done
+    assert done.stderr == f"warning: no daemon reads {nowhere}/schedular.toml\nwarning: no daemon reads {nowhere}/sheduler.d\n", done
     shutil.rmtree(nowhere)
     empty = dict(world.env, DCS_DIR=nowhere)
     done = subprocess.run([program("dcs"), "config", "show", "--from", nowhere], env=empty, stdout=subprocess.PIPE,

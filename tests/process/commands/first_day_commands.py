@@ -75,7 +75,8 @@ def habits(shell):
     for word, hint in (("kill", "dcs session close SES"), ("ls", "dcs session ls"), ("logs", "dcs session cat SES"),
                        ("sbatch", "dcs map --detach"), ("nodes", "dcs host ls"), ("version", "dcs --version"), ("stop", "dcs down"),
                        ("wait", "dcs session wait SES"), ("watch", "dcs session watch SES"), ("clean", "dcs session clean SES"),
-                       ("requeue", "dcs grain restart SES:G"), ("retry", "dcs grain restart SES:G"), ("sesion", "did you mean")):
+                       ("requeue", "dcs grain restart SES:G"), ("retry", "dcs grain restart SES:G"), ("sesion", "did you mean"),
+                       ("drain", "dcs host drain")):
         err = shell.run(f"dcs {word} 1", code=2)[1]
         assert tells(err, f"no command dcs {word}`") and hint in err, (word, err)
     out, err = shell.run("dcs map -- echo {2} {} x{2} ::: a")
@@ -85,6 +86,8 @@ def habits(shell):
     assert tells(out, "note shell reads input 'a b words own"), out
     for line in ("dcs map -- sh -c 'echo {}' ::: a-b.c 3", """dcs map -- sh -c 'echo "$1"' sh {} ::: 'a b'"""):
         assert "note: the shell" not in shell.run(line)[1], line
+    for line, done in (("dcs session close nosuchuser/all", "closed"), ("dcs session clean nosuchuser/all", "removed")):
+        assert tells(shell.run(line)[1], f"no such session nothing was {done}"), line
     options(shell)
     out = shell.run("printf '1\\n2\\n3\\n' | while read x; do dcs run -n -- echo got $x; done")[0]
     assert out == "got 1\ngot 2\ngot 3\n", out

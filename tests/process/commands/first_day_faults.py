@@ -80,13 +80,13 @@ def starts_are_starts(pool):
 
 def round_and_round(pool):
     """A grain that says each time that it is not its fault: it rests, and who waits hears of it."""
-    command = subprocess.Popen([program("dcs"), "run", "--", "sh", "-c", ': >"$DCS_GRAIN_DIR/announce"; exit 74'], env=pool.env,
+    command = subprocess.Popen([program("dcs"), "run", "--", "sh", "-c", ': >"$DCS_GRAIN_DIR/announce"; echo no room here >&2; exit 74'], env=pool.env,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     named = wait_for("dcs doctor to name it", lambda: [p for p in pool.json("doctor", check=False)["problems"]
                                                       if p["entity"].startswith("grain ")])
-    assert "could not write its output" in named[0]["problem"] and "attempt" in named[0]["affects"], named
+    assert "could not write its output on this host: no room here" in named[0]["problem"] and "attempt" in named[0]["affects"], named
     grain = named[0]["entity"].split("/")[1]
-    said = b"could not write its output on this host; it is started again automatically"
+    said = b"could not write its output on this host: no room here; it is started again automatically"
     assert any(said in line for line in command.stderr), "dcs run ended without a word of it"
     explained = pool.dcs("grain", "explain", grain).stdout.decode()
     assert "times in a row" in explained, explained

@@ -110,3 +110,21 @@ TEST_CASE("what only reads ends its turn when it has had its time") {
     pool.pump();
     CHECK(sent_to<wire::QueryReply>(pool, ann) == 100);
 }
+
+TEST_CASE("tables that are reread at the end of a long turn are no standstill of the scheduler") {
+    Pool pool({host("h1", 1)});
+    const ConnId root = pool.open(turn::Door::user, "root", true);
+    pool.ask<wire::Welcome>(root, wire::Hello{});
+    pool.outside->reread = [&] {
+        pool.turn->take_policy(core::Policy());
+        pool.outside->tick = seconds(1);  // the turn has had its time
+        return Status::ok();
+    };
+    pool.outside->lines.clear();
+    pool.post(root, wire::Reload{});
+    pool.turn->run();
+    pool.outside->tick = {};
+    pool.turn->run();
+    for (const std::string &line : pool.outside->lines) CHECK(line.find("stood still") == std::string::npos);
+    CHECK(sent_to<wire::Done>(pool, root) == 1);
+}

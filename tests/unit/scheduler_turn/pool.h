@@ -2,6 +2,7 @@
 // A scheduler without sockets and threads: a Turn over the real store on a simulated disk, talked
 // to in whole frames of real bytes; and grain servers that are a few lines of bookkeeping.
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -51,6 +52,7 @@ public:
         return wire::Begun{"", "certificate of " + p.user + "/" + p.host + "/" + p.ident, "authority"};
     }
     Status check_login(const std::string &) override { return login; }
+    Status reread_settings(bool) override { return reread ? reread() : Status::ok(); }
     Status remove_host_line(const std::string &name) override {
         removed_lines.push_back(name);
         return line_stays;
@@ -72,6 +74,7 @@ public:
     wire::MirrorStatus copy;
     std::vector<std::string> removed_lines;
     Status line_stays;
+    std::function<Status()> reread;
     Status login;           // what the tables of users say
     bool authority = true;  // it signs
 };

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include <fcntl.h>
+
+#include "base/beneath.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/pool_directory.h"
@@ -25,6 +29,20 @@ Failure unknown_file(const std::string &path) {
                          "add --daemon scheduler, --daemon grainserver or --daemon backupd");
 }
 
+// A name with a mistake is a file that no daemon reads.
+void warn_of_unread(const std::string &folder) {
+    const Result<Fd> fd = open_directory(AT_FDCWD, folder);
+    const auto names = fd ? list_directory(fd->get()) : Result<std::vector<std::string>>(fd.status());
+    if (!names) return;
+    for (const std::string &name : *names) {
+        const bool of_drop_ins = name.ends_with(".d");
+        if (!of_drop_ins && !name.ends_with(".toml")) continue;
+        if (daemon_of_file(folder + "/" + name + (of_drop_ins ? "/of.toml" : "")) == nullptr)
+            std::fprintf(stderr, "warning: no daemon reads %s/%s\n", printable(folder).c_str(),
+                         printable(name).c_str());
+    }
+}
+
 // What the line names, or what lies in the folder.
 std::optional<Failure> choose_files(const Call &call, std::vector<File> &files) {
     const auto whose = call.arguments.value("daemon");
@@ -43,6 +61,10 @@ std::optional<Failure> choose_files(const Call &call, std::vector<File> &files) 
     const ConfiguredDaemon *scheduler = daemon_called("scheduler");
     if (const std::string table = host_table_in(folder); !table.empty() && (only == nullptr || only == scheduler))
         files.push_back({scheduler, table, {"--config", "none", "--dir", folder}});
+    warn_of_unread(folder);
+    if (files.empty() && call.arguments.value("from"))
+        return not_found_failure("there are no configuration files in " + folder,
+                                 "these are scheduler.toml, grainserver.toml, backupd.toml and hosts");
     if (files.empty() && call.format == Format::table) {
         std::printf("there are no configuration files in %s: scheduler.toml, grainserver.toml, backupd.toml, hosts\n",
                     printable(folder).c_str());

@@ -178,6 +178,10 @@ SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors, bool t
     return sessions_of(own, to_change);
 }
 
+void say_none(const Call &call, const char *done) {
+    if (call.format == Format::table) std::fprintf(stderr, "dcs: no such session; nothing was %s\n", done);
+}
+
 SessionsAnswer own_sessions() {
     SessionSelector selector{.which = SessionSelector::Which::all};
     return sessions_of(selector);

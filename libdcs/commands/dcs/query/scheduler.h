@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "commands/dcs/frame/call.h"
 #include "commands/dcs/frame/failure.h"
 #include "client/auth.h"
 #include "client/call.h"
@@ -75,6 +76,8 @@ SessionsAnswer sessions_of(const std::vector<std::string> &selectors, bool to_ch
 SessionsAnswer own_sessions();
 // For what acts on sessions or waits for them: a bare `all` means the caller's own, other users' are named USER/all.
 SessionsAnswer chosen_sessions(const std::vector<std::string> &selectors, bool to_change = true);
+// To a person: `done` ("closed") was nothing, as no session is chosen.
+void say_none(const Call &call, const char *done);
 
 // A question that any program of the user may ask, without a session's token.
 template <class Reply> Result<Reply> ask_any(const wire::AnyMessage &request) {

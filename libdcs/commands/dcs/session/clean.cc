@@ -61,6 +61,7 @@ std::optional<Failure> clean_one(const Session &session) {
 }
 
 int remove(const Call &call, const std::vector<Session> &chosen) {
+    if (chosen.empty()) say_none(call, "removed");
     if (!chosen.empty() && !call.arguments.has("yes") && ::isatty(STDIN_FILENO) == 1 && !confirmed(chosen))
         return call.fail({exits::error, "cancelled", "nothing was removed", ""});
     std::vector<std::string> cleaned;

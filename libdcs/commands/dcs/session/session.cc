@@ -150,6 +150,7 @@ bool may_close(const Call &call, const std::vector<Session> &sessions) {
 int close(const Call &call) {
     const SessionsAnswer answer = chosen_sessions(call.arguments.words);
     if (answer.failure) return call.fail(*answer.failure);
+    if (answer.sessions.empty()) say_none(call, "closed");
     if (!may_close(call, answer.sessions)) return call.fail({exits::error, "cancelled", "nothing was closed", ""});
     std::vector<std::string> closed;
     for (const Session &session : answer.sessions) {
