@@ -65,7 +65,8 @@ constexpr Duration wait_for_place = seconds(1);
 // Of a socket that does not let us in: whose it is.
 std::string who_may(const std::string &path) {
     struct stat st {};
-    if (::stat(path.c_str(), &st) != 0 || (st.st_mode & 070) == 0) return " (only its owner may use it)";
+    if (::stat(path.c_str(), &st) != 0) return "";  // or of what lies on the way to it
+    if ((st.st_mode & 070) == 0) return " (only its owner may use it)";
     char buffer[4096];
     group entry{}, *found = nullptr;
     const bool named = ::getgrgid_r(st.st_gid, &entry, buffer, sizeof buffer, &found) == 0 && found;

@@ -46,7 +46,9 @@ void tell_refusal(const Draft &d, const Host &host, wire::ProblemRow &row) {
     if (refusal.why.empty()) return;
     row.problem += "; " + age_text(d, refusal.at) + " ago a call in its name" +
                    (refusal.address.empty() ? "" : " from " + refusal.address) + " was refused: " + refusal.why;
-    const std::string join = "let it join again (dcs token create --host " + host.config->name + ")";
+    const bool revoked = refusal.why.find("revoked") != std::string::npos;  // its key stays refused
+    const std::string join = "let it join again (dcs token create --host " + host.config->name +
+                             (revoked ? ", with --new-key added to the line that it prints)" : ")");
     row.advice = refusal.clock ? "set the clocks of that host and of this one right; if they are, " + join : join;
 }
 

@@ -247,6 +247,9 @@ def packaged_hosts(base):
                "says why it ended\n" in result.stderr, (words, result)
         result = seen(pool, *words)
         assert "hint: start dcs_scheduler again with the options that it had\n" in result.stderr, (words, result)
+    closed = seen(f"{pool}; chmod 700 /var/lib/dcs; setpriv --reuid 65534 --regid 65534 --clear-groups env -i HOME=/run "
+                  '"$0/dcs" session ls')
+    assert about(closed.stderr, "/var/lib/dcs cannot be entered chmod 711 /var/lib/dcs"), closed
     # A pool of the user's own comes before it, and says so.
     for conf, way in (("dir /var/lib/dcs", "DCS_DIR=/var/lib/dcs means the pool of this host"),
                       ("scheduler sched:7001", "commands use the pool of this host, at sched:7001")):

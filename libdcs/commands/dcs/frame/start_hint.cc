@@ -79,6 +79,20 @@ int orphan_of(const std::string &directory) {
     return 0;
 }
 
+// Of this host's pool: a folder of root's on the way to it, or itself, that this user may not enter.
+std::string closed_folder(const std::string &directory) {
+    const auto host = client::host_conf();
+    if (!host || host->dir != directory) return "";
+    for (std::size_t end = 0; end != directory.npos;) {
+        end = directory.find('/', end + 1);
+        const std::string folder = directory.substr(0, end);
+        struct stat st = {};
+        if (::stat(folder.c_str(), &st) != 0) return "";
+        if (::access(folder.c_str(), X_OK) != 0) return errno == EACCES && st.st_uid == 0 ? folder : "";
+    }
+    return "";
+}
+
 std::string no_pool(const std::string &directory) {
     if (const int pid = orphan_of(directory); pid != 0)
         return "the directory of this pool was removed: process " + std::to_string(pid) +
@@ -127,9 +141,14 @@ std::string start_hint(const std::string &directory) {
     const Pool::Maker maker = Pool(directory).maker();
     struct stat st = {};
     if (maker == Pool::Maker::none) return no_pool(directory);
-    if (::stat(socket.c_str(), &st) != 0 && errno == EACCES)
+    if (::stat(socket.c_str(), &st) != 0 && errno == EACCES) {
+        const std::string closed = closed_folder(directory);
+        if (!closed.empty())
+            return closed + " cannot be entered: an administrator of this host lets users in by `chmod 711 " +
+                   shell_word(closed) + "`";
         return "the pool belongs to another account: without --dir and DCS_DIR, commands use your own pool or this "
                "host's; a pool of `dcs up` is for one user, one for several is installed by root (docs/OPERATING.md)";
+    }
     const bool there = ::stat(socket.c_str(), &st) == 0;
     if (there && ::access(socket.c_str(), W_OK) != 0 && (st.st_mode & 020) != 0)
         return "you are not a member of the group " + group_name(st.st_gid) +
