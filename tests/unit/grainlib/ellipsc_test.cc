@@ -104,8 +104,8 @@ TEST_CASE("interruptions change nothing") {
 }
 
 TEST_CASE("a checkpoint is canonical: the residue after stage 1 is the published one") {
-    // Cut at 110000, so that the last checkpoint shows x at the end of stage 1. On a busy machine the signal may come only
-    // in stage 2: then it begins anew.
+    // Cut at 110000, so that the last checkpoint shows x at the end of stage 1. On a busy machine the signal may come
+    // only in stage 2: then it begins anew.
     const std::string last = "38550b75c61ecc9da2c4e4084452712cec22dd43159a7d592edd4030c85af82c358c6154a084b 110000\n";
     bool seen = false;
     for (int attempt = 0; attempt < 50 && !seen; attempt++) {
