@@ -173,8 +173,10 @@ def scheduler_cases():
         case("keeper_dies", stops, code=1, poke=keeper_dies),
         case("children", stops, code=1, poke=keeper_dies, preexec=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)),
         case("authority", "dcs_scheduler: the pool's authority: @/pki/authority-key.pem", tls, code=1,
-             files={"d/pki/authority-key.pem": "no key\n"}, prepare=lambda place: os.chmod(os.path.join(
+             files={"d/pki/authority-key.pem": "no key\n", "d/start-0": ""}, prepare=lambda place: os.chmod(os.path.join(
                  place, "d/pki/authority-key.pem"), 0o600)),
+        case("no_state", "@/state is empty, but this directory has served a pool", tls, code=4,
+             files={"d/pki/authority-key.pem": "no key\n"}),
         case("refused", ["was refused: this is not TLS", "more peers were refused"], tls, poke=many_strangers),
         case("authority_ends", "authority expires year join", tls, environment=lambda place: Clocks(place).variables("d"), poke=late_in_the_life),
         case("no_renewal", ["scheduler's certificate cannot", stops], tls, code=1,
