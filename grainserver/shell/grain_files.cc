@@ -283,6 +283,8 @@ bool is_full(int directory) {
 DirFacts GrainFiles::look(const GrainId &id, std::uint32_t acked, bool ended) const {
     DirFacts facts;
     const Result<files::Room> room = files::open_room(grains_.get(), name_of(id));
+    const bool removed = !room && room.status().code == Code::not_found;
+    if (ended && removed) facts.strange = "DCS_GRAIN_DIR was removed";
     if (!room) return facts;
     const auto size_of = [&](const std::string &name) { return files::foreign_size(*room, name, &facts.strange); };
     facts.announced = size_of(files::announce_name) >= 0;
@@ -296,7 +298,8 @@ DirFacts GrainFiles::look(const GrainId &id, std::uint32_t acked, bool ended) co
     }
     // The launcher makes the first, the grain library those after a checkpoint.
     if (ended && facts.increments.empty() && facts.strange.empty())
-        facts.strange = files::out_name(acked + 1) + " or " + files::err_name(acked + 1) + " was removed";
+        facts.strange =
+            files::out_name(acked + 1) + " or " + files::err_name(acked + 1) + " was removed from DCS_GRAIN_DIR";
     if (ended) facts.disk_full = is_full(room->fd.get());
     else if (const Result<Fd> grain = directory_of(id)) facts.usage = usage_of(grain->get(), boot_id_);
     return facts;

@@ -93,9 +93,10 @@ def large_files(pool, top):
 
 def removed_output(pool):
     """A grain that removes the files of its own output, as one does that empties its directory at its end, has not succeeded."""
-    lost = "ended on local1 its output is lost DCS_GRAIN_DIR"
-    for end, code, words in (('rm "$DCS_GRAIN_DIR"/out.1', 74, lost + " out.1 or err.1 was removed"),
-                             ('rm -rf "$DCS_GRAIN_DIR"/*', 74, lost), ('cd "$DCS_GRAIN_DIR" && ln out.1 kept', 74, lost + " 2 names"),
+    lost = "ended on local1 its output is lost"
+    for end, code, words in (('rm "$DCS_GRAIN_DIR"/out.1', 74, lost + " out.1 or err.1 was removed from DCS_GRAIN_DIR"),
+                             ('rm -rf "$DCS_GRAIN_DIR"/*', 74, lost), ('rm -rf "$DCS_GRAIN_DIR"', 74, lost + " DCS_GRAIN_DIR removed"),
+                             ('cd "$DCS_GRAIN_DIR" && ln out.1 kept', 74, lost + " out.1 2 names"),
                              ('rm "$DCS_GRAIN_DIR"/err.1; exit 3', 3, lost), ("true", 0, "")):
         done = pool.dcs("run", "--", "sh", "-c", "echo result; " + end, check=False)
         assert done.returncode == code and (tells(done.stderr, words) if words else done.stdout == b"result\n"), (end, done)
