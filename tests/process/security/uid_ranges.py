@@ -86,7 +86,7 @@ def shared_slots(host):
 
 
 def a_lost_file_is_told(host):
-    """Whoever removes the file ends all claims: the scheduler's administrators read it, and a restart makes them anew."""
+    """If the file is removed, all claims end: the scheduler's administrators read it, and a restart makes them anew."""
     problems = lambda: subprocess.run([program("dcs"), "doctor"], env=host.env, stdout=subprocess.PIPE, text=True, check=False).stdout
     assert "uids.lock" not in problems()
     os.remove("/run/dcs/uids.lock")
