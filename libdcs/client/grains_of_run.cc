@@ -1,23 +1,24 @@
 #include "client/grains_of_run.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "wire/user_calls.h"
 
 namespace dcs::client {
 
-bool NumberSet::has(int number) const {
+std::optional<int> NumberSet::end_of_row(int number) const {
     const auto after = last_.upper_bound(number);
-    return after != last_.begin() && std::prev(after)->second >= number;
+    if (after == last_.begin() || std::prev(after)->second < number) return std::nullopt;
+    return std::prev(after)->second;
 }
 
 std::optional<int> NumberSet::first_without(const NumberSet &other) const {
     for (const auto &[first, last] : last_)
-        for (int number = first;; ++number) {
-            const auto after = other.last_.upper_bound(number);
-            if (after == other.last_.begin() || std::prev(after)->second < number) return number;
-            number = std::min(last, std::prev(after)->second);
-            if (number == last) break;
+        for (std::int64_t number = first; number <= last;) {
+            const auto end = other.end_of_row(static_cast<int>(number));
+            if (!end) return static_cast<int>(number);
+            number = std::int64_t{*end} + 1;
         }
     return std::nullopt;
 }

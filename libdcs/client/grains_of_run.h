@@ -17,10 +17,12 @@ namespace dcs::client {
 class NumberSet {
 public:
     bool add(int number);  // false: it is there
-    bool has(int number) const;
+    bool has(int number) const { return end_of_row(number).has_value(); }
     std::optional<int> first_without(const NumberSet &other) const;  // that `other` has not
 
 private:
+    std::optional<int> end_of_row(int number) const;  // of the row that has it
+
     std::map<int, int> last_;  // of each row of numbers, by its first
 };
 

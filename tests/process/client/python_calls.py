@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Programs with dcs.Executor that are edited, not guarded, in a virtual environment, or have several executors."""
+import contextlib
 import os
 import re
 import subprocess
@@ -12,6 +13,18 @@ PACKAGE = os.path.join(ROOT, "libdcs/python")
 PYTHON = "/usr/bin/python3"
 sys.path.insert(0, PACKAGE)
 import dcs  # noqa: E402
+
+
+@contextlib.contextmanager
+def pool_of_python():
+    """A pool in which grains hurry, with the environment of its Python programs, in a directory of their own."""
+    with Pool(2, 2, 1.0) as pool, Hurry(pool):
+        os.environ.update(DCS_DIR=pool.dir, DCS_LIBRARY=os.path.join(os.path.dirname(pool.bin), "lib/libdcs.so.0"))
+        env = dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1")
+        os.mkdir(os.path.join(pool.base, "work"))
+        os.chdir(os.path.join(pool.base, "work"))
+        yield pool, env
+        os.chdir("/")
 
 
 def said(env, name, program, *words):
@@ -350,17 +363,12 @@ def ends():
 
 
 def main():
-    with Pool(2, 2, 1.0) as pool, Hurry(pool):
-        os.environ.update(DCS_DIR=pool.dir, DCS_LIBRARY=os.path.join(os.path.dirname(pool.bin), "lib/libdcs.so.0"))
-        env = dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1")
-        os.mkdir(os.path.join(pool.base, "work"))
-        os.chdir(os.path.join(pool.base, "work"))
+    with pool_of_python() as (pool, env):
         for what in (edited, unguarded, uncaught, virtual_environment, prepared, twice, nameless, cancelled, opened, search, refused):
             what(env)
         grown(pool, env)
         ends()
         appended()
-        os.chdir("/")
     print("14 passed, 0 failed")
 
 

@@ -3,9 +3,8 @@
 import os
 import subprocess
 
-from hurry import Hurry
-from pool import Pool, tells
-from python_calls import PACKAGE, PYTHON, said
+from pool import tells
+from python_calls import PYTHON, pool_of_python, said
 
 
 ARGUED = """
@@ -125,15 +124,10 @@ def programs(env):
 
 
 def main():
-    with Pool(2, 2, 1.0) as pool, Hurry(pool):
-        os.environ.update(DCS_DIR=pool.dir, DCS_LIBRARY=os.path.join(os.path.dirname(pool.bin), "lib/libdcs.so.0"))
-        env = dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1")
-        os.mkdir(os.path.join(pool.base, "work"))
-        os.chdir(os.path.join(pool.base, "work"))
+    with pool_of_python() as (_, env):
         argued(env)
         surrounded(env)
         programs(env)
-        os.chdir("/")
     print("3 passed, 0 failed")
 
 

@@ -3,9 +3,8 @@
 import os
 import subprocess
 
-from hurry import Hurry
-from pool import Pool, tells
-from python_calls import PACKAGE, PYTHON
+from pool import tells
+from python_calls import PACKAGE, PYTHON, pool_of_python
 
 FILES = {
     "package/__init__.py": "",
@@ -168,16 +167,11 @@ def several(env):
 
 
 def main():
-    with Pool(2, 2, 1.0) as pool, Hurry(pool):
-        os.environ.update(DCS_DIR=pool.dir, DCS_LIBRARY=os.path.join(os.path.dirname(pool.bin), "lib/libdcs.so.0"))
-        env = dict(os.environ, PYTHONPATH=PACKAGE, PYTHONDONTWRITEBYTECODE="1")
-        os.mkdir(os.path.join(pool.base, "work"))
-        os.chdir(os.path.join(pool.base, "work"))
+    with pool_of_python() as (_, env):
         module_started(env)
         flags(env)
         moved(env)
         several(env)
-        os.chdir("/")
     print("4 passed, 0 failed")
 
 
