@@ -45,7 +45,7 @@ private:
 
     store::Store &store_;
     net::Loop &loop_;
-    bool busy_ = false;  // the loop's thread only
+    bool busy_ = false;             // the loop's thread only
     std::optional<Done> own_done_;  // likewise
 
     std::mutex mutex_;
